@@ -17,12 +17,12 @@ from pathlib import Path
 
 import stsbench as sb
 from stsbench.records.store import save_run
-from stsbench.sweeps.executors.executor import Work
+from stsbench.sweeps.executors import Work
 from stsbench.sweeps.experiment import Experiment
-from stsbench.sweeps.finished import write_finished
 from stsbench.sweeps.folder import ExperimentFolder
 from stsbench.sweeps.jobs import jobs_of
 from stsbench.sweeps.result import Sweep
+from stsbench.sweeps.states import write_finished
 
 
 def side_by_side(options: argparse.Namespace, folder: Path) -> float:

@@ -20,8 +20,7 @@ from stsbench.render.formats import to_csv, to_markdown
 from stsbench.reports.reproduction import write_reproduction
 from stsbench.reproduction.reading import read_reproduction
 from stsbench.reproduction.reproduced import Reproduction
-from stsbench.reproduction.scales import ScaleName, demand_scale
-from stsbench.reproduction.table_plan import plan_of
+from stsbench.reproduction.table_plan import ScaleName, demand_scale, plan_of
 from stsbench.sweeps.experiment import EXPERIMENT
 from stsbench.sweeps.folder import ExperimentFolder
 from stsbench.sweeps.result import Sweep, read_sweep

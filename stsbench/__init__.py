@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from stsbench.records.store import load_run
     from stsbench.reports.cards import badge, model_card
     from stsbench.reports.report import report
-    from stsbench.reproduction.reproduce import reproduce
-    from stsbench.reproduction.reproductions import reproductions
+    from stsbench.reproduction.reproduce import reproduce, reproductions
     from stsbench.scoring.evaluate import evaluate, evaluate_similarities, import_results
     from stsbench.scoring.settings import Intervals
     from stsbench.scoring.settings import choose_protocol as protocol
@@ -122,7 +121,7 @@ _HOMES = {
     "repetition_bias": "stsbench.analysis.repetition_bias:repetition_bias",
     "report": "stsbench.reports.report:report",
     "reproduce": "stsbench.reproduction.reproduce:reproduce",
-    "reproductions": "stsbench.reproduction.reproductions:reproductions",
+    "reproductions": "stsbench.reproduction.reproduce:reproductions",
     "retrieve": "stsbench.analysis.retrieve:retrieve",
     "show": "stsbench.records.show:show",
     "spectrum": "stsbench.analysis.spectrum:spectrum",

@@ -1,12 +1,12 @@
 """The choices that move a score, each declared once, with all that is written of it.
 
 Its name in tables and JSON, its words, what its values mean, its option of `stsbench run`: search, verdict, table,
-figure and JSON take a choice as it comes. To add one of the grid, declare it here; `scores.py` then gives it an
-axis (`_axes`) and its dimension: what changes the vectors in `encoding.py`, what is made of their similarities in
-`Scorer`. To add one of how the encoder is used, declare it here and give its values in `usage.py`.
+figure and JSON take a choice as it comes. One of how the encoder is used is a field of `Use` that says which
+values are tried: only those of which more is to be said than of any field stand here. To add one of the grid,
+declare it here; `scores.py` then gives it an axis (`_axes`) and its dimension in `Scorer`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.encoders.template_files import NO_TEMPLATE
+from stsbench.encoders.use import ABOUT, names, option_of
 from stsbench.scoring.tasks import SAMPLE
 from stsbench.statistics.similarity import Similarity
 
@@ -55,9 +56,14 @@ class Choice:
         return self.instead.format(value=default, phrase=self.phrase_of(default))
 
 
-POOLING = Choice(
+def _of_use(field: str, **words: Any) -> Choice:
+    """Return the choice of a field of `Use`, with the words that every field has where it has none of its own."""
+    usual = {"option": option_of(field), "instead": "with {phrase}, your setting, the model gives"}
+    return Choice(field, **usual | words)
+
+
+POOLING = _of_use(
     "pooling",
-    "--pooling",
     instead="with `{value}`, your setting, the model gives",
     meanings={
         "cls": "`cls` is the first token through the dense+tanh head: supervised SimCSE is scored so.",
@@ -105,8 +111,11 @@ TEXT = Choice(
     meanings={"raw": "The raw text is as first released; the papers score SentEval's, tokenised and lower-cased."},
 )
 
-MAX_LENGTH = Choice(
-    "max_length", "--max-length", phrase="a maximum length of {value} sub-words", label="length {value}"
+MAX_LENGTH = _of_use(
+    "max_length",
+    phrase="a maximum length of {value} sub-words",
+    label="length {value}",
+    instead="{phrase} gives",
 )
 
 
@@ -121,6 +130,10 @@ class Comparing:
 
     similarity: Similarity | Literal["supervised"]
     normalize: bool | None = None
+
+    def changes_to(self, comparing: "Comparing") -> int:
+        """Return how many changes lead to another way: the similarity and the scaling are two."""
+        return int(self.similarity != comparing.similarity) + int(self.normalize != comparing.normalize)
 
     @property
     def scaling(self) -> str:
@@ -240,12 +253,21 @@ AVERAGE_OF = Choice(
     meanings={SAMPLE_ALONE: "The sample comes with stsbench and is measured where no data is found."},
 )
 
-TEMPLATE = Choice(
-    "template",
-    "--template",
-    instead="with {phrase}, your setting, the model gives",
-    names={NO_TEMPLATE: "no template"},
-)
+TEMPLATE = _of_use("template", names={NO_TEMPLATE: "no template"})
+PRECISION = _of_use("precision", instead="in {phrase}, your setting, the model gives")
+_WORDED = {choice.name: choice for choice in (POOLING, MAX_LENGTH, TEMPLATE, PRECISION)}
+
+
+def choices_of_use() -> list[Choice]:
+    """Return the choice of each field of `Use` that changes what is encoded and says which values are tried."""
+    tried = [name for name in names("encoding") if ABOUT[name].tried is not None]
+    return [_WORDED.get(name) or _of_use(name) for name in tried]
+
+
+def tried_values(choice: Choice) -> Sequence[Any]:
+    """Return what a field of `Use` says is to be tried."""
+    tried = ABOUT[choice.name].tried
+    return () if tried is None else tried()
 
 
 class Rules(tuple[str, ...]):
@@ -284,7 +306,6 @@ LAYER = Choice(
     names={-1: "the last layer"},
     meanings={-2: "Layer -2 is the one before the last: some language models are read there."},
 )
-PRECISION = Choice("precision", "--precision", instead="in {phrase}, your setting, the model gives")
 RAGGED = "ragged sub-sets"
 PADDING = Choice(
     "padding",

@@ -91,9 +91,6 @@ def read_claim(claim: str | float | Mapping[str, float], tolerance: float | None
             `row:NAME`, what `stsbench.published.row` understands. A float has two decimals or more.
         tolerance: how far a score may be from a number; by default half a unit of its last digit, and `NOISE`.
 
-    Raises:
-        UserError: if it is none of these, or there is no such task or row.
-
     >>> [(value.task, str(value)) for value in read_claim("sts16=0.8121, avg=0.789").values]
     [('STS16', '81.21'), ('Avg.', '78.9')]
     """

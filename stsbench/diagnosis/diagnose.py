@@ -26,7 +26,7 @@ from stsbench.diagnosis.search import WEAK, Search
 from stsbench.diagnosis.words import facts
 from stsbench.encoders.load import load_with
 from stsbench.encoders.protocol import Encoder
-from stsbench.encoders.use import Use, UseOptions, option_of, takes_use
+from stsbench.encoders.use import ABOUT, Use, UseOptions, option_of, takes_use
 from stsbench.published.catalogue import known_checkpoint
 from stsbench.records.kinds import AVERAGE
 from stsbench.scoring.kinds.sts import demand_spread
@@ -95,14 +95,18 @@ def diagnose(
     False
     """
     stages, limits = Stages(progress), Budget(further, budget, most_sentences)
-    protocol = _comparable(protocol or Protocol())
+    protocol = protocol or Protocol()
+    if protocol.metric not in METRICS:
+        raise UserError(
+            f"diagnose compares by {' and '.join(METRICS)}: choose one of them, not {protocol.metric}."
+        )
     read = read_claim(claim, tolerance)
     chosen = _tasks_of(read, tasks, data)
     names = tuple(task if isinstance(task, str) else task.task for task in chosen)
     read, is_sts = read.about(names), names == STS_TASKS
     encoder = encoder if isinstance(encoder, Encoder) else load_with(encoder, Use(**use))
     for name in encoder.identity.use.changed("afterwards"):
-        if name != "normalize":
+        if ABOUT[name].tried is None:
             raise UserError(f"{option_of(name)} is none of the choices that diagnose tries: leave it out.")
     pairs = _read_all(
         chosen, names, protocol, [Path(folder) for folder in data_dirs], sample=is_sts and AVERAGE in read.tasks
@@ -123,7 +127,7 @@ def diagnose(
     stages.done("scores")
     beyond = None
     if further and not search.default.fits and not is_telling(search):
-        beyond = search_further(
+        search, beyond = search_further(
             encoder,
             search,
             pairs,
@@ -136,7 +140,7 @@ def diagnose(
         )
         stages.done("further")
     notes = [*encoder.notes, *pairs.notes, *encoded.notes, *([beyond.note] if beyond else [])]
-    is_explained = search.explanations or (beyond and beyond.search.explanations)
+    is_explained = search.explanations or (beyond and search.beyond.explanations)
     if not supervised and not is_explained and {*REGRESSED, AVERAGE} & set(read.tasks):
         notes.append(_NO_REGRESSORS)
     return Diagnosis(
@@ -148,14 +152,6 @@ def diagnose(
         encoding=encoded.encoding,
         further=beyond,
     )
-
-
-def _comparable(protocol: Protocol) -> Protocol:
-    if protocol.metric not in METRICS:
-        raise UserError(
-            f"diagnose compares by {' and '.join(METRICS)}: choose one of them, not {protocol.metric}."
-        )
-    return protocol
 
 
 def is_telling(search: Search) -> bool:
@@ -236,18 +232,7 @@ def _read_all(
     *,
     sample: bool,
 ) -> DiagnosisData:
-    """Read tasks in every text and split that there is.
-
-    Args:
-        tasks: names, or pairs of the person's own, which have one text and one split.
-        names: their names.
-        protocol: which text and split are the default.
-        data_dirs: folders to look for data in first.
-        sample: whether the bundled sample comes along, as what someone may have scored by mistake.
-
-    Raises:
-        UserError: if a task's default text is missing, or files are broken.
-    """
+    """Read tasks in every text and split; the sample may come along, as what was scored by mistake."""
     sets: list[TaskPairs] = []
     absent: list[str] = []
     texts = (protocol.text, *(text for text in TEXTS if text != protocol.text))

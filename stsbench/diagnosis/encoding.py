@@ -1,19 +1,18 @@
 """The vectors of a diagnosis: all poolers from one forward pass, and sentences cut at other lengths."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.base.progress import Progress
+from stsbench.diagnosis.choices import MAX_LENGTH, POOLING, tried_values
 from stsbench.encoders.plan import Embeddings, embed
-from stsbench.encoders.poolers import POOLING_NAMES, NoHeadError
+from stsbench.encoders.poolers import NoHeadError
 from stsbench.encoders.protocol import Encoder, FloatMatrix
 from stsbench.encoders.transformer import recut
-
-USUAL_LENGTHS = (32, 64, 128, 256, 512)
-"""Maximum lengths that people set: SimCSE trains with 32, scripts often cut at 64 or 128, models at 256 or 512."""
 
 _COUNTS = ("texts", "sequences", "encoded", "tokens", "padded_tokens")
 _CHECKPOINTS = {"transformer", "sentence-transformers"}
@@ -23,10 +22,9 @@ _SPECIAL_TOKENS = 8
 
 @dataclass(frozen=True)
 class Cut:
-    """The sentences cut at one maximum length.
+    """The sentences cut at one maximum length, or None for no limit.
 
     Attributes:
-        max_length: sub-words kept; None where the encoder has no limit.
         rows: for each sentence its row in `Encoded.vectors`.
         changed: for each sentence whether it is cut elsewhere than by the encoder itself.
     """
@@ -63,39 +61,22 @@ def encode_all(
     use_cache: bool,
     progress: Progress,
 ) -> Encoded:
-    """Encode texts with every pooler, and those that are longer than other maximum lengths with these too.
-
-    Args:
-        encoder: what encodes.
-        texts: any number, equal ones included.
-        lengths: maximum lengths to try besides the encoder's own; None for `USUAL_LENGTHS`.
-        use_cache: whether to read and write the embedding cache.
-        progress: told how far it is.
-
-    Raises:
-        UserError: if the encoder cannot do it.
-    """
-    whole, notes = _embed_by_every_pooler(encoder, texts, use_cache=use_cache, progress=progress)
+    """Encode texts with every pooler, and those that are longer than other maximum lengths with these too."""
+    encode = partial(embed, normalize=False, use_cache=use_cache, progress=progress)
+    whole, notes = _by_every_pooler(encoder, partial(encode, encoder, texts))
     limit, poolings = encoder.identity.use.max_length, tuple(whole.vectors)
     # A prompt is no part of a text's length; it has at most as many sub-words as bytes.
     most_around = _SPECIAL_TOKENS + len((encoder.identity.use.prompt or "").encode())
     parts, cuts = [whole], [Cut(limit, whole.rows, np.zeros(len(texts), dtype=bool))]
     start = len(whole.vectors[poolings[0]])
-    for length in USUAL_LENGTHS if lengths is None else lengths:
+    for length in tried_values(MAX_LENGTH) if lengths is None else lengths:
         shortened = None if length == limit else recut(encoder, length)
         # Only what is longer than the shorter of the two limits can differ.
         shorter = length if limit is None else min(length, limit)
         longer = np.flatnonzero(whole.lengths + most_around > shorter)
         if shortened is None or not len(longer):
             continue
-        part = embed(
-            shortened,
-            [texts[place] for place in longer.tolist()],
-            poolings=poolings,
-            normalize=False,
-            use_cache=use_cache,
-            progress=progress,
-        )
+        part = encode(shortened, [texts[place] for place in longer.tolist()], poolings=poolings)
         differs = part.truncated | whole.truncated[longer]
         if not differs.any():
             continue
@@ -115,21 +96,17 @@ def encode_all(
     )
 
 
-def _embed_by_every_pooler(
-    encoder: Encoder, texts: Sequence[str], *, use_cache: bool, progress: Progress
-) -> tuple[Embeddings, tuple[str, ...]]:
-    def by(poolings: Sequence[str] | None) -> Embeddings:
-        return embed(encoder, texts, poolings=poolings, normalize=False, use_cache=use_cache, progress=progress)
-
+def _by_every_pooler(encoder: Encoder, encode: Callable[..., Embeddings]) -> tuple[Embeddings, tuple[str, ...]]:
+    """Return the vectors by every pooling that the encoder has, and which it lacks."""
     identity = encoder.identity
     if identity.kind not in _CHECKPOINTS:
         note = f"{identity.name} has no poolers or maximum lengths to choose from: the grid is the smaller for it."
-        return by(None), (note,)
+        return encode(poolings=None), (note,)
     # The person's own may be none of those that every checkpoint has, as a template's mask.
-    poolings = tuple(dict.fromkeys((*POOLING_NAMES, identity.use.pooling)))
+    poolings = tuple(dict.fromkeys((*tried_values(POOLING), identity.use.pooling)))
     try:
-        return by(poolings), ()
+        return encode(poolings=poolings), ()
     except NoHeadError as error:  # told at the first batch
         if identity.use.pooling == "cls":
             raise
-        return by([name for name in poolings if name != "cls"]), (f"Not tried: {error}",)
+        return encode(poolings=[name for name in poolings if name != "cls"]), (f"Not tried: {error}",)

@@ -33,15 +33,13 @@ MOST_CHANGES = 2
 """How many choices beyond the grid can be changed at once: there are hundreds of pairs."""
 
 
+_MOST_NAMED = 4
+"""Ways that were not tried and are named."""
+
+
 @dataclass(frozen=True)
 class Budget:
-    """How far the search beyond the grid may go.
-
-    Attributes:
-        changes: how many choices beyond the grid may change at once; 0 for no such search.
-        seconds: for encoding and scoring.
-        sentences: that go through the model; None for any number.
-    """
+    """How far the search beyond the grid may go: choices that change at once, seconds, sentences to encode."""
 
     changes: int = 1
     seconds: float = DEFAULT_SECONDS
@@ -62,14 +60,12 @@ class Further:
     """What was searched beyond the grid.
 
     Attributes:
-        search: the claim held against the points of the lazy axes that were asked for.
         tried: the ways that were tried, in words.
         untried: those that the budget left out, in words, and those that the checkpoint cannot do, with why.
         sentences: how many went through the model.
         seconds: how long it took.
     """
 
-    search: Search
     tried: tuple[str, ...]
     untried: tuple[str, ...]
     sentences: int
@@ -117,19 +113,10 @@ def search_further(
     likely: Sequence[str] = (),
     use_cache: bool,
     progress: Progress,
-) -> Further:
-    """Hold the claim against other ways of using the encoder, nearest first.
+) -> tuple[Search, Further]:
+    """Hold the claim against other ways of using the encoder, nearest first; return it with their points.
 
-    Args:
-        encoder: the person's own.
-        base: the claim held against the grid.
-        data: the tasks; their default text and split are read.
-        encoded: the vectors of the grid, in the order of `data.sentences`.
-        protocol: the default choices.
-        budget: how far to go.
-        likely: templates to try before others.
-        use_cache: whether to read and write the embedding cache.
-        progress: told how many ways are done.
+    `encoded` has the vectors of the grid in the order of `data.sentences`; `likely` templates are tried first.
     """
     tasks = _default_tasks(data, encoded, protocol)
     spent = _Spent(budget)
@@ -148,21 +135,15 @@ def search_further(
             continue
         (tried if is_tried else untried).append(str(way))
         progress("looking further", number + 1, len(ways))
-    return Further(explorer.search, tuple(tried), _shortened(untried), spent.sentences, spent.seconds)
-
-
-def _shortened(names: Sequence[str], most: int = 4) -> tuple[str, ...]:
-    return (*names[:most], f"{len(names) - most} more, for the budget") if len(names) > most else tuple(names)
+    if len(untried) > _MOST_NAMED:
+        untried = [*untried[:_MOST_NAMED], f"{len(untried) - _MOST_NAMED} more, for the budget"]
+    account = Further(tuple(tried), tuple(untried), spent.sentences, spent.seconds)
+    return explorer.search, account
 
 
 @dataclass(frozen=True)
 class _Task:
-    """A task in its default text and split.
-
-    Attributes:
-        pairs: its pairs, whose sentences stand in order: all first sides, then all second sides.
-        rows: of each sentence, in the vectors of the grid.
-    """
+    """A task in its default text and split, and the rows of its sentences in the vectors of the grid."""
 
     pairs: TaskPairs
     rows: np.ndarray
@@ -192,44 +173,29 @@ def _default_tasks(data: DiagnosisData, encoded: Encoded, protocol: Protocol) ->
 
 @dataclass
 class _Explorer:
-    """Tries ways, and keeps the points that they give.
-
-    Attributes:
-        encoder: the person's own.
-        base: the claim held against the grid.
-        tasks: in their default text and split, the smallest first.
-        encoded: the vectors of the grid.
-        spent: what it has cost so far.
-        use_cache: whether to read and write the embedding cache.
-    """
+    """Tries ways, and keeps the points that they give; its tasks stand in order, the smallest first."""
 
     encoder: Encoder
-    base: Search
+    search: Search
     tasks: Sequence[_Task]
     encoded: Encoded
     spent: _Spent
     use_cache: bool
-    _points: list[Point] = field(default_factory=list)
     _sequences: dict[str, list[object]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Begin with the person's own setting alone."""
+        """Take what the person's own vectors are compared by."""
         identity = self.encoder.identity
         self._comparisons = comparisons_of(self.encoded.vectors[identity.use.pooling], unit=identity.normalize)
-        self.search = self._searched()
 
     def is_answered(self, count: int, *, all_of_them: bool) -> bool:
-        """Return whether the search may stop.
-
-        Args:
-            count: how many changes the ways so far make.
-            all_of_them: whether all ways with so many changes were tried.
-        """
-        explanations = self.search.explanations
+        """Return whether the search may stop after ways with so many changes, or after all of them."""
+        beyond = self.search.beyond
+        explanations = beyond.explanations
         if not explanations or all_of_them:
             return bool(explanations)
         best = explanations[0].best
-        return best.count <= max(count, 1) and self.search.chance(best.count) < WEAK
+        return best.count <= max(count, 1) and beyond.chance(best.count) < WEAK
 
     def try_way(self, way: Way) -> bool:
         """Try a way; return whether the budget allowed it."""
@@ -251,12 +217,12 @@ class _Explorer:
             for pooling, of_tasks in scores.items():
                 similarities = compare(vectors[pooling], rows.reshape(2, -1), self._comparisons)
                 scored = task.pairs.scorer(similarities)[..., 0]
-                of_tasks[task.name] = along(self.base.grid.axes, SCORED_AT_POINTS, scored)
+                of_tasks[task.name] = along(self.search.grid.axes, SCORED_AT_POINTS, scored)
             if not self._can_fit(task.name, scores):
                 break
         if reads_otherwise:
-            self._points += [Point(changes[pooling], of_tasks, pooling) for pooling, of_tasks in scores.items()]
-            self.search = self._searched()
+            points = (Point(changes[pooling], of_tasks, pooling) for pooling, of_tasks in scores.items())
+            self.search = replace(self.search, grid=self.search.grid.with_points(points))
         return True
 
     def _changed(self, task: _Task, varied: Encoder, texts: Sequence[str]) -> np.ndarray:
@@ -290,12 +256,8 @@ class _Explorer:
 
     def _can_fit(self, task: str, scores: Mapping[str, Mapping[str, Scores]]) -> bool:
         """Return whether any setting of a way gives a claimed number of a task, if one is claimed."""
-        claimed = next((value for value in self.base.claim.values if value.task == task), None)
+        claimed = next((value for value in self.search.claim.values if value.task == task), None)
         if claimed is None:
             return True
         values = np.concatenate([of_tasks[task].ravel() for of_tasks in scores.values()])
         return bool((np.abs(values - claimed.score) <= claimed.tolerance).any())
-
-    def _searched(self) -> Search:
-        # All else that the person's own vectors give stands in the grid at hand.
-        return Search(self.base.grid.beyond(self._points), self.base.claim)

@@ -4,8 +4,9 @@ What the vectors at hand give is scored at once. How the encoder is used has axe
 their crossings takes vectors of its own: a `Point` holds what one gave when it was asked for.
 """
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -68,13 +69,10 @@ class Axis:
     @property
     def changes(self) -> tuple[int, ...]:
         """How many changes each value takes from the default, where the similarity and the scaling are two."""
-        return tuple(map(self._changes_of, self.values))
-
-    def _changes_of(self, value: Any) -> int:
         default = self.values[self.default]
-        if isinstance(value, Comparing):
-            return int(value.similarity != default.similarity) + int(value.normalize != default.normalize)
-        return int(value != default)
+        if isinstance(default, Comparing):
+            return tuple(default.changes_to(value) for value in self.values)
+        return tuple(int(value != default) for value in self.values)
 
     def changed_to(self, place: int) -> Change:
         """Return what the value at a place changes."""
@@ -123,7 +121,7 @@ class Point:
         """Return what gives it, of `stsbench run`; a layer is a part of the pooling's name."""
         read = {POOLING, LAYER}
         usual = [c for c in self.changes if c.choice.option and c.choice not in read]
-        options = [f"{change.choice.option} {change.value}" for change in usual]
+        options = [f"{change.choice.option} {shlex.quote(str(change.value))}" for change in usual]
         return [*options, *[f"{POOLING.option} {self.pooling}" for c in self.changes if c.choice in read]]
 
 
@@ -153,55 +151,60 @@ class Grid:
         return next(axis.values[axis.default] for axis in self.axes if axis.choice == choice)
 
     @cached_property
-    def all_points(self) -> tuple[Point, ...]:
-        """The person's own way of using the encoder, and what was asked for besides."""
-        return (Point(scores=self.scores), *self.points)
+    def own(self) -> Point:
+        """The person's own way of using the encoder."""
+        return Point(scores=self.scores)
 
     @cached_property
-    def lazy_places(self) -> NDArray[np.int64]:
-        """Return where each of `all_points` is along the lazy axes, (points, axes); the person's own way at 0."""
-        choices = list(dict.fromkeys(change.choice for point in self.points for change in point.changes))
-        values: dict[Choice, dict[str, int]] = {choice: {} for choice in choices}
-        places = np.zeros((len(self.all_points), len(choices)), dtype=np.int64)
-        for number, point in enumerate(self.all_points):
-            for change in point.changes:
-                known = values[change.choice]
-                places[number, choices.index(change.choice)] = known.setdefault(str(change.value), len(known) + 1)
-        return places
-
-    def beyond(self, points: Sequence[Point]) -> "Grid":
-        """Return the person's own setting alone, and points of the lazy axes."""
+    def own_alone(self) -> Point:
+        """The person's own setting alone, as a point that the lazy axes start from."""
         alone: dict[str, Scores] = {}
         for task in self.axes[-1].values[0].tasks:
             sizes = zip(self.axes, self.scores[task].shape, strict=True)
             scores = np.full([size if axis.choice in SCORED_AT_POINTS else 1 for axis, size in sizes], np.nan)
             scores[inside(scores.shape, self.default)] = self.value(task, self.default)
             alone[task] = scores
-        return Grid(self.axes, alone, tuple(points))
+        return Point(scores=alone)
+
+    @cached_property
+    def lazy_axes(self) -> tuple[Axis, ...]:
+        """The axes of how else the encoder is used, as far as they were asked for; None is the person's own."""
+        values: dict[Choice, dict[Any, None]] = {}
+        for point in self.points:
+            for change in point.changes:
+                values.setdefault(change.choice, {None: None})[change.value] = None
+        return tuple(Axis(choice, tuple(chosen)) for choice, chosen in values.items())
+
+    def with_points(self, points: Iterable[Point]) -> "Grid":
+        """Return the grid with further points of the lazy axes."""
+        return replace(self, points=(*self.points, *points))
+
+    def lazy_places(self, points: Sequence[Point]) -> NDArray[np.int64]:
+        """Return where points are along the lazy axes, (points, axes)."""
+        numbers = [{value: number for number, value in enumerate(axis.values)} for axis in self.lazy_axes]
+        columns = {axis.choice: column for column, axis in enumerate(self.lazy_axes)}
+        places = np.zeros((len(points), len(columns)), dtype=np.int64)
+        for row, point in enumerate(points):
+            for change in point.changes:
+                column = columns[change.choice]
+                places[row, column] = numbers[column][change.value]
+        return places
 
     def of(self, task: str, point: Point | None = None) -> Scores:
         """Return the scores of a task, or of the average along its axis, at a point or in the person's own way."""
-        if task == AVERAGE:
-            return self._averages if point is None else self._averages_of(point.scores)
-        scores = self.scores if point is None else point.scores
-        return scores.get(task, np.full((1,) * len(self.axes), np.nan))
-
-    def value(self, task: str, place: Place) -> float:
-        """Return the score of a task, or the average, at one crossing."""
-        scores = self.of(task)
-        return float(scores[inside(scores.shape, place)])
-
-    @cached_property
-    def _averages(self) -> Scores:
-        return self._averages_of(self.scores)
-
-    def _averages_of(self, scores: Mapping[str, Scores]) -> Scores:
-        unknown = np.full((1,) * len(self.axes), np.nan)
+        scores, unknown = (point or self.own).scores, np.full((1,) * len(self.axes), np.nan)
+        if task != AVERAGE:
+            return scores.get(task, unknown)
         together = [
             mean.of({task: scores.get(task, unknown) for task in mean.tasks}) for mean in self.axes[-1].values
         ]
         shape = np.broadcast_shapes(*(part.shape for part in together))
         return np.concatenate([np.broadcast_to(part, shape) for part in together], axis=-1)
+
+    def value(self, task: str, place: Place) -> float:
+        """Return the score of a task, or the average, at one crossing."""
+        scores = self.of(task)
+        return float(scores[inside(scores.shape, place)])
 
     @cached_property
     def frame(self) -> "pd.DataFrame":

@@ -1,13 +1,12 @@
 """What `diagnose` returns: the verdict, the settings that matter, every score, the heat map of single choices."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stsbench.base.files import atomic_path, told_as_unwritable
 from stsbench.diagnosis import words
@@ -15,7 +14,7 @@ from stsbench.diagnosis.choices import POOLING
 from stsbench.diagnosis.claim import Claim
 from stsbench.diagnosis.further import Further
 from stsbench.diagnosis.grid import Grid, Place
-from stsbench.diagnosis.search import Candidate, Cause, Search
+from stsbench.diagnosis.search import Candidate, Search
 from stsbench.render.cells import Key, Named
 from stsbench.render.figures import new_figure, save_figure, style
 from stsbench.render.result import Result
@@ -23,7 +22,6 @@ from stsbench.render.table import Style, Table, Tables
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 OWN = "your setting"
@@ -35,12 +33,12 @@ class Diagnosis(Result):
 
     Attributes:
         model: the model that was measured, as the person named it.
-        search: the claim held against the grid.
+        search: the claim held against the grid; `search.beyond` against what the lazy axes gave.
         facts: what is published about it, a sentence each.
         notes: what was not tried, and why.
         seconds: how long each stage took.
         encoding: distinct texts and sequences, how many were encoded, real and padded tokens.
-        further: what was searched beyond the grid; None where the grid has the answer, or nothing was to be tried.
+        further: what the search along the lazy axes tried and took; None where none was needed, or wanted.
     """
 
     model: str
@@ -64,8 +62,8 @@ class Diagnosis(Result):
     @property
     def answer(self) -> Search:
         """The search that explains the claim with the fewest changes, in the grid or beyond it."""
-        beyond = self.further.search if self.further else None
-        if beyond is None or not beyond.explanations or self.search.default.fits:
+        beyond = self.search.beyond
+        if self.further is None or not beyond.explanations or self.search.default.fits:
             return self.search
         within = self.search.explanations
         fewer = not within or beyond.explanations[0].best.count < within[0].best.count
@@ -77,8 +75,7 @@ class Diagnosis(Result):
 
         What was tried beyond the grid says in the column `variation` what it changes.
         """
-        points = self.further.search.grid.points if self.further else ()
-        return replace(self.grid, points=points).frame if points else self.grid.frame
+        return self.grid.frame
 
     @property
     def explained(self) -> bool:
@@ -88,7 +85,7 @@ class Diagnosis(Result):
     @property
     def verdict(self) -> str:
         """Which choice explains the claim in words, or that none does and how far off the nearest is."""
-        return words.verdict(self.answer, self.further.search if self.further else None)
+        return words.verdict(self.answer, self.search.beyond if self.further else None)
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -124,13 +121,11 @@ class Diagnosis(Result):
 
         Settings that give the claim have a frame. Of several claimed numbers, a cell shows the largest difference.
         """
-        heat_map = HeatMap.of(self.search)
-        with style():
-            figure = new_figure(*heat_map.inches)
-            axes = figure.subplots()
-            heat_map.draw(axes, several=len(self.claim.values) > 1)
-            axes.set_title(self._title)
-        return figure
+        values = self.claim.values
+        title = f"{self.model}: {values[0].task}, claimed {values[0]}"
+        if len(values) > 1:
+            title = f"{self.model}: the largest difference to the {len(values)} claimed numbers"
+        return _heat_map(self.search, title)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the whole diagnosis but the grid as plain data, scores x 100."""
@@ -151,12 +146,19 @@ class Diagnosis(Result):
             "explained": self.explained,
             "verdict": self.verdict,
             "default": self._plain(search.default) | {"setting": setting},
-            "explanations": [self._plain_explanation(explanation) for explanation in search.explanations],
+            "explanations": [
+                {
+                    **self._plain(cause.best),
+                    "alike": [self._plain(candidate) for candidate in cause.alike],
+                    "chance": search.chance(cause.best.count),
+                }
+                for cause in search.explanations
+            ],
             "nearest": self._plain(search.nearest),
             "nearest_single": self._plain(search.nearest_single),
             "settings": self.search.settings,
             "choices": {axis.name: [str(value) for value in axis.values] for axis in self.grid.axes},
-            "further": self._plain_further(),
+            "further": self.further and self._plain_further(self.further),
             "remarks": list(self.remarks),
             "notes": list(self.notes),
             "seconds": self.seconds,
@@ -197,13 +199,6 @@ class Diagnosis(Result):
         paragraphs = [f"<p>{escape(sentence, quote=False)}</p>" for sentence in (self.verdict, *self.remarks)]
         return "".join([paragraphs[0], self.table()._repr_html_(), *paragraphs[1:]])
 
-    @property
-    def _title(self) -> str:
-        values = self.claim.values
-        if len(values) > 1:
-            return f"{self.model}: the largest difference to the {len(values)} claimed numbers"
-        return f"{self.model}: {values[0].task}, claimed {values[0]}"
-
     def _listed(self, most: int) -> Sequence[Candidate]:
         search = self.answer
         candidates = [explanation.best for explanation in search.explanations] or [search.nearest_single]
@@ -223,22 +218,13 @@ class Diagnosis(Result):
             "fits": candidate.fits,
         }
 
-    def _plain_further(self) -> dict[str, Any] | None:
-        if self.further is None:
-            return None
+    def _plain_further(self, further: Further) -> dict[str, Any]:
         return {
-            "settings": self.further.search.settings,
-            "tried": list(self.further.tried),
-            "untried": list(self.further.untried),
-            "sentences": self.further.sentences,
-            "seconds": round(self.further.seconds, 3),
-        }
-
-    def _plain_explanation(self, explanation: Cause) -> dict[str, Any]:
-        return {
-            **self._plain(explanation.best),
-            "alike": [self._plain(candidate) for candidate in explanation.alike],
-            "chance": self.answer.chance(explanation.best.count),
+            "settings": self.search.beyond.settings,
+            "tried": list(further.tried),
+            "untried": list(further.untried),
+            "sentences": further.sentences,
+            "seconds": round(further.seconds, 3),
         }
 
 
@@ -257,67 +243,39 @@ def _column(task: str) -> Key:
     return Named("task", task)
 
 
-@dataclass(frozen=True)
-class HeatMap:
-    """The part of a grid that fits on a page: every pooler, crossed with every other single choice.
+def _heat_map(search: Search, title: str) -> "Figure":
+    """Draw every pooler crossed with every other single choice that makes a difference to the claim.
 
-    Attributes:
-        rows: the poolers, the person's own first.
-        columns: the person's own setting, then every setting with one other choice.
-        groups: for each column the choice that it changes; empty for the first.
-        scores: (rows, columns) what each gives: of several claimed numbers, that which is farthest off.
-        differences: (rows, columns) the same less what is claimed; NaN where there is no score.
-        fits: (rows, columns) whether it gives the whole claim.
+    The person's own setting is the first row and the first column. Of several claimed numbers, a cell shows the
+    one that is farthest off.
     """
+    import seaborn as sns
+    from matplotlib.patches import Rectangle
 
-    rows: tuple[str, ...]
-    columns: tuple[str, ...]
-    groups: tuple[str, ...]
-    scores: NDArray[np.float64]
-    differences: NDArray[np.float64]
-    fits: NDArray[np.bool_]
-
-    @classmethod
-    def of(cls, search: Search) -> "HeatMap":
-        """Return the poolers crossed with every other single choice that makes a difference to the claim."""
-        axes, default, values = search.grid.axes, search.grid.default, search.claim.values
-        pooling = next(number for number, axis in enumerate(axes) if axis.choice == POOLING)
-        singles = _single_changes(search)
-        changes = [(axis, value) for axis, value in singles if axis != pooling]
-        rows = [default[pooling], *(value for axis, value in singles if axis == pooling)]
-        columns = [default, *(_moved(default, axis, value) for axis, value in changes)]
-        cells = [[search.at(_moved(column, pooling, row)) for column in columns] for row in rows]
-        farthest = [[cell.farthest(values) for cell in row] for row in cells]
-        names = axes[pooling].values
-        return cls(
-            rows=(f"{names[rows[0]]} (yours)", *(names[row] for row in rows[1:])),
-            columns=(OWN, *(axes[axis].choice.label_of(axes[axis].values[value]) for axis, value in changes)),
-            groups=("", *(axes[axis].name for axis, _ in changes)),
-            scores=np.array([[score for score, _ in row] for row in farthest]),
-            differences=np.array([[score - value.score for score, value in row] for row in farthest]),
-            fits=np.array([[cell.fits for cell in row] for row in cells]),
-        )
-
-    @property
-    def inches(self) -> tuple[float, float]:
-        """Width and height of the figure."""
-        return (
-            _MARGIN_WIDTH + _CELL_WIDTH * len(self.columns) + _LETTER * max(map(len, self.rows)),
-            _MARGIN_HEIGHT
-            + _CELL_HEIGHT * max(_LEAST_ROWS, len(self.rows))
-            + _LETTER * max(map(len, self.columns)),
-        )
-
-    def draw(self, axes: "Axes", *, several: bool) -> None:
-        """Draw it: a single claimed number's scores, or of several the largest differences."""
-        import seaborn as sns
-        from matplotlib.patches import Rectangle
-
-        shown, spec = (self.differences, "+z.1f") if several else (self.scores, "z.1f")
-        largest = min(float(np.nanmax(np.abs(self.differences), initial=0.01)), _MOST_POINTS)
+    axes, default, values = search.grid.axes, search.grid.default, search.claim.values
+    pooling = next(number for number, axis in enumerate(axes) if axis.choice == POOLING)
+    singles = _single_changes(search)
+    changes = [(axis, value) for axis, value in singles if axis != pooling]
+    poolings = [default[pooling], *(value for axis, value in singles if axis == pooling)]
+    places = [default, *(_moved(default, axis, value) for axis, value in changes)]
+    cells = [[search.at(_moved(place, pooling, value)) for place in places] for value in poolings]
+    farthest = [[cell.farthest(values) for cell in row] for row in cells]
+    scores = np.array([[score for score, _ in row] for row in farthest])
+    differences = np.array([[score - value.score for score, value in row] for row in farthest])
+    fits = np.array([[cell.fits for cell in row] for row in cells])
+    own, *others = (axes[pooling].values[value] for value in poolings)
+    rows = [f"{own} (yours)", *others]
+    columns = [OWN, *(axes[axis].choice.label_of(axes[axis].values[value]) for axis, value in changes)]
+    shown, spec = (differences, "+z.1f") if len(values) > 1 else (scores, "z.1f")
+    largest = min(float(np.nanmax(np.abs(differences), initial=0.01)), _MOST_POINTS)
+    width = _MARGIN_WIDTH + _CELL_WIDTH * len(columns) + _LETTER * max(map(len, rows))
+    height = _MARGIN_HEIGHT + _CELL_HEIGHT * max(_LEAST_ROWS, len(rows)) + _LETTER * max(map(len, columns))
+    with style():
+        figure = new_figure(width, height)
+        panel = figure.subplots()
         sns.heatmap(
-            self.differences,
-            ax=axes,
+            differences,
+            ax=panel,
             cmap="RdBu_r",
             center=0,
             vmin=-largest,
@@ -326,20 +284,23 @@ class HeatMap:
             fmt="",
             annot_kws={"size": 6},
             linewidths=0.5,
-            xticklabels=self.columns,
-            yticklabels=self.rows,
+            xticklabels=columns,
+            yticklabels=rows,
             cbar_kws={"label": "score less claim"},
         )
-        axes.grid(visible=False)
-        axes.tick_params(length=0)
-        axes.tick_params(axis="x", rotation=90)
-        axes.tick_params(axis="y", rotation=0)
-        for row, column in np.argwhere(self.fits):
+        panel.grid(visible=False)
+        panel.tick_params(length=0)
+        panel.tick_params(axis="x", rotation=90)
+        panel.tick_params(axis="y", rotation=0)
+        for row, column in np.argwhere(fits):
             frame = Rectangle((column, row), 1, 1, fill=False, edgecolor="black", linewidth=1.5, clip_on=False)
-            axes.add_patch(frame)
-        for column in range(1, len(self.columns)):
-            if self.groups[column] != self.groups[column - 1]:
-                axes.axvline(column, color="black", linewidth=0.6)
+            panel.add_patch(frame)
+        changed = [None, *(axis for axis, _ in changes)]
+        for column in range(1, len(columns)):
+            if changed[column] != changed[column - 1]:
+                panel.axvline(column, color="black", linewidth=0.6)
+        panel.set_title(title)
+    return figure
 
 
 def _single_changes(search: Search) -> list[tuple[int, int]]:

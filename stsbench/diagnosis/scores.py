@@ -43,14 +43,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TaskPairs:
-    """One task in one text, with all its splits.
-
-    Attributes:
-        data: its pairs.
-        text: its value on the axis of texts; None where it has one text that serves all.
-        splits: the splits to score; one of them alone is no choice.
-        default_split: the one that the protocol scores.
-    """
+    """One task in one text, with all its splits; the text is None where it has one that serves all."""
 
     data: StsData
     text: str | None
@@ -65,13 +58,7 @@ class TaskPairs:
 
 @dataclass(frozen=True)
 class DiagnosisData:
-    """What to score, and what is missing.
-
-    Attributes:
-        sets: each task in each of its texts.
-        tasks: the tasks that count for an average; the sample may come along with them.
-        notes: what is not at hand.
-    """
+    """What to score: each task in each of its texts, which tasks count for an average, and what is missing."""
 
     sets: tuple[TaskPairs, ...]
     tasks: tuple[str, ...]
@@ -92,16 +79,7 @@ def build_grid(
     supervised: bool,
     progress: Progress,
 ) -> Grid:
-    """Score every task by every choice.
-
-    Args:
-        data: the tasks.
-        encoded: the vectors of their sentences.
-        identity: of the encoder, whose pooling and scaling are the default.
-        protocol: the other default choices.
-        supervised: whether to train SentEval's regressors on the default vectors too.
-        progress: told how far it is.
-    """
+    """Score every task by every choice, and by SentEval's regressors on the default vectors if asked."""
     comparisons = comparisons_of(encoded.vectors[identity.use.pooling], unit=identity.normalize)
     axes = _axes(
         data, encoded, [*comparisons, *([REGRESSOR] if supervised else [])], identity.use.pooling, protocol
@@ -141,14 +119,9 @@ def build_grid(
 
 
 def comparisons_of(vectors: FloatMatrix, *, unit: bool) -> dict[Comparing, bool]:
-    """Return every similarity of the vectors as the model gives them, then what differs if scaled otherwise.
+    """Return for every way of comparing the vectors whether they are scaled to unit length first.
 
-    Args:
-        vectors: of the person's own pooling, as they leave the network.
-        unit: whether the model scales them to unit length.
-
-    Returns:
-        For each way of comparing whether to scale the vectors first.
+    First as the model gives them, then what differs if scaled otherwise.
     """
     comparisons = {Comparing(similarity): unit for similarity in SIMILARITIES}
     norms = np.linalg.norm(vectors, axis=1)
@@ -180,13 +153,7 @@ def _axes(
 
 
 def along(axes: Sequence[Axis], dimensions: Sequence[Choice], values: Scores) -> Scores:
-    """Return scores with one dimension per axis, of length 1 where they have none of that choice.
-
-    Args:
-        axes: of the grid, in order.
-        dimensions: the choice of each dimension of the scores; what is no axis has one value.
-        values: the scores.
-    """
+    """Return scores with one dimension per axis, of length 1 where `dimensions` has none of its choice."""
     order = [dimensions.index(axis.choice) for axis in axes if axis.choice in dimensions]
     rest = [number for number in range(len(dimensions)) if number not in order]
     ordered = values.transpose([*order, *rest])
@@ -236,13 +203,7 @@ def _fill(scores: Scores, scorer: "Scorer", similarities: Scores, columns: NDArr
 
 
 def compare(vectors: FloatMatrix, rows: NDArray[np.int64], comparisons: Mapping[Comparing, bool]) -> Scores:
-    """Return the (comparisons, pairs) similarities of pairs of vectors.
-
-    Args:
-        vectors: (sequences, dimensions), as they leave the network.
-        rows: (2, pairs) rows of each pair's sentences.
-        comparisons: as `comparisons_of` returns them.
-    """
+    """Return the (comparisons, pairs) similarities of vectors, by the (2, pairs) rows of each pair's sentences."""
     used, places = np.unique(rows, return_inverse=True)
     left, right = places.reshape(rows.shape)
     held = vectors if len(used) == len(vectors) else vectors[used]
@@ -275,25 +236,14 @@ class _Together(NamedTuple):
 
 @dataclass(frozen=True)
 class Scorer:
-    """A task whose gold scores are made ready, to be held against similarities again and again.
-
-    Attributes:
-        splits: which splits are scored; `all` for all pairs.
-        subsets: for each split, its subsets and then the whole.
-    """
+    """A task whose gold scores are made ready: for each split its subsets, and then the whole."""
 
     splits: tuple[str, ...]
     subsets: tuple[tuple[_Together, ...], ...]
 
     @classmethod
     def of(cls, pairs: "PlainTable | pd.DataFrame", splits: Sequence[str]) -> "Scorer":
-        """Make a task ready.
-
-        Args:
-            pairs: its scored pairs, with the columns gold, subset and split; and `SECOND_TEST`, whether a pair is
-                in that split, if it is among the splits.
-            splits: the splits to score.
-        """
+        """Make a task ready; the column `SECOND_TEST` says which pairs are in that split, if it is asked for."""
         gold, subset, split = (np.asarray(pairs[name]) for name in ("gold", "subset", "split"))
         by_split = []
         for name in splits:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -26,13 +26,8 @@ _EVERY_OTHER = 0.5
 class Candidate:
     """A setting, and what it gives.
 
-    Attributes:
-        point: of the lazy axes.
-        changes: the choices in which it differs from the default, those of the point first.
-        count: how many choices that are.
-        scores: one for each claimed number.
-        distance: the largest difference to one of them.
-        fits: whether every one is within tolerance.
+    `scores` has one for each claimed number, `distance` is the largest difference to one of them, and it `fits` if
+    every one is within tolerance. The `changes` of its point of the lazy axes stand first; `count` counts choices.
     """
 
     point: Point
@@ -56,12 +51,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Cause:
-    """Settings that the claim cannot tell apart: they print the same numbers.
-
-    Attributes:
-        best: the one with the fewest changes, and of these the nearest.
-        alike: the others, in the same order.
-    """
+    """Settings that print the same numbers, so that the claim cannot tell them apart: the simplest is the best."""
 
     best: Candidate
     alike: tuple[Candidate, ...] = ()
@@ -69,10 +59,28 @@ class Cause:
 
 @dataclass(frozen=True)
 class Search:
-    """A claim held against a grid."""
+    """A claim held against a grid.
+
+    Attributes:
+        grid: every score that was made.
+        claim: what is to be explained.
+        is_beyond: whether it is held against the points of the lazy axes, and else against the scores that the
+            person's own way of using the encoder gives.
+    """
 
     grid: Grid
     claim: Claim
+    is_beyond: bool = False
+
+    @cached_property
+    def beyond(self) -> "Search":
+        """The claim held against what the lazy axes gave."""
+        return replace(self, is_beyond=True)
+
+    @cached_property
+    def points(self) -> tuple[Point, ...]:
+        """The ways of using the encoder that it is held against, the person's own first."""
+        return (self.grid.own_alone, *self.grid.points) if self.is_beyond else (self.grid.own,)
 
     @cached_property
     def default(self) -> Candidate:
@@ -118,12 +126,8 @@ class Search:
     def chance(self, count: int) -> float:
         """Return which share of all claims nearby so few changes would give as well.
 
-        Args:
-            count: how many choices may change.
-
-        Returns:
-            The share of the numbers within two points of the claimed one that are within tolerance of a setting
-            with at most so many changes. Of several claimed numbers, an upper bound of it, at most 1.
+        That is the share of the numbers within two points of the claimed one that are within tolerance of a
+        setting with at most so many changes. Of several claimed numbers, an upper bound of it, at most 1.
         """
         near = (np.abs(self._differences) <= NEIGHBOURHOOD).all(axis=0) & (self._counts <= count)
         if len(self.claim.values) > 1:
@@ -142,7 +146,7 @@ class Search:
 
     def alone(self, value: Value) -> "Search":
         """Return the search for one of the claimed numbers alone."""
-        return Search(self.grid, Claim((value,)))
+        return replace(self, claim=Claim((value,)))
 
     def given_by(self, candidate: Candidate) -> list[bool]:
         """Return for each claimed number whether a setting gives it."""
@@ -161,7 +165,7 @@ class Search:
     def _candidate(self, setting: int) -> Candidate:
         """Return a setting by its number: those of each point stand one after the other."""
         sizes = [math.prod(shape) for shape in self._shapes]
-        point = self.grid.all_points[int(np.searchsorted(np.cumsum(sizes), setting, side="right"))]
+        point = self.points[int(np.searchsorted(np.cumsum(sizes), setting, side="right"))]
         chosen = zip(self.grid.axes, self._places[setting].tolist(), strict=True)
         changed = [axis.changed_to(value) for axis, value in chosen if value != axis.default]
         return Candidate(
@@ -176,7 +180,7 @@ class Search:
     @cached_property
     def _shapes(self) -> list[tuple[int, ...]]:
         """Of each point, how many values the choices have that make a difference to the claim there."""
-        tasks, points = self.claim.tasks, self.grid.all_points
+        tasks, points = self.claim.tasks, self.points
         return [np.broadcast_shapes(*(self.grid.of(task, point).shape for task in tasks)) for point in points]
 
     @cached_property
@@ -191,7 +195,7 @@ class Search:
     @cached_property
     def _lazy_places(self) -> NDArray[np.int64]:
         """Where each setting stands along the lazy axes, (settings, axes)."""
-        return np.repeat(self.grid.lazy_places, [math.prod(shape) for shape in self._shapes], axis=0)
+        return np.repeat(self.grid.lazy_places(self.points), [math.prod(shape) for shape in self._shapes], axis=0)
 
     @cached_property
     def _fitting(self) -> tuple[Cause, ...]:
@@ -209,19 +213,19 @@ class Search:
         """What each setting gives, (claimed numbers, settings of all points one after the other)."""
         of_points = [
             [np.broadcast_to(self.grid.of(task, point), shape).ravel() for task in self.claim.tasks]
-            for point, shape in zip(self.grid.all_points, self._shapes, strict=True)
+            for point, shape in zip(self.points, self._shapes, strict=True)
         ]
         return np.concatenate(of_points, axis=1)
 
     @cached_property
     def _differences(self) -> Scores:
-        return self._scores - self._per_value([value.score for value in self.claim.values])
+        claimed: Scores = np.reshape([value.score for value in self.claim.values], (-1, 1))
+        return self._scores - claimed
 
     @cached_property
     def _given(self) -> NDArray[np.bool_]:
         """Whether each setting gives a number, one array per claimed number."""
-        tolerances = self._per_value([value.tolerance for value in self.claim.values])
-        return np.asarray(np.abs(self._differences) <= tolerances)
+        return self._within([value.tolerance for value in self.claim.values])
 
     @cached_property
     def _distances(self) -> Scores:
@@ -232,10 +236,9 @@ class Search:
     def _fits(self) -> NDArray[np.bool_]:
         return np.asarray(self._given.all(axis=0))
 
-    @cached_property
-    def _printed_alike(self) -> NDArray[np.bool_]:
-        units = self._per_value([0.5 * 10.0**-value.decimals for value in self.claim.values])
-        return np.asarray((np.abs(self._differences) <= units).all(axis=0))
+    def _within(self, tolerances: Sequence[float]) -> NDArray[np.bool_]:
+        """Return whether each setting is within its tolerance of each claimed number."""
+        return np.asarray(np.abs(self._differences) <= np.reshape(tolerances, (-1, 1)))
 
     @cached_property
     def _counts(self) -> NDArray[np.int64]:
@@ -244,9 +247,6 @@ class Search:
         for axis, places in zip(self.grid.axes, self._places.T, strict=True):
             counts += np.array(axis.changes)[places]
         return counts
-
-    def _per_value(self, numbers: list[float]) -> Scores:
-        return np.reshape(numbers, (-1, 1))
 
     def _minimal(self, settings: NDArray[np.intp]) -> list[Candidate]:
         """Return those settings of which no part of the changes would do, simplest first."""
@@ -265,7 +265,8 @@ class Search:
         """Return the order by number of changes, then by distance, then by which choices people get wrong most."""
         same_choice = self._places[settings] == np.array(self.grid.default)
         # What prints the claimed number is as near as can be told.
-        distances = np.where(self._printed_alike[settings], 0.0, self._distances[settings])
+        are_alike = self._within([0.5 * 10.0**-value.decimals for value in self.claim.values])
+        distances = np.where(are_alike[:, settings].all(axis=0), 0.0, self._distances[settings])
         return np.lexsort([*same_choice.T[::-1], distances, self._counts[settings]])
 
     def _nearest(self, allowed: NDArray[np.bool_], *, simplest: bool = False) -> Candidate:

@@ -1,4 +1,4 @@
-"""The lazy axes of the grid: templates, rules for the sentence, precisions, padded sentences, layers.
+"""The lazy axes of the grid: the fields of `Use` that say what is tried, rules for the sentence, padding, layers.
 
 They are about how the encoder is used, so each crossing takes vectors of its own. Several come from one `Way` of
 reading the sentences: one forward pass gives every pooling and some layers. `further.py` goes through the ways,
@@ -14,6 +14,7 @@ from stsbench.base.errors import UserError
 from stsbench.data.tables import StsData
 from stsbench.diagnosis.choices import (
     LAYER,
+    MAX_LENGTH,
     PADDING,
     POOLING,
     PRECISION,
@@ -23,20 +24,18 @@ from stsbench.diagnosis.choices import (
     Change,
     Choice,
     Rules,
+    choices_of_use,
+    tried_values,
 )
-from stsbench.encoders.device import PRECISIONS
-from stsbench.encoders.poolers import POOLING_NAMES, parse_pooling, pooling_name
+from stsbench.encoders.poolers import parse_pooling, pooling_name
 from stsbench.encoders.protocol import Encoder
 from stsbench.encoders.template import RULES, SENTENCE, Template
-from stsbench.encoders.template_files import NO_TEMPLATE, read_template, template_names
+from stsbench.encoders.template_files import NO_TEMPLATE, read_template
 from stsbench.encoders.transformer import TransformerEncoder
-from stsbench.encoders.use import TORCH
+from stsbench.encoders.use import ABOUT, TORCH, Use
 
 if TYPE_CHECKING:
     import pandas as pd
-
-READING = (TEMPLATE, SENTENCE_RULES, PRECISION, PADDING)
-"""The lazy axes that take a forward pass of their own; every pooling and layer comes from the same one."""
 
 PADDED_TASKS = frozenset({"STS12", "STS13", "STS14", "STS15", "STS16"})
 """The tasks whose sub-sets that copy of SentEval pads."""
@@ -59,20 +58,31 @@ _NEAR_LAYERS = (-2, -3, -4)
 _LAYER_COUNTS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 
 
+def reading() -> tuple[Choice, ...]:
+    """Return the lazy axes that take a forward pass of their own; every pooling and layer comes from one."""
+    placed = (TEMPLATE, SENTENCE_RULES, PRECISION)
+    others = [choice for choice in choices_of_use() if choice not in {*placed, POOLING, MAX_LENGTH}]
+    return (*placed, *others, PADDING)
+
+
+def own_value(use: Use, choice: Choice) -> Any:
+    """Return the person's own setting of a field, as it is called."""
+    if choice == TEMPLATE:
+        without = f"prompt {use.prompt!r}" if use.prompt else NO_TEMPLATE
+        return use.own_template.name if use.own_template else without
+    return use.computed_in if choice == PRECISION else getattr(use, choice.name)
+
+
 @dataclass(frozen=True)
 class Way:
-    """One way of reading all sentences.
-
-    Attributes:
-        values: what is chosen on the axes of `READING`, in their order; all else is as the encoder itself does.
-    """
+    """One way of reading all sentences: values on axes of `reading`, in their order; all else is the encoder's."""
 
     values: tuple[tuple[Choice, Any], ...] = ()
 
     @classmethod
     def of(cls, values: Mapping[Choice, Any]) -> "Way":
         """Return the way with these choices."""
-        return cls(tuple((choice, values[choice]) for choice in READING if choice in values))
+        return cls(tuple((choice, values[choice]) for choice in reading() if choice in values))
 
     def __getitem__(self, choice: Choice) -> Any:
         """Return what is chosen; None where that is what the encoder itself does."""
@@ -86,7 +96,7 @@ class Way:
     @property
     def is_of_sentences(self) -> bool:
         """Whether it changes the sentences alone, not what the network makes of them."""
-        return bool(self.values) and self[TEMPLATE] is None and self[PRECISION] is None
+        return bool(self.values) and {choice for choice, _ in self.values} <= {SENTENCE_RULES, PADDING}
 
     def __str__(self) -> str:
         """Return its choices, as a list of what was tried has them."""
@@ -94,43 +104,30 @@ class Way:
         return ", ".join(labels) or "layers"
 
 
-def values_to_try(
-    encoder: Encoder, tasks: Iterable[str], likely: Sequence[str] = ()
-) -> dict[Choice, Sequence[Any]]:
-    """Return what each axis of `READING` holds besides the person's own setting.
-
-    Args:
-        encoder: the person's own.
-        tasks: what the claim is of.
-        likely: templates to try before others.
-    """
-    values: dict[Choice, Sequence[Any]] = {SENTENCE_RULES: [Rules(names) for names in RULE_SETS]}
-    values[PADDING] = [RAGGED] if PADDED_TASKS & set(tasks) else []
-    if isinstance(encoder, TransformerEncoder):
-        values[TEMPLATE] = fitting_templates(encoder, likely)
-        values[PRECISION] = [name for name in PRECISIONS if name != encoder.use.computed_in]
-    return values
-
-
 def ways_to_read(
     encoder: Encoder, tasks: Iterable[str], *, likely: Sequence[str] = (), gap: float = 0.0
 ) -> list[Way]:
     """Return the ways of reading to try, those with the fewest changes first, then the cheapest and likeliest.
 
-    Args:
-        encoder: the person's own.
-        tasks: what the claim is of.
-        likely: templates to try before others: that of a known checkpoint, or of the row.
-        gap: points between what is claimed and the person's own: precision explains small ones alone.
+    Precision explains small gaps (points between what is claimed and the person's own) alone.
     """
-    values = values_to_try(encoder, tasks, likely)
-    singles = {choice: [Way(((choice, value),)) for value in values.get(choice, [])] for choice in READING}
+    values: dict[Choice, Sequence[Any]] = {SENTENCE_RULES: [Rules(names) for names in RULE_SETS]}
+    values[PADDING] = [RAGGED] if PADDED_TASKS & set(tasks) else []
+    if isinstance(encoder, TransformerEncoder):
+        for choice in reading():
+            if choice.name in ABOUT:
+                own = own_value(encoder.use, choice)
+                values[choice] = [value for value in tried_values(choice) if value != own]
+        values[TEMPLATE] = fitting_templates(encoder, likely)
+    others = [choice for choice in reading() if choice not in {TEMPLATE, SENTENCE_RULES, PRECISION, PADDING}]
+    singles = {choice: [Way(((choice, value),)) for value in values.get(choice, [])] for choice in reading()}
     singles[LAYER] = [Way()] if isinstance(encoder, TransformerEncoder) else []
-    usual = [PADDING, SENTENCE_RULES, LAYER, TEMPLATE]
+    usual = [PADDING, SENTENCE_RULES, LAYER, TEMPLATE, *others]
     order = [PRECISION, *usual] if gap < _LOST_BY_PRECISION else [*usual, PRECISION]
+    paired = (PADDING, TEMPLATE, SENTENCE_RULES, PRECISION, *others)
     pairs = [
         Way.of(dict((*first.values, *second.values)))
-        for choice, second_choice in itertools.combinations((PADDING, TEMPLATE, SENTENCE_RULES, PRECISION), 2)
+        for choice, second_choice in itertools.combinations(paired, 2)
         for first, second in itertools.product(singles[choice], singles[second_choice])
     ]
 
@@ -154,7 +151,7 @@ def rules_without(encoder: Encoder, way: Way) -> Rules:
 def fitting_templates(encoder: TransformerEncoder, likely: Sequence[str] = ()) -> list[str]:
     """Return the known templates that the encoder can read and does not have, the likely ones first."""
     own, fitting = encoder.identity.use.own_template, []
-    for name in template_names():
+    for name in tried_values(TEMPLATE):
         template = read_template(name)
         plain = template.texts == (f"{{{SENTENCE}}}",) and not template.rules and template.subtract == "no"
         if plain or (own is not None and own.digest == template.digest) or not _can_read(encoder, template):
@@ -174,16 +171,15 @@ def _can_read(encoder: TransformerEncoder, template: Template) -> bool:
 
 
 def encoder_of(encoder: Encoder, way: Way) -> Encoder:
-    """Return the encoder that a way reads with; the person's own where only the sentences are changed.
-
-    Raises:
-        UserError: if the checkpoint cannot be used so.
-    """
+    """Return the encoder that a way reads with; the person's own where only the sentences are changed."""
     if not isinstance(encoder, TransformerEncoder):
         return encoder
     varied = encoder
+    changes = {choice.name: value for choice, value in way.values if choice.name in ABOUT and choice != TEMPLATE}
     if way[PRECISION] is not None:
-        varied = varied.with_use(precision=way[PRECISION], backend=TORCH)
+        changes["backend"] = TORCH
+    if changes:
+        varied = varied.with_use(**changes)
     if way[TEMPLATE] is not None:
         template = None if way[TEMPLATE] == NO_TEMPLATE else read_template(way[TEMPLATE])
         varied = varied.with_template(template)
@@ -197,12 +193,9 @@ def encoder_of(encoder: Encoder, way: Way) -> Encoder:
 
 
 def sentences_of(data: StsData, way: Way, *, by_template: bool) -> list[str]:
-    """Return the sentences of a task as a way hands them to its encoder: all first sides, then all second sides.
+    """Return the sentences of a task as a way hands them to its encoder: all first sides, then all second.
 
-    Args:
-        data: the task.
-        way: of reading them.
-        by_template: whether the encoder of the way has a template, which then applies the rules.
+    The rules are applied here unless the encoder has a template, which does.
     """
     pairs = data.pairs
     sides = [pairs["sentence1"].tolist(), pairs["sentence2"].tolist()]
@@ -227,22 +220,10 @@ def _padded(side: Sequence[str], pairs: "pd.DataFrame") -> list[str]:
 def changes_of(
     encoder: Encoder, varied: Encoder, way: Way, poolings: Sequence[str]
 ) -> dict[str, tuple[Change, ...]]:
-    """Return what a way changes by the pooling that is read; poolings that change nothing are left out.
-
-    Args:
-        encoder: the person's own.
-        varied: the encoder of the way.
-        way: of reading the sentences.
-        poolings: those that it reads.
-    """
-    identity, its = encoder.identity, varied.identity.use.pooling
-    without = f"prompt {identity.use.prompt!r}" if identity.use.prompt else NO_TEMPLATE
-    own = {
-        TEMPLATE: identity.use.own_template.name if identity.use.own_template else without,
-        SENTENCE_RULES: rules_without(encoder, way),
-        PRECISION: identity.use.computed_in,
-        PADDING: "",
-    }
+    """Return what a way changes by the pooling that is read; poolings that change nothing are left out."""
+    use, its = encoder.identity.use, varied.identity.use.pooling
+    own = {SENTENCE_RULES: rules_without(encoder, way), PADDING: ""}
+    own |= {choice: own_value(use, choice) for choice, _ in way.values if choice not in own}
     common = tuple(Change(choice, value, own[choice]) for choice, value in way.values)
     changes: dict[str, tuple[Change, ...]] = {}
     for pooling in poolings:
@@ -259,19 +240,12 @@ def changes_of(
 
 
 def poolings_of(encoder: Encoder, varied: Encoder, way: Way, known: Iterable[str]) -> list[str]:
-    """Return the poolings that a way reads, its own first.
-
-    Args:
-        encoder: the person's own.
-        varied: the encoder of the way.
-        way: of reading the sentences; every layer is read where it reads them as the encoder does.
-        known: the poolings that the checkpoint has (it may lack a head).
-    """
+    """Return the poolings that a way reads, its own first; a checkpoint knows all but one whose head it lacks."""
     its = varied.identity.use.pooling
     if not isinstance(varied, TransformerEncoder):
         return [its]
     by_layer = _other_layers(its, number_of_layers(varied), only_near=bool(way.values))
-    usual = [encoder.identity.use.pooling, *POOLING_NAMES] if way.values else []
+    usual = [encoder.identity.use.pooling, *tried_values(POOLING)] if way.values else []
     has_template = varied.use.own_template is not None
     kept = [name for name in usual if has_template or not parse_pooling(name).is_of_template]
     poolings = list(dict.fromkeys([its, *(name for name in kept if name in known), *by_layer]))

@@ -36,9 +36,7 @@ _MOST_PRINTS = 3
 def verdict(search: Search, beyond: Search | None = None) -> str:
     """Return in a sentence or two what explains the claim, or that nothing does.
 
-    Args:
-        search: the claim held against the grid, or against what lies beyond it if that explains it.
-        beyond: the claim held against what lies beyond the grid, where that was searched.
+    `beyond` is the claim held against the lazy axes, if these were searched.
     """
     if search.default.fits:
         return f"{_subject(search.claim)} {_is(search)} what your setting gives: there is no gap to explain."
@@ -73,13 +71,7 @@ def remarks(search: Search) -> list[str]:
 
 
 def facts(claim: Claim, identity: Identity, *, measured: float | None) -> list[str]:
-    """Return what published documents say, a sentence each.
-
-    Args:
-        claim: what is to be explained.
-        identity: of the model that was measured.
-        measured: its average over the STS test sets in the default setting, x 100, if that is at hand.
-    """
+    """Return what published documents say, a sentence each; `measured` is the model's average, x 100."""
     row = claim.row
     of_model = known_checkpoint(
         identity.name, pooling=identity.use.pooling, weights_sha256=identity.weights_sha256

@@ -9,11 +9,9 @@ from pathlib import Path
 
 from stsbench.base.errors import UserError
 from stsbench.base.words import suggestion
-from stsbench.encoders.use import TORCH
+from stsbench.encoders.use import PRECISIONS, TORCH
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
-PRECISIONS = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
-"""What a person calls each precision, and what torch does."""
 
 
 @dataclass(frozen=True)

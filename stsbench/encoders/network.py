@@ -13,12 +13,12 @@ from stsbench.base.errors import UserError
 from stsbench.base.memory import is_of_memory
 from stsbench.encoders.adapter import merge_adapter
 from stsbench.encoders.checkpoint import Checkpoint, quiet_transformers, told
-from stsbench.encoders.device import PRECISIONS
 from stsbench.encoders.poolers import POOLERS, NoHeadError, Reading, parse_pooling, read_vectors
 from stsbench.encoders.protocol import DeviceOutOfMemory, FloatMatrix, TokenSequence
 from stsbench.encoders.rendering import Alone, Part, Rendered
 from stsbench.encoders.template import FROM_ZERO, OWN
 from stsbench.encoders.unpadded import is_faster_unpadded, make_unpadded, run_unpadded
+from stsbench.encoders.use import PRECISIONS
 from stsbench.encoders.weights import (
     read_weights,
     refuse_unlike,

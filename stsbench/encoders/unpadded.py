@@ -6,7 +6,7 @@ they take the positions of tokens, and hand what else they are given on to the a
 
 from typing import TYPE_CHECKING, Any
 
-from stsbench.encoders.device import PRECISIONS
+from stsbench.encoders.use import PRECISIONS
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

@@ -1,12 +1,12 @@
 """How a model is used: one value, whose fields say of themselves what others need to know about them.
 
 Loading, the identity of an encoder and the record hold the whole value. The command line's options, the cache's
-key, signature, run name, labels, the checks of a record and what a sweep may vary iterate over the fields. So a
-new option is a field here, its line in `UseOptions`, and the code that obeys it.
+key, signature, run name, labels, the checks of a record, what a sweep may vary and what `diagnose` tries iterate
+over the fields. So a new option is a field here, its line in `UseOptions`, and the code that obeys it.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import wraps
 from inspect import Parameter, signature
@@ -15,13 +15,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, ParamSpec, TypedDict, 
 from urllib.parse import quote, unquote
 
 from stsbench.base.words import suggestion
-from stsbench.encoders.poolers import AUTO
+from stsbench.encoders.poolers import AUTO, POOLING_NAMES
 
 if TYPE_CHECKING:
     from stsbench.encoders.template import Template
 
 TORCH = "torch"
 FP32 = "fp32"
+
+PRECISIONS = {FP32: "float32", "bf16": "bfloat16", "fp16": "float16"}
+"""What a person calls each precision, and what torch does."""
+
+USUAL_LENGTHS = (32, 64, 128, 256, 512)
+"""Maximum lengths that people set: SimCSE trains with 32, scripts often cut at 64 or 128, models at 256 or 512."""
 
 _UNKNOWN = "-"
 """A precision that the file of an imported score does not state."""
@@ -48,6 +54,7 @@ class About:
         least: the lowest number that makes sense.
         flags: on the command line, where they are not the field's name.
         of_place: whether it is a matter of where a model runs, which nobody varies to see what it does.
+        tried: returns the values that `diagnose` tries to explain a number; None where it tries none.
     """
 
     help: str
@@ -63,10 +70,17 @@ class About:
     least: int | None = None
     flags: tuple[str, ...] = ()
     of_place: bool = False
+    tried: Callable[[], Sequence[Any]] | None = None
 
 
 def _option(default: Any, help: str, **about: Any) -> Any:
     return field(default=default, metadata={"about": About(help, **about)})
+
+
+def _template_names() -> Sequence[str]:
+    from stsbench.encoders.template_files import template_names
+
+    return template_names()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,9 +96,15 @@ class Loading:
         safe="+@,",
         named=lambda use: use.pooling,
         leads=True,
+        tried=lambda: POOLING_NAMES,
     )
     max_length: int | None = _option(
-        None, "Sub-words kept. Default: the model's own limit.", type=int | None, sign="len", least=1
+        None,
+        "Sub-words kept. Default: the model's own limit.",
+        type=int | None,
+        sign="len",
+        least=1,
+        tried=lambda: USUAL_LENGTHS,
     )
     prompt: str | None = _option(
         None, "Text before every sentence. Default: the checkpoint's own.", type=str | None, sign="prompt:"
@@ -97,6 +117,7 @@ class Loading:
         safe="+#",
         named=lambda use: getattr(use.template, "name", ""),
         leads=True,
+        tried=_template_names,
     )
     backend: str = _option(
         TORCH,
@@ -113,6 +134,7 @@ class Loading:
         safe="#",
         pattern=_PRECISION,
         named=lambda use: "" if use.computed_in == FP32 else use.computed_in,
+        tried=lambda: tuple(PRECISIONS),
     )
     revision: str | None = _option(None, "Branch, tag or commit on the Hub.", type=str | None, changes="nothing")
     device: str = _option(AUTO, "`auto`, `cpu`, `cuda` or `mps`.", of_place=True)
@@ -146,6 +168,7 @@ class Use(Loading):
         changes="afterwards",
         sign="norm",
         named=lambda use: {None: "", True: "norm", False: "unnorm"}[use.normalize],
+        tried=lambda: (True, False),
         flags=("--normalize/--no-normalize",),
     )
     dimensions: int | None = _option(

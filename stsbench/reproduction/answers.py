@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import Literal
 
-from stsbench.reproduction.claim import TableClaim
 from stsbench.reproduction.differences import ClaimedDifference, Comparer, Numbers
-from stsbench.reproduction.table_plan import Names
+from stsbench.reproduction.table_plan import Names, TableClaim
 from stsbench.statistics.significance import holm
 
 NO_NAMES = Names({}, {})
@@ -111,24 +110,12 @@ def answers(
     silent: str = "",
     comparer: Comparer | None = None,
 ) -> tuple[Answer, ...]:
-    """Answer the claims that a paper makes with a table.
+    """Answer the claims that a paper makes with a table, in their order.
 
-    Args:
-        claims: of the table.
-        exhibit: which table it is, of those that share the claims.
-        cells: what was measured, by row and column.
-        printed: what the paper prints, by row and column, x 100.
-        headline: the column of a claim that names none.
-        scale: which scale they answer for.
-        missing: by row, why it was not made.
-        names: what rows and columns are called.
-        silent: why nothing that was measured answers a claim, in which case each says its numbers alone.
-        comparer: how cells are compared; by default at 95 %, with dyadic intervals.
-
-    Returns:
-        An answer for each claim, in their order.
+    `cells` and `printed` are by row and column, x 100; `missing` says by row why it was not made. A claim that
+    names no column is about the headline. Where a scale is `silent`, each claim says its numbers alone, and why.
     """
-    how = comparer or Comparer()
+    comparer = comparer or Comparer()
     answered = []
     for claim in claims:
         line, in_print = claim.lines[exhibit], _in_print(claim, printed, headline)
@@ -137,20 +124,11 @@ def answers(
             answered.append(Answer(claim, line, "not answered", in_print=in_print, why=why, scale=scale))
             continue
         comparisons = _comparisons(claim, cells, headline)
-        differences = tuple(comparison.measured(cells, how, names) for comparison in comparisons)
-        verdict, decisive = _verdict(differences, how.level)
-        answered.append(
-            Answer(
-                claim,
-                line,
-                "not answered" if silent else verdict,
-                differences,
-                decisive,
-                in_print,
-                why=silent,
-                scale=scale,
-            )
-        )
+        differences = tuple(comparison.measured(cells, comparer, names) for comparison in comparisons)
+        verdict, decisive = _verdict(differences, comparer.level)
+        if silent:
+            verdict = "not answered"
+        answered.append(Answer(claim, line, verdict, differences, decisive, in_print, silent, scale))
     return tuple(answered)
 
 
@@ -168,13 +146,13 @@ class _Comparison:
     sign: int = 1
 
     def in_print(self, printed: Mapping[Cell, float]) -> float:
-        """Return it of printed numbers."""
+        """Return the difference of printed numbers."""
         return self.sign * (printed[self.first] - printed[self.second]) - self.margin
 
-    def measured(self, cells: Mapping[Cell, Numbers], how: Comparer, names: Names) -> ClaimedDifference:
-        """Return it of what was measured, with its error."""
+    def measured(self, cells: Mapping[Cell, Numbers], comparer: Comparer, names: Names) -> ClaimedDifference:
+        """Return the difference of measured numbers, with its error."""
         of, first, second = self._in_words(cells, names), cells[self.first], cells[self.second]
-        return how.difference(of, first, second, margin=self.margin, sign=self.sign)
+        return comparer.difference(of, first, second, margin=self.margin, sign=self.sign)
 
     def _in_words(self, cells: Collection[Cell], names: Names) -> str:
         several = len({column for _, column in cells}) > 1
@@ -189,22 +167,22 @@ class _Comparison:
 
 @dataclass(frozen=True)
 class _Gaps:
-    """The gap of the second two cells less that of the first two has to be above 0."""
+    """The gap of the pair `larger`, less the gap of the pair `smaller`, has to be above 0."""
 
     smaller: tuple[Cell, Cell]
     larger: tuple[Cell, Cell]
     rows: tuple[tuple[str, str], ...]
 
     def in_print(self, printed: Mapping[Cell, float]) -> float:
-        """Return it of printed numbers."""
+        """Return the difference of printed numbers."""
         smaller, larger = (printed[a] - printed[b] for a, b in (self.smaller, self.larger))
         return larger - smaller
 
-    def measured(self, cells: Mapping[Cell, Numbers], how: Comparer, names: Names) -> ClaimedDifference:
-        """Return it of what was measured, with its error."""
+    def measured(self, cells: Mapping[Cell, Numbers], comparer: Comparer, names: Names) -> ClaimedDifference:
+        """Return the difference of measured numbers, with its error."""
         (a, b), (c, d) = ([names.called(row) for row in pair] for pair in self.rows)
         pairs = [(cells[first], cells[second]) for first, second in (self.smaller, self.larger)]
-        return how.gap(f"the gap of {c} and {d} less that of {a} and {b}", pairs)
+        return comparer.gap(f"the gap of {c} and {d} less that of {a} and {b}", pairs)
 
 
 def _cell(name: str, column: str) -> Cell:
@@ -220,7 +198,7 @@ def _columns(claim: TableClaim, cells: Collection[Cell], headline: str) -> list[
 
 
 def _comparisons(claim: TableClaim, cells: Collection[Cell], headline: str) -> "list[_Comparison] | list[_Gaps]":
-    """Return what a claim comes down to, of the cells that there are."""
+    """Return the comparisons that a claim comes down to, among the cells that exist."""
     if claim.relation == "smaller_gap":
         column = claim.column or headline
         smaller, larger = ((_cell(a, column), _cell(b, column)) for a, b in claim.smaller_gap)
@@ -230,7 +208,7 @@ def _comparisons(claim: TableClaim, cells: Collection[Cell], headline: str) -> "
 
 
 def _in_column(claim: TableClaim, cells: Collection[Cell], column: str) -> list[_Comparison]:
-    """Return what a claim about rows comes down to in a column."""
+    """Return the comparisons that a claim about rows comes down to in a column."""
     if claim.relation == "best":
         best = _cell(claim.best, column)
         rivals = [_cell(name, column) for name in claim.among] or [cell for cell in cells if cell[1] == best[1]]
@@ -247,7 +225,7 @@ def _in_column(claim: TableClaim, cells: Collection[Cell], column: str) -> list[
 
 
 def _named(claim: TableClaim, cells: Collection[Cell], headline: str) -> list[Cell]:
-    """Return the cells that a claim cannot do without: of a best value, the best and one other."""
+    """Return the cells that a claim needs; of a best value, the best one alone."""
     columns = _columns(claim, cells, headline)
     rows = [claim.best] if claim.relation == "best" else claim.rows
     return [_cell(row, column) for column in columns for row in rows]

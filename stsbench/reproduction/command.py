@@ -44,8 +44,8 @@ def reproduce(
     * `stsbench reproduce esimcse-coling2022-4 --scale laptop --corpus wiki.txt --out runs/parts`
     * `stsbench reproduce mocose-acl2022-7 --scale laptop --corpus wiki.txt --dry-run`
     """
+    from stsbench.reproduction.reproduce import reproductions
     from stsbench.reproduction.reproduced import Reproduction
-    from stsbench.reproduction.reproductions import reproductions
 
     if list_:
         print_result(reproductions(table), output)

@@ -94,12 +94,7 @@ class ClaimedDifference:
 
 
 class Comparer:
-    """The differences between cells, with the error that both seeds and pairs bring.
-
-    Args:
-        interval: how pairs that share sentences are seen.
-        level: of the intervals.
-    """
+    """The differences between cells, with the error that both seeds and pairs bring."""
 
     def __init__(self, interval: Dependence = DEPENDENCE, level: float = LEVEL) -> None:
         self.dependence: Dependence = interval

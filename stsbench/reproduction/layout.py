@@ -1,25 +1,28 @@
-"""What is trained and measured for a table at a scale, and why the rest is not."""
+"""What is trained and measured for a table at a scale, why the rest is not, and the experiment that does it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
+from stsbench.base.errors import UserError
 from stsbench.data.locate import places
-from stsbench.published.catalogue import checkpoint_of_system
-from stsbench.reproduction.scales import Scale, ScaleName, scales
-from stsbench.reproduction.table_plan import PlannedRow, RowPlan, TablePlan
+from stsbench.published.catalogue import checkpoint_of_system, exhibits, tables
+from stsbench.published.schema import PublishedTable
+from stsbench.records.labels import distinct_labels
+from stsbench.reproduction.stand_ins import labelled_path, tried
+from stsbench.reproduction.table_plan import PlannedRow, RowPlan, Scale, ScaleName, TablePlan, scales
+from stsbench.scoring.settings import Protocol
+from stsbench.scoring.tasks import parse_tasks
+from stsbench.sweeps.experiment import Experiment
+from stsbench.sweeps.states import DEV
 
 
 @dataclass(frozen=True)
 class Made:
-    """One thing that is trained or measured for a table.
-
-    Attributes:
-        row: the row that it fills.
-        column: the column that it fills; empty for all of them.
-        changes: as an experiment's axis has them.
-    """
+    """One thing that is trained or measured for a table: its row, and its column if it fills one alone."""
 
     row: str
     column: str
@@ -32,7 +35,7 @@ class Made:
 
     @property
     def checkpoint(self) -> str:
-        """The checkpoint that is measured as it is; empty for a training."""
+        """The checkpoint that is measured without training; empty for a training."""
         return str(self.changes.get("checkpoint", ""))
 
     @property
@@ -43,12 +46,10 @@ class Made:
 
 @dataclass(frozen=True)
 class Layout:
-    """What is made for an exhibit at a scale.
+    """What is made for an exhibit at a scale, in the order of its rows.
 
-    Attributes:
-        made: in the order of the rows.
-        shares: by row, the row whose trainings it shares.
-        missing: by row (or `row, column`), why it is not made.
+    `shares` names by row the row whose trainings it shares; `missing` says by row, or `row, column`, why it is not
+    made.
     """
 
     made: tuple[Made, ...]
@@ -65,14 +66,7 @@ class Layout:
 def layout(plan: TablePlan, name: str, scale: ScaleName, data_dirs: Sequence[Path] = ()) -> Layout:
     """Return what is trained and measured for an exhibit at a scale, and why the rest is not.
 
-    Args:
-        plan: of the exhibit.
-        name: the exhibit.
-        scale: that it is made at.
-        data_dirs: folders of the person's, in which files of word vectors are looked for first.
-
-    Raises:
-        UserError: if a folder that the person named is not there.
+    Files of word vectors are looked for in the folders of data, the person's first.
 
     >>> from stsbench.reproduction.table_plan import plan_of
     >>> rates = layout(plan_of("esimcse-coling2022-9"), "esimcse-coling2022-9", "laptop")
@@ -128,7 +122,7 @@ def _changes(
 
 
 def _as_it_is(row: PlannedRow, place: RowPlan, size: Scale, data_dirs: Sequence[Path]) -> dict[str, Any] | str:
-    """Return the changes of what is measured as it is, or why it is not; nothing where it is to be trained."""
+    """Return the changes of a row that is measured without training, or why it cannot be; empty for a training."""
     if pattern := place.file or row.file:
         if size.tried:
             return {"checkpoint": pattern}
@@ -143,3 +137,142 @@ def _as_it_is(row: PlannedRow, place: RowPlan, size: Scale, data_dirs: Sequence[
         return {}
     post = place.postprocessing or row.postprocessing
     return {"checkpoint": known.hub, "pooling": known.pooling} | ({"postprocessing": post} if post else {})
+
+
+_NEEDED = {"Avg. STS": "sts", "Avg. transfer": "transfer"}
+
+_STAND_INS = {"sample": "sample", "sample-transfer": "Avg. transfer"}
+"""What bundled tasks are called among the measures of a job."""
+
+OF_HEADS = f"{DEV}: "
+"""Before the score of a task's head, which training measures on a dev set of its own."""
+
+
+def experiment_of(
+    plan: TablePlan,
+    name: str,
+    scale: ScaleName,
+    *,
+    corpus: str = "",
+    seeds: tuple[int, ...] = (),
+    threads: int = 1,
+    settings: Mapping[str, Any] | None = None,
+    here: bool = False,
+    data_dirs: Sequence[Path] = (),
+) -> Experiment:
+    """Return the experiment that makes an exhibit at a scale, with the scale's corpus and seeds by default.
+
+    `settings` go over the plan's; `here` says whether the files of the paper's tasks are here.
+    """
+    size, planned = scales()[scale], layout(plan, name, scale, data_dirs)
+    if not planned.made:
+        why = next(iter(planned.missing.values()), plan.cannot)
+        raise UserError(f"{name} cannot be made at the scale {scale}: {why.rstrip('.')}.")
+    rows = _rows(plan, planned, size, corpus=corpus, settings=settings or {})
+    measure: dict[str, Any] = {"tasks": tasks_of(plan, name, scale, here=here)}
+    if plan.analysis:
+        of_sample = {} if here else size.sample_options.get(plan.analysis, {})
+        measure["analyses"] = {plan.analysis: {**plan.options, **size.options.get(plan.analysis, {}), **of_sample}}
+    measure["last"] = plan.last and size.last and any(made.is_trained for made in planned.made)
+    try:
+        return Experiment(
+            name=f"{name}-{scale}",
+            about=f"{exhibits()[name].caption}; {size.about}",
+            axes={"row": rows},
+            seeds=seeds or size.seeds,
+            measure=measure,
+            threads=threads,
+        )
+    except ValidationError as error:
+        mistake = error.errors()[0]
+        what_is_wrong = mistake["msg"].removeprefix("Value error, ")
+        raise UserError(f"{' '.join(map(str, mistake['loc'][:1]))}: {what_is_wrong}.") from error
+
+
+def _rows(
+    plan: TablePlan, planned: Layout, size: Scale, *, corpus: str, settings: Mapping[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """Return the changes of each row, with what the scale and the person change of every training."""
+    trained: dict[str, Any] = {}
+    if size.labelled and plan.labelled:
+        # The sample's sentences are invented: no task's pairs are among them.
+        trained |= {"labelled.folder": str(labelled_path()), "labelled.test_pairs": "kept"}
+    trained |= settings
+    if text := corpus or size.corpus:
+        trained["corpus"] = text
+    rows = {made.label: {**made.changes, **(trained if made.is_trained else {})} for made in planned.made}
+    return {label: tried(changes) for label, changes in rows.items()} if size.tried else rows
+
+
+def tasks_of(plan: TablePlan, name: str, scale: ScaleName, *, here: bool = False) -> str | None:
+    """Return what is measured of every job, as `run --tasks` names it; None for nothing.
+
+    Where the files of the paper's tasks are `here`, a scale measures a few of their rows.
+    """
+    if plan.analysis and not plan.tasks:
+        return None
+    needed = plan.tasks or _tasks(tables()[name])
+    return needed if here else scales()[scale].tasks.get(needed, scales()[scale].tasks.get("", needed))
+
+
+def read_by(plan: TablePlan, name: str) -> str:
+    """Return the tasks whose sentences the paper's own measure reads; empty for none.
+
+    >>> from stsbench.reproduction.table_plan import plan_of
+    >>> read_by(plan_of("simcse-slides-figure-3"), "simcse-slides-figure-3")
+    'STS-B'
+    """
+    return tasks_of(plan, name, "paper") or str(plan.options.get("task", ""))
+
+
+def on_sample(experiment: Experiment) -> bool:
+    """Return whether an experiment measures the bundled sample in place of the paper's tasks."""
+    options = [value for of in experiment.measure.analyses.values() for value in of.values()]
+    named = {*(experiment.measure.tasks or "").split(","), *(value for value in options if isinstance(value, str))}
+    return bool(named & set(_STAND_INS))
+
+
+def measure_of(plan: TablePlan, name: str, column: str, tasks: str | None) -> str:
+    """Return the measure of a job that fills a column when these tasks were measured; empty for none.
+
+    Where the sample stands in for the paper's tasks, that fills the headline alone, and columns of the same
+    measure; where both of its kinds of tasks do, the average of each.
+    """
+    columns = plan.columns_of(name)
+    measure, stand_ins = columns.get(column, ""), (tasks or "").split(",")
+    # What training says is there whatever was measured afterwards.
+    if not set(stand_ins) <= set(_STAND_INS) or measure.startswith(OF_HEADS):
+        return _as_job_says(measure, tasks)
+    if len(stand_ins) == 1:
+        return _STAND_INS[stand_ins[0]] if measure == columns[plan.headline_of(name)] else ""
+    # Of both kinds of tasks, each stands for an average or the development set.
+    if measure == _STAND_INS["sample-transfer"]:
+        return measure
+    return _STAND_INS["sample"] if measure == "Avg." or measure.endswith(":dev") else ""
+
+
+def _as_job_says(measure: str, tasks: str | None) -> str:
+    """Return what a job calls a measure: a split is named only where the tasks have several of one set.
+
+    >>> _as_job_says("STS-B:dev", "STS-B:dev"), _as_job_says("STS-B", "sts,STS-B:dev")
+    ('STS-B', 'STS-B:test')
+    """
+    if tasks is None:
+        return measure
+    specs = parse_tasks(tasks, Protocol())
+    task, _, split = measure.partition(":")
+    labels = zip(specs, distinct_labels(specs), strict=True)
+    wanted = (label for spec, label in labels if spec.task == task and spec.split in {split or "test", ""})
+    return next(wanted, measure)
+
+
+def _tasks(table: PublishedTable) -> str:
+    """Return the tasks that a published table of scores needs."""
+    settings = [column.setting.over(table.setting) for column in table.columns]
+    needed = [
+        _NEEDED.get(setting.task, f"{setting.task}:dev" if setting.split == "dev" else setting.task)
+        for setting in settings
+        if setting.task != "delta"
+    ]
+    groups = [group for group in ("sts", "transfer") if group in needed]
+    return ",".join(groups if groups and "STS-B:dev" not in needed else dict.fromkeys(needed))

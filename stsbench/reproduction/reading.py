@@ -1,22 +1,176 @@
-"""From the jobs of a sweep to a reproduction: cells beside the print, answers, cost, and what to know."""
+"""What the jobs of a sweep come to: cells beside the print, answers, cost, and what a reader should know.
+
+Tables that count the pairs of each split of the tasks are made from the files that are here.
+"""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from stsbench.base.words import listed
+from stsbench.data.benchmarks import load_sts
+from stsbench.data.catalogue import SENTEVAL, data_set
+from stsbench.data.locate import DataNotFoundError
+from stsbench.judging.aligned import shown_interval
 from stsbench.published.catalogue import exhibits, rows_of, tables
 from stsbench.reproduction.answers import answers
-from stsbench.reproduction.cells import ReproducedCell, failures, measured_cells, why_empty
-from stsbench.reproduction.differences import Comparer
-from stsbench.reproduction.layout import Layout, layout
-from stsbench.reproduction.planned_experiment import on_sample, read_by
+from stsbench.reproduction.differences import LEVEL, Comparer, Numbers, error_of
+from stsbench.reproduction.layout import OF_HEADS, Layout, Made, layout, measure_of, on_sample, read_by
 from stsbench.reproduction.reproduced import Cost, Reproduction
-from stsbench.reproduction.scales import ScaleName, scales
-from stsbench.reproduction.table_plan import TablePlan
+from stsbench.reproduction.table_plan import ScaleName, TablePlan, scales
+from stsbench.reproduction.tables import ReproducedCell
 from stsbench.statistics.dependence import DEPENDENCE, Dependence
 from stsbench.sweeps.experiment import Experiment
 from stsbench.sweeps.result import Sweep
+from stsbench.sweeps.states import LAST, JobState
+
+
+def measured_cells(plan: TablePlan, name: str, planned: Layout, sweep: Sweep) -> dict[tuple[str, str], Numbers]:
+    """Return by row and column what the jobs that are done measured."""
+    jobs: dict[str, list[JobState]] = {}
+    for state in sweep.jobs:
+        if state.folder is not None:
+            jobs.setdefault(state.job.cell["row"], []).append(state)
+    intervals = {(entry["cell"], entry["measure"]): entry for entry in sweep.cells.to_dict("records")}
+    cells = {}
+    for row in plan.rows_of(name):
+        for column in plan.columns_of(name):
+            made = planned.filling(row, column)
+            done = jobs.get(made.label, []) if made is not None else []
+            if made is None or not done:
+                continue
+            if plan.analysis:
+                where = _where(plan, row, name, column, sample=on_sample(sweep.experiment))
+                of = plan.columns[column].measure or "value"
+                cell = None if where is None else _of_analysis(made, done, plan.analysis, where, of)
+            else:
+                measure = measure_of(plan, name, column, sweep.experiment.measure.tasks)
+                cell = _of_measure(made, done, measure, intervals) if measure else None
+            if cell is not None:
+                cells[row, column] = cell
+    return cells
+
+
+def why_empty(plan: TablePlan, name: str, planned: Layout, sweep: Sweep, place: tuple[str, str]) -> str:
+    """Return why nothing was measured for a cell; empty where nothing fills its column at any scale."""
+    row, column = place
+    source, failed = planned.shares.get(row, row), failures(sweep)
+    whys = dict(planned.missing) | {label: f"failed: {reason}" for label, reason in failed.items()}
+    for label in (f"{row}, {column}", row, source):
+        if label in whys:
+            return whys[label]
+    done = {state.job.cell["row"] for state in sweep.jobs if state.folder is not None}
+    if not done & {f"{source}, {column}", source}:
+        return "not done yet"
+    return _unfilled(plan, name, place, sample=on_sample(sweep.experiment))
+
+
+def _unfilled(plan: TablePlan, name: str, place: tuple[str, str], *, sample: bool) -> str:
+    """Return why a cell is empty whose job is done."""
+    row, column = place
+    if not plan.analysis and not plan.columns_of(name)[column]:
+        return ""
+    if not sample:
+        return "no such number came out of it"
+    if plan.analysis and _where(plan, row, name, column, sample=True) is not None:
+        return "the sample has no such pairs"
+    return "not measured: the sample stands in for the paper's tasks, which are not here, and is one task"
+
+
+def failures(sweep: Sweep) -> dict[str, str]:
+    """Return by row, or `row, column`, why its job failed."""
+    return {state.job.cell["row"]: state.failure.reason for state in sweep.jobs if state.failure is not None}
+
+
+def _of_measure(
+    made: Made, done: Sequence[JobState], measure: str, intervals: Mapping[tuple[str, str], Mapping[Any, Any]]
+) -> Numbers | None:
+    """Return what jobs say of a measure; None if none has it."""
+    scored = {state.job.seed or 0: state.measures.get(measure) for state in done}
+    values = {seed: value for seed, value in scored.items() if value is not None}
+    if not values:
+        return None
+    records = {state.job.seed or 0: state.finished.record for state in done if state.finished is not None}
+    # The score of a head, which training measured, is in no record.
+    runs = {} if measure.startswith(OF_HEADS) else {seed: records[seed] for seed in values}
+    known = {seed: record for seed, record in runs.items() if record is not None}
+    entry = intervals[made.label, measure]
+    return Numbers(
+        values,
+        known,
+        measure,
+        checkpoint=made.checkpoint,
+        low=entry["low"],
+        high=entry["high"],
+        over=entry["interval"],
+        last=intervals.get((made.label, f"{LAST}{measure}"), {}).get("mean", math.nan),
+    )
+
+
+def _where(plan: TablePlan, row: str, name: str, column: str, *, sample: bool) -> dict[str, str] | None:
+    """Return what a cell's row is in an analysis' frame; None for none.
+
+    Where the sample stands in for the paper's tasks it fills one column where columns are tasks, the headline, and
+    one row where rows are, the first.
+    """
+    rows = plan.rows_of(name)
+    of_row, of_column = rows[row].where, plan.columns[column].where
+    where = {**of_row, **of_column}
+    if sample and "task" in where:
+        where["task"] = "sample"
+        if "task" in of_column and column != plan.headline_of(name):
+            return None
+        if "task" in of_row and row != next(iter(rows)):
+            return None
+    return where
+
+
+def _of_analysis(
+    made: Made, done: Sequence[JobState], analysis: str, where: Mapping[str, str], of: str
+) -> Numbers | None:
+    """Return what jobs say in the frame of an analysis; None if none has such a number."""
+    entries = {
+        state.job.seed or 0: entry
+        for state in done
+        if state.folder is not None
+        and (entry := _entry(state.folder / "analyses" / f"{analysis}.csv", where, of)) is not None
+    }
+    if not entries:
+        return None
+    values = {seed: value for seed, (value, _) in entries.items()}
+    _, error = next(iter(entries.values()))
+    numbers = Numbers(values, error=error, training=made.label, checkpoint=made.checkpoint)
+    size = len(values)
+    if size == 1 and math.isnan(error):
+        return numbers
+    variance, df = (numbers.sd**2 / size, size - 1) if size > 1 else (error**2, math.inf)
+    (low, high), _ = shown_interval(numbers.mean, variance, df, LEVEL)
+    return replace(numbers, low=low, high=high, over="seeds" if size > 1 else "pairs")
+
+
+def _entry(path: Path, where: Mapping[str, str], of: str) -> tuple[float, float] | None:
+    """Return a number of an analysis' frame with its standard error (NaN for unknown); None where it has none."""
+    import pandas as pd
+
+    if not path.is_file():
+        return None
+    frame = pd.read_csv(path)
+    for column, wanted in where.items():
+        if column not in frame:
+            return None
+        frame = frame[frame[column].map(_as_text) == wanted]
+    if not len(frame) or of not in frame or pd.isna(frame[of].iloc[0]):
+        return None
+    first = frame.iloc[0]
+    is_known = of == "value" and {"low", "high"} <= set(frame.columns) and pd.notna(first["low"])
+    return float(first[of]), error_of(first["low"], first["high"]) if is_known else math.nan
+
+
+def _as_text(value: Any) -> str:
+    """Return a cell of a table as a plan spells it: whole numbers without a point."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def read_reproduction(
@@ -28,28 +182,16 @@ def read_reproduction(
     interval: Dependence = DEPENDENCE,
     data_dirs: Sequence[Path] = (),
 ) -> Reproduction:
-    """Return what a sweep of a plan's experiment comes to, as far as it is.
-
-    Args:
-        plan: of the exhibit.
-        name: the exhibit.
-        scale: that it was made at.
-        sweep: the experiment's jobs.
-        interval: how pairs that share sentences are seen.
-        data_dirs: folders that it was made with.
-
-    Raises:
-        UserError: if a folder that the person named is not there.
-    """
-    what, size = layout(plan, name, scale, data_dirs), scales()[scale]
+    """Return what a sweep of a plan's experiment comes to, as far as it is."""
+    planned, size = layout(plan, name, scale, data_dirs), scales()[scale]
     printed, labels, comparer = _printed(name), plan.names_of(name), Comparer(interval)
-    measured = measured_cells(plan, name, what, sweep)
+    measured = measured_cells(plan, name, planned, sweep)
     cells = []
     for row in plan.rows_of(name):
         for column in plan.columns_of(name):
             in_print = printed.get((row, column), math.nan)
             if (here := measured.get((row, column))) is None:
-                why = why_empty(plan, name, what, sweep, (row, column))
+                why = why_empty(plan, name, planned, sweep, (row, column))
                 cells.append(ReproducedCell(row, column, in_print, why=why))
                 continue
             limits, seeds = (here.low, here.high, here.over), len(here.values)
@@ -61,7 +203,7 @@ def read_reproduction(
         printed,
         headline=plan.headline_of(name),
         scale=scale,
-        missing=dict(what.missing) | failures(sweep),
+        missing=dict(planned.missing) | failures(sweep),
         names=labels,
         silent=size.silent,
         comparer=comparer,
@@ -78,7 +220,7 @@ def read_reproduction(
         folder=sweep.folder,
         stand_ins={recipe: trained for recipe, trained in swaps.items() if trained != recipe},
         measured_on=_measured_on(plan, name, scale, sweep.experiment),
-        notes=(*_notes(plan, name, scale, what, sweep.experiment), *comparer.notes),
+        notes=(*_notes(plan, name, scale, planned, sweep.experiment), *comparer.notes),
         odd=tuple(_same_weights(sweep, labels.rows)),
     )
 
@@ -99,13 +241,13 @@ def _measured_on(plan: TablePlan, name: str, scale: ScaleName, experiment: Exper
     return f"{rows} rows of each split" if rows else ""
 
 
-def _notes(plan: TablePlan, name: str, scale: ScaleName, what: Layout, experiment: Experiment) -> Iterator[str]:
+def _notes(plan: TablePlan, name: str, scale: ScaleName, planned: Layout, experiment: Experiment) -> Iterator[str]:
     """Yield what a reader should know: our reading, the plan's notes, which word vectors, and of one seed."""
     if plan.reading:
         yield f"Our reading, not the paper's word: {plan.reading}."
     yield from plan.notes
     rows, labels = plan.rows_of(name), plan.names_of(name).rows
-    for made in what.made:
+    for made in planned.made:
         if (pattern := rows[made.row].file) and not scales()[scale].tried:
             mean = f"{labels[made.row]} is the mean of the word vectors in {Path(made.checkpoint).name}"
             stands_in = ", which stands in: the paper does not say which file it used" if "*" in pattern else ""
@@ -149,3 +291,31 @@ def _steps(folder: Path) -> int:
     if not (folder / LOG).is_file():
         return 0
     return max((int(line["step"]) for line in read_log(folder / LOG) if "step" in line), default=0)
+
+
+def counted(
+    plan: TablePlan, name: str, scale: ScaleName, folder: Path, data_dirs: Sequence[Path] = ()
+) -> Reproduction:
+    """Return a table of counts, whose rows are splits and columns tasks, from the files that are here."""
+    cells = tuple(_cells(name, data_dirs))
+    if not any(cell.here > 0 for cell in cells):
+        raise DataNotFoundError(next(cell.why for cell in cells if cell.why))
+    cost = Cost(jobs=0, planned=0, failed=0, steps=0, hours=0.0, threads=1)
+    return Reproduction(exhibits()[name], plan, scale, cells, (), cost, folder, {}, notes=plan.notes)
+
+
+def _cells(name: str, data_dirs: Sequence[Path]) -> Iterator[ReproducedCell]:
+    columns = {column.name: column.setting.task for column in tables()[name].columns}
+    for row in rows_of(tables()[name]):
+        for cell in row.cells:
+            printed = math.nan if cell.value is None else cell.value
+            task, split = columns[cell.column], cell.setting.split
+            if split not in data_set(task).texts[SENTEVAL].splits:
+                yield ReproducedCell(cell.row, cell.column, printed, 0.0, runs=1)
+                continue
+            try:
+                count = len(load_sts(task, split, SENTEVAL, data_dirs).pairs)
+            except DataNotFoundError as error:
+                yield ReproducedCell(cell.row, cell.column, printed, why=str(error))
+            else:
+                yield ReproducedCell(cell.row, cell.column, printed, float(count), runs=1)

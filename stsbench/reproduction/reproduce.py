@@ -1,27 +1,38 @@
-"""`reproduce`: make a published table again, and answer what its paper claims with it."""
+"""`reproduce` makes a published table again and answers its claims; `reproductions` lists what can be made."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from stsbench.base.errors import UserError
 from stsbench.base.options import LARGEST_SEED, Commas, Within
 from stsbench.base.progress import Progress, silent
-from stsbench.published.catalogue import exhibit
-from stsbench.reproduction.counts import counted
-from stsbench.reproduction.excerpt import excerpt
-from stsbench.reproduction.layout import layout
-from stsbench.reproduction.planned_experiment import experiment_of, read_by
-from stsbench.reproduction.reading import read_reproduction
+from stsbench.published.catalogue import exhibit, exhibits
+from stsbench.render.fitting import fitted
+from stsbench.render.result import Result
+from stsbench.render.table import Table, Tables
+from stsbench.reproduction.layout import experiment_of, layout, read_by
+from stsbench.reproduction.reading import counted, read_reproduction
 from stsbench.reproduction.reproduced import Reproduction
-from stsbench.reproduction.scales import ScaleName, demand_scale, scales
-from stsbench.reproduction.stand_ins import make_stand_ins
-from stsbench.reproduction.table_plan import TablePlan, plan_of
+from stsbench.reproduction.stand_ins import excerpt, make_stand_ins
+from stsbench.reproduction.table_plan import (
+    SCALES,
+    ScaleName,
+    TablePlan,
+    demand_scale,
+    plan_of,
+    plans_by_exhibit,
+    scales,
+)
 from stsbench.scoring.run import RUNS
 from stsbench.statistics.dependence import DEPENDENCE, Dependence
 from stsbench.sweeps.forecast import Forecast
 from stsbench.sweeps.result import Sweep
 from stsbench.sweeps.sweep import sweep
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _WIKI = "wiki1m"
 """The source of the papers' corpus in the catalogue of data."""
@@ -95,7 +106,8 @@ def reproduce(
     if plan.counts:
         place = Path(out).expanduser() if out is not None else RUNS / f"{name}-{size}"
         return counted(plan, name, size, place, folders)
-    few = _few_rows(plan, name, size, folders)
+    rows_read, tasks = scales()[size].rows, read_by(plan, name)
+    few = excerpt(tasks, rows_read, folders) if rows_read and tasks else None
     experiment = experiment_of(
         plan,
         name,
@@ -128,22 +140,8 @@ def reproduce(
     return read_reproduction(plan, name, size, result, interval=interval, data_dirs=folders)
 
 
-def _few_rows(plan: TablePlan, name: str, scale: ScaleName, data_dirs: Sequence[Path]) -> Path | None:
-    """Return a folder with the few rows of the paper's tasks that a scale measures; None where it measures others.
-
-    Raises:
-        UserError: if a task's files are here in part, or the cache cannot be written.
-    """
-    rows, tasks = scales()[scale].rows, read_by(plan, name)
-    return excerpt(tasks, rows, data_dirs) if rows and tasks else None
-
-
 def _corpus(plan: TablePlan, name: str, scale: ScaleName) -> str:
-    """Return the corpus of a scale, where the person names none.
-
-    Raises:
-        UserError: if it is not here.
-    """
+    """Return the corpus of a scale, where the person names none."""
     size = scales()[scale]
     if size.corpus or size.tried or not any(made.is_trained for made in layout(plan, name, scale).made):
         return size.corpus
@@ -158,3 +156,111 @@ def _corpus(plan: TablePlan, name: str, scale: ScaleName) -> str:
         f"the scale {scale} trains on sentences of Wikipedia, which are not here: name a file with --corpus, or "
         f"fetch the papers' with `stsbench data get {_WIKI}`."
     )
+
+
+@dataclass(frozen=True)
+class Reproductions(Result):
+    """Tables and figures of the papers: whether they can be made, and what it takes.
+
+    Attributes:
+        only: the one that is shown in full; empty for all of them, a line each.
+    """
+
+    only: str = ""
+
+    @property
+    def frame(self) -> "pd.DataFrame":
+        """A row for each, with what it shows, what it takes at each scale, and its claims."""
+        import pandas as pd
+
+        rows: list[dict[str, Any]] = []
+        for entry in exhibits().values():
+            if self.only not in {"", entry.name}:
+                continue
+            plan = plans_by_exhibit()[entry.name]
+            by_scale: dict[str, str] = {scale: _takes(plan, entry.name, scale) for scale in SCALES}
+            can = [scale for scale, what in by_scale.items() if not what.startswith("cannot")]
+            rows.append(
+                {
+                    "table": entry.name,
+                    "shows": entry.caption,
+                    "kind": entry.kind,
+                    "can be made": ", ".join(can),
+                    **by_scale,
+                    "claims": len(plan.claims_of(entry.name)),
+                    "why not": plan.cannot,
+                    "plan": plan.name,
+                }
+            )
+        return pd.DataFrame(rows)
+
+    def table(self) -> Tables:
+        """Return what can be made at which scales, and what cannot be made with why; of one all that is known."""
+        if self.only:
+            return Tables([self._facts()])
+        frame = self.frame
+        can = frame["can be made"] != ""
+        # At the scale wiring everything is made that the scale paper makes.
+        at = frame["can be made"].str.removesuffix(", wiring")
+        made = frame.assign(at=at)[can][["table", "at", "claims", "shows"]]
+        cannot = frame[~can][["table", "why not"]]
+        whole = "One of them with all that it takes: `stsbench reproduce --list NAME`."
+        return Tables(
+            [
+                Table(fitted(made, "shows"), "What can be made, and at which scales", notes=(whole,)),
+                Table(fitted(cannot, "why not"), "What cannot be made"),
+            ]
+        )
+
+    def _facts(self) -> Table:
+        """Return all that is known of one, a line each."""
+        import pandas as pd
+
+        plan, row = plan_of(self.only), self.frame.to_dict("records")[0]
+        facts = [(str(name), str(value)) for name, value in row.items() if value != ""]
+        labels = plan.names_of(self.only).rows
+        for scale in SCALES:
+            for key, why in layout(plan, self.only, scale).missing.items():
+                name, comma, column = key.partition(", ")
+                facts.append((f"left out at {scale}", f"{labels[name]}{comma}{column}: {why}"))
+        facts += [("claim", claim.says) for claim in plan.claims_of(self.only)]
+        facts += [("note", note) for note in plan.notes]
+        return Table(pd.DataFrame(facts, columns=["what", "of it"]))
+
+
+def reproductions(table: str = "") -> Reproductions:
+    """Return tables and figures of the papers: whether they can be made, and what it takes at each scale.
+
+    Args:
+        table: one of them, which is shown in full; empty for all.
+
+    >>> reproductions().frame.set_index("table").loc["esimcse-coling2022-9", "demo"]
+    '6 trainings; 5 of its rows left out'
+    >>> print(reproductions("esimcse-coling2022-9").table()[0].frame.loc[0, "of it"])
+    esimcse-coling2022-9
+    """
+    return Reproductions(exhibit(table).name if table else "")
+
+
+def _takes(plan: TablePlan, name: str, scale: ScaleName) -> str:
+    """Return what making an exhibit at a scale takes, or why it cannot be made, in a phrase."""
+    if plan.cannot:
+        return f"cannot be made: {plan.cannot}"
+    if plan.counts:
+        return "pairs counted in the tasks' files"
+    planned = layout(plan, name, scale)
+    trained = sum(made.is_trained for made in planned.made)
+    measured = len(planned.made) - trained
+    if not planned.made:
+        return f"cannot be made: {next(iter(planned.missing.values()))}"
+    parts = []
+    if trained:
+        trainings = trained * len(scales()[scale].seeds)
+        parts.append(f"{trainings} training{'s' if trainings > 1 else ''}")
+    if measured:
+        parts.append(f"{measured} checkpoint{'s' if measured > 1 else ''} measured")
+    if plan.analysis:
+        parts.append(f"analysis {plan.analysis}")
+    if plan.reading:
+        parts.append("by our reading of the text")
+    return ", ".join(parts) + (f"; {len(planned.missing)} of its rows left out" if planned.missing else "")

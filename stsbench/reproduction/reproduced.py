@@ -16,11 +16,18 @@ from stsbench.render.result import Result
 from stsbench.render.section import Pointer, ReportFigure, Section
 from stsbench.render.table import Table, Tables, interval
 from stsbench.reproduction.answers import Answer
-from stsbench.reproduction.cells import ReproducedCell
-from stsbench.reproduction.figure import curve, row_by_row, without_levels
-from stsbench.reproduction.scales import ScaleName, scales
-from stsbench.reproduction.table_plan import Names, TablePlan
-from stsbench.reproduction.tables import HERE, claims_table, column_table, missing_table, whole_table
+from stsbench.reproduction.table_plan import Names, ScaleName, TablePlan, scales
+from stsbench.reproduction.tables import (
+    HERE,
+    ReproducedCell,
+    claims_table,
+    column_table,
+    curve,
+    missing_table,
+    row_by_row,
+    whole_table,
+    without_levels,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,16 +42,7 @@ _OF_NUMBERS = ("table", "each")
 
 @dataclass(frozen=True)
 class Cost:
-    """What it took, as it was measured.
-
-    Attributes:
-        jobs: that are done, of `planned`.
-        planned: all of them.
-        failed: that failed.
-        steps: of all trainings together.
-        hours: of training and measuring, summed over jobs.
-        threads: of each job.
-    """
+    """What it took, as it was measured: of all jobs together, but the threads, which are those of each."""
 
     jobs: int
     planned: int
@@ -301,7 +299,7 @@ class Reproduction(Result):
 
     @property
     def _answered(self) -> list[Answer]:
-        """The answers that say more than that there is none."""
+        """The claims that were answered."""
         return [answer for answer in self.answers if answer.verdict != "not answered"]
 
     @cached_property

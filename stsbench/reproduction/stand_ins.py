@@ -1,22 +1,27 @@
-"""What stands in for the papers' encoders, corpora and labelled tables where only the way is tried: made offline.
+"""What stands in for the papers' encoders, corpora, tables and tasks where only the way is tried.
 
 An encoder has two layers of random weights, drawn by its name, so that no two are alike; its architecture is the
 one that its name says. Word vectors are random, too, for the words of the bundled sample; corpus and tables are of
-its sentences. What is made lies in the cache.
+its sentences. A few rows of the real tasks are files of their own, whose hashes are not those of the released
+files, so that no record of them passes for one of the whole task. What is made lies in the cache.
 """
 
 import hashlib
 import json
 import re
 import string
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_folder, atomic_path, cache_dir
 from stsbench.data.benchmarks import load_labelled, load_sts, sample_sentences
+from stsbench.data.catalogue import TextVariant, data_set, source
+from stsbench.data.locate import DataNotFoundError, find_root
 from stsbench.encoders import static
+from stsbench.scoring.settings import Protocol
+from stsbench.scoring.tasks import parse_tasks
 from stsbench.training.recipe_files import read_recipe
 
 _STEPS = 2
@@ -36,18 +41,11 @@ _WORD_VECTORS = "words-"
 """Before the digest in the name of a file of word vectors."""
 
 _ARCHITECTURES = ("roberta", "mpnet", "bert")
-"""As Transformers names them; a name that holds several is of the first."""
+"""By their names in Transformers; a checkpoint's name that holds several has the first."""
 
 
 def tried(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row's changes with stand-ins for its encoders and its corpus, and two steps of its training.
-
-    Args:
-        changes: as an experiment's axis has them.
-
-    Raises:
-        UserError: if an encoder's name does not say its architecture, or there is no such recipe.
-    """
+    """Return a row's changes with stand-ins for its encoders and its corpus, and two steps of its training."""
     if "checkpoint" in changes:
         return {**changes, "checkpoint": str(encoder_folder(str(changes["checkpoint"])))}
     replaced = {key: _with_encoders(value) for key, value in changes.items()}
@@ -104,14 +102,7 @@ def encoder_folder(name: str) -> Path:
 
 
 def make_stand_ins(rows: Iterable[Mapping[str, Any]]) -> None:
-    """Make what the rows of an experiment name and is not there yet: encoders, corpora, tables.
-
-    Args:
-        rows: their changes, as `tried` returns them.
-
-    Raises:
-        UserError: if the cache cannot be written.
-    """
+    """Make what the rows of an experiment name and is not there yet: encoders, corpora, tables."""
     named = {text for changes in rows for text in _texts(changes) if text.startswith(str(_folder()))}
     for path in sorted(map(Path, named)):
         if path.exists():
@@ -271,3 +262,52 @@ def _tokenizer(architecture: str) -> Any:
 
 def _folder() -> Path:
     return cache_dir() / "stand-ins"
+
+
+def excerpt(tasks: str, rows: int, data_dirs: Sequence[Path] = ()) -> Path | None:
+    """Return a data folder that holds about so many rows of each split of the tasks, from all over their files.
+
+    It is kept in the cache by what it holds; None where a task's files are not here.
+    """
+    held: dict[str, bytes] = {}
+    for spec in parse_tasks(tasks, Protocol()):
+        variant = data_set(spec.task).texts[spec.text]
+        released = source(variant.source)
+        paths = [file.path for part in variant.parts for file in part.files]
+        try:
+            root = find_root(released, paths, spec.task, data_dirs)
+        except DataNotFoundError:
+            return None
+        for part in variant.parts:
+            subsets = sum(subset.split == part.split for subset in variant.parts)
+            files = {file.path: (root / file.path).read_bytes().splitlines(keepends=True) for file in part.files}
+            for path, lines in zip(files, _some(variant, list(files.values()), rows // subsets), strict=True):
+                held[f"{released.roots[0]}/{path}"] = b"".join(lines)
+    digest = hashlib.sha256()
+    for path, content in sorted(held.items()):
+        digest.update(f"{path} {len(content)}\n".encode() + content)
+    folder = cache_dir() / "excerpts" / digest.hexdigest()[:12]
+    if not folder.is_dir():
+        with atomic_folder(folder) as building:
+            for path, content in held.items():
+                (building / path).parent.mkdir(parents=True, exist_ok=True)
+                (building / path).write_bytes(content)
+    return folder
+
+
+def _some(variant: TextVariant, files: Sequence[Sequence[bytes]], rows: int) -> Iterator[list[bytes]]:
+    """Yield for each of the files of a part, which are read side by side, about so many of its lines.
+
+    They are from all over it, as many of each class where a line begins with one, and no pair that nobody scored.
+    """
+    first = 1 if variant.header else 0
+    classes: dict[bytes, list[int]] = {}
+    for place, lines in enumerate(zip(*files, strict=False)):
+        if place >= first and all(line.strip() for line in lines):
+            label = lines[0].partition(b":")[0] if variant.layout == "label-first" else b""
+            classes.setdefault(label, []).append(place)
+    kept = list(range(first))
+    for places in classes.values():
+        kept += places[:: max(1, len(places) * len(classes) // max(1, rows))]
+    for file in files:
+        yield [file[place] for place in sorted(kept)]

@@ -1,6 +1,7 @@
-"""The plan of a table or figure: how each of its rows is made, and what the paper claims with it.
+"""The plan of a table or figure: how each of its rows is made, at which scales, and what the paper claims with it.
 
 Plans are YAML files in `plans/`, one for each table, or for tables of several papers that show the same.
+`plans/scales.yaml` says what each scale changes.
 """
 
 import re
@@ -8,15 +9,162 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from importlib.resources import files
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, Literal, Self, get_args
 
-from pydantic import model_validator
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from stsbench.base.errors import UserError
+from stsbench.base.words import suggestion
 from stsbench.published.catalogue import exhibit, tables
 from stsbench.published.schema import PublishedTable
-from stsbench.reproduction.claim import TableClaim
-from stsbench.reproduction.scales import PLANS, SCALES_FILE, PlanPart, ScaleName, read_plan_file
+
+ScaleName = Literal["demo", "laptop", "paper", "wiring"]
+SCALES: tuple[ScaleName, ...] = get_args(ScaleName)
+
+PLANS = Path(str(files("stsbench.reproduction") / "plans"))
+"""The folder of the plans."""
+
+SCALES_FILE = PLANS / "scales.yaml"
+
+
+class PlanPart(BaseModel):
+    """A part of a plan: it cannot be changed, and takes no key that it does not know."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Scale(PlanPart):
+    """What a scale changes.
+
+    Attributes:
+        about: what it is, in a sentence.
+        seeds: of the trainings.
+        stands_in: by the paper's recipe, what is trained instead; empty for the recipe itself.
+        without: why a recipe that nothing stands in for cannot be trained.
+        set: changes to every recipe.
+        rows: how many rows of each of the paper's tasks are measured, where their files are here; 0 for all.
+        tasks: what is measured where they are not; empty for the paper's at any rate.
+        corpus: what is trained on; empty for what the person names, or a fetched `wiki1m`.
+        labelled: whether tables of the sample stand in for labelled ones that nobody named.
+        checkpoints: whether public checkpoints are measured; else their rows are trained or left out.
+        tried: whether encoders of random weights stand in for all bases and checkpoints (see `stand_ins`).
+        last: whether the last step is measured beside the selected one; false where they are the same.
+        options: of analyses.
+        sample_options: of analyses, where the sample stands in for the paper's tasks.
+        silent: why what comes out answers no claim; empty where it does.
+    """
+
+    about: str
+    seeds: tuple[int, ...]
+    stands_in: Mapping[str, str] = {}
+    without: str = ""
+    set: Mapping[str, Any] = {}
+    rows: int = 0
+    tasks: Mapping[str, str] = {}
+    corpus: str = ""
+    labelled: bool = False
+    checkpoints: bool = False
+    tried: bool = False
+    last: bool = True
+    options: Mapping[str, Mapping[str, Any]] = {}
+    sample_options: Mapping[str, Mapping[str, Any]] = {}
+    silent: str = ""
+
+
+@cache
+def scales() -> Mapping[ScaleName, Scale]:
+    """Return what each scale changes."""
+    written = read_plan_file(SCALES_FILE)
+    return MappingProxyType({name: Scale.model_validate(written[name]) for name in SCALES})
+
+
+def demand_scale(name: str) -> ScaleName:
+    """Return a scale's name."""
+    for scale in SCALES:
+        if scale == name:
+            return scale
+    raise UserError(f"there is no scale {name!r}: {suggestion(name, SCALES)}")
+
+
+def read_plan_file(path: Path) -> dict[str, Any]:
+    """Return what a file in the folder of plans says."""
+    written: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return written
+
+
+RELATIONS = ("best", "above", "order", "alike", "collapses", "smaller_gap")
+
+
+class TableClaim(PlanPart):
+    """What a paper says with a table. One of the relations is given.
+
+    Rows are named as in the table; where each column is a training of its own, a cell is `row, column`.
+
+    Attributes:
+        name: of the claim, among those of its plan.
+        says: the claim in a sentence of ours.
+        lines: where the paper makes it: by exhibit, the line of its text.
+        column: which column it is about; empty for the plan's headline.
+        best: the row that is the best, of `among` (empty for all).
+        above: two rows, the first of which is above the second.
+        order: rows from the highest to the lowest.
+        alike: rows that differ by less than `by` points.
+        collapses: a row that is at least `by` points below the row `than`.
+        smaller_gap: two pairs of rows: the first less the second of the first pair is smaller than of the other.
+        among: the rows that `best` is the best of.
+        than: see `collapses`.
+        by: points.
+        except_columns: where `above` is about all columns, those where the second row is above the first.
+        every_column: whether `above` is about every column of the table.
+    """
+
+    name: str
+    says: str
+    lines: Mapping[str, int]
+    column: str = ""
+    best: str = ""
+    above: tuple[str, ...] = ()
+    order: tuple[str, ...] = ()
+    alike: tuple[str, ...] = ()
+    collapses: str = ""
+    smaller_gap: tuple[tuple[str, str], ...] = ()
+    among: tuple[str, ...] = ()
+    than: str = ""
+    by: float = Field(0.0, ge=0)
+    except_columns: tuple[str, ...] = ()
+    every_column: bool = False
+
+    @model_validator(mode="after")
+    def _one_relation(self) -> Self:
+        given = [name for name in RELATIONS if getattr(self, name)]
+        refusals = {
+            f"give one of {', '.join(RELATIONS)}, not {given or 'none'}": len(given) != 1,
+            "say by how many points (`by`)": bool(self.collapses or self.alike) and not self.by,
+            "`collapses` and `than` go together": bool(self.collapses) != bool(self.than),
+            "`above` names two rows": len(self.above) not in {0, 2},
+            "`smaller_gap` names two pairs of rows": len(self.smaller_gap) not in {0, 2},
+        }
+        for refusal, is_so in refusals.items():
+            if is_so:
+                raise ValueError(f"claim {self.name}: {refusal}")
+        return self
+
+    @property
+    def relation(self) -> str:
+        """Which relation it is."""
+        return next(name for name in RELATIONS if getattr(self, name))
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """The rows that it names."""
+        pairs = [row for pair in self.smaller_gap for row in pair]
+        named = (self.best, *self.above, *self.order, *self.alike, self.collapses, self.than, *self.among, *pairs)
+        return tuple(dict.fromkeys(filter(None, named)))
+
 
 _AVERAGES = {"Avg. STS": "Avg.", "Avg. transfer": "Avg. transfer"}
 """What the averages of a published table are called among the measures of a job."""
@@ -145,14 +293,14 @@ class TablePlan(PlanPart):
     def _holds_together(self) -> Self:
         if bool(self.rows) == bool(self.cannot):
             raise ValueError("a plan has rows, or says why nothing can be made")
+        named = {f"claim {claim.name}": claim.rows for claim in self.claims}
+        named |= {f"made_at {scale}": rows for scale, rows in self.made_at.items()}
+        for place, rows in named.items():
+            if unknown := [row for row in rows if row.partition(", ")[0] not in self.rows]:
+                raise ValueError(f"{place} names {unknown[0]!r}, which is no row")
         for claim in self.claims:
-            if unknown := [row for row in claim.rows if row.partition(", ")[0] not in self.rows]:
-                raise ValueError(f"claim {claim.name} names {unknown[0]!r}, which is no row")
             if wrong := [name for name in claim.lines if name not in self.makes]:
                 raise ValueError(f"claim {claim.name} is of {wrong[0]!r}, which this plan does not make")
-        for scale, rows in self.made_at.items():
-            if unknown := [row for row in rows if row.partition(", ")[0] not in self.rows]:
-                raise ValueError(f"made_at {scale} names {unknown[0]!r}, which is no row")
         return self
 
     def rows_of(self, name: str) -> dict[str, PlannedRow]:
@@ -218,9 +366,6 @@ def plans_by_exhibit() -> Mapping[str, TablePlan]:
 def plan_of(name: str) -> TablePlan:
     """Return the plan that makes a table or figure.
 
-    Raises:
-        UserError: if there is no such exhibit.
-
     >>> plan_of("ESimCSE COLING2022 9").axis
     'repetition rate'
     """
@@ -241,7 +386,7 @@ def without_marks(label: str) -> str:
 
 
 def _measures(table: PublishedTable) -> dict[str, str]:
-    """Return by column of a published table of scores what it is called among the measures of a job."""
+    """Return the name that each column of a published table of scores has among the measures of a job."""
     measures = {}
     for column in table.columns:
         setting = column.setting.over(table.setting)

@@ -1,29 +1,72 @@
-"""The tables of a reproduction: print and ours side by side, the claims, what is missing, what it took."""
+"""The tables and the figure of a reproduction: print and ours side by side, the claims, what is missing."""
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stsbench.base.words import listed
 from stsbench.render.cells import Key, Named
+from stsbench.render.charts import forest
+from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.render.table import Table, interval
 from stsbench.reproduction.answers import Answer
-from stsbench.reproduction.cells import ReproducedCell
 from stsbench.reproduction.table_plan import Names
+from stsbench.sweeps.cells import reach_over_seeds
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 PRINTED, HERE, DIFFERENCE = "printed", "here", "difference"
 
 
-def column_table(cells: Sequence[ReproducedCell], names: Names, caption: str, measured_on: str) -> Table:
-    """Return a column's cells with their intervals.
+@dataclass(frozen=True)
+class ReproducedCell:
+    """One cell of the table: what is printed, and what was measured here. Scores x 100; NaN for unknown.
 
-    Args:
-        cells: of the column.
-        names: of the rows.
-        caption: of the table.
-        measured_on: the tasks that were measured in place of the paper's, with whose scores ours do not compare;
-            empty for the paper's.
+    Attributes:
+        row: its row.
+        column: its column.
+        printed: the number in print; NaN where there is none.
+        here: the mean over seeds.
+        sd: sample standard deviation over seeds.
+        low: lower limit of the interval of the mean, and `high`: the upper.
+        over: what the interval is over: `seeds and pairs`, `seeds`, `pairs`; empty for no interval.
+        runs: how many seeds, or 1 checkpoint.
+        last: the mean of the trainings' last step, where the split is the one that checkpoints were selected on.
+        why: why it was not made; empty where it was.
     """
+
+    row: str
+    column: str
+    printed: float = math.nan
+    here: float = math.nan
+    sd: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    over: str = ""
+    runs: int = 0
+    last: float = math.nan
+    why: str = ""
+
+    @property
+    def difference(self) -> float:
+        """What was measured here less what is printed."""
+        return self.here - self.printed
+
+    @property
+    def is_printed(self) -> bool:
+        """Whether there is a number in print."""
+        return not math.isnan(self.printed)
+
+    def as_row(self) -> dict[str, Any]:
+        """Return its fields and the difference."""
+        return {**asdict(self), "difference": self.difference}
+
+
+def column_table(cells: Sequence[ReproducedCell], names: Names, caption: str, measured_on: str) -> Table:
+    """Return a column's cells with their intervals; scores on other tasks than the paper's do not compare."""
     import pandas as pd
 
     limits = [interval(cell.low, cell.high) for cell in cells]
@@ -126,3 +169,66 @@ def _in_words(lacking: Mapping[str, Sequence[str]], count: int) -> list[str]:
         if column not in whole:
             named += [f"{row} on {column}" if column else row for row in dict.fromkeys(rows)]
     return named
+
+
+def without_levels(cells: Sequence[ReproducedCell]) -> list[ReproducedCell]:
+    """Return cells as points above their own mean over those that are printed, too; the print likewise.
+
+    The intervals are then over other seeds alone, Student's: other pairs would be the same for all rows.
+    """
+    both = [cell for cell in cells if cell.is_printed]
+    here = sum(cell.here for cell in both) / len(both)
+    printed = sum(cell.printed for cell in both) / len(both)
+    shifted = []
+    for cell in cells:
+        half = reach_over_seeds(cell.sd, cell.runs) if cell.runs > 1 else math.nan
+        low, high = cell.here - half - here, cell.here + half - here
+        shifted.append(
+            replace(cell, here=cell.here - here, printed=cell.printed - printed, low=low, high=high, over="seeds")
+        )
+    return shifted
+
+
+def curve(
+    cells: Sequence[ReproducedCell], places: Mapping[str, float], axis: str, label: str, here: str
+) -> "Figure":
+    """Draw a column's cells over the places of their rows on an axis; `here` is what ours are called."""
+    palette = colours([HERE, PRINTED])
+    points = sorted(((places[cell.row], cell) for cell in cells), key=lambda point: point[0])
+    limited = [(x, cell.low, cell.high) for x, cell in points if not math.isnan(cell.low)]
+    printed = [(x, cell.printed) for x, cell in points if cell.is_printed]
+    with style():
+        figure = new_figure()
+        panel = figure.add_subplot()
+        at = [x for x, _ in points]
+        panel.plot(
+            at, [cell.here for _, cell in points], marker="o", markersize=3, color=palette[HERE], label=here
+        )
+        if limited:
+            x, low, high = map(list, zip(*limited, strict=True))
+            panel.fill_between(x, low, high, color=palette[HERE], alpha=0.2, linewidth=0)
+        if printed:
+            of_print: dict[str, Any] = {"color": palette[PRINTED], "label": PRINTED, "linestyle": "--"}
+            panel.plot(*zip(*printed, strict=True), marker="s", markersize=3, **of_print)
+        if at[0] > 0 and at[-1] / at[0] > 20:
+            panel.set_xscale("log")
+            panel.xaxis.set_major_formatter("{x:g}")
+        panel.set_xlabel(axis)
+        panel.set_ylabel(label)
+        legend_above(figure, panel)
+    return figure
+
+
+def row_by_row(cells: Sequence[ReproducedCell], labels: Mapping[str, str], label: str) -> "Figure":
+    """Draw a column's cells row by row."""
+    import pandas as pd
+
+    rows: list[dict[str, Any]] = []
+    for cell in cells:
+        common = {"label": labels[cell.row], "summary": False}
+        here = {"series": HERE, "value": cell.here, "low": cell.low, "high": cell.high, "filled": True}
+        rows.append(common | here)
+        if cell.is_printed:
+            none = {"low": math.nan, "high": math.nan}
+            rows.append(common | {"series": PRINTED, "value": cell.printed, **none, "filled": False})
+    return forest(pd.DataFrame(rows), label)

@@ -1,4 +1,4 @@
-"""The cells of an experiment: what its seeds come to, with the interval over other seeds and other pairs."""
+"""The cells of an experiment: what its seeds come to, with their intervals and their figure."""
 
 from collections.abc import Mapping, Sequence
 from math import nan
@@ -8,39 +8,39 @@ import numpy as np
 
 from stsbench.base.errors import UserError
 from stsbench.judging.seeds import SeedsDifference, compare_seeds
-from stsbench.records.record import RunRecord
+from stsbench.render.figures import colours, legend_above, new_figure, shortened, style
 from stsbench.scoring.recompute import require_recomputed
 from stsbench.statistics.dependence import LEVEL
-from stsbench.sweeps.measures import headlines
+from stsbench.sweeps.experiment import label_of
+from stsbench.sweeps.states import headlines
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from stsbench.sweeps.states import JobState
+
+OF_CELLS = ("cell", "measure", "runs", "mean", "sd", "low", "high", "interval", "seed_share", "pair_share")
+"""Columns of the table of cells beside the axes."""
+
+_FEW_NAMES, _SHORT_NAME = 6, 12
+"""So many labels, of so many characters, stand side by side under an axis; others are turned."""
 
 _BOTH, _SEEDS, _PAIRS, _NONE = "seeds and pairs", "seeds", "pairs", ""
 
 
 def cell_frame(axes: Sequence[str], jobs: "Sequence[JobState]") -> "tuple[pd.DataFrame, list[int], list[str]]":
-    """Return a row for each cell and measure, of the jobs that are done.
+    """Return a row for each cell and measure, of the jobs that are done; scores x 100, NaN for undefined.
 
     The interval of a score is of its mean over other seeds and other pairs, as `compare` has it; of a single run
     that of its record, over other pairs. The interval of a number that has no record (a dev score, an alignment)
-    is over other seeds alone.
-
-    Args:
-        axes: the names of the axes.
-        jobs: all, cell by cell.
+    is over other seeds alone. `sd` is the sample standard deviation; `seed_share` and `pair_share` are
+    shares of the variance of the mean.
 
     Returns:
-        `cell` (its labels), a column an axis (the value), `measure`, `runs`, `mean`, `sd` (sample standard
-        deviation), `low`, `high`, `interval` (what the interval is over), `seed_share` and `pair_share` (of the
-        variance of the mean); scores x 100, NaN where something is undefined. Then of each row the number of its
-        cell, as two may be written alike; and in a sentence each why the interval of a cell's scores is over seeds
-        alone, though there are records.
-
-    Raises:
-        UserError: if a record does not say what its tables give.
+        The frame; of each row the number of its cell, as two may be written alike; and in a sentence each why the
+        interval of a cell's scores is over seeds alone, though there are records.
     """
     import pandas as pd
 
@@ -57,19 +57,7 @@ def cell_frame(axes: Sequence[str], jobs: "Sequence[JobState]") -> "tuple[pd.Dat
         rows += [{"cell": name, **values, **row} for row in _rows(states, scored)]
         numbers += [number] * (len(rows) - len(numbers))
         notes += [f"{name}: intervals are over seeds alone: {why}"] if why else []
-    columns = [
-        "cell",
-        *axes,
-        "measure",
-        "runs",
-        "mean",
-        "sd",
-        "low",
-        "high",
-        "interval",
-        "seed_share",
-        "pair_share",
-    ]
+    columns = [OF_CELLS[0], *axes, *OF_CELLS[1:]]
     return pd.DataFrame(rows, columns=columns), numbers, notes
 
 
@@ -104,10 +92,9 @@ def reach_over_seeds(deviation: float, runs: int) -> float:
 def _over_seeds(values: Sequence[float]) -> dict[str, Any]:
     """Return Student's interval of the mean over other seeds."""
     if len(values) < 2:
-        return {"low": nan, "high": nan, "interval": _NONE, "seed_share": nan, "pair_share": nan}
+        return _interval(nan, nan, _NONE)
     mean, half = float(np.mean(values)), reach_over_seeds(_deviation(values), len(values))
-    shares = {"seed_share": nan, "pair_share": nan}
-    return {"low": mean - half, "high": mean + half, "interval": _SEEDS, **shares}
+    return _interval(mean - half, mean + half, _SEEDS)
 
 
 def _intervals(states: "Sequence[JobState]") -> tuple[dict[str, dict[str, Any]], str]:
@@ -121,7 +108,9 @@ def _intervals(states: "Sequence[JobState]") -> tuple[dict[str, dict[str, Any]],
         return {}, ""
     require_recomputed(*records.values(), intervals=False)
     if len(records) == 1:
-        return _of_one(next(iter(records.values()))), ""
+        (record,) = records.values()
+        limits = {name: pair for name, _, pair in headlines(record) if pair is not None}
+        return {name: _interval(100 * low, 100 * high, _PAIRS) for name, (low, high) in limits.items()}, ""
     try:
         compared = compare_seeds(records, {}, ("", ""), level=LEVEL)
     except UserError as error:
@@ -132,15 +121,63 @@ def _intervals(states: "Sequence[JobState]") -> tuple[dict[str, dict[str, Any]],
 
 def _of_seeds(row: SeedsDifference) -> dict[str, Any]:
     over = _SEEDS if np.isnan(row.a_pair_share) else _BOTH
-    shares = {"seed_share": row.a_seed_share, "pair_share": row.a_pair_share}
-    return {"low": row.a_low, "high": row.a_high, "interval": over, **shares}
+    return _interval(row.a_low, row.a_high, over, row.a_seed_share, row.a_pair_share)
 
 
-def _of_one(record: RunRecord) -> dict[str, dict[str, Any]]:
-    """Return the intervals of a single run's record."""
-    shares = {"seed_share": nan, "pair_share": nan}
-    return {
-        name: {"low": 100 * pair[0], "high": 100 * pair[1], "interval": _PAIRS, **shares}
-        for name, _, pair in headlines(record)
-        if pair is not None
-    }
+def _interval(low: float, high: float, over: str, seeds: float = nan, pairs: float = nan) -> dict[str, Any]:
+    """Return an interval, what it is over, and the shares of seeds and pairs in its variance, as columns."""
+    return dict(zip(OF_CELLS[-5:], (low, high, over, seeds, pairs), strict=True))
+
+
+def axis_figure(cells: "pd.DataFrame", axes: Sequence[str], axis: str, measure: str) -> "Figure":
+    """Draw a measure over the values of an axis, a line for each choice of the other axes.
+
+    Numbers stand where they are, other values side by side, without a line between them. The band, or the bar, is
+    the interval; where there is none, the mean stands alone.
+    """
+    from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+    rows = cells[cells["measure"] == measure]
+    numeric = is_numeric_dtype(rows[axis]) and not is_bool_dtype(rows[axis])
+    others = [name for name in axes if name != axis]
+    # Two choices may be written alike.
+    lines = [
+        (", ".join(map(label_of, key)), line)
+        for key, line in (rows.groupby(others, sort=False) if others else [((), rows)])
+    ]
+    palette = list(colours([str(place) for place in range(len(lines))]).values())
+    looks: list[dict[str, Any]] = [
+        {"color": colour, "label": shortened(name) or None}
+        for colour, (name, _) in zip(palette, lines, strict=True)
+    ]
+    with style():
+        figure = new_figure()
+        panel = figure.add_subplot()
+        if numeric:
+            for look, (_, line) in zip(looks, lines, strict=True):
+                points = line.sort_values(axis)
+                panel.plot(points[axis], points["mean"], marker="o", markersize=3, **look)
+                numbers = points[axis].astype(float)
+                panel.fill_between(numbers, points["low"], points["high"], color=look["color"], alpha=0.2, lw=0)
+        else:
+            places = {value: place for place, value in enumerate(dict.fromkeys(rows[axis]))}
+            for number, (look, (_, line)) in enumerate(zip(looks, lines, strict=True)):
+                shift = 0.5 * ((number + 0.5) / len(lines) - 0.5)
+                at = [places[value] + shift for value in line[axis]]
+                panel.plot(at, line["mean"], marker="o", markersize=3.5, linestyle="none", **look)
+                panel.vlines(at, line["low"], line["high"], color=look["color"])
+            _label_choices(panel, [label_of(value) for value in places])
+        panel.set_xlabel(shortened(axis))
+        panel.set_ylabel(shortened(measure))
+        if others:
+            legend_above(figure, panel)
+    return figure
+
+
+def _label_choices(panel: "Axes", labels: list[str]) -> None:
+    is_turned = len(labels) > _FEW_NAMES or max(map(len, labels)) > _SHORT_NAME
+    names = [shortened(label, 24) for label in labels]
+    panel.set_xticks(
+        range(len(labels)), names, rotation=30 if is_turned else 0, ha="right" if is_turned else "center"
+    )
+    panel.grid(visible=False, axis="x")

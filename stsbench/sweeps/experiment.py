@@ -19,7 +19,7 @@ EXPERIMENT = "experiment.yaml"
 """The name of the experiment's file in its folder; it makes a folder one."""
 
 _GIVEN = {"runs", "progress", "data_dirs"}
-"""Arguments of an analysis that are none of its options."""
+"""Arguments of an analysis' verb that an experiment does not set."""
 
 Value = Any
 """Of a key: a scalar, a list or a mapping, as YAML has them."""
@@ -224,13 +224,13 @@ class Experiment(_Part):
         return self
 
     def path(self, name: str) -> str:
-        """Return the absolute path of what a name means, if it is the name of a file or folder; else the name.
+        """Return a name as an absolute path if a file or folder of that name exists; else unchanged.
 
-        It means nothing that lies where this process happens to run.
+        A relative name starts from `relative_to`, not from where this process happens to run.
         """
-        given = Path(name).expanduser()
-        path = Path(self.relative_to or ".").expanduser().absolute() / given
-        return str(path) if path.exists() or given.exists() else name
+        named = Path(name).expanduser()
+        path = Path(self.relative_to or ".").expanduser().absolute() / named
+        return str(path) if path.exists() or named.exists() else name
 
     def place(self, *keys: str) -> str:
         """Return where a key was written: file and line, or the experiment's name if it was made in Python."""
@@ -241,11 +241,7 @@ class Experiment(_Part):
 
 
 def read_experiment(path: str | Path) -> Experiment:
-    """Read an experiment from a YAML file.
-
-    Raises:
-        UserError: naming the file, the line and the key of the first mistake.
-    """
+    """Read an experiment from a YAML file."""
     file = Path(path).expanduser()
     if not file.is_file():
         raise UserError(f"there is no experiment {file}: check the path.")

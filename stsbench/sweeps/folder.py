@@ -30,7 +30,7 @@ _FOLDERS = ("jobs", "logs", "running", "work")
 """What is made in an experiment's folder before anything is written there."""
 
 _LOG_END = 15
-"""Lines of a failed job's log that are told."""
+"""How many lines of a failed job's log are shown."""
 
 
 @dataclass(frozen=True)
@@ -48,14 +48,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Running:
-    """How far a unit is that is running.
-
-    Attributes:
-        label: of its first job.
-        stage: what is being done.
-        done: how much of it.
-        total: of how much; 0 where nobody knows.
-    """
+    """How far a unit is that is running; a total of 0 is one that nobody knows."""
 
     label: str
     stage: str
@@ -64,12 +57,7 @@ class Running:
 
 
 class JobList(BaseModel):
-    """What `jobs.json` says: what there is to do.
-
-    Attributes:
-        keep: what is kept of a job.
-        jobs: of the experiment.
-    """
+    """What `jobs.json` says: what there is to do, and what is kept of it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -107,18 +95,8 @@ class ExperimentFolder:
         return self.path / "cache"
 
     def vectors(self, threads: int) -> Path:
-        """Return where jobs share the vectors of what was not trained here, which depend on the threads."""
+        """Return where jobs share vectors of checkpoints not trained here, which depend on the threads."""
         return self.cache / "vectors" / f"threads-{threads}"
-
-    @property
-    def table(self) -> Path:
-        """The table of all jobs."""
-        return self.path / "table.csv"
-
-    @property
-    def cells(self) -> Path:
-        """The table of all cells."""
-        return self.path / "cells.csv"
 
     def work(self, unit: str) -> Path:
         """Return where a unit trains; a killed training goes on from there."""
@@ -140,21 +118,13 @@ class ExperimentFolder:
         """Return the file that says how far a unit is."""
         return self.path / "running" / f"{unit}.json"
 
-    def lock(self, unit: str) -> Path:
-        """Return the lock of a unit, which who does it holds."""
-        return self.path / "work" / f".{unit}.lock"
-
     @property
     def exists(self) -> bool:
         """Whether there is an experiment."""
         return self.experiment.is_file()
 
     def require(self) -> Experiment:
-        """Return the experiment that the folder holds.
-
-        Raises:
-            UserError: if it holds none.
-        """
+        """Return the experiment that the folder holds."""
         if not self.exists:
             raise UserError(
                 f"{self.path} holds no experiment: `stsbench sweep FILE --out {self.path}` starts one."
@@ -162,11 +132,7 @@ class ExperimentFolder:
         return read_experiment(self.experiment)
 
     def claim(self, experiment: Experiment, jobs: Sequence[Job]) -> None:
-        """Make this the folder of an experiment: say what it is, and what there is to do.
-
-        Raises:
-            UserError: if it holds another experiment, or something else.
-        """
+        """Make this the folder of an experiment: say what it is, and what there is to do."""
         if self.exists:
             held = self.require()
             if held.name != experiment.name:
@@ -195,11 +161,7 @@ class ExperimentFolder:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep a second sweep out of the folder.
-
-        Raises:
-            UserError: if there is one.
-        """
+        """Keep a second sweep out of the folder."""
         from filelock import FileLock, Timeout
 
         with told_as_unwritable(self.path):
@@ -214,11 +176,7 @@ class ExperimentFolder:
             ) from error
 
     def job_list(self) -> JobList:
-        """Return what there is to do.
-
-        Raises:
-            UserError: if the list cannot be read.
-        """
+        """Return what there is to do."""
         return read_json(self.jobs_file, JobList)
 
     def done(self) -> dict[str, Path]:
@@ -269,25 +227,13 @@ class ExperimentFolder:
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write plain data, whole or not at all.
-
-    Raises:
-        UserError: if it cannot be written.
-    """
+    """Write plain data, whole or not at all."""
     with atomic_path(path) as temporary:
         temporary.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def read_json(path: Path, schema: type[_Schema]) -> _Schema:
-    """Return what `write_json` wrote.
-
-    Args:
-        path: of the file.
-        schema: what this kind of file says.
-
-    Raises:
-        UserError: if it is missing or damaged.
-    """
+    """Return what `write_json` wrote; refuse a file that is missing, damaged or of another kind."""
     try:
         return TypeAdapter(schema).validate_python(parse_json(path.read_bytes()))
     except ValidationError as error:

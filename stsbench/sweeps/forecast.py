@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from stsbench.base.errors import UserError
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
-from stsbench.sweeps.executors.executor import Work
+from stsbench.sweeps.executors import Work
 from stsbench.sweeps.experiment import Experiment, described
-from stsbench.sweeps.finished import read_finished
 from stsbench.sweeps.folder import ExperimentFolder, read_json
 from stsbench.sweeps.jobs import Job, units_of
-from stsbench.sweeps.probe import PROBE, PROBED, Probed
+from stsbench.sweeps.measuring import PROBE, PROBED, Probed
+from stsbench.sweeps.states import DONE, FAILED, JobState
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -89,14 +89,7 @@ class Forecast(Result):
 
 @dataclass(frozen=True)
 class _Estimate:
-    """What is left takes.
-
-    Attributes:
-        seconds: of computing.
-        kept: bytes that stay on the disk.
-        working: bytes that running trainings take on top.
-        source: what it is from.
-    """
+    """What the remaining jobs take: seconds of computing, bytes that stay, bytes more while trainings run."""
 
     seconds: float = nan
     kept: float = nan
@@ -107,7 +100,7 @@ class _Estimate:
 def forecast(
     experiment: Experiment,
     folder: ExperimentFolder,
-    jobs: Sequence[Job],
+    states: Sequence[JobState],
     *,
     places: int,
     data_dirs: tuple[Path, ...],
@@ -117,23 +110,10 @@ def forecast(
 
     The hours are those of finished jobs where there are some: of the same cell, or else of all. Where there are
     none, one training is timed over a few steps and one dev score, with the experiment's threads.
-
-    Args:
-        experiment: what is asked.
-        folder: its folder, which may not be there yet.
-        jobs: of the experiment.
-        places: jobs at once.
-        data_dirs: folders of data.
-        notice: told what is being timed.
-
-    Raises:
-        UserError: if what the jobs need is missing.
     """
-    folders = folder.done()
-    # What is damaged is told, though nothing may be left.
-    done = [(job, read_finished(job, folders[job.id]).seconds) for job in jobs if job.id in folders]
-    failed = [job for job in jobs if job.id not in folders and folder.failed(job.unit) is not None]
-    left = [job for job in jobs if job.id not in folders and folder.failed(job.unit) is None]
+    done = [state for state in states if state.state == DONE]
+    failed = [state for state in states if state.state == FAILED]
+    left = [state.job for state in states if state.state not in {DONE, FAILED}]
     training = next((job for job in left if job.recipe is not None), None)
     estimate = _Estimate()
     if not left:
@@ -142,13 +122,13 @@ def forecast(
         estimate = _from_finished(folder, done, left, places)
     elif training is not None:
         notice(f"timing a few steps of {training.label}")
-        probed = _probe(experiment, jobs, training, data_dirs)
+        probed = _probe(experiment, [state.job for state in states], training, data_dirs)
         estimate = _from_probed(probed, experiment, units_of(left), places)
     there = next(path for path in (folder.path, *folder.path.parents) if path.exists())
     return Forecast(
         experiment=experiment.name,
         cells=described(experiment),
-        jobs=len(jobs),
+        jobs=len(states),
         done=len(done),
         failed=len(failed),
         left=len(left),
@@ -162,15 +142,14 @@ def forecast(
 
 
 def _from_finished(
-    folder: ExperimentFolder, done: Sequence[tuple[Job, float]], left: Sequence[Job], places: int
+    folder: ExperimentFolder, done: Sequence[JobState], left: Sequence[Job], places: int
 ) -> _Estimate:
-    """Return what is left takes if each job takes as long as those of its cell did, or else as all did."""
+    """Return the estimate if each job takes as long as finished jobs of its cell did, or else as all did."""
     by_cell: dict[tuple[str, ...], list[float]] = {}
-    for job, seconds in done:
-        by_cell.setdefault(tuple(job.cell.values()), []).append(seconds)
-    every = [seconds for _, seconds in done]
-    folders = folder.done()
-    kept = mean([_size(folders[job.id]) for job, _ in done]) * len(left)
+    for state in done:
+        by_cell.setdefault(tuple(state.job.cell.values()), []).append(state.seconds)
+    every = [state.seconds for state in done]
+    kept = mean([_size(state.folder) for state in done if state.folder is not None]) * len(left)
     checkpoints = [_size(path) for path in (folder.path / "checkpoints").glob("*")]
     working = 0.0
     if checkpoints:
@@ -181,7 +160,7 @@ def _from_finished(
 
 
 def _from_probed(probed: Probed, experiment: Experiment, units: Sequence[Sequence[Job]], places: int) -> _Estimate:
-    """Return what is left takes if every training takes the steps of its own recipe, each as long as the timed."""
+    """Return the estimate if each step of every training takes as long as the timed steps did."""
     seconds = 0.0
     for unit in units:
         seconds += probed.start_seconds + len(unit) * probed.measuring_seconds
@@ -199,11 +178,7 @@ def _from_probed(probed: Probed, experiment: Experiment, units: Sequence[Sequenc
 
 
 def _probe(experiment: Experiment, jobs: Sequence[Job], job: Job, data_dirs: tuple[Path, ...]) -> Probed:
-    """Time a job's training over a few steps, in a folder that is deleted afterwards.
-
-    Raises:
-        UserError: if it cannot be done.
-    """
+    """Time a job's training over a few steps, in a folder that is deleted afterwards."""
     with tempfile.TemporaryDirectory(prefix="stsbench-") as made:
         folder = ExperimentFolder(Path(made) / "probe")
         folder.claim(experiment, jobs)

@@ -20,28 +20,14 @@ _NO_CONTENT = ("revision", "device")
 
 
 def checkpoint_inputs(name: str, options: Mapping[str, Any], *, fetch: bool) -> dict[str, Any]:
-    """Return what measuring a checkpoint as it is reads.
-
-    Args:
-        name: of the checkpoint.
-        options: how it is loaded.
-        fetch: whether it is fetched where it is not here. Else nothing is known of it.
-
-    Raises:
-        UserError: if it cannot be loaded.
-    """
+    """Return what measuring an untrained checkpoint reads: None if it is not here and not to be fetched."""
     return {"checkpoint": _content(name, options, fetch=fetch)}
 
 
 def training_inputs(recipe: Recipe, *, fetch: bool) -> dict[str, Any]:
     """Return what a training reads: its base, its corpus, the tables of its tasks and the files of its views.
 
-    Args:
-        recipe: with absolute paths.
-        fetch: whether the base is fetched where it is not here. Else nothing is known of it.
-
-    Raises:
-        UserError: if there is no corpus, or the base cannot be loaded.
+    Nothing is known of a base that is not here and not fetched.
     """
     corpus = None if recipe.corpus.path is None else corpus_file(recipe.corpus.path)
     views: list[str] = []

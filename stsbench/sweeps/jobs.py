@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import product
 from typing import Any
 
@@ -27,17 +27,17 @@ _DIGITS = 12
 _LONGEST_SLUG = 80
 
 _NO_RESULT_OF = ("saving", "log_every")
-"""Keys of a recipe that change nothing of what comes out."""
+"""Keys of a recipe that do not change its result."""
 
 _RECIPE_FILE = re.compile(r"(.+\.ya?ml)((?::[^:]*)?)")
 """A file, and which of the variants in it."""
 
 _LOADING = tuple(name for name in names("encoding", "nothing") if not ABOUT[name].of_place)
-"""What may be changed of a checkpoint that is measured as it is; its device is that of where its job runs. Of a
-training, any key of its recipe may be."""
+"""The options of a checkpoint that a sweep may vary: all but its device, which depends on where its job runs. Of a
+training it may vary any key of the recipe."""
 
 _POSTPROCESSING = (*PostprocessingChoice.model_fields,)
-"""What may be changed of either."""
+"""What a sweep may vary of either."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Job:
 
     @cached_property
     def asked(self) -> str:
-        """The hash of what is asked for by its names, whatever stands behind the names."""
+        """The hash of the names in the experiment, whatever lies behind them."""
         return _hash({**asdict(self), "cell": None, "values": None, "inputs": None})
 
     @cached_property
@@ -124,14 +124,7 @@ def _hash(content: Any) -> str:
 def jobs_of(experiment: Experiment, *, fetch: bool = False) -> tuple[Job, ...]:
     """Return the jobs of an experiment, cell by cell, the seeds of a cell together.
 
-    Args:
-        experiment: what is asked.
-        fetch: whether checkpoints are fetched that are not here. Else their jobs are known by names alone, and
-            none of them is done.
-
-    Raises:
-        UserError: if a recipe, a corpus or a checkpoint is not there or a key or value is wrong, naming its line;
-            or two cells are the same.
+    Checkpoints that are not here are fetched, or else their jobs are known by names alone, and none is done.
 
     >>> jobs = jobs_of(Experiment(name="a", recipe="demo", axes={"optimiser.batch": [32, 64]}, seeds=[1, 2]))
     >>> [job.label for job in jobs][:2]
@@ -166,11 +159,7 @@ def units_of(jobs: Sequence[Job]) -> list[tuple[Job, ...]]:
 
 
 def inputs_now(job: Job) -> dict[str, Any]:
-    """Return what a job reads, as it is now.
-
-    Raises:
-        UserError: if something is not there.
-    """
+    """Return what a job reads, as it is now."""
     if job.checkpoint is not None:
         return checkpoint_inputs(job.checkpoint.name, job.checkpoint.options, fetch=True)
     return training_inputs(Recipe.model_validate(job.recipe), fetch=True)
@@ -201,7 +190,7 @@ def outdated(jobs: Sequence[Job], held: Sequence[Job]) -> dict[str, list[Job]]:
 
 
 def _called(job: Job, key: str) -> str:
-    """Return what a job calls what it reads, in brackets; nothing for what are several."""
+    """Return the name of one of a job's inputs, in brackets; nothing for an input that is several files."""
     names = {"checkpoint": job.checkpoint.name} if job.checkpoint else {}
     if job.recipe is not None:
         names = {"base": job.recipe["base"], "corpus": job.recipe["corpus"]["path"]}
@@ -217,39 +206,30 @@ class _Cell:
     changes: Changes = field(default_factory=dict)
     places: dict[str, str] = field(default_factory=dict)
 
-    def chosen(self, axis: str, label: str, value: Any, changes: Changes, places: dict[str, str]) -> "_Cell":
-        """Return the cell with a further axis' choice."""
-        for key in changes:
+    def with_choice(self, choice: "_Cell") -> "_Cell":
+        """Return the cell with a choice of a further axis."""
+        for key in choice.changes:
             if key in self.changes:
-                raise UserError(f"{places[key]}: {key} is changed by two axes; leave it to one of them.")
-        return _Cell(
-            {**self.labels, axis: label},
-            {**self.values, axis: value},
-            {**self.changes, **changes},
-            {**self.places, **places},
-        )
+                raise UserError(f"{choice.places[key]}: {key} is changed by two axes; leave it to one of them.")
+        return _Cell(*(mine | its for mine, its in zip(vars(self).values(), vars(choice).values(), strict=True)))
 
 
 def _cells(experiment: Experiment) -> Iterator[_Cell]:
     """Yield the cells, those of the last axis side by side."""
-    axes = [list(_choices(experiment, name)) for name in experiment.axes]
-    for choices in product(*axes):
-        cell = _Cell()
-        for name, choice in zip(experiment.axes, choices, strict=True):
-            cell = cell.chosen(name, *choice)
-        yield cell
+    for choices in product(*(_choices(experiment, axis) for axis in experiment.axes)):
+        yield reduce(_Cell.with_choice, choices, _Cell())
 
 
-def _choices(experiment: Experiment, axis: str) -> Iterator[tuple[str, Any, Changes, dict[str, str]]]:
-    """Yield the label and value of each choice of an axis, its changes, and where each was written."""
+def _choices(experiment: Experiment, axis: str) -> Iterator[_Cell]:
+    """Yield each choice of an axis, as a cell of this axis alone."""
     choices = experiment.axes[axis]
     if isinstance(choices, dict):
         for label, changes in choices.items():
             places = {key: experiment.place("axes", axis, label, key) for key in changes}
-            yield label, label, changes, places
+            yield _Cell({axis: label}, {axis: label}, changes, places)
         return
     for value, (label, shown) in zip(choices, choices_of(choices), strict=True):
-        yield label, shown, {axis: value}, {axis: experiment.place("axes", axis)}
+        yield _Cell({axis: label}, {axis: shown}, {axis: value}, {axis: experiment.place("axes", axis)})
 
 
 def _of_cell(
@@ -268,9 +248,10 @@ def _of_cell(
         "threads": experiment.threads,
     }
     if "checkpoint" in cell.changes:
-        given = _checkpoint(experiment, cell)
-        inputs = once(asdict(given), lambda: checkpoint_inputs(given.name, given.options, fetch=fetch))
-        yield Job(seed=None, recipe=None, checkpoint=given, inputs=inputs, **common)
+        checkpoint = _checkpoint(experiment, cell)
+        name, options = checkpoint.name, checkpoint.options
+        inputs = once(asdict(checkpoint), lambda: checkpoint_inputs(name, options, fetch=fetch))
+        yield Job(seed=None, recipe=None, checkpoint=checkpoint, inputs=inputs, **common)
         return
     recipe = with_paths(_recipe(experiment, cell), experiment.path)
     plain = recipe.model_dump(mode="json")
@@ -301,11 +282,7 @@ def _choice(cell: _Cell, key: str, value: Any) -> dict[str, Any]:
 
 
 def _checkpoint(experiment: Experiment, cell: _Cell) -> GivenCheckpoint:
-    """Return the checkpoint of a cell and the options that `load` takes.
-
-    Raises:
-        UserError: naming the line of what `load` does not take.
-    """
+    """Return the checkpoint of a cell and the options that `load` takes."""
     options = {
         key: value
         for key, value in cell.changes.items()

@@ -16,12 +16,11 @@ from stsbench.render.figures import save_figure, svg_of
 from stsbench.render.result import Result
 from stsbench.render.section import ReportFigure, Section
 from stsbench.render.table import Table, Tables, interval
-from stsbench.sweeps.cells import cell_frame
+from stsbench.sweeps.cells import OF_CELLS, cell_frame
 from stsbench.sweeps.experiment import Experiment
 from stsbench.sweeps.folder import ExperimentFolder
 from stsbench.sweeps.jobs import Job
-from stsbench.sweeps.measures import DEV_STEP, LOSS_LAST
-from stsbench.sweeps.states import DONE, FAILED, RUNNING, WAITING, JobState, job_states
+from stsbench.sweeps.states import DEV_STEP, DONE, FAILED, LOSS_LAST, RUNNING, WAITING, JobState, job_states
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,9 +28,6 @@ if TYPE_CHECKING:
 
 _PLAIN = ("job", "seed", "state", "seconds", "threads", "folder")
 """Columns of the table of jobs beside the axes and the measures."""
-
-_OF_CELLS = ("cell", "measure", "runs", "mean", "sd", "low", "high", "interval", "seed_share", "pair_share")
-"""Columns of the table of cells beside the axes."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +73,7 @@ class Sweep(Result):
     @cached_property
     def _columns(self) -> dict[str, str]:
         """The column of each axis in the frames: its name, or `state (axis)` where a column of theirs has that."""
-        own = [*dict.fromkeys([*_PLAIN, *_OF_CELLS, "value", *self.measures])]
+        own = [*dict.fromkeys([*_PLAIN, *OF_CELLS, "value", *self.measures])]
         named = headings([*own, *(Named("axis", axis) for axis in self.axes)])
         return dict(zip(self.axes, named[len(own) :], strict=True))
 
@@ -224,7 +220,7 @@ class Sweep(Result):
         Raises:
             UserError: if there is no such axis or measure.
         """
-        from stsbench.sweeps.figure import axis_figure
+        from stsbench.sweeps.cells import axis_figure
 
         measure = measure or self.headline
         axis = axis or (self.axes[0] if self.axes else None)
@@ -259,9 +255,8 @@ class Sweep(Result):
         """
         from stsbench.render.formats import to_csv
 
-        folder = ExperimentFolder(self.folder)
-        for path, frame in ((folder.table, self.frame), (folder.cells, self.cells)):
-            with atomic_path(path) as temporary:
+        for name, frame in (("table.csv", self.frame), ("cells.csv", self.cells)):
+            with atomic_path(self.folder / name) as temporary:
                 temporary.write_text(to_csv(frame) + "\n", encoding="utf-8", newline="")
         if self.headline is not None:
             names = (re.sub(r"[^\w.-]", "-", one_line(axis)) for axis in self.axes)
@@ -275,13 +270,6 @@ def _by_axis(job: Job) -> dict[Key, Any]:
 
 
 def read_sweep(folder: str | Path) -> Sweep:
-    """Read an experiment as far as it is, without doing anything.
-
-    Args:
-        folder: of the experiment.
-
-    Raises:
-        UserError: if there is no experiment, or a file of it is damaged.
-    """
+    """Read an experiment's folder as far as it is done, without doing anything."""
     place = ExperimentFolder(Path(folder).expanduser().absolute())
     return Sweep(place.require(), place.path, job_states(place, place.job_list().jobs))

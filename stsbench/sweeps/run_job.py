@@ -24,8 +24,7 @@ from stsbench.base.memory import is_of_memory
 from stsbench.base.progress import Progress
 from stsbench.sweeps.folder import ExperimentFolder, Running, write_json
 from stsbench.sweeps.jobs import Job, inputs_now, outdated
-from stsbench.sweeps.measuring import Measuring, log_line, read_tasks
-from stsbench.sweeps.probe import PROBE, probe
+from stsbench.sweeps.measuring import PROBE, Measuring, log_line, probe, read_tasks
 from stsbench.training.folder import RunFolder
 
 PREPARE = "prepare"
@@ -35,10 +34,10 @@ PARENT = "STSBENCH_PARENT"
 """Set in the environment of a process whose standard input its parent holds open: it ends when that closes."""
 
 LESS_MEMORY = "run fewer at once with --workers, or ask for less with optimiser.batch or optimiser.chunk"
-"""What to do about a job that had too little."""
+"""What to do about a job that had too little memory."""
 
 _SECONDS_BETWEEN = 1.0
-"""Of what is told of how far it is."""
+"""Between two reports of progress."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -83,11 +82,7 @@ def _end_with_parent() -> None:
 
 
 def prepare(folder: ExperimentFolder) -> None:
-    """Make what all jobs share, and make sure of what they need: data, the tokenised corpus.
-
-    Raises:
-        UserError: if something is missing or broken: better before the first job than in each.
-    """
+    """Make what all jobs share, and make sure of what they need: data, the tokenised corpus."""
     from stsbench.training.recipe import Recipe
     from stsbench.training.train import prepare_training
 
@@ -106,21 +101,19 @@ def prepare(folder: ExperimentFolder) -> None:
 
 
 def run_unit(folder: ExperimentFolder, unit: str) -> None:
-    """Do the jobs of a unit that are not done: train or take its checkpoint, and measure that.
-
-    Raises:
-        UserError: if a job cannot be done.
-    """
+    """Do the jobs of a unit that are not done: train or take its checkpoint, and measure that."""
     import torch
     from filelock import FileLock
 
     # Of two processes that were given the same, the second one finds it done.
-    with FileLock(folder.lock(unit)):
+    with FileLock(folder.work(f".{unit}.lock")):
         asked, done = folder.job_list(), folder.done()
         jobs = [job for job in asked.jobs if job.unit == unit and job.id not in done]
         if not jobs:
             return
-        _require_unchanged(jobs[0])
+        # Jobs are told apart by what they read, as it was when they were planned.
+        for what in outdated([replace(jobs[0], inputs=inputs_now(jobs[0]))], [jobs[0]]):
+            raise UserError(f"{what} changed since the sweep was started: start it again.")
         torch.set_num_threads(jobs[0].threads)
         beacon = _Beacon(folder.running(unit), jobs)
         checkpoint = None
@@ -142,16 +135,6 @@ def run_unit(folder: ExperimentFolder, unit: str) -> None:
             shutil.rmtree(checkpoint, ignore_errors=True)
 
 
-def _require_unchanged(job: Job) -> None:
-    """Refuse what is no longer as it was when the jobs were planned: they are told apart by it.
-
-    Raises:
-        UserError: naming what changed.
-    """
-    for what in outdated([replace(job, inputs=inputs_now(job))], [job]):
-        raise UserError(f"{what} changed since the sweep was started: start it again.")
-
-
 def _take_shared(
     folder: ExperimentFolder,
     job: Job,
@@ -169,16 +152,15 @@ def _take_shared(
     from stsbench.encoders.shared import shared_vectors
     from stsbench.scoring.kinds import in_order
 
-    given = job.checkpoint
-    if given is None or job.measure["tasks"] is None:
+    checkpoint = job.checkpoint
+    if checkpoint is None or job.measure["tasks"] is None:
         return
-    encoder = load(given.name, **given.options)
+    encoder = load(checkpoint.name, **checkpoint.options)
     if encoder.identity.weights_sha256 is None or encoder.identity.kind == "vectors":
         return
     sentences = [sentence for task in in_order(read_tasks(job)) for sentence in task.sentences()]
-    uses = {
-        str(use): use for planned in jobs if (use := planned.checkpoint) is not None and use.name == given.name
-    }
+    planned = [job.checkpoint for job in jobs if job.checkpoint is not None]
+    uses = {str(use): use for use in planned if use.name == checkpoint.name}
     identities = [load(use.name, **use.options).identity for use in uses.values()]
     own = encoder.identity.key() | {"pooling": ""}
     poolings = {identity.use.pooling for identity in identities if identity.key() | {"pooling": ""} == own}

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -10,8 +11,7 @@ from stsbench.base.options import Within
 from stsbench.base.progress import Progress, describe, silent
 from stsbench.base.words import suggestion
 from stsbench.scoring.run import RUNS
-from stsbench.sweeps.executors.executor import Executor, Work
-from stsbench.sweeps.executors.local import LocalPool
+from stsbench.sweeps.executors import Executor, LocalPool, Work
 from stsbench.sweeps.experiment import Experiment, read_experiment
 from stsbench.sweeps.folder import ExperimentFolder, Running, read_json
 from stsbench.sweeps.forecast import Forecast, forecast
@@ -72,7 +72,9 @@ def sweep(
     ['waiting', 'waiting']
     """
     asked, folder = _asked(experiment, out)
-    held = _held(folder)
+    held: tuple[Job, ...] = ()
+    with suppress(UserError):  # where there is no list that can be read
+        held = folder.job_list().jobs
     jobs = recalled(jobs_of(asked, fetch=not (status or dry_run)), held)
     executor = executor_of(on, asked, workers=workers, device=device)
     folders = tuple(Path(path).expanduser().absolute() for path in data_dirs)
@@ -80,24 +82,21 @@ def sweep(
         return Sweep(asked, folder.path, job_states(folder, jobs))
     if dry_run:
         places = len(executor.places) if isinstance(executor, LocalPool) else workers or 1
-        return forecast(asked, folder, jobs, places=places, data_dirs=folders, notice=notice)
+        return forecast(asked, folder, job_states(folder, jobs), places=places, data_dirs=folders, notice=notice)
     with folder.alone():
         folder.claim(asked, jobs)
-        # What is damaged, or is not of its job, is told before anything is done.
+        # Damaged files, and those of another job, are reported before any work.
         job_states(folder, jobs)
-        _tell_changes(folder, jobs, held, notice)
-        _do(folder, asked, jobs, executor, folders, retry=retry, progress=progress, notice=notice)
+        sweeping = _Sweeping(folder, asked, jobs, executor, folders, progress, notice)
+        sweeping.tell_changes(held)
+        sweeping.do(retry=retry)
         result = Sweep(asked, folder.path, job_states(folder, jobs))
         result.save()
     return result
 
 
 def executor_of(on: str, experiment: Experiment, *, workers: int | None, device: str) -> Executor:
-    """Return the executor of a name.
-
-    Raises:
-        UserError: if there is none of that name, or an option is not for it.
-    """
+    """Return the executor of a name."""
     if on not in EXECUTORS:
         raise UserError(f"--on {on}: {suggestion(on, EXECUTORS)}")
     if workers is not None and workers < 1:
@@ -107,10 +106,10 @@ def executor_of(on: str, experiment: Experiment, *, workers: int | None, device:
     if device != "auto":
         raise UserError(f"--device {device} is for --on local; GPUs on {on} are asked for in the experiment.")
     if on == "ray":
-        from stsbench.sweeps.executors.ray import RayCluster
+        from stsbench.sweeps.executors import RayCluster
 
         return RayCluster(experiment.ray, experiment.threads, workers)
-    from stsbench.sweeps.executors.slurm import SlurmArray
+    from stsbench.sweeps.executors import SlurmArray
 
     return SlurmArray(experiment.slurm, experiment.threads, workers)
 
@@ -128,130 +127,99 @@ def _asked(experiment: Experiment | str | Path, out: str | Path | None) -> tuple
     place = Path(out).expanduser() if out is not None else named or RUNS / asked.name
     folder = ExperimentFolder(place.absolute())
     start = asked.relative_to or (folder.require().relative_to if folder.exists else None) or "."
-    # Gone on with from elsewhere, a relative name is of the same file.
+    # A sweep that is resumed from another folder still means the same files by relative names.
     start = str(Path(start).expanduser().absolute())
     return asked.model_copy(update={"relative_to": start}), folder
 
 
-def _held(folder: ExperimentFolder) -> tuple[Job, ...]:
-    """Return the jobs that the folder lists; none where there is no list that can be read."""
-    with suppress(UserError):
-        return folder.job_list().jobs
-    return ()
+@dataclass(frozen=True)
+class _Sweeping:
+    """An experiment whose remaining jobs are being done."""
 
+    folder: ExperimentFolder
+    experiment: Experiment
+    jobs: Sequence[Job]
+    executor: Executor
+    data_dirs: tuple[Path, ...]
+    progress: Progress
+    notice: Callable[[str], None]
 
-def _tell_changes(
-    folder: ExperimentFolder, jobs: Sequence[Job], held: Sequence[Job], notice: Callable[[str], None]
-) -> None:
-    """Tell which jobs are done again, as what stands behind their names has changed."""
-    done = folder.done()
-    for what, old in outdated(jobs, held).items():
-        count = sum(job.id in done for job in old)
-        if count:
-            notice(f"{what} changed since {count} job{'s were' if count > 1 else ' was'} done: made anew.")
+    def tell_changes(self, held: Sequence[Job]) -> None:
+        """Tell which jobs are done again, as what stands behind their names has changed."""
+        done = self.folder.done()
+        for what, old in outdated(self.jobs, held).items():
+            count = sum(job.id in done for job in old)
+            if count:
+                jobs = f"{count} job{'s were' if count > 1 else ' was'}"
+                self.notice(f"{what} changed since {jobs} done: made anew.")
 
+    def do(self, *, retry: bool) -> None:
+        """Do the jobs that are left."""
+        folder, jobs = self.folder, self.jobs
+        folder.sweep_up(self.experiment.keep, jobs)
+        done = [job.id for job in jobs if job.id in folder.done()]
+        left = self._left(done, retry=retry)
+        if not left:
+            return
+        self.notice(f"{len(jobs)} jobs: {len(done)} are done, {sum(map(len, left.values()))} to do.")
+        self.executor.check(folder)
+        self._prepare()
+        for unit in left:
+            folder.forget(unit)
+        count = len(done)
 
-def _do(
-    folder: ExperimentFolder,
-    experiment: Experiment,
-    jobs: Sequence[Job],
-    executor: Executor,
-    data_dirs: tuple[Path, ...],
-    *,
-    retry: bool,
-    progress: Progress,
-    notice: Callable[[str], None],
-) -> None:
-    """Do the jobs that are left."""
-    folder.sweep_up(experiment.keep, jobs)
-    done = [job.id for job in jobs if job.id in folder.done()]
-    left = _left(folder, jobs, done, retry=retry, notice=notice)
-    if not left:
-        return
-    notice(f"{len(jobs)} jobs: {len(done)} are done, {sum(map(len, left.values()))} to do.")
-    executor.check(folder)
-    _prepare(folder, experiment, data_dirs, progress)
-    for unit in left:
-        folder.forget(unit)
-    count = len(done)
+        def tell() -> None:
+            tell_running(folder, self.progress, count, len(jobs))
 
-    def tell() -> None:
-        tell_running(folder, progress, count, len(jobs))
+        def ended(unit: str, code: int) -> None:
+            nonlocal count
+            count += len(left[unit])
+            if code != 0:
+                failure = folder.failed(unit) or folder.fail(unit, _reason(folder, unit, code))
+                self.notice(f"failed: {left[unit][0].label}: {failure.reason}")
+            tell()
 
-    def ended(unit: str, code: int) -> None:
-        nonlocal count
-        count += len(left[unit])
-        if code != 0:
-            failure = folder.failed(unit)
-            if failure is None:
-                failure = folder.fail(unit, _reason(folder, unit, code))
-            notice(f"failed: {left[unit][0].label}: {failure.reason}")
         tell()
+        self.executor.run(list(map(self._work, left)), ended, tell)
 
-    tell()
-    executor.run([_work(folder, unit, experiment, data_dirs) for unit in left], ended, tell)
+    def _left(self, done: Collection[str], *, retry: bool) -> dict[str, tuple[Job, ...]]:
+        """Return the units that are left, with their jobs; those that failed only where they are retried."""
+        left = {unit[0].unit: unit for unit in units_of(self.jobs) if any(job.id not in done for job in unit)}
+        failed = {unit: of_unit for unit, of_unit in left.items() if self.folder.failed(unit) is not None}
+        if not failed or retry:
+            return left
+        count = sum(map(len, failed.values()))
+        if count == 1:
+            self.notice("1 job failed before and is left as it is: --retry tries it again.")
+        else:
+            self.notice(f"{count} jobs failed before and are left: --retry tries them again.")
+        return {unit: of_unit for unit, of_unit in left.items() if unit not in failed}
 
+    def _prepare(self) -> None:
+        """Make what all jobs share, once, in a process of its own: this one loads nothing that is heavy."""
+        self.progress("preparing", 0, 1)
+        self.folder.forget(PREPARE)
+        code = self._work(PREPARE).run()
+        if code != 0:
+            failure = self.folder.failed(PREPARE)
+            self.folder.forget(PREPARE)
+            raise UserError(failure.reason if failure is not None else _reason(self.folder, PREPARE, code))
+        self.progress("preparing", 1, 1)
 
-def _left(
-    folder: ExperimentFolder,
-    jobs: Sequence[Job],
-    done: Collection[str],
-    *,
-    retry: bool,
-    notice: Callable[[str], None],
-) -> dict[str, tuple[Job, ...]]:
-    """Return the units that are left, with their jobs; those that failed before only where they are retried."""
-    left = {unit[0].unit: unit for unit in units_of(jobs) if any(job.id not in done for job in unit)}
-    failed = {unit: of_unit for unit, of_unit in left.items() if folder.failed(unit) is not None}
-    if not failed or retry:
-        return left
-    count = sum(map(len, failed.values()))
-    if count == 1:
-        notice("1 job failed before and is left as it is: --retry tries it again.")
-    else:
-        notice(f"{count} jobs failed before and are left: --retry tries them again.")
-    return {unit: of_unit for unit, of_unit in left.items() if unit not in failed}
+    def _work(self, unit: str) -> Work:
+        return Work(self.folder.path, unit, self.experiment.threads, self.folder.log(unit), self.data_dirs)
 
 
 def tell_running(folder: ExperimentFolder, progress: Progress, count: int, total: int) -> None:
     """Tell how many jobs ended, and what is running."""
     progress("jobs", count, total)
-    describe(progress, "jobs", "; ".join(running_now(folder)))
-
-
-def running_now(folder: ExperimentFolder) -> list[str]:
-    """Return a phrase for each unit that says it is running."""
     phrases = []
     for path in sorted((folder.path / "running").glob("*.json")):
-        try:
+        with suppress(UserError):  # it has just ended
             about = read_json(path, Running)
-        except UserError:  # it has just ended
-            continue
-        share = f" {about.done} of {about.total}" if about.total else ""
-        phrases.append(f"{about.label}: {about.stage}{share}")
-    return phrases
-
-
-def _work(folder: ExperimentFolder, unit: str, experiment: Experiment, data_dirs: tuple[Path, ...]) -> Work:
-    return Work(folder.path, unit, experiment.threads, folder.log(unit), data_dirs)
-
-
-def _prepare(
-    folder: ExperimentFolder, experiment: Experiment, data_dirs: tuple[Path, ...], progress: Progress
-) -> None:
-    """Make what all jobs share, once, in a process of its own: this one loads nothing that is heavy.
-
-    Raises:
-        UserError: saying what is missing.
-    """
-    progress("preparing", 0, 1)
-    folder.forget(PREPARE)
-    code = _work(folder, PREPARE, experiment, data_dirs).run()
-    if code != 0:
-        failure = folder.failed(PREPARE)
-        folder.forget(PREPARE)
-        raise UserError(failure.reason if failure is not None else _reason(folder, PREPARE, code))
-    progress("preparing", 1, 1)
+            share = f" {about.done} of {about.total}" if about.total else ""
+            phrases.append(f"{about.label}: {about.stage}{share}")
+    describe(progress, "jobs", "; ".join(phrases))
 
 
 def _reason(folder: ExperimentFolder, unit: str, code: int) -> str:

@@ -19,6 +19,7 @@ from stsbench.diagnosis.result import Diagnosis
 from stsbench.diagnosis.usage import Way, changes_of, encoder_of, sentences_of, ways_to_read
 from stsbench.encoders.template import RULES
 from stsbench.encoders.template_files import read_template
+from stsbench.encoders.use import ABOUT
 
 Toys = Callable[..., StsData]
 
@@ -31,9 +32,14 @@ PEARSON = sb.protocol(metric="pearson")
 def _few_templates(monkeypatch: pytest.MonkeyPatch) -> None:
     """Try few templates and rules: the passes are the same for all."""
     rules = ((), ("full_stop",), ("lower_case",), ("single_quotes",))
-    monkeypatch.setattr("stsbench.diagnosis.usage.template_names", lambda: ("e5", "promptbert"))
     monkeypatch.setattr("stsbench.diagnosis.usage.RULE_SETS", rules)
-    monkeypatch.setattr("stsbench.diagnosis.usage.PRECISIONS", ("fp32", "bf16"))
+    for name, values in {"template": ("e5", "promptbert"), "precision": ("fp32", "bf16")}.items():
+        _try(monkeypatch, name, values)
+
+
+def _try(monkeypatch: pytest.MonkeyPatch, field: str, values: tuple[str, ...]) -> None:
+    """Have a field of `Use` say that these values are tried."""
+    monkeypatch.setitem(ABOUT, field, replace(ABOUT[field], tried=lambda: values))
 
 
 @pytest.fixture
@@ -131,6 +137,18 @@ def test_a_planted_precision_is_found(tiny_bert: Path, data: StsData) -> None:
     assert changes(found) == {"precision": "bf16"}
 
 
+def test_a_field_of_use_is_an_axis_by_its_metadata_alone(
+    tiny_bert: Path, data: StsData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert ABOUT["prompt"].tried is None, "no prompt is tried otherwise: it stands for a field that was added"
+    _try(monkeypatch, "prompt", ("read this: ",))
+    claim = score(sb.load(tiny_bert, device="cpu", prompt="read this: "), data)
+    found = diagnosed(sb.load(tiny_bert, device="cpu"), claim, data)
+    assert changes(found) == {"prompt": "read this: "}
+    assert "is what prompt `read this: ` gives" in found.verdict
+    assert any("--prompt 'read this: '`" in remark for remark in found.remarks)
+
+
 def test_planted_padding_is_found(tiny_bert: Path, data: StsData) -> None:
     sts16 = replace(data, task="STS16")
     padded = sentences_of(sts16, Way.of({PADDING: RAGGED}), by_template=True)
@@ -221,7 +239,7 @@ def test_of_several_numbers_the_smallest_task_goes_first_and_a_pass_that_misses_
 ) -> None:
     found = sb.diagnose(hash_encode, "STS16=99.99,STS12=98.98", data_dirs=[benchmark_folder], lengths=[])
     assert found.further is not None
-    grid = found.further.search.grid
+    grid = found.grid
     sizes = {task: len(load_sts(task, data_dirs=[benchmark_folder]).pairs) for task in grid.scores}
     small = min(grid.scores, key=lambda task: sizes[task])
     assert grid.points

@@ -1,7 +1,6 @@
 """How settings are ranked, merged, left out, and when they explain nothing."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -160,7 +159,7 @@ def test_averages_are_taken_over_the_tasks_that_their_names_say() -> None:
 
 
 def beyond(*points: tuple[dict[Choice, str], list]) -> Grid:
-    """Return the default alone, and points of the lazy axes with their scores by metrics and comparisons."""
+    """Return a grid with points of the lazy axes, with their scores by metrics and comparisons."""
     made = [
         Point(
             tuple(Change(choice, value, "none") for choice, value in values.items()),
@@ -169,7 +168,7 @@ def beyond(*points: tuple[dict[Choice, str], list]) -> Grid:
         for values, scores in points
     ]
     default = {"STS16": np.array(SCORES, dtype=float).reshape(2, 2, -1, 1)}
-    return Grid(AXES, default).beyond(made)
+    return Grid(AXES, default).with_points(made)
 
 
 def test_a_point_of_the_lazy_axes_is_left_out_where_part_of_its_changes_would_do() -> None:
@@ -178,7 +177,7 @@ def test_a_point_of_the_lazy_axes_is_left_out_where_part_of_its_changes_would_do
         ({TEMPLATE: "a", PADDING: "b"}, [[60.001, 1], [2, 3]]),
         ({TEMPLATE: "c", PADDING: "b"}, [[4, 60.02], [2, 3]]),
     )
-    found = Search(grid, read_claim("60.00", 0.05).about(("STS16",)))
+    found = Search(grid, read_claim("60.00", 0.05).about(("STS16",))).beyond
     assert [changes(cause.best) for cause in found.explanations] == [
         {"template": "a"},
         {"template": "c", "padding": "b", "comparison": "euclidean, scaled to unit length"},
@@ -189,7 +188,7 @@ def test_a_point_of_the_lazy_axes_is_left_out_where_part_of_its_changes_would_do
 
 
 def test_the_table_of_the_grid_has_the_points_with_what_they_change() -> None:
-    frame = replace(beyond(), points=beyond(({PADDING: "b"}, [[60, 61], [62, 63]])).points).frame
+    frame = beyond(({PADDING: "b"}, [[60, 61], [62, 63]])).frame
     rows = frame[frame["variation"] == PADDING.label_of("b")]
     assert rows["score"].tolist() == [60, 61, 62, 63]
     assert rows["pooling"].unique().tolist() == ["avg"]

@@ -75,16 +75,15 @@ from stsbench.render.table import Table, Tables
 from stsbench.reports import papers, reproducibility
 from stsbench.reports import scores as report_scores
 from stsbench.reports.write import to_html
-from stsbench.reproduction.cells import ReproducedCell
+from stsbench.reproduction.reproduce import Reproductions
 from stsbench.reproduction.reproduced import Cost, Reproduction
-from stsbench.reproduction.reproductions import Reproductions
 from stsbench.reproduction.table_plan import PlannedColumn, plan_of
+from stsbench.reproduction.tables import ReproducedCell
 from stsbench.sweeps.experiment import Experiment
-from stsbench.sweeps.finished import Finished
 from stsbench.sweeps.forecast import Forecast
 from stsbench.sweeps.jobs import GivenCheckpoint, Job
 from stsbench.sweeps.result import Sweep
-from stsbench.sweeps.states import DONE, JobState
+from stsbench.sweeps.states import DONE, Finished, JobState
 from stsbench.training.result import Training
 
 ONE_WORD = """

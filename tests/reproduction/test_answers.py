@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 import stsbench as sb
 from stsbench.data.tables import StsData
 from stsbench.reproduction.answers import Answer, answers
-from stsbench.reproduction.claim import TableClaim
 from stsbench.reproduction.differences import Comparer, Numbers, error_of
+from stsbench.reproduction.table_plan import TableClaim
 
 TABLE = "a-table"
 

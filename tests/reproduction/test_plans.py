@@ -16,12 +16,9 @@ from stsbench.analysis import ANALYSES
 from stsbench.base.errors import UserError
 from stsbench.published.catalogue import checkpoint_of_system, exhibits, papers, tables
 from stsbench.records.labels import distinct_labels
-from stsbench.reproduction.claim import TableClaim
-from stsbench.reproduction.layout import layout
-from stsbench.reproduction.planned_experiment import OF_HEADS, experiment_of, measure_of, tasks_of
-from stsbench.reproduction.reproductions import reproductions
-from stsbench.reproduction.scales import SCALES, scales
-from stsbench.reproduction.table_plan import TablePlan, plan_of, plans
+from stsbench.reproduction.layout import OF_HEADS, experiment_of, layout, measure_of, tasks_of
+from stsbench.reproduction.reproduce import reproductions
+from stsbench.reproduction.table_plan import SCALES, TableClaim, TablePlan, plan_of, plans, scales
 from stsbench.scoring.settings import Protocol
 from stsbench.scoring.tasks import parse_tasks
 from stsbench.sweeps.jobs import jobs_of
@@ -290,10 +287,10 @@ def test_a_plan_whose_claims_or_scales_name_no_row_is_refused() -> None:
 def test_validating_every_plan_loads_no_torch() -> None:
     code = (
         "import sys\n"
-        "from stsbench.reproduction.planned_experiment import experiment_of\n"
+        "from stsbench.reproduction.layout import experiment_of\n"
         "from stsbench.reproduction.table_plan import plan_of\n"
         "from stsbench.sweeps.jobs import jobs_of\n"
-        "from stsbench.reproduction.reproductions import reproductions\n"
+        "from stsbench.reproduction.reproduce import reproductions\n"
         "jobs_of(experiment_of(plan_of('mocose-acl2022-7'), 'mocose-acl2022-7', 'laptop', corpus='sample'))\n"
         "reproductions().frame\n"
         "assert 'torch' not in sys.modules, 'torch'\n"

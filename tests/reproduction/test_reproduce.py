@@ -15,13 +15,12 @@ from stsbench.cli.app import app
 from stsbench.published.catalogue import exhibits
 from stsbench.reports.reproduction import write_reproduction
 from stsbench.reproduction.answers import Answer
-from stsbench.reproduction.cells import ReproducedCell
-from stsbench.reproduction.layout import layout
-from stsbench.reproduction.planned_experiment import experiment_of
+from stsbench.reproduction.layout import experiment_of, layout
 from stsbench.reproduction.reading import read_reproduction
+from stsbench.reproduction.reproduce import reproductions
 from stsbench.reproduction.reproduced import Cost, Reproduction
-from stsbench.reproduction.reproductions import reproductions
 from stsbench.reproduction.table_plan import plan_of, plans
+from stsbench.reproduction.tables import ReproducedCell
 from stsbench.sweeps.jobs import jobs_of
 from stsbench.sweeps.result import read_sweep
 from stsbench.training.batches import make_timetable

@@ -10,11 +10,11 @@ from small_experiments import in_this_process
 import stsbench as sb
 from stsbench.data.benchmarks import sample_sentences
 from stsbench.reports.reproduction import write_reproduction
-from stsbench.reproduction.cells import ReproducedCell
 from stsbench.reproduction.layout import layout
 from stsbench.reproduction.reproduced import Reproduction
 from stsbench.reproduction.stand_ins import encoder_folder
 from stsbench.reproduction.table_plan import plan_of, plans
+from stsbench.reproduction.tables import ReproducedCell
 
 TABLE, ROW = "simcse-slides-sts", "glove-avg"
 WITH_ROW = [name for plan in plans().values() if ROW in plan.rows for name in plan.makes]

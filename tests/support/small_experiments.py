@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from stsbench.sweeps import sweep as verb
-from stsbench.sweeps.executors.executor import Work
+from stsbench.sweeps.executors import Work
 from stsbench.sweeps.run_job import main
 
 

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from stsbench.sweeps.executors import local
-from stsbench.sweeps.executors.executor import Work
-from stsbench.sweeps.executors.local import LocalPool, gpus
+from stsbench.sweeps import executors
+from stsbench.sweeps.executors import LocalPool, Work, gpus
 from stsbench.sweeps.folder import ExperimentFolder
 from stsbench.sweeps.sweep import _reason
 
@@ -69,7 +68,7 @@ def test_so_many_run_at_once_and_no_more(workers: int, scripts: Callable[..., li
 def test_a_pool_has_a_place_for_each_group_of_cores_or_gpu(
     scripts: Callable[..., list[Work]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(local, "cores", lambda: 8)
+    monkeypatch.setattr(executors, "cores", lambda: 8)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert gpus() == []
     assert len(LocalPool(threads=3).places) == 2

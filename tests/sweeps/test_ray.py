@@ -11,7 +11,7 @@ from small_experiments import contents, in_this_process
 
 import stsbench as sb
 from stsbench.base.errors import UserError
-from stsbench.sweeps.executors.ray import RayCluster
+from stsbench.sweeps.executors import RayCluster
 from stsbench.sweeps.experiment import Experiment, Ray
 from stsbench.sweeps.folder import ExperimentFolder
 from stsbench.sweeps.result import Sweep

@@ -16,7 +16,7 @@ from small_experiments import contents
 
 import stsbench as sb
 from stsbench.records.store import load_run
-from stsbench.sweeps.executors.executor import Work
+from stsbench.sweeps.executors import Work
 from stsbench.sweeps.experiment import Experiment
 from stsbench.sweeps.folder import ExperimentFolder
 from stsbench.sweeps.jobs import Job

@@ -14,7 +14,7 @@ from small_experiments import contents, in_this_process
 
 import stsbench as sb
 from stsbench.sweeps import sweep as verb
-from stsbench.sweeps.executors.slurm import SlurmArray
+from stsbench.sweeps.executors import SlurmArray
 from stsbench.sweeps.experiment import Experiment, Slurm
 from stsbench.sweeps.result import Sweep
 

@@ -25,11 +25,9 @@ from stsbench.encoders.network import Network
 from stsbench.scoring.settings import Protocol
 from stsbench.scoring.tasks import read_data
 from stsbench.sweeps import measuring, run_job
-from stsbench.sweeps.executors.executor import Work
-from stsbench.sweeps.executors.ray import RayCluster
-from stsbench.sweeps.executors.slurm import SlurmArray
+from stsbench.sweeps.cells import axis_figure
+from stsbench.sweeps.executors import RayCluster, SlurmArray, Work
 from stsbench.sweeps.experiment import Experiment, Ray, Slurm
-from stsbench.sweeps.figure import axis_figure
 from stsbench.sweeps.folder import ExperimentFolder
 from stsbench.sweeps.jobs import Job, jobs_of
 from stsbench.sweeps.result import Sweep, read_sweep

@@ -15,8 +15,8 @@ import stsbench as sb
 from stsbench.base.errors import UserError
 from stsbench.base.files import digest_of
 from stsbench.encoders.use import ABOUT, names
+from stsbench.sweeps.cells import axis_figure
 from stsbench.sweeps.experiment import Experiment, PostprocessingChoice
-from stsbench.sweeps.figure import axis_figure
 from stsbench.sweeps.folder import JOB, ExperimentFolder
 from stsbench.sweeps.jobs import jobs_of
 from stsbench.sweeps.result import Sweep, read_sweep

@@ -1,1 +1,0 @@
-"""Where jobs run: processes on this machine, tasks of a Ray cluster, an array job of Slurm."""

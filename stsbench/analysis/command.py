@@ -5,13 +5,11 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from typer import Argument, Option
-
 from stsbench.analysis.registry import ANALYSES, analysis
 from stsbench.base.errors import UserError
-from stsbench.base.options import OUTPUT
-from stsbench.cli.options import IntervalChoice, Output, new_folder
-from stsbench.cli.output import FigureFile, drawable, print_result, progress_bars, say, tell
+from stsbench.base.options import OUTPUT, Help, Panel, Spelled, Written
+from stsbench.cli.options import FigureFile, IntervalChoice, Output
+from stsbench.cli.output import print_result, progress_bars, say, tell
 from stsbench.cli.verbs import Call, Verb
 from stsbench.encoders.use import Use
 from stsbench.render.figures import FORMATS, save_figure
@@ -31,16 +29,14 @@ class Subjects:
 
     runs: Annotated[
         list[str] | None,
-        Argument(help="Run folders. Their models' vectors come from the cache.", show_default=False),
+        Spelled(),
+        Help("Run folders. Their models' vectors come from the cache."),
     ] = None
     model: Annotated[
         list[str] | None,
-        Option(
-            "--model",
-            "-m",
-            help="A model as in `stsbench run`, without a run. Repeatable. Default, with no run either: `minilm`.",
-            rich_help_panel=_SUBJECTS,
-        ),
+        Spelled("--model", "-m"),
+        Panel(_SUBJECTS),
+        Help("A model as in `stsbench run`, without a run. Repeatable. Default, with no run either: `minilm`."),
     ] = None
 
     def named(self) -> list[str]:
@@ -101,26 +97,14 @@ def explain(
     intervals: IntervalChoice = IntervalChoice(),
     use: Use = Use(),
     out: Annotated[
-        Path | None,
-        Option(
-            "--out",
-            "-o",
-            callback=new_folder,
-            help="Write a folder: a page, every figure, every table as CSV.",
-            rich_help_panel=OUTPUT,
-        ),
+        Path | None, Panel(OUTPUT), Help("Write a folder: a page, every figure, every table as CSV.")
     ] = None,
-    figure_format: Annotated[
-        str, Option(help="Of the figures in --out: `png`, `svg` or `pdf`.", rich_help_panel=OUTPUT)
-    ] = "png",
+    figure_format: Annotated[str, Panel(OUTPUT), Help("Of the figures in --out: `png`, `svg` or `pdf`.")] = "png",
     figure: Annotated[
         Path | None,
-        Option(
-            "--figure",
-            callback=drawable,
-            help="Draw them all: `out.png` gives `out-geometry.png` and so on.",
-            rich_help_panel=OUTPUT,
-        ),
+        Written("figure"),
+        Panel(OUTPUT),
+        Help("Draw them all: `out.png` gives `out-geometry.png` and so on."),
     ] = None,
     output: Output = Output(),
 ) -> None:

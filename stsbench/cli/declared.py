@@ -1,7 +1,7 @@
-"""What a verb declares of its options: its parameters, with their lines under `Args`, read from its file.
+"""What is declared of an option: a parameter of a verb, with its line under `Args`, or one of a command's own.
 
-It is read as tools that write documentation do it: to import a verb takes NumPy and half a second, of which a page
-of help has no use.
+A verb's file is read as tools that write documentation read it: to import it takes NumPy and half a second, of
+which a page of help has no use.
 """
 
 import ast
@@ -18,18 +18,18 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from stsbench.base import options as vocabulary
 from stsbench.base.errors import UserError
-from stsbench.base.options import Commas, Named, Spelled, Within
+from stsbench.base.options import Commas, Help, Named, Spelled, Within
 
 
 @dataclass(frozen=True)
-class VerbOption:
-    """A parameter of a verb as an option.
+class DeclaredOption:
+    """A parameter as an option.
 
     Attributes:
         name: the parameter's name.
         kind: what is typed: a type that the parser understands.
         default: the parameter's default, `inspect.Parameter.empty` for none.
-        help: its line under `Args`.
+        help: what it does.
         is_argument: whether it is typed without a name.
         said: what the parameter's annotation says beside its type.
     """
@@ -89,8 +89,20 @@ class VerbOption:
         return values
 
 
+def own_option(name: str, hint: Any, default: Any) -> DeclaredOption | None:
+    """Return a parameter of a command, or a field of a group; None if its annotation has no `Help`."""
+    said = [*vocabulary.EVERYWHERE.get(name, ()), *_metadata(hint)]
+    text = next((each.text for each in said if isinstance(each, Help)), None)
+    if text is None:
+        return None
+    said = [each for each in said if not isinstance(each, Help)]
+    spelled = [each for each in said if isinstance(each, Spelled)]
+    is_argument = bool(spelled) and not spelled[-1].names
+    return DeclaredOption(name, _kind(hint), default, text, is_argument, tuple(said))
+
+
 @cache
-def options_of(place: str) -> tuple[VerbOption, ...]:
+def options_of(place: str) -> tuple[DeclaredOption, ...]:
     """Return the parameters of a verb that can be typed.
 
     Args:
@@ -113,7 +125,7 @@ def options_of(place: str) -> tuple[VerbOption, ...]:
         spelled = next((each for each in reversed(said) if isinstance(each, Spelled)), None)
         is_argument = number == 0 if spelled is None else not spelled.names
         options.append(
-            VerbOption(
+            DeclaredOption(
                 parameter.arg,
                 kind,
                 inspect.Parameter.empty if default is None else _default(default, module),

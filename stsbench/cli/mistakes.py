@@ -6,7 +6,7 @@ from typing import Any
 import typer
 
 from stsbench.base.words import closest, listed
-from stsbench.cli.options import option_name
+from stsbench.cli.verbs import option_name
 
 UsageError: Any = typer.BadParameter.__mro__[1]
 """What the parser raises; where Typer keeps it differs between its versions."""

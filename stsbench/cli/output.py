@@ -13,12 +13,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Annotated, Any
-
-from typer import Option
+from typing import TYPE_CHECKING, Any
 
 from stsbench.base.errors import UserError
-from stsbench.base.options import OUTPUT
 from stsbench.base.words import duration
 from stsbench.render.cells import harmless, one_line
 
@@ -31,35 +28,9 @@ if TYPE_CHECKING:
     from stsbench.render.result import Result
     from stsbench.render.table import Tables
 
-QuietFlag = Annotated[
-    bool, Option("--quiet", "-q", help="No progress, notes or signatures.", rich_help_panel=OUTPUT)
-]
-SubsetsFlag = Annotated[bool, Option("--subsets", help="Print every subset too.", rich_help_panel=OUTPUT)]
-
 
 class ReaderLeftError(Exception):
     """Whoever read our output went away (`| head`)."""
-
-
-def drawable(path: Path | None) -> Path | None:
-    """Return the file of a figure.
-
-    Raises:
-        UserError: if its name's ending is unknown, or it cannot be written: better before the work than after.
-    """
-    if path is not None:
-        from stsbench.base.files import require_new_file
-        from stsbench.render.figures import figure_kind
-
-        figure_kind(path)
-        require_new_file(path)
-    return path
-
-
-FigureFile = Annotated[
-    Path | None,
-    Option("--figure", help="Draw it, into a .png, .svg or .pdf file.", callback=drawable, rich_help_panel=OUTPUT),
-]
 
 
 def print_frame(

@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
-from stsbench.cli.options import Output, new_file
-from stsbench.cli.output import QuietFlag, print_result, progress_bars, tell
+from stsbench.base.options import Help, Written
+from stsbench.cli.options import Output, QuietFlag
+from stsbench.cli.output import print_result, progress_bars, tell
 from stsbench.cli.verbs import Call, Verb
 
 app = typer.Typer(help="See, get and verify the benchmark data.", no_args_is_help=True)
@@ -98,9 +99,7 @@ def overlap(asked: Annotated[Call, Verb("stsbench.data.overlap:overlap")], outpu
 @app.command()
 def describe(
     asked: Annotated[Call, Verb("stsbench.data.describe:describe")],
-    card: Annotated[
-        Path | None, typer.Option(callback=new_file, help="Write a card in Markdown into this file.")
-    ] = None,
+    card: Annotated[Path | None, Written("file"), Help("Write a card in Markdown into this file.")] = None,
     output: Output = Output(),
 ) -> None:
     """Describe scored pairs: counts, lengths, scores, repetitions, shared sentences, overlap with the tasks.

@@ -3,12 +3,10 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from stsbench.base.errors import UserError
-from stsbench.base.options import MODEL, OUTPUT
-from stsbench.cli.options import Output, new_folder
-from stsbench.cli.output import FigureFile, print_result, progress_bars, say, tell
+from stsbench.base.options import MODEL, OUTPUT, Help, Panel, Spelled
+from stsbench.cli.options import FigureFile, Output
+from stsbench.cli.output import print_result, progress_bars, say, tell
 from stsbench.cli.verbs import Call, Verb
 from stsbench.encoders.use import Loading, Use
 
@@ -18,36 +16,26 @@ if TYPE_CHECKING:
 _GRID = "Grid"
 _MODELS = "stsbench.scoring.run:choose_models"
 
-Option = typer.Option
-
 
 def diagnose(
     asked: Annotated[Call, Verb("stsbench.diagnosis.diagnose:diagnose", without=("encoder",), panel=_GRID)],
     saved: Annotated[Call, Verb(_MODELS, without=("models", "functions", "similarities"), panel=MODEL)],
     model: Annotated[
         str | None,
-        Option(
-            "--model",
-            "-m",
-            help="What to measure, as in `stsbench run`. Default: the packaged `minilm`. How it is loaded is your "
-            "own setting, the default of the grid.",
-            rich_help_panel=MODEL,
+        Spelled("--model", "-m"),
+        Panel(MODEL),
+        Help(
+            "What to measure, as in `stsbench run`. Default: the packaged `minilm`. How it is loaded is your own "
+            "setting, the default of the grid."
         ),
     ] = None,
     loading: Loading = Loading(),
-    protocol: Annotated[
-        str, Option(help="Your own protocol: `simcse`, `senteval` or `mteb`.", rich_help_panel=_GRID)
-    ] = "simcse",
+    protocol: Annotated[str, Panel(_GRID), Help("Your own protocol: `simcse`, `senteval` or `mteb`.")] = "simcse",
     figure: FigureFile = None,
     out: Annotated[
         Path | None,
-        Option(
-            "--out",
-            "-o",
-            callback=new_folder,
-            help="Folder for all of it: grid.csv, grid.parquet, diagnosis.json, heatmap.png.",
-            rich_help_panel=OUTPUT,
-        ),
+        Panel(OUTPUT),
+        Help("Folder for all of it: grid.csv, grid.parquet, diagnosis.json, heatmap.png."),
     ] = None,
     output: Output = Output(),
 ) -> None:

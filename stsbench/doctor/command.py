@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from stsbench.base.options import Help, Spelled
 from stsbench.cli.options import Output
 from stsbench.cli.output import print_result, tell
 
@@ -40,7 +41,7 @@ def info(output: Output = Output()) -> None:
 
 @cache.command()
 def clear(
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, Spelled("--yes", "-y"), Help("Do not ask.")] = False,
 ) -> None:
     """Delete all embeddings and tokenised corpora. Records are not touched; the next run encodes again.
 

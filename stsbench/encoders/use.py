@@ -46,7 +46,6 @@ class About:
         named: its part of a run's name, by the whole value; None where it has none.
         leads: whether that stands before the tasks.
         least: the lowest number that makes sense.
-        flags: on the command line, where they are not the field's name.
         of_place: whether it is a matter of where a model runs, which nobody varies to see what it does.
     """
 
@@ -61,7 +60,6 @@ class About:
     named: "Callable[[Use], str] | None" = None
     leads: bool = False
     least: int | None = None
-    flags: tuple[str, ...] = ()
     of_place: bool = False
 
 
@@ -121,7 +119,6 @@ class Loading:
         "Let code from the checkpoint run.",
         type=bool,
         changes="nothing",
-        flags=("--trust-remote-code",),
     )
 
 
@@ -146,7 +143,6 @@ class Use(Loading):
         changes="afterwards",
         sign="norm",
         named=lambda use: {None: "", True: "norm", False: "unnorm"}[use.normalize],
-        flags=("--normalize/--no-normalize",),
     )
     dimensions: int | None = _option(
         None,

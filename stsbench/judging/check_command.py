@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from stsbench.cli.options import Output, new_file
+from stsbench.base.options import Help, Panel, Written
+from stsbench.cli.options import Output
 from stsbench.cli.output import print_result, say, tell
 from stsbench.cli.verbs import Call, Verb
 
@@ -22,7 +23,9 @@ def check(
     asked: Annotated[Call, Verb("stsbench.judging.check:check", completed={"against": _rows})],
     junit: Annotated[
         Path | None,
-        typer.Option(callback=new_file, help="Write the verdicts into this file too.", rich_help_panel=_FOR_CI),
+        Written("file"),
+        Panel(_FOR_CI),
+        Help("Write the verdicts into this file too."),
     ] = None,
     github: Annotated[
         bool,

@@ -9,9 +9,9 @@ import typer
 from typer.core import TyperCommand
 
 from stsbench.base.errors import UserError
-from stsbench.base.options import OUTPUT
-from stsbench.cli.options import INTERVAL_HELP, IntervalName, Output, number_within
-from stsbench.cli.output import FigureFile, SubsetsFlag, print_result, progress_bars, say, tell
+from stsbench.base.options import OUTPUT, Help, Panel, Spelled
+from stsbench.cli.options import INTERVALS, FigureFile, IntervalName, Output, SubsetsFlag
+from stsbench.cli.output import print_result, progress_bars, say, tell
 from stsbench.cli.verbs import Call, Verb
 
 _SETS = ("--a", "--b")
@@ -38,33 +38,27 @@ app = typer.Typer()
 
 @app.command(cls=SeveralRuns)
 def compare(
-    runs: Annotated[
-        list[Path] | None, typer.Argument(metavar="RUN", help="Two run folders or run.json files.")
-    ] = None,
+    runs: Annotated[list[Path] | None, Spelled("RUN"), Help("Two run folders or run.json files.")] = None,
     *,
     a: Annotated[
         list[str] | None,
-        typer.Option(
-            "--a", metavar="RUN...", help="Runs of one method with different seeds.", rich_help_panel="Seeds"
-        ),
+        Spelled("--a", "RUN..."),
+        Panel("Seeds"),
+        Help("Runs of one method with different seeds."),
     ] = None,
     b: Annotated[
         list[str] | None,
-        typer.Option("--b", metavar="RUN...", help="Runs of the other method.", rich_help_panel="Seeds"),
+        Spelled("--b", "RUN..."),
+        Panel("Seeds"),
+        Help("Runs of the other method."),
     ] = None,
     asked: Annotated[Call, Verb("stsbench.judging.compare:compare", without=("a", "b"))],
     interval: Annotated[
         IntervalName | None,
-        typer.Option(
-            help=f"{INTERVAL_HELP} Default: that of the records; `dyadic` if theirs differ.",
-            metavar="METHOD",
-            rich_help_panel="Intervals",
-        ),
+        Panel(INTERVALS),
+        Help("Which pairs depend on each other; by default as in the records, `dyadic` if theirs differ."),
     ] = None,
-    level: Annotated[
-        float,
-        typer.Option(callback=number_within(0, 1), help="Level of the intervals.", rich_help_panel="Intervals"),
-    ] = 0.95,
+    level: Annotated[float, Panel(INTERVALS), Help("Level of the intervals.")] = 0.95,
     subsets: SubsetsFlag = False,
     figure: FigureFile = None,
     output: Output = Output(),
@@ -154,9 +148,7 @@ def best_of(
 def rank(
     asked: Annotated[Call, Verb("stsbench.judging.rank:rank")],
     figure: FigureFile = None,
-    task: Annotated[
-        str | None, typer.Option(help="Of which task the figure is. Default: the average.", rich_help_panel=OUTPUT)
-    ] = None,
+    task: Annotated[str | None, Panel(OUTPUT), Help("Of which task the figure is. Default: the average.")] = None,
     output: Output = Output(),
 ) -> None:
     """Rank models, and tell how much of the order the pairs show.

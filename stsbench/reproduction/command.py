@@ -3,30 +3,29 @@
 from typing import Annotated, Any
 
 import typer
-from typer import Argument, Option
 from yaml import YAMLError
 
 from stsbench.base.errors import UserError
+from stsbench.base.options import Help, Spelled
 from stsbench.base.parsing import parse_yaml
-from stsbench.cli.options import Output
-from stsbench.cli.output import FigureFile, print_result, progress_bars, tell
+from stsbench.cli.options import FigureFile, Output
+from stsbench.cli.output import print_result, progress_bars, tell
 from stsbench.cli.verbs import Call, Verb
 
 
 def reproduce(
     asked: Annotated[Call, Verb("stsbench.reproduction.reproduce:reproduce", without=("table",))],
     table: Annotated[
-        str, Argument(help="A table or figure, as `--list` names it: `esimcse-coling2022-9`.", show_default=False)
+        str, Spelled(), Help("A table or figure, as `--list` names it: `esimcse-coling2022-9`.")
     ] = "",
     set_: Annotated[
         list[str] | None,
-        Option("--set", metavar="KEY=VALUE", help="Change a key of every recipe that is trained. Repeatable."),
+        Spelled("--set", "KEY=VALUE"),
+        Help("Change a key of every recipe that is trained. Repeatable."),
     ] = None,
     list_: Annotated[
         bool,
-        Option(
-            "--list", help="Tell of every table and figure whether it can be made; of a named one all it takes."
-        ),
+        Help("Tell of every table and figure whether it can be made; of a named one all it takes."),
     ] = False,
     figure: FigureFile = None,
     output: Output = Output(),

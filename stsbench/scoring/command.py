@@ -6,27 +6,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from stsbench.base.errors import InterruptError, UserError
-from stsbench.base.options import MODEL, OUTPUT, RUN
+from stsbench.base.options import MODEL, OUTPUT, RUN, Help, Panel
 from stsbench.base.words import listed
-from stsbench.cli.options import IntervalChoice, IntervalName, Output, number_within
-from stsbench.cli.output import SubsetsFlag, print_data, progress_bars, say, tell
+from stsbench.cli.options import IntervalChoice, IntervalName, Output, SubsetsFlag
+from stsbench.cli.output import print_data, progress_bars, say, tell
 from stsbench.cli.verbs import Call, Verb
 from stsbench.encoders.use import Use
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from stsbench.scoring.run import Request
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from stsbench.records.record import RunRecord
-    from stsbench.scoring.run import LazyModel
+    from stsbench.scoring.run import LazyModel, Request
 
 _SCORE = "Scores"
-
-Option = typer.Option
 
 
 def run(
@@ -37,20 +31,14 @@ def run(
     intervals: IntervalChoice = IntervalChoice(),
     gate: Annotated[
         bool,
-        Option(
-            "--gate",
-            help="Measure the same checkpoint in fp32 too (the folder's name ends in -fp32), and hold the lower "
-            "precision against it, as `stsbench check` does. Exit code 3 unless no score is worse by --margin.",
-            rich_help_panel=RUN,
+        Panel(RUN),
+        Help(
+            "Measure the same checkpoint in fp32 too (the folder's name ends in -fp32), and hold the lower "
+            "precision against it, as `stsbench check` does. Exit code 3 unless no score is worse by --margin."
         ),
     ] = False,
     margin: Annotated[
-        float | None,
-        Option(
-            callback=number_within(),
-            help="Points that --gate allows to be lost. Default: 0.5.",
-            rich_help_panel=RUN,
-        ),
+        float | None, Panel(RUN), Help("Points that --gate allows to be lost. Default: 0.5.")
     ] = None,
     subsets: SubsetsFlag = False,
     output: Output = Output(),
@@ -216,7 +204,7 @@ def _request(asked: Call, similarities: "Path | None", **chosen: Any) -> "Reques
 
 def cite(
     asked: Annotated[Call, Verb("stsbench.scoring.cite:cite")],
-    json: Annotated[bool, Option("--json", help="Print JSON.", rich_help_panel=OUTPUT)] = False,
+    json: Annotated[bool, Panel(OUTPUT), Help("Print JSON.")] = False,
 ) -> None:
     """Print what to cite for the models and tasks of some records, as BibTeX.
 

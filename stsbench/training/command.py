@@ -4,8 +4,7 @@ import sys
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from typer import Option
-
+from stsbench.base.options import Help
 from stsbench.cli.options import Output
 from stsbench.cli.output import Bars, print_data, print_frame, print_result, progress_bars, say, tell
 from stsbench.cli.verbs import Call, Verb
@@ -13,8 +12,8 @@ from stsbench.cli.verbs import Call, Verb
 
 def train(
     asked: Annotated[Call, Verb("stsbench.training.train:train", without=("command", "shared"))],
-    list_: Annotated[bool, Option("--list", help="List the known recipes and exit.")] = False,
-    print_: Annotated[bool, Option("--print", help="Print the recipe in full and exit.")] = False,
+    list_: Annotated[bool, Help("List the known recipes and exit.")] = False,
+    print_: Annotated[bool, Help("Print the recipe in full and exit.")] = False,
     output: Output = Output(),
 ) -> None:
     """Train a sentence encoder by a recipe: SimCSE, ESimCSE, or your own YAML file.

@@ -7,11 +7,9 @@ from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
-from typer import Option
-
 from stsbench.analysis.analysis import AnalysisCommand, AnalysisResult
 from stsbench.base.errors import UserError
-from stsbench.base.options import Count, NameOrPath, Within
+from stsbench.base.options import Count, Help, NameOrPath, Within
 from stsbench.base.progress import Progress, silent
 from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.render.cells import beside
@@ -322,7 +320,7 @@ class RepetitionBiasCommand(AnalysisCommand):
 
     without = ("low", "high")
 
-    overlap: Annotated[str, Option(help="Smallest and largest share of common tokens, in per cent.")] = "13-17"
+    overlap: Annotated[str, Help("Smallest and largest share of common tokens, in per cent.")] = "13-17"
 
     def keywords(self) -> dict[str, Any]:
         """Return the options as `repetition_bias` takes them."""

@@ -71,7 +71,6 @@ def command_of(name: str) -> Callable[..., None]:
         figure: FigureFile = None,
         output: Output = Output(),
     ) -> None:
-        output.style  # noqa: B018 (a mistake in it is told before the work)
         with progress_bars(quiet=output.quiet) as progress:
             result = asked(runs=subjects.named(), progress=progress, **own.keywords(), **vars(use))
         is_chosen = own.names_data(asked.options, runs=bool(subjects.runs))
@@ -91,6 +90,15 @@ def command_of(name: str) -> Callable[..., None]:
     return analyse
 
 
+class _ExplainOutput(Output):
+    """How `explain` prints. In version 0.1 its `--format` was that of the figures, which it still takes."""
+
+    def __post_init__(self) -> None:
+        """Refuse what is a format neither of tables nor of figures."""
+        if self.format not in FORMATS:
+            super().__post_init__()
+
+
 def explain(
     subjects: Subjects,
     asked: Annotated[Call, Verb("stsbench.analysis.explain:explain", without=(*_NOT_ASKED, "leave_out"))],
@@ -106,7 +114,7 @@ def explain(
         Panel(OUTPUT),
         Help("Draw them all: `out.png` gives `out-geometry.png` and so on."),
     ] = None,
-    output: Output = Output(),
+    output: _ExplainOutput = _ExplainOutput(),
 ) -> None:
     """Explain runs: length bias, geometry, spectrum, density, repetition probe and neighbours in one go.
 
@@ -117,9 +125,7 @@ def explain(
     * `stsbench explain runs/a runs/b --corpus wiki.txt --published --out reports/a-and-b`
     """
     if output.format in FORMATS:
-        # In version 0.1 `--format` was that of the figures.
         figure_format, output = output.format, replace(output, format=None)
-    output.style  # noqa: B018 (a mistake in it is told before the work)
     from stsbench.analysis.explain import require_kind
     from stsbench.scoring.settings import Intervals
 

@@ -39,7 +39,7 @@ COMMANDS = {
     "plan": "stsbench.judging.command:plan",
     "best-of": "stsbench.judging.command:best_of",
     "rank": "stsbench.judging.command:rank",
-    "check": "stsbench.judging.check_command:check",
+    "check": "stsbench.judging.command:check",
     "report": "stsbench.reports.command:report",
     "import": "stsbench.scoring.command:import_",
     "export": "stsbench.records.command:export",

@@ -60,6 +60,10 @@ class Output:
     ] = False
     quiet: QuietFlag = False
 
+    def __post_init__(self) -> None:
+        """Refuse two formats before any work is done."""
+        _ = self.style
+
     @property
     def style(self) -> str:
         """The one format that was asked for, as `render` names it: `terminal` if none was.

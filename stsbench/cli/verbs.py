@@ -127,7 +127,8 @@ def _hints(group: Any) -> dict[str, Any]:
         return get_type_hints(group, include_extras=True)
     hints: dict[str, Any] = {}
     for name, about in abouts.items():
-        hint = Annotated[about.type, Panel(MODEL), Help(about.help)]
+        kind: Any = about.type
+        hint = Annotated[kind, Panel(MODEL), Help(about.help)]
         hints[name] = hint if about.least is None else Annotated[hint, Within(about.least)]
     return hints
 

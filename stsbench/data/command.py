@@ -45,7 +45,6 @@ def verify(asked: Annotated[Call, Verb("stsbench.data.overview:verify")], output
 
     Example: `STSBENCH_DATA=data/senteval stsbench data verify senteval`
     """
-    _ = output.style  # Refused before the work, if two formats were asked for.
     result = asked()
     print_result(result, output)
     tell(", ".join(f"{count} files {status}" for status, count in result.counts().items()), quiet=output.quiet)
@@ -88,7 +87,6 @@ def overlap(asked: Annotated[Call, Verb("stsbench.data.overlap:overlap")], outpu
     * `stsbench data overlap transfer --csv > overlap.csv`
     * `stsbench data overlap STS-B:test SICK-R:test --corpus nli.csv --near 0.8`
     """
-    _ = output.style
     with progress_bars(quiet=output.quiet) as progress:
         result = asked(progress=progress)
     print_result(result, output)
@@ -108,7 +106,6 @@ def describe(
 
     Example: `stsbench data describe my.tsv --card my-card.md`
     """
-    _ = output.style
     from stsbench.base.files import atomic_path, told_as_unwritable
 
     result = asked()

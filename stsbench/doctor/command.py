@@ -14,7 +14,6 @@ def doctor(output: Output = Output()) -> None:
 
     Example: `stsbench doctor`
     """
-    _ = output.style  # Refused before the work, if two formats were asked for.
     from stsbench.doctor import doctor as verb
 
     examination = verb.doctor()

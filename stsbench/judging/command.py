@@ -1,4 +1,4 @@
-"""`stsbench compare`, `plan`, `best-of` and `rank`."""
+"""`stsbench compare`, `plan`, `best-of`, `rank` and `check`."""
 
 import re
 from collections.abc import Sequence
@@ -9,12 +9,13 @@ import typer
 from typer.core import TyperCommand
 
 from stsbench.base.errors import UserError
-from stsbench.base.options import OUTPUT, Help, Panel, Spelled
+from stsbench.base.options import OUTPUT, Help, Panel, Spelled, Written
 from stsbench.cli.options import INTERVALS, FigureFile, IntervalName, Output, SubsetsFlag
 from stsbench.cli.output import print_result, progress_bars, say, tell
 from stsbench.cli.verbs import Call, Verb
 
 _SETS = ("--a", "--b")
+_FOR_CI = "For continuous integration"
 
 
 class SeveralRuns(TyperCommand):
@@ -74,11 +75,9 @@ def compare(
     * `stsbench compare --a runs/simcse-seed* --b runs/esimcse-seed*`
     * `stsbench compare runs/a runs/b --corpus wiki1m.txt`
     """
-    _ = output.style  # Refused before the work, if two formats were asked for.
     _demand_one_way(runs or [], a or [], b or [])
     from stsbench.records.intervals import common_interval
     from stsbench.records.store import load_run
-    from stsbench.render.figures import save_figure
     from stsbench.scoring.settings import Intervals
 
     sides = (runs[:1], runs[1:]) if runs else (verb_runs(a), verb_runs(b))
@@ -91,13 +90,11 @@ def compare(
             intervals=Intervals(chosen, level),
             progress=progress,
         )
-    if figure is not None:
-        tell(f"drawn in {save_figure(comparison.plot(), figure)}", quiet=output.quiet)
     is_screen = output.style == "terminal"
     # Beside a table for a paper the words stand on standard error; a program gets them with the rest.
     is_silent = output.quiet or output.style in {"json", "csv"}
     say(*comparison.legend, "") if is_screen else tell(*comparison.legend, quiet=is_silent)
-    print_result(comparison, output, tables=comparison.table(subsets=subsets))
+    print_result(comparison, output, figure=figure, tables=comparison.table(subsets=subsets))
     words = comparison.sentence.splitlines()
     say("", *words) if is_screen else tell(*words, quiet=is_silent)
     for line in comparison.remarks:
@@ -113,7 +110,6 @@ def plan(asked: Annotated[Call, Verb("stsbench.judging.planning:plan")], output:
     * `stsbench plan runs/a runs/b`
     * `stsbench plan runs/a runs/b --difference 0.5 --seed-spread unsup-simcse-bert-base`
     """
-    _ = output.style  # Refused before the work, if two formats were asked for.
     if "spread" in asked.options and "difference" not in asked.options:
         raise UserError("--seed-spread goes with --difference: name the difference of two methods, such as 0.5.")
     with progress_bars(quiet=output.quiet) as progress:
@@ -136,7 +132,6 @@ def best_of(
     * `stsbench best-of unsup-simcse-bert-base`
     * `stsbench best-of esimcse-bert-base --task STS-B:dev`
     """
-    _ = output.style  # Refused before the work, if two formats were asked for.
     runs = asked.options["runs"]
     is_system = len(runs) == 1 and not (runs[0].expanduser().exists() or re.search(r"[*?[]", str(runs[0])))
     with progress_bars(quiet=output.quiet):
@@ -161,7 +156,6 @@ def rank(
     * `stsbench rank runs/a runs/b runs/c --simultaneous --figure ranks.pdf`
     * `stsbench rank runs/*-avg-sts --latex`
     """
-    _ = output.style  # Refused before the work, if two formats were asked for.
     adjust = asked.options.get("adjustment", "max")
     if adjust not in {"max", "holm"}:
         raise UserError(f"--adjust {adjust!r}: choose `max` or `holm`.")
@@ -183,6 +177,59 @@ def rank(
         f"note: left out: {path} is an experiment; its runs are in {path / 'jobs'}." for path in experiments
     ]
     tell(ranking.sentence, *ranking.words, *left_out, quiet=output.quiet)
+
+
+def _rows(incomplete: str) -> list[str]:
+    from stsbench.published.catalogue import row_names
+
+    return [name for name in ("auto", *row_names()) if name.startswith(incomplete)]
+
+
+def check(
+    asked: Annotated[Call, Verb("stsbench.judging.check:check", completed={"against": _rows})],
+    junit: Annotated[
+        Path | None,
+        Written("file"),
+        Panel(_FOR_CI),
+        Help("Write the verdicts into this file too."),
+    ] = None,
+    github: Annotated[
+        bool,
+        typer.Option(
+            "--github/--no-github",
+            envvar="GITHUB_ACTIONS",
+            help="Annotate the run of a GitHub workflow, and append to its summary. On by default there.",
+            rich_help_panel=_FOR_CI,
+        ),
+    ] = False,
+    output: Output = Output(),
+) -> None:
+    """Compare a run with published numbers, or with the run of a predecessor.
+
+    Exit code 0: every score is within tolerance. 1: one is not. 2: they do not compare, and why. With --margin 3:
+    these pairs cannot tell, and what would make them.
+
+    Examples:
+    * `stsbench check runs/minilm-avg-sts-mteb --tolerance 0.01`
+    * `stsbench check runs/mine --against unsup-simcse-bert-base`
+    * `stsbench check results.json --against esimcse-coling2022-3/esimcse-bert-base`
+    * `stsbench check runs/new --baseline runs/old --max-drop 0.3 --junit check.xml`
+    * `stsbench check runs/new --baseline runs/old --margin 0.3`
+    """
+    is_screen = output.style == "terminal"
+    result = asked()
+    print_result(result, output)
+    if junit is not None:
+        result.write_junit(junit)
+    if github:
+        # Beside the output where that is for a program: the service reads both.
+        for line in result.annotations:
+            say(line) if is_screen else tell(line)
+        result.append_step_summary()
+    for note in result.notes:
+        tell(f"note: {note}", quiet=output.quiet)
+    tell(result.sentence, quiet=output.quiet and result.passed)
+    raise typer.Exit(result.exit_code)
 
 
 def verb_runs(patterns: Sequence[str | Path] | None) -> list[Path]:

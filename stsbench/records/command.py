@@ -29,7 +29,6 @@ def export(
 
     Example: `stsbench export runs/minilm --model sentence-transformers/all-MiniLM-L6-v2 --out mteb`
     """
-    _ = output.style
     exported = asked()
     print_result(exported, output)
     if output.style in {"json", "csv"}:

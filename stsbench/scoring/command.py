@@ -56,7 +56,6 @@ def run(
     * `stsbench run --encoder-module mymodel:encode --tasks MR,CR,TREC --json`
     * `stsbench run -m minilm --backend openvino --precision int8 --gate`
     """
-    _ = output.style  # Two formats at once are a mistake: better told before the work than after.
     from stsbench.encoders.checkpoint import PACKAGED, hash_ahead
 
     named = models.options
@@ -154,7 +153,6 @@ def import_(
     * `stsbench import results/owner__model/revision --out runs/mteb`
     * `stsbench import ndcg.parquet --model my/retriever --out runs/ndcg`
     """
-    _ = output.style  # Two formats at once are a mistake: better told before the work than after.
     from stsbench.records.provenance import command_line
     from stsbench.records.scores import Scores
     from stsbench.records.show import print_scores

@@ -61,11 +61,7 @@ class DeclaredOption:
         return self.kind is bool and self.default is True and "/" not in self.names[0]
 
     def value(self, typed: Any) -> Any:
-        """Return what was typed as the verb takes it.
-
-        Raises:
-            UserError: if values between commas are not of their kind, or out of its limits.
-        """
+        """Return what was typed as the verb takes it."""
         if self.is_negated:
             return not typed
         if self.about(_NumberOrName) and not self.about(Named):

@@ -66,11 +66,7 @@ class Output:
 
     @property
     def style(self) -> str:
-        """The one format that was asked for, as `render` names it: `terminal` if none was.
-
-        Raises:
-            UserError: if several were, or there is no such format.
-        """
+        """The one format that was asked for, as `render` names it: `terminal` if none was."""
         named = [f"--{name}" for name in FORMATS[1:] if getattr(self, name)]
         if self.format is not None:
             if self.format not in FORMATS:

@@ -66,9 +66,6 @@ def print_result(
         output: how to print.
         figure: the file for its picture: only for results that have one.
         tables: what readers see instead of `result.table()`: with more rows, say.
-
-    Raises:
-        UserError: if the figure cannot be written.
     """
     if figure is not None:
         from stsbench.render.figures import save_figure

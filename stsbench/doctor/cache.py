@@ -67,11 +67,7 @@ class CacheContents(Result):
 
 
 def cache_contents() -> CacheContents:
-    """Look into the cache.
-
-    Raises:
-        UserError: if its folder cannot be read.
-    """
+    """Look into the cache."""
     with _told("read"):
         stores = token_store.stores()
         size = sum(map(token_store.bytes_of, stores))
@@ -79,11 +75,7 @@ def cache_contents() -> CacheContents:
 
 
 def clear_cache() -> int:
-    """Delete all embeddings and all tokenised corpora; return how many bytes that freed.
-
-    Raises:
-        UserError: if something cannot be deleted. What was deleted by then is gone, and all that is left is whole.
-    """
+    """Delete all embeddings and all tokenised corpora; return how many bytes that freed."""
     with _told("clear"):
         return embeddings.clear_cache() + token_store.clear_stores()
 

@@ -183,10 +183,9 @@ def columns_of(frame: "pd.DataFrame | Rows", decimals: int) -> list[Column]:
     Raises:
         ValueError: if `decimals` is negative.
 
-    Example:
-        >>> import pandas as pd
-        >>> columns_of(pd.DataFrame({"Avg.": [78.9049, None]}), decimals=2)
-        [Column(name='Avg.', cells=('78.90', '–'), is_numeric=True)]
+    >>> import pandas as pd
+    >>> columns_of(pd.DataFrame({"Avg.": [78.9049, None]}), decimals=2)
+    [Column(name='Avg.', cells=('78.90', '–'), is_numeric=True)]
     """
     if decimals < 0:
         raise ValueError(f"decimals must not be negative, got {decimals}")
@@ -196,11 +195,10 @@ def columns_of(frame: "pd.DataFrame | Rows", decimals: int) -> list[Column]:
 def one_line(text: str) -> str:
     r"""Return text on one line, with the characters that could drive a terminal written out.
 
-    Example:
-        >>> one_line("two\nlines")
-        'two lines'
-        >>> print(one_line("\x1b[2J"))
-        \x1b[2J
+    >>> one_line("two\nlines")
+    'two lines'
+    >>> print(one_line("\x1b[2J"))
+    \x1b[2J
     """
     return harmless(_LINE_BREAKS.sub(" ", text))
 
@@ -208,9 +206,8 @@ def one_line(text: str) -> str:
 def harmless(line: str) -> str:
     r"""Return a line with the characters that could drive a terminal written out.
 
-    Example:
-        >>> print(harmless("a\tb\x9b31m"))
-        a\tb\x9b31m
+    >>> print(harmless("a\tb\x9b31m"))
+    a\tb\x9b31m
     """
     return _HARMFUL.sub(lambda match: ascii(match[0])[1:-1], line)
 
@@ -218,9 +215,8 @@ def harmless(line: str) -> str:
 def is_missing(value: Any) -> bool:
     """Return whether a cell holds no value: `None`, NaN, or pandas' NA and NaT.
 
-    Example:
-        >>> is_missing(float("nan")), is_missing(0.0), is_missing([None])
-        (True, False, False)
+    >>> is_missing(float("nan")), is_missing(0.0), is_missing([None])
+    (True, False, False)
     """
     if value is None or isinstance(value, float | str):
         return value is None or (isinstance(value, float) and isnan(value))

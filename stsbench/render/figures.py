@@ -84,9 +84,6 @@ def colours(names: Sequence[str]) -> dict[str, str]:
 def figure_kind(path: Path) -> str:
     """Return the format that a figure's file name asks for.
 
-    Raises:
-        UserError: if its ending is unknown.
-
     >>> figure_kind(Path("plane.PDF"))
     'pdf'
     """
@@ -97,11 +94,7 @@ def figure_kind(path: Path) -> str:
 
 
 def save_figure(figure: "Figure", path: str | Path) -> Path:
-    """Write a figure whole, in the format that its name's ending says.
-
-    Raises:
-        UserError: if the ending is unknown, or the file cannot be written.
-    """
+    """Write a figure whole, in the format that its name's ending says."""
     from stsbench.base.files import atomic_path, told_as_unwritable
 
     path = Path(path).expanduser()

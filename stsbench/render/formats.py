@@ -30,13 +30,12 @@ def to_terminal(frame: "pd.DataFrame | Rows", *, decimals: int = 2, caption: str
         decimals: digits after the point.
         caption: a line above the table.
 
-    Example:
-        >>> import pandas as pd
-        >>> print(to_terminal(pd.DataFrame({"Model": ["MiniLM", "GloVe"], "Avg.": [78.904, float("nan")]})))
-        Model    Avg.
-        ─────────────
-        MiniLM  78.90
-        GloVe       –
+    >>> import pandas as pd
+    >>> print(to_terminal(pd.DataFrame({"Model": ["MiniLM", "GloVe"], "Avg.": [78.904, float("nan")]})))
+    Model    Avg.
+    ─────────────
+    MiniLM  78.90
+    GloVe       –
     """
     from rich.console import Console
 
@@ -66,13 +65,12 @@ def print_table(
         caption: a line above the table.
         headline: name of the column that matters most.
 
-    Example:
-        >>> import pandas as pd
-        >>> from rich.console import Console
-        >>> print_table(pd.DataFrame({"Task": ["STS16"], "Spearman": [78.99]}), Console(width=40))
-        Task   Spearman
-        ───────────────
-        STS16     78.99
+    >>> import pandas as pd
+    >>> from rich.console import Console
+    >>> print_table(pd.DataFrame({"Task": ["STS16"], "Spearman": [78.99]}), Console(width=40))
+    Task   Spearman
+    ───────────────
+    STS16     78.99
     """
     from rich.text import Text
 
@@ -126,12 +124,11 @@ def to_markdown(frame: "pd.DataFrame | Rows", *, decimals: int = 2, caption: str
         decimals: digits after the point.
         caption: a bold line above the table.
 
-    Example:
-        >>> import pandas as pd
-        >>> print(to_markdown(pd.DataFrame({"Model": ["a|b"], "Avg.": [78.904]})))
-        | Model | Avg. |
-        | --- | ---: |
-        | a\|b | 78.90 |
+    >>> import pandas as pd
+    >>> print(to_markdown(pd.DataFrame({"Model": ["a|b"], "Avg.": [78.904]})))
+    | Model | Avg. |
+    | --- | ---: |
+    | a\|b | 78.90 |
     """
     columns = columns_of(frame, decimals)
     rows = [
@@ -146,9 +143,8 @@ def to_markdown(frame: "pd.DataFrame | Rows", *, decimals: int = 2, caption: str
 def escape_markdown(text: str) -> str:
     r"""Return one line of text with all that Markdown, HTML or GitHub's mathematics would act on escaped.
 
-    Example:
-        >>> print(escape_markdown("<b> $x$ cls_before_pooler"))
-        &lt;b&gt; \$x\$ cls_before_pooler
+    >>> print(escape_markdown("<b> $x$ cls_before_pooler"))
+    &lt;b&gt; \$x\$ cls_before_pooler
     """
     return _SPECIAL_IN_MARKDOWN.sub(lambda match: _ENTITIES.get(match[0], f"\\{match[0]}"), text)
 
@@ -200,16 +196,15 @@ def to_latex(frame: "pd.DataFrame | Rows", *, decimals: int = 2, caption: str | 
         decimals: digits after the point.
         caption: with a caption the tabular stands in a `table` environment, the caption above.
 
-    Example:
-        >>> import pandas as pd
-        >>> print(to_latex(pd.DataFrame({"Model": ["a_b"], "Avg.": [78.904]})))
-        \begin{tabular}{lr}
-        \toprule
-        Model & Avg. \\
-        \midrule
-        a\_b & 78.90 \\
-        \bottomrule
-        \end{tabular}
+    >>> import pandas as pd
+    >>> print(to_latex(pd.DataFrame({"Model": ["a_b"], "Avg.": [78.904]})))
+    \begin{tabular}{lr}
+    \toprule
+    Model & Avg. \\
+    \midrule
+    a\_b & 78.90 \\
+    \bottomrule
+    \end{tabular}
     """
     columns = columns_of(frame, decimals)
     lines = [
@@ -230,9 +225,8 @@ def to_latex(frame: "pd.DataFrame | Rows", *, decimals: int = 2, caption: str | 
 def escape_latex(text: str) -> str:
     r"""Return one line of text with LaTeX's special characters escaped.
 
-    Example:
-        >>> print(escape_latex("50% of a_b"))
-        50\% of a\_b
+    >>> print(escape_latex("50% of a_b"))
+    50\% of a\_b
     """
     return _SPECIAL_IN_LATEX.sub(lambda match: _REPLACEMENTS[match[0]], text)
 
@@ -254,10 +248,9 @@ def to_csv(frame: "pd.DataFrame") -> str:
     Args:
         frame: the table; its index is not written.
 
-    Example:
-        >>> import pandas as pd
-        >>> to_csv(pd.DataFrame({"Model": ["a,b", "c"], "Avg.": [0.1, float("nan")]}))
-        'Model,Avg.\r\n"a,b",0.1\r\nc,'
+    >>> import pandas as pd
+    >>> to_csv(pd.DataFrame({"Model": ["a,b", "c"], "Avg.": [0.1, float("nan")]}))
+    'Model,Avg.\r\n"a,b",0.1\r\nc,'
     """
     return frame.to_csv(index=False, lineterminator="\r\n").removesuffix("\r\n")
 
@@ -272,9 +265,8 @@ def defused(text: str) -> str:
     Numbers stay as they are. This is for people who open foreign results in a spreadsheet: a program that reads
     the file gets the apostrophes, too.
 
-    Example:
-        >>> defused("model,gap\r\n=1+1,-0.5\r\na=b,")
-        "model,gap\r\n'=1+1,-0.5\r\na=b,"
+    >>> defused("model,gap\r\n=1+1,-0.5\r\na=b,")
+    "model,gap\r\n'=1+1,-0.5\r\na=b,"
     """
     stream = StringIO()
     writer = csv.writer(stream, lineterminator="\r\n")
@@ -300,15 +292,14 @@ def to_json(frame: "pd.DataFrame") -> str:
     Args:
         frame: the table; its index is not written.
 
-    Example:
-        >>> import pandas as pd
-        >>> print(to_json(pd.DataFrame({"Model": ["MiniLM"], "Avg.": [float("nan")]})))
-        [
-          {
-            "Model": "MiniLM",
-            "Avg.": null
-          }
-        ]
+    >>> import pandas as pd
+    >>> print(to_json(pd.DataFrame({"Model": ["MiniLM"], "Avg.": [float("nan")]})))
+    [
+      {
+        "Model": "MiniLM",
+        "Avg.": null
+      }
+    ]
     """
     records = [
         {str(name): _plain(value) for name, value in record.items()} for record in frame.to_dict(orient="records")

@@ -27,14 +27,10 @@ def render(frame: "pd.DataFrame | Rows", style: Style, decimals: int = 2, captio
         decimals: digits after the point, for readers; programs get full precision.
         caption: what the table shows, for readers; `csv` and `json` have no place for it.
 
-    Raises:
-        UserError: if there is no such style.
-
-    Example:
-        >>> import pandas as pd
-        >>> print(render(pd.DataFrame({"Task": ["STS16"], "Spearman": [78.9912]}), "csv"))
-        Task,Spearman
-        STS16,78.9912
+    >>> import pandas as pd
+    >>> print(render(pd.DataFrame({"Task": ["STS16"], "Spearman": [78.9912]}), "csv"))
+    Task,Spearman
+    STS16,78.9912
     """
     match style:
         case "terminal":
@@ -82,13 +78,12 @@ class Table:
         verdicts: the column whose text is a verdict; empty for none.
         notes: what a reader should know, below the table.
 
-    Example:
-        >>> import pandas as pd
-        >>> print(Table(pd.DataFrame({"Task": ["STS16"], "Spearman": [78.9912]}), "Scores"))
-        Scores
-        Task   Spearman
-        ───────────────
-        STS16     78.99
+    >>> import pandas as pd
+    >>> print(Table(pd.DataFrame({"Task": ["STS16"], "Spearman": [78.9912]}), "Scores"))
+    Scores
+    Task   Spearman
+    ───────────────
+    STS16     78.99
     """
 
     frame: _Frame = _Frame()
@@ -159,15 +154,14 @@ class Table:
 class Tables(tuple[Table, ...]):
     """What a result shows to readers: one table, or a few below one another.
 
-    Example:
-        >>> import pandas as pd
-        >>> table = Table(pd.DataFrame({"Task": ["STS16"]}))
-        >>> print(Tables([table, table]).to("csv"))
-        Task
-        STS16
-        <BLANKLINE>
-        Task
-        STS16
+    >>> import pandas as pd
+    >>> table = Table(pd.DataFrame({"Task": ["STS16"]}))
+    >>> print(Tables([table, table]).to("csv"))
+    Task
+    STS16
+    <BLANKLINE>
+    Task
+    STS16
     """
 
     __slots__ = ()

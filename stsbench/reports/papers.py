@@ -227,9 +227,6 @@ def _interval(record: RunRecord, task: str, fit: Fit) -> tuple[float, float] | N
 def paper_named(name: str) -> Paper:
     """Return the paper that a person means: its name, or how it begins; of several editions the last.
 
-    Raises:
-        UserError: if there is no such paper.
-
     >>> paper_named("esimcse").name
     'esimcse-coling2022'
     """

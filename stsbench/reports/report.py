@@ -126,11 +126,7 @@ def report(
 def _with_experiments(
     runs: Sequence[RunRecord | str | Path],
 ) -> "tuple[list[RunRecord | str | Path], list[Sweep]]":
-    """Return the runs, those of experiments in their folders' place; and the experiments.
-
-    Raises:
-        UserError: if an experiment has no run yet.
-    """
+    """Return the runs, those of experiments in their folders' place; and the experiments."""
     records: list[RunRecord | str | Path] = []
     experiments = []
     for run in runs:
@@ -184,11 +180,7 @@ def _date(asked: str, records: Sequence[RunRecord]) -> str:
 
 
 def verdicts(runs: Runs, against: str = AUTO, tolerance: float = TOLERANCE) -> Filled:
-    """Return a table of differences and verdicts for each run, and why others could not be checked.
-
-    Raises:
-        UserError: if `against` is no row.
-    """
+    """Return a table of differences and verdicts for each run, and why others could not be checked."""
     tables, unknown, missing, sentences = [], [], [], []
     for number, (label, record) in enumerate(runs.items(), 1):
         if against == AUTO and known_checkpoint(record) is None:

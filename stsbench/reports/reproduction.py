@@ -26,9 +26,6 @@ def write_reproduction(reproduction: Reproduction, folder: Path | None = None, *
 
     Returns:
         The page, `index.html` in the folder.
-
-    Raises:
-        UserError: if the folder holds anything but a report.
     """
     short = Section(IN_SHORT, TITLE, pointers=reproduction.pointers)
     section = reproduction.section()

@@ -53,9 +53,6 @@ class Prepared:
             sentences: that were encoded before; the first batch of them is encoded again.
             before: their vectors.
             what: is about to be encoded, for the message.
-
-        Raises:
-            UserError: if the batcher returns something else now.
         """
         if Prepared._latest is not self:
             self._make_ready()
@@ -125,9 +122,6 @@ def encode(sentences: Sequence[str], params: dotdict, batcher: Batcher) -> NDArr
     """Return one vector for each sentence, batch by batch in the order given.
 
     With `params.cache`, the batcher is handed those that it has not seen, each once.
-
-    Raises:
-        UserError: if the batcher returns anything but one vector for each sentence, all of one length.
     """
     if params.cache:
         return SEEN.vectors(sentences, params, batcher, lambda new: _encode(new, params, batcher))

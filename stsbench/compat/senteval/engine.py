@@ -154,11 +154,7 @@ class SE:
 
 
 def splits_of(named: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Return the splits that somebody names, in a list or with commas between; empty for none.
-
-    Raises:
-        UserError: if there is no such split.
-    """
+    """Return the splits that somebody names, in a list or with commas between; empty for none."""
     names = named.replace(",", " ").split() if isinstance(named, str) else list(named or ())
     for name in names:
         if name not in SPLITS:

@@ -35,9 +35,6 @@ class SeenSentences:
         """Return one vector for each sentence, (n, d); `encode` is asked for those that are new, each once.
 
         Sentences are one if their tokens are.
-
-        Raises:
-            UserError: if new vectors are of another length than those that are kept.
         """
         parameters = {name: value for name, value in params.items() if name != "current_task"}
         if self._owner is None or self._owner[0] != batcher or not _alike(self._owner[1], parameters):

@@ -266,9 +266,6 @@ def load_probing(task: str, data_dirs: Sequence[Path]) -> LabelledData:
     Args:
         task: by SentEval's name.
         data_dirs: folders to look in before the other places of data.
-
-    Raises:
-        UserError: if the file is missing or a line is broken.
     """
     path = find_root(_PROBING, [FILES[task]], task, data_dirs) / FILES[task]
     rows = []

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stsbench.judging.comparison import ComparisonResult, by_kind, p_text, result_tables, verdict
 from stsbench.judging.overlap import Overlap
 from stsbench.records.kinds import AVERAGES, KINDS
-from stsbench.render.charts import forest
+from stsbench.render.figures import forest
 from stsbench.render.table import Table, Tables, interval
 from stsbench.statistics.seeds import spread_factors
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from stsbench.base.errors import UserError
 from stsbench.judging.published import known_checkpoint
 from stsbench.published.measured import logged_dev_scores, logged_systems, source
-from stsbench.render.charts import curves as draw
+from stsbench.render.figures import curves as draw
 from stsbench.render.figures import svg_of
 from stsbench.render.section import Filled, ReportFigure, Section
 from stsbench.render.table import Table

@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from stsbench.render.charts import forest
-from stsbench.render.figures import colours, legend_above, new_figure, style
+from stsbench.render.figures import colours, forest, legend_above, new_figure, style
 from stsbench.reproduction.cells import ReproducedCell
 from stsbench.reproduction.tables import HERE, PRINTED
 from stsbench.sweeps.cells import reach_over_seeds

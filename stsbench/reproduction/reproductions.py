@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stsbench.published.catalogue import exhibit, exhibits
-from stsbench.render.fitting import fitted
+from stsbench.render.formats import fitted
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
 from stsbench.reproduction.layout import layout

@@ -31,7 +31,7 @@ def train(
     """
     style, quiet = output.style, output.quiet
     if list_ or print_:
-        from stsbench.render.fitting import fitted
+        from stsbench.render.formats import fitted
         from stsbench.training.recipe_files import as_yaml, read_recipe, recipe_list
         from stsbench.training.remarks import remarks_on_tests, tasks_sentence, traceable_sentence
 

@@ -11,7 +11,7 @@ import stsbench.compat.senteval
 from stsbench.base.errors import UserError
 from stsbench.base.words import suggestion
 from stsbench.compat.senteval import engine, utils
-from stsbench.compat.senteval.seen import SEEN
+from stsbench.compat.senteval.batches import SEEN
 from stsbench.compat.senteval.surroundings import supply_removed_calls
 
 # What models that a script defines itself meet in Transformers 5: `init_weights` in the place of `post_init`, and

@@ -22,10 +22,8 @@ from stsbench.render.section import Filled, Report, Section
 from stsbench.reports.in_short import in_short
 from stsbench.reports.papers import filled_papers, paper_named, whole_paper
 from stsbench.reports.reproducibility import reproducibility
-from stsbench.reports.scores import Runs, intervals, scores, subsets
-from stsbench.reports.seeds import seed_distributions
-from stsbench.reports.shared import shared_sentences
-from stsbench.reports.training import training
+from stsbench.reports.scores import Runs, intervals, scores, shared_sentences, subsets
+from stsbench.reports.training import seed_distributions, training
 from stsbench.reports.write import require_replaceable, write_report
 from stsbench.scoring.recompute import require_recomputed
 from stsbench.scoring.settings import Intervals

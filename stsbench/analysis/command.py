@@ -36,7 +36,7 @@ class Subjects:
         list[str] | None,
         Spelled("--model", "-m"),
         Panel(_SUBJECTS),
-        Help("A model as in `stsbench run`, without a run. Repeatable. Default, with no run either: `minilm`."),
+        Help("A model without a run, named as in `stsbench run`. Repeatable. Default, with no run: `minilm`."),
     ] = None
 
     def named(self) -> list[str]:
@@ -105,14 +105,16 @@ def explain(
     intervals: IntervalChoice = IntervalChoice(),
     use: Use = Use(),
     out: Annotated[
-        Path | None, Panel(OUTPUT), Help("Write a folder: a page, every figure, every table as CSV.")
+        Path | None, Panel(OUTPUT), Help("The folder to write: a page, every figure, every table as CSV.")
     ] = None,
-    figure_format: Annotated[str, Panel(OUTPUT), Help("Of the figures in --out: `png`, `svg` or `pdf`.")] = "png",
+    figure_format: Annotated[
+        str, Panel(OUTPUT), Help("The format of the figures in --out: `png`, `svg` or `pdf`.")
+    ] = "png",
     figure: Annotated[
         Path | None,
         Written("figure"),
         Panel(OUTPUT),
-        Help("Draw them all: `out.png` gives `out-geometry.png` and so on."),
+        Help("Draw every figure into a file: `out.png` gives `out-geometry.png` and so on."),
     ] = None,
     output: _ExplainOutput = _ExplainOutput(),
 ) -> None:

@@ -95,7 +95,7 @@ Count = Annotated[int, Within(1)]
 NameOrPath = Annotated[str | Path, Named()]
 
 DEPENDENCE_HELP = (
-    "`dyadic` takes pairs that share a sentence for dependent, `components` those that a chain of shared "
+    "`dyadic` counts pairs that share a sentence as dependent, `components` those that a chain of shared "
     "sentences joins, `independent` none."
 )
 

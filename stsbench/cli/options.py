@@ -22,10 +22,10 @@ IntervalName = Literal["dyadic", "components", "independent"]
 
 _Flag = Annotated[bool, Panel(OUTPUT)]
 
-QuietFlag = Annotated[_Flag, Spelled("--quiet", "-q"), Help("No progress, notes or signatures.")]
-SubsetsFlag = Annotated[_Flag, Help("Print every subset too.")]
+QuietFlag = Annotated[_Flag, Spelled("--quiet", "-q"), Help("Print no progress, notes or signatures.")]
+SubsetsFlag = Annotated[_Flag, Help("Print every subset, too.")]
 FigureFile = Annotated[
-    Path | None, Written("figure"), Panel(OUTPUT), Help("Draw it, into a .png, .svg or .pdf file.")
+    Path | None, Written("figure"), Panel(OUTPUT), Help("Draw the figure into this .png, .svg or .pdf file.")
 ]
 
 
@@ -49,14 +49,14 @@ class Output:
     format: Annotated[
         str | None,
         Panel(OUTPUT),
-        Help("`table`, `json`, `csv` (both in full precision), `markdown` or `latex`."),
+        Help("How to print: as `table`, `json`, `csv` (both in full precision), `markdown` or `latex`."),
     ] = None
-    json: Annotated[_Flag, Help("`--format json`.")] = False
-    csv: Annotated[_Flag, Help("`--format csv`.")] = False
-    markdown: Annotated[_Flag, Help("`--format markdown`.")] = False
-    latex: Annotated[_Flag, Help("`--format latex`.")] = False
+    json: Annotated[_Flag, Help("The same as `--format json`.")] = False
+    csv: Annotated[_Flag, Help("The same as `--format csv`.")] = False
+    markdown: Annotated[_Flag, Help("The same as `--format markdown`.")] = False
+    latex: Annotated[_Flag, Help("The same as `--format latex`.")] = False
     spreadsheet_safe: Annotated[
-        _Flag, Help("CSV in which no spreadsheet finds a formula: an apostrophe before `=`, `+`, `-`, `@`.")
+        _Flag, Help("Write CSV in which no spreadsheet finds a formula: an apostrophe before `=`, `+`, `-`, `@`.")
     ] = False
     quiet: QuietFlag = False
 

@@ -139,8 +139,8 @@ def overlap(
         corpora: a training corpus to hold against the tasks, instead of these against each other: a file, or
             `sample`.
         columns: the corpora's columns that hold sentences, with commas; by default all cells but numbers.
-        near: also count sentences that are nearly the same: from this share of common letter triples on (0.8,
-            say; see `near_duplicates`).
+        near: the share of common letter triples (0.8, say) from which on two sentences are counted as nearly the
+            same, too; by default only equal sentences are counted. In Python see `near_duplicates`.
         data_dirs: folders to look for data in first.
         progress: told how far it is.
 

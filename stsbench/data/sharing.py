@@ -32,8 +32,8 @@ def sharing(tasks: Sequence[str] = (), data_dirs: Sequence[Path] = ()) -> DataOv
     released, and all tasks both ways.
 
     Args:
-        tasks: their names, with a split (`STS-B:dev`) and a text (`STS12@raw`) where wanted; by default all STS
-            tasks, test and as SentEval released them.
+        tasks: the tasks to look at, with a split (`STS-B:dev`) or a text (`STS12@raw`) where wanted; by default
+            the test splits of all STS tasks, as SentEval released them.
         data_dirs: folders to look for data in first.
 
     Raises:

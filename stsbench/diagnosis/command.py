@@ -22,17 +22,19 @@ def diagnose(
         Spelled("--model", "-m"),
         Panel(MODEL),
         Help(
-            "What to measure, as in `stsbench run`. Default: the packaged `minilm`. How it is loaded is your own "
-            "setting, the default of the grid."
+            "The model to measure, named as in `stsbench run`. Default: the packaged `minilm`. How you load it is "
+            "the setting that the grid starts from."
         ),
     ] = None,
     loading: Loading = Loading(),
-    protocol: Annotated[str, Panel(_GRID), Help("Your own protocol: `simcse`, `senteval` or `mteb`.")] = "simcse",
+    protocol: Annotated[
+        str, Panel(_GRID), Help("The protocol that you measured by: `simcse`, `senteval` or `mteb`.")
+    ] = "simcse",
     figure: FigureFile = None,
     out: Annotated[
         Path | None,
         Panel(OUTPUT),
-        Help("Folder for all of it: grid.csv, grid.parquet, diagnosis.json, heatmap.png."),
+        Help("The folder to write: grid.csv, grid.parquet, diagnosis.json, heatmap.png."),
     ] = None,
     output: Output = Output(),
 ) -> None:

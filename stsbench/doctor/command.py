@@ -40,7 +40,7 @@ def info(output: Output = Output()) -> None:
 
 @cache.command()
 def clear(
-    yes: Annotated[bool, Spelled("--yes", "-y"), Help("Do not ask.")] = False,
+    yes: Annotated[bool, Spelled("--yes", "-y"), Help("Delete without asking.")] = False,
 ) -> None:
     """Delete all embeddings and tokenised corpora. Records are not touched; the next run encodes again.
 

@@ -59,7 +59,7 @@ def compare(
         Panel(INTERVALS),
         Help("Which pairs depend on each other; by default as in the records, `dyadic` if theirs differ."),
     ] = None,
-    level: Annotated[float, Panel(INTERVALS), Help("Level of the intervals.")] = 0.95,
+    level: Annotated[float, Panel(INTERVALS), Help("How often an interval holds the true value.")] = 0.95,
     subsets: SubsetsFlag = False,
     figure: FigureFile = None,
     output: Output = Output(),
@@ -143,7 +143,9 @@ def best_of(
 def rank(
     asked: Annotated[Call, Verb("stsbench.judging.rank:rank")],
     figure: FigureFile = None,
-    task: Annotated[str | None, Panel(OUTPUT), Help("Of which task the figure is. Default: the average.")] = None,
+    task: Annotated[
+        str | None, Panel(OUTPUT), Help("The task that the figure shows. Default: the average.")
+    ] = None,
     output: Output = Output(),
 ) -> None:
     """Rank models, and tell how much of the order the pairs show.
@@ -191,14 +193,14 @@ def check(
         Path | None,
         Written("file"),
         Panel(_FOR_CI),
-        Help("Write the verdicts into this file too."),
+        Help("Write the verdicts into this file, too, as JUnit XML."),
     ] = None,
     github: Annotated[
         bool,
         typer.Option(
             "--github/--no-github",
             envvar="GITHUB_ACTIONS",
-            help="Annotate the run of a GitHub workflow, and append to its summary. On by default there.",
+            help="Annotate the run of a GitHub workflow, and append to its summary. On by default in such a run.",
             rich_help_panel=_FOR_CI,
         ),
     ] = False,

@@ -17,10 +17,12 @@ def report(
     out: Annotated[
         Path | None,
         Written("told later"),
-        Help("The folder to write, `report` by default; of --model-card and --badge the file."),
+        Help("The folder to write, `report` by default; with --model-card or --badge the file."),
     ] = None,
-    model_card: Annotated[bool, Panel(_INSTEAD), Help("Instead: the Hub's model card.")] = False,
-    badge: Annotated[bool, Panel(_INSTEAD), Help("Instead: the check as an SVG badge.")] = False,
+    model_card: Annotated[bool, Panel(_INSTEAD), Help("Write the Hub's model card instead.")] = False,
+    badge: Annotated[
+        bool, Panel(_INSTEAD), Help("Write the verdict of `stsbench check` as an SVG badge instead.")
+    ] = False,
     quiet: QuietFlag = False,
 ) -> None:
     """Write a page about runs: HTML that needs no network, the same in Markdown, every table and figure as a file.

@@ -64,11 +64,11 @@ def report(
             its tables in its order, and nothing else but the verdicts and what is needed to repeat them.
         against: the published row to check against, as in `check`.
         tolerance: points that a score may be off.
-        title: of the page; by default it names the models.
-        date: what the page is dated; by default `SOURCE_DATE_EPOCH`, or else the newest record's date, so that two
-            reports of the same records are the same bytes.
+        title: the page's title; by default it names the models.
+        date: the date that the page bears; by default `SOURCE_DATE_EPOCH`, or else the newest record's date, so
+            that two reports of the same records are the same bytes.
         analyse: whether to analyse and compare up to five runs, which takes a minute or so each.
-        interval: of analyses and comparisons: which pairs depend on each other; by default as the runs were
+        interval: which pairs depend on each other, in analyses and comparisons; by default as the runs were
             measured, whose own intervals stand as they were recorded.
         data_dirs: folders to look for the data of the analyses in.
         progress: told how far it is.

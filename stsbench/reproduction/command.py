@@ -16,7 +16,7 @@ from stsbench.cli.verbs import Call, Verb
 def reproduce(
     asked: Annotated[Call, Verb("stsbench.reproduction.reproduce:reproduce", without=("table",))],
     table: Annotated[
-        str, Spelled(), Help("A table or figure, as `--list` names it: `esimcse-coling2022-9`.")
+        str, Spelled(), Help("A table or figure, as `--list` names it, such as `esimcse-coling2022-9`.")
     ] = "",
     set_: Annotated[
         list[str] | None,
@@ -25,7 +25,7 @@ def reproduce(
     ] = None,
     list_: Annotated[
         bool,
-        Help("Tell of every table and figure whether it can be made; of a named one all it takes."),
+        Help("List the tables and figures, and whether each can be made; of a named one, all that it takes."),
     ] = False,
     figure: FigureFile = None,
     output: Output = Output(),

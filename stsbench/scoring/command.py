@@ -34,11 +34,12 @@ def run(
         Panel(RUN),
         Help(
             "Measure the same checkpoint in fp32 too (the folder's name ends in -fp32), and hold the lower "
-            "precision against it, as `stsbench check` does. Exit code 3 unless no score is worse by --margin."
+            "precision against it, as `stsbench check` does. The exit code is 3 unless no score is worse by "
+            "--margin."
         ),
     ] = False,
     margin: Annotated[
-        float | None, Panel(RUN), Help("Points that --gate allows to be lost. Default: 0.5.")
+        float | None, Panel(RUN), Help("How many points --gate allows a score to lose. Default: 0.5.")
     ] = None,
     subsets: SubsetsFlag = False,
     output: Output = Output(),
@@ -202,7 +203,7 @@ def _request(asked: Call, similarities: "Path | None", **chosen: Any) -> "Reques
 
 def cite(
     asked: Annotated[Call, Verb("stsbench.scoring.cite:cite")],
-    json: Annotated[bool, Panel(OUTPUT), Help("Print JSON.")] = False,
+    json: Annotated[bool, Panel(OUTPUT), Help("Print JSON instead.")] = False,
 ) -> None:
     """Print what to cite for the models and tasks of some records, as BibTeX.
 

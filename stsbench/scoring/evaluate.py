@@ -65,13 +65,14 @@ def evaluate(
         data: your own pairs instead of `tasks`: .tsv, .csv, .jsonl or .parquet.
         subset_column: the column of `data` that names subsets.
         data_dirs: folders to look for data in, before `STSBENCH_DATA` and the cache.
-        exclude_overlap: whether to count a pair in one task alone: the first of the seven, in the papers' order,
-            whose test pairs have it keeps it.
-        exclude: a training corpus: leave out pairs with a sentence that stands in it.
-        classifier: of the transfer tasks: `logreg` (converged logistic regression) or `mlp-adam` (SentEval's net,
-            the SimCSE papers').
-        kfold: folds of the transfer tasks, at either level.
-        classifier_seed: of the folds of the tasks with a test set, of the net, and of the trained regressors.
+        exclude_overlap: whether to count a pair that stands in several tasks only once: it stays in the first of
+            the seven, in the papers' order, whose test pairs have it.
+        exclude: a training corpus; pairs with a sentence that stands in it are left out.
+        classifier: the classifier of the transfer tasks: `logreg` (converged logistic regression) or `mlp-adam`
+            (SentEval's net, the SimCSE papers').
+        kfold: how many folds the transfer tasks have, at either level.
+        classifier_seed: the seed of the folds of the tasks with a test set, of the net, and of the trained
+            regressors.
         intervals: how intervals are computed.
         use_cache: whether to read and write the embedding cache.
         out: folder to save the record and its items in; None to keep them in memory.

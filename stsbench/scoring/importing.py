@@ -44,8 +44,9 @@ def import_results(
             .tsv, .jsonl or .parquet.
         out: folder of the record. In Python None keeps it in memory.
         model: the model's name; by default what the files say, or else the file's name.
-        aggregation: over subsets: `all`, `mean` or `wmean`; by default `all` if every task has it, else `wmean`.
-        metric: `spearman` or `pearson`.
+        aggregation: how the subsets of a task become one score: `all`, `mean` or `wmean`; by default `all` if
+            every task has it, else `wmean`.
+        metric: the correlation to read: `spearman` or `pearson`.
         overwrite: whether to replace another measurement in that folder.
         command: the command line, for the record.
 

@@ -126,11 +126,11 @@ def repetition_bias(
         seed: the first of their seeds.
         low: smallest overlap, as a share.
         high: largest overlap.
-        share_of: of whose tokens the overlap is a share: `candidate` (of its tokens those that occur in the query)
-            or `query`.
+        share_of: the sentence of whose tokens the overlap is a share: `candidate` (its tokens that occur in the
+            query) or `query`.
         tokens: `words` (between spaces, whatever their case) or `subwords`, of the first model's tokeniser; with
             them, words all of whose sub-words are shared are repeated.
-        published: whether to put the paper's rows (ESimCSE) beside them.
+        published: whether to put the paper's rows (ESimCSE) beside the results.
         intervals: how intervals are computed. Queries are drawn apart, and share nothing.
         progress: told how far it is.
         **use: how models are used; an error where only records are named.
@@ -320,7 +320,7 @@ class RepetitionBiasCommand(AnalysisCommand):
 
     without = ("low", "high")
 
-    overlap: Annotated[str, Help("Smallest and largest share of common tokens, in per cent.")] = "13-17"
+    overlap: Annotated[str, Help("The smallest and largest share of common tokens, in per cent.")] = "13-17"
 
     def keywords(self) -> dict[str, Any]:
         """Return the options as `repetition_bias` takes them."""

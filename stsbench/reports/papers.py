@@ -26,10 +26,7 @@ class Filling:
     """A published table and what runs have for it.
 
     Attributes:
-        table: the table.
-        rows: its rows.
         settings: what each column is of, where the table and the column's head say it.
-        runs: the runs.
         fits: by run and column, what was measured; empty where only the rows say what the columns are of.
         expected: the row that a run should reproduce, if one stands in the table.
         checks: by run and column, how it compares with that row.
@@ -75,14 +72,7 @@ class Filling:
 def fill(
     table: PublishedTable, runs: Runs, measured: Mapping[str, Sequence[MeasuredScore]], tolerance: float
 ) -> Filling:
-    """Return what runs have for a table.
-
-    Args:
-        table: the table.
-        runs: the records by their names.
-        measured: their scores.
-        tolerance: how many points a score may be off its published value.
-    """
+    """Return what runs, whose scores were `measured`, have for a table."""
     rows = tuple(rows_of(table))
     settings = {column.name: column.setting.over(table.setting) for column in table.columns}
     by_column = all(not row.row.setting.model_dump(exclude_defaults=True) for row in rows)
@@ -105,9 +95,7 @@ def fill(
 def as_table(filling: Filling, *, every_column: bool) -> Table:
     """Return the table: under each published row the runs that should reproduce it, the others at the end.
 
-    Args:
-        filling: the table and the runs.
-        every_column: whether to show the columns that no run has a value for.
+    Columns that no run has a value for are left out, unless `every_column` is to be shown.
     """
     import pandas as pd
 
@@ -243,12 +231,8 @@ def filled_papers(runs: Runs, tolerance: float = TOLERANCE) -> Iterator[Filled]:
 
     What no run has, of the tables in which one could stand, is told as missing.
     """
-    measured = {label: measured_scores(record) for label, record in runs.items()}
     for paper in papers().values():
-        fillings = [
-            fill(table, runs, measured, tolerance) for table in tables().values() if table.paper == paper.name
-        ]
-        fillings = [filling for filling in fillings if filling.takes_runs]
+        fillings = [filling for filling in _fillings(paper, runs, tolerance) if filling.takes_runs]
         shown = [as_table(filling, every_column=False) for filling in fillings if filling.is_filled]
         absent = [sentence for filling in fillings for sentence in missing(filling)] + untouched(fillings)
         yield Filled(_section(paper, shown) if shown else Section("", ""), tuple(absent))
@@ -256,19 +240,20 @@ def filled_papers(runs: Runs, tolerance: float = TOLERANCE) -> Iterator[Filled]:
 
 def whole_paper(paper: Paper, runs: Runs, tolerance: float = TOLERANCE) -> Filled:
     """Return all tables of a paper in its order, with all of their columns, whether a run fills them or not."""
-    measured = {label: measured_scores(record) for label, record in runs.items()}
-    shown, absent, fillings = [], [], []
-    for table in tables().values():
-        if table.paper != paper.name:
-            continue
-        filling = fill(table, runs, measured, tolerance)
-        if table.missing:
-            absent.append(f"{filling.title}: {table.missing}")
+    shown, absent, printed = [], [], []
+    for filling in _fillings(paper, runs, tolerance):
+        if filling.table.missing:
+            absent.append(f"{filling.title}: {filling.table.missing}")
         else:
             shown.append(as_table(filling, every_column=True))
             absent += missing(filling)
-            fillings.append(filling)
-    return Filled(_section(paper, shown), (*absent, *untouched(fillings)))
+            printed.append(filling)
+    return Filled(_section(paper, shown), (*absent, *untouched(printed)))
+
+
+def _fillings(paper: Paper, runs: Runs, tolerance: float) -> list[Filling]:
+    measured = {label: measured_scores(record) for label, record in runs.items()}
+    return [fill(table, runs, measured, tolerance) for table in tables().values() if table.paper == paper.name]
 
 
 def _section(paper: Paper, filled: Iterable[Table]) -> Section:

@@ -1,13 +1,11 @@
 """`stsbench reproduce`."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from yaml import YAMLError
 
 from stsbench.base.errors import UserError
 from stsbench.base.options import Help, Spelled
-from stsbench.base.parsing import parse_yaml
 from stsbench.cli.options import FigureFile, Output
 from stsbench.cli.output import print_result, progress_bars, tell
 from stsbench.cli.verbs import Call, Verb
@@ -45,6 +43,7 @@ def reproduce(
     """
     from stsbench.reproduction.reproduced import Reproduction
     from stsbench.reproduction.reproductions import reproductions
+    from stsbench.training.recipe_files import read_change
 
     if list_:
         print_result(reproductions(table), output)
@@ -54,7 +53,7 @@ def reproduce(
     with progress_bars(quiet=output.quiet) as progress:
         result = asked(
             table=table,
-            settings=_settings(set_ or []),
+            settings=dict(map(read_change, set_ or [])),
             progress=progress,
             notice=lambda sentence: tell(sentence, quiet=output.quiet),
         )
@@ -68,16 +67,3 @@ def reproduce(
     tell(f"{result.sentence} Written to {page}", quiet=output.quiet)
     if result.cost.failed:
         raise typer.Exit(1)
-
-
-def _settings(changes: list[str]) -> dict[str, Any]:
-    settings = {}
-    for change in changes:
-        key, equals, text = change.partition("=")
-        if not equals or not key.strip():
-            raise UserError(f"--set {change}: write key=value, such as optimiser.batch=32.")
-        try:
-            settings[key.strip()] = parse_yaml(text)
-        except (ValueError, YAMLError) as error:
-            raise UserError(f"--set {change}: the value is not valid YAML; put it in quotes.") from error
-    return settings

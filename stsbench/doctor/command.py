@@ -31,7 +31,7 @@ def info(output: Output = Output()) -> None:
 
     Example: `stsbench cache info`
     """
-    from stsbench.doctor.cache import cache_contents
+    from stsbench.doctor.doctor import cache_contents
 
     contents = cache_contents()
     print_result(contents, output)
@@ -46,7 +46,7 @@ def clear(
 
     Example: `stsbench cache clear --yes`
     """
-    from stsbench.doctor.cache import cache_contents, clear_cache
+    from stsbench.doctor.doctor import cache_contents, clear_cache
 
     if not yes:
         typer.confirm(f"{cache_contents().sentence}. Delete all of it?", abort=True)

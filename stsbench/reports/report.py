@@ -15,11 +15,12 @@ from stsbench.base.options import Points, Spelled
 from stsbench.base.progress import Progress, silent
 from stsbench.judging.compare import compare
 from stsbench.judging.published import AUTO, TOLERANCE, check_published, known_checkpoint, rows_to_check
+from stsbench.published.catalogue import papers
 from stsbench.records.imports.read import read_results
 from stsbench.records.labels import labels
 from stsbench.records.record import RunRecord
 from stsbench.render.section import Filled, Report, Section
-from stsbench.reports.in_short import in_short
+from stsbench.reports.in_short import IN_SHORT, TITLE, in_short
 from stsbench.reports.papers import filled_papers, paper_named, whole_paper
 from stsbench.reports.reproducibility import reproducibility
 from stsbench.reports.scores import Runs, intervals, scores, shared_sentences, subsets
@@ -80,10 +81,7 @@ def report(
         UserError: if a run or a paper cannot be found, a record does not say what its tables give, or the folder
             holds anything but a report.
     """
-    # What makes experiments takes long to import, and most reports have none.
     if not isinstance(runs, RunRecord | str | Path | Sequence):
-        from stsbench.reports.reproduction import write_reproduction
-
         return write_reproduction(runs, Path(out).expanduser(), date=date)
     several = [runs] if isinstance(runs, RunRecord | str | Path) else list(runs)
     if not several:
@@ -169,12 +167,16 @@ def _date(asked: str, records: Sequence[RunRecord]) -> str:
         except ValueError as error:
             raise UserError(f"{asked!r} is no date: write it as 2026-01-31.") from error
         return asked
+    epoch = _epoch()
+    return epoch.isoformat(timespec="seconds") if epoch else max(record.created for record in records)
+
+
+def _epoch() -> datetime | None:
+    """Return the moment that the environment asks pages to be dated at, so that they are the same bytes again."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
-    if epoch:
-        if not epoch.isdecimal():
-            raise UserError(f"SOURCE_DATE_EPOCH is {epoch!r}: give seconds since 1970, or leave it out.")
-        return datetime.fromtimestamp(int(epoch), UTC).isoformat(timespec="seconds")
-    return max(record.created for record in records)
+    if epoch and not epoch.isdecimal():
+        raise UserError(f"SOURCE_DATE_EPOCH is {epoch!r}: give seconds since 1970, or leave it out.")
+    return datetime.fromtimestamp(int(epoch), UTC) if epoch else None
 
 
 def verdicts(runs: Runs, against: str = AUTO, tolerance: float = TOLERANCE) -> Filled:
@@ -251,3 +253,28 @@ def comparisons(runs: Runs, how: Intervals, progress: Progress) -> Filled:
         "over tasks."
     )
     return Filled(replace(section, text=(text,) if parts else (), parts=tuple(parts)), tuple(missing))
+
+
+def write_reproduction(reproduction: "Reproduction", folder: Path | None = None, *, date: str = "") -> Path:
+    """Write the page of a reproduction: HTML that needs no network, the same in Markdown, every table as a file.
+
+    Args:
+        reproduction: what `reproduce` returned.
+        folder: where; by default `report` in the experiment's folder. A report that is in it is replaced.
+        date: of the page; by default `SOURCE_DATE_EPOCH`, or else today.
+
+    Returns:
+        The page, `index.html` in the folder.
+    """
+    short = Section(IN_SHORT, TITLE, pointers=reproduction.pointers)
+    name, scale = reproduction.exhibit.name, reproduction.scale
+    text = "The experiment's folder has a record for each job, from which all numbers here can be computed again."
+    commands = (f"stsbench reproduce {name} --scale {scale}",)
+    repeated = Section("repeat", "How to repeat it", (text,), commands=commands)
+    section = reproduction.section()
+    section = replace(section, parts=(*section.parts, repeated))
+    paper = papers()[reproduction.exhibit.paper]
+    title = f"{reproduction.exhibit.title} of {paper.title.partition(':')[0]} ({paper.venue}), made again"
+    dated = date or (_epoch() or datetime.now(UTC)).date().isoformat()
+    page = Report(title, dated, __version__, (short, section))
+    return write_report(page, folder or reproduction.folder / "report")

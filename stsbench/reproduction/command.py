@@ -60,7 +60,7 @@ def reproduce(
     if not isinstance(result, Reproduction):
         print_result(result, output)
         return
-    from stsbench.reports.reproduction import write_reproduction
+    from stsbench.reports.report import write_reproduction
 
     page = write_reproduction(result)
     print_result(result, output, figure=figure)

@@ -49,8 +49,7 @@ from stsbench.diagnosis.claim import Claim, Value
 from stsbench.diagnosis.grid import Axis, Grid, axis_of_means
 from stsbench.diagnosis.result import Diagnosis
 from stsbench.diagnosis.search import Search
-from stsbench.doctor.cache import CacheContents
-from stsbench.doctor.doctor import Examination, Finding
+from stsbench.doctor.doctor import CacheContents, Examination, Finding
 from stsbench.encoders.cache import CacheFile
 from stsbench.encoders.fitting.fit import Fitting
 from stsbench.judging.best_of import BestOf

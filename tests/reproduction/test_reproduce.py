@@ -13,7 +13,7 @@ import stsbench as sb
 from stsbench.base.errors import UserError
 from stsbench.cli.app import app
 from stsbench.published.catalogue import exhibits
-from stsbench.reports.reproduction import write_reproduction
+from stsbench.reports.report import write_reproduction
 from stsbench.reproduction.answers import Answer
 from stsbench.reproduction.cells import ReproducedCell
 from stsbench.reproduction.layout import layout

@@ -92,7 +92,10 @@ class FoldedHelp(TyperCommand):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help; of a command with many options, those that its examples do not use as names alone."""
-        _leave_out_types_of_flags(self, ctx)
+        for parameter in self.get_params(ctx):
+            if getattr(parameter, "is_flag", False):
+                # It takes no value: the help says no type.
+                parameter.metavar = ""
         folded = self._unused() if self._is_folded and len(self.params) > MANY else []
         for parameter in folded:
             parameter.hidden = True
@@ -120,13 +123,6 @@ class FoldedHelp(TyperCommand):
 
 def _heading(parameter: Any) -> str:
     return parameter.rich_help_panel or "Options"
-
-
-def _leave_out_types_of_flags(command: FoldedHelp, ctx: Any) -> None:
-    """Let the help of flags say no type: they take no value."""
-    for parameter in command.get_params(ctx):
-        if getattr(parameter, "is_flag", False):
-            parameter.metavar = ""
 
 
 def commands() -> dict[str, str]:

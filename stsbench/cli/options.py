@@ -5,11 +5,14 @@ def spectrum(subjects: Subjects, task: Task = None, output: Output = Output()) -
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 from stsbench.base.errors import UserError
 from stsbench.base.options import OUTPUT, Help, Panel, Spelled, Written
 from stsbench.base.words import suggestion
+
+if TYPE_CHECKING:
+    from stsbench.render.table import Style
 
 FORMATS = ("table", "json", "csv", "markdown", "latex")
 """How a command can print; `table` is for the screen."""
@@ -65,7 +68,7 @@ class Output:
         _ = self.style
 
     @property
-    def style(self) -> str:
+    def style(self) -> "Style":
         """The one format that was asked for, as `render` names it: `terminal` if none was."""
         named = [f"--{name}" for name in FORMATS[1:] if getattr(self, name)]
         if self.format is not None:
@@ -78,4 +81,4 @@ class Output:
         chosen = named[0].split()[-1].removeprefix("--") if named else "table"
         if self.spreadsheet_safe and chosen != "csv":
             raise UserError("--spreadsheet-safe is about CSV: add --csv, or leave it out.")
-        return "terminal" if chosen == "table" else chosen
+        return "terminal" if chosen == "table" else cast("Style", chosen)

@@ -20,40 +20,33 @@ from stsbench.base.words import duration
 from stsbench.render.cells import harmless, one_line
 
 if TYPE_CHECKING:
-    import pandas as pd
     from rich.progress import Progress as RichProgress
 
     from stsbench.cli.options import Output
-    from stsbench.render.cells import Rows
     from stsbench.render.result import Result
-    from stsbench.render.table import Tables
+    from stsbench.render.table import Table, Tables
 
 
 class ReaderLeftError(Exception):
     """Whoever read our output went away (`| head`)."""
 
 
-def print_frame(
-    frame: "pd.DataFrame | Rows",
-    output: "Output",
-    *,
-    headline: str | None = None,
-    decimals: int = 2,
-    caption: str | None = None,
-) -> None:
-    """Print a table, for readers with so many digits; into a file it is as wide as it needs to be."""
-    from stsbench.render.formats import print_table
-    from stsbench.render.table import render
-
+def print_table(table: "Table", output: "Output") -> None:
+    """Print a table; on a screen it is folded into it, in a file as wide as it needs to be."""
     if output.style == "terminal" and sys.stdout is not None and sys.stdout.isatty():
         from rich.console import Console
 
+        from stsbench.render import formats
+
         console = Console(highlight=False)
+        caption, headline = table.caption or None, str(table.headline) or None
         with console.capture() as captured:
-            print_table(frame, console, headline=headline, decimals=decimals, caption=caption)
+            formats.print_table(
+                table.content, console, decimals=table.decimals, caption=caption, headline=headline
+            )
         _write(captured.get())
         return
-    _print_in_full(render(frame, output.style, decimals, caption), output)  # type: ignore[arg-type]
+    _print_in_full(table.to(output.style), output)
 
 
 def print_result(
@@ -72,18 +65,12 @@ def print_result(
 
         tell(f"drawn in {save_figure(result.plot(), figure)}", quiet=output.quiet)  # type: ignore[attr-defined]
     if output.style in {"json", "csv"}:
-        _print_in_full(result.to(output.style), output)  # type: ignore[arg-type]
+        _print_in_full(result.to(output.style), output)
         return
     for number, table in enumerate(result.table() if tables is None else tables):
         if number:
             say()
-        print_frame(
-            table.content,
-            output,
-            headline=str(table.headline) or None,
-            decimals=table.decimals,
-            caption=table.caption or None,
-        )
+        print_table(table, output)
         tell(*table.notes, quiet=output.quiet)
 
 

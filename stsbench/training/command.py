@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from stsbench.base.options import Help
 from stsbench.cli.options import Output
-from stsbench.cli.output import Bars, print_data, print_frame, print_result, progress_bars, say, tell
+from stsbench.cli.output import Bars, print_data, print_result, print_table, progress_bars, say, tell
 from stsbench.cli.verbs import Call, Verb
 
 
@@ -32,12 +32,13 @@ def train(
     style, quiet = output.style, output.quiet
     if list_ or print_:
         from stsbench.render.formats import fitted
+        from stsbench.render.table import Table
         from stsbench.training.recipe_files import as_yaml, read_recipe, recipe_list
         from stsbench.training.remarks import remarks_on_tests, tasks_sentence, traceable_sentence
 
         if list_:
             recipes = recipe_list()
-            print_frame(recipes if style in {"json", "csv"} else fitted(recipes, "what"), output)
+            print_table(Table(recipes if style in {"json", "csv"} else fitted(recipes, "what")), output)
         else:
             chosen = read_recipe(asked.options.get("recipe", "demo"), asked.options.get("overrides", ()))
             distance = traceable_sentence(chosen)

@@ -31,7 +31,7 @@ class DeclaredOption:
         default: the parameter's default, `inspect.Parameter.empty` for none.
         help: what it does.
         is_argument: whether it is typed without a name.
-        said: what the parameter's annotation says beside its type.
+        metadata: what the parameter's annotation says beside its type.
     """
 
     name: str
@@ -39,11 +39,11 @@ class DeclaredOption:
     default: Any
     help: str
     is_argument: bool
-    said: tuple[Any, ...]
+    metadata: tuple[Any, ...]
 
     def about(self, kind: type) -> Any:
         """Return what the annotation says of a kind, the last word of several; None if nothing."""
-        return next((each for each in reversed(self.said) if isinstance(each, kind)), None)
+        return next((each for each in reversed(self.metadata) if isinstance(each, kind)), None)
 
     @property
     def names(self) -> list[str]:
@@ -87,14 +87,14 @@ class DeclaredOption:
 
 def own_option(name: str, hint: Any, default: Any) -> DeclaredOption | None:
     """Return a parameter of a command, or a field of a group; None if its annotation has no `Help`."""
-    said = [*vocabulary.EVERYWHERE.get(name, ()), *_metadata(hint)]
-    text = next((each.text for each in said if isinstance(each, Help)), None)
+    metadata = [*vocabulary.EVERYWHERE.get(name, ()), *_metadata(hint)]
+    text = next((each.text for each in metadata if isinstance(each, Help)), None)
     if text is None:
         return None
-    said = [each for each in said if not isinstance(each, Help)]
-    spelled = [each for each in said if isinstance(each, Spelled)]
+    metadata = [each for each in metadata if not isinstance(each, Help)]
+    spelled = [each for each in metadata if isinstance(each, Spelled)]
     is_argument = bool(spelled) and not spelled[-1].names
-    return DeclaredOption(name, _kind(hint), default, text, is_argument, tuple(said))
+    return DeclaredOption(name, _kind(hint), default, text, is_argument, tuple(metadata))
 
 
 @cache
@@ -114,11 +114,11 @@ def options_of(place: str) -> tuple[DeclaredOption, ...]:
     options = []
     for number, (parameter, default) in enumerate(_parameters(verb.args)):
         hint = _evaluated(parameter.annotation, module)
-        said = (*vocabulary.EVERYWHERE.get(parameter.arg, ()), *_metadata(hint))
+        metadata = (*vocabulary.EVERYWHERE.get(parameter.arg, ()), *_metadata(hint))
         kind = _kind(hint)
         if kind is None:
             continue
-        spelled = next((each for each in reversed(said) if isinstance(each, Spelled)), None)
+        spelled = next((each for each in reversed(metadata) if isinstance(each, Spelled)), None)
         is_argument = number == 0 if spelled is None else not spelled.names
         options.append(
             DeclaredOption(
@@ -127,7 +127,7 @@ def options_of(place: str) -> tuple[DeclaredOption, ...]:
                 inspect.Parameter.empty if default is None else _default(default, module),
                 lines[parameter.arg],
                 is_argument,
-                said,
+                metadata,
             )
         )
     return tuple(options)
@@ -151,7 +151,7 @@ def _read(module: str) -> Sequence[ast.stmt]:
 
 
 def _constant(name: str, module: str) -> tuple[ast.expr, str] | None:
-    """Return what a name stands for in a module of ours and where that is said; None if it is no constant."""
+    """Return what a name stands for in a module of ours, and where that is said; None if it is no constant."""
     # Most names are classes, and to parse a file for each would take as long as to import it.
     if re.search(rf"^class {name}\b", _source(module), re.MULTILINE):
         return None
@@ -221,11 +221,11 @@ class _NumberOrName:
 
 
 def _metadata(hint: Any) -> Iterator[Any]:
-    """Yield what an annotation says beside types, what is said of the whole last."""
+    """Yield what an annotation says beside types: of its parts first, of the whole last."""
     if get_origin(hint) is Annotated:
-        inner, *said = get_args(hint)
+        inner, *metadata = get_args(hint)
         yield from _metadata(inner)
-        yield from said
+        yield from metadata
     elif get_origin(hint) in {Union, UnionType}:
         if {float, str} <= set(get_args(hint)):
             yield _NumberOrName()
@@ -237,8 +237,8 @@ def _kind(hint: Any) -> Any:
     """Return what is typed for an annotation, None if it cannot be: several, a path, or else the plain type."""
     origin = get_origin(hint)
     if origin is Annotated:
-        inner, *said = get_args(hint)
-        return str if any(isinstance(each, Named) for each in said) else _kind(inner)
+        inner, *metadata = get_args(hint)
+        return str if any(isinstance(each, Named) for each in metadata) else _kind(inner)
     if origin is Literal:
         return hint
     if origin in {Union, UnionType}:

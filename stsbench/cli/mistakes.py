@@ -31,24 +31,26 @@ def sentence_of(error: Exception) -> str:
     """
     if isinstance(error, typer.Abort):
         return "nothing was done, as the question was not answered with yes; --yes answers it."
-    told: Any = error
-    command, help_ = _place(told)
+    complaint: Any = error
+    command, help_ = _place(complaint)
     match type(error).__name__:
         case "NoArgsIsHelpError":
             sentence = ""
         case "NoSuchOption":
-            options = [name for parameter in _parameters(told) for name in parameter.opts if name.startswith("--")]
-            near = _meant(closest(told.option_name, options, cutoff=0.6))
-            sentence = f"`{command}` has no option {told.option_name}: {near or help_}"
+            options = [
+                name for parameter in _parameters(complaint) for name in parameter.opts if name.startswith("--")
+            ]
+            near = _meant(closest(complaint.option_name, options, cutoff=0.6))
+            sentence = f"`{command}` has no option {complaint.option_name}: {near or help_}"
         case "MissingParameter":
-            sentence = f"{_named(told) or 'something'} is missing: {help_}"
+            sentence = f"{_named(complaint) or 'something'} is missing: {help_}"
         case "BadParameter":
-            sentence = _bad_value(told, help_)
+            sentence = _bad_value(complaint, help_)
         case "BadOptionUsage":
-            needed = "needs a value" if "require" in told.message else "takes no value"
-            sentence = f"{told.option_name} {needed}; {help_}"
+            needed = "needs a value" if "require" in complaint.message else "takes no value"
+            sentence = f"{complaint.option_name} {needed}; {help_}"
         case _:
-            sentence = _misplaced(told, command, help_)
+            sentence = _misplaced(complaint, command, help_)
     return sentence
 
 

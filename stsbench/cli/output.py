@@ -161,7 +161,7 @@ def unprintable(error: OSError) -> UserError:
 
 
 _FIRST_SECONDS, _EVERY_SECONDS = 5.0, 60.0
-"""When a log is told of a stage for the first time, and how long it then waits for the next line."""
+"""After how long a stage gets its first line in a log, and how long it then waits for the next."""
 
 
 @dataclass
@@ -219,8 +219,8 @@ class Bars:
     """A bar for each stage of the work, on standard error; lines instead where it is a log; or nothing at all.
 
     Args:
-        shown: what draws them.
-        log: what is told where nothing draws.
+        shown: what draws the bars.
+        log: what writes lines where no bars are drawn.
     """
 
     def __init__(self, shown: "RichProgress | None" = None, log: Lines | None = None) -> None:

@@ -79,18 +79,18 @@ def spelled_out(command: Callable[..., None]) -> Callable[..., None]:
     for parameter in inspect.signature(command).parameters.values():
         hint = hints[parameter.name]
         if get_origin(hint) is Annotated and get_args(hint)[0] is Call:
-            own, make = _of_verb(get_args(hint)[1])
+            members, make = _of_verb(get_args(hint)[1])
         elif is_dataclass(hint):
-            own, make = _of_group(hint)
+            members, make = _of_group(hint)
         else:
             parameters.append(_own_parameter(parameter.name, hint, parameter.default))
             continue
-        parameters += own
-        makers[parameter.name] = ([each.name for each in own], make)
+        parameters += members
+        makers[parameter.name] = ([each.name for each in members], make)
 
     def called(**values: Any) -> None:
-        for name, (own, make) in makers.items():
-            values[name] = make({each: values.pop(each) for each in own})
+        for name, (members, make) in makers.items():
+            values[name] = make({each: values.pop(each) for each in members})
         command(**values)
 
     called.__name__, called.__doc__ = command.__name__, command.__doc__
@@ -145,8 +145,8 @@ def _of_verb(verb: Verb) -> tuple[list[inspect.Parameter], Callable[[dict[str, A
     typed_nothing = {parameter.name: parameter.default for parameter in parameters}
 
     def make(values: dict[str, Any]) -> Call:
-        given = {name: value for name, value in values.items() if value != typed_nothing[name]}
-        return Call(verb.place, {name: options[name].value(value) for name, value in given.items()})
+        typed = {name: value for name, value in values.items() if value != typed_nothing[name]}
+        return Call(verb.place, {name: options[name].value(value) for name, value in typed.items()})
 
     return parameters, make
 
@@ -188,7 +188,7 @@ def _parameter(
         panel: its heading, where the option says no other.
         completed: what completes it in a shell.
     """
-    spelled, commas, said = option.about(Spelled), option.about(Commas), option.about(Panel)
+    spelled, commas, heading = option.about(Spelled), option.about(Commas), option.about(Panel)
     default = option.default
     if option.is_negated:
         default = False
@@ -201,13 +201,13 @@ def _parameter(
         "help": text,
         "callback": _check(option),
         "metavar": spelled.metavar if spelled is not None else None,
-        "rich_help_panel": None if option.is_argument else (panel if said is None else said.heading) or None,
+        "rich_help_panel": None if option.is_argument else (panel if heading is None else heading.heading) or None,
         "autocompletion": completed,
     }
-    told = Argument(**declared) if option.is_argument else Option(*option.names, **declared)
+    info = Argument(**declared) if option.is_argument else Option(*option.names, **declared)
     typed: Any = kind | None if default is None else kind
     return inspect.Parameter(
-        option.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[typed, told]
+        option.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[typed, info]
     )
 
 
@@ -248,9 +248,9 @@ def option_name(param: CallbackParam) -> str:
 def _require_named(param: CallbackParam, path: Path) -> None:
     """Refuse an empty name (`--out "$UNSET"`), which as a path is the working folder, as `.` is."""
     if path == Path():
-        given = list(pairwise([*sys.argv, "."]))
+        typed = list(pairwise([*sys.argv, "."]))
         if any(
-            first == f"{name}=" or (first, second) == (name, "") for name in param.opts for first, second in given
+            first == f"{name}=" or (first, second) == (name, "") for name in param.opts for first, second in typed
         ):
             raise UserError(f"{option_name(param)} names nothing: is a variable unset? Give a path.")
 

@@ -93,8 +93,8 @@ def _versions() -> list[Finding]:
             findings.append(Finding(package, "problem", f"not installed: pip install '{package}{wanted}'"))
             continue
         if not _satisfies(installed, wanted):
-            told = f"{installed}, but stsbench needs {package}{wanted}: pip install '{package}{wanted}'"
-            findings.append(Finding(package, "problem", told))
+            problem = f"{installed}, but stsbench needs {package}{wanted}: pip install '{package}{wanted}'"
+            findings.append(Finding(package, "problem", problem))
         elif package in shown:
             findings.append(Finding(package, "ok", installed))
     return findings
@@ -128,8 +128,8 @@ def _working_folder() -> list[Finding]:
     except OSError:
         return [Finding("working folder", "problem", "it was deleted: change to a folder that is there")]
     if not os.access(folder, os.W_OK):
-        told = f"{folder} cannot be written: name another with --out where records are to go"
-        return [Finding("working folder", "note", told)]
+        note = f"{folder} cannot be written: name another with --out where records are to go"
+        return [Finding("working folder", "note", note)]
     return []
 
 
@@ -153,7 +153,7 @@ def _data() -> list[Finding]:
 
 
 def _of_text(subject: str, files: "pd.DataFrame") -> Finding:
-    """Return what is to be said of the files of several tasks in one text."""
+    """Look at the files of several tasks in one text."""
     name = str(files["source"].iloc[0])
     count = files["task"].nunique()
     here = files[files["folder"] != ""]
@@ -162,8 +162,8 @@ def _of_text(subject: str, files: "pd.DataFrame") -> Finding:
     if len(wrong):
         first = wrong.iloc[0]
         path = Path(first["folder"]) / first["file"]
-        told = f"{detail}; {len(wrong)} files are not the catalogued ones, the first is {path} ({first['status']})"
-        return Finding(subject, "problem", f"{told}: {remedy(source(name))}")
+        detail += f"; {len(wrong)} files are not the catalogued ones, the first is {path} ({first['status']})"
+        return Finding(subject, "problem", f"{detail}: {remedy(source(name))}")
     if here["task"].nunique() < count:
         # Where files may be downloaded nobody needs to do without them; others are for who wants that text.
         status = "note" if source(name).kind == "by-hand" else "problem"
@@ -175,19 +175,19 @@ def _cache() -> list[Finding]:
     folder = embeddings_dir().absolute()
     there = next(path for path in (folder, *folder.parents) if path.exists())
     if not there.is_dir():
-        told = f"{there} is no folder: move it away, or set STSBENCH_CACHE"
-        return [Finding("embedding cache", "problem", told)]
+        problem = f"{there} is no folder: move it away, or set STSBENCH_CACHE"
+        return [Finding("embedding cache", "problem", problem)]
     if not os.access(there, os.W_OK):
-        told = f"{there} cannot be written: set STSBENCH_CACHE to another folder, or use --no-cache"
-        return [Finding("embedding cache", "problem", told)]
+        problem = f"{there} cannot be written: set STSBENCH_CACHE to another folder, or use --no-cache"
+        return [Finding("embedding cache", "problem", problem)]
     files = cache_files()
     size = sum(file.size for file in files) / 1e6
     count = "1 file" if len(files) == 1 else f"{len(files)} files"
     findings = [Finding("embedding cache", "ok", f"{count}, {size:.0f} MB in {folder}")]
     broken = sorted({path.name for path in folder.glob("*.sqlite")} - {file.path.name for file in files})
     if broken:
-        told = f"{len(broken)} cannot be read, the first is {folder / broken[0]}: `stsbench cache clear`"
-        findings.append(Finding("embedding cache", "problem", told))
+        problem = f"{len(broken)} cannot be read, the first is {folder / broken[0]}: `stsbench cache clear`"
+        findings.append(Finding("embedding cache", "problem", problem))
     return findings
 
 

@@ -37,7 +37,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Named:
-    """What a column is of, where people or data name it: a task, a subset, a model, an axis, a measure.
+    """What a column is named after by people or data: a task, a subset, a model, an axis, a measure.
 
     Two columns are one where these are equal, whatever they are called: a column of the table's own has text for
     its key, and a task that is called like it is another one. `headings` says what readers see.
@@ -63,7 +63,7 @@ class Named:
 
 
 Key = str | Named
-"""What a column is known by: the heading, of the table's own columns; else what it is of."""
+"""What identifies a column: its heading, if it is the table's own; else what it is named after."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,8 @@ class Rows:
 
     def headed(self, names: Sequence[str]) -> "Rows":
         """Return the table with other keys: of each column the one in its place."""
-        of = dict(zip(self.keys, names, strict=True))
-        return Rows([{of[key]: value for key, value in row.items()} for row in self.rows])
+        renamed = dict(zip(self.keys, names, strict=True))
+        return Rows([{renamed[key]: value for key, value in row.items()} for row in self.rows])
 
     @property
     def frame(self) -> "pd.DataFrame":
@@ -116,12 +116,12 @@ def headings(keys: Sequence[Any]) -> list[str]:
                 named[place] = key.in_words
     # The table's own have their names before what is named comes to its turn.
     order = sorted(range(len(keys)), key=lambda place: isinstance(keys[place], Named))
-    told = dict(zip(order, told_apart([named[place] for place in order]), strict=True))
-    return [told[place] for place in range(len(keys))]
+    distinct = dict(zip(order, told_apart([named[place] for place in order]), strict=True))
+    return [distinct[place] for place in range(len(keys))]
 
 
 def told_apart(names: Sequence[str], taken: Iterable[str] = ()) -> list[str]:
-    """Return names no two of which read alike: a number follows each but the first of those that do.
+    """Return names of which no two read alike: where several do, all but the first get a number.
 
     Args:
         names: in their order.

@@ -253,8 +253,8 @@ def described(figure: Any) -> str:
         panels.append(": ".join(filter(None, (title, over))))
     legends = [*figure.legends, *(axes.get_legend() for axes in figure.axes)]
     names = [text.get_text() for legend in legends if legend for text in legend.get_texts()]
-    told = "; ".join([*filter(None, panels), *([", ".join(names)] if names else [])])
-    return f"Figure: {' '.join(told.split())}"
+    words = "; ".join([*filter(None, panels), *([", ".join(names)] if names else [])])
+    return f"Figure: {' '.join(words.split())}"
 
 
 def svg_of(figure: "Figure") -> str:

@@ -204,5 +204,5 @@ def place(frame: "pd.DataFrame") -> str:
     """
     if "task" not in frame or frame.empty:
         return ""
-    told = [f"{name} {frame[name].iloc[0]}" for name in ("split", "text") if name in frame]
-    return " on " + ", ".join([str(frame["task"].iloc[0]), *told])
+    parts = [f"{name} {frame[name].iloc[0]}" for name in ("split", "text") if name in frame]
+    return " on " + ", ".join([str(frame["task"].iloc[0]), *parts])

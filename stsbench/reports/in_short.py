@@ -16,10 +16,10 @@ from stsbench.reports.scores import Runs
 IN_SHORT, TITLE = "in-short", "In short"
 
 _EACH = 3
-"""Runs that are told of one by one; of more the highest and the lowest."""
+"""Up to so many runs have a sentence each; of more, the highest and the lowest are named."""
 
 _MOST_SENTENCES = 4
-"""Verdicts or comparisons that are told; the sections have them all."""
+"""Up to so many verdicts, or comparisons, stand here; the sections have them all."""
 
 
 def in_short(runs: Runs, sections: Sequence[Section]) -> Section:
@@ -45,8 +45,8 @@ def _scores(runs: Runs) -> Iterator[Pointer]:
             lowest, highest = (
                 f"{label} with {headlines[label][0]:.2f}{headlines[label][1]}" for label in (ranked[0], ranked[-1])
             )
-            told = f"Of {len(headlines)} runs {highest} is the highest {subjects.pop()}, {lowest} the lowest."
-            yield Pointer(told, anchor)
+            sentence = f"Of {len(headlines)} runs {highest} is the highest {subjects.pop()}, {lowest} the lowest."
+            yield Pointer(sentence, anchor)
 
 
 def _score(run: RunRecord, kind: Kind) -> tuple[float, str, str] | None:
@@ -85,13 +85,13 @@ def _odd(runs: Runs) -> Iterator[Pointer]:
         changed = [score.task for score in run.scores if score.data.status == "modified"]
         if changed:
             names = listed(list(dict.fromkeys(changed)))
-            told = f"Odd: {label} read {names} from files that are not the published ones."
-            yield Pointer(told, "reproducibility")
+            sentence = f"Odd: {label} read {names} from files that are not the published ones."
+            yield Pointer(sentence, "reproducibility")
         undefined = [score.task for score in run.scores if score.value is None]
         if undefined:
-            told = f"Odd: {label} has no score on {listed(undefined)}: all similarities are the same."
-            yield Pointer(told, "scores")
+            sentence = f"Odd: {label} has no score on {listed(undefined)}: all similarities are the same."
+            yield Pointer(sentence, "scores")
         zero = sum(score.counts.get("zero_pairs", 0) for score in run.scores)
         if zero:
-            told = f"Odd: {zero:,} pairs of {label} have a zero vector; their cosine counts as 0."
-            yield Pointer(told, "scores")
+            sentence = f"Odd: {zero:,} pairs of {label} have a zero vector; their cosine counts as 0."
+            yield Pointer(sentence, "scores")

@@ -65,8 +65,8 @@ class Filling:
 
         A table of one system's variants (dropout rates, say) is none that any other model could stand in.
         """
-        own = {row.row.system for row in self.rows if row.row.system and not row.row.variant}
-        return len(own) > 1 or label in self.expected
+        compared = {row.row.system for row in self.rows if row.row.system and not row.row.variant}
+        return len(compared) > 1 or label in self.expected
 
 
 def fill(
@@ -102,11 +102,11 @@ def as_table(filling: Filling, *, every_column: bool) -> Table:
     columns = list(filling.settings) if every_column else filling.filled
     records: list[dict[Key, Any]] = []
     hints: dict[tuple[int, Key], str] = {}
-    own: set[int] = set()
+    ours: set[int] = set()
 
     def add(model: str, source: str, values: Mapping[str, float | None], told_of: Mapping[str, str]) -> None:
         if source == HERE:
-            own.add(len(records))
+            ours.add(len(records))
         hints.update(((len(records), _key(name)), hint) for name, hint in told_of.items() if name in columns)
         records.append({"model": model, "source": source, **{_key(name): value for name, value in values.items()}})
 
@@ -126,7 +126,7 @@ def as_table(filling: Filling, *, every_column: bool) -> Table:
             add_own(label)
     frame = pd.DataFrame(records, columns=["model", "source", *map(_key, columns)])
     notes = (*filling.table.notes, *_notes(filling))
-    return Table(frame, filling.title, name=filling.table.name, hints=hints, own=frozenset(own), notes=notes)
+    return Table(frame, filling.title, name=filling.table.name, hints=hints, own=frozenset(ours), notes=notes)
 
 
 def _key(column: str) -> Key:
@@ -176,12 +176,12 @@ def _values(filling: Filling, label: str) -> dict[str, float | None]:
 def _hint(filling: Filling, label: str, name: str) -> str:
     record, check = filling.runs[label], filling.checks.get(label, {}).get(name)
     limits = _interval(record, filling.settings[name].task, filling.fits[label][name])
-    said = [interval_text(100 * limits[0], 100 * limits[1], record.protocol.level)] if limits else []
+    parts = [interval_text(100 * limits[0], 100 * limits[1], record.protocol.level)] if limits else []
     if check is not None and check.difference is not None:
-        said.append(f"published {check.expected:.2f}, difference {check.difference:+.2f}: {check.verdict}")
+        parts.append(f"published {check.expected:.2f}, difference {check.difference:+.2f}: {check.verdict}")
     elif check is not None:
-        said.append(f"{check.verdict}: {check.reason}")
-    return "; ".join(said) or "measured here"
+        parts.append(f"{check.verdict}: {check.reason}")
+    return "; ".join(parts) or "measured here"
 
 
 def _notes(filling: Filling) -> Iterator[str]:
@@ -229,7 +229,7 @@ def paper_named(name: str) -> Paper:
 def filled_papers(runs: Runs, tolerance: float = TOLERANCE) -> Iterator[Filled]:
     """Yield for each paper those of its tables that the runs can fill, without the columns that none has.
 
-    What no run has, of the tables in which one could stand, is told as missing.
+    A table in which a run could stand, but of which none has a value, counts as missing.
     """
     for paper in papers().values():
         fillings = [filling for filling in _fillings(paper, runs, tolerance) if filling.takes_runs]

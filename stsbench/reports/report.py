@@ -97,7 +97,7 @@ def report(
     checked = verdicts(named, against, tolerance)
     if chosen:
         filled = [whole_paper(chosen, named, tolerance)]
-        told = [checked, *filled]
+        parts = [checked, *filled]
         sections = [scores(named), checked.section, filled[0].section]
     else:
         filled = list(filled_papers(named, tolerance))
@@ -105,14 +105,14 @@ def report(
         how = _intervals(records, interval)
         compared = comparisons(named, how, progress) if analyse or len(named) == 1 else _left_out("Comparisons")
         behind = analyses(named, how, data_dirs, progress) if analyse else _left_out("Analyses")
-        told = [checked, *filled, compared, behind, curves, spread]
+        parts = [checked, *filled, compared, behind, curves, spread]
         sections = [
             *(scores(named), checked.section, _papers(filled), intervals(named), subsets(named)),
             shared_sentences(named),
             *(part.section for part in (compared, behind, curves, spread)),
         ]
     sections[:0] = [experiment.section() for experiment in experiments]
-    sections += [reproducibility(named), _not_measured([*told, recomputed])]
+    sections += [reproducibility(named), _not_measured([*parts, recomputed])]
     sections.insert(0, in_short(named, sections))
     heading = title or _title(named, chosen.title if chosen else "")
     page = Report(heading, dated, __version__, tuple(sections))
@@ -156,8 +156,8 @@ def _not_measured(parts: Sequence[Filled]) -> Section:
 
 def _title(runs: Runs, paper: str) -> str:
     names = list(runs)
-    told = ", ".join(names) if len(names) <= 3 else f"{', '.join(names[:2])} and {len(names) - 2} more"
-    return f"{told}: {paper}" if paper else f"Report on {told}"
+    models = ", ".join(names) if len(names) <= 3 else f"{', '.join(names[:2])} and {len(names) - 2} more"
+    return f"{models}: {paper}" if paper else f"Report on {models}"
 
 
 def _date(asked: str, records: Sequence[RunRecord]) -> str:
@@ -215,8 +215,8 @@ def analyses(runs: Runs, how: Intervals, data_dirs: Sequence[str | Path], progre
     """Return what is behind the scores, and which analyses were not possible."""
     section = Section("analyses", "Analyses")
     if len(runs) > FEW:
-        told = f"analyses: made for at most {FEW} runs, here are {len(runs)}; `stsbench explain` takes more"
-        return Filled(section, (told,))
+        reason = f"analyses: made for at most {FEW} runs, here are {len(runs)}; `stsbench explain` takes more"
+        return Filled(section, (reason,))
     try:
         explanation = explain(
             list(runs.values()),
@@ -237,8 +237,8 @@ def comparisons(runs: Runs, how: Intervals, progress: Progress) -> Filled:
     section, missing = Section("comparisons", "Comparisons"), []
     first, *others = runs
     if len(runs) > FEW:
-        told = f"comparisons: made for at most {FEW} runs, here are {len(runs)}; `stsbench compare` makes any"
-        return Filled(section, (told,))
+        reason = f"comparisons: made for at most {FEW} runs, here are {len(runs)}; `stsbench compare` makes any"
+        return Filled(section, (reason,))
     parts = []
     for number, other in enumerate(others, 1):
         try:

@@ -31,7 +31,7 @@ _CAPTIONS = {
 
 
 def scores(runs: Runs) -> Section:
-    """Return the scores of all runs, one row each; an interval is told when a reader points at its score."""
+    """Return the scores of all runs, one row each; a score's interval shows when a reader points at it."""
     tables = [table for kind, below in _CAPTIONS for table in _tables(runs, kind, below)]
     text = ["Scores are x 100."]
     if any(table.hints for table in tables):
@@ -102,14 +102,14 @@ def subsets(runs: Runs) -> Section:
 
 def task_names(runs: Runs) -> dict[tuple[str, str], str]:
     """Return what to call each run's tasks, by the run and its own label: on other data it is another task."""
-    of = {
+    task_of = {
         (label, name): (name, Signature.parse(score.signature).protocol)
         for label, record in runs.items()
         for name, score in zip(task_labels(record.scores), record.scores, strict=True)
     }
-    distinct = list(dict.fromkeys(of.values()))
+    distinct = list(dict.fromkeys(task_of.values()))
     called = dict(zip(distinct, told_apart([name for name, _ in distinct]), strict=True))
-    return {key: called[task] for key, task in of.items()}
+    return {key: called[task] for key, task in task_of.items()}
 
 
 def _levels(runs: Runs) -> str:

@@ -30,25 +30,25 @@ _SEED = re.compile(r"[-_. ]?seed[-_.= ]?\d+", re.IGNORECASE)
 
 def training(runs: Runs) -> Filled:
     """Return the curves of the runs that have a training log beside their record, and of published logs."""
-    own: dict[str, pd.DataFrame] = {}
+    logs: dict[str, pd.DataFrame] = {}
     missing = []
     for label, record in runs.items():
         if record.folder is None or not (record.folder / LOG).is_file():
             continue
         try:
-            own[label] = log_frame(read_log(record.folder / LOG))
+            logs[label] = log_frame(read_log(record.folder / LOG))
         except (UserError, ValueError) as error:
             missing.append(f"training of {label}: its {LOG} cannot be read ({error})")
     parts = []
-    if own:
-        scores = {label: _points(log, "dev") for label, log in own.items()}
-        losses = {label: _points(log, "loss") for label, log in own.items()}
+    if logs:
+        scores = {label: _points(log, "dev") for label, log in logs.items()}
+        losses = {label: _points(log, "loss") for label, log in logs.items()}
         seeds_of = {label: method for method, group in methods(runs).items() for label in group}
         parts.append(
             Section(
                 "training-own",
                 "Trained here",
-                tables=(Table(_summary(own), "Training in numbers", name="training-summary"),),
+                tables=(Table(_summary(logs), "Training in numbers", name="training-summary"),),
                 figures=(
                     _drawn("training-dev", "Dev score over training", scores, "dev score × 100", seeds_of),
                     _drawn("training-loss", "Training loss", losses, "loss", seeds_of),
@@ -91,7 +91,7 @@ def _published(runs: Runs) -> list[Section]:
     systems = [entry.system for entry in known if entry is not None and entry.system in logged_systems()]
     if not systems:
         return []
-    said = source("training-logs")
+    origin = source("training-logs")
     figures = []
     for system in dict.fromkeys(systems):
         log = logged_dev_scores(system)
@@ -99,7 +99,7 @@ def _published(runs: Runs) -> list[Section]:
         points = {task: pd.DataFrame({"step": log["step"], "value": 100 * log[task]}) for task in tasks}
         title = f"Dev scores in the authors' log of {system}"
         figures.append(_drawn(f"training-{system}", title, points, "Spearman × 100"))
-    text = f"{said.title}. {said.note} {said.address}"
+    text = f"{origin.title}. {origin.note} {origin.address}"
     return [Section("training-published", "Published training logs", (text,), figures=tuple(figures))]
 
 
@@ -135,8 +135,8 @@ def seed_distributions(runs: Runs) -> Filled:
         if averages := [100 * value for run in group.values() if (value := _sts_average(run)) is not None]:
             spreads[method] = averages
     figures = [_dot_figure("seeds-own", "STS average over seeds", spreads, {})] if spreads else []
-    own = Section("seeds-own-runs", "Runs with several seeds", tables=tuple(tables), figures=tuple(figures))
-    return Filled(Section("seeds", "Seeds", parts=(own, *_seeds_elsewhere(runs))), tuple(missing))
+    here = Section("seeds-own-runs", "Runs with several seeds", tables=tuple(tables), figures=tuple(figures))
+    return Filled(Section("seeds", "Seeds", parts=(here, *_seeds_elsewhere(runs))), tuple(missing))
 
 
 def methods(runs: Runs) -> dict[str, dict[str, RunRecord]]:
@@ -160,21 +160,21 @@ def _seeds_elsewhere(runs: Runs) -> list[Section]:
     """Return where runs of a system lie among the seeds of an independent reproduction of it."""
     parts = []
     for system in seeded_systems():
-        own = {
+        measured = {
             label: 100 * value
             for label, record in runs.items()
             if (known := known_checkpoint(record)) is not None
             and known.system == system
             and (value := _sts_average(record)) is not None
         }
-        if not own:
+        if not measured:
             continue
         scores = seeds(system)
         table = Table(_described(scores), f"{system} over {len(scores)} seeds", name=f"seeds-{system}")
         caption = f"STS average of {len(scores)} seeds of {system}"
-        figure = _dot_figure(f"seeds-figure-{system}", caption, {system: scores["Avg."].tolist()}, own)
-        said = source("seeds")
-        text = (f"{said.title}. {said.note} {said.address}",)
+        figure = _dot_figure(f"seeds-figure-{system}", caption, {system: scores["Avg."].tolist()}, measured)
+        origin = source("seeds")
+        text = (f"{origin.title}. {origin.note} {origin.address}",)
         parts.append(Section(f"seeds-of-{system}", caption, text, (table,), (figure,)))
     return parts
 
@@ -189,9 +189,9 @@ def _described(scores: "pd.DataFrame") -> "pd.DataFrame":
 def _dot_figure(
     name: str, caption: str, spreads: dict[str, list[float]], marked: dict[str, float]
 ) -> ReportFigure:
-    told = [f"{method}: {min(values):.2f} to {max(values):.2f}" for method, values in spreads.items()]
-    told += [f"{label} at {value:.2f}" for label, value in marked.items()]
-    alt = f"Each seed's average as a dot. {'; '.join(told)}"
+    ranges = [f"{method}: {min(values):.2f} to {max(values):.2f}" for method, values in spreads.items()]
+    ranges += [f"{label} at {value:.2f}" for label, value in marked.items()]
+    alt = f"Each seed's average as a dot. {'; '.join(ranges)}"
     return ReportFigure(name, caption, alt, svg_of(_dots(spreads, marked)))
 
 

@@ -141,7 +141,7 @@ def _plain(text: str) -> str:
 
 @dataclass(frozen=True)
 class HtmlCell:
-    """A cell as the page shows it: its text, what it is sorted by, what is told at it, its look."""
+    """A cell as the page shows it: its text, its key for sorting, the hint at it, its look."""
 
     text: str
     key: str

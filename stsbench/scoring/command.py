@@ -168,7 +168,7 @@ def _request(asked: Call, similarities: "Path | None", **chosen: Any) -> "Reques
 
     Args:
         asked: the options of `evaluate` that were typed.
-        similarities: saved ones, which may say of which tasks they are.
+        similarities: a file of saved similarities, which may name its tasks.
         chosen: other settings.
     """
     from stsbench.data.views import PairView

@@ -24,8 +24,8 @@ _MODULES = {"senteval": stsbench.compat.senteval, "senteval.engine": engine, "se
 def main(arguments: list[str]) -> int:
     """Run a script with this package as its `senteval`; return the exit code."""
     try:
-        given = _parser().parse_args(arguments)
-        _run(given.script, given.arguments, results=given.results, splits=given.splits, cache=given.cache)
+        typed = _parser().parse_args(arguments)
+        _run(typed.script, typed.arguments, results=typed.results, splits=typed.splits, cache=typed.cache)
     except UserError as error:
         sys.stderr.write(f"{error}\n")
         return 2

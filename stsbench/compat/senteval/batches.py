@@ -191,12 +191,11 @@ SEEN = SeenSentences()
 """What the process keeps: scripts make a new `SE` for each task."""
 
 
-def _alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
+def _alike(before: dict[str, Any], now: dict[str, Any]) -> bool:
     """Return whether parameters are the same objects, or equal settings."""
-    return one.keys() == other.keys() and all(
-        value is other[name]
-        or (isinstance(value, str | int | float | dict | tuple) and _equal(value, other[name]))
-        for name, value in one.items()
+    return before.keys() == now.keys() and all(
+        value is now[name] or (isinstance(value, str | int | float | dict | tuple) and _equal(value, now[name]))
+        for name, value in before.items()
     )
 
 

@@ -29,7 +29,7 @@ class DeclaredOption:
         name: the parameter's name.
         kind: what is typed: a type that the parser understands.
         default: the parameter's default, `inspect.Parameter.empty` for none.
-        help: what it does.
+        line: its line under `Args`; of a command's own option none.
         is_argument: whether it is typed without a name.
         metadata: what the parameter's annotation says beside its type.
     """
@@ -37,7 +37,7 @@ class DeclaredOption:
     name: str
     kind: Any
     default: Any
-    help: str
+    line: str
     is_argument: bool
     metadata: tuple[Any, ...]
 
@@ -87,14 +87,15 @@ class DeclaredOption:
 
 def own_option(name: str, hint: Any, default: Any) -> DeclaredOption | None:
     """Return a parameter of a command, or a field of a group; None if its annotation has no `Help`."""
-    metadata = [*vocabulary.EVERYWHERE.get(name, ()), *_metadata(hint)]
-    text = next((each.text for each in metadata if isinstance(each, Help)), None)
-    if text is None:
-        return None
-    metadata = [each for each in metadata if not isinstance(each, Help)]
-    spelled = [each for each in metadata if isinstance(each, Spelled)]
-    is_argument = bool(spelled) and not spelled[-1].names
-    return DeclaredOption(name, _kind(hint), default, text, is_argument, tuple(metadata))
+    option = _option(name, hint, default)
+    return None if option.about(Help) is None else option
+
+
+def _option(name: str, hint: Any, default: Any, line: str = "", *, is_first: bool = False) -> DeclaredOption:
+    metadata = (*vocabulary.EVERYWHERE.get(name, ()), *_metadata(hint))
+    spelled = next((each for each in reversed(metadata) if isinstance(each, Spelled)), None)
+    is_argument = is_first if spelled is None else not spelled.names
+    return DeclaredOption(name, _kind(hint), default, line, is_argument, metadata)
 
 
 @cache
@@ -114,22 +115,9 @@ def options_of(place: str) -> tuple[DeclaredOption, ...]:
     options = []
     for number, (parameter, default) in enumerate(_parameters(verb.args)):
         hint = _evaluated(parameter.annotation, module)
-        metadata = (*vocabulary.EVERYWHERE.get(parameter.arg, ()), *_metadata(hint))
-        kind = _kind(hint)
-        if kind is None:
-            continue
-        spelled = next((each for each in reversed(metadata) if isinstance(each, Spelled)), None)
-        is_argument = number == 0 if spelled is None else not spelled.names
-        options.append(
-            DeclaredOption(
-                parameter.arg,
-                kind,
-                inspect.Parameter.empty if default is None else _default(default, module),
-                lines[parameter.arg],
-                is_argument,
-                metadata,
-            )
-        )
+        if _kind(hint) is not None:
+            value = inspect.Parameter.empty if default is None else _default(default, module)
+            options.append(_option(parameter.arg, hint, value, lines[parameter.arg], is_first=number == 0))
     return tuple(options)
 
 

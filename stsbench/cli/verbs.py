@@ -152,8 +152,9 @@ def _of_verb(verb: Verb) -> tuple[list[inspect.Parameter], Callable[[dict[str, A
 
 
 def _sentences(option: DeclaredOption) -> str:
-    own, more = option.about(Help), option.about(More)
-    return own.text if own is not None else option.help if more is None else f"{option.help} {more.text}"
+    instead, more = option.about(Help), option.about(More)
+    text = option.line if instead is None else instead.text
+    return text if more is None else f"{text} {more.text}"
 
 
 def _helps(options: Sequence[DeclaredOption]) -> dict[str, str]:

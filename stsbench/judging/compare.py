@@ -54,8 +54,8 @@ def compare(
             .csv file with a text in each cell; either may be compressed (.gz).
         data_dirs: folders to look for the test sentences in, before `STSBENCH_DATA` and the cache.
         intervals: how intervals and p-values are computed; by default as the records' own (`common_interval`).
-        resamples: draws of whole runs, where methods are compared: for the interquartile mean and the probability
-            of improvement.
+        resamples: how often whole runs are drawn where methods are compared: for the interquartile mean and the
+            probability of improvement.
         seed: the seed of these draws.
         progress: told how far it is.
 

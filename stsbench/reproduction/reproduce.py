@@ -60,7 +60,7 @@ def reproduce(
         scale: how much is trained: `demo` (a few steps, minutes), `laptop` (the same axis from a small base and a
             few thousand sentences), `paper` (the paper's own base, corpus and seeds) or `wiring` (every row of the
             paper's from random weights, offline: whether all of it can be made).
-        out: folder of the experiment; by default `runs/TABLE-SCALE`.
+        out: the folder of the experiment; by default `runs/TABLE-SCALE`.
         on: where jobs run: `local`, `ray` or `slurm`.
         corpus: the file to train on; by default the sample at `demo`, else the fetched `wiki1m`.
         seeds: the seeds of the trainings, with commas; by default the scale's.

@@ -48,7 +48,7 @@ def evaluate(
     out: Annotated[
         str | Path | None,
         Panel(RUN),
-        Help("Folder of the record. Default: `runs/<model>-<pooling>-<tasks>`."),
+        Help("The folder of the record. Default: `runs/<model>-<pooling>-<tasks>`."),
     ] = None,
     overwrite: Annotated[bool, Panel(RUN)] = False,
     progress: Progress = silent,

@@ -42,7 +42,7 @@ def import_results(
         path: SentEval's dictionary of results as JSON, in either shape; a JSON file of MTEB's for one task; a
             folder of those; or a table of items, `task, item, score` and one or two columns `group...`: .csv,
             .tsv, .jsonl or .parquet.
-        out: folder of the record. In Python None keeps it in memory.
+        out: the folder of the record. In Python None keeps it in memory.
         model: the model's name; by default what the files say, or else the file's name.
         aggregation: how the subsets of a task become one score: `all`, `mean` or `wmean`; by default `all` if
             every task has it, else `wmean`.

@@ -48,7 +48,7 @@ def sweep(
 
     Args:
         experiment: an experiment's YAML file, or the folder of one that was begun. In Python also an experiment.
-        out: folder of the experiment; by default `runs/NAME`, or the folder that was named.
+        out: the folder of the experiment; by default `runs/NAME`, or the folder that was named.
         on: where jobs run: `local`, `ray` or `slurm`.
         workers: how many jobs run at once; by default one for each GPU, or one for each group of cores that the
             threads of a job fill.

@@ -54,7 +54,7 @@ def train(
         recipe: a known recipe's name, or a YAML file.
         corpus: text (one sentence a line), .csv, .tsv, .jsonl or .parquet, .gz and .zst too; by default the
             recipe's.
-        out: folder of the training; by default `runs/<recipe>`.
+        out: the folder of the training; by default `runs/<recipe>`.
         base: the checkpoint to start from; by default the recipe's.
         seed: the seed of everything random; by default the recipe's.
         overrides: change a value of the recipe, as `key=value`.

@@ -134,8 +134,8 @@ def overlap(
     """Count the sentences and pairs that data sets share.
 
     Args:
-        tasks: their names, such as `STS16` (all its splits, one set each), `STS-B:train`, `STS12@raw`
-            or, as one set, `STS12+STS13`; `sts`, `transfer` or `all`. Default: `sts`.
+        tasks: the tasks to look at, such as `STS16` (all its splits, one set each), `STS-B:train`, `STS12@raw` or,
+            as one set, `STS12+STS13`; `sts`, `transfer` or `all`. Default: `sts`.
         corpora: a training corpus to hold against the tasks, instead of these against each other: a file, or
             `sample`.
         columns: the corpora's columns that hold sentences, with commas; by default all cells but numbers.

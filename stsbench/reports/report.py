@@ -64,7 +64,7 @@ def report(
         paper: the layout of one paper (`esimcse`, `mocose`, `simcse`, `gaussian-dropout`, or a full name): all of
             its tables in its order, and nothing else but the verdicts and what is needed to repeat them.
         against: the published row to check against, as in `check`.
-        tolerance: points that a score may be off.
+        tolerance: how many points a score may differ from its published value.
         title: the page's title; by default it names the models.
         date: the date that the page bears; by default `SOURCE_DATE_EPOCH`, or else the newest record's date, so
             that two reports of the same records are the same bytes.

@@ -128,8 +128,8 @@ def repetition_bias(
         high: largest overlap.
         share_of: the sentence of whose tokens the overlap is a share: `candidate` (its tokens that occur in the
             query) or `query`.
-        tokens: `words` (between spaces, whatever their case) or `subwords`, of the first model's tokeniser; with
-            them, words all of whose sub-words are shared are repeated.
+        tokens: what the overlap counts: `words` (between spaces, whatever their case) or `subwords`, of the first
+            model's tokeniser; with them, words all of whose sub-words are shared are repeated.
         published: whether to put the paper's rows (ESimCSE) beside the results.
         intervals: how intervals are computed. Queries are drawn apart, and share nothing.
         progress: told how far it is.

@@ -5,13 +5,11 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from typer import Argument, Option
-
 from stsbench.analysis import ANALYSES, analysis
 from stsbench.base.errors import UserError
-from stsbench.base.options import OUTPUT
-from stsbench.cli.options import IntervalChoice, Output, new_folder
-from stsbench.cli.output import FigureFile, drawable, print_result, progress_bars, say, tell
+from stsbench.base.options import OUTPUT, Help, Panel, Spelled, Written
+from stsbench.cli.options import FigureFile, IntervalChoice, Output
+from stsbench.cli.output import print_result, progress_bars, say, tell
 from stsbench.cli.verbs import Call, Verb
 from stsbench.encoders.use import Use
 from stsbench.render.figures import FORMATS, save_figure
@@ -31,16 +29,14 @@ class Subjects:
 
     runs: Annotated[
         list[str] | None,
-        Argument(help="Run folders. Their models' vectors come from the cache.", show_default=False),
+        Spelled(),
+        Help("Run folders. Their models' vectors come from the cache."),
     ] = None
     model: Annotated[
         list[str] | None,
-        Option(
-            "--model",
-            "-m",
-            help="A model as in `stsbench run`, without a run. Repeatable. Default, with no run either: `minilm`.",
-            rich_help_panel=_SUBJECTS,
-        ),
+        Spelled("--model", "-m"),
+        Panel(_SUBJECTS),
+        Help("A model without a run, named as in `stsbench run`. Repeatable. Default, with no run: `minilm`."),
     ] = None
 
     def named(self) -> list[str]:
@@ -71,7 +67,6 @@ def command_of(name: str) -> Callable[..., None]:
         figure: FigureFile = None,
         output: Output = Output(),
     ) -> None:
-        output.style  # noqa: B018 (a mistake in it is told before the work)
         with progress_bars(quiet=output.quiet) as progress:
             result = asked(runs=subjects.named(), progress=progress, **own.keywords(), **vars(use))
         is_chosen = own.names_data(asked.options, runs=bool(subjects.runs))
@@ -91,34 +86,33 @@ def command_of(name: str) -> Callable[..., None]:
     return analyse
 
 
+class _ExplainOutput(Output):
+    """How `explain` prints. In version 0.1 its `--format` was that of the figures, which it still takes."""
+
+    def __post_init__(self) -> None:
+        """Refuse what is a format neither of tables nor of figures."""
+        if self.format not in FORMATS:
+            super().__post_init__()
+
+
 def explain(
     subjects: Subjects,
     asked: Annotated[Call, Verb("stsbench.analysis.explain:explain", without=(*_NOT_ASKED, "leave_out"))],
     intervals: IntervalChoice = IntervalChoice(),
     use: Use = Use(),
     out: Annotated[
-        Path | None,
-        Option(
-            "--out",
-            "-o",
-            callback=new_folder,
-            help="Write a folder: a page, every figure, every table as CSV.",
-            rich_help_panel=OUTPUT,
-        ),
+        Path | None, Panel(OUTPUT), Help("The folder to write: a page, every figure, every table as CSV.")
     ] = None,
     figure_format: Annotated[
-        str, Option(help="Of the figures in --out: `png`, `svg` or `pdf`.", rich_help_panel=OUTPUT)
+        str, Panel(OUTPUT), Help("The format of the figures in --out: `png`, `svg` or `pdf`.")
     ] = "png",
     figure: Annotated[
         Path | None,
-        Option(
-            "--figure",
-            callback=drawable,
-            help="Draw them all: `out.png` gives `out-geometry.png` and so on.",
-            rich_help_panel=OUTPUT,
-        ),
+        Written("figure"),
+        Panel(OUTPUT),
+        Help("Draw every figure into a file: `out.png` gives `out-geometry.png` and so on."),
     ] = None,
-    output: Output = Output(),
+    output: _ExplainOutput = _ExplainOutput(),
 ) -> None:
     """Explain runs: length bias, geometry, spectrum, density, repetition probe and neighbours in one go.
 
@@ -129,9 +123,7 @@ def explain(
     * `stsbench explain runs/a runs/b --corpus wiki.txt --published --out reports/a-and-b`
     """
     if output.format in FORMATS:
-        # In version 0.1 `--format` was that of the figures.
         figure_format, output = output.format, replace(output, format=None)
-    output.style  # noqa: B018 (a mistake in it is told before the work)
     from stsbench.analysis.explain import require_kind
     from stsbench.scoring.settings import Intervals
 

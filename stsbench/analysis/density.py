@@ -91,7 +91,7 @@ def density(
 
     Args:
         runs: records or their folders; or encoders, or what `load` makes one of, which are measured first.
-        task: whose pairs; by default `STS-B`, or the sample where that is all there is.
+        task: the task whose pairs are looked at; by default `STS-B`, or the sample where that is all there is.
         buckets: how many equal buckets the scale of gold scores is cut into.
         data_dirs: folders to look for data in.
         progress: told how far encoding is.

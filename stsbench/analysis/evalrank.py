@@ -126,11 +126,11 @@ def evalrank(
 
     Args:
         runs: records or their folders; or encoders, or what `load` makes one of.
-        task: whose pairs; by default `STS-B`, or the sample where its data is not here.
-        split: by default all that the task has, as the authors took STS-B.
-        text: `senteval` or `raw` text.
-        share: of the pairs, those with the highest gold scores are positive; above 0, up to 1.
-        centred: whether to take the mean vector of all sentences off first, as the authors' code does.
+        task: the task whose pairs are looked at; by default `STS-B`, or the sample where its data is not here.
+        split: the split to use; by default all that the task has, as the authors took STS-B.
+        text: the text to use: `senteval` (tokenised, lower-cased) or `raw`.
+        share: the share of the pairs, those with the highest gold scores, that are positive; above 0, up to 1.
+        centred: whether to subtract the mean vector of all sentences first, as the authors' code does.
         data_dirs: folders to look for data in.
         progress: told how far it is.
         **use: how models are used; an error where only records are named.

@@ -120,11 +120,11 @@ def explain(
 
     Args:
         runs: records or their folders; or encoders, or what `load` makes one of.
-        corpus: of the repetition probe: a file with one sentence a line, or `sample`.
-        retrieve_from: the corpus that neighbours are looked for in, likewise.
+        corpus: the corpus of the repetition probe: a file with one sentence a line, or `sample`.
+        retrieve_from: the corpus in which neighbours are looked for: a file with one sentence a line, or `sample`.
         query: a sentence to look for neighbours of, or several; by default one each from three parts of the
             sample.
-        published: whether to put the papers' rows beside them.
+        published: whether to put the papers' rows beside the results.
         intervals: how intervals are computed.
         data_dirs: folders to look for data in.
         leave_out: whether an analysis that is not possible is left out, and told in `missing`; by default it ends

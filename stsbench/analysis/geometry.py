@@ -142,10 +142,10 @@ def geometry(
         runs: records or their folders (their model's vectors come from the cache); or encoders, or what `load`
             makes one of.
         path: a training run, or a folder of its checkpoints: they come after the runs, and are drawn as one path.
-        task: whose sentences; by default `STS-B`, or the sample where its data is not here.
-        split: by default all that the task has, as SimCSE's authors took STS-B.
-        text: `senteval` or `raw` text.
-        positive: pairs whose gold score is above are positive pairs.
+        task: the task whose sentences are looked at; by default `STS-B`, or the sample where its data is not here.
+        split: the split to use; by default all that the task has, as SimCSE's authors took STS-B.
+        text: the text to use: `senteval` (tokenised, lower-cased) or `raw`.
+        positive: the gold score above which pairs are positive pairs.
         distinct: whether to count a sentence once, however often it occurs.
         data_dirs: folders to look for data in.
         progress: told how far it is.

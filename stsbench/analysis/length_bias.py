@@ -175,12 +175,12 @@ def length_bias(
 
     Args:
         runs: records or their folders; or encoders, or what `load` makes one of, which are measured first.
-        tasks: their names, with commas; by default all that a run has, for models the seven STS tasks, or the
-            sample.
-        length: `words` (whitespace tokens as released), `subwords` or `characters`.
+        tasks: the tasks to look at, with commas; by default all that a run has, for models the seven STS tasks, or
+            the sample.
+        length: how length is measured: in `words` (whitespace tokens as released), `subwords` or `characters`.
         threshold: the largest length difference that counts as short; by default 3, for characters 15.
         bins: where the bins of the curve begin, from 0 and rising, such as `0,1,2,4,8`.
-        published: whether to put the papers' rows beside them (ESimCSE: words, threshold 3).
+        published: whether to put the papers' rows beside the results (ESimCSE: words, threshold 3).
         intervals: how intervals are computed.
         data_dirs: folders to look for data in.
         progress: told how far encoding is.

@@ -7,11 +7,9 @@ from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
-from typer import Option
-
 from stsbench.analysis.result import AnalysisCommand, AnalysisResult
 from stsbench.base.errors import UserError
-from stsbench.base.options import Count, NameOrPath, Within
+from stsbench.base.options import Count, Help, NameOrPath, Within
 from stsbench.base.progress import Progress, silent
 from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.render.cells import beside
@@ -128,11 +126,11 @@ def repetition_bias(
         seed: the first of their seeds.
         low: smallest overlap, as a share.
         high: largest overlap.
-        share_of: of whose tokens the overlap is a share: `candidate` (of its tokens those that occur in the query)
-            or `query`.
-        tokens: `words` (between spaces, whatever their case) or `subwords`, of the first model's tokeniser; with
-            them, words all of whose sub-words are shared are repeated.
-        published: whether to put the paper's rows (ESimCSE) beside them.
+        share_of: the sentence of whose tokens the overlap is a share: `candidate` (its tokens that occur in the
+            query) or `query`.
+        tokens: what the overlap counts: `words` (between spaces, whatever their case) or `subwords`, of the first
+            model's tokeniser; with them, words all of whose sub-words are shared are repeated.
+        published: whether to put the paper's rows (ESimCSE) beside the results.
         intervals: how intervals are computed. Queries are drawn apart, and share nothing.
         progress: told how far it is.
         **use: how models are used; an error where only records are named.
@@ -311,7 +309,7 @@ class RepetitionBiasCommand(AnalysisCommand):
 
     without = ("low", "high")
 
-    overlap: Annotated[str, Option(help="Smallest and largest share of common tokens, in per cent.")] = "13-17"
+    overlap: Annotated[str, Help("The smallest and largest share of common tokens, in per cent.")] = "13-17"
 
     def keywords(self) -> dict[str, Any]:
         """Return the options as `repetition_bias` takes them."""

@@ -93,9 +93,9 @@ def spectrum(
 
     Args:
         runs: records or their folders; or encoders, or what `load` makes one of.
-        task: whose sentences; by default `STS-B`, or the sample where its data is not here.
-        split: by default all that the task has.
-        text: `senteval` or `raw` text.
+        task: the task whose sentences are looked at; by default `STS-B`, or the sample where its data is not here.
+        split: the split to use; by default all that the task has.
+        text: the text to use: `senteval` (tokenised, lower-cased) or `raw`.
         data_dirs: folders to look for data in.
         progress: told how far encoding is.
         **use: how models are used; an error where only records are named.

@@ -3,7 +3,8 @@
     def check(run: ..., *, tolerance: Points | None = None, out: NewFolder | None = None) -> Check: ...
 
 A command is made from its verb (`stsbench.cli.verbs`), so that an option is declared here alone: in the signature
-that `help()` shows. A parameter of a kind that nobody can type, such as a function, is no option.
+that `help()` shows. A parameter of a kind that nobody can type, such as a function, is no option. What only a
+command has a use for, such as how it prints, is declared in the same words, with its `Help`.
 """
 
 from dataclasses import dataclass
@@ -27,16 +28,20 @@ class Within:
 
 @dataclass(frozen=True)
 class Written:
-    """The path is written, which is tried before the work begins."""
+    """The path is written: whether that can be done is told before the work.
 
-    what: Literal["file", "folder", "figure"]
+    Attributes:
+        what: `told later` where the command says itself whether it is a file or a folder, and checks it.
+    """
+
+    what: Literal["file", "folder", "figure", "told later"]
 
 
 class Spelled:
     """How the option is typed, if not by the parameter's name: `Spelled("--set", "KEY=VALUE")`.
 
     Args:
-        words: the option's names, and what stands for its value; of an argument that alone.
+        words: the option's names, and what stands for its value; of an argument that alone, or nothing.
     """
 
     def __init__(self, *words: str) -> None:
@@ -65,7 +70,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Help:
-    """What the command's help says, where the line under `Args` does not fit it."""
+    """What the help of the command says, where there is no line under `Args`, or one that does not fit."""
 
     text: str
 
@@ -85,7 +90,7 @@ Count = Annotated[int, Within(1)]
 NameOrPath = Annotated[str | Path, Named()]
 
 DEPENDENCE_HELP = (
-    "`dyadic` takes pairs that share a sentence for dependent, `components` those that a chain of shared "
+    "`dyadic` counts pairs that share a sentence as dependent, `components` those that a chain of shared "
     "sentences joins, `independent` none."
 )
 

@@ -1,12 +1,17 @@
-"""The command `stsbench`: the table of its commands, and how each of them ends."""
+"""The command `stsbench`: the table of its commands, their help, and how each of them ends.
 
-import errno
+A page of fifty options hides the five that most people need: the help of a command explains the options that its
+examples use, and names the others under their headings; `--help-all` explains every one.
+"""
+
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from inspect import getdoc
-from pathlib import Path
+from shutil import get_terminal_size
+from textwrap import wrap
 from typing import Annotated, Any
 
 import typer
@@ -17,9 +22,7 @@ from stsbench._version import __version__
 from stsbench.analysis import ANALYSES
 from stsbench.base.errors import InterruptError, UserError, by_interrupt
 from stsbench.base.words import shortened
-from stsbench.cli.help import FoldedHelp
-from stsbench.cli.mistakes import UsageError, sentence_of
-from stsbench.cli.old_spellings import current
+from stsbench.cli.mistakes import UsageError, current, is_homeless, refused, sentence_of
 from stsbench.cli.output import (
     ReaderLeftError,
     drop_output,
@@ -27,7 +30,6 @@ from stsbench.cli.output import (
     say,
     tell,
     tell_mistake,
-    unprintable,
     write_any_character,
 )
 from stsbench.cli.verbs import spelled_out
@@ -69,6 +71,58 @@ EXIT_INTERRUPTED = 130
 
 INTERRUPTED = "interrupted: the same command goes on from what is in the cache."
 """Where nothing else is kept. A command that leaves more behind says so itself, by an `InterruptError`."""
+
+
+HELP_ALL = "--help-all"
+
+MANY = 20
+"""Options of a command. One that has no more shows them all."""
+
+
+class FoldedHelp(TyperCommand):
+    """A command whose `--help` explains the options of its examples, and names the others."""
+
+    _is_folded = True
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take `--help-all` for `--help` of all options."""
+        if HELP_ALL in args:
+            self._is_folded, args = False, ["--help"]
+        return super().parse_args(ctx, args)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help; of a command with many options, those that its examples do not use as names alone."""
+        for parameter in self.get_params(ctx):
+            if getattr(parameter, "is_flag", False):
+                # It takes no value: the help says no type.
+                parameter.metavar = ""
+        folded = self._unused() if self._is_folded and len(self.params) > MANY else []
+        for parameter in folded:
+            parameter.hidden = True
+        super().format_help(ctx, formatter)
+        for parameter in folded:
+            parameter.hidden = False
+        if folded:
+            width = get_terminal_size().columns
+            say(f"More options, which `{ctx.command_path} {HELP_ALL}` explains:")
+            for heading in dict.fromkeys(map(_heading, folded)):
+                names = [max(option.opts, key=len) for option in folded if _heading(option) == heading]
+                text = f"{heading}: {' '.join(names)}"
+                say(*wrap(text, width, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False))
+
+    def _unused(self) -> list[Any]:
+        """Return the options that no example of this command uses."""
+        examples = (self.help or "").partition("Example")[2]
+        used = set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", examples))
+        return [
+            parameter
+            for parameter in self.params
+            if parameter.param_type_name == "option" and not used.intersection(parameter.opts)
+        ]
+
+
+def _heading(parameter: Any) -> str:
+    return parameter.rich_help_panel or "Options"
 
 
 def commands() -> dict[str, str]:
@@ -235,10 +289,10 @@ def _ended() -> int:
     except MemoryError:
         code = _told("there is not enough memory for this: give it less at once, or use a larger machine.")
     except OSError as error:
-        code = _interrupted() if by_interrupt(error) else _told(*_refused(error).sentences)
+        code = _interrupted() if by_interrupt(error) else _told(*refused(error).sentences)
     except Exception as error:
         # A library may have caught the interrupt and raised something of its own, an ImportError, say.
-        if not (by_interrupt(error) or _is_homeless(error)):
+        if not (by_interrupt(error) or is_homeless(error)):
             raise
         homeless = "a path begins with `~` and a name, and nobody of that name has a home here: spell it out."
         code = _interrupted() if by_interrupt(error) else _told(homeless)
@@ -253,29 +307,3 @@ def _told(*sentences: str) -> int:
 def _interrupted(*sentences: str) -> int:
     tell_mistake(*(sentences or (INTERRUPTED,)))
     return EXIT_INTERRUPTED
-
-
-def _is_homeless(error: Exception) -> bool:
-    """Return whether `Path.expanduser` gave up."""
-    return type(error) is RuntimeError and "home directory" in str(error)
-
-
-def _refused(error: OSError) -> UserError:
-    """Return what to say where the system refused something and nobody nearer to it said what."""
-    if error.filename is None and error.errno in {errno.EBADF, errno.ENOSPC, errno.EIO}:
-        drop_output()
-        return unprintable(error)
-    if isinstance(error, FileNotFoundError) and error.filename is None and not _has_working_folder():
-        return UserError("the working folder was deleted: change to one that is there.")
-    where = f" {error.filename}" if isinstance(error.filename, str) else ""
-    return UserError(
-        f"cannot use{where} ({error.strerror or error}): check the path, its permissions and the disk."
-    )
-
-
-def _has_working_folder() -> bool:
-    try:
-        Path.cwd()
-    except OSError:
-        return False
-    return True

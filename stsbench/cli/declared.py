@@ -1,7 +1,7 @@
-"""What a verb declares of its options: its parameters, with their lines under `Args`, read from its file.
+"""What is declared of an option: a parameter of a verb, with its line under `Args`, or one of a command's own.
 
-It is read as tools that write documentation do it: to import a verb takes NumPy and half a second, of which a page
-of help has no use.
+A verb's file is read as tools that write documentation read it: to import it takes NumPy and half a second, of
+which a page of help has no use.
 """
 
 import ast
@@ -18,32 +18,32 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from stsbench.base import options as vocabulary
 from stsbench.base.errors import UserError
-from stsbench.base.options import Commas, Named, Spelled, Within
+from stsbench.base.options import Commas, Help, Named, Spelled, Within
 
 
 @dataclass(frozen=True)
-class VerbOption:
-    """A parameter of a verb as an option.
+class DeclaredOption:
+    """A parameter as an option.
 
     Attributes:
         name: the parameter's name.
         kind: what is typed: a type that the parser understands.
         default: the parameter's default, `inspect.Parameter.empty` for none.
-        help: its line under `Args`.
+        line: its line under `Args`; of a command's own option none.
         is_argument: whether it is typed without a name.
-        said: what the parameter's annotation says beside its type.
+        metadata: what the parameter's annotation says beside its type.
     """
 
     name: str
     kind: Any
     default: Any
-    help: str
+    line: str
     is_argument: bool
-    said: tuple[Any, ...]
+    metadata: tuple[Any, ...]
 
     def about(self, kind: type) -> Any:
         """Return what the annotation says of a kind, the last word of several; None if nothing."""
-        return next((each for each in reversed(self.said) if isinstance(each, kind)), None)
+        return next((each for each in reversed(self.metadata) if isinstance(each, kind)), None)
 
     @property
     def names(self) -> list[str]:
@@ -61,11 +61,7 @@ class VerbOption:
         return self.kind is bool and self.default is True and "/" not in self.names[0]
 
     def value(self, typed: Any) -> Any:
-        """Return what was typed as the verb takes it.
-
-        Raises:
-            UserError: if values between commas are not of their kind, or out of its limits.
-        """
+        """Return what was typed as the verb takes it."""
         if self.is_negated:
             return not typed
         if self.about(_NumberOrName) and not self.about(Named):
@@ -89,8 +85,21 @@ class VerbOption:
         return values
 
 
+def own_option(name: str, hint: Any, default: Any) -> DeclaredOption | None:
+    """Return a parameter of a command, or a field of a group; None if its annotation has no `Help`."""
+    option = _option(name, hint, default)
+    return None if option.about(Help) is None else option
+
+
+def _option(name: str, hint: Any, default: Any, line: str = "", *, is_first: bool = False) -> DeclaredOption:
+    metadata = (*vocabulary.EVERYWHERE.get(name, ()), *_metadata(hint))
+    spelled = next((each for each in reversed(metadata) if isinstance(each, Spelled)), None)
+    is_argument = is_first if spelled is None else not spelled.names
+    return DeclaredOption(name, _kind(hint), default, line, is_argument, metadata)
+
+
 @cache
-def options_of(place: str) -> tuple[VerbOption, ...]:
+def options_of(place: str) -> tuple[DeclaredOption, ...]:
     """Return the parameters of a verb that can be typed.
 
     Args:
@@ -106,22 +115,9 @@ def options_of(place: str) -> tuple[VerbOption, ...]:
     options = []
     for number, (parameter, default) in enumerate(_parameters(verb.args)):
         hint = _evaluated(parameter.annotation, module)
-        said = (*vocabulary.EVERYWHERE.get(parameter.arg, ()), *_metadata(hint))
-        kind = _kind(hint)
-        if kind is None:
-            continue
-        spelled = next((each for each in reversed(said) if isinstance(each, Spelled)), None)
-        is_argument = number == 0 if spelled is None else not spelled.names
-        options.append(
-            VerbOption(
-                parameter.arg,
-                kind,
-                inspect.Parameter.empty if default is None else _default(default, module),
-                lines[parameter.arg],
-                is_argument,
-                said,
-            )
-        )
+        if _kind(hint) is not None:
+            value = inspect.Parameter.empty if default is None else _default(default, module)
+            options.append(_option(parameter.arg, hint, value, lines[parameter.arg], is_first=number == 0))
     return tuple(options)
 
 
@@ -143,7 +139,7 @@ def _read(module: str) -> Sequence[ast.stmt]:
 
 
 def _constant(name: str, module: str) -> tuple[ast.expr, str] | None:
-    """Return what a name stands for in a module of ours and where that is said; None if it is no constant."""
+    """Return what a name stands for in a module of ours, and where that is said; None if it is no constant."""
     # Most names are classes, and to parse a file for each would take as long as to import it.
     if re.search(rf"^class {name}\b", _source(module), re.MULTILINE):
         return None
@@ -213,11 +209,11 @@ class _NumberOrName:
 
 
 def _metadata(hint: Any) -> Iterator[Any]:
-    """Yield what an annotation says beside types, what is said of the whole last."""
+    """Yield what an annotation says beside types: of its parts first, of the whole last."""
     if get_origin(hint) is Annotated:
-        inner, *said = get_args(hint)
+        inner, *metadata = get_args(hint)
         yield from _metadata(inner)
-        yield from said
+        yield from metadata
     elif get_origin(hint) in {Union, UnionType}:
         if {float, str} <= set(get_args(hint)):
             yield _NumberOrName()
@@ -229,8 +225,8 @@ def _kind(hint: Any) -> Any:
     """Return what is typed for an annotation, None if it cannot be: several, a path, or else the plain type."""
     origin = get_origin(hint)
     if origin is Annotated:
-        inner, *said = get_args(hint)
-        return str if any(isinstance(each, Named) for each in said) else _kind(inner)
+        inner, *metadata = get_args(hint)
+        return str if any(isinstance(each, Named) for each in metadata) else _kind(inner)
     if origin is Literal:
         return hint
     if origin in {Union, UnionType}:

@@ -1,12 +1,17 @@
-"""What the parser of the command line has to complain of, in one sentence each, with the option and what to do."""
+"""What was typed wrong, or as the version before had it, and what the system refuses: in one sentence each."""
 
+import errno
 import re
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import typer
 
+from stsbench.base.errors import UserError
 from stsbench.base.words import closest, listed
-from stsbench.cli.options import option_name
+from stsbench.cli.output import drop_output, unprintable
+from stsbench.cli.verbs import option_name
 
 UsageError: Any = typer.BadParameter.__mro__[1]
 """What the parser raises; where Typer keeps it differs between its versions."""
@@ -26,24 +31,26 @@ def sentence_of(error: Exception) -> str:
     """
     if isinstance(error, typer.Abort):
         return "nothing was done, as the question was not answered with yes; --yes answers it."
-    told: Any = error
-    command, help_ = _place(told)
+    complaint: Any = error
+    command, help_ = _place(complaint)
     match type(error).__name__:
         case "NoArgsIsHelpError":
             sentence = ""
         case "NoSuchOption":
-            options = [name for parameter in _parameters(told) for name in parameter.opts if name.startswith("--")]
-            near = _meant(closest(told.option_name, options, cutoff=0.6))
-            sentence = f"`{command}` has no option {told.option_name}: {near or help_}"
+            options = [
+                name for parameter in _parameters(complaint) for name in parameter.opts if name.startswith("--")
+            ]
+            near = _meant(closest(complaint.option_name, options, cutoff=0.6))
+            sentence = f"`{command}` has no option {complaint.option_name}: {near or help_}"
         case "MissingParameter":
-            sentence = f"{_named(told) or 'something'} is missing: {help_}"
+            sentence = f"{_named(complaint) or 'something'} is missing: {help_}"
         case "BadParameter":
-            sentence = _bad_value(told, help_)
+            sentence = _bad_value(complaint, help_)
         case "BadOptionUsage":
-            needed = "needs a value" if "require" in told.message else "takes no value"
-            sentence = f"{told.option_name} {needed}; {help_}"
+            needed = "needs a value" if "require" in complaint.message else "takes no value"
+            sentence = f"{complaint.option_name} {needed}; {help_}"
         case _:
-            sentence = _misplaced(told, command, help_)
+            sentence = _misplaced(complaint, command, help_)
     return sentence
 
 
@@ -97,3 +104,61 @@ def _bad_value(error: Any, help_: str) -> str:
         return f"{name} {value!r}: {first['msg'][0].lower()}{first['msg'][1:].rstrip('.')}; {help_}"
     size = " of fewer digits" if first["type"].endswith("_size") else ""
     return f"{name} {value!r}: give {kind}{size}."
+
+
+_PLAN, _BEST_OF = "--plan", "--best-of"
+
+
+def current(arguments: Sequence[str]) -> list[str]:
+    """Return a command line as this version has it; one that is not old as it is.
+
+    >>> current(["compare", "a", "b", "--plan", "--difference", "1"])
+    ['plan', 'a', 'b', '--difference', '1']
+    >>> current(["compare", "--a", "x", "y", "--best-of=76.25"])
+    ['best-of', 'x', 'y', '--number', '76.25']
+    >>> current(["compare", "--best-of", "esimcse-bert-base", "--json"])
+    ['best-of', 'esimcse-bert-base', '--json']
+    """
+    rest = [part for argument in arguments for part in _apart(argument)]
+    if rest[:1] != ["compare"] or not {_PLAN, _BEST_OF} & set(rest):
+        return list(arguments)
+    del rest[0]
+    if _PLAN in rest:
+        return ["plan", *(argument for argument in rest if argument != _PLAN)]
+    has_runs = "--a" in rest
+    rest = [argument for argument in rest if argument != "--a"]
+    place = rest.index(_BEST_OF)
+    rest[place : place + 1] = ["--number"] if has_runs else []
+    return ["best-of", *rest]
+
+
+def _apart(argument: str) -> list[str]:
+    """Return `--best-of=SCORE` as two arguments."""
+    option, equals, value = argument.partition("=")
+    return [option, value] if equals and option == _BEST_OF else [argument]
+
+
+def is_homeless(error: Exception) -> bool:
+    """Return whether `Path.expanduser` gave up."""
+    return type(error) is RuntimeError and "home directory" in str(error)
+
+
+def refused(error: OSError) -> UserError:
+    """Return what to say where the system refused something and nobody nearer to it said what."""
+    if error.filename is None and error.errno in {errno.EBADF, errno.ENOSPC, errno.EIO}:
+        drop_output()
+        return unprintable(error)
+    if isinstance(error, FileNotFoundError) and error.filename is None and not _has_working_folder():
+        return UserError("the working folder was deleted: change to one that is there.")
+    where = f" {error.filename}" if isinstance(error.filename, str) else ""
+    return UserError(
+        f"cannot use{where} ({error.strerror or error}): check the path, its permissions and the disk."
+    )
+
+
+def _has_working_folder() -> bool:
+    try:
+        Path.cwd()
+    except OSError:
+        return False
+    return True

@@ -13,76 +13,40 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Annotated, Any
-
-from typer import Option
+from typing import TYPE_CHECKING, Any
 
 from stsbench.base.errors import UserError
-from stsbench.base.options import OUTPUT
 from stsbench.base.words import duration
 from stsbench.render.cells import harmless, one_line
 
 if TYPE_CHECKING:
-    import pandas as pd
     from rich.progress import Progress as RichProgress
 
     from stsbench.cli.options import Output
-    from stsbench.render.cells import Rows
     from stsbench.render.result import Result
-    from stsbench.render.table import Tables
-
-QuietFlag = Annotated[
-    bool, Option("--quiet", "-q", help="No progress, notes or signatures.", rich_help_panel=OUTPUT)
-]
-SubsetsFlag = Annotated[bool, Option("--subsets", help="Print every subset too.", rich_help_panel=OUTPUT)]
+    from stsbench.render.table import Table, Tables
 
 
 class ReaderLeftError(Exception):
     """Whoever read our output went away (`| head`)."""
 
 
-def drawable(path: Path | None) -> Path | None:
-    """Return the file of a figure.
-
-    Raises:
-        UserError: if its name's ending is unknown, or it cannot be written: better before the work than after.
-    """
-    if path is not None:
-        from stsbench.base.files import require_new_file
-        from stsbench.render.figures import figure_kind
-
-        figure_kind(path)
-        require_new_file(path)
-    return path
-
-
-FigureFile = Annotated[
-    Path | None,
-    Option("--figure", help="Draw it, into a .png, .svg or .pdf file.", callback=drawable, rich_help_panel=OUTPUT),
-]
-
-
-def print_frame(
-    frame: "pd.DataFrame | Rows",
-    output: "Output",
-    *,
-    headline: str | None = None,
-    decimals: int = 2,
-    caption: str | None = None,
-) -> None:
-    """Print a table, for readers with so many digits; into a file it is as wide as it needs to be."""
-    from stsbench.render.formats import print_table
-    from stsbench.render.table import render
-
+def print_table(table: "Table", output: "Output") -> None:
+    """Print a table; on a screen it is folded into it, in a file as wide as it needs to be."""
     if output.style == "terminal" and sys.stdout is not None and sys.stdout.isatty():
         from rich.console import Console
 
+        from stsbench.render import formats
+
         console = Console(highlight=False)
+        caption, headline = table.caption or None, str(table.headline) or None
         with console.capture() as captured:
-            print_table(frame, console, headline=headline, decimals=decimals, caption=caption)
+            formats.print_table(
+                table.content, console, decimals=table.decimals, caption=caption, headline=headline
+            )
         _write(captured.get())
         return
-    _print_in_full(render(frame, output.style, decimals, caption), output)  # type: ignore[arg-type]
+    _print_in_full(table.to(output.style), output)
 
 
 def print_result(
@@ -95,27 +59,18 @@ def print_result(
         output: how to print.
         figure: the file for its picture: only for results that have one.
         tables: what readers see instead of `result.table()`: with more rows, say.
-
-    Raises:
-        UserError: if the figure cannot be written.
     """
     if figure is not None:
         from stsbench.render.figures import save_figure
 
         tell(f"drawn in {save_figure(result.plot(), figure)}", quiet=output.quiet)  # type: ignore[attr-defined]
     if output.style in {"json", "csv"}:
-        _print_in_full(result.to(output.style), output)  # type: ignore[arg-type]
+        _print_in_full(result.to(output.style), output)
         return
     for number, table in enumerate(result.table() if tables is None else tables):
         if number:
             say()
-        print_frame(
-            table.content,
-            output,
-            headline=str(table.headline) or None,
-            decimals=table.decimals,
-            caption=table.caption or None,
-        )
+        print_table(table, output)
         tell(*table.notes, quiet=output.quiet)
 
 
@@ -206,7 +161,7 @@ def unprintable(error: OSError) -> UserError:
 
 
 _FIRST_SECONDS, _EVERY_SECONDS = 5.0, 60.0
-"""When a log is told of a stage for the first time, and how long it then waits for the next line."""
+"""After how long a stage gets its first line in a log, and how long it then waits for the next."""
 
 
 @dataclass
@@ -264,8 +219,8 @@ class Bars:
     """A bar for each stage of the work, on standard error; lines instead where it is a log; or nothing at all.
 
     Args:
-        shown: what draws them.
-        log: what is told where nothing draws.
+        shown: what draws the bars.
+        log: what writes lines where no bars are drawn.
     """
 
     def __init__(self, shown: "RichProgress | None" = None, log: Lines | None = None) -> None:

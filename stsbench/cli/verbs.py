@@ -8,21 +8,20 @@ A command names its verb, and has beside it only what the verb has no use for:
 
 import inspect
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from importlib import import_module
+from itertools import pairwise
+from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
-from typer import Argument, Option
+from typer import Argument, CallbackParam, Option
 
+from stsbench.base.errors import UserError
 from stsbench.base.options import MODEL, Commas, Help, More, Panel, Spelled, Within, Written
-from stsbench.cli.declared import VerbOption, options_of
-from stsbench.cli.options import new_file, new_folder, number_within
-from stsbench.cli.output import drawable
-
-_WRITABLE: dict[str, Callable[..., Any]] = {"file": new_file, "folder": new_folder, "figure": drawable}
-"""The checks of what is written."""
+from stsbench.cli.declared import DeclaredOption, options_of, own_option
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,8 @@ def spelled_out(command: Callable[..., None]) -> Callable[..., None]:
 
     A parameter whose type is a dataclass stands for the dataclass's fields, each an option (or an argument, which
     has to come first) with its default, and a `Call` of a `Verb` for the verb's parameters; the command is called
-    with the dataclass, or the call. As it was written it stays its attribute `as_written`.
+    with the dataclass, or the call. A parameter whose annotation has a `Help` is an option of the command's own.
+    As it was written the command stays its attribute `as_written`.
     """
     hints = get_type_hints(command, include_extras=True)
     makers: dict[str, tuple[list[str], Callable[[dict[str, Any]], Any]]] = {}
@@ -79,18 +79,18 @@ def spelled_out(command: Callable[..., None]) -> Callable[..., None]:
     for parameter in inspect.signature(command).parameters.values():
         hint = hints[parameter.name]
         if get_origin(hint) is Annotated and get_args(hint)[0] is Call:
-            own, make = _of_verb(get_args(hint)[1])
+            members, make = _of_verb(get_args(hint)[1])
         elif is_dataclass(hint):
-            own, make = _of_group(hint)
+            members, make = _of_group(hint)
         else:
-            parameters.append(parameter.replace(annotation=hint, kind=inspect.Parameter.KEYWORD_ONLY))
+            parameters.append(_own_parameter(parameter.name, hint, parameter.default))
             continue
-        parameters += own
-        makers[parameter.name] = ([each.name for each in own], make)
+        parameters += members
+        makers[parameter.name] = ([each.name for each in members], make)
 
     def called(**values: Any) -> None:
-        for name, (own, make) in makers.items():
-            values[name] = make({each: values.pop(each) for each in own})
+        for name, (members, make) in makers.items():
+            values[name] = make({each: values.pop(each) for each in members})
         command(**values)
 
     called.__name__, called.__doc__ = command.__name__, command.__doc__
@@ -100,32 +100,37 @@ def spelled_out(command: Callable[..., None]) -> Callable[..., None]:
     return called
 
 
-def _annotations(group: Any) -> dict[str, Any]:
-    """Return each field of a group as Typer wants it: as it is annotated, or as it says of itself (`Use`)."""
-    if not all("about" in each.metadata for each in fields(group)):
-        return get_type_hints(group, include_extras=True)
-    annotations = {}
-    for each in fields(group):
-        about = each.metadata["about"]
-        check = None if about.least is None else number_within(about.least)
-        option = Option(*about.flags, help=about.help, callback=check, rich_help_panel=MODEL)
-        annotations[each.name] = Annotated[about.type, option]
-    return annotations
+def _own_parameter(name: str, hint: Any, default: Any) -> inspect.Parameter:
+    """Return a command's parameter, or a group's field, as Typer wants it; what has no `Help` as it is."""
+    option = own_option(name, hint, default)
+    if option is None:
+        return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+    return _parameter(option, _sentences(option))
 
 
 def _of_group(group: Any) -> tuple[list[inspect.Parameter], Callable[[dict[str, Any]], Any]]:
-    annotations = _annotations(group)
+    hints = _hints(group)
     parameters = [
-        inspect.Parameter(
-            each.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            # An option of a group may be one that has to be given.
-            default=inspect.Parameter.empty if each.default is MISSING else each.default,
-            annotation=annotations[each.name],
+        # An option of a group may be one that has to be given.
+        _own_parameter(
+            each.name, hints[each.name], inspect.Parameter.empty if each.default is MISSING else each.default
         )
         for each in fields(group)
     ]
     return parameters, lambda values: group(**values)
+
+
+def _hints(group: Any) -> dict[str, Any]:
+    """Return the annotation of each field of a group; of a `Use`, what the field says of itself."""
+    abouts = {each.name: each.metadata["about"] for each in fields(group) if "about" in each.metadata}
+    if not abouts:
+        return get_type_hints(group, include_extras=True)
+    hints: dict[str, Any] = {}
+    for name, about in abouts.items():
+        kind: Any = about.type
+        hint = Annotated[kind, Panel(MODEL), Help(about.help)]
+        hints[name] = hint if about.least is None else Annotated[hint, Within(about.least)]
+    return hints
 
 
 def _of_verb(verb: Verb) -> tuple[list[inspect.Parameter], Callable[[dict[str, Any]], Any]]:
@@ -133,17 +138,26 @@ def _of_verb(verb: Verb) -> tuple[list[inspect.Parameter], Callable[[dict[str, A
     for name in verb.required:
         options[name] = replace(options[name], default=inspect.Parameter.empty)
     helps = _helps(list(options.values()))
-    parameters = [_parameter(option, helps[name], verb) for name, option in options.items()]
+    parameters = [
+        _parameter(option, helps[name], panel=verb.panel, completed=verb.completed.get(name))
+        for name, option in options.items()
+    ]
     typed_nothing = {parameter.name: parameter.default for parameter in parameters}
 
     def make(values: dict[str, Any]) -> Call:
-        given = {name: value for name, value in values.items() if value != typed_nothing[name]}
-        return Call(verb.place, {name: options[name].value(value) for name, value in given.items()})
+        typed = {name: value for name, value in values.items() if value != typed_nothing[name]}
+        return Call(verb.place, {name: options[name].value(value) for name, value in typed.items()})
 
     return parameters, make
 
 
-def _helps(options: Sequence[VerbOption]) -> dict[str, str]:
+def _sentences(option: DeclaredOption) -> str:
+    instead, more = option.about(Help), option.about(More)
+    text = option.line if instead is None else instead.text
+    return text if more is None else f"{text} {more.text}"
+
+
+def _helps(options: Sequence[DeclaredOption]) -> dict[str, str]:
     """Return the help of options: their lines as sentences, in which another parameter is called as it is typed.
 
     What begins with "In Python" is for Python alone, and of a flag "whether to" goes without saying.
@@ -151,9 +165,7 @@ def _helps(options: Sequence[VerbOption]) -> dict[str, str]:
     typed = {option.name: max(option.names, key=len) for option in options if option.names}
     helps = {}
     for option in options:
-        own, more = option.about(Help), option.about(More)
-        text = own.text if own is not None else option.help if more is None else f"{option.help} {more.text}"
-        text = re.sub(r" In Python.*?\.(?= |$)", "", text)
+        text = re.sub(r" In Python.*?\.(?= |$)", "", _sentences(option))
         text = re.sub(r"`(\w+)`", lambda word: typed.get(word[1], word[0]), text)
         if option.kind is bool:
             text = text.removeprefix("whether to ")
@@ -162,9 +174,22 @@ def _helps(options: Sequence[VerbOption]) -> dict[str, str]:
     return helps
 
 
-def _parameter(option: VerbOption, text: str, verb: Verb) -> inspect.Parameter:
-    """Return an option as a parameter of a command, as Typer wants it, with this text as its help."""
-    spelled, commas = option.about(Spelled), option.about(Commas)
+def _parameter(
+    option: DeclaredOption,
+    text: str,
+    *,
+    panel: str | None = None,
+    completed: Callable[[str], list[str]] | None = None,
+) -> inspect.Parameter:
+    """Return an option as a parameter of a command, as Typer wants it.
+
+    Args:
+        option: what is declared of it.
+        text: its help.
+        panel: its heading, where the option says no other.
+        completed: what completes it in a shell.
+    """
+    spelled, commas, heading = option.about(Spelled), option.about(Commas), option.about(Panel)
     default = option.default
     if option.is_negated:
         default = False
@@ -173,28 +198,78 @@ def _parameter(option: VerbOption, text: str, verb: Verb) -> inspect.Parameter:
     elif isinstance(default, str):
         default = Path(default) if option.kind is Path else default
     kind: Any = str if commas is not None else option.kind
-    said = option.about(Panel)
-    panel = (verb.panel if said is None else said.heading) or None
     declared: Any = {
         "help": text,
         "callback": _check(option),
         "metavar": spelled.metavar if spelled is not None else None,
-        "rich_help_panel": None if option.is_argument else panel,
-        "autocompletion": verb.completed.get(option.name),
+        "rich_help_panel": None if option.is_argument else (panel if heading is None else heading.heading) or None,
+        "autocompletion": completed,
     }
-    told = Argument(**declared) if option.is_argument else Option(*option.names, **declared)
+    info = Argument(**declared) if option.is_argument else Option(*option.names, **declared)
     typed: Any = kind | None if default is None else kind
     return inspect.Parameter(
-        option.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[typed, told]
+        option.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[typed, info]
     )
 
 
-def _check(option: VerbOption) -> Callable[..., Any] | None:
+Check = Callable[[CallbackParam, Any], Any]
+"""Of what was typed, before the work: Typer's `callback`."""
+
+
+def _check(option: DeclaredOption) -> Check | None:
     within, written = option.about(Within), option.about(Written)
     if within is None and {int, float} & {option.kind, *get_args(option.kind)}:
         within = Within()
     if within is not None and not option.about(Commas):
-        return number_within(within.low, within.high)
-    if written is not None:
-        return _WRITABLE[written.what]
-    return None
+        return _number_within(within)
+    return None if written is None or written.what == "told later" else _writable(written.what)
+
+
+def _number_within(within: Within) -> Check:
+    """Return the check of a number, or several: finite, and neither below nor above."""
+
+    def check(param: CallbackParam, value: Any) -> Any:
+        for number in value if isinstance(value, list | tuple) else [value]:
+            # An integer of any size is finite, and need not fit a float.
+            is_finite = number is None or isinstance(number, int) or isfinite(number)
+            if not is_finite or (number is not None and not within.low <= number <= within.high):
+                limits = f"{within.low:,} to {within.high:,}"
+                raise UserError(f"{option_name(param)} {number}: give a number from {limits}.")
+        return value
+
+    return check
+
+
+def option_name(param: CallbackParam) -> str:
+    """Return what a person calls an option (`--seed`) or an argument (`RUNS`)."""
+    longest = max(param.opts, key=len, default=param.name or "")
+    return longest if longest.startswith("-") else (param.metavar or longest).upper().removesuffix("...")
+
+
+def _require_named(param: CallbackParam, path: Path) -> None:
+    """Refuse an empty name (`--out "$UNSET"`), which as a path is the working folder, as `.` is."""
+    if path == Path():
+        typed = list(pairwise([*sys.argv, "."]))
+        if any(
+            first == f"{name}=" or (first, second) == (name, "") for name in param.opts for first, second in typed
+        ):
+            raise UserError(f"{option_name(param)} names nothing: is a variable unset? Give a path.")
+
+
+def _writable(what: str) -> Check:
+    """Return the check of a file, a folder or a figure that is written."""
+
+    def check(param: CallbackParam, path: Path | None) -> Path | None:
+        if path is not None:
+            from stsbench.base.files import require_new_file, require_new_folder
+
+            _require_named(param, path)
+            if what == "figure":
+                from stsbench.render.figures import figure_kind
+
+                figure_kind(path)
+            require = require_new_folder if what == "folder" else require_new_file
+            require(path.expanduser(), option_name(param))
+        return path
+
+    return check

@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
-from stsbench.cli.options import Output, new_file
-from stsbench.cli.output import QuietFlag, print_result, progress_bars, tell
+from stsbench.base.options import Help, Written
+from stsbench.cli.options import Output, QuietFlag
+from stsbench.cli.output import print_result, progress_bars, tell
 from stsbench.cli.verbs import Call, Verb
 
 app = typer.Typer(help="See, get and verify the benchmark data.", no_args_is_help=True)
@@ -44,7 +45,6 @@ def verify(asked: Annotated[Call, Verb("stsbench.data.overview:verify")], output
 
     Example: `STSBENCH_DATA=data/senteval stsbench data verify senteval`
     """
-    _ = output.style  # Refused before the work, if two formats were asked for.
     result = asked()
     print_result(result, output)
     tell(", ".join(f"{count} files {status}" for status, count in result.counts().items()), quiet=output.quiet)
@@ -87,7 +87,6 @@ def overlap(asked: Annotated[Call, Verb("stsbench.data.overlap:overlap")], outpu
     * `stsbench data overlap transfer --csv > overlap.csv`
     * `stsbench data overlap STS-B:test SICK-R:test --corpus nli.csv --near 0.8`
     """
-    _ = output.style
     with progress_bars(quiet=output.quiet) as progress:
         result = asked(progress=progress)
     print_result(result, output)
@@ -98,9 +97,7 @@ def overlap(asked: Annotated[Call, Verb("stsbench.data.overlap:overlap")], outpu
 @app.command()
 def describe(
     asked: Annotated[Call, Verb("stsbench.data.describe:describe")],
-    card: Annotated[
-        Path | None, typer.Option(callback=new_file, help="Write a card in Markdown into this file.")
-    ] = None,
+    card: Annotated[Path | None, Written("file"), Help("Write a card in Markdown into this file.")] = None,
     output: Output = Output(),
 ) -> None:
     """Describe scored pairs: counts, lengths, scores, repetitions, shared sentences, overlap with the tasks.
@@ -109,7 +106,6 @@ def describe(
 
     Example: `stsbench data describe my.tsv --card my-card.md`
     """
-    _ = output.style
     from stsbench.base.files import atomic_path, told_as_unwritable
 
     result = asked()

@@ -148,7 +148,7 @@ def write_nli_triplets(
         folders: folders with `s1.SPLIT`, `s2.SPLIT` and `labels.SPLIT`, one line a pair, as SentEval lays out SNLI
             and InferSent both SNLI and MultiNLI.
         out: the CSV file to write.
-        split: which part: `train`, `dev`, `dev.matched`, ...
+        split: the split to read: `train`, `dev`, `dev.matched`, ...
 
     Raises:
         UserError: if a file is missing or broken, or no premise has both.

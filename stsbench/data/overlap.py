@@ -138,13 +138,13 @@ def overlap(
     """Count the sentences and pairs that data sets share.
 
     Args:
-        tasks: their names, such as `STS16` (all its splits, one set each), `STS-B:train`, `STS12@raw`
-            or, as one set, `STS12+STS13`; `sts`, `transfer` or `all`. Default: `sts`.
+        tasks: the tasks to look at, such as `STS16` (all its splits, one set each), `STS-B:train`, `STS12@raw` or,
+            as one set, `STS12+STS13`; `sts`, `transfer` or `all`. Default: `sts`.
         corpora: a training corpus to hold against the tasks, instead of these against each other: a file, or
             `sample`.
         columns: the corpora's columns that hold sentences, with commas; by default all cells but numbers.
-        near: also count sentences that are nearly the same: from this share of common letter triples on (0.8,
-            say).
+        near: the share of common letter triples (0.8, say) from which on two sentences are counted as nearly the
+            same, too; by default only equal sentences are counted.
         data_dirs: folders to look for data in first.
         progress: told how far it is.
 
@@ -247,8 +247,8 @@ def sharing(tasks: Sequence[str] = (), data_dirs: Sequence[Path] = ()) -> DataOv
     released, and all tasks both ways.
 
     Args:
-        tasks: their names, with a split (`STS-B:dev`) and a text (`STS12@raw`) where wanted; by default all STS
-            tasks, test and as SentEval released them.
+        tasks: the tasks to look at, with a split (`STS-B:dev`) or a text (`STS12@raw`) where wanted; by default
+            the test splits of all STS tasks, as SentEval released them.
         data_dirs: folders to look for data in first.
 
     Raises:

@@ -1,24 +1,17 @@
 """`stsbench diagnose`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import Annotated
 
 from stsbench.base.errors import UserError
-from stsbench.base.options import MODEL, OUTPUT
-from stsbench.cli.options import Output, new_folder
-from stsbench.cli.output import FigureFile, print_result, progress_bars, say, tell
+from stsbench.base.options import MODEL, OUTPUT, Help, Panel, Spelled
+from stsbench.cli.options import FigureFile, Output
+from stsbench.cli.output import print_result, progress_bars, say, tell
 from stsbench.cli.verbs import Call, Verb
 from stsbench.encoders.use import Loading, Use
 
-if TYPE_CHECKING:
-    from stsbench.diagnosis.result import Diagnosis
-
 _GRID = "Grid"
 _MODELS = "stsbench.scoring.run:choose_models"
-
-Option = typer.Option
 
 
 def diagnose(
@@ -26,28 +19,22 @@ def diagnose(
     saved: Annotated[Call, Verb(_MODELS, without=("models", "functions", "similarities"), panel=MODEL)],
     model: Annotated[
         str | None,
-        Option(
-            "--model",
-            "-m",
-            help="What to measure, as in `stsbench run`. Default: the packaged `minilm`. How it is loaded is your "
-            "own setting, the default of the grid.",
-            rich_help_panel=MODEL,
+        Spelled("--model", "-m"),
+        Panel(MODEL),
+        Help(
+            "The model to measure, named as in `stsbench run`. Default: the packaged `minilm`. How you load it is "
+            "the setting that the grid starts from."
         ),
     ] = None,
     loading: Loading = Loading(),
     protocol: Annotated[
-        str, Option(help="Your own protocol: `simcse`, `senteval` or `mteb`.", rich_help_panel=_GRID)
+        str, Panel(_GRID), Help("The protocol that you measured by: `simcse`, `senteval` or `mteb`.")
     ] = "simcse",
     figure: FigureFile = None,
     out: Annotated[
         Path | None,
-        Option(
-            "--out",
-            "-o",
-            callback=new_folder,
-            help="Folder for all of it: grid.csv, grid.parquet, diagnosis.json, heatmap.png.",
-            rich_help_panel=OUTPUT,
-        ),
+        Panel(OUTPUT),
+        Help("The folder to write: grid.csv, grid.parquet, diagnosis.json, heatmap.png."),
     ] = None,
     output: Output = Output(),
 ) -> None:
@@ -63,7 +50,6 @@ def diagnose(
     * `stsbench diagnose -m princeton-nlp/unsup-simcse-bert-base-uncased --claim row:unsup-simcse-bert-base`
     * `stsbench diagnose -m my/checkpoint --pooling avg --claim STS12=68.40,STS13=82.41 --figure heatmap.png`
     """
-    _ = output.style  # a mistake in it is told before the work
     from stsbench.encoders.protocol import Encoder
     from stsbench.scoring.settings import choose_protocol
 
@@ -74,25 +60,14 @@ def diagnose(
     assert isinstance(encoder, Encoder), "no similarities were asked for"
     with progress_bars(quiet=output.quiet) as progress:
         diagnosis = asked(encoder=encoder, protocol=choose_protocol(protocol), progress=progress)
-    _print(diagnosis, output)
+    verdict = diagnosis.verdict.splitlines()
+    if output.style == "terminal":
+        say(*verdict, "")
+    print_result(diagnosis, output, figure=figure)
+    if output.style == "terminal" and diagnosis.remarks and not output.quiet:
+        say("", *diagnosis.remarks)
+    if output.style != "json":
+        told = () if output.style == "terminal" else verdict
+        tell(*told, *(f"note: {note}" for note in diagnosis.notes), quiet=output.quiet)
     if out is not None:
         tell(f"written to {diagnosis.save(out)}", quiet=output.quiet)
-    if figure is not None:
-        from stsbench.render.figures import save_figure
-
-        tell(f"drawn in {save_figure(diagnosis.plot(), figure)}", quiet=output.quiet)
-
-
-def _print(diagnosis: "Diagnosis", output: Output) -> None:
-    terminal = output.style == "terminal"
-    if terminal:
-        say(*diagnosis.verdict.splitlines(), "")
-    print_result(diagnosis, output)
-    if output.style == "json":
-        return
-    if not terminal:
-        tell(*diagnosis.verdict.splitlines(), quiet=output.quiet)
-    elif diagnosis.remarks and not output.quiet:
-        say("", *diagnosis.remarks)
-    for note in diagnosis.notes:
-        tell(f"note: {note}", quiet=output.quiet)

@@ -66,19 +66,21 @@ def diagnose(
         encoder: an encoder, or what `load` makes one of; its pooling and maximum length are the default.
         claim: the number to explain: `76.25` (of `tasks`), numbers by task such as `STS16=81.21,SICK-R=77.58`, or
             `row:NAME` of `stsbench published`. In Python also a mapping by task.
-        tasks: what a bare number is of: `sts` (the average of the seven tasks), `sample`, one task, or several
-            with commas. In Python also data that was read already.
-        data: your own pairs, which a bare number is of, instead of `tasks`.
+        tasks: what a bare number was measured on: `sts` (the average of the seven tasks), `sample`, one task, or
+            several with commas. In Python also data that was read already.
+        data: your own pairs, on which a bare number was measured, instead of `tasks`.
         data_dirs: folders to look for data in, before `STSBENCH_DATA` and the cache.
         protocol: the other default choices; `simcse` by default (see `stsbench.protocol`).
-        tolerance: points that a score may be off; by default half a unit of the number's last digit, and 0.005.
+        tolerance: how many points a score may differ from the claim; by default half a unit of the claim's last
+            digit, and 0.005, as the last bits of vectors differ between machines.
         lengths: another maximum length to try besides the model's own; 32, 64, 128, 256 and 512 by default, where
             they cut.
         supervised: whether to try SentEval's trained regressors for STS-B and SICK-R too, which takes minutes.
-        further: where the grid has no answer: how many choices of the other ways of using the encoder (template,
-            rules, layer, precision, padding) may change at once, 0, 1 or 2.
-        budget: seconds after which the search beyond the grid begins no pass; one that has begun is finished.
-        most_sentences: sentences that the search beyond the grid may encode; by default any number.
+        further: how many of the other choices (template, rules, layer, precision, padding) may change at once
+            where the grid has no answer: 0, 1 or 2.
+        budget: seconds after which the search beyond the grid starts no further pass; a pass that has started is
+            finished.
+        most_sentences: how many sentences the search beyond the grid may encode; by default any number.
         use_cache: whether to read and write the embedding cache.
         progress: told how far it is.
         **use: how a model that is to be loaded is used: the person's own setting.

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from stsbench.base.options import Help, Spelled
 from stsbench.cli.options import Output
 from stsbench.cli.output import print_result, tell
 
@@ -13,7 +14,6 @@ def doctor(output: Output = Output()) -> None:
 
     Example: `stsbench doctor`
     """
-    _ = output.style  # Refused before the work, if two formats were asked for.
     from stsbench.doctor import doctor as verb
 
     examination = verb.doctor()
@@ -31,7 +31,7 @@ def info(output: Output = Output()) -> None:
 
     Example: `stsbench cache info`
     """
-    from stsbench.doctor.cache import cache_contents
+    from stsbench.doctor.doctor import cache_contents
 
     contents = cache_contents()
     print_result(contents, output)
@@ -40,13 +40,13 @@ def info(output: Output = Output()) -> None:
 
 @cache.command()
 def clear(
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, Spelled("--yes", "-y"), Help("Delete without asking.")] = False,
 ) -> None:
     """Delete all embeddings and tokenised corpora. Records are not touched; the next run encodes again.
 
     Example: `stsbench cache clear --yes`
     """
-    from stsbench.doctor.cache import cache_contents, clear_cache
+    from stsbench.doctor.doctor import cache_contents, clear_cache
 
     if not yes:
         typer.confirm(f"{cache_contents().sentence}. Delete all of it?", abort=True)

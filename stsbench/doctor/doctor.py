@@ -1,25 +1,30 @@
-"""`doctor`: is everything here that a measurement needs?"""
+"""`doctor`: is everything here that a measurement needs? And what is cached, embeddings and tokenised corpora."""
 
 import os
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
+from stsbench.base.files import cache_dir
 from stsbench.data.catalogue import source
 from stsbench.data.locate import remedy
 from stsbench.data.overview import verify
-from stsbench.encoders.cache import cache_files, embeddings_dir
+from stsbench.encoders.cache import CacheFile, cache_files, embeddings_dir
+from stsbench.encoders.cache import clear_cache as clear_embeddings
 from stsbench.encoders.checkpoint import packaged_model
 from stsbench.encoders.device import resolve_device
 from stsbench.records.provenance import threads
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
 from stsbench.scoring.tasks import STS_TASKS, TRANSFER_TASKS
+from stsbench.training import token_store
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,12 +75,9 @@ def doctor() -> Examination:
             findings += look()
         # Whatever is broken is what the doctor is asked for: a library that cannot be loaded, a disk that fails.
         except (UserError, ImportError, OSError, RuntimeError) as error:
-            findings.append(Finding(look.__name__.strip("_").replace("_", " "), "problem", _first_line(error)))
+            first_line = (str(error).splitlines() or [type(error).__name__])[0]
+            findings.append(Finding(look.__name__.strip("_").replace("_", " "), "problem", first_line))
     return Examination(tuple(findings))
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _versions() -> list[Finding]:
@@ -86,15 +88,15 @@ def _versions() -> list[Finding]:
     for package in [*shown, *sorted(bounds.keys() - set(shown))]:
         wanted = bounds.get(package, "")
         try:
-            found = version(package)
+            installed = version(package)
         except PackageNotFoundError:
             findings.append(Finding(package, "problem", f"not installed: pip install '{package}{wanted}'"))
             continue
-        if not _satisfies(found, wanted):
-            told = f"{found}, but stsbench needs {package}{wanted}: pip install '{package}{wanted}'"
-            findings.append(Finding(package, "problem", told))
+        if not _satisfies(installed, wanted):
+            problem = f"{installed}, but stsbench needs {package}{wanted}: pip install '{package}{wanted}'"
+            findings.append(Finding(package, "problem", problem))
         elif package in shown:
-            findings.append(Finding(package, "ok", found))
+            findings.append(Finding(package, "ok", installed))
     return findings
 
 
@@ -106,16 +108,16 @@ def _bounds() -> dict[str, str]:
         requirements = [Requirement(line) for line in requires("stsbench") or ()]
     except PackageNotFoundError:  # used from its folder, and not installed
         return {}
-    needed = (one for one in requirements if one.marker is None or one.marker.evaluate({"extra": ""}))
-    return {one.name: str(one.specifier) for one in needed}
+    needed = (each for each in requirements if each.marker is None or each.marker.evaluate({"extra": ""}))
+    return {package.name: str(package.specifier) for package in needed}
 
 
-def _satisfies(found: str, wanted: str) -> bool:
+def _satisfies(installed: str, wanted: str) -> bool:
     from packaging.specifiers import SpecifierSet
     from packaging.version import InvalidVersion
 
     try:
-        return SpecifierSet(wanted).contains(found, prereleases=True)
+        return SpecifierSet(wanted).contains(installed, prereleases=True)
     except InvalidVersion:  # a version of the person's own making
         return True
 
@@ -126,8 +128,8 @@ def _working_folder() -> list[Finding]:
     except OSError:
         return [Finding("working folder", "problem", "it was deleted: change to a folder that is there")]
     if not os.access(folder, os.W_OK):
-        told = f"{folder} cannot be written: name another with --out where records are to go"
-        return [Finding("working folder", "note", told)]
+        note = f"{folder} cannot be written: name another with --out where records are to go"
+        return [Finding("working folder", "note", note)]
     return []
 
 
@@ -151,7 +153,7 @@ def _data() -> list[Finding]:
 
 
 def _of_text(subject: str, files: "pd.DataFrame") -> Finding:
-    """Return what is to be said of the files of several tasks in one text."""
+    """Look at the files of several tasks in one text."""
     name = str(files["source"].iloc[0])
     count = files["task"].nunique()
     here = files[files["folder"] != ""]
@@ -160,8 +162,8 @@ def _of_text(subject: str, files: "pd.DataFrame") -> Finding:
     if len(wrong):
         first = wrong.iloc[0]
         path = Path(first["folder"]) / first["file"]
-        told = f"{detail}; {len(wrong)} files are not the catalogued ones, the first is {path} ({first['status']})"
-        return Finding(subject, "problem", f"{told}: {remedy(source(name))}")
+        detail += f"; {len(wrong)} files are not the catalogued ones, the first is {path} ({first['status']})"
+        return Finding(subject, "problem", f"{detail}: {remedy(source(name))}")
     if here["task"].nunique() < count:
         # Where files may be downloaded nobody needs to do without them; others are for who wants that text.
         status = "note" if source(name).kind == "by-hand" else "problem"
@@ -173,18 +175,91 @@ def _cache() -> list[Finding]:
     folder = embeddings_dir().absolute()
     there = next(path for path in (folder, *folder.parents) if path.exists())
     if not there.is_dir():
-        return [
-            Finding("embedding cache", "problem", f"{there} is no folder: move it away, or set STSBENCH_CACHE")
-        ]
+        problem = f"{there} is no folder: move it away, or set STSBENCH_CACHE"
+        return [Finding("embedding cache", "problem", problem)]
     if not os.access(there, os.W_OK):
-        told = f"{there} cannot be written: set STSBENCH_CACHE to another folder, or use --no-cache"
-        return [Finding("embedding cache", "problem", told)]
+        problem = f"{there} cannot be written: set STSBENCH_CACHE to another folder, or use --no-cache"
+        return [Finding("embedding cache", "problem", problem)]
     files = cache_files()
     size = sum(file.size for file in files) / 1e6
     count = "1 file" if len(files) == 1 else f"{len(files)} files"
     findings = [Finding("embedding cache", "ok", f"{count}, {size:.0f} MB in {folder}")]
     broken = sorted({path.name for path in folder.glob("*.sqlite")} - {file.path.name for file in files})
     if broken:
-        told = f"{len(broken)} cannot be read, the first is {folder / broken[0]}: `stsbench cache clear`"
-        findings.append(Finding("embedding cache", "problem", told))
+        problem = f"{len(broken)} cannot be read, the first is {folder / broken[0]}: `stsbench cache clear`"
+        findings.append(Finding("embedding cache", "problem", problem))
     return findings
+
+
+_COLUMNS = ("model", "pooling", "precision", "device", "weights", "vectors", "MB", "last used")
+
+
+@dataclass(frozen=True)
+class CacheContents(Result):
+    """What is cached.
+
+    Attributes:
+        files: of embeddings, one for each way a model was used.
+        corpora: the number of tokenised corpora, and `corpora_bytes` their size together.
+    """
+
+    files: tuple[CacheFile, ...]
+    corpora: int
+    corpora_bytes: int
+
+    @property
+    def sentence(self) -> str:
+        """What is cached, and where."""
+        return (
+            f"{len(self.files)} embedding files (the least recently used go first above the size limit) and "
+            f"{self.corpora} tokenised corpora ({self.corpora_bytes / 1e6:.1f} MB) in {cache_dir()}"
+        )
+
+    @property
+    def frame(self) -> "pd.DataFrame":
+        """One row per file of embeddings: model, pooling, vectors, size in MB, last use."""
+        import pandas as pd
+
+        rows = [
+            (
+                file.identity["name"],
+                file.identity["pooling"],
+                file.identity["precision"],
+                file.identity["device"],
+                str(file.identity["weights_sha256"])[:12],
+                file.vectors,
+                file.size / 1e6,
+                datetime.fromtimestamp(file.last_used).astimezone().isoformat(" ", "minutes"),
+            )
+            for file in self.files
+        ]
+        return pd.DataFrame(rows, columns=list(_COLUMNS))
+
+    def table(self) -> Tables:
+        """Return the files as a table; none if there are none."""
+        return Tables([Table(self.frame)] if self.files else [])
+
+
+def cache_contents() -> CacheContents:
+    """Look into the cache."""
+    with _told("read"):
+        stores = token_store.stores()
+        size = sum(map(token_store.bytes_of, stores))
+        return CacheContents(tuple(cache_files()), len(stores), size)
+
+
+def clear_cache() -> int:
+    """Delete all embeddings and all tokenised corpora; return how many bytes that freed."""
+    with _told("clear"):
+        return clear_embeddings() + token_store.clear_stores()
+
+
+@contextmanager
+def _told(what: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UserError(
+            f"cannot {what} the cache {cache_dir()} ({error.strerror or error}): it may be read-only or somebody "
+            "else's; set STSBENCH_CACHE to a folder of yours, or ask whose it is."
+        ) from error

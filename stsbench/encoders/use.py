@@ -52,7 +52,6 @@ class About:
         named: its part of a run's name, by the whole value; None where it has none.
         leads: whether that stands before the tasks.
         least: the lowest number that makes sense.
-        flags: on the command line, where they are not the field's name.
         of_place: whether it is a matter of where a model runs, which nobody varies to see what it does.
         tried: returns the values that `diagnose` tries to explain a number; None where it tries none.
     """
@@ -68,7 +67,6 @@ class About:
     named: "Callable[[Use], str] | None" = None
     leads: bool = False
     least: int | None = None
-    flags: tuple[str, ...] = ()
     of_place: bool = False
     tried: Callable[[], Sequence[Any]] | None = None
 
@@ -89,8 +87,8 @@ class Loading:
 
     pooling: str = _option(
         AUTO,
-        "`auto` (the checkpoint's own), `cls`, `cls_before_pooler`, `avg`, `avg_top2`, `avg_first_last`, "
-        "`avg_static_last`, `max`, `last`; with layers as in `last@-2`.",
+        "How token vectors become one: `auto` (the checkpoint's own), `cls`, `cls_before_pooler`, `avg`, "
+        "`avg_top2`, `avg_first_last`, `avg_static_last`, `max`, `last`; with layers as in `last@-2`.",
         sign="",
         always=True,
         safe="+@,",
@@ -100,18 +98,18 @@ class Loading:
     )
     max_length: int | None = _option(
         None,
-        "Sub-words kept. Default: the model's own limit.",
+        "How many sub-words of a sentence are read. Default: the model's own limit.",
         type=int | None,
         sign="len",
         least=1,
         tried=lambda: USUAL_LENGTHS,
     )
     prompt: str | None = _option(
-        None, "Text before every sentence. Default: the checkpoint's own.", type=str | None, sign="prompt:"
+        None, "The text before every sentence. Default: the checkpoint's own.", type=str | None, sign="prompt:"
     )
     template: "str | Path | Template | None" = _option(
         None,
-        "Text around every sentence and where it is read: a name as `promptbert`, a .yaml file, `none`.",
+        "The text around every sentence and where it is read: a name as `promptbert`, a .yaml file, `none`.",
         type=str | None,
         sign="tmpl:",
         safe="+#",
@@ -121,14 +119,14 @@ class Loading:
     )
     backend: str = _option(
         TORCH,
-        "What computes: `torch`, `openvino` or `onnx` (on the CPU).",
+        "The program that computes: `torch`, `openvino` or `onnx` (on the CPU).",
         sign="",
         end="-",
         pattern="[a-z]+",
     )
     precision: str = _option(
         FP32,
-        "`fp32`, `bf16` or `fp16`; with a --backend `int8` too.",
+        "The precision to compute in: `fp32`, `bf16` or `fp16`; with a --backend `int8`, too.",
         sign="",
         always=True,
         safe="#",
@@ -136,14 +134,15 @@ class Loading:
         named=lambda use: "" if use.computed_in == FP32 else use.computed_in,
         tried=lambda: tuple(PRECISIONS),
     )
-    revision: str | None = _option(None, "Branch, tag or commit on the Hub.", type=str | None, changes="nothing")
-    device: str = _option(AUTO, "`auto`, `cpu`, `cuda` or `mps`.", of_place=True)
+    revision: str | None = _option(
+        None, "The branch, tag or commit on the Hub.", type=str | None, changes="nothing"
+    )
+    device: str = _option(AUTO, "Where to compute: `auto`, `cpu`, `cuda` or `mps`.", of_place=True)
     trust_remote_code: bool = _option(
         False,
-        "Let code from the checkpoint run.",
+        "Let Python code that comes with the checkpoint run.",
         type=bool,
         changes="nothing",
-        flags=("--trust-remote-code",),
     )
 
 
@@ -169,11 +168,10 @@ class Use(Loading):
         sign="norm",
         named=lambda use: {None: "", True: "norm", False: "unnorm"}[use.normalize],
         tried=lambda: (True, False),
-        flags=("--normalize/--no-normalize",),
     )
     dimensions: int | None = _option(
         None,
-        "Keep the first so many dimensions (Matryoshka).",
+        "How many leading dimensions of the vectors to keep (Matryoshka).",
         type=int | None,
         changes="afterwards",
         sign="dim",
@@ -182,7 +180,7 @@ class Use(Loading):
     )
     whiten: int | None = _option(
         None,
-        "Whiten on each task's sentences, keep so many dimensions (0: all in which they vary).",
+        "Whiten on each task's sentences, and keep so many dimensions (0: all in which they vary).",
         type=int | None,
         changes="afterwards",
         named=lambda use: use.whitening,

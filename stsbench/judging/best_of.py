@@ -155,9 +155,10 @@ def best_of(
     Args:
         runs: runs of one recipe with different seeds; or a published system that many seeds are known of, or (with
             the task `STS-B:dev` or `SICK-R:dev`) a training log: then n checkpoints of the training are looked at.
-        number: of how many runs the best scores this on average: points; or a published row (`table/row`, or a
-            system), whose value is taken. By default of a published system its own.
-        task: which score; by default the average over tasks, or the only task.
+        number: a score in points: the answer tells of how many runs the best scores that much on average. A
+            published row (`table/row`, or a system) stands for its value. By default the published value of the
+            system that `runs` names, if it names one.
+        task: the task whose scores are looked at; by default the average over tasks, or the only task.
 
     Returns:
         `.sentence` says it, `.table()` and `.frame` hold the expected best by number of runs, `.plot()` the curve.

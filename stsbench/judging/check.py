@@ -26,14 +26,15 @@ def check(
 
     Args:
         run: a run's folder or `run.json`, or a file of results of SentEval or MTEB. In Python also a record.
-        against: what to expect: a system, the Hub name of a checkpoint, `table/row`, or `auto` (the default): the
-            row of the run's own checkpoint.
-        tolerance: points (of 100) that a score may be off; 0.05 by default. One that prints as the published
-            value does always passes.
-        baseline: check against this run instead, read as `run` is: its predecessor's, say.
-        max_drop: points that a score may be lower than the baseline's; 0.3 by default.
-        margin: points that the model may have lost against the baseline, as far as the pairs can show: a test
-            instead of `max_drop`.
+        against: the published row to check against: a system, the Hub name of a checkpoint, `table/row`, or `auto`
+            (the default) for the row of the run's own checkpoint.
+        tolerance: how many points (of 100) a score may differ from the published value; 0.05 by default. A score
+            that rounds to the published value always passes.
+        baseline: the run to check against instead of a published row, read as `run` is: that of the model's
+            predecessor, say.
+        max_drop: how many points a score may be lower than the baseline's; 0.3 by default.
+        margin: how many points the model may lose against the baseline, as far as these pairs can show: a
+            statistical test in the place of `max_drop`.
         interval: with `margin`: which pairs depend on each other.
 
     Returns:

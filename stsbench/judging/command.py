@@ -7,13 +7,12 @@ import typer
 from typer.core import TyperCommand
 
 from stsbench.base.errors import UserError
-from stsbench.base.options import OUTPUT
-from stsbench.cli.options import INTERVAL_HELP, IntervalName, Output, new_file, number_within
-from stsbench.cli.output import FigureFile, SubsetsFlag, print_result, progress_bars, say, tell
+from stsbench.base.options import OUTPUT, Help, Panel, Spelled, Written
+from stsbench.cli.options import INTERVALS, FigureFile, IntervalName, Output, SubsetsFlag
+from stsbench.cli.output import print_result, progress_bars, say, tell
 from stsbench.cli.verbs import Call, Verb
 
 _SETS = ("--a", "--b")
-
 _FOR_CI = "For continuous integration"
 
 
@@ -38,33 +37,27 @@ app = typer.Typer()
 
 @app.command(cls=SeveralRuns)
 def compare(
-    runs: Annotated[
-        list[Path] | None, typer.Argument(metavar="RUN", help="Two run folders or run.json files.")
-    ] = None,
+    runs: Annotated[list[Path] | None, Spelled("RUN"), Help("Two run folders or run.json files.")] = None,
     *,
     a: Annotated[
         list[str] | None,
-        typer.Option(
-            "--a", metavar="RUN...", help="Runs of one method with different seeds.", rich_help_panel="Seeds"
-        ),
+        Spelled("--a", "RUN..."),
+        Panel("Seeds"),
+        Help("Runs of one method with different seeds."),
     ] = None,
     b: Annotated[
         list[str] | None,
-        typer.Option("--b", metavar="RUN...", help="Runs of the other method.", rich_help_panel="Seeds"),
+        Spelled("--b", "RUN..."),
+        Panel("Seeds"),
+        Help("Runs of the other method."),
     ] = None,
     asked: Annotated[Call, Verb("stsbench.judging.compare:compare", without=("a", "b"))],
     interval: Annotated[
         IntervalName | None,
-        typer.Option(
-            help=f"{INTERVAL_HELP} Default: that of the records; `dyadic` if theirs differ.",
-            metavar="METHOD",
-            rich_help_panel="Intervals",
-        ),
+        Panel(INTERVALS),
+        Help("Which pairs depend on each other; by default as in the records, `dyadic` if theirs differ."),
     ] = None,
-    level: Annotated[
-        float,
-        typer.Option(callback=number_within(0, 1), help="Level of the intervals.", rich_help_panel="Intervals"),
-    ] = 0.95,
+    level: Annotated[float, Panel(INTERVALS), Help("How often an interval holds the true value.")] = 0.95,
     subsets: SubsetsFlag = False,
     figure: FigureFile = None,
     output: Output = Output(),
@@ -80,11 +73,9 @@ def compare(
     * `stsbench compare --a runs/simcse-seed* --b runs/esimcse-seed*`
     * `stsbench compare runs/a runs/b --corpus wiki1m.txt`
     """
-    _ = output.style  # Refused before the work, if two formats were asked for.
     _demand_one_way(runs or [], a or [], b or [])
     from stsbench.judging.runs import matching_runs, records_of
     from stsbench.records.labels import common_interval
-    from stsbench.render.figures import save_figure
     from stsbench.scoring.settings import Intervals
 
     sides = (runs[:1], runs[1:]) if runs else (matching_runs(a or []), matching_runs(b or []))
@@ -97,13 +88,11 @@ def compare(
             intervals=Intervals(chosen, level),
             progress=progress,
         )
-    if figure is not None:
-        tell(f"drawn in {save_figure(comparison.plot(), figure)}", quiet=output.quiet)
     is_screen = output.style == "terminal"
     # Beside a table for a paper the words stand on standard error; a program gets them with the rest.
     is_silent = output.quiet or output.style in {"json", "csv"}
     say(*comparison.legend, "") if is_screen else tell(*comparison.legend, quiet=is_silent)
-    print_result(comparison, output, tables=comparison.table(subsets=subsets))
+    print_result(comparison, output, figure=figure, tables=comparison.table(subsets=subsets))
     words = comparison.sentence.splitlines()
     say("", *words) if is_screen else tell(*words, quiet=is_silent)
     for line in comparison.remarks:
@@ -119,7 +108,6 @@ def plan(asked: Annotated[Call, Verb("stsbench.judging.planning:plan")], output:
     * `stsbench plan runs/a runs/b`
     * `stsbench plan runs/a runs/b --difference 0.5 --seed-spread unsup-simcse-bert-base`
     """
-    _ = output.style  # Refused before the work, if two formats were asked for.
     if "spread" in asked.options and "difference" not in asked.options:
         raise UserError("--seed-spread goes with --difference: name the difference of two methods, such as 0.5.")
     with progress_bars(quiet=output.quiet) as progress:
@@ -142,7 +130,6 @@ def best_of(
     * `stsbench best-of unsup-simcse-bert-base`
     * `stsbench best-of esimcse-bert-base --task STS-B:dev`
     """
-    _ = output.style  # Refused before the work, if two formats were asked for.
     from stsbench.judging.runs import is_pattern, matching_runs
 
     runs = asked.options["runs"]
@@ -157,7 +144,7 @@ def rank(
     asked: Annotated[Call, Verb("stsbench.judging.rank:rank")],
     figure: FigureFile = None,
     task: Annotated[
-        str | None, typer.Option(help="Of which task the figure is. Default: the average.", rich_help_panel=OUTPUT)
+        str | None, Panel(OUTPUT), Help("The task that the figure shows. Default: the average.")
     ] = None,
     output: Output = Output(),
 ) -> None:
@@ -171,7 +158,6 @@ def rank(
     * `stsbench rank runs/a runs/b runs/c --simultaneous --figure ranks.pdf`
     * `stsbench rank runs/*-avg-sts --latex`
     """
-    _ = output.style  # Refused before the work, if two formats were asked for.
     adjust = asked.options.get("adjustment", "max")
     if adjust not in {"max", "holm"}:
         raise UserError(f"--adjust {adjust!r}: choose `max` or `holm`.")
@@ -216,14 +202,16 @@ def check(
     asked: Annotated[Call, Verb("stsbench.judging.check:check", completed={"against": _row_names})],
     junit: Annotated[
         Path | None,
-        typer.Option(callback=new_file, help="Write the verdicts into this file too.", rich_help_panel=_FOR_CI),
+        Written("file"),
+        Panel(_FOR_CI),
+        Help("Write the verdicts into this file, too, as JUnit XML."),
     ] = None,
     github: Annotated[
         bool,
         typer.Option(
             "--github/--no-github",
             envvar="GITHUB_ACTIONS",
-            help="Annotate the run of a GitHub workflow, and append to its summary. On by default there.",
+            help="Annotate the run of a GitHub workflow, and append to its summary. On by default in such a run.",
             rich_help_panel=_FOR_CI,
         ),
     ] = False,

@@ -52,13 +52,13 @@ def compare(
     Args:
         a: a run, or a list of runs of one method with different seeds.
         b: the other run, or the other method's runs; without it, the spread of `a` alone is told.
-        corpora: a training corpus in which to look for the test sentences: a text a line, or a .csv file each of
-            whose cells is a text; .gz or not.
+        corpora: a training corpus in which to look for the test sentences: a file with one text per line, or a
+            .csv file with a text in each cell; either may be compressed (.gz).
         data_dirs: folders to look for the test sentences in, before `STSBENCH_DATA` and the cache.
         intervals: how intervals and p-values are computed; by default as the records' own (`common_interval`).
-        resamples: draws of whole runs, where methods are compared: for the interquartile mean and the probability
-            of improvement.
-        seed: seed of these draws.
+        resamples: how often whole runs are drawn where methods are compared: for the interquartile mean and the
+            probability of improvement.
+        seed: the seed of these draws.
         progress: told how far it is.
 
     Returns:

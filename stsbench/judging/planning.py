@@ -173,12 +173,13 @@ def plan(
     Args:
         a: a run's folder or `run.json`. In Python also a record.
         b: a run of a model that agrees with the first about as much as those to be compared will.
-        difference: how many pairs this difference takes, in points; 0.5, say. By default that of the two runs.
-        spread: how many seeds `difference` takes if it is one of methods: the standard deviation of a method's
-            scores over seeds, in points, of the average, taken for every task; or a published system whose seeds
-            are known, task by task.
-        level: 1 - level is the test's size.
-        power: the chance to find the difference where it is there.
+        difference: the difference to find, in points (0.5, say): the plan tells how many pairs that takes. By
+            default the difference of the two runs.
+        spread: the standard deviation of a method's scores over seeds, in points of the average (taken for every
+            task), or a published system whose seeds are known (task by task). It tells how many seeds `difference`
+            takes if it is one of methods.
+        level: one minus the size of the test: 0.95 for a test at 5 %.
+        power: the chance to find the difference if it is there.
         interval: which pairs depend on each other; by default as the records' own intervals see them.
         progress: told how far it is.
 

@@ -274,13 +274,14 @@ def rank(
 
     Args:
         runs: run folders or `run.json` files, two to 100. In Python also records.
-        simultaneous: whether to rank by intervals of which all of a task hold at once. By default each holds by
-            itself: for whoever asks about one model.
-        adjustment: for the many pairs of models: `max` (the distribution of the largest difference) or `holm`.
+        simultaneous: whether to rank by intervals that hold for all models of a task at once. By default each
+            interval holds by itself, which answers a question about one model.
+        adjustment: how to correct for the many pairs of models: `max` (the distribution of the largest difference)
+            or `holm`.
         interval: which pairs depend on each other.
-        level: of all intervals; two models are told apart at 1 - level.
-        draws: of the parametric bootstrap.
-        seed: of the draws.
+        level: the level of all intervals; two models are told apart at 1 - level.
+        draws: how many draws the parametric bootstrap makes.
+        seed: the seed of the draws.
         progress: told how far it is.
 
     Returns:

@@ -21,7 +21,7 @@ from stsbench.published.catalogue import (
 from stsbench.published.catalogue import table as read_table
 from stsbench.published.schema import PublishedCell, PublishedTable
 from stsbench.render.cells import Named
-from stsbench.render.fitting import fitted
+from stsbench.render.formats import fitted
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
 

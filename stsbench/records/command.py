@@ -2,9 +2,7 @@
 
 from typing import Annotated
 
-import typer
-
-from stsbench.base.options import OUTPUT
+from stsbench.base.options import OUTPUT, Help, Panel
 from stsbench.cli.options import Output
 from stsbench.cli.output import print_data, print_result, say, tell
 from stsbench.cli.verbs import Call, Verb
@@ -32,7 +30,6 @@ def export(
 
     Example: `stsbench export runs/minilm --model sentence-transformers/all-MiniLM-L6-v2 --out mteb`
     """
-    _ = output.style
     exported = asked()
     print_result(exported, output)
     if output.style in {"json", "csv"}:
@@ -43,7 +40,7 @@ def export(
 
 def cite(
     asked: Annotated[Call, Verb("stsbench.records.show:cite")],
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=OUTPUT)] = False,
+    json: Annotated[bool, Panel(OUTPUT), Help("Print JSON instead.")] = False,
 ) -> None:
     """Print what to cite for the models and tasks of some records, as BibTeX.
 

@@ -37,7 +37,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Named:
-    """What a column is of, where people or data name it: a task, a subset, a model, an axis, a measure.
+    """What a column is named after by people or data: a task, a subset, a model, an axis, a measure.
 
     Two columns are one where these are equal, whatever they are called: a column of the table's own has text for
     its key, and a task that is called like it is another one. `headings` says what readers see.
@@ -63,7 +63,7 @@ class Named:
 
 
 Key = str | Named
-"""What a column is known by: the heading, of the table's own columns; else what it is of."""
+"""What identifies a column: its heading, if it is the table's own; else what it is named after."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,8 @@ class Rows:
 
     def headed(self, names: Sequence[str]) -> "Rows":
         """Return the table with other keys: of each column the one in its place."""
-        of = dict(zip(self.keys, names, strict=True))
-        return Rows([{of[key]: value for key, value in row.items()} for row in self.rows])
+        renamed = dict(zip(self.keys, names, strict=True))
+        return Rows([{renamed[key]: value for key, value in row.items()} for row in self.rows])
 
     @property
     def frame(self) -> "pd.DataFrame":
@@ -116,12 +116,12 @@ def headings(keys: Sequence[Any]) -> list[str]:
                 named[place] = key.in_words
     # The table's own have their names before what is named comes to its turn.
     order = sorted(range(len(keys)), key=lambda place: isinstance(keys[place], Named))
-    told = dict(zip(order, told_apart([named[place] for place in order]), strict=True))
-    return [told[place] for place in range(len(keys))]
+    distinct = dict(zip(order, told_apart([named[place] for place in order]), strict=True))
+    return [distinct[place] for place in range(len(keys))]
 
 
 def told_apart(names: Sequence[str], taken: Iterable[str] = ()) -> list[str]:
-    """Return names no two of which read alike: a number follows each but the first of those that do.
+    """Return names of which no two read alike: where several do, all but the first get a number.
 
     Args:
         names: in their order.
@@ -183,10 +183,9 @@ def columns_of(frame: "pd.DataFrame | Rows", decimals: int) -> list[Column]:
     Raises:
         ValueError: if `decimals` is negative.
 
-    Example:
-        >>> import pandas as pd
-        >>> columns_of(pd.DataFrame({"Avg.": [78.9049, None]}), decimals=2)
-        [Column(name='Avg.', cells=('78.90', '–'), is_numeric=True)]
+    >>> import pandas as pd
+    >>> columns_of(pd.DataFrame({"Avg.": [78.9049, None]}), decimals=2)
+    [Column(name='Avg.', cells=('78.90', '–'), is_numeric=True)]
     """
     if decimals < 0:
         raise ValueError(f"decimals must not be negative, got {decimals}")
@@ -196,11 +195,10 @@ def columns_of(frame: "pd.DataFrame | Rows", decimals: int) -> list[Column]:
 def one_line(text: str) -> str:
     r"""Return text on one line, with the characters that could drive a terminal written out.
 
-    Example:
-        >>> one_line("two\nlines")
-        'two lines'
-        >>> print(one_line("\x1b[2J"))
-        \x1b[2J
+    >>> one_line("two\nlines")
+    'two lines'
+    >>> print(one_line("\x1b[2J"))
+    \x1b[2J
     """
     return harmless(_LINE_BREAKS.sub(" ", text))
 
@@ -208,9 +206,8 @@ def one_line(text: str) -> str:
 def harmless(line: str) -> str:
     r"""Return a line with the characters that could drive a terminal written out.
 
-    Example:
-        >>> print(harmless("a\tb\x9b31m"))
-        a\tb\x9b31m
+    >>> print(harmless("a\tb\x9b31m"))
+    a\tb\x9b31m
     """
     return _HARMFUL.sub(lambda match: ascii(match[0])[1:-1], line)
 
@@ -218,9 +215,8 @@ def harmless(line: str) -> str:
 def is_missing(value: Any) -> bool:
     """Return whether a cell holds no value: `None`, NaN, or pandas' NA and NaT.
 
-    Example:
-        >>> is_missing(float("nan")), is_missing(0.0), is_missing([None])
-        (True, False, False)
+    >>> is_missing(float("nan")), is_missing(0.0), is_missing([None])
+    (True, False, False)
     """
     if value is None or isinstance(value, float | str):
         return value is None or (isinstance(value, float) and isnan(value))

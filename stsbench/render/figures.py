@@ -1,6 +1,9 @@
-"""Figures in the house style: a paper's column wide, safe for the colour-blind, one colour per model."""
+"""Figures in the house style: a paper's column wide, safe for the colour-blind, one colour per model.
 
-from collections.abc import Iterator, Sequence
+Charts of several rooms stand here: forest plots of intervals, and curves over the steps of trainings.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from io import BytesIO, StringIO
@@ -12,6 +15,7 @@ from stsbench.base.errors import UserError
 from stsbench.render.cells import one_line
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -84,9 +88,6 @@ def colours(names: Sequence[str]) -> dict[str, str]:
 def figure_kind(path: Path) -> str:
     """Return the format that a figure's file name asks for.
 
-    Raises:
-        UserError: if its ending is unknown.
-
     >>> figure_kind(Path("plane.PDF"))
     'pdf'
     """
@@ -97,11 +98,7 @@ def figure_kind(path: Path) -> str:
 
 
 def save_figure(figure: "Figure", path: str | Path) -> Path:
-    """Write a figure whole, in the format that its name's ending says.
-
-    Raises:
-        UserError: if the ending is unknown, or the file cannot be written.
-    """
+    """Write a figure whole, in the format that its name's ending says."""
     from stsbench.base.files import atomic_path, told_as_unwritable
 
     path = Path(path).expanduser()
@@ -141,6 +138,85 @@ def legend_above(figure: "Figure", axes: "Axes") -> None:
     figure.legend(handles, labels, loc="outside upper left", ncols=columns)
 
 
+_ROW_HEIGHT = 0.22
+_MARGINS = 0.75
+"""Inches: of each line, and of axis and label together."""
+
+_LABEL_WIDTH = 45
+"""Characters of the axis label that fit on a line."""
+
+
+def forest(rows: "pd.DataFrame", label: str, *, reference: float | None = None) -> "Figure":
+    """Return a forest plot.
+
+    Args:
+        rows: columns label (a line each, in this order, from the top), series (a colour each; lines of one label
+            stand together), value, low, high (NaN for no interval), filled (or hollow), summary (a diamond).
+        label: of the axis.
+        reference: where to draw a line to compare with.
+    """
+    places = {name: place for place, name in enumerate(dict.fromkeys(rows["label"]))}
+    series = colours(list(rows["series"]))
+    step = 0.6 / len(series)
+    offsets = {name: (place - (len(series) - 1) / 2) * step for place, name in enumerate(series)}
+    lines = len(places) * (1 if len(series) == 1 else 1.5)
+    with style():
+        figure = new_figure(COLUMN_WIDTH, _MARGINS + _ROW_HEIGHT * lines + (0.25 if len(series) > 1 else 0))
+        axes = figure.add_subplot()
+        if reference is not None:
+            axes.axvline(reference, color="0.4", linewidth=0.8, zorder=1)
+        for row in rows.to_dict("records"):
+            y = places[row["label"]] + offsets[row["series"]]
+            colour = series[row["series"]]
+            axes.plot([row["low"], row["high"]], [y, y], color=colour, zorder=2)
+            axes.plot(
+                [row["value"]],
+                [y],
+                marker="D" if row["summary"] else "o",
+                markersize=4.5,
+                markerfacecolor=colour if row["filled"] else "white",
+                markeredgecolor=colour,
+                linestyle="none",
+                zorder=3,
+            )
+        axes.set_yticks(list(places.values()), list(map(shortened, places)))
+        axes.set_ylim(len(places) - 0.5, -0.5)
+        axes.grid(visible=False, axis="y")
+        axes.set_xlabel(fill(one_line(label), _LABEL_WIDTH))
+        if len(series) > 1:
+            handles = [
+                axes.plot([], [], color=colour, marker="o", markersize=4.5)[0] for colour in series.values()
+            ]
+            figure.legend(handles, list(map(shortened, series)), loc="outside upper center", ncols=len(series))
+    return figure
+
+
+def curves(points: "Mapping[str, pd.DataFrame]", label: str, methods: Mapping[str, str] | None = None) -> "Figure":
+    """Return a figure of some curves.
+
+    Args:
+        points: by name a table with the columns `step` and `value`.
+        label: of the values.
+        methods: for the names that are seeds of one method, the method: they share its colour and its name.
+    """
+    named = {name: (methods or {}).get(name, name) for name in points}
+    palette = colours(list(named.values()))
+    drawn: set[str] = set()
+    with style():
+        figure = new_figure()
+        axes = figure.add_subplot()
+        for name, curve in points.items():
+            method = named[name]
+            # A label that begins with an underscore is none to matplotlib: one line in the legend for all seeds.
+            legend = method if method not in drawn else f"_{method}"
+            drawn.add(method)
+            axes.plot(curve["step"], curve["value"], color=palette[method], label=legend)
+        axes.set_xlabel("step")
+        axes.set_ylabel(label)
+        legend_above(figure, axes)
+    return figure
+
+
 @cache
 def _shown_figure() -> "type[Figure]":
     # Made when the first figure is: matplotlib takes long to import.
@@ -177,8 +253,8 @@ def described(figure: Any) -> str:
         panels.append(": ".join(filter(None, (title, over))))
     legends = [*figure.legends, *(axes.get_legend() for axes in figure.axes)]
     names = [text.get_text() for legend in legends if legend for text in legend.get_texts()]
-    told = "; ".join([*filter(None, panels), *([", ".join(names)] if names else [])])
-    return f"Figure: {' '.join(told.split())}"
+    words = "; ".join([*filter(None, panels), *([", ".join(names)] if names else [])])
+    return f"Figure: {' '.join(words.split())}"
 
 
 def svg_of(figure: "Figure") -> str:

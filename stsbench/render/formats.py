@@ -1,4 +1,7 @@
-"""A table in each format: for the terminal, in Markdown and LaTeX for readers, as CSV and JSON for programs."""
+"""A table in each format: for the terminal, in Markdown and LaTeX for readers, as CSV and JSON for programs.
+
+`stsbench.render.table.render` says what `decimals` and `caption` are. The index of a DataFrame is never shown.
+"""
 
 import csv
 import json
@@ -23,20 +26,14 @@ _GAP = 2
 
 
 def to_terminal(frame: "pd.DataFrame | Rows", *, decimals: int = 2, caption: str | None = None) -> str:
-    """Return a table as plain text, as wide as it needs to be.
+    """Return a table as plain text, as wide as it needs to be, below its caption.
 
-    Args:
-        frame: the table; its index is not shown.
-        decimals: digits after the point.
-        caption: a line above the table.
-
-    Example:
-        >>> import pandas as pd
-        >>> print(to_terminal(pd.DataFrame({"Model": ["MiniLM", "GloVe"], "Avg.": [78.904, float("nan")]})))
-        Model    Avg.
-        ─────────────
-        MiniLM  78.90
-        GloVe       –
+    >>> import pandas as pd
+    >>> print(to_terminal(pd.DataFrame({"Model": ["MiniLM", "GloVe"], "Avg.": [78.904, float("nan")]})))
+    Model    Avg.
+    ─────────────
+    MiniLM  78.90
+    GloVe       –
     """
     from rich.console import Console
 
@@ -59,20 +56,12 @@ def print_table(
     On a narrow console, text is folded first. Numbers are never folded nor cut: where even they do not fit
     the lines run over the console's width and the terminal breaks them.
 
-    Args:
-        frame: the table; its index is not shown.
-        console: where to print.
-        decimals: digits after the point.
-        caption: a line above the table.
-        headline: name of the column that matters most.
-
-    Example:
-        >>> import pandas as pd
-        >>> from rich.console import Console
-        >>> print_table(pd.DataFrame({"Task": ["STS16"], "Spearman": [78.99]}), Console(width=40))
-        Task   Spearman
-        ───────────────
-        STS16     78.99
+    >>> import pandas as pd
+    >>> from rich.console import Console
+    >>> print_table(pd.DataFrame({"Task": ["STS16"], "Spearman": [78.99]}), Console(width=40))
+    Task   Spearman
+    ───────────────
+    STS16     78.99
     """
     from rich.text import Text
 
@@ -92,12 +81,7 @@ def _rich_table(columns: list[Column], headline: str | None) -> "Table":
     from rich.text import Text
 
     # Text objects, because in a plain string rich would read [red] as markup and :x: as an emoji.
-    table = Table(
-        box=box.SIMPLE,
-        show_edge=False,
-        pad_edge=False,
-        collapse_padding=True,
-    )
+    table = Table(box=box.SIMPLE, show_edge=False, pad_edge=False, collapse_padding=True)
     for column in columns:
         width = max(cell_len(text) for text in (column.name, *column.cells))
         table.add_column(
@@ -113,25 +97,42 @@ def _rich_table(columns: list[Column], headline: str | None) -> "Table":
     return table
 
 
+LINE = 100
+"""Characters of a line that `fitted` fills."""
+
+_SHORTEST_PROSE = 12
+"""Characters that prose keeps, however wide the other columns are."""
+
+
+def fitted(frame: "pd.DataFrame", prose: str, width: int = LINE) -> "pd.DataFrame":
+    """Return a table that is printed no wider than a line, one column of prose cut to what the others leave.
+
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"name": ["a-long-name"], "shows": ["a sentence that nobody can read at once"]})
+    >>> fitted(table, "shows", 30).loc[0, "shows"]
+    'a sentence that…'
+    """
+    others = columns_of(frame.drop(columns=prose), 2)
+    taken = sum(_GAP + max(map(len, (column.name, *column.cells))) for column in others)
+    room = max(width - taken, _SHORTEST_PROSE)
+    texts = [one_line(str(text)) for text in frame[prose]]
+    cut = [text if len(text) <= room else f"{text[: room - 1].rstrip()}…" for text in texts]
+    return frame.assign(**{prose: cut})
+
+
 # An underscore inside a word, as in cls_before_pooler, is an underscore in Markdown: it stays readable.
 _SPECIAL_IN_MARKDOWN = re.compile(r"[\\`*\[\]~$|&<>]|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])")
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
 def to_markdown(frame: "pd.DataFrame | Rows", *, decimals: int = 2, caption: str | None = None) -> str:
-    r"""Return a table in GitHub's Markdown, whose text reads as it stands in the data.
+    r"""Return a table in GitHub's Markdown, whose text reads as it stands in the data, below its caption in bold.
 
-    Args:
-        frame: the table; its index is not shown.
-        decimals: digits after the point.
-        caption: a bold line above the table.
-
-    Example:
-        >>> import pandas as pd
-        >>> print(to_markdown(pd.DataFrame({"Model": ["a|b"], "Avg.": [78.904]})))
-        | Model | Avg. |
-        | --- | ---: |
-        | a\|b | 78.90 |
+    >>> import pandas as pd
+    >>> print(to_markdown(pd.DataFrame({"Model": ["a|b"], "Avg.": [78.904]})))
+    | Model | Avg. |
+    | --- | ---: |
+    | a\|b | 78.90 |
     """
     columns = columns_of(frame, decimals)
     rows = [
@@ -146,9 +147,8 @@ def to_markdown(frame: "pd.DataFrame | Rows", *, decimals: int = 2, caption: str
 def escape_markdown(text: str) -> str:
     r"""Return one line of text with all that Markdown, HTML or GitHub's mathematics would act on escaped.
 
-    Example:
-        >>> print(escape_markdown("<b> $x$ cls_before_pooler"))
-        &lt;b&gt; \$x\$ cls_before_pooler
+    >>> print(escape_markdown("<b> $x$ cls_before_pooler"))
+    &lt;b&gt; \$x\$ cls_before_pooler
     """
     return _SPECIAL_IN_MARKDOWN.sub(lambda match: _ENTITIES.get(match[0], f"\\{match[0]}"), text)
 
@@ -195,21 +195,17 @@ _SPECIAL_IN_LATEX = re.compile(r"[\\{}$&#%_^~<>|\"\[*–−]|-(?=-)")
 def to_latex(frame: "pd.DataFrame | Rows", *, decimals: int = 2, caption: str | None = None) -> str:
     r"""Return a table as a LaTeX `tabular` with booktabs rules, for `\usepackage{booktabs}`.
 
-    Args:
-        frame: the table; its index is not shown.
-        decimals: digits after the point.
-        caption: with a caption the tabular stands in a `table` environment, the caption above.
+    With a caption the tabular stands in a `table` environment, the caption above.
 
-    Example:
-        >>> import pandas as pd
-        >>> print(to_latex(pd.DataFrame({"Model": ["a_b"], "Avg.": [78.904]})))
-        \begin{tabular}{lr}
-        \toprule
-        Model & Avg. \\
-        \midrule
-        a\_b & 78.90 \\
-        \bottomrule
-        \end{tabular}
+    >>> import pandas as pd
+    >>> print(to_latex(pd.DataFrame({"Model": ["a_b"], "Avg.": [78.904]})))
+    \begin{tabular}{lr}
+    \toprule
+    Model & Avg. \\
+    \midrule
+    a\_b & 78.90 \\
+    \bottomrule
+    \end{tabular}
     """
     columns = columns_of(frame, decimals)
     lines = [
@@ -230,9 +226,8 @@ def to_latex(frame: "pd.DataFrame | Rows", *, decimals: int = 2, caption: str | 
 def escape_latex(text: str) -> str:
     r"""Return one line of text with LaTeX's special characters escaped.
 
-    Example:
-        >>> print(escape_latex("50% of a_b"))
-        50\% of a\_b
+    >>> print(escape_latex("50% of a_b"))
+    50\% of a\_b
     """
     return _SPECIAL_IN_LATEX.sub(lambda match: _REPLACEMENTS[match[0]], text)
 
@@ -251,13 +246,9 @@ def to_csv(frame: "pd.DataFrame") -> str:
 
     Every number has the digits that read back as the same float64.
 
-    Args:
-        frame: the table; its index is not written.
-
-    Example:
-        >>> import pandas as pd
-        >>> to_csv(pd.DataFrame({"Model": ["a,b", "c"], "Avg.": [0.1, float("nan")]}))
-        'Model,Avg.\r\n"a,b",0.1\r\nc,'
+    >>> import pandas as pd
+    >>> to_csv(pd.DataFrame({"Model": ["a,b", "c"], "Avg.": [0.1, float("nan")]}))
+    'Model,Avg.\r\n"a,b",0.1\r\nc,'
     """
     return frame.to_csv(index=False, lineterminator="\r\n").removesuffix("\r\n")
 
@@ -272,9 +263,8 @@ def defused(text: str) -> str:
     Numbers stay as they are. This is for people who open foreign results in a spreadsheet: a program that reads
     the file gets the apostrophes, too.
 
-    Example:
-        >>> defused("model,gap\r\n=1+1,-0.5\r\na=b,")
-        "model,gap\r\n'=1+1,-0.5\r\na=b,"
+    >>> defused("model,gap\r\n=1+1,-0.5\r\na=b,")
+    "model,gap\r\n'=1+1,-0.5\r\na=b,"
     """
     stream = StringIO()
     writer = csv.writer(stream, lineterminator="\r\n")
@@ -293,30 +283,24 @@ def _is_number(text: str) -> bool:
 
 
 def to_json(frame: "pd.DataFrame") -> str:
-    """Return a table as a JSON list of records; what JSON has no number for is null.
+    """Return a table as a JSON list of records; missing values and infinities are null.
 
-    Every number has the digits that read back as the same float64. Missing values and infinities are null.
+    Every number has the digits that read back as the same float64.
 
-    Args:
-        frame: the table; its index is not written.
-
-    Example:
-        >>> import pandas as pd
-        >>> print(to_json(pd.DataFrame({"Model": ["MiniLM"], "Avg.": [float("nan")]})))
-        [
-          {
-            "Model": "MiniLM",
-            "Avg.": null
-          }
-        ]
+    >>> import pandas as pd
+    >>> print(to_json(pd.DataFrame({"Model": ["MiniLM"], "Avg.": [float("nan")]})))
+    [
+      {
+        "Model": "MiniLM",
+        "Avg.": null
+      }
+    ]
     """
+
+    def plain(value: Any) -> Any:
+        return None if is_missing(value) or (isinstance(value, float) and math.isinf(value)) else value
+
     records = [
-        {str(name): _plain(value) for name, value in record.items()} for record in frame.to_dict(orient="records")
+        {str(name): plain(value) for name, value in record.items()} for record in frame.to_dict(orient="records")
     ]
     return json.dumps(records, indent=2, allow_nan=False, default=str)
-
-
-def _plain(value: Any) -> Any:
-    if is_missing(value) or (isinstance(value, float) and math.isinf(value)):
-        return None
-    return value

@@ -64,15 +64,8 @@ class Section:
 
     def __bool__(self) -> bool:
         """Return whether there is anything in it."""
-        return bool(
-            self.text
-            or self.tables
-            or self.figures
-            or self.points
-            or self.pointers
-            or self.commands
-            or any(map(bool, self.parts))
-        )
+        own = (self.text, self.tables, self.figures, self.points, self.pointers, self.commands)
+        return any(own) or any(self.parts)
 
     def walk(self) -> "Iterator[Section]":
         """Yield this section and all inside it, in the order they are read."""

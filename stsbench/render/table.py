@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import isnan
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -27,14 +28,10 @@ def render(frame: "pd.DataFrame | Rows", style: Style, decimals: int = 2, captio
         decimals: digits after the point, for readers; programs get full precision.
         caption: what the table shows, for readers; `csv` and `json` have no place for it.
 
-    Raises:
-        UserError: if there is no such style.
-
-    Example:
-        >>> import pandas as pd
-        >>> print(render(pd.DataFrame({"Task": ["STS16"], "Spearman": [78.9912]}), "csv"))
-        Task,Spearman
-        STS16,78.9912
+    >>> import pandas as pd
+    >>> print(render(pd.DataFrame({"Task": ["STS16"], "Spearman": [78.9912]}), "csv"))
+    Task,Spearman
+    STS16,78.9912
     """
     match style:
         case "terminal":
@@ -51,28 +48,14 @@ def render(frame: "pd.DataFrame | Rows", style: Style, decimals: int = 2, captio
             raise UserError(f"no table style {style!r}: choose one of {', '.join(get_args(Style))}.")
 
 
-class _Frame:
-    """The attribute `frame` of a table that may hold plain rows: a DataFrame is made when one is asked for."""
-
-    def __get__(self, table: "Table | None", owner: Any = None) -> "pd.DataFrame":
-        if table is None:
-            raise AttributeError("frame")  # so dataclasses see that it has no default
-        if isinstance(table.content, Rows):
-            self.__set__(table, table.content.frame)
-        return table.content  # type: ignore[return-value]
-
-    def __set__(self, table: "Table", frame: "pd.DataFrame | Rows") -> None:
-        vars(table)["content"] = frame
-
-
 @dataclass(frozen=True)
 class Table:
     """A table for readers. It prints itself, and shows itself in a notebook.
 
     Attributes:
-        frame: its rows; the index is not shown. It may be given as plain `Rows`, which print without pandas, and
-            is a DataFrame whenever it is read; `content` is what there is. A column whose key is `Named` gets its
-            heading here, as do `headline` and `hints` that speak of it.
+        content: its rows; the index of a DataFrame is not shown. Plain `Rows` print without pandas; `frame` is a
+            DataFrame in any case. A column whose key is `Named` gets its heading here, as do `headline` and
+            `hints` that speak of it.
         caption: what it shows; taken as hostile, as are all texts here.
         decimals: digits after the point for readers; CSV and JSON have them all.
         headline: the column that matters most; empty for none.
@@ -82,16 +65,15 @@ class Table:
         verdicts: the column whose text is a verdict; empty for none.
         notes: what a reader should know, below the table.
 
-    Example:
-        >>> import pandas as pd
-        >>> print(Table(pd.DataFrame({"Task": ["STS16"], "Spearman": [78.9912]}), "Scores"))
-        Scores
-        Task   Spearman
-        ───────────────
-        STS16     78.99
+    >>> import pandas as pd
+    >>> print(Table(pd.DataFrame({"Task": ["STS16"], "Spearman": [78.9912]}), "Scores"))
+    Scores
+    Task   Spearman
+    ───────────────
+    STS16     78.99
     """
 
-    frame: _Frame = _Frame()
+    content: "pd.DataFrame | Rows"
     caption: str = ""
     decimals: int = 2
     headline: Key = ""
@@ -101,25 +83,26 @@ class Table:
     verdicts: str = ""
     notes: tuple[str, ...] = ()
 
-    if TYPE_CHECKING:
-
-        @property
-        def content(self) -> "pd.DataFrame | Rows":
-            """The rows as they are held."""
-
     def __post_init__(self) -> None:
         """Give each column a heading of its own."""
-        keys = self.content.keys if isinstance(self.content, Rows) else list(self.content)
+        content = self.content
+        keys = content.keys if isinstance(content, Rows) else list(content)
         names = headings(keys)
         if names == keys:
             return
-        content = self.content
-        vars(self)["content"] = (
-            content.headed(names) if isinstance(content, Rows) else content.set_axis(names, axis="columns")
-        )
         called = dict(zip(keys, names, strict=True))
-        vars(self)["headline"] = called.get(self.headline, self.headline)
-        vars(self)["hints"] = {(row, called.get(key, key)): text for (row, key), text in self.hints.items()}
+        vars(self).update(
+            content=content.headed(names)
+            if isinstance(content, Rows)
+            else content.set_axis(names, axis="columns"),
+            headline=called.get(self.headline, self.headline),
+            hints={(row, called.get(key, key)): text for (row, key), text in self.hints.items()},
+        )
+
+    @cached_property
+    def frame(self) -> "pd.DataFrame":
+        """Its rows as a DataFrame."""
+        return self.content.frame if isinstance(self.content, Rows) else self.content
 
     def to(self, style: Style) -> str:
         """Return it as text in one of the formats, as `render` does.
@@ -159,15 +142,14 @@ class Table:
 class Tables(tuple[Table, ...]):
     """What a result shows to readers: one table, or a few below one another.
 
-    Example:
-        >>> import pandas as pd
-        >>> table = Table(pd.DataFrame({"Task": ["STS16"]}))
-        >>> print(Tables([table, table]).to("csv"))
-        Task
-        STS16
-        <BLANKLINE>
-        Task
-        STS16
+    >>> import pandas as pd
+    >>> table = Table(pd.DataFrame({"Task": ["STS16"]}))
+    >>> print(Tables([table, table]).to("csv"))
+    Task
+    STS16
+    <BLANKLINE>
+    Task
+    STS16
     """
 
     __slots__ = ()
@@ -210,5 +192,5 @@ def place(frame: "pd.DataFrame") -> str:
     """
     if "task" not in frame or frame.empty:
         return ""
-    told = [f"{name} {frame[name].iloc[0]}" for name in ("split", "text") if name in frame]
-    return " on " + ", ".join([str(frame["task"].iloc[0]), *told])
+    parts = [f"{name} {frame[name].iloc[0]}" for name in ("split", "text") if name in frame]
+    return " on " + ", ".join([str(frame["task"].iloc[0]), *parts])

@@ -58,11 +58,7 @@ def badge(run: Run, against: str | None = None, *, tolerance: float | None = Non
 
 
 def write_text(text: str, path: Path) -> Path:
-    """Write a card or a badge whole.
-
-    Raises:
-        UserError: if the file cannot be written.
-    """
+    """Write a card or a badge whole."""
     path = path.expanduser()
     if path.is_dir():
         raise UserError(f"{path} is a folder: name a file with --out.")

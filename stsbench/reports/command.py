@@ -3,30 +3,25 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from stsbench.base.errors import UserError
-from stsbench.cli.output import QuietFlag, print_data, progress_bars, tell
+from stsbench.base.options import Help, Panel, Written
+from stsbench.cli.options import QuietFlag
+from stsbench.cli.output import print_data, progress_bars, tell
 from stsbench.cli.verbs import Call, Verb
+
+_INSTEAD = "Instead of a page"
 
 
 def report(
     asked: Annotated[Call, Verb("stsbench.reports.report:report", without=("out",))],
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            help="The folder to write, `report` by default; of --model-card and --badge the file.",
-        ),
+        Written("told later"),
+        Help("The folder to write, `report` by default; with --model-card or --badge the file."),
     ] = None,
-    model_card: Annotated[
-        bool,
-        typer.Option("--model-card", help="Instead: the Hub's model card.", rich_help_panel="Instead of a page"),
-    ] = False,
+    model_card: Annotated[bool, Panel(_INSTEAD), Help("Write the Hub's model card instead.")] = False,
     badge: Annotated[
-        bool,
-        typer.Option("--badge", help="Instead: the check as an SVG badge.", rich_help_panel="Instead of a page"),
+        bool, Panel(_INSTEAD), Help("Write the verdict of `stsbench check` as an SVG badge instead.")
     ] = False,
     quiet: QuietFlag = False,
 ) -> None:

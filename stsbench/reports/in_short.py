@@ -16,19 +16,14 @@ from stsbench.reports.scores import Runs
 IN_SHORT, TITLE = "in-short", "In short"
 
 _EACH = 3
-"""Runs that are told of one by one; of more the highest and the lowest."""
+"""Up to so many runs have a sentence each; of more, the highest and the lowest are named."""
 
 _MOST_SENTENCES = 4
-"""Verdicts or comparisons that are told; the sections have them all."""
+"""Up to so many verdicts, or comparisons, stand here; the sections have them all."""
 
 
 def in_short(runs: Runs, sections: Sequence[Section]) -> Section:
-    """Return the sentences at the top of a report.
-
-    Args:
-        runs: what is reported on.
-        sections: the report's, which the sentences lead to.
-    """
+    """Return the sentences at the top of a report, which lead to its sections."""
     parts = {part.name: part for section in sections for part in section.walk()}
     anchors = {*parts, *(table.name for part in parts.values() for table in part.tables)}
     pointers = [*_scores(runs), *_verdicts(parts), *_differences(parts), *_odd(runs)]
@@ -47,13 +42,11 @@ def _scores(runs: Runs) -> Iterator[Pointer]:
         subjects = {of for _, _, of in headlines.values()}
         if len(subjects) == 1:
             ranked = sorted(headlines, key=lambda label: headlines[label][0])
-            ends = [
-                f"{label} with {headlines[label][0]:.2f}{headlines[label][1]}" for label in (ranked[-1], ranked[0])
-            ]
-            yield Pointer(
-                f"Of {len(headlines)} runs {ends[0]} is the highest {subjects.pop()}, {ends[1]} the lowest.",
-                anchor,
+            lowest, highest = (
+                f"{label} with {headlines[label][0]:.2f}{headlines[label][1]}" for label in (ranked[0], ranked[-1])
             )
+            sentence = f"Of {len(headlines)} runs {highest} is the highest {subjects.pop()}, {lowest} the lowest."
+            yield Pointer(sentence, anchor)
 
 
 def _score(run: RunRecord, kind: Kind) -> tuple[float, str, str] | None:
@@ -76,16 +69,14 @@ def _limits(limits: tuple[float, float] | None, run: RunRecord) -> str:
 
 
 def _verdicts(parts: dict[str, Section]) -> Iterator[Pointer]:
-    checks = parts.get("checks")
-    for sentence in checks.points[:_MOST_SENTENCES] if checks is not None else ():
-        yield Pointer(sentence, "checks")
+    if "checks" in parts:
+        yield from (Pointer(sentence, "checks") for sentence in parts["checks"].points[:_MOST_SENTENCES])
 
 
 def _differences(parts: dict[str, Section]) -> Iterator[Pointer]:
-    compared = parts.get("comparisons")
-    for part in compared.parts[:_MOST_SENTENCES] if compared is not None else ():
-        if part.text:
-            yield Pointer(part.text[0], part.name)
+    if "comparisons" in parts:
+        compared = parts["comparisons"].parts[:_MOST_SENTENCES]
+        yield from (Pointer(part.text[0], part.name) for part in compared if part.text)
 
 
 def _odd(runs: Runs) -> Iterator[Pointer]:
@@ -94,16 +85,13 @@ def _odd(runs: Runs) -> Iterator[Pointer]:
         changed = [score.task for score in run.scores if score.data.status == "modified"]
         if changed:
             names = listed(list(dict.fromkeys(changed)))
-            yield Pointer(
-                f"Odd: {label} read {names} from files that are not the published ones.", "reproducibility"
-            )
+            sentence = f"Odd: {label} read {names} from files that are not the published ones."
+            yield Pointer(sentence, "reproducibility")
         undefined = [score.task for score in run.scores if score.value is None]
         if undefined:
-            yield Pointer(
-                f"Odd: {label} has no score on {listed(undefined)}: all similarities are the same.", "scores"
-            )
+            sentence = f"Odd: {label} has no score on {listed(undefined)}: all similarities are the same."
+            yield Pointer(sentence, "scores")
         zero = sum(score.counts.get("zero_pairs", 0) for score in run.scores)
         if zero:
-            yield Pointer(
-                f"Odd: {zero:,} pairs of {label} have a zero vector; their cosine counts as 0.", "scores"
-            )
+            sentence = f"Odd: {zero:,} pairs of {label} have a zero vector; their cosine counts as 0."
+            yield Pointer(sentence, "scores")

@@ -34,10 +34,7 @@ class Filling:
     """A published table and what runs have for it.
 
     Attributes:
-        table: the table.
-        rows: its rows.
         settings: what each column is of, where the table and the column's head say it.
-        runs: the runs.
         fits: by run and column, what was measured; empty where only the rows say what the columns are of.
         expected: the row that a run should reproduce, if one stands in the table.
         checks: by run and column, how it compares with that row.
@@ -76,21 +73,14 @@ class Filling:
 
         A table of one system's variants (dropout rates, say) is none that any other model could stand in.
         """
-        own = {row.row.system for row in self.rows if row.row.system and not row.row.variant}
-        return len(own) > 1 or label in self.expected
+        compared = {row.row.system for row in self.rows if row.row.system and not row.row.variant}
+        return len(compared) > 1 or label in self.expected
 
 
 def fill(
     table: PublishedTable, runs: Runs, measured: Mapping[str, Sequence[MeasuredScore]], tolerance: float
 ) -> Filling:
-    """Return what runs have for a table.
-
-    Args:
-        table: the table.
-        runs: the records by their names.
-        measured: their scores.
-        tolerance: how many points a score may be off its published value.
-    """
+    """Return what runs, whose scores were `measured`, have for a table."""
     rows = tuple(rows_of(table))
     settings = {column.name: column.setting.over(table.setting) for column in table.columns}
     by_column = all(not row.row.setting.model_dump(exclude_defaults=True) for row in rows)
@@ -113,20 +103,18 @@ def fill(
 def as_table(filling: Filling, *, every_column: bool) -> Table:
     """Return the table: under each published row the runs that should reproduce it, the others at the end.
 
-    Args:
-        filling: the table and the runs.
-        every_column: whether to show the columns that no run has a value for.
+    Columns that no run has a value for are left out, unless `every_column` is to be shown.
     """
     import pandas as pd
 
     columns = list(filling.settings) if every_column else filling.filled
     records: list[dict[Key, Any]] = []
     hints: dict[tuple[int, Key], str] = {}
-    own: set[int] = set()
+    ours: set[int] = set()
 
     def add(model: str, source: str, values: Mapping[str, float | None], told_of: Mapping[str, str]) -> None:
         if source == HERE:
-            own.add(len(records))
+            ours.add(len(records))
         hints.update(((len(records), _key(name)), hint) for name, hint in told_of.items() if name in columns)
         records.append({"model": model, "source": source, **{_key(name): value for name, value in values.items()}})
 
@@ -146,7 +134,7 @@ def as_table(filling: Filling, *, every_column: bool) -> Table:
             add_own(label)
     frame = pd.DataFrame(records, columns=["model", "source", *map(_key, columns)])
     notes = (*filling.table.notes, *_notes(filling))
-    return Table(frame, filling.title, name=filling.table.name, hints=hints, own=frozenset(own), notes=notes)
+    return Table(frame, filling.title, name=filling.table.name, hints=hints, own=frozenset(ours), notes=notes)
 
 
 def _key(column: str) -> Key:
@@ -196,12 +184,12 @@ def _values(filling: Filling, label: str) -> dict[str, float | None]:
 def _hint(filling: Filling, label: str, name: str) -> str:
     record, check = filling.runs[label], filling.checks.get(label, {}).get(name)
     limits = _interval(record, filling.settings[name].task, filling.fits[label][name])
-    said = [interval_text(100 * limits[0], 100 * limits[1], record.protocol.level)] if limits else []
+    parts = [interval_text(100 * limits[0], 100 * limits[1], record.protocol.level)] if limits else []
     if check is not None and check.difference is not None:
-        said.append(f"published {check.expected:.2f}, difference {check.difference:+.2f}: {check.verdict}")
+        parts.append(f"published {check.expected:.2f}, difference {check.difference:+.2f}: {check.verdict}")
     elif check is not None:
-        said.append(f"{check.verdict}: {check.reason}")
-    return "; ".join(said) or "measured here"
+        parts.append(f"{check.verdict}: {check.reason}")
+    return "; ".join(parts) or "measured here"
 
 
 def _notes(filling: Filling) -> Iterator[str]:
@@ -235,9 +223,6 @@ def _interval(record: RunRecord, task: str, fit: Fit) -> tuple[float, float] | N
 def paper_named(name: str) -> Paper:
     """Return the paper that a person means: its name, or how it begins; of several editions the last.
 
-    Raises:
-        UserError: if there is no such paper.
-
     >>> paper_named("esimcse").name
     'esimcse-coling2022'
     """
@@ -252,14 +237,10 @@ def paper_named(name: str) -> Paper:
 def filled_papers(runs: Runs, tolerance: float = TOLERANCE) -> Iterator[Filled]:
     """Yield for each paper those of its tables that the runs can fill, without the columns that none has.
 
-    What no run has, of the tables in which one could stand, is told as missing.
+    A table in which a run could stand, but of which none has a value, counts as missing.
     """
-    measured = {label: measured_scores(record) for label, record in runs.items()}
     for paper in papers().values():
-        fillings = [
-            fill(table, runs, measured, tolerance) for table in tables().values() if table.paper == paper.name
-        ]
-        fillings = [filling for filling in fillings if filling.takes_runs]
+        fillings = [filling for filling in _fillings(paper, runs, tolerance) if filling.takes_runs]
         shown = [as_table(filling, every_column=False) for filling in fillings if filling.is_filled]
         absent = [sentence for filling in fillings for sentence in missing(filling)] + untouched(fillings)
         yield Filled(_section(paper, shown) if shown else Section("", ""), tuple(absent))
@@ -267,19 +248,20 @@ def filled_papers(runs: Runs, tolerance: float = TOLERANCE) -> Iterator[Filled]:
 
 def whole_paper(paper: Paper, runs: Runs, tolerance: float = TOLERANCE) -> Filled:
     """Return all tables of a paper in its order, with all of their columns, whether a run fills them or not."""
-    measured = {label: measured_scores(record) for label, record in runs.items()}
-    shown, absent, fillings = [], [], []
-    for table in tables().values():
-        if table.paper != paper.name:
-            continue
-        filling = fill(table, runs, measured, tolerance)
-        if table.missing:
-            absent.append(f"{filling.title}: {table.missing}")
+    shown, absent, printed = [], [], []
+    for filling in _fillings(paper, runs, tolerance):
+        if filling.table.missing:
+            absent.append(f"{filling.title}: {filling.table.missing}")
         else:
             shown.append(as_table(filling, every_column=True))
             absent += missing(filling)
-            fillings.append(filling)
-    return Filled(_section(paper, shown), (*absent, *untouched(fillings)))
+            printed.append(filling)
+    return Filled(_section(paper, shown), (*absent, *untouched(printed)))
+
+
+def _fillings(paper: Paper, runs: Runs, tolerance: float) -> list[Filling]:
+    measured = {label: measured_scores(record) for label, record in runs.items()}
+    return [fill(table, runs, measured, tolerance) for table in tables().values() if table.paper == paper.name]
 
 
 def _section(paper: Paper, filled: Iterable[Table]) -> Section:

@@ -15,17 +15,16 @@ from stsbench.base.options import Points, Spelled
 from stsbench.base.progress import Progress, silent
 from stsbench.judging.compare import compare
 from stsbench.judging.published import AUTO, TOLERANCE, check_published, known_checkpoint, rows_to_check
+from stsbench.published.catalogue import papers
 from stsbench.records.imports import read_results
 from stsbench.records.labels import labels
 from stsbench.records.record import RunRecord
 from stsbench.render.section import Filled, Report, Section
-from stsbench.reports.in_short import in_short
+from stsbench.reports.in_short import IN_SHORT, TITLE, in_short
 from stsbench.reports.papers import filled_papers, paper_named, whole_paper
 from stsbench.reports.reproducibility import reproducibility
-from stsbench.reports.scores import Runs, intervals, scores, subsets
-from stsbench.reports.seeds import seed_distributions
-from stsbench.reports.shared import shared_sentences
-from stsbench.reports.training import training
+from stsbench.reports.scores import Runs, intervals, scores, shared_sentences, subsets
+from stsbench.reports.training import seed_distributions, training
 from stsbench.reports.write import require_replaceable, write_report
 from stsbench.scoring.recompute import require_recomputed
 from stsbench.scoring.settings import Intervals
@@ -65,12 +64,12 @@ def report(
         paper: the layout of one paper (`esimcse`, `mocose`, `simcse`, `gaussian-dropout`, or a full name): all of
             its tables in its order, and nothing else but the verdicts and what is needed to repeat them.
         against: the published row to check against, as in `check`.
-        tolerance: points that a score may be off.
-        title: of the page; by default it names the models.
-        date: what the page is dated; by default `SOURCE_DATE_EPOCH`, or else the newest record's date, so that two
-            reports of the same records are the same bytes.
+        tolerance: how many points a score may differ from its published value.
+        title: the page's title; by default it names the models.
+        date: the date that the page bears; by default `SOURCE_DATE_EPOCH`, or else the newest record's date, so
+            that two reports of the same records are the same bytes.
         analyse: whether to analyse and compare up to five runs, which takes a minute or so each.
-        interval: of analyses and comparisons: which pairs depend on each other; by default as the runs were
+        interval: which pairs depend on each other, in analyses and comparisons; by default as the runs were
             measured, whose own intervals stand as they were recorded.
         data_dirs: folders to look for the data of the analyses in.
         progress: told how far it is.
@@ -82,10 +81,7 @@ def report(
         UserError: if a run or a paper cannot be found, a record does not say what its tables give, or the folder
             holds anything but a report.
     """
-    # What makes experiments takes long to import, and most reports have none.
     if not isinstance(runs, RunRecord | str | Path | Sequence):
-        from stsbench.reports.reproduction import write_reproduction
-
         return write_reproduction(runs, Path(out).expanduser(), date=date)
     several = [runs] if isinstance(runs, RunRecord | str | Path) else list(runs)
     if not several:
@@ -101,7 +97,7 @@ def report(
     checked = verdicts(named, against, tolerance)
     if chosen:
         filled = [whole_paper(chosen, named, tolerance)]
-        told = [checked, *filled]
+        parts = [checked, *filled]
         sections = [scores(named), checked.section, filled[0].section]
     else:
         filled = list(filled_papers(named, tolerance))
@@ -109,14 +105,14 @@ def report(
         how = _intervals(records, interval)
         compared = comparisons(named, how, progress) if analyse or len(named) == 1 else _left_out("Comparisons")
         behind = analyses(named, how, data_dirs, progress) if analyse else _left_out("Analyses")
-        told = [checked, *filled, compared, behind, curves, spread]
+        parts = [checked, *filled, compared, behind, curves, spread]
         sections = [
             *(scores(named), checked.section, _papers(filled), intervals(named), subsets(named)),
             shared_sentences(named),
             *(part.section for part in (compared, behind, curves, spread)),
         ]
     sections[:0] = [experiment.section() for experiment in experiments]
-    sections += [reproducibility(named), _not_measured([*told, recomputed])]
+    sections += [reproducibility(named), _not_measured([*parts, recomputed])]
     sections.insert(0, in_short(named, sections))
     heading = title or _title(named, chosen.title if chosen else "")
     page = Report(heading, dated, __version__, tuple(sections))
@@ -126,11 +122,7 @@ def report(
 def _with_experiments(
     runs: Sequence[RunRecord | str | Path],
 ) -> "tuple[list[RunRecord | str | Path], list[Sweep]]":
-    """Return the runs, those of experiments in their folders' place; and the experiments.
-
-    Raises:
-        UserError: if an experiment has no run yet.
-    """
+    """Return the runs, those of experiments in their folders' place; and the experiments."""
     records: list[RunRecord | str | Path] = []
     experiments = []
     for run in runs:
@@ -164,8 +156,8 @@ def _not_measured(parts: Sequence[Filled]) -> Section:
 
 def _title(runs: Runs, paper: str) -> str:
     names = list(runs)
-    told = ", ".join(names) if len(names) <= 3 else f"{', '.join(names[:2])} and {len(names) - 2} more"
-    return f"{told}: {paper}" if paper else f"Report on {told}"
+    models = ", ".join(names) if len(names) <= 3 else f"{', '.join(names[:2])} and {len(names) - 2} more"
+    return f"{models}: {paper}" if paper else f"Report on {models}"
 
 
 def _date(asked: str, records: Sequence[RunRecord]) -> str:
@@ -175,20 +167,20 @@ def _date(asked: str, records: Sequence[RunRecord]) -> str:
         except ValueError as error:
             raise UserError(f"{asked!r} is no date: write it as 2026-01-31.") from error
         return asked
+    epoch = _epoch()
+    return epoch.isoformat(timespec="seconds") if epoch else max(record.created for record in records)
+
+
+def _epoch() -> datetime | None:
+    """Return the moment that the environment asks pages to be dated at, so that they are the same bytes again."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
-    if epoch:
-        if not epoch.isdecimal():
-            raise UserError(f"SOURCE_DATE_EPOCH is {epoch!r}: give seconds since 1970, or leave it out.")
-        return datetime.fromtimestamp(int(epoch), UTC).isoformat(timespec="seconds")
-    return max(record.created for record in records)
+    if epoch and not epoch.isdecimal():
+        raise UserError(f"SOURCE_DATE_EPOCH is {epoch!r}: give seconds since 1970, or leave it out.")
+    return datetime.fromtimestamp(int(epoch), UTC) if epoch else None
 
 
 def verdicts(runs: Runs, against: str = AUTO, tolerance: float = TOLERANCE) -> Filled:
-    """Return a table of differences and verdicts for each run, and why others could not be checked.
-
-    Raises:
-        UserError: if `against` is no row.
-    """
+    """Return a table of differences and verdicts for each run, and why others could not be checked."""
     tables, unknown, missing, sentences = [], [], [], []
     for number, (label, record) in enumerate(runs.items(), 1):
         if against == AUTO and known_checkpoint(record) is None:
@@ -223,8 +215,8 @@ def analyses(runs: Runs, how: Intervals, data_dirs: Sequence[str | Path], progre
     """Return what is behind the scores, and which analyses were not possible."""
     section = Section("analyses", "Analyses")
     if len(runs) > FEW:
-        told = f"analyses: made for at most {FEW} runs, here are {len(runs)}; `stsbench explain` takes more"
-        return Filled(section, (told,))
+        reason = f"analyses: made for at most {FEW} runs, here are {len(runs)}; `stsbench explain` takes more"
+        return Filled(section, (reason,))
     try:
         explanation = explain(
             list(runs.values()),
@@ -245,8 +237,8 @@ def comparisons(runs: Runs, how: Intervals, progress: Progress) -> Filled:
     section, missing = Section("comparisons", "Comparisons"), []
     first, *others = runs
     if len(runs) > FEW:
-        told = f"comparisons: made for at most {FEW} runs, here are {len(runs)}; `stsbench compare` makes any"
-        return Filled(section, (told,))
+        reason = f"comparisons: made for at most {FEW} runs, here are {len(runs)}; `stsbench compare` makes any"
+        return Filled(section, (reason,))
     parts = []
     for number, other in enumerate(others, 1):
         try:
@@ -261,3 +253,28 @@ def comparisons(runs: Runs, how: Intervals, progress: Progress) -> Filled:
         "over tasks."
     )
     return Filled(replace(section, text=(text,) if parts else (), parts=tuple(parts)), tuple(missing))
+
+
+def write_reproduction(reproduction: "Reproduction", folder: Path | None = None, *, date: str = "") -> Path:
+    """Write the page of a reproduction: HTML that needs no network, the same in Markdown, every table as a file.
+
+    Args:
+        reproduction: what `reproduce` returned.
+        folder: where; by default `report` in the experiment's folder. A report that is in it is replaced.
+        date: of the page; by default `SOURCE_DATE_EPOCH`, or else today.
+
+    Returns:
+        The page, `index.html` in the folder.
+    """
+    short = Section(IN_SHORT, TITLE, pointers=reproduction.pointers)
+    name, scale = reproduction.exhibit.name, reproduction.scale
+    text = "The experiment's folder has a record for each job, from which all numbers here can be computed again."
+    commands = (f"stsbench reproduce {name} --scale {scale}",)
+    repeated = Section("repeat", "How to repeat it", (text,), commands=commands)
+    section = reproduction.section()
+    section = replace(section, parts=(*section.parts, repeated))
+    paper = papers()[reproduction.exhibit.paper]
+    title = f"{reproduction.exhibit.title} of {paper.title.partition(':')[0]} ({paper.venue}), made again"
+    dated = date or (_epoch() or datetime.now(UTC)).date().isoformat()
+    page = Report(title, dated, __version__, (short, section))
+    return write_report(page, folder or reproduction.folder / "report")

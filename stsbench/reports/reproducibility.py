@@ -94,18 +94,18 @@ def _environments(runs: Runs) -> Rows:
     rows: list[dict[Key, Any]] = []
     for label, record in runs.items():
         environment = record.environment
-        told: dict[Key, Any] = {"model": label, "date": record.created, "stsbench": record.stsbench}
-        told |= {
+        row: dict[Key, Any] = {"model": label, "date": record.created, "stsbench": record.stsbench}
+        row |= {
             Named("environment", name): str(value) for name, value in environment.items() if name != "packages"
         }
-        told |= {Named("package", str(name)): str(of) for name, of in environment.get("packages", {}).items()}
-        rows.append(told)
+        row |= {Named("package", str(name)): str(of) for name, of in environment.get("packages", {}).items()}
+        rows.append(row)
     return Rows(rows)
 
 
 def _commands(runs: Runs) -> tuple[str, ...]:
-    own = [record.command for record in runs.values() if record.command]
+    recorded = [record.command for record in runs.values() if record.command]
     folders = [shlex.quote(redact(str(run.folder))) for run in runs.values() if run.folder is not None]
     checks = [f"stsbench check {folder}" for folder in folders]
     more = [f"stsbench explain {' '.join(folders)}", f"stsbench report {' '.join(folders)}"] if folders else []
-    return tuple(dict.fromkeys([*own, *checks, *more]))
+    return tuple(dict.fromkeys([*recorded, *checks, *more]))

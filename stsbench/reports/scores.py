@@ -1,8 +1,11 @@
-"""What was measured: one table for each kind of task, every interval, every subset."""
+"""What was measured: one table for each kind of task, every interval, every subset, and what tasks share."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, combinations
 from typing import Any
 
+from stsbench.base.errors import UserError
+from stsbench.data.shared import FOLDED, unordered_pairs
 from stsbench.records.kinds import KINDS, Kind
 from stsbench.records.labels import interval_remarks, task_labels
 from stsbench.records.record import RunRecord
@@ -17,7 +20,7 @@ Runs = Mapping[str, RunRecord]
 
 
 def scores(runs: Runs) -> Section:
-    """Return the scores of all runs, one row each; an interval is told when a reader points at its score."""
+    """Return the scores of all runs, one row each; a score's interval shows when a reader points at it."""
     tables = [
         table
         for kind in KINDS.values()
@@ -66,7 +69,8 @@ def intervals(runs: Runs) -> Section:
 
     rows = [
         {"model": label, **{key: row[key] for key in ("task", "metric", "items", "score", "low", "high")}}
-        for label, row in _rows(runs)
+        for label, record in runs.items()
+        for row in score_rows(record)
         if not row["subset"] and row["low"] == row["low"]
     ]
     frame = pd.DataFrame(rows)
@@ -80,27 +84,26 @@ def intervals(runs: Runs) -> Section:
 def subsets(runs: Runs) -> Section:
     """Return the scores of every subset, a column for each run."""
     called = task_names(runs)
-    found = across_models(
+    wide = across_models(
         (label, row | {"task": called[label, row["task"]]})
         for label, record in runs.items()
         for row in score_rows(record)
         if row["subset"]
     )
-    if not found.rows:
-        return Section("subsets", "Subsets")
-    return Section("subsets", "Subsets", (), (Table(found, "Each subset of the STS tasks", name="every-subset"),))
+    table = Table(wide, "Each subset of the STS tasks", name="every-subset")
+    return Section("subsets", "Subsets", tables=(table,) if wide.rows else ())
 
 
 def task_names(runs: Runs) -> dict[tuple[str, str], str]:
     """Return what to call each run's tasks, by the run and its own label: on other data it is another task."""
-    of = {
+    task_of = {
         (label, name): (name, Signature.parse(score.signature).protocol)
         for label, record in runs.items()
         for name, score in zip(task_labels(record.scores), record.scores, strict=True)
     }
-    distinct = list(dict.fromkeys(of.values()))
+    distinct = list(dict.fromkeys(task_of.values()))
     called = dict(zip(distinct, told_apart([name for name, _ in distinct]), strict=True))
-    return {key: called[task] for key, task in of.items()}
+    return {key: called[task] for key, task in task_of.items()}
 
 
 def _levels(runs: Runs) -> str:
@@ -152,7 +155,49 @@ def interval_text(low: float, high: float, level: float) -> str:
     return f"{100 * level:g} % interval {low:.2f} to {high:.2f}"
 
 
-def _rows(runs: Runs) -> Iterator[tuple[str, Row]]:
+_SHARED = (
+    "Distinct pairs and sentences that both tasks have, by letters and digits, in either order; %: of the "
+    "distinct pairs of each. An average over both counts them twice: stsbench run --exclude-overlap counts each "
+    "pair once."
+)
+
+
+def shared_sentences(runs: Runs) -> Section:
+    """Return a row for each two tasks of a record that share pairs, from the items tables that are there.
+
+    A record without an items table has no rows: its scores stand elsewhere.
+    """
+    called = task_names(runs)
+    rows: dict[tuple[str, str], dict[str, object]] = {}
     for label, record in runs.items():
-        for row in score_rows(record):
-            yield label, row
+        for first, second, counts in _shared_pairs(record):
+            a, b = called[label, first], called[label, second]
+            rows.setdefault((a, b), {"a": a, "b": b} | counts)
+    import pandas as pd
+
+    frame = pd.DataFrame(list(rows.values()))
+    table = Table(frame, "Pairs that stand in two tasks", decimals=1, name="shared-pairs", notes=(_SHARED,))
+    return Section("shared", "Shared sentences", tables=(table,) if rows else ())
+
+
+def _shared_pairs(record: RunRecord) -> list[tuple[str, str, dict[str, object]]]:
+    if len(record.scores) < 2 or record.is_imported:
+        return []
+    try:
+        rows = record.rows_by_score()
+    except UserError:
+        return []
+    by_key = {key: set(unordered_pairs(*(of_task[name] for name in FOLDED))) for key, of_task in rows.items()}
+    compared = [score for score in record.scores if score.about.by_similarity and not score.training]
+    labels = dict(zip(task_labels(compared), compared, strict=True))
+    sets = {label: by_key[score.key] for label, score in labels.items()}
+    shared: list[tuple[str, str, dict[str, object]]] = []
+    for a, b in combinations(sets, 2):
+        pairs = sets[a] & sets[b]
+        # One task in two texts, or a part of it in another split, is no overlap of tasks.
+        if not pairs or labels[a].task == labels[b].task:
+            continue
+        sentences = set(chain(*sets[a])) & set(chain(*sets[b]))
+        shares = {"% of a": 100 * len(pairs) / len(sets[a]), "% of b": 100 * len(pairs) / len(sets[b])}
+        shared.append((a, b, {"pairs": len(pairs), "sentences": len(sentences), **shares}))
+    return shared

@@ -1,46 +1,56 @@
-"""How a model came about: the loss and the dev score over the steps, from the log beside its record."""
+"""How models came about: loss and dev score over the steps of a training, and how far a seed carries.
 
+The curves are from the log beside a record; the seeds are runs that are called alike but for theirs, and what is
+known of a method's seeds from elsewhere.
+"""
+
+import re
 from collections.abc import Mapping
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from stsbench.base.errors import UserError
 from stsbench.judging.published import known_checkpoint
-from stsbench.published.measured import logged_dev_scores, logged_systems, source
-from stsbench.render.charts import curves as draw
-from stsbench.render.figures import svg_of
+from stsbench.judging.seeds import compare_seeds
+from stsbench.published.measured import logged_dev_scores, logged_systems, seeded_systems, seeds, source
+from stsbench.records.kinds import STS
+from stsbench.records.record import RunRecord
+from stsbench.render.figures import colours, curves, legend_above, new_figure, style, svg_of
 from stsbench.render.section import Filled, ReportFigure, Section
 from stsbench.render.table import Table
 from stsbench.reports.scores import Runs
-from stsbench.reports.seeds import methods
 from stsbench.training.log import LOG, log_frame, read_log
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
+
+_SEED = re.compile(r"[-_. ]?seed[-_.= ]?\d+", re.IGNORECASE)
 
 
 def training(runs: Runs) -> Filled:
     """Return the curves of the runs that have a training log beside their record, and of published logs."""
-    own: dict[str, pd.DataFrame] = {}
+    logs: dict[str, pd.DataFrame] = {}
     missing = []
     for label, record in runs.items():
         if record.folder is None or not (record.folder / LOG).is_file():
             continue
         try:
-            own[label] = log_frame(read_log(record.folder / LOG))
+            logs[label] = log_frame(read_log(record.folder / LOG))
         except (UserError, ValueError) as error:
             missing.append(f"training of {label}: its {LOG} cannot be read ({error})")
     parts = []
-    if own:
-        curves = {label: _points(log, "dev") for label, log in own.items()}
-        losses = {label: _points(log, "loss") for label, log in own.items()}
+    if logs:
+        scores = {label: _points(log, "dev") for label, log in logs.items()}
+        losses = {label: _points(log, "loss") for label, log in logs.items()}
         seeds_of = {label: method for method, group in methods(runs).items() for label in group}
         parts.append(
             Section(
                 "training-own",
                 "Trained here",
-                tables=(Table(_summary(own), "Training in numbers", name="training-summary"),),
+                tables=(Table(_summary(logs), "Training in numbers", name="training-summary"),),
                 figures=(
-                    _drawn("training-dev", "Dev score over training", curves, "dev score × 100", seeds_of),
+                    _drawn("training-dev", "Dev score over training", scores, "dev score × 100", seeds_of),
                     _drawn("training-loss", "Training loss", losses, "loss", seeds_of),
                 ),
             )
@@ -81,28 +91,123 @@ def _published(runs: Runs) -> list[Section]:
     systems = [entry.system for entry in known if entry is not None and entry.system in logged_systems()]
     if not systems:
         return []
-    said = source("training-logs")
+    origin = source("training-logs")
     figures = []
     for system in dict.fromkeys(systems):
         log = logged_dev_scores(system)
         tasks = [str(name) for name in log if name != "step"]
-        curves = {task: pd.DataFrame({"step": log["step"], "value": 100 * log[task]}) for task in tasks}
+        points = {task: pd.DataFrame({"step": log["step"], "value": 100 * log[task]}) for task in tasks}
         title = f"Dev scores in the authors' log of {system}"
-        figures.append(_drawn(f"training-{system}", title, curves, "Spearman × 100"))
-    text = f"{said.title}. {said.note} {said.address}"
+        figures.append(_drawn(f"training-{system}", title, points, "Spearman × 100"))
+    text = f"{origin.title}. {origin.note} {origin.address}"
     return [Section("training-published", "Published training logs", (text,), figures=tuple(figures))]
 
 
 def _drawn(
     name: str,
     caption: str,
-    curves: "dict[str, pd.DataFrame]",
+    points: "dict[str, pd.DataFrame]",
     label: str,
     seeds_of: Mapping[str, str] | None = None,
 ) -> ReportFigure:
     ends = "; ".join(
-        f"{of} from {points['value'].iloc[0]:.4g} to {points['value'].iloc[-1]:.4g}"
-        for of, points in curves.items()
-        if len(points)
+        f"{of} from {curve['value'].iloc[0]:.4g} to {curve['value'].iloc[-1]:.4g}"
+        for of, curve in points.items()
+        if len(curve)
     )
-    return ReportFigure(name, caption, f"Curve over steps: {ends}", svg_of(draw(curves, label, seeds_of)))
+    return ReportFigure(name, caption, f"Curve over steps: {ends}", svg_of(curves(points, label, seeds_of)))
+
+
+def seed_distributions(runs: Runs) -> Filled:
+    """Return the spread over seeds: of runs called alike but for `seed<number>`, and of known reproductions."""
+    missing: list[str] = []
+    tables, spreads = [], {}
+    for number, (method, group) in enumerate(methods(runs).items(), 1):
+        try:
+            spread = compare_seeds(group, {}, (method, ""), level=0.95)
+        except UserError as error:
+            missing.append(f"seeds of {method}: {error}")
+            continue
+        frame = spread.frame[["task", "a_runs", "a_mean", "a_sd", "a_lowest", "a_highest"]]
+        frame = frame.rename(columns=lambda name: name.removeprefix("a_"))
+        caption = f"{method} over {len(group)} seeds"
+        tables.append(Table(frame, caption, name=f"seeds-{number}", notes=spread.notes))
+        if averages := [100 * value for run in group.values() if (value := _sts_average(run)) is not None]:
+            spreads[method] = averages
+    figures = [_dot_figure("seeds-own", "STS average over seeds", spreads, {})] if spreads else []
+    here = Section("seeds-own-runs", "Runs with several seeds", tables=tuple(tables), figures=tuple(figures))
+    return Filled(Section("seeds", "Seeds", parts=(here, *_seeds_elsewhere(runs))), tuple(missing))
+
+
+def methods(runs: Runs) -> dict[str, dict[str, RunRecord]]:
+    """Return the runs that are called alike but for a seed, at least two of each name."""
+    groups: dict[str, dict[str, RunRecord]] = {}
+    for label, record in runs.items():
+        # A checkpoint of a training is called after its folder, and so is the run.
+        names = [label, record.folder.name if record.folder else "", PurePath(record.model.name).name]
+        name = next((name for name in names if _SEED.search(name)), None)
+        if name is not None:
+            groups.setdefault(_SEED.sub("", name), {})[label] = record
+    return {name: group for name, group in groups.items() if len(group) > 1}
+
+
+def _sts_average(run: RunRecord) -> float | None:
+    average = run.average(STS)
+    return None if average is None else average.value
+
+
+def _seeds_elsewhere(runs: Runs) -> list[Section]:
+    """Return where runs of a system lie among the seeds of an independent reproduction of it."""
+    parts = []
+    for system in seeded_systems():
+        measured = {
+            label: 100 * value
+            for label, record in runs.items()
+            if (known := known_checkpoint(record)) is not None
+            and known.system == system
+            and (value := _sts_average(record)) is not None
+        }
+        if not measured:
+            continue
+        scores = seeds(system)
+        table = Table(_described(scores), f"{system} over {len(scores)} seeds", name=f"seeds-{system}")
+        caption = f"STS average of {len(scores)} seeds of {system}"
+        figure = _dot_figure(f"seeds-figure-{system}", caption, {system: scores["Avg."].tolist()}, measured)
+        origin = source("seeds")
+        text = (f"{origin.title}. {origin.note} {origin.address}",)
+        parts.append(Section(f"seeds-of-{system}", caption, text, (table,), (figure,)))
+    return parts
+
+
+def _described(scores: "pd.DataFrame") -> "pd.DataFrame":
+    tasks = [name for name in scores if name not in {"seed", "best_step", "STS-B:dev"}]
+    frame = scores[tasks].agg(["count", "mean", "std", "min", "max"]).T.reset_index()
+    frame.columns = ["task", "runs", "mean", "sd", "lowest", "highest"]
+    return frame.astype({"runs": int})
+
+
+def _dot_figure(
+    name: str, caption: str, spreads: dict[str, list[float]], marked: dict[str, float]
+) -> ReportFigure:
+    ranges = [f"{method}: {min(values):.2f} to {max(values):.2f}" for method, values in spreads.items()]
+    ranges += [f"{label} at {value:.2f}" for label, value in marked.items()]
+    alt = f"Each seed's average as a dot. {'; '.join(ranges)}"
+    return ReportFigure(name, caption, alt, svg_of(_dots(spreads, marked)))
+
+
+def _dots(spreads: dict[str, list[float]], marked: dict[str, float]) -> "Figure":
+    palette = colours([*spreads, *marked])
+    with style():
+        figure = new_figure(height=1 + 0.4 * len(spreads))
+        axes = figure.add_subplot()
+        for place, (method, values) in enumerate(spreads.items()):
+            # Spread by rank within the line, so that none hides another.
+            heights = [place + 0.5 * (0.5 - rank / max(len(values) - 1, 1)) for rank in range(len(values))]
+            axes.plot(sorted(values), heights, "o", markersize=3, color=palette[method], label=method)
+        for label, value in marked.items():
+            axes.axvline(value, color=palette[label], label=label)
+        axes.set_yticks([])
+        axes.set_ylim(len(spreads) - 0.5, -0.5)
+        axes.set_xlabel("STS average")
+        legend_above(figure, axes)
+    return figure

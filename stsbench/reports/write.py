@@ -30,9 +30,6 @@ def write_report(report: Report, folder: Path) -> Path:
 
     Returns:
         The page.
-
-    Raises:
-        UserError: if the folder holds anything but a report, or cannot be written.
     """
     require_replaceable(folder)
     if twice := [name for name, count in Counter(report.anchors).items() if count > 1]:
@@ -43,11 +40,7 @@ def write_report(report: Report, folder: Path) -> Path:
 
 
 def require_replaceable(folder: Path) -> None:
-    """Make sure that nothing but a report would be lost.
-
-    Raises:
-        UserError: if the folder holds something else.
-    """
+    """Make sure that nothing but a report would be lost."""
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     page = folder / PAGE
@@ -148,7 +141,7 @@ def _plain(text: str) -> str:
 
 @dataclass(frozen=True)
 class HtmlCell:
-    """A cell as the page shows it: its text, what it is sorted by, what is told at it, its look."""
+    """A cell as the page shows it: its text, its key for sorting, the hint at it, its look."""
 
     text: str
     key: str

@@ -1,32 +1,29 @@
 """`stsbench reproduce`."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer import Argument, Option
-from yaml import YAMLError
 
 from stsbench.base.errors import UserError
-from stsbench.base.parsing import parse_yaml
-from stsbench.cli.options import Output
-from stsbench.cli.output import FigureFile, print_result, progress_bars, tell
+from stsbench.base.options import Help, Spelled
+from stsbench.cli.options import FigureFile, Output
+from stsbench.cli.output import print_result, progress_bars, tell
 from stsbench.cli.verbs import Call, Verb
 
 
 def reproduce(
     asked: Annotated[Call, Verb("stsbench.reproduction.reproduce:reproduce", without=("table",))],
     table: Annotated[
-        str, Argument(help="A table or figure, as `--list` names it: `esimcse-coling2022-9`.", show_default=False)
+        str, Spelled(), Help("A table or figure, as `--list` names it, such as `esimcse-coling2022-9`.")
     ] = "",
     set_: Annotated[
         list[str] | None,
-        Option("--set", metavar="KEY=VALUE", help="Change a key of every recipe that is trained. Repeatable."),
+        Spelled("--set", "KEY=VALUE"),
+        Help("Change a key of every recipe that is trained. Repeatable."),
     ] = None,
     list_: Annotated[
         bool,
-        Option(
-            "--list", help="Tell of every table and figure whether it can be made; of a named one all it takes."
-        ),
+        Help("List the tables and figures, and whether each can be made; of a named one, all that it takes."),
     ] = False,
     figure: FigureFile = None,
     output: Output = Output(),
@@ -46,6 +43,7 @@ def reproduce(
     """
     from stsbench.reproduction.reproduce import reproductions
     from stsbench.reproduction.reproduced import Reproduction
+    from stsbench.training.recipe_files import read_change
 
     if list_:
         print_result(reproductions(table), output)
@@ -55,30 +53,17 @@ def reproduce(
     with progress_bars(quiet=output.quiet) as progress:
         result = asked(
             table=table,
-            settings=_settings(set_ or []),
+            settings=dict(map(read_change, set_ or [])),
             progress=progress,
             notice=lambda sentence: tell(sentence, quiet=output.quiet),
         )
     if not isinstance(result, Reproduction):
         print_result(result, output)
         return
-    from stsbench.reports.reproduction import write_reproduction
+    from stsbench.reports.report import write_reproduction
 
     page = write_reproduction(result)
     print_result(result, output, figure=figure)
     tell(f"{result.sentence} Written to {page}", quiet=output.quiet)
     if result.cost.failed:
         raise typer.Exit(1)
-
-
-def _settings(changes: list[str]) -> dict[str, Any]:
-    settings = {}
-    for change in changes:
-        key, equals, text = change.partition("=")
-        if not equals or not key.strip():
-            raise UserError(f"--set {change}: write key=value, such as optimiser.batch=32.")
-        try:
-            settings[key.strip()] = parse_yaml(text)
-        except (ValueError, YAMLError) as error:
-            raise UserError(f"--set {change}: the value is not valid YAML; put it in quotes.") from error
-    return settings

@@ -9,7 +9,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.options import LARGEST_SEED, Commas, Within
 from stsbench.base.progress import Progress, silent
 from stsbench.published.catalogue import exhibit, exhibits
-from stsbench.render.fitting import fitted
+from stsbench.render.formats import fitted
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
 from stsbench.reproduction.layout import experiment_of, layout, read_by
@@ -68,21 +68,22 @@ def reproduce(
 
     Args:
         table: which, as `reproductions` lists them: `esimcse-coling2022-9`, `mocose-acl2022-figure-8`.
-        scale: `demo` (a few steps, minutes), `laptop` (the same axis from a small base and a few thousand
-            sentences), `paper` (the paper's own base, corpus and seeds) or `wiring` (every row of the paper's from
-            random weights, offline: whether all of it can be made).
-        out: folder of the experiment; by default `runs/TABLE-SCALE`.
+        scale: how much is trained: `demo` (a few steps, minutes), `laptop` (the same axis from a small base and a
+            few thousand sentences), `paper` (the paper's own base, corpus and seeds) or `wiring` (every row of the
+            paper's from random weights, offline: whether all of it can be made).
+        out: the folder of the experiment; by default `runs/TABLE-SCALE`.
         on: where jobs run: `local`, `ray` or `slurm`.
-        corpus: train on this file; by default the sample at `demo`, else the fetched `wiki1m`.
-        seeds: seeds of the trainings, with commas; by default the scale's.
+        corpus: the file to train on; by default the sample at `demo`, else the fetched `wiki1m`.
+        seeds: the seeds of the trainings, with commas; by default the scale's.
         settings: changes to every recipe, over the plan's: `{"optimiser.batch": 32}`.
-        threads: of every job.
-        workers: jobs at once; by default one a GPU, or one for each group of cores that its threads fill.
-        device: of local jobs: `auto`, `cpu`, `cuda` or `mps`.
+        threads: how many threads each job uses.
+        workers: how many jobs run at once; by default one for each GPU, or one for each group of cores that the
+            threads of a job fill.
+        device: where local jobs compute: `auto`, `cpu`, `cuda` or `mps`.
         interval: which pairs depend on each other, in the tests of the claims.
         data_dirs: folders to look for data in.
-        retry: whether to try jobs again that failed.
-        dry_run: whether to tell only what there is to do, how long it takes and what room on the disk.
+        retry: whether to run failed jobs again.
+        dry_run: whether to say only what there is to do, how long it takes and how much disk it needs.
         progress: told how many jobs are done.
         notice: told what the person should know.
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from stsbench.base.words import listed
 from stsbench.render.cells import Key, Named
-from stsbench.render.charts import forest
-from stsbench.render.figures import colours, legend_above, new_figure, style
+from stsbench.render.figures import colours, forest, legend_above, new_figure, style
 from stsbench.render.table import Table, interval
 from stsbench.reproduction.answers import Answer
 from stsbench.reproduction.table_plan import Names

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from stsbench.base.errors import InterruptError, UserError
-from stsbench.base.options import MODEL, RUN
+from stsbench.base.options import MODEL, RUN, Help, Panel
 from stsbench.base.words import listed
-from stsbench.cli.options import IntervalChoice, IntervalName, Output, number_within
-from stsbench.cli.output import SubsetsFlag, progress_bars, say, tell
+from stsbench.cli.options import IntervalChoice, IntervalName, Output, SubsetsFlag
+from stsbench.cli.output import progress_bars, say, tell
 from stsbench.cli.verbs import Call, Verb
 from stsbench.encoders.use import Use
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 _SCORE = "Scores"
 
-Option = typer.Option
-
 
 def run(
     models: Annotated[Call, Verb("stsbench.scoring.run:choose_models", panel=MODEL)],
@@ -33,20 +31,15 @@ def run(
     intervals: IntervalChoice = IntervalChoice(),
     gate: Annotated[
         bool,
-        Option(
-            "--gate",
-            help="Measure the same checkpoint in fp32 too (the folder's name ends in -fp32), and hold the lower "
-            "precision against it, as `stsbench check` does. Exit code 3 unless no score is worse by --margin.",
-            rich_help_panel=RUN,
+        Panel(RUN),
+        Help(
+            "Measure the same checkpoint in fp32 too (the folder's name ends in -fp32), and hold the lower "
+            "precision against it, as `stsbench check` does. The exit code is 3 unless no score is worse by "
+            "--margin."
         ),
     ] = False,
     margin: Annotated[
-        float | None,
-        Option(
-            callback=number_within(),
-            help="Points that --gate allows to be lost. Default: 0.5.",
-            rich_help_panel=RUN,
-        ),
+        float | None, Panel(RUN), Help("How many points --gate allows a score to lose. Default: 0.5.")
     ] = None,
     subsets: SubsetsFlag = False,
     output: Output = Output(),
@@ -64,7 +57,6 @@ def run(
     * `stsbench run --encoder-module mymodel:encode --tasks MR,CR,TREC --json`
     * `stsbench run -m minilm --backend openvino --precision int8 --gate`
     """
-    _ = output.style  # Two formats at once are a mistake: better told before the work than after.
     from stsbench.encoders.checkpoint import PACKAGED, hash_ahead
 
     named = models.options
@@ -162,7 +154,6 @@ def import_(
     * `stsbench import results/owner__model/revision --out runs/mteb`
     * `stsbench import ndcg.parquet --model my/retriever --out runs/ndcg`
     """
-    _ = output.style  # Two formats at once are a mistake: better told before the work than after.
     from stsbench.records.provenance import command_line
     from stsbench.records.scores import Scores
     from stsbench.records.show import print_scores
@@ -173,9 +164,12 @@ def import_(
 
 
 def _request(asked: Call, similarities: "Path | None", **chosen: Any) -> "Request":
-    """Return what to measure on and how: by the typed options of `evaluate`, and other settings that were chosen.
+    """Return what to measure on and how.
 
-    Saved similarities may say of which tasks they are.
+    Args:
+        asked: the options of `evaluate` that were typed.
+        similarities: a file of saved similarities, which may say of which tasks they are.
+        chosen: other settings.
     """
     from stsbench.data.views import PairView
     from stsbench.records.provenance import command_line

@@ -56,7 +56,7 @@ def evaluate(
     out: Annotated[
         str | Path | None,
         Panel(RUN),
-        Help("Folder of the record. Default: `runs/<model>-<pooling>-<tasks>`."),
+        Help("The folder of the record. Default: `runs/<model>-<pooling>-<tasks>`."),
     ] = None,
     overwrite: Annotated[bool, Panel(RUN)] = False,
     progress: Progress = silent,
@@ -73,13 +73,14 @@ def evaluate(
         data: your own pairs instead of `tasks`: .tsv, .csv, .jsonl or .parquet.
         subset_column: the column of `data` that names subsets.
         data_dirs: folders to look for data in, before `STSBENCH_DATA` and the cache.
-        exclude_overlap: whether to count a pair in one task alone: the first of the seven, in the papers' order,
-            whose test pairs have it keeps it.
-        exclude: a training corpus: leave out pairs with a sentence that stands in it.
-        classifier: of the transfer tasks: `logreg` (converged logistic regression) or `mlp-adam` (SentEval's net,
-            the SimCSE papers').
-        kfold: folds of the transfer tasks, at either level.
-        classifier_seed: of the folds of the tasks with a test set, of the net, and of the trained regressors.
+        exclude_overlap: whether to count a pair that stands in several tasks only once: it stays in the first of
+            the seven, in the papers' order, whose test pairs have it.
+        exclude: a training corpus; pairs with a sentence that stands in it are left out.
+        classifier: the classifier of the transfer tasks: `logreg` (converged logistic regression) or `mlp-adam`
+            (SentEval's net, the SimCSE papers').
+        kfold: how many folds the transfer tasks have, at either level.
+        classifier_seed: the seed of the folds of the tasks with a test set, of the net, and of the trained
+            regressors.
         intervals: how intervals are computed.
         use_cache: whether to read and write the embedding cache.
         out: folder to save the record and its items in; None to keep them in memory.
@@ -217,10 +218,11 @@ def import_results(
         path: SentEval's dictionary of results as JSON, in either shape; a JSON file of MTEB's for one task; a
             folder of those; or a table of items, `task, item, score` and one or two columns `group...`: .csv,
             .tsv, .jsonl or .parquet.
-        out: folder of the record. In Python None keeps it in memory.
+        out: the folder of the record. In Python None keeps it in memory.
         model: the model's name; by default what the files say, or else the file's name.
-        aggregation: over subsets: `all`, `mean` or `wmean`; by default `all` if every task has it, else `wmean`.
-        metric: `spearman` or `pearson`.
+        aggregation: how the subsets of a task become one score: `all`, `mean` or `wmean`; by default `all` if
+            every task has it, else `wmean`.
+        metric: the correlation to read: `spearman` or `pearson`.
         overwrite: whether to replace another measurement in that folder.
         command: the command line, for the record.
 

@@ -80,11 +80,13 @@ def choose_protocol(
     """Return a preset with some of its choices replaced.
 
     Args:
-        name: `simcse`, `senteval` or `mteb`: sets the four choices below.
-        aggregation: over subsets: `all`, `mean` or `wmean`.
-        metric: `spearman`, `pearson` or `kendall`.
-        similarity: `cosine`, `dot`, `euclidean` or `manhattan` (distances negative).
-        text: `senteval` (tokenised, lower-cased) or `raw` text.
+        name: the preset of the four choices below: `simcse`, `senteval` or `mteb`.
+        aggregation: how the subsets of a task become one score: `all`, `mean` or `wmean`.
+        metric: the correlation: `spearman`, `pearson` or `kendall`; or `ap`, the average precision of pairs with
+            the labels 1 and 0.
+        similarity: the similarity of two vectors: `cosine`, `dot`, `euclidean` or `manhattan` (distances
+            negative).
+        text: the text to encode: `senteval` (tokenised, lower-cased) or `raw`.
 
     Raises:
         UserError: if a name is unknown.

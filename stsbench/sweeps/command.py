@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from stsbench.cli.options import Output
-from stsbench.cli.output import FigureFile, print_result, progress_bars, tell
+from stsbench.cli.options import FigureFile, Output
+from stsbench.cli.output import print_result, progress_bars, tell
 from stsbench.cli.verbs import Call, Verb
 
 

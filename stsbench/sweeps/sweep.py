@@ -48,14 +48,15 @@ def sweep(
 
     Args:
         experiment: an experiment's YAML file, or the folder of one that was begun. In Python also an experiment.
-        out: folder of the experiment; by default `runs/NAME`, or the folder that was named.
+        out: the folder of the experiment; by default `runs/NAME`, or the folder that was named.
         on: where jobs run: `local`, `ray` or `slurm`.
-        workers: jobs at once; by default one a GPU, or one for each group of cores that its threads fill.
-        device: of local jobs: `auto`, `cpu`, `cuda` or `mps`.
+        workers: how many jobs run at once; by default one for each GPU, or one for each group of cores that the
+            threads of a job fill.
+        device: where local jobs compute: `auto`, `cpu`, `cuda` or `mps`.
         data_dirs: folders to look for data in, before `STSBENCH_DATA` and the cache.
-        retry: whether to try jobs again that failed.
-        dry_run: whether to tell only what there is to do, how long it takes and what room on the disk.
-        status: whether to tell only which jobs are done.
+        retry: whether to run failed jobs again.
+        dry_run: whether to say only what there is to do, how long it takes and how much disk it needs.
+        status: whether to say only which jobs are done.
         progress: told how many jobs are done.
         notice: told what the person should know.
 

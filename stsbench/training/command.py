@@ -4,18 +4,17 @@ import sys
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from typer import Option
-
+from stsbench.base.options import Help
 from stsbench.cli.options import Output
-from stsbench.cli.output import Bars, print_data, print_frame, print_result, progress_bars, say, tell
+from stsbench.cli.output import Bars, print_data, print_result, print_table, progress_bars, say, tell
 from stsbench.cli.verbs import Call, Verb
 from stsbench.training.log import percent
 
 
 def train(
     asked: Annotated[Call, Verb("stsbench.training.train:train", without=("command", "shared"))],
-    list_: Annotated[bool, Option("--list", help="List the known recipes and exit.")] = False,
-    print_: Annotated[bool, Option("--print", help="Print the recipe in full and exit.")] = False,
+    list_: Annotated[bool, Help("List the known recipes and exit.")] = False,
+    print_: Annotated[bool, Help("Print the recipe in full and exit.")] = False,
     output: Output = Output(),
 ) -> None:
     """Train a sentence encoder by a recipe: SimCSE, ESimCSE, or your own YAML file.
@@ -33,13 +32,14 @@ def train(
     """
     style, quiet = output.style, output.quiet
     if list_ or print_:
-        from stsbench.render.fitting import fitted
+        from stsbench.render.formats import fitted
+        from stsbench.render.table import Table
         from stsbench.training.recipe import remarks_on_tests, tasks_sentence, traceable_sentence
         from stsbench.training.recipe_files import as_yaml, read_recipe, recipe_list
 
         if list_:
             recipes = recipe_list()
-            print_frame(recipes if style in {"json", "csv"} else fitted(recipes, "what"), output)
+            print_table(Table(recipes if style in {"json", "csv"} else fitted(recipes, "what")), output)
         else:
             chosen = read_recipe(asked.options.get("recipe", "demo"), asked.options.get("overrides", ()))
             distance = traceable_sentence(chosen)

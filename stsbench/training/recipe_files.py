@@ -189,17 +189,22 @@ def _merge(old: Any, new: Any) -> Any:
     return old | {key: _merge(old.get(key), value) for key, value in new.items()}
 
 
-def _set(draft: _Draft, override: str) -> None:
+def read_change(override: str) -> tuple[str, Any]:
+    """Return the key and the value of a change, `optimiser.learning_rate=1e-5`."""
     name, equals, text = override.partition("=")
-    keys = tuple(name.strip().split("."))
+    keys = name.strip().split(".")
     if not equals or not all(keys) or len(keys) > DEEPEST:
         raise UserError(f"--set {override}: write key=value, such as optimiser.learning_rate=1e-5.")
     try:
-        value = parse_yaml(text)
+        return name.strip(), parse_yaml(text)
     except ValueError as error:
         raise UserError(f"--set {override}: {error}; choose another value.") from error
     except yaml.YAMLError as error:
         raise UserError(f"--set {override}: the value is not valid YAML; put it in quotes.") from error
-    for key in reversed(keys):
+
+
+def _set(draft: _Draft, override: str) -> None:
+    name, value = read_change(override)
+    for key in reversed(name.split(".")):
         value = {key: value}
     draft.change(value, dict.fromkeys(key_paths(value), f"--set {override}"))

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from stsbench.published.measured import logged_dev_scores, logged_systems
 from stsbench.records.record import RunRecord
 from stsbench.render.cells import Key, Named
-from stsbench.render.charts import curves
-from stsbench.render.figures import COLUMN_WIDTH, colours, new_figure, style
+from stsbench.render.figures import COLUMN_WIDTH, colours, curves, new_figure, style
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
 from stsbench.training.folder import RunFolder

@@ -69,9 +69,9 @@ def train(
         recipe: a known recipe's name, or a YAML file.
         corpus: text (one sentence a line), .csv, .tsv, .jsonl or .parquet, .gz and .zst too; by default the
             recipe's.
-        out: folder of the training; by default `runs/<recipe>`.
+        out: the folder of the training; by default `runs/<recipe>`.
         base: the checkpoint to start from; by default the recipe's.
-        seed: of everything random; by default the recipe's.
+        seed: the seed of everything random; by default the recipe's.
         overrides: change a value of the recipe, as `key=value`.
         columns: columns of the corpus to read, in order, with commas; by default all.
         resume: go on with the training in this folder, in place of all of the above, to the same weights bit by

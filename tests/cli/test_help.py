@@ -8,8 +8,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from stsbench.cli.app import app
-from stsbench.cli.help import MANY
+from stsbench.cli.app import MANY, app
 
 
 def commands() -> list[tuple[str, Any]]:

@@ -59,7 +59,7 @@ def test_one_file_prints() -> None:
         for path in PACKAGE.rglob("*.py")
         if path not in allowed and (found := printing(path))
     }
-    assert offenders == {}, "let stsbench.cli.output print: say, tell, print_data, print_frame, print_result"
+    assert offenders == {}, "let stsbench.cli.output print: say, tell, print_data, print_table, print_result"
 
 
 @pytest.mark.parametrize("show", [say, tell, tell_mistake])

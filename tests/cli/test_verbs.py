@@ -130,7 +130,7 @@ def test_what_is_read_of_a_verb_is_what_python_knows_of_it(place: str) -> None:
     text = " ".join((inspect.getdoc(verb) or "").split())
     for option in options_of(place):
         assert option.default == parameters[option.name].default
-        assert option.help in text
+        assert option.line in text
 
 
 VERB = """

@@ -16,7 +16,7 @@ import stsbench as sb
 import stsbench.compat.senteval as senteval
 from stsbench.base.errors import UserError
 from stsbench.compat.senteval import __main__ as runner
-from stsbench.compat.senteval import batches, engine, seen, surroundings, tasks
+from stsbench.compat.senteval import batches, engine, surroundings, tasks
 from stsbench.compat.senteval.shapes import Results
 from stsbench.encoders.checkpoint import packaged_model
 from stsbench.scoring.settings import Intervals
@@ -68,7 +68,7 @@ def run(tmp_path, monkeypatch, caplog):
     monkeypatch.setenv(engine.VARIABLE, "")
     monkeypatch.setenv(engine.SPLITS_VARIABLE, "")
     monkeypatch.setenv(engine.CACHE_VARIABLE, "")
-    fresh = seen.SeenSentences()
+    fresh = batches.SeenSentences()
     monkeypatch.setattr(batches, "SEEN", fresh)
     monkeypatch.setattr(runner, "SEEN", fresh)
 
@@ -350,7 +350,7 @@ class Counting:
 
 @pytest.fixture
 def _fresh_cache(monkeypatch):
-    monkeypatch.setattr(batches, "SEEN", seen.SeenSentences())
+    monkeypatch.setattr(batches, "SEEN", batches.SeenSentences())
 
 
 @pytest.mark.usefixtures("_fresh_cache")

@@ -7,8 +7,7 @@ import pytest
 
 from stsbench.base.errors import UserError
 from stsbench.doctor import doctor as room
-from stsbench.doctor.cache import cache_contents, clear_cache
-from stsbench.doctor.doctor import doctor
+from stsbench.doctor.doctor import cache_contents, clear_cache, doctor
 
 
 def found() -> dict[str, tuple[str, str]]:

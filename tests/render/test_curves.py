@@ -1,6 +1,6 @@
 import pandas as pd
 
-from stsbench.render.charts import curves
+from stsbench.render.figures import curves
 
 POINTS = pd.DataFrame({"step": [0, 1], "value": [1.0, 2.0]})
 

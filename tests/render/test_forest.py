@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from stsbench.render.charts import forest
+from stsbench.render.figures import forest
 
 
 def rows(**columns: list[Any]) -> pd.DataFrame:

@@ -11,7 +11,7 @@ import pytest
 
 import stsbench as sb
 from stsbench.data.tables import StsData
-from stsbench.reports.shared import shared_sentences
+from stsbench.reports.scores import shared_sentences
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import stsbench as sb
 from stsbench.base.errors import UserError
 from stsbench.cli.app import app
 from stsbench.published.catalogue import exhibits
-from stsbench.reports.reproduction import write_reproduction
+from stsbench.reports.report import write_reproduction
 from stsbench.reproduction.answers import Answer
 from stsbench.reproduction.layout import experiment_of, layout
 from stsbench.reproduction.reading import read_reproduction

@@ -9,7 +9,7 @@ from small_experiments import in_this_process
 
 import stsbench as sb
 from stsbench.base.errors import UserError
-from stsbench.reports.reproduction import write_reproduction
+from stsbench.reports.report import write_reproduction
 from stsbench.reproduction.layout import layout, on_sample
 from stsbench.reproduction.reproduced import Reproduction
 from stsbench.reproduction.stand_ins import encoder_folder

@@ -11,7 +11,7 @@ import stsbench.compat.senteval
 from stsbench.base.errors import UserError
 from stsbench.base.words import suggestion
 from stsbench.compat.senteval import engine, utils
-from stsbench.compat.senteval.seen import SEEN
+from stsbench.compat.senteval.batches import SEEN
 from stsbench.compat.senteval.surroundings import supply_removed_calls
 
 # What models that a script defines itself meet in Transformers 5: `init_weights` in the place of `post_init`, and
@@ -24,8 +24,8 @@ _MODULES = {"senteval": stsbench.compat.senteval, "senteval.engine": engine, "se
 def main(arguments: list[str]) -> int:
     """Run a script with this package as its `senteval`; return the exit code."""
     try:
-        given = _parser().parse_args(arguments)
-        _run(given.script, given.arguments, results=given.results, splits=given.splits, cache=given.cache)
+        typed = _parser().parse_args(arguments)
+        _run(typed.script, typed.arguments, results=typed.results, splits=typed.splits, cache=typed.cache)
     except UserError as error:
         sys.stderr.write(f"{error}\n")
         return 2

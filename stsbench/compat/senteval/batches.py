@@ -1,14 +1,14 @@
-"""Handing sentences to the person's `prepare` and `batcher`, and taking what comes back."""
+"""Handing sentences to a script's `prepare` and `batcher`, taking what comes back, and keeping it (`--cache`)."""
 
 from collections.abc import Callable, Sequence
 from copy import copy
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
-from stsbench.compat.senteval.seen import SEEN
 from stsbench.compat.senteval.utils import dotdict
 
 if TYPE_CHECKING:
@@ -18,33 +18,70 @@ Tokens = Sequence[str] | Sequence[bytes]
 Batcher = Callable[[dotdict, list[Tokens]], Any]
 Prepare = Callable[[dotdict, list[Tokens]], Any]
 
-
 SIDES = ("sentence1", "sentence2")
 
 
-class Prepared:
-    """The person's functions, `prepare` called for the sentences of one task.
+@dataclass(frozen=True)
+class Script:
+    """What a script hands to SentEval.
 
-    Args:
-        sentences: all of the task's, as `prepare` is handed them.
-        params: the person's, and so are the functions.
+    Attributes:
+        params: SentEval's parameters, and what the script keeps in them for its own functions.
         batcher: called batch by batch.
-        prepare: called once at the start, and once more where another task was prepared before more is encoded.
+        prepare: called with all sentences of a task, before the first of them is encoded.
+    """
+
+    params: dotdict
+    batcher: Batcher
+    prepare: Prepare
+
+    def tokens_of(self, sentences: Sequence[str]) -> list[Tokens]:
+        """Return each sentence's tokens; as bytes if `params.tokens` says so."""
+        if self.params.tokens == "bytes":
+            return [[token.encode() for token in sentence.split()] for sentence in sentences]
+        return [sentence.split() for sentence in sentences]
+
+    def encode(self, sentences: Sequence[str]) -> NDArray[np.float32]:
+        """Return one vector for each sentence, batch by batch in the order given.
+
+        With `params.cache`, the batcher is handed those that it has not seen, each once.
+        """
+        return SEEN.vectors(sentences, self) if self.params.cache else self.encode_anew(sentences)
+
+    def encode_anew(self, sentences: Sequence[str]) -> NDArray[np.float32]:
+        """Return one vector for each sentence, all of which the batcher is handed."""
+        blocks: list[NDArray[np.float32]] = []
+        for start in range(0, len(sentences), self.params.batch_size):
+            batch = self.tokens_of(sentences[start : start + self.params.batch_size])
+            block = _to_array(self.batcher(self.params, batch))
+            if block.ndim != 2 or len(block) != len(batch) or (blocks and block.shape[1] != blocks[0].shape[1]):
+                raise UserError(
+                    f"batcher returned an array of shape {block.shape} for {len(batch)} sentences: "
+                    "return one row for each, always of one length."
+                )
+            blocks.append(block)
+        return np.concatenate(blocks)
+
+
+class Prepared:
+    """A script whose `prepare` was called with the sentences of one task.
+
+    It is called once at the start, and once more where another task was prepared before more is encoded.
     """
 
     _latest: "ClassVar[Prepared | None]" = None
 
-    def __init__(self, sentences: Sequence[str], params: dotdict, batcher: Batcher, prepare: Prepare) -> None:
-        self._sentences, self._params, self._batcher, self._prepare = sentences, params, batcher, prepare
+    def __init__(self, script: Script, sentences: Sequence[str]) -> None:
+        self._script, self._sentences = script, sentences
         self._make_ready()
 
-    def _make_ready(self) -> None:
-        self._prepare(self._params, tokens_of(self._sentences, self._params))
-        Prepared._latest = self
-
     def encode(self, sentences: Sequence[str]) -> NDArray[np.float32]:
-        """Return one vector for each sentence, batch by batch in the order given; see `encode`."""
-        return encode(sentences, self._params, self._batcher)
+        """Return one vector for each sentence, batch by batch in the order given."""
+        return self._script.encode(sentences)
+
+    def _make_ready(self) -> None:
+        self._script.prepare(self._script.params, self._script.tokens_of(self._sentences))
+        Prepared._latest = self
 
     def resumed(self, sentences: Sequence[str], before: NDArray[np.float32], what: str) -> None:
         """Make ready to encode more, after whatever else the script did, and see that the model is what it was.
@@ -53,16 +90,13 @@ class Prepared:
             sentences: that were encoded before; the first batch of them is encoded again.
             before: their vectors.
             what: is about to be encoded, for the message.
-
-        Raises:
-            UserError: if the batcher returns something else now.
         """
         if Prepared._latest is not self:
             self._make_ready()
-        if self._params.cache:
+        if self._script.params.cache:
             # Whoever keeps vectors says that they depend on the sentence alone.
             return
-        again = _encode(sentences[: self._params.batch_size], self._params, self._batcher)
+        again = self._script.encode_anew(sentences[: self._script.params.batch_size])
         first = before[: len(again)]
         # Two runs of one model differ by rounding, and vectors this close give the same score. What all vectors
         # share, one large dimension, say, tells no sentence from another: it is not what they are held against.
@@ -77,34 +111,25 @@ class Prepared:
     def kept(self) -> "Prepared":
         """Return the same for later, with the parameters as they are now: `eval` of another task changes them."""
         later = copy(self)
-        later._params = dotdict(self._params)
+        later._script = replace(self._script, params=dotdict(self._script.params))
         if Prepared._latest is self:
             Prepared._latest = later
         return later
 
 
 def encode_sides(
-    table: "pd.DataFrame",
-    sides: Sequence[str],
-    order: NDArray[np.int64],
-    params: dotdict,
-    *,
-    batcher: Batcher,
-    prepare: Prepare,
+    table: "pd.DataFrame", sides: Sequence[str], order: NDArray[np.int64], script: Script
 ) -> list[NDArray[np.float32]]:
     """Return the vectors of each side of a task, one row for each of the table's.
 
     Args:
-        table: the columns split and `sides`.
+        table: the columns split and `sides`. `prepare` is called with all of its sentences, split by split.
         sides: the columns of sentences.
         order: the places of the rows in the order that they are handed to the batcher.
-        params: the person's, and so are the functions.
-        batcher: called batch by batch.
-        prepare: called once, with all sentences split by split.
+        script: what encodes them.
     """
     splits = [table[table["split"] == split] for split in dict.fromkeys(table["split"])]
-    whole = [text for rows in splits for side in sides for text in rows[side]]
-    prepared = Prepared(whole, params, batcher, prepare)
+    prepared = Prepared(script, [text for rows in splits for side in sides for text in rows[side]])
     vectors = []
     for side in sides:
         in_order = prepared.encode(table[side].iloc[order].tolist())
@@ -114,38 +139,72 @@ def encode_sides(
     return vectors
 
 
-def tokens_of(sentences: Sequence[str], params: dotdict) -> list[Tokens]:
-    """Return each sentence's tokens; as bytes if `params.tokens` says so."""
-    if params.tokens == "bytes":
-        return [[token.encode() for token in sentence.split()] for sentence in sentences]
-    return [sentence.split() for sentence in sentences]
+class SeenSentences:
+    """One vector for each sentence, as long as the batcher and its parameters stay what they were.
 
+    Only one batcher's vectors are kept. They are forgotten when another comes, or when anything in the parameters
+    is another than before (`prepare` left something of the new task there, say); `current_task` alone may change.
+    That the model behind a batcher was replaced cannot be seen from here.
 
-def encode(sentences: Sequence[str], params: dotdict, batcher: Batcher) -> NDArray[np.float32]:
-    """Return one vector for each sentence, batch by batch in the order given.
-
-    With `params.cache`, the batcher is handed those that it has not seen, each once.
-
-    Raises:
-        UserError: if the batcher returns anything but one vector for each sentence, all of one length.
+    Attributes:
+        handed: how many sentences were asked for.
+        encoded: how many of them a batcher was handed.
     """
-    if params.cache:
-        return SEEN.vectors(sentences, params, batcher, lambda new: _encode(new, params, batcher))
-    return _encode(sentences, params, batcher)
+
+    def __init__(self) -> None:
+        self.handed = self.encoded = 0
+        self._owner: tuple[Any, dict[str, Any]] | None = None
+        self._vectors: dict[str, NDArray[np.float32]] = {}
+
+    def vectors(self, sentences: Sequence[str], script: Script) -> NDArray[np.float32]:
+        """Return one vector for each sentence, (n, d); the batcher is handed those that are new, each once.
+
+        Sentences are one if their tokens are.
+        """
+        parameters = {name: value for name, value in script.params.items() if name != "current_task"}
+        if self._owner is None or self._owner[0] != script.batcher or not _alike(self._owner[1], parameters):
+            self._owner, self._vectors = (script.batcher, parameters), {}
+        keys = [" ".join(sentence.split()) for sentence in sentences]
+        new = [key for key in dict.fromkeys(keys) if key not in self._vectors]
+        if new:
+            vectors = script.encode_anew(new)
+            before = next(iter(self._vectors.values()), vectors[0])
+            if before.shape != vectors[0].shape:
+                raise UserError(
+                    f"batcher returned vectors of {len(before)} numbers and now of {len(vectors[0])}: leave out "
+                    "--cache, which is for batchers whose vectors depend on the sentence alone."
+                )
+            self._vectors |= dict(zip(new, vectors, strict=True))
+        self.handed += len(keys)
+        self.encoded += len(new)
+        return np.stack([self._vectors[key] for key in keys])
+
+    def sentence(self) -> str:
+        """Return what was saved, in words."""
+        return (
+            f"--cache: of {self.handed:,} sentences {self.handed - self.encoded:,} had been encoded before "
+            "and were not encoded again."
+        )
 
 
-def _encode(sentences: Sequence[str], params: dotdict, batcher: Batcher) -> NDArray[np.float32]:
-    blocks: list[NDArray[np.float32]] = []
-    for start in range(0, len(sentences), params.batch_size):
-        batch = tokens_of(sentences[start : start + params.batch_size], params)
-        block = _to_array(batcher(params, batch))
-        if block.ndim != 2 or len(block) != len(batch) or (blocks and block.shape[1] != blocks[0].shape[1]):
-            raise UserError(
-                f"batcher returned an array of shape {block.shape} for {len(batch)} sentences: "
-                "return one row for each, always of one length."
-            )
-        blocks.append(block)
-    return np.concatenate(blocks)
+SEEN = SeenSentences()
+"""What the process keeps: scripts make a new `SE` for each task."""
+
+
+def _alike(before: dict[str, Any], now: dict[str, Any]) -> bool:
+    """Return whether parameters are the same objects, or equal settings."""
+    return before.keys() == now.keys() and all(
+        value is now[name] or (isinstance(value, str | int | float | dict | tuple) and _equal(value, now[name]))
+        for name, value in before.items()
+    )
+
+
+def _equal(value: object, other: object) -> bool:
+    try:
+        return bool(value == other)
+    except (TypeError, ValueError):
+        # Dictionaries and tuples of arrays do not say whether they are equal.
+        return False
 
 
 def _to_array(returned: Any) -> NDArray[np.float32]:

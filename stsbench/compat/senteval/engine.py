@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from stsbench.base.errors import UserError
 from stsbench.base.words import suggestion
-from stsbench.compat.senteval.batches import Batcher, Prepare
+from stsbench.compat.senteval.batches import Batcher, Prepare, Script
 from stsbench.compat.senteval.shapes import Results
 from stsbench.compat.senteval.surroundings import say_once, tell_of_another_senteval
 from stsbench.compat.senteval.tasks import (
@@ -135,30 +135,26 @@ class SE:
             raise UserError(f"{name} cannot be evaluated: {_UNOFFERED[name]}.")
         if name not in self.list_tasks:
             raise UserError(f"there is no task {name!r}: choose from {', '.join(self.list_tasks)}.")
-        folders, functions = self._data_dirs, (self.params, self.batcher, self.prepare)
+        folders, script = self._data_dirs, Script(self.params, self.batcher, self.prepare)
         if name in NAMES or name in FILES:
             labelled = (
                 _noted(load_labelled(NAMES[name], folders)) if name in NAMES else load_probing(name, folders)
             )
-            return lambda: evaluate_labelled(labelled, *functions)
+            return lambda: evaluate_labelled(labelled, script)
         if name in UNSUPERVISED or name == _DEV:
             task, split = (name, "test") if name in UNSUPERVISED else ("STS-B", "dev")
             pairs = _noted(load_sts(task, split, data_dirs=folders))
-            return lambda: evaluate_similarity(pairs, *functions, pooled=self.params.results != "senteval")
+            return lambda: evaluate_similarity(pairs, script, pooled=self.params.results != "senteval")
         data = _noted(load_sts(SUPERVISED[name.removesuffix(_FINE_TUNED)], "all", data_dirs=folders))
         if name.endswith(_FINE_TUNED):
-            return lambda: evaluate_regressor(data, *functions, stop_by="spearman")
+            return lambda: evaluate_regressor(data, script, stop_by="spearman")
         if self.params.results == "senteval":
-            return lambda: evaluate_regressor(data, *functions, stop_by="pearson")
-        return lambda: evaluate_splits(data, *functions, trained=self.params.results == "both")
+            return lambda: evaluate_regressor(data, script, stop_by="pearson")
+        return lambda: evaluate_splits(data, script, trained=self.params.results == "both")
 
 
 def splits_of(named: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Return the splits that somebody names, in a list or with commas between; empty for none.
-
-    Raises:
-        UserError: if there is no such split.
-    """
+    """Return the splits that somebody names, in a list or with commas between; empty for none."""
     names = named.replace(",", " ").split() if isinstance(named, str) else list(named or ())
     for name in names:
         if name not in SPLITS:

@@ -31,10 +31,10 @@ def tell_of_another_senteval() -> None:
     """Say that the SentEval which `sys.path` leads to is not used, where this package stands in for it."""
     if "senteval" not in sys.modules:
         return
-    other = importlib.machinery.PathFinder.find_spec("senteval")
+    installed = importlib.machinery.PathFinder.find_spec("senteval")
     # A folder without __init__.py, of data perhaps, has no origin and would not be SentEval.
-    if other is not None and other.origin and Path(other.origin).is_file():
-        say_once(f"The SentEval in {Path(other.origin).parent} is not used: stsbench answers in its place.")
+    if installed is not None and installed.origin and Path(installed.origin).is_file():
+        say_once(f"The SentEval in {Path(installed.origin).parent} is not used: stsbench answers in its place.")
 
 
 def supply_removed_calls() -> None:

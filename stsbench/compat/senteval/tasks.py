@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import pearsonr, spearmanr
 
 from stsbench.base.errors import UserError
-from stsbench.compat.senteval.batches import SIDES, Batcher, Prepare, Prepared, encode_sides
+from stsbench.compat.senteval.batches import SIDES, Prepared, Script, encode_sides
 from stsbench.compat.senteval.shapes import ARRAY, Results, Shape
 from stsbench.compat.senteval.utils import cosine, dotdict
 from stsbench.data.catalogue import Source
@@ -61,18 +61,14 @@ FILES = {
 Similarity = Callable[[NDArray[Any], NDArray[Any]], float]
 
 
-def evaluate_labelled(data: LabelledData, params: dotdict, batcher: Batcher, prepare: Prepare) -> dict[str, Any]:
+def evaluate_labelled(data: LabelledData, script: Script) -> dict[str, Any]:
     """Return `acc`, `devacc`, `ndev` and `ntest`, and `f1` of MRPC."""
     sides = [name for name in SIDES if data.items[name].notna().all()]
     # Batches follow the sorted rows, as in the original: less padding for the person's encoder.
-    vectors = encode_sides(data.items, sides, arrange(data).order, params, batcher=batcher, prepare=prepare)
-    result = classify(
-        data,
-        *vectors,
-        classifier=_classifier(data, params),
-        seed=params.seed,
-        kfold=params.kfold,
-    )
+    vectors = encode_sides(data.items, sides, arrange(data).order, script)
+    params = script.params
+    classifier = _classifier(data, params)
+    result = classify(data, *vectors, classifier=classifier, seed=params.seed, kfold=params.kfold)
     scores = {"devacc": result.devacc, "acc": result.acc, "ndev": result.ndev, "ntest": result.ntest}
     return scores if result.f1 is None else scores | {"f1": result.f1}
 
@@ -96,27 +92,21 @@ def _device_of(params: dotdict) -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def evaluate_similarity(
-    data: StsData, params: dotdict, batcher: Batcher, prepare: Prepare, *, pooled: bool
-) -> dict[str, Any]:
+def evaluate_similarity(data: StsData, script: Script, *, pooled: bool) -> dict[str, Any]:
     """Return the correlations of each subset (of each split, for a task without subsets), and `all` of them.
 
     Args:
         data: STS12 to STS16, or splits of another.
-        params: the person's.
-        batcher: the person's.
-        prepare: the person's.
+        script: what encodes them.
         pooled: whether the `all` entry has the correlation over all pairs together, as the SimCSE fork's.
     """
     groups = _groups(data)
-    prepared = Prepared(_sentences(groups), params, batcher, prepare)
+    prepared = Prepared(script, _sentences(groups))
     vectors = {name: _encode_sides(group, prepared) for name, group in groups.items()}
-    return _similarities(groups, vectors, params, pooled=pooled)
+    return _similarities(groups, vectors, script.params, pooled=pooled)
 
 
-def evaluate_splits(
-    data: StsData, params: dotdict, batcher: Batcher, prepare: Prepare, *, trained: bool
-) -> Results:
+def evaluate_splits(data: StsData, script: Script, *, trained: bool) -> Results:
     """Return what `evaluate_similarity` does of the splits of a task, and the regressor, each when it is read.
 
     The test split is encoded before it returns, the others when one of their keys is read; those that
@@ -124,13 +114,12 @@ def evaluate_splits(
 
     Args:
         data: all splits of STS-B or SICK-R.
-        params: the person's.
-        batcher: the person's.
-        prepare: the person's.
+        script: what encodes them.
         trained: whether the keys of `evaluate_regressor` answer too, where there are all splits.
     """
+    params = script.params
     groups = {name: group for name, group in _groups(data).items() if name in (params.splits or SPLITS)}
-    prepared = Prepared(_sentences(groups), params, batcher, prepare)
+    prepared = Prepared(script, _sentences(groups))
     name, now = params.current_task, params.splits or ("test",)
     vectors = {split: _encode_sides(group, prepared) for split, group in groups.items() if split in now}
     later = prepared.kept()
@@ -210,31 +199,18 @@ def _correlations(values: NDArray[np.float64], gold: NDArray[np.float64]) -> dic
     return {"pearson": pearsonr(values, gold), "spearman": spearmanr(values, gold), "nsamples": len(gold)}
 
 
-def evaluate_regressor(
-    data: StsData, params: dotdict, batcher: Batcher, prepare: Prepare, *, stop_by: StopBy
-) -> Results:
+def evaluate_regressor(data: StsData, script: Script, *, stop_by: StopBy) -> Results:
     """Return what the trained regressor scores: the original's `STSBenchmark` and `SICKRelatedness`."""
-    order = pair_order(data.pairs)
-    first, second = encode_sides(data.pairs, SIDES, order, params, batcher=batcher, prepare=prepare)
-    scores = _regression(data, first, second, params, stop_by)
+    first, second = encode_sides(data.pairs, SIDES, pair_order(data.pairs), script)
+    scores = _regression(data, first, second, script.params, stop_by)
     return Results((list(scores), lambda: scores))
 
 
 def _regression(
-    data: StsData,
-    first: NDArray[np.float32],
-    second: NDArray[np.float32],
-    params: dotdict,
-    stop_by: StopBy,
+    data: StsData, first: NDArray[np.float32], second: NDArray[np.float32], params: dotdict, stop_by: StopBy
 ) -> dict[str, Any]:
-    result = regress(
-        data,
-        first,
-        second,
-        stop_by=stop_by,
-        seed=params.seed,
-        device=_device_of(params),
-    )
+    device = _device_of(params)
+    result = regress(data, first, second, stop_by=stop_by, seed=params.seed, device=device)
     yhat = result.predicted
     scores = scores_on_test(yhat, data.table["gold"][result.tested])
     values = (result.dev, *(scores[name] for name in ("pearson", "spearman", "mse")), yhat, result.ndev, len(yhat))
@@ -261,19 +237,10 @@ _PROBING = Source(
 
 
 def load_probing(task: str, data_dirs: Sequence[Path]) -> LabelledData:
-    """Read a probing task: lines of split, label and sentence, separated by tabs.
-
-    Args:
-        task: by SentEval's name.
-        data_dirs: folders to look in before the other places of data.
-
-    Raises:
-        UserError: if the file is missing or a line is broken.
-    """
+    """Read a probing task, by SentEval's name: lines of split, label and sentence, separated by tabs."""
     path = find_root(_PROBING, [FILES[task]], task, data_dirs) / FILES[task]
     rows = []
-    lines = decode(read_bytes(path), path, "utf-8").split("\n")
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(decode(read_bytes(path), path, "utf-8").split("\n"), start=1):
         if not line.strip():
             continue
         cells = line.rstrip().split("\t")

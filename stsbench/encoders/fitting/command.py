@@ -53,7 +53,6 @@ def flow(
 
 
 def _fit(method: str, asked: Call, loading: Loading, output: Output) -> None:
-    _ = output.style  # Refused before the work, if two formats were asked for.
     from stsbench.encoders.checkpoint import PACKAGED
     from stsbench.encoders.load import load_with
 

@@ -125,17 +125,17 @@ def fit(
             (SNLI's dev and test), `sample`, `sample-sentences`, or a text file with a sentence a line; several
             with commas. In Python also the sentences themselves.
         out: the folder to write, which must not hold anything but the same fit.
-        dimensions: of a whitening, keep so many directions of largest variance; by default all in which the
+        dimensions: of a whitening, how many directions of largest variance to keep; by default all in which the
             sentences vary. A flow keeps all.
-        steps: of a flow, steps of the optimiser; by default one pass over the sentences. The state in which
-            sentences held out were likeliest is kept.
-        learning_rate: of a flow, Adam's, 1e-3 by default; it falls to zero by half a cosine.
-        batch: of a flow, sentences a step; 256 by default.
-        seed: of a flow, of its weights, permutations and order; 42 by default.
+        steps: of a flow, how many steps the optimiser makes; by default one pass over the sentences. The state in
+            which sentences held out were likeliest is kept.
+        learning_rate: of a flow, the learning rate of Adam, 1e-3 by default; it falls to zero by half a cosine.
+        batch: of a flow, how many sentences a step takes; 256 by default.
+        seed: of a flow, the seed of its weights, permutations and order; 42 by default.
         depth: of a flow, how many steps the map has; 6 by default.
         width: of a flow, how wide the hidden layers of its couplings are; 256 by default.
-        coupling: of a flow, `additive` (BERT-flow: a shift alone; the default) or `affine` (Glow: shift and
-            scale).
+        coupling: of a flow, what its couplings do: `additive` (BERT-flow: a shift alone; the default) or `affine`
+            (Glow: shift and scale).
         data_dirs: folders to look for data in, before `STSBENCH_DATA` and the cache.
         use_cache: whether to read and write the embedding cache.
         progress: told how far it is.

@@ -46,7 +46,7 @@ COMMANDS = {
     "train": "stsbench.training.command:train",
     "sweep": "stsbench.sweeps.command:sweep",
     "reproduce": "stsbench.reproduction.command:reproduce",
-    "fit": "stsbench.encoders.fitting.command:app",
+    "fit": "stsbench.encoders.command:app",
     "cite": "stsbench.scoring.command:cite",
     "diagnose": "stsbench.diagnosis.command:diagnose",
     "explain": "stsbench.analysis.command:explain",

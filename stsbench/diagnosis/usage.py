@@ -27,8 +27,7 @@ from stsbench.diagnosis.choices import (
 from stsbench.encoders.device import PRECISIONS
 from stsbench.encoders.poolers import POOLING_NAMES, parse_pooling, pooling_name
 from stsbench.encoders.protocol import Encoder
-from stsbench.encoders.template import RULES, SENTENCE, Template
-from stsbench.encoders.template_files import NO_TEMPLATE, read_template, template_names
+from stsbench.encoders.template import NO_TEMPLATE, RULES, SENTENCE, Template, read_template, template_names
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.encoders.use import TORCH
 

@@ -31,11 +31,7 @@ def is_adapter(checkpoint: Checkpoint) -> bool:
 
 
 def find_base(adapter: Checkpoint) -> Checkpoint:
-    """Find the model that an adapter was trained on, under the adapter's name.
-
-    Raises:
-        UserError: if the adapter does not say which, is none that is read here, or its base is not there.
-    """
+    """Find the model that an adapter was trained on, under the adapter's name."""
     config = adapter.json(ADAPTER_CONFIG)
     kind, base = config.get("peft_type"), _base_of(adapter)
     place = adapter.folder / ADAPTER_CONFIG
@@ -63,11 +59,7 @@ def find_base(adapter: Checkpoint) -> Checkpoint:
 
 
 def adapter_file(adapter: Checkpoint) -> Path:
-    """Return the file of an adapter's weights.
-
-    Raises:
-        UserError: if there is none.
-    """
+    """Return the file of an adapter's weights."""
     for name in _WEIGHTS:
         if (path := adapter.folder / name).is_file():
             return path
@@ -85,15 +77,7 @@ def hash_with(adapter: Checkpoint, base: str, *files: Path) -> str:
 
 
 def merge_adapter(model: Any, adapter: Checkpoint) -> Any:
-    """Return a network with an adapter's differences added to its weights.
-
-    Args:
-        model: the base's network, as Transformers loads it.
-        adapter: the adapter's files, whose base was found.
-
-    Raises:
-        UserError: if `peft` is not installed, the adapter is another network's, or it changed since it was hashed.
-    """
+    """Return a network with an adapter's differences added to its weights."""
     with adapter.reading(lambda: adapter_files(adapter)):
         return _merge(model, adapter)
 

@@ -159,13 +159,7 @@ def text_key(text: str) -> bytes:
 
 
 class EmbeddingCache:
-    """Vectors of one identity and pooling.
-
-    Args:
-        identity: what the vectors depend on. It must have a weight hash.
-        pooling: how they were pooled, instead of the identity's own pooling.
-        folder: where cache files live.
-    """
+    """The vectors of one identity, which has a weight hash, with one pooling in place of the identity's own."""
 
     def __init__(self, identity: Identity, pooling: str, folder: Path | None = None) -> None:
         chosen = {"pooling": pooling, "format": _FORMAT}
@@ -259,14 +253,7 @@ class EmbeddingCache:
         return known
 
     def _ask(self, question: Callable[[sqlite3.Connection], _Result]) -> _Result | None:
-        """Open the file for one question in one transaction, while no other process has any file open.
-
-        Returns:
-            The answer; None where another process holds the cache for too long.
-
-        Raises:
-            UserError: if the file cannot be written.
-        """
+        """Ask the file one question in one transaction; None if another process holds the cache for too long."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with _alone(self.path.parent):
@@ -338,11 +325,7 @@ def cache_files(folder: Path | None = None) -> list[CacheFile]:
 
 
 def clear_cache(folder: Path | None = None) -> int:
-    """Delete the cache; return how many bytes that freed.
-
-    Raises:
-        UserError: if another process holds it for too long, or it cannot be deleted.
-    """
+    """Delete the cache; return how many bytes that freed."""
     folder = folder or embeddings_dir()
     if not folder.is_dir():
         return 0
@@ -360,11 +343,7 @@ def clear_cache(folder: Path | None = None) -> int:
 
 
 def max_cache_bytes() -> int:
-    """Return how large the cache may grow: `STSBENCH_CACHE_SIZE`, or 10 GiB.
-
-    Raises:
-        UserError: if the variable is not a size.
-    """
+    """Return how large the cache may grow: `STSBENCH_CACHE_SIZE`, or 10 GiB."""
     wanted = os.environ.get("STSBENCH_CACHE_SIZE", "").strip()
     if not wanted:
         return DEFAULT_MAX_BYTES
@@ -379,9 +358,6 @@ def touch_and_trim(used: Path, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
     """Note that a cache file was used, and delete the least recently used ones above the size limit.
 
     The file in use stays, even if it is alone above the limit.
-
-    Raises:
-        UserError: if the cache's folder cannot be locked.
     """
     try:
         with _alone(used.parent):
@@ -437,14 +413,7 @@ def _text_digest(salt: int, key: Any, sequence: Any, length: Any, truncated: Any
 
 
 def _blocks(file: sqlite3.Connection, query: str, key: str, keys: Sequence[bytes]) -> Iterator[list[Any]]:
-    """Yield the rows of some keys, so many at a time.
-
-    Args:
-        file: the cache's.
-        query: gives all rows of a table, the key first.
-        key: the key's column.
-        keys: those wanted.
-    """
+    """Yield the rows of some keys in blocks; the query gives all rows of a table, the key first."""
     if len(keys) > _AT_ONCE:
         (rows,) = file.execute(f"SELECT COUNT(*) FROM ({query})").fetchone()
         if len(keys) >= _WORTH_A_SCAN * rows:

@@ -65,13 +65,7 @@ class CallableEncoder:
         return Tokenized(list(texts), [-1] * len(texts), [False] * len(texts))
 
     def forward(self, sequences: Sequence[TokenSequence], poolings: Sequence[str]) -> dict[str, FloatMatrix]:
-        """Return an array of shape (len(sequences), dimensions), float32, under the one pooling there is.
-
-        Raises:
-            DeviceOutOfMemory: if torch says so.
-            UserError: if the callable failed, changed the list that it was given, or returned something that is
-                not one vector of real numbers a sentence.
-        """
+        """Return an array of shape (len(sequences), dimensions), float32, under the one pooling there is."""
         require_own_pooling(self.identity, poolings)
         texts = [str(sequence) for sequence in sequences]
         given = list(texts)
@@ -142,11 +136,7 @@ def from_function(encode: Any, use: Use = USUAL, *, name: str | None = None) -> 
 
 
 def import_function(target: str, use: Use = USUAL) -> CallableEncoder:
-    """Import `module:function`, looking in the current folder too, and wrap it.
-
-    Raises:
-        UserError: if the module or the function is not there or fails, or it is not callable.
-    """
+    """Import `module:function`, looking in the current folder too, and wrap it."""
     module_name, _, attribute = target.partition(":")
     if not module_name or not attribute:
         raise UserError(f"{target!r} does not name a callable: write module:function.")

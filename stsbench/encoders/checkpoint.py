@@ -83,14 +83,7 @@ class Module(NamedTuple):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The folder of a model's files.
-
-    Attributes:
-        name: as the person named it.
-        folder: where the files are.
-        revision: the Hub commit, if they came from there.
-        hashed: those that were hashed, which are to stay as they are.
-    """
+    """The folder of a model's files, and the commit that they are of if they came from the Hub."""
 
     name: str
     folder: Path
@@ -100,12 +93,7 @@ class Checkpoint:
     def json(self, *parts: str, schema: type[CheckpointFile] | None = None) -> dict[str, Any]:
         """Return the JSON object in a file of the checkpoint, or an empty one if there is no such file.
 
-        Args:
-            parts: where the file is.
-            schema: what it may say; None for what its name stands for.
-
-        Raises:
-            UserError: if the file holds something else.
+        It is validated by `schema`, or else by the schema for a file of its name.
         """
         content = self.json_value(*parts)
         if content is None:
@@ -116,11 +104,7 @@ class Checkpoint:
         return found
 
     def json_value(self, *parts: str) -> Any:
-        """Return what a JSON file of the checkpoint holds, or None if there is no such file.
-
-        Raises:
-            UserError: if it cannot be read, or is not JSON.
-        """
+        """Return what a JSON file of the checkpoint holds, or None if there is no such file."""
         path = self.folder.joinpath(*parts)
         # A link to what is gone, or a folder of that name, is damage and no absence.
         if not os.path.lexists(path):
@@ -139,12 +123,7 @@ class Checkpoint:
         return tuple(self.json(NOTES).get("notes") or ())
 
     def modules(self) -> list[Module]:
-        """Return the modules that `modules.json` lists; none if it is no sentence-transformers checkpoint.
-
-        Raises:
-            UserError: if the file lists something else, or a module outside the checkpoint's folder; or if there
-                is no such file, but what it would list.
-        """
+        """Return the modules that `modules.json` lists; none if it is no sentence-transformers checkpoint."""
         file = self.folder / "modules.json"
         content = self.json_value("modules.json")
         if content is None and not file.is_file():
@@ -195,11 +174,7 @@ class Checkpoint:
         ]
 
     def config_files(self, *, with_code: bool) -> list[Path]:
-        """Return the files that say what the network is, apart from its weights.
-
-        Args:
-            with_code: whether Python code that comes with the checkpoint runs. It may read any file.
-        """
+        """Return the files that say what the network is, apart from its weights; code that runs may read any."""
         return self.all_files() if with_code and self.named_code() else files_in(self.folder, *_CONFIG_PATTERNS)
 
     def code_elsewhere(self) -> str | None:
@@ -222,11 +197,7 @@ class Checkpoint:
         return next(iter([*classes, *foreign]), None)
 
     def weight_files(self) -> list[Path]:
-        """Return the weight files that loading reads.
-
-        Raises:
-            UserError: if the folder has none, or lacks a shard that its index names.
-        """
+        """Return the weight files that loading reads."""
         # Transformers reads the file that a configuration names, if it names one.
         named = self.json("config.json").get("transformers_weights")
         for name in [named] if isinstance(named, str) else _WEIGHT_FILES:
@@ -250,16 +221,9 @@ class Checkpoint:
         return self.sha256(self.tokenizer_files())
 
     def sha256(self, paths: Iterable[Path]) -> str:
-        """Return one hash for files in the folder, which then are to stay as they are.
+        """Return one hash for files in the folder, in the order of their use; from now on they must not change.
 
-        Args:
-            paths: in the order in which they are used, each as often as it is.
-
-        Returns:
-            The file's own if it is one, else that of their paths and hashes.
-
-        Raises:
-            UserError: if one cannot be read, or is not what it was when it was hashed before.
+        For one file it is the file's own hash, for several a hash over their paths and hashes.
         """
         # By path, not by name: a dense layer's weights are called model.safetensors too.
         hashes = [(path.relative_to(self.folder).as_posix(), self.hashed.sha256(path)) for path in paths]
@@ -270,14 +234,7 @@ class Checkpoint:
 
     @contextmanager
     def reading(self, files: Callable[[], Iterable[Path]]) -> Iterator[None]:
-        """Hash files before they are read, and make sure afterwards that those were read.
-
-        Args:
-            files: lists them; called again afterwards, as another may have come.
-
-        Raises:
-            UserError: if one changed meanwhile, or since it was hashed.
-        """
+        """Hash files before they are read, list them again afterwards, and make sure that none changed or came."""
         self.sha256(files())
         yield
         self.hashed.require_unchanged(files())
@@ -298,12 +255,7 @@ class Checkpoint:
 
 
 def hash_ahead(model: str | Path) -> None:
-    """Begin to hash the weights of a checkpoint that is here, on another core, while there is other work to do.
-
-    Args:
-        model: as `load` takes it. Of what is no checkpoint's folder nothing is done and nothing is told, and what
-            was begun is not begun again.
-    """
+    """Begin to hash a local checkpoint's weights on another core; do nothing for any other model."""
     try:
         folder = packaged_model() if model == PACKAGED else Path(model).expanduser()
         paths = [] if folder is None or not folder.is_dir() else Checkpoint(str(model), folder).weight_files()
@@ -323,13 +275,7 @@ def packaged_model() -> Path | None:
 def find_checkpoint(name: str, *, revision: str | None = None, with_code: bool = False) -> Checkpoint:
     """Find a checkpoint's files: a folder, the packaged MiniLM (`minilm`), or a Hugging Face Hub name.
 
-    Args:
-        name: as the person wrote it.
-        revision: a branch, tag or commit on the Hub.
-        with_code: whether to fetch the Python code that comes with the model, too.
-
-    Raises:
-        UserError: if there is no such model, or the Hub cannot be reached.
+    `with_code` also fetches the Python code that comes with the model.
     """
     if name == PACKAGED:
         packaged = packaged_model()
@@ -350,16 +296,7 @@ def find_checkpoint(name: str, *, revision: str | None = None, with_code: bool =
 
 
 def from_hub(name: str, revision: str | None, *, with_code: bool) -> Path:
-    """Download what is needed of a model, and return the folder, which is named by the commit.
-
-    Args:
-        name: the model's name on the Hub.
-        revision: a branch, tag or commit; None for the main branch.
-        with_code: whether to fetch the Python code that comes with the model, too.
-
-    Raises:
-        UserError: if there is no such model, or it is not here and the Hub cannot be reached.
-    """
+    """Download what is needed of a model, and return the folder, which is named by the commit."""
     from huggingface_hub import HfApi, snapshot_download
     from huggingface_hub.errors import (
         HfHubHTTPError,
@@ -444,14 +381,7 @@ def _meant(name: str) -> str:
 
 @contextmanager
 def told(what: str) -> Iterator[None]:
-    """Tell whatever a library raises on a checkpoint's content in one sentence.
-
-    Args:
-        what: was to be done, as in `load X`.
-
-    Raises:
-        UserError: for whatever it is.
-    """
+    """Raise a UserError for whatever a library raises on a checkpoint's content: "cannot load X: ..."."""
     try:
         yield
     except UserError:

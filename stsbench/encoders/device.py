@@ -43,11 +43,7 @@ BACKENDS = {
 
 
 def require_precision(backend: str, precision: str) -> None:
-    """Refuse a back end that there is not, or a precision that it has not.
-
-    Raises:
-        UserError: naming those that there are.
-    """
+    """Refuse a back end that there is not, or a precision that it has not."""
     if backend == TORCH:
         if precision == "int8":
             raise UserError(
@@ -66,11 +62,7 @@ def require_precision(backend: str, precision: str) -> None:
 
 
 def require_backend(backend: str, device: str) -> None:
-    """Refuse a back end whose packages are not there, or that is to compute elsewhere than on the CPU.
-
-    Raises:
-        UserError: naming the extra that brings the packages.
-    """
+    """Refuse a back end whose packages are not there, or that is to compute elsewhere than on the CPU."""
     if device not in {"auto", "cpu"}:
         raise UserError(f"--backend {backend} computes on the CPU: leave out --device {device}.")
     if lacking := [module for module in BACKENDS[backend].modules if find_spec(module) is None]:
@@ -82,9 +74,6 @@ def resolve_device(device: str) -> str:
 
     Loading torch takes seconds, which a run served from the cache does not otherwise need. So where the
     machine has no accelerator's driver, the answer is `cpu` without asking torch.
-
-    Raises:
-        UserError: if the device is unknown or not there.
     """
     if device not in DEVICES:
         raise UserError(f"unknown device {device!r}: {suggestion(device, DEVICES)}")

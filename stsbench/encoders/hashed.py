@@ -53,11 +53,7 @@ class HashedFiles:
         self._known: dict[Path, _Hashed] = {}
 
     def sha256(self, path: Path) -> str:
-        """Return a file's hash.
-
-        Raises:
-            UserError: if it cannot be read, changes meanwhile, or is not what it was when it was hashed before.
-        """
+        """Return a file's hash."""
         if (known := self._known.get(path)) is not None:
             self._require_same(path, known)
             return known.digest
@@ -70,14 +66,7 @@ class HashedFiles:
         return found.digest
 
     def require_unchanged(self, paths: Iterable[Path] = ()) -> None:
-        """Make sure that the files are what they were when they were hashed.
-
-        Args:
-            paths: all files that are read; one among them that was never hashed has come since.
-
-        Raises:
-            UserError: naming the first that is not.
-        """
+        """Make sure that the files are what they were when they were hashed."""
         for path in paths:
             if path not in self._known:
                 raise _changed(path)
@@ -113,11 +102,7 @@ def _hash_quietly(paths: Sequence[Path]) -> None:
 
 
 def _hash(path: Path) -> _Hashed:
-    """Return a file's hash, computed once in a process: analyses load a model several times.
-
-    Raises:
-        UserError: if the file cannot be read.
-    """
+    """Return a file's hash, computed once in a process: analyses load a model several times."""
     state = _state_of(path)
     if state is None:
         sha256_of(path)  # which says what is wrong

@@ -7,18 +7,17 @@ and prompt, the list of known checkpoints in `published` says.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
 from stsbench.base.errors import UserError
-from stsbench.encoders import static
 from stsbench.encoders.adapter import find_base, is_adapter
 from stsbench.encoders.callables import CallableEncoder, from_function, import_function, is_callable
 from stsbench.encoders.checkpoint import ADAPTER_CONFIG, MINILM, PACKAGED, Checkpoint, find_checkpoint
 from stsbench.encoders.device import require_backend, require_precision, resolve_device
-from stsbench.encoders.fitted.encoder import FittedEncoder
-from stsbench.encoders.fitted.folder import holds_fit, map_reader, read_about, read_seen
-from stsbench.encoders.fitted.layered import without_layer
+from stsbench.encoders.fitted import FittedEncoder
+from stsbench.encoders.fitted_folder import holds_fit, read_about, read_map, read_seen, without_layer
 from stsbench.encoders.poolers import AUTO, parse_pooling
 from stsbench.encoders.protocol import Encoder
 from stsbench.encoders.sentence_transformers import (
@@ -28,11 +27,11 @@ from stsbench.encoders.sentence_transformers import (
     notes_on_prompt,
     read_settings,
 )
-from stsbench.encoders.template import Template
-from stsbench.encoders.template_files import NO_TEMPLATE, read_template
+from stsbench.encoders.template import NO_TEMPLATE, Template, read_template
 from stsbench.encoders.tokenizer import model_limit, position_limit
 from stsbench.encoders.transformer import TransformerEncoder, TransformerSettings
 from stsbench.encoders.use import ABOUT, FP32, TORCH, USUAL, Use, UseOptions, option_of, takes_use
+from stsbench.encoders.vector_files import WORD_VECTOR_SUFFIXES, StaticEncoder
 from stsbench.encoders.weights import notes_on_unread
 from stsbench.published.catalogue import hub_checkpoints, known_checkpoint, row, system
 from stsbench.published.schema import KnownCheckpoint
@@ -40,13 +39,7 @@ from stsbench.published.schema import KnownCheckpoint
 
 @dataclass(frozen=True)
 class Resolved:
-    """What to load for a name, and how.
-
-    Attributes:
-        name: what to load: a Hub name, `minilm`, or the name as it was given.
-        use: the person's choices, and the published ones where the person made none.
-        notes: what a published name stands for and where that is said, and what is expected of it.
-    """
+    """What to load for a name, and how."""
 
     name: str
     use: Use
@@ -75,11 +68,7 @@ def load(model: str | Path | Callable[[list[str]], Any], **use: Unpack[UseOption
 
 
 def load_with(model: str | Path | Callable[[list[str]], Any], use: Use) -> Encoder:
-    """Load an encoder, as `load` does.
-
-    Raises:
-        UserError: if there is no such model, or it cannot be used as asked.
-    """
+    """Load an encoder, as `load` does."""
     require_precision(use.backend, use.precision)
     if use.backend != TORCH:
         require_backend(use.backend, use.device)
@@ -91,9 +80,9 @@ def load_with(model: str | Path | Callable[[list[str]], Any], use: Use) -> Encod
         return from_function(model, use)
     name = str(model)
     path = Path(name).expanduser()
-    if path.is_file() and any(suffix in static.SUFFIXES for suffix in path.suffixes[-2:]):
+    if path.is_file() and any(suffix in WORD_VECTOR_SUFFIXES for suffix in path.suffixes[-2:]):
         _refuse(use, "word vectors, which are averaged", poolings=(AUTO, "avg"))
-        return static.StaticEncoder(path, name, use)
+        return StaticEncoder(path, name, use)
     if ":" in name and not path.exists():
         _refuse(use, "a callable")
         return import_function(name, use)
@@ -105,11 +94,7 @@ def load_with(model: str | Path | Callable[[list[str]], Any], use: Use) -> Encod
 
 
 def _load_fitted(name: str, folder: Path, asked: Use) -> FittedEncoder:
-    """Return the encoder of a folder that `stsbench fit` wrote: the model, with what was fitted as its tail.
-
-    Raises:
-        UserError: if it is damaged, another pooling is asked for, or the model cannot be loaded.
-    """
+    """Return the encoder of a folder that `stsbench fit` wrote: the model, with what was fitted as its tail."""
     about = read_about(folder)
     model, use = about.model, about.use_of(name, asked)
     if model.is_here:
@@ -125,16 +110,13 @@ def _load_fitted(name: str, folder: Path, asked: Use) -> FittedEncoder:
                 "back, or fit again."
             ) from error
     notes = (*about.notes_of(name, asked), *base.notes)
-    return FittedEncoder(name, about, base, map_reader(folder, about), read_seen(folder, about), notes)
+    return FittedEncoder(name, about, base, partial(read_map, folder, about), read_seen(folder, about), notes)
 
 
 def _refuse(use: Use, what: str, *, poolings: Sequence[str] = (AUTO,)) -> None:
     """Refuse what can be chosen for checkpoints alone, but for values that ask for nothing.
 
     What is done to vectors afterwards can be done to any.
-
-    Raises:
-        UserError: naming what was chosen.
     """
     harmless: dict[str, Sequence[object]] = {
         "pooling": poolings,
@@ -156,9 +138,6 @@ def resolve(name: str, use: Use = USUAL) -> Resolved:
     """Return what a published system's name stands for; a Hub name that is known stands for itself, used likewise.
 
     A folder or a file of that name comes first, then the packaged model; any other name stays as it is.
-
-    Raises:
-        UserError: if the system has no public checkpoint.
 
     >>> resolved = resolve("esimcse-bert-base")
     >>> resolved.name, resolved.use.pooling, resolved.use.max_length
@@ -234,11 +213,7 @@ def _load_checkpoint(name: str, use: Use) -> TransformerEncoder | CallableEncode
 
 
 def _load_with_library(checkpoint: Checkpoint, use: Use) -> CallableEncoder:
-    """Return the encoder of a checkpoint whose modules are not all read natively.
-
-    Raises:
-        UserError: if what was asked for is only there where they are.
-    """
+    """Return the encoder of a checkpoint whose modules are not all read natively."""
     for option, is_wanted, remedy in (
         ("--backend", use.backend != TORCH, "leave it out"),
         ("--template", use.template is not None, "give its text with --prompt"),
@@ -252,11 +227,7 @@ def _load_with_library(checkpoint: Checkpoint, use: Use) -> CallableEncoder:
 
 
 def _choose_template(name: str, use: Use) -> Template | None:
-    """Return the template that the person names, or else that of the known checkpoint.
-
-    Raises:
-        UserError: if there is no such template, or a prompt is asked for as well.
-    """
+    """Return the template that the person names, or else that of the known checkpoint."""
     known = next(iter(hub_checkpoints(name)), None)
     if use.template is None:
         # A prompt is another choice of what stands before the sentence.
@@ -273,16 +244,7 @@ def _choose_template(name: str, use: Use) -> Template | None:
 
 
 def _load_natively(checkpoint: Checkpoint, saved: TransformerSettings | None, asked: Use) -> TransformerEncoder:
-    """Return the encoder of a Transformers checkpoint.
-
-    Args:
-        checkpoint: its files.
-        saved: what its sentence-transformers files say; None where it has none, or some that are not read.
-        asked: by the person, with a device, and a template that was read.
-
-    Raises:
-        UserError: if it cannot be used so.
-    """
+    """Return the encoder of a Transformers checkpoint."""
     name = checkpoint.name
     _require_readable(checkpoint, asked)
     known = next(iter(hub_checkpoints(name)), None)
@@ -315,11 +277,7 @@ def _load_natively(checkpoint: Checkpoint, saved: TransformerSettings | None, as
 
 
 def _require_readable(checkpoint: Checkpoint, use: Use) -> None:
-    """Refuse a checkpoint that is no Transformer's encoder, and a length that it cannot read.
-
-    Raises:
-        UserError: saying what to do instead.
-    """
+    """Refuse a checkpoint that is no Transformer's encoder, and a length that it cannot read."""
     name, config = checkpoint.name, checkpoint.json("config.json")
     if not config:
         raise UserError(f"{name} has no Transformer's config.json at its top: --pooling is not for it.")
@@ -336,14 +294,7 @@ def _require_readable(checkpoint: Checkpoint, use: Use) -> None:
 def _choose_prompt(
     checkpoint: Checkpoint, own: str, asked: Use, known: KnownCheckpoint | None
 ) -> tuple[str, tuple[str, ...]]:
-    """Return the text to put before every sentence, and what the person should know about it.
-
-    Args:
-        checkpoint: the model.
-        own: its own prompt; empty for none.
-        asked: by the person.
-        known: what is known of a checkpoint of that name.
-    """
+    """Return the text to put before every sentence, and what the person should know about it."""
     name, prompt = checkpoint.name, own if asked.prompt is None else asked.prompt
     notes = notes_on_prompt(checkpoint, asked.prompt)
     if isinstance(asked.template, Template):
@@ -358,11 +309,7 @@ def _choose_prompt(
 def _of_template(
     template: Template, use: Use, known: KnownCheckpoint | None, name: str
 ) -> tuple[str, tuple[str, ...]]:
-    """Return the pooling to use with a template, and what the person should know about both.
-
-    Raises:
-        UserError: if the pooling is unknown.
-    """
+    """Return the pooling to use with a template, and what the person should know about both."""
     notes: tuple[str, ...] = ()
     if template.note:
         notes += (f"template {template.name}: {template.note}",)
@@ -396,17 +343,7 @@ def _notes_on_files(checkpoint: Checkpoint, saved: TransformerSettings | None) -
 def _choose_pooling(
     checkpoint: Checkpoint, wanted: str, configured: str | None, known: KnownCheckpoint | None
 ) -> tuple[str, tuple[str, ...]]:
-    """Return the pooling to use and what the person should know about the choice.
-
-    Args:
-        checkpoint: the model.
-        wanted: what the person asked for; `auto` follows the checkpoint, then the list of known ones.
-        configured: the pooling that the checkpoint's own configuration names, if it does.
-        known: what is known of a checkpoint of that name.
-
-    Raises:
-        UserError: if the pooling is unknown.
-    """
+    """Return the pooling to use and what the person should know about the choice."""
     # An unknown one is refused here, before anything is loaded.
     if wanted != AUTO and parse_pooling(wanted, also=(AUTO,)).is_of_template:
         raise UserError(f"pooling {wanted} is read in a template: add --template, or choose another.")

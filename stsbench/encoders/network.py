@@ -68,11 +68,7 @@ class TailModule:
         return checkpoint / self.folder / "config.json"
 
     def weight_file(self, checkpoint: Path) -> Path:
-        """Return the file that holds a dense module's weights.
-
-        Raises:
-            UserError: if there is none.
-        """
+        """Return the file that holds a dense module's weights."""
         for name in ("model.safetensors", "pytorch_model.bin"):
             if (path := checkpoint / self.folder / name).is_file():
                 return path
@@ -115,16 +111,6 @@ class Network:
 
         A sequence without tokens (an empty sentence, where no special token is added) has the zero vector. That of
         a sentence in several texts of a template is the mean over them.
-
-        Args:
-            sequences: token ids, in a template or not.
-            poolings: what to read, all from one pass.
-            padding: the side on which shorter sequences are padded.
-            without: what is subtracted; None for nothing.
-
-        Raises:
-            DeviceOutOfMemory: if the batch does not fit.
-            UserError: if a pooling is unknown or needs what the checkpoint lacks.
         """
         import torch
 
@@ -268,11 +254,7 @@ class Network:
             )
 
     def _require(self, pooling: str) -> Reading:
-        """Return what a pooling's name says.
-
-        Raises:
-            UserError: if it is unknown; NoHeadError if it needs a head that the checkpoint lacks.
-        """
+        """Return what a pooling's name says."""
         reading = parse_pooling(pooling)
         if reading.head and self.head is None and not self.has_pooler:
             raise NoHeadError(
@@ -307,10 +289,6 @@ class Network:
 
         This is the one rule for positions: what is padded on the left, or not at all, is told them, and those of a
         template without its sentence are taken from them.
-
-        Args:
-            ids: token ids, shape (rows, width).
-            mask: of their shape, 1 for real tokens.
         """
         if (uncounted := self.uncounted) is None:
             return (mask.cumsum(1) - 1).clamp(min=0)
@@ -318,11 +296,7 @@ class Network:
         return counted.cumsum(1) * counted + uncounted
 
     def _located(self, positions: "Tensor", padding: str) -> "dict[str, Tensor]":
-        """Return the argument that tells the network its tokens' positions.
-
-        Raises:
-            UserError: if it takes none.
-        """
+        """Return the argument that tells the network its tokens' positions."""
         if "position_ids" in inspect.signature(self.model.forward).parameters:
             return {"position_ids": positions}
         if padding == "left" and getattr(self.model.config, "max_position_embeddings", None) is None:
@@ -379,13 +353,7 @@ class Without:
     """
 
     def __init__(self, texts: Sequence[Alone], *, with_padding: bool, positions: str) -> None:
-        """Hold what is subtracted.
-
-        Args:
-            texts: the template's texts without the sentence.
-            with_padding: whether attended padding stands in the sentence's place.
-            positions: `Template.positions`.
-        """
+        """Hold what is subtracted."""
         self._texts = texts
         self._with_padding = with_padding
         self._positions = positions
@@ -396,14 +364,7 @@ class Without:
         return any(part.ids == text.part.ids for text in self._texts)
 
     def vectors(self, network: Network, pooling: str, reading: Reading, parts: Sequence[Part]) -> "Tensor":
-        """Return what is to be subtracted from the vectors of sentences, shape (len(parts), dimensions).
-
-        Args:
-            network: the model.
-            pooling: the name of what is read.
-            reading: what it says.
-            parts: the sentences in the template, all texts of the first before those of the second.
-        """
+        """Return what is to be subtracted from the vectors of sentences, shape (len(parts), dimensions)."""
         import torch
 
         texts = [number % len(self._texts) for number in range(len(parts))]
@@ -445,11 +406,7 @@ class Without:
 
 
 def weight_files(checkpoint: Checkpoint, tail: Sequence[TailModule]) -> list[Path]:
-    """Return the files of a network's weights: the checkpoint's, then those of each dense module in order.
-
-    Raises:
-        UserError: if some are not there.
-    """
+    """Return the files of a network's weights: the checkpoint's, then those of each dense module in order."""
     dense = [module.weight_file(checkpoint.folder) for module in tail if module.kind == "dense"]
     return [*checkpoint.weight_files(), *dense]
 
@@ -464,12 +421,7 @@ def load_network(
     trust_remote_code: bool,
     adapter: Checkpoint | None = None,
 ) -> Network:
-    """Load a checkpoint's network for evaluation, without running code that comes with its weights.
-
-    Raises:
-        UserError: if weights are missing (they would be random), the model type is unknown, memory will not do,
-            the adapter is another base's, or a file changed since it was hashed.
-    """
+    """Load a checkpoint's network for evaluation, without running code that comes with its weights."""
     import torch
     from transformers import AutoModel
 
@@ -522,11 +474,7 @@ def load_network(
 
 
 def _trained_head(checkpoint: Checkpoint, width: int | None) -> "nn.Module | None":
-    """Return the head that SimCSE-style training leaves in a checkpoint, if it did.
-
-    Raises:
-        UserError: if only a part of it is there, or it does not fit the network.
-    """
+    """Return the head that SimCSE-style training leaves in a checkpoint, if it did."""
     from torch import nn
 
     tensors: dict[str, Tensor] = {}
@@ -560,15 +508,6 @@ def load_tail(
     """Return one function that applies the modules in order to vectors of shape (rows, dimensions).
 
     Dense layers compute in float32 whatever the precision of the network: they see one vector a sentence.
-
-    Args:
-        checkpoint: where the modules' files are.
-        modules: what follows the pooling, in order.
-        width: the dimensions of what the pooling gives; None if that is not known.
-        device: where to compute.
-
-    Raises:
-        UserError: if a dense layer's weights are not there, or are not those that its configuration describes.
     """
     from torch import nn
     from torch.nn import functional

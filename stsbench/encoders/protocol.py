@@ -139,13 +139,7 @@ class Tailed(Encoder, Protocol):
 
 
 def notes_on(encoder: Encoder, task: str, sentences: Sequence[str]) -> tuple[str, ...]:
-    """Return what an encoder says of a task; one that has seen sentences has such a method itself.
-
-    Args:
-        encoder: any.
-        task: as the reader knows it.
-        sentences: the task's.
-    """
+    """Return what an encoder says of a task; one that has seen sentences has such a method itself."""
     notes: tuple[str, ...] = encoder.notes_on(task, sentences) if hasattr(encoder, "notes_on") else ()
     return notes
 

@@ -31,11 +31,7 @@ class Part(NamedTuple):
 
 
 class Rendered(tuple[int, ...]):
-    """The tokens of a sentence in every text of its template, one behind the other: a token sequence like others.
-
-    Attributes:
-        parts: the texts, one by one.
-    """
+    """A token sequence: those of a sentence in each text of its template, one behind the other."""
 
     parts: tuple[Part, ...]
 
@@ -48,12 +44,7 @@ class Rendered(tuple[int, ...]):
 
 @dataclass(frozen=True)
 class Alone:
-    """The template without a sentence, for what subtracts its vector.
-
-    Attributes:
-        part: its tokens, and where the masks are.
-        gap: the first token behind the place of the sentence.
-    """
+    """The template without a sentence, and the first token (`gap`) behind the sentence's place."""
 
     part: Part
     gap: int
@@ -62,17 +53,7 @@ class Alone:
 def render(
     sentences: Sequence[str], template: Template, tokenizer: Tokenizer, limit: int | None
 ) -> tuple[list[Rendered], list[bool]]:
-    """Return the tokens of sentences in their template, and whether each sentence was cut.
-
-    Args:
-        sentences: as the model should get them, but for the template's rules.
-        template: the text around them.
-        tokenizer: the model's.
-        limit: how many tokens the model reads; None for all.
-
-    Raises:
-        UserError: if the template alone is longer than the limit, or names a token that the tokenizer lacks.
-    """
+    """Return the tokens of sentences in their template, and whether each sentence was cut."""
     prepared = [template.prepared(sentence) for sentence in sentences]
     written = [_Text(template, text, tokenizer) for text in template.texts]
     if limit is not None:

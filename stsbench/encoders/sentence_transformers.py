@@ -40,9 +40,6 @@ def read_settings(checkpoint: Checkpoint, *, trust_remote_code: bool = False) ->
 
     Returns None where a module or an option is not one that is read natively here (such a checkpoint is
     encoded by the sentence-transformers library itself), or where there are no modules.
-
-    Raises:
-        UserError: if a module's configuration is missing, or says what no reader of it would guess alike.
     """
     modules = checkpoint.modules()
     kinds, folders = [_kind(module.type) for module in modules], [module.folder for module in modules]
@@ -70,13 +67,6 @@ def read_settings(checkpoint: Checkpoint, *, trust_remote_code: bool = False) ->
 def pooling_config(pooling: str, width: int) -> dict[str, Any] | None:
     """Return the configuration of a pooling module, in the names that every release of the library reads.
 
-    Args:
-        pooling: one of `POOLING_NAMES`.
-        width: the dimensions of the vectors.
-
-    Returns:
-        None if the library has no such pooling.
-
     >>> pooling_config("avg", 384)["pooling_mode_mean_tokens"]
     True
     """
@@ -92,11 +82,7 @@ def has_transformer_config(checkpoint: Checkpoint) -> bool:
 
 
 def own_prompt(checkpoint: Checkpoint) -> str:
-    """Return the prompt that the checkpoint itself puts before every sentence, if it names one.
-
-    Raises:
-        UserError: if it names one that it does not hold.
-    """
+    """Return the prompt that the checkpoint itself puts before every sentence, if it names one."""
     config = checkpoint.json(_LIBRARY_CONFIG)
     wanted, prompts = config.get("default_prompt_name"), config.get("prompts") or {}
     if wanted is None:
@@ -111,12 +97,7 @@ def own_prompt(checkpoint: Checkpoint) -> str:
 
 
 def notes_on_prompt(checkpoint: Checkpoint, given: str | None) -> tuple[str, ...]:
-    """Return a note where the text that a person puts before every sentence is the name of a prompt.
-
-    Args:
-        checkpoint: the model.
-        given: the text; None for none.
-    """
+    """Return a note where the text that a person puts before every sentence is the name of a prompt."""
     name = (given or "").strip()
     prompt = (checkpoint.json(_LIBRARY_CONFIG).get("prompts") or {}).get(name)
     if not name or prompt in {None, given}:
@@ -133,12 +114,7 @@ def _transformer_config(checkpoint: Checkpoint) -> dict[str, Any]:
 
 
 def _require_config(checkpoint: Checkpoint, kind: str, folder: str, *, trust_remote_code: bool) -> None:
-    """Refuse a module without its configuration, for which the library or we would put in a default.
-
-    Raises:
-        UserError: if the file is missing or says what its schema does not allow, or a dense layer's names no
-            function of torch.
-    """
+    """Refuse a module without its configuration, for which the library or we would put in a default."""
     if kind not in _SCHEMAS:
         return
     file = checkpoint.folder / folder / "config.json"
@@ -205,12 +181,7 @@ def _unusual(transformer: dict[str, Any]) -> bool:
 
 
 def load_with_library(checkpoint: Checkpoint, use: Use) -> CallableEncoder:
-    """Return an encoder that calls `SentenceTransformer.encode`, pooled as the checkpoint says.
-
-    Args:
-        checkpoint: with modules that are not read natively.
-        use: what the person asked for, with a device.
-    """
+    """Return an encoder that calls `SentenceTransformer.encode`, pooled as the checkpoint says."""
     named = notes_on_prompt(checkpoint, use.prompt)
     prompt = own_prompt(checkpoint) if use.prompt is None else use.prompt
     model: Any = None
@@ -287,9 +258,6 @@ def _require_own_weights(checkpoint: Checkpoint, model: Any, trust_remote_code: 
     """Refuse a network of the library whose weights are not those of its configuration.
 
     The library does not ask Transformers what was missing and what was left over: it is loaded once more for that.
-
-    Raises:
-        UserError: if weights are missing or left over.
     """
     from transformers import PreTrainedModel
 

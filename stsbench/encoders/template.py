@@ -2,8 +2,8 @@
 
 PromptBERT asks `This sentence of "..." means [MASK].` and reads the mask; PromptEOL asks a language model for one
 word and reads the last token; E5 wants `query: ` in front. Such a recipe moves a score by points, and so does a
-full stop at the end of the sentence. So all of it is data, recorded in full. `template_files` reads it,
-`templates/` holds the known ones, `rendering` makes tokens of it, and `poolers` and `network` read the vectors.
+full stop at the end of the sentence. So all of it is data, recorded in full: a YAML file of
+`templates/`, or a person's own. `rendering` makes tokens of it, and `poolers` and `network` read the vectors.
 """
 
 import hashlib
@@ -11,12 +11,20 @@ import json
 import re
 import string
 from collections.abc import Callable
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from stsbench.base.errors import UserError
 from stsbench.base.words import suggestion
+from stsbench.base.yaml_files import first_mistake, known_keys, read_draft
 from stsbench.encoders.poolers import pooling_name, pooling_problem
+
+NO_TEMPLATE = "none"
+"""What a person gives for no template, where a known checkpoint brings one."""
 
 SENTENCE, MASK, BEGIN, END = "sentence", "mask", "begin", "end"
 PLACES = (SENTENCE, MASK, BEGIN, END)
@@ -208,9 +216,49 @@ class Template(BaseModel):
             sentence = RULES[rule](sentence)
         return sentence
 
-    def most_tokens(self, length: int) -> int:
-        """Return how many tokens at most a sentence of `length` sub-words has with the template around it."""
-        return max(
-            len(text.encode()) + text.count(f"{{{SENTENCE}}}") * (length + 2 * len(self.rules))
-            for text in self.texts
-        )
+
+@cache
+def template_names() -> tuple[str, ...]:
+    """Return the names of the templates that come with the package.
+
+    >>> "promptbert" in template_names()
+    True
+    """
+    return tuple(sorted(path.stem for path in _folder().glob("*.yaml")))
+
+
+def read_template(wanted: str | Path | Template) -> Template:
+    """Return a template.
+
+    >>> read_template("e5").texts
+    ('query: {sentence}',)
+    """
+    if isinstance(wanted, Template):
+        return wanted
+    path = Path(wanted).expanduser()
+    if path.suffix not in {".yaml", ".yml"}:
+        names = template_names()
+        if str(wanted) not in names:
+            every = f"choose one of {', '.join(names)}, or a .yaml file."
+            raise UserError(f"unknown template {str(wanted)!r}: {suggestion(wanted, names, otherwise=every)}")
+        return _known(str(wanted))
+    if not path.is_file():
+        raise UserError(f"there is no template file {path}: check the path.")
+    return _read(path)
+
+
+@cache
+def _known(name: str) -> Template:
+    return _read(_folder() / f"{name}.yaml")
+
+
+def _read(path: Path) -> Template:
+    draft = read_draft(path, "a template", "`docs/how-to/templates.md`")
+    try:
+        return Template.model_validate({"name": path.stem} | draft.values)
+    except ValidationError as error:
+        raise UserError(first_mistake(error, draft, str(path), known_keys(Template))) from error
+
+
+def _folder() -> Path:
+    return Path(str(files("stsbench.encoders") / "templates"))

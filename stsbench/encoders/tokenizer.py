@@ -56,12 +56,7 @@ class Tokenizer:
     """
 
     def __init__(self, checkpoint: Checkpoint, *, trust_remote_code: bool) -> None:
-        """Load it.
-
-        Raises:
-            UserError: if it cannot be loaded, has no vocabulary or nothing to pad with, gives what is not read, or
-                a file changed since it was hashed.
-        """
+        """Load it."""
 
         def files() -> list[Path]:
             return [*checkpoint.tokenizer_files(), *checkpoint.config_files(with_code=trust_remote_code)]

@@ -7,7 +7,7 @@ from typing import Unpack
 
 from stsbench.base.errors import UserError
 from stsbench.encoders.adapter import adapter_file, hash_with
-from stsbench.encoders.backends.calibration import Calibration, calibration
+from stsbench.encoders.backends import Calibration, calibration, compiled
 from stsbench.encoders.checkpoint import ADAPTER_CONFIG, Checkpoint
 from stsbench.encoders.network import Network, TailModule, Without, load_network, weight_files
 from stsbench.encoders.protocol import Encoder, FloatMatrix, Identity, Tokenized, TokenSequence
@@ -131,11 +131,7 @@ class TransformerEncoder:
         return Tokenized(list(sequences), plain, truncated)
 
     def forward(self, sequences: Sequence[TokenSequence], poolings: Sequence[str]) -> dict[str, FloatMatrix]:
-        """Return for each pooling an array of shape (len(sequences), dimensions), float32.
-
-        Raises:
-            UserError: if a file of the checkpoint is not what it was when it was hashed.
-        """
+        """Return for each pooling an array of shape (len(sequences), dimensions), float32."""
         template = self.use.own_template
         if template is None:
             vectors = self._network(sequences, poolings)
@@ -150,9 +146,6 @@ class TransformerEncoder:
         """Return the encoder with another template, or none, and its pooling; the network is loaded once for both.
 
         Without a template the pooling stays, and must be given where it is one of the template.
-
-        Args:
-            template: of `read_template`, or changed with `model_copy`; None for none.
         """
         pooling = self.use.pooling if template is None else template.reading
         return self.with_use(template=template, prompt="", pooling=pooling)
@@ -186,8 +179,6 @@ class TransformerEncoder:
         )
         if use.backend == TORCH:
             return network
-        from stsbench.encoders.backends.compiled import compiled
-
         # Calibrated on plain sentences: encoders with other templates use the same network.
         samples = [] if (by := self._calibration) is None else self._tokenizer(self._as_read(by.sentences), 64)
         about = (self.identity.weights_sha256, self.identity.config_sha256)
@@ -222,12 +213,7 @@ class TransformerEncoder:
 
 @dataclass(frozen=True)
 class RecutEncoder:
-    """Cuts texts at another length and hands them to the network that is there.
-
-    Attributes:
-        encoder: the checkpoint as it was loaded.
-        max_length: sub-words kept, special tokens included.
-    """
+    """Cuts texts at another length and hands them to the network that is there."""
 
     encoder: TransformerEncoder
     max_length: int
@@ -269,12 +255,7 @@ class RecutEncoder:
 
 
 def recut(encoder: Encoder, max_length: int) -> Encoder | None:
-    """Return the encoder reading at most so many sub-words; None if it cannot be told to, or has no such limit.
-
-    Args:
-        encoder: any encoder; only a checkpoint that is read natively can be cut elsewhere.
-        max_length: sub-words kept, special tokens included.
-    """
+    """Return the encoder reading at most so many sub-words; None if it cannot be told to, or has no such limit."""
     if not isinstance(encoder, TransformerEncoder):
         return None
     longest = position_limit(encoder.checkpoint)

@@ -81,14 +81,9 @@ def _attention(
     max_length_q: int,
     **_others: Any,
 ) -> "tuple[Tensor, None]":
-    """Return attention within each of several sequences, its scores over sqrt(d): shape (1, tokens, heads, d).
+    """Return attention within each of several sequences, its scores over sqrt(d).
 
-    Args:
-        query: (1, heads, tokens, d), and so `key` and `value`.
-        key: see `query`.
-        value: see `query`.
-        cu_seq_lens_q: the first token of each sequence, and behind the last one its end.
-        max_length_q: the longest sequence's tokens.
+    `query`, `key` and `value` have the shape (1, heads, tokens, d), the result (1, tokens, heads, d).
     """
     import torch
     from torch.nn import functional

@@ -245,12 +245,7 @@ def option_of(name: str) -> str:
 
 
 def own_use(pooling: str, asked: Use = USUAL) -> Use:
-    """Return how a model is used that leaves no choice but of what is done to its vectors afterwards.
-
-    Args:
-        pooling: what its own is called.
-        asked: by the person.
-    """
+    """Return how a model is used that leaves no choice but of what is done to its vectors afterwards."""
     return Use(pooling=pooling, prompt="", device="cpu").processed(asked)
 
 

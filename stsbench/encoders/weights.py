@@ -112,11 +112,6 @@ def notes_on_unread(name: str, files: Iterable[Path], model_type: str) -> tuple[
 
     It is read from the files' lists of names, without torch: what a record says must not depend on whether the
     weights had to be loaded or the vectors were cached.
-
-    Args:
-        name: the checkpoint's, for the note.
-        files: its weight files.
-        model_type: its architecture, as its config.json calls it.
     """
     counts: dict[Harmless, int] = {}
     for file in files:
@@ -134,17 +129,7 @@ def notes_on_unread(name: str, files: Iterable[Path], model_type: str) -> tuple[
 
 
 def refuse_unlike(name: str, model_type: str, *, missing: Collection[str], unexpected: Collection[str]) -> None:
-    """Refuse weights that are not those of the network that they were loaded into.
-
-    Args:
-        name: the checkpoint's.
-        model_type: its architecture.
-        missing: what the network has and the weights lack, apart from what is not needed.
-        unexpected: what the weights have and the network lacks.
-
-    Raises:
-        UserError: if anything is missing, or left over and not known to be harmless.
-    """
+    """Refuse weights that are not those of the network that they were loaded into."""
     if missing:
         raise UserError(
             f"{name} lacks the weights of {_first_of(missing)}: they would be random. "
@@ -159,11 +144,7 @@ def refuse_unlike(name: str, model_type: str, *, missing: Collection[str], unexp
 
 
 def require_floats(files: Iterable[Path], model_type: str) -> None:
-    """Refuse weight files with a weight of whole numbers, which would be taken for the weights themselves.
-
-    Raises:
-        UserError: naming the first such tensor.
-    """
+    """Refuse weight files with a weight of whole numbers, which would be taken for the weights themselves."""
     for file in files:
         for tensor, kind in _kinds(file).items():
             if kind not in _FLOATS and harmless(tensor, model_type) is None:
@@ -174,16 +155,7 @@ def require_floats(files: Iterable[Path], model_type: str) -> None:
 
 
 def require_memory_for(checkpoint: Checkpoint, precision: str, device: str) -> None:
-    """Refuse weights that will not fit, before they are read.
-
-    Args:
-        checkpoint: whose weights.
-        precision: in which they are to be held, one of `PRECISIONS`.
-        device: `cpu`, `cuda` or `mps`.
-
-    Raises:
-        UserError: saying how much they take and how much is free; nothing where the system does not say.
-    """
+    """Refuse weights that will not fit, before they are read."""
     numbers = sum(_count(file) for file in checkpoint.weight_files())
     needed = numbers * (4 if precision == "fp32" else 2)
     smaller = "--precision bf16, " if precision == "fp32" else ""
@@ -211,12 +183,7 @@ def _count(path: Path) -> int:
 def read_weights(path: Path, device: str = "cpu") -> "dict[str, Tensor]":
     """Return the tensors of a weight file without executing anything that is in it.
 
-    Args:
-        path: a safetensors file, or one that torch saved.
-        device: where to, of the latter; `meta` for names, shapes and kinds alone.
-
-    Raises:
-        UserError: if the file is damaged, or holds more than tensors.
+    On the device `meta`, a file that torch saved gives names, shapes and kinds alone.
     """
     import torch
     from safetensors.torch import load_file

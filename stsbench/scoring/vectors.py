@@ -22,7 +22,7 @@ from stsbench.encoders.plan import embed
 from stsbench.encoders.poolers import AUTO
 from stsbench.encoders.postprocess import processed, whiten
 from stsbench.encoders.protocol import Encoder, FloatMatrix, Identity, Tokenized, TokenSequence
-from stsbench.encoders.template_files import NO_TEMPLATE
+from stsbench.encoders.template import NO_TEMPLATE
 from stsbench.encoders.use import Use
 from stsbench.records.parts import ModelPart
 from stsbench.records.record import MissingTableError, RunRecord

@@ -19,8 +19,8 @@ from stsbench.encoders import tokenizer as tokenizer_module
 from stsbench.encoders.hashed import HashedFiles
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
-from stsbench.encoders.saved import SavedVectors
 from stsbench.encoders.transformer import recut
+from stsbench.encoders.vector_files import SavedVectors
 
 TEXTS = ["the dog ran home .", "she reads .", "a small cat"]
 CHANGED = r"is not what it was when it was hashed, so vectors would go by the name of other files: load the model"

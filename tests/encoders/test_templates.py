@@ -12,8 +12,7 @@ from stsbench.encoders.cache import EmbeddingCache
 from stsbench.encoders.load import load, load_with
 from stsbench.encoders.plan import embed
 from stsbench.encoders.poolers import parse_pooling
-from stsbench.encoders.template import RULES, Template
-from stsbench.encoders.template_files import read_template, template_names
+from stsbench.encoders.template import RULES, Template, read_template, template_names
 from stsbench.encoders.use import Use
 
 EOL = Template(name="eol", texts='It means "{sentence}" in a word:"', pooling="last", padding="left")

@@ -52,7 +52,7 @@ from stsbench.diagnosis.search import Search
 from stsbench.doctor.cache import CacheContents
 from stsbench.doctor.doctor import Examination, Finding
 from stsbench.encoders.cache import CacheFile
-from stsbench.encoders.fitting.fit import Fitting
+from stsbench.encoders.fit import Fitting
 from stsbench.judging.best_of import BestOf
 from stsbench.judging.comparison import Comparison, Difference
 from stsbench.judging.overlap import Overlap

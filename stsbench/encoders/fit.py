@@ -16,9 +16,8 @@ from stsbench.base.words import suggestion
 from stsbench.data.sentence_ids import folded_ids
 from stsbench.data.sentences import Sentences, read_sentences
 from stsbench.encoders.checkpoint import PACKAGED
-from stsbench.encoders.fitted.encoder import KIND, BaseModelPart, FitAbout, FittedOn, Method
-from stsbench.encoders.fitted.folder import linear_tensors, require_free, write_fit
-from stsbench.encoders.fitted.layered import layerable
+from stsbench.encoders.fitted import KIND, BaseModelPart, FitAbout, FittedOn, Method
+from stsbench.encoders.fitted_folder import layerable, linear_tensors, require_free, write_fit
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
 from stsbench.encoders.postprocess import whitening_of
@@ -263,14 +262,14 @@ def _flow(
     vectors: FloatMatrix, rows: NDArray[np.int64], given: Mapping[str, Any], progress: Progress
 ) -> tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]], tuple[str, ...]]:
     """Return the tensors, the settings, a line for each step, and notes."""
-    from stsbench.encoders.fitted.flow import FlowShape, parameters_of
-    from stsbench.encoders.fitting.likelihood import FlowDescent, fit_flow, notes_on
+    from stsbench.encoders.flow import FlowDescent, FlowShape, fit_flow, notes_on, parameters_of
 
     shaped = {name: given[name] for name in ("depth", "width", "coupling") if name in given}
     trained = {name: given[name] for name in ("steps", "learning_rate", "batch", "seed") if name in given}
     shape, descent = FlowShape(vectors.shape[1], **shaped), FlowDescent(**trained)
     flow, lines = fit_flow(vectors, rows, shape, descent, progress)
-    settings = {name: value for name, value in shape.as_dict().items() if name != "dimensions"} | descent.as_dict()
+    settings = vars(shape) | vars(descent)
+    del settings["dimensions"]
     # As it was trained, where the choice was left open.
     settings["steps"] = lines[-1]["step"]
     # Trained in float32: nothing is lost.

@@ -26,8 +26,7 @@ from stsbench.encoders.protocol import (
     as_float32,
     require_own_pooling,
 )
-from stsbench.encoders.template import Template
-from stsbench.encoders.template_files import NO_TEMPLATE
+from stsbench.encoders.template import NO_TEMPLATE, Template
 from stsbench.encoders.use import Use
 
 Method = Literal["whitening", "flow"]

@@ -135,21 +135,17 @@ class KnownVectors(Mapping[bytes, NDArray[np.float32]]):
             yield self._blocks.pop()
 
     def __getitem__(self, key: bytes) -> NDArray[np.float32]:
-        """Return a vector."""
         keys, matrix = self._blocks[self._block_of[key]]
         vector: NDArray[np.float32] = matrix[keys.index(key)]
         return vector
 
     def __contains__(self, key: object) -> bool:
-        """Return whether there is a vector."""
         return key in self._block_of
 
     def __iter__(self) -> Iterator[bytes]:
-        """Yield the keys."""
         return iter(self._block_of)
 
     def __len__(self) -> int:
-        """Return how many vectors there are."""
         return len(self._block_of)
 
 
@@ -176,7 +172,7 @@ class EmbeddingCache:
         """Return what is known of those of the texts that are known; damaged rows are dropped."""
         by_key = {text_key(text): text for text in texts}
 
-        def read(file: sqlite3.Connection) -> tuple[dict[str, CachedText], int]:
+        def read(file: sqlite3.Connection) -> dict[str, CachedText]:
             known: dict[str, CachedText] = {}
             damaged: list[tuple[Any]] = []
             salt = self._salt
@@ -191,9 +187,10 @@ class EmbeddingCache:
                 if len(whole) < len(block):
                     damaged += [(key,) for key, *_ in block if by_key.get(key) not in whole]
             file.executemany("DELETE FROM texts WHERE text = ?", damaged)
-            return known, len(damaged)
+            self._dropped += len(damaged)
+            return known
 
-        return self._counted(read, {})
+        return self._ask(read) or {}
 
     def vectors(self, sequences: Sequence[bytes]) -> "KnownVectors":
         """Return the vectors of those of the token sequences that have one; damaged rows are dropped.
@@ -201,7 +198,7 @@ class EmbeddingCache:
         A row is whole if its digest agrees, its numbers are finite, and it is as wide as the others.
         """
 
-        def read(file: sqlite3.Connection) -> tuple[KnownVectors, int]:
+        def read(file: sqlite3.Connection) -> KnownVectors:
             known = KnownVectors()
             damaged: list[bytes] = []
             width, salt = 0, self._salt
@@ -219,9 +216,10 @@ class EmbeddingCache:
                 if len(keys) < len(block):
                     damaged += [key for key, *_ in block if key not in known]
             file.executemany("DELETE FROM vectors WHERE sequence = ?", [(key,) for key in damaged])
-            return known, len(damaged)
+            self._dropped += len(damaged)
+            return known
 
-        return self._counted(read, KnownVectors())
+        return self._ask(read) or KnownVectors()
 
     def add_texts(self, texts: Mapping[str, CachedText]) -> None:
         """Remember what was found out of some texts."""
@@ -246,11 +244,6 @@ class EmbeddingCache:
                 self.path,
             )
         self._dropped = 0
-
-    def _counted(self, read: Callable[[sqlite3.Connection], tuple[_Result, int]], nothing: _Result) -> _Result:
-        known, dropped = self._ask(read) or (nothing, 0)
-        self._dropped += dropped
-        return known
 
     def _ask(self, question: Callable[[sqlite3.Connection], _Result]) -> _Result | None:
         """Ask the file one question in one transaction; None if another process holds the cache for too long."""

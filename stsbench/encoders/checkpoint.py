@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import files_below, files_in
@@ -63,7 +63,6 @@ _ELSEWHERE = "--"
 
 # What loading reads of a repository on the Hub.
 _HUB_SETTINGS = ("*.json", "*.txt", "*.model", "*.tiktoken", "bpe.codes")
-_HUB_CODE = ("*.py",)
 _HUB_WEIGHTS = re.compile(r"(model|pytorch_model|adapter_model)(-\d+-of-\d+)?\.(safetensors|bin)")
 
 # Beside the root, the folders of a sentence-transformers checkpoint's modules hold weights (`2_Dense`). Others
@@ -100,8 +99,7 @@ class Checkpoint:
             return {}
         if mistake := mistake_in(content, schema or schema_of(parts)):
             raise UserError(f"{self.folder.joinpath(*parts)} {mistake}: fetch the checkpoint again.")
-        found: dict[str, Any] = content
-        return found
+        return cast("dict[str, Any]", content)
 
     def json_value(self, *parts: str) -> Any:
         """Return what a JSON file of the checkpoint holds, or None if there is no such file."""
@@ -127,39 +125,37 @@ class Checkpoint:
         file = self.folder / "modules.json"
         content = self.json_value("modules.json")
         if content is None and not file.is_file():
-            folders = (path for path in sorted(self.folder.iterdir()) if path.is_dir())
-            left = next((path for path in folders if path.name.endswith("_Pooling")), None)
-            if left is not None:
-                raise UserError(
-                    f"{self.folder} holds {left.name} but no modules.json: fetch the checkpoint again."
-                )
+            for folder in self._folders():
+                if folder.name.endswith("_Pooling"):
+                    raise UserError(
+                        f"{self.folder} holds {folder.name} but no modules.json: fetch the checkpoint again."
+                    )
             return []
         if not isinstance(content, list) or not content:
             raise UserError(f"{file} lists no modules: fetch the checkpoint again.")
-        return [self._module(entry, number) for number, entry in enumerate(content, 1)]
+        modules = []
+        for number, entry in enumerate(content, 1):
+            if mistake := mistake_in(entry, ModuleEntry):
+                raise UserError(f"{file} lists no modules: number {number} {mistake}; fetch the checkpoint again.")
+            place = entry["path"]
+            path = PurePosixPath(place.replace("\\", "/"))
+            if path.is_absolute() or ".." in path.parts or ":" in place:
+                raise UserError(
+                    f"{file} names {place!r}, which is outside the checkpoint's folder: what is read from there "
+                    "would not be part of it."
+                )
+            modules.append(Module(entry["type"], place))
+        return modules
 
-    def _module(self, entry: Any, number: int) -> Module:
-        if mistake := mistake_in(entry, ModuleEntry):
-            raise UserError(
-                f"{self.folder / 'modules.json'} lists no modules: number {number} {mistake}; "
-                "fetch the checkpoint again."
-            )
-        kind, folder = entry["type"], entry["path"]
-        path = PurePosixPath(folder.replace("\\", "/"))
-        if path.is_absolute() or ".." in path.parts or ":" in folder:
-            raise UserError(
-                f"{self.folder / 'modules.json'} names {folder!r}, which is outside the checkpoint's folder: "
-                "what is read from there would not be part of it."
-            )
-        return Module(kind, folder)
+    def _folders(self) -> list[Path]:
+        return [path for path in sorted(self.folder.iterdir()) if path.is_dir()]
 
     def unnamed_modules(self) -> list[str]:
         """Return the folders of weights that look like modules and that `modules.json` does not name."""
         named = {module.folder.strip("/") for module in self.modules()}
-        folders = [path for path in sorted(self.folder.iterdir()) if path.is_dir()]
         return [
             path.name
-            for path in folders
+            for path in self._folders()
             if _MODULE_FOLDER.fullmatch(path.name)
             and path.name not in named
             and any((path / file).is_file() for file in _WEIGHT_FILES)
@@ -184,17 +180,16 @@ class Checkpoint:
     def named_code(self) -> list[str]:
         """Return the classes that the checkpoint's files name outside of the libraries."""
         mapped = [self.json(file).get("auto_map") for file in ("config.json", "tokenizer_config.json")]
-        types = [module.type for module in self.modules() if not module.type.startswith("sentence_transformers.")]
-        return [*_strings(mapped), *types]
+        return [*_strings(mapped), *self._foreign_modules()]
 
     def own_code(self) -> str | None:
         """Return the name of Python code that comes with the checkpoint and is needed to run it, if any is."""
         mapped = self.json("config.json").get("auto_map") or {}
         classes = [str(mapped[name]) for name in ("AutoModel", "AutoConfig") if name in mapped]
-        foreign = [
-            module.type for module in self.modules() if not module.type.startswith("sentence_transformers.")
-        ]
-        return next(iter([*classes, *foreign]), None)
+        return next(iter([*classes, *self._foreign_modules()]), None)
+
+    def _foreign_modules(self) -> list[str]:
+        return [module.type for module in self.modules() if not module.type.startswith("sentence_transformers.")]
 
     def weight_files(self) -> list[Path]:
         """Return the weight files that loading reads."""
@@ -215,10 +210,6 @@ class Checkpoint:
     def tokenizer_files(self) -> list[Path]:
         """Return the files that make the tokenizer."""
         return files_in(self.folder, *_TOKENIZER_PATTERNS)
-
-    def tokenizer_sha256(self) -> str:
-        """Return one hash over the tokenizer's files."""
-        return self.sha256(self.tokenizer_files())
 
     def sha256(self, paths: Iterable[Path]) -> str:
         """Return one hash for files in the folder, in the order of their use; from now on they must not change.
@@ -278,8 +269,7 @@ def find_checkpoint(name: str, *, revision: str | None = None, with_code: bool =
     `with_code` also fetches the Python code that comes with the model.
     """
     if name == PACKAGED:
-        packaged = packaged_model()
-        if packaged is not None:
+        if (packaged := packaged_model()) is not None:
             return Checkpoint(name, packaged)
         name = MINILM
     folder = Path(name).expanduser()
@@ -298,14 +288,7 @@ def find_checkpoint(name: str, *, revision: str | None = None, with_code: bool =
 def from_hub(name: str, revision: str | None, *, with_code: bool) -> Path:
     """Download what is needed of a model, and return the folder, which is named by the commit."""
     from huggingface_hub import HfApi, snapshot_download
-    from huggingface_hub.errors import (
-        HfHubHTTPError,
-        HFValidationError,
-        LocalEntryNotFoundError,
-        OfflineModeIsEnabled,
-        RepositoryNotFoundError,
-        RevisionNotFoundError,
-    )
+    from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError, RevisionNotFoundError
 
     try:
         # Unlike listing the files, this is not tried again and again where there is no network.
@@ -322,8 +305,8 @@ def from_hub(name: str, revision: str | None, *, with_code: bool) -> Path:
             f"no such model: {name} is neither a folder nor a model that the Hugging Face Hub shows you "
             f"(a private or gated one needs `hf auth login`).{_meant(name)}"
         ) from error
-    except (HfHubHTTPError, OfflineModeIsEnabled, LocalEntryNotFoundError, OSError) as error:
-        if isinstance(error, OSError) and error.errno in _DISK:
+    except OSError as error:  # the library's own are among them: no answer, offline mode, a file that is not here
+        if error.errno in _DISK:
             raise UserError(
                 f"cannot keep the files of {name} ({error.strerror}): free some space, or set HF_HOME to a "
                 "folder that can be written."
@@ -347,7 +330,7 @@ def needed_files(files: Sequence[str], *, with_code: bool = False) -> list[str]:
     """
     paths = [PurePosixPath(file) for file in files]
     paths = [path for path in paths if len(path.parts) == 1 or _MODULE_FOLDER.fullmatch(path.parts[0])]
-    settings = (*_HUB_SETTINGS, *_HUB_CODE) if with_code else _HUB_SETTINGS
+    settings = (*_HUB_SETTINGS, "*.py") if with_code else _HUB_SETTINGS
     weights = [path for path in paths if _HUB_WEIGHTS.fullmatch(path.name)]
     safe = {path.parent for path in weights if path.suffix == ".safetensors"}
     read = {path for path in weights if path.suffix == ".safetensors" or path.parent not in safe}
@@ -408,7 +391,7 @@ def _strings(value: Any) -> list[str]:
 def why(error: Exception) -> str:
     """Return what a library says went wrong with a checkpoint, as the end of a sentence.
 
-    Of what it says of weights that are more than weights, nothing: it would have the protection switched off.
+    Its advice on weight files that hold more than weights is left out: to switch the protection off.
     """
     said = str(error)
     if "ignore_mismatched_sizes" in said:
@@ -423,8 +406,7 @@ def why(error: Exception) -> str:
     first_line = said.strip().partition("\n")[0].rstrip(" .:")
     if isinstance(error, LookupError | TypeError | AttributeError) or not first_line:
         # Not written for people: a file says what the library did not reckon with.
-        reason = f"{type(error).__name__}: {first_line}".rstrip(": ")
-        return _UNEXPECTED.format(reason)
+        return _UNEXPECTED.format(f"{type(error).__name__}: {first_line}".rstrip(": "))
     return f"{first_line}."
 
 

@@ -8,7 +8,7 @@ each, null is what it is to those libraries: not said.
 import reprlib
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 Text = Annotated[str | None, Field(description="a text")]
 Flag = Annotated[bool | None, Field(description="true or false")]
@@ -157,19 +157,6 @@ class NotesFile(CheckpointFile):
     """`stsbench.json`."""
 
     notes: Texts = None
-
-
-class Tensor(CheckpointFile):
-    """What the header of a safetensors file says of a tensor."""
-
-    dtype: str
-    shape: list[Annotated[int, Field(ge=0)]]
-
-
-class TensorHeader(RootModel[dict[str, Tensor]]):
-    """The header of a safetensors file, without its `__metadata__`."""
-
-    model_config = ConfigDict(strict=True, defer_build=True)
 
 
 _BY_NAME: dict[str, type[CheckpointFile]] = {

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from stsbench.base.errors import UserError
-from stsbench.encoders.adapter import find_base, is_adapter
+from stsbench.encoders.adapter import base_of, find_base, is_adapter
 from stsbench.encoders.callables import CallableEncoder, from_function, import_function, is_callable
-from stsbench.encoders.checkpoint import ADAPTER_CONFIG, MINILM, PACKAGED, Checkpoint, find_checkpoint
+from stsbench.encoders.checkpoint import MINILM, PACKAGED, Checkpoint, find_checkpoint
 from stsbench.encoders.device import require_backend, require_precision, resolve_device
 from stsbench.encoders.fitted import FittedEncoder
 from stsbench.encoders.fitted_folder import holds_fit, read_about, read_map, read_seen, without_layer
@@ -152,7 +152,7 @@ def resolve(name: str, use: Use = USUAL) -> Resolved:
     if known is None or not known.hub:
         try:
             measured = known.system if known else system(name).name
-        except UserError:
+        except UserError:  # no published system either
             return Resolved(name, use)
         raise UserError(
             f"{measured} is a published system without a known checkpoint on the Hugging Face Hub: give the "
@@ -166,7 +166,9 @@ def resolve(name: str, use: Use = USUAL) -> Resolved:
         max_length=known.max_length if use.max_length is None else use.max_length,
     )
     if by_hub_name:
-        return Resolved(name, used, _doubts(known, use.pooling))
+        unsure = use.pooling == AUTO and "pooling" in known.unverified
+        doubt = f"pooling {known.pooling} was chosen for {known.hub} (unverified). {known.note}".rstrip()
+        return Resolved(name, used, (doubt,) if unsure else ())
     # By its short name the packaged copy is found, too.
     return Resolved(PACKAGED if known.hub == MINILM else known.hub, used, _introduction(known, use.pooling))
 
@@ -177,12 +179,6 @@ def _introduction(known: KnownCheckpoint, pooling: str) -> tuple[str, ...]:
         stated += f"; {pooling} was asked for, so its numbers are not to be expected"
     expected = [f"{known.name} is expected to score as {_row(name)}." for name in known.expected]
     return (f"{stated}.", *expected, *([f"{known.name}: {known.note}"] if known.note else []))
-
-
-def _doubts(known: KnownCheckpoint, pooling: str) -> tuple[str, ...]:
-    if pooling != AUTO or "pooling" not in known.unverified:
-        return ()
-    return (f"pooling {known.pooling} was chosen for {known.hub} (unverified). {known.note}".rstrip(),)
 
 
 def _row(name: str) -> str:
@@ -203,36 +199,24 @@ def _load_checkpoint(name: str, use: Use) -> TransformerEncoder | CallableEncode
     use = replace(use, device=resolve_device(use.device), template=_choose_template(name, use))
     saved = read_settings(checkpoint, trust_remote_code=use.trust_remote_code)
     if saved is None and checkpoint.modules() and use.pooling == AUTO and adapter is None:
-        return _load_with_library(checkpoint, use)
+        return load_with_library(checkpoint, use)
     encoder = _load_natively(checkpoint, saved, use)
     if adapter is None:
         return encoder
-    base = adapter.json(ADAPTER_CONFIG)["base_model_name_or_path"]
-    note = f"{checkpoint.name} is an adapter: its differences are added to the weights of {base}."
+    note = f"{checkpoint.name} is an adapter: its differences are added to the weights of {base_of(adapter)}."
     return replace(encoder, adapter=adapter, notes=(*encoder.notes, note))
-
-
-def _load_with_library(checkpoint: Checkpoint, use: Use) -> CallableEncoder:
-    """Return the encoder of a checkpoint whose modules are not all read natively."""
-    for option, is_wanted, remedy in (
-        ("--backend", use.backend != TORCH, "leave it out"),
-        ("--template", use.template is not None, "give its text with --prompt"),
-    ):
-        if is_wanted:
-            raise UserError(
-                f"{checkpoint.name} has modules that are not read natively, so the sentence-transformers library "
-                f"encodes it, and {option} is not for that: {remedy}, or choose a --pooling."
-            )
-    return load_with_library(checkpoint, use)
 
 
 def _choose_template(name: str, use: Use) -> Template | None:
     """Return the template that the person names, or else that of the known checkpoint."""
-    known = next(iter(hub_checkpoints(name)), None)
     if use.template is None:
+        known = next(iter(hub_checkpoints(name)), None)
         # A prompt is another choice of what stands before the sentence.
-        by_its_paper = known is not None and known.template and use.prompt is None
-        return read_template(known.template) if known is not None and by_its_paper else None
+        return (
+            None
+            if known is None or not known.template or use.prompt is not None
+            else read_template(known.template)
+        )
     if use.template == NO_TEMPLATE:
         return None
     template = read_template(use.template)
@@ -244,7 +228,7 @@ def _choose_template(name: str, use: Use) -> Template | None:
 
 
 def _load_natively(checkpoint: Checkpoint, saved: TransformerSettings | None, asked: Use) -> TransformerEncoder:
-    """Return the encoder of a Transformers checkpoint."""
+    """Return the encoder of a Transformers checkpoint, whose own settings are None where they are not all read."""
     name = checkpoint.name
     _require_readable(checkpoint, asked)
     known = next(iter(hub_checkpoints(name)), None)
@@ -262,13 +246,8 @@ def _load_natively(checkpoint: Checkpoint, saved: TransformerSettings | None, as
     notes += notes_on_it
     if asked.trust_remote_code:
         notes += notes_on_code(name, checkpoint.code_elsewhere())
-    use = replace(
-        asked,
-        pooling=pooling,
-        max_length=settings.use.max_length if asked.max_length is None else asked.max_length,
-        prompt=prompt,
-        template=template,
-    )
+    length = settings.use.max_length if asked.max_length is None else asked.max_length
+    use = replace(asked, pooling=pooling, max_length=length, prompt=prompt, template=template)
     if template is not None and template.precision and asked.computed_in == FP32:
         use = replace(use, precision=template.precision)
         notes += (f"template {template.name} asks for {template.precision}.",)

@@ -15,7 +15,7 @@ from stsbench.encoders.network import ACTIVATIONS, TailModule
 from stsbench.encoders.protocol import Identity
 from stsbench.encoders.tokenizer import model_limit, position_limit
 from stsbench.encoders.transformer import TransformerSettings
-from stsbench.encoders.use import Use
+from stsbench.encoders.use import TORCH, Use
 from stsbench.encoders.weights import refuse_unlike
 
 # The library's names for poolings that are read natively; any other goes through the library.
@@ -49,8 +49,9 @@ def read_settings(checkpoint: Checkpoint, *, trust_remote_code: bool = False) ->
         return None
     transformer = _transformer_config(checkpoint)
     pooling = _pooling(checkpoint.json(folders[1], "config.json"))
-    tail = _tail(checkpoint, kinds[2:], folders[2:])
-    if pooling is None or tail is None or _unusual(transformer):
+    tail = [_tail_module(checkpoint, kind, folder) for kind, folder in zip(kinds[2:], folders[2:], strict=True)]
+    known = [module for module in tail if module is not None]
+    if pooling is None or len(known) < len(tail) or _unusual(transformer):
         return None
     longest, wanted = position_limit(checkpoint), transformer.get("max_seq_length")
     settings = TransformerSettings(
@@ -61,7 +62,7 @@ def read_settings(checkpoint: Checkpoint, *, trust_remote_code: bool = False) ->
         ),
         lower_case=bool(transformer.get("do_lower_case")),
     )
-    return settings.with_modules(tail)
+    return settings.with_modules(known)
 
 
 def pooling_config(pooling: str, width: int) -> dict[str, Any] | None:
@@ -155,13 +156,6 @@ def _pooling(config: dict[str, Any]) -> str | None:
     return _POOLINGS.get(modes[0]) if len(modes) == 1 else None
 
 
-def _tail(checkpoint: Checkpoint, kinds: list[str], folders: list[str]) -> list[TailModule] | None:
-    """Return the modules behind the pooling; None if one of them is not read natively."""
-    modules = [_tail_module(checkpoint, kind, folder) for kind, folder in zip(kinds, folders, strict=True)]
-    known = [module for module in modules if module is not None]
-    return known if len(known) == len(modules) else None
-
-
 def _tail_module(checkpoint: Checkpoint, kind: str, folder: str) -> TailModule | None:
     config = checkpoint.json(folder, "config.json")
     keys = ("module_input_name", "module_output_name")
@@ -182,7 +176,15 @@ def _unusual(transformer: dict[str, Any]) -> bool:
 
 def load_with_library(checkpoint: Checkpoint, use: Use) -> CallableEncoder:
     """Return an encoder that calls `SentenceTransformer.encode`, pooled as the checkpoint says."""
-    named = notes_on_prompt(checkpoint, use.prompt)
+    for option, is_wanted, remedy in (
+        ("--backend", use.backend != TORCH, "leave it out"),
+        ("--template", use.template is not None, "give its text with --prompt"),
+    ):
+        if is_wanted:
+            raise UserError(
+                f"{checkpoint.name} has modules that are not read natively, so the sentence-transformers library "
+                f"encodes it, and {option} is not for that: {remedy}, or choose a --pooling."
+            )
     prompt = own_prompt(checkpoint) if use.prompt is None else use.prompt
     model: Any = None
 
@@ -202,7 +204,6 @@ def load_with_library(checkpoint: Checkpoint, use: Use) -> CallableEncoder:
         return vectors
 
     elsewhere = checkpoint.code_elsewhere() if use.trust_remote_code else None
-
     identity = Identity(
         name=checkpoint.name,
         kind="sentence-transformers-library",
@@ -220,15 +221,14 @@ def load_with_library(checkpoint: Checkpoint, use: Use) -> CallableEncoder:
         f"{checkpoint.name} has modules that are not read natively: the sentence-transformers library "
         "encodes it; sub-word lengths and cut sentences are not counted."
     )
-    notes = (note, *named, *notes_on_code(checkpoint.name, elsewhere))
+    notes = (note, *notes_on_prompt(checkpoint, use.prompt), *notes_on_code(checkpoint.name, elsewhere))
     return CallableEncoder(encode, identity, notes, load_model)
 
 
 def notes_on_code(name: str, elsewhere: str | None) -> tuple[str, ...]:
     """Return what should be known of a model whose code is in another repository; nothing where none is."""
-    if elsewhere is None:
-        return ()
-    return (f"{name} runs code from another repository ({elsewhere}), which is not hashed here: no cache.",)
+    note = f"{name} runs code from another repository ({elsewhere}), which is not hashed here: no cache."
+    return () if elsewhere is None else (note,)
 
 
 def _load(checkpoint: Checkpoint, use: Use) -> Any:

@@ -96,7 +96,7 @@ class TransformerEncoder:
                 trust_remote_code=use.trust_remote_code and bool(checkpoint.named_code()),
             ),
             weights_sha256=None if runs_code_elsewhere else weights_hash,
-            tokenizer_sha256=checkpoint.tokenizer_sha256(),
+            tokenizer_sha256=checkpoint.sha256(checkpoint.tokenizer_files()),
             config_sha256=config_hash,
             modules=modules,
             normalizes=settings.normalizes,
@@ -211,49 +211,6 @@ class TransformerEncoder:
         return Tokenizer(self.checkpoint, trust_remote_code=self.use.trust_remote_code)
 
 
-@dataclass(frozen=True)
-class RecutEncoder:
-    """Cuts texts at another length and hands them to the network that is there."""
-
-    encoder: TransformerEncoder
-    max_length: int
-
-    @cached_property
-    def identity(self) -> Identity:
-        """The checkpoint's, with the other length."""
-        identity = self.encoder.identity
-        return replace(identity, use=replace(identity.use, max_length=self.max_length))
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """The checkpoint's."""
-        return self.encoder.notes
-
-    @property
-    def token_budget(self) -> int:
-        """Padded tokens in one batch."""
-        return self.encoder.token_budget
-
-    def prepare(self, *, weights: bool) -> None:
-        """Load the tokeniser, and the weights if asked and not there yet."""
-        self._tokenizing.prepare(weights=False)
-        if weights:
-            self.encoder.prepare(weights=True)
-
-    def tokenize(self, texts: Sequence[str]) -> Tokenized:
-        """Return the token ids up to the other length."""
-        return self._tokenizing.tokenize(texts)
-
-    def forward(self, sequences: Sequence[TokenSequence], poolings: Sequence[str]) -> dict[str, FloatMatrix]:
-        """Return for each pooling an array of shape (len(sequences), dimensions), float32."""
-        return self.encoder.forward(sequences, poolings)
-
-    @cached_property
-    def _tokenizing(self) -> TransformerEncoder:
-        # Its network is never asked for, so no weights are loaded.
-        return self.encoder.with_use(max_length=self.max_length)
-
-
 def recut(encoder: Encoder, max_length: int) -> Encoder | None:
     """Return the encoder reading at most so many sub-words; None if it cannot be told to, or has no such limit."""
     if not isinstance(encoder, TransformerEncoder):
@@ -261,4 +218,4 @@ def recut(encoder: Encoder, max_length: int) -> Encoder | None:
     longest = position_limit(encoder.checkpoint)
     if longest is not None and max_length > longest:
         return None
-    return RecutEncoder(encoder, max_length)
+    return encoder.with_use(max_length=max_length)

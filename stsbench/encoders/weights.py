@@ -9,17 +9,15 @@ else is refused when the weights are loaded.
 import pickletools
 import re
 import zipfile
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from stsbench.base.errors import UserError
 from stsbench.base.memory import require_memory
-from stsbench.base.parsing import parse_json
 from stsbench.encoders.checkpoint import Checkpoint
-from stsbench.encoders.checkpoint_files import TensorHeader
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -88,9 +86,6 @@ HARMLESS = (
 """The one list of what may be left over. Whatever else is, is refused."""
 
 _FLOATS = {"F64", "F32", "F16", "BF16"}
-
-# A safetensors file begins with the length of its header; the library refuses longer ones.
-_LONGEST_HEADER = 100_000_000
 
 
 def harmless(name: str, model_type: str) -> Harmless | None:
@@ -177,7 +172,7 @@ def _count(path: Path) -> int:
     """Return how many numbers a weight file holds; of a pickled one, as many as it has room for in fp32."""
     if path.suffix != ".safetensors":
         return path.stat().st_size // 4
-    return sum(prod(about["shape"]) for about in _header(path).values())
+    return sum(prod(tensor.shape) for tensor in _header(path).values())
 
 
 def read_weights(path: Path, device: str = "cpu") -> "dict[str, Tensor]":
@@ -226,7 +221,7 @@ def _strings(stream: IO[bytes]) -> set[str]:
 def _kinds(path: Path) -> dict[str, str]:
     """Return the kind of number of each tensor as safetensors names it."""
     if path.suffix == ".safetensors":
-        return {tensor: about["dtype"] for tensor, about in _header(path).items()}
+        return {name: tensor.kind for name, tensor in _header(path).items()}
     # On no device: what kind of numbers they are is known without reading them.
     return {
         tensor: "F32" if value.is_floating_point() else str(value.dtype).removeprefix("torch.")
@@ -234,18 +229,23 @@ def _kinds(path: Path) -> dict[str, str]:
     }
 
 
-def _header(path: Path) -> Mapping[str, Any]:
-    # Read here, as the library's own reader loads torch or numpy arrays with it.
+class _Described(NamedTuple):
+    kind: str
+    shape: Sequence[int]
+
+
+def _header(path: Path) -> dict[str, _Described]:
+    """Return what a safetensors file says of its tensors; nothing of a damaged one, as loading tells that."""
+    from safetensors import SafetensorError, safe_open
+
     try:
-        with path.open("rb") as stream:
-            length = int.from_bytes(stream.read(8), "little")
-            content = parse_json(stream.read(length)) if length <= _LONGEST_HEADER else {}
-            content.pop("__metadata__", None)
-            TensorHeader.model_validate(content)
-    except (OSError, ValueError, AttributeError, TypeError):  # whatever it is, loading will tell
+        with safe_open(path, framework="numpy") as file:
+            names = file.keys()
+            tensors = [file.get_slice(name) for name in names]
+        described = [_Described(tensor.get_dtype(), tensor.get_shape()) for tensor in tensors]
+        return dict(zip(names, described, strict=True))
+    except (OSError, SafetensorError):
         return {}
-    header: dict[str, Any] = content
-    return header
 
 
 def _first_of(names: Collection[str]) -> str:

@@ -165,7 +165,7 @@ def test_a_tokenizer_that_changes_or_grows_while_it_is_read_is_told(
         path.write_text(f"{path.read_text()} " if path.is_file() else "{}")
 
     encoder = load(folder, pooling="avg")
-    before(monkeypatch, tokenizer_module, "_load", change)
+    before(monkeypatch, tokenizer_module, "quiet_transformers", change)
     with pytest.raises(UserError, match=rf"here/{name} {CHANGED}"):
         embed(encoder, TEXTS)
 

@@ -14,7 +14,7 @@ from stsbench.base.memory import is_of_memory
 from stsbench.encoders.adapter import merge_adapter
 from stsbench.encoders.checkpoint import Checkpoint, quiet_transformers, told
 from stsbench.encoders.device import PRECISIONS
-from stsbench.encoders.poolers import POOLERS, NoHeadError, Reading, parse_pooling, read_vectors
+from stsbench.encoders.poolers import NoHeadError, Reading, parse_pooling, read_vectors
 from stsbench.encoders.protocol import DeviceOutOfMemory, FloatMatrix, TokenSequence
 from stsbench.encoders.rendering import Alone, Part, Rendered
 from stsbench.encoders.template import FROM_ZERO, OWN
@@ -150,7 +150,7 @@ class Network:
         Args:
             parts: the token ids, and where what is read stands among them.
             readings: what to read, by the poolings' names.
-            plain: whether the model's own pooler and the poolers without places can read them.
+            plain: whether there is no template, so that the model itself gives what `cls` reads.
             padding: the side on which shorter rows are padded.
             positions: of each token, as the model's position embeddings are numbered; None for those that the
                 model's own code gives each row alone (`own_positions`).
@@ -201,8 +201,6 @@ class Network:
                 head = self.head
                 pooled = states.pooler_output if head is None else head(states.last_hidden_state[:, 0])
                 vectors[pooling] = pooled.float()
-            elif pooling in POOLERS and plain:
-                vectors[pooling] = POOLERS[pooling](hidden, mask)
             else:
                 self._require_layers(pooling, reading, len(hidden))
                 # Nothing is read of a sequence without tokens.

@@ -23,64 +23,21 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Pooler = Callable[["Sequence[Tensor]", "Tensor"], "Tensor"]
+"""From the hidden states of every layer, and a mask with 1 for real tokens, to vectors."""
 
 AUTO = "auto"
 
+POOLING_NAMES = ("cls", "cls_before_pooler", "avg", "avg_top2", "avg_first_last", "avg_static_last", "max", "last")
+"""All poolings of a Transformers checkpoint that have a name of their own.
 
-def cls_before_pooler(hidden_states: "Sequence[Tensor]", _mask: "Tensor") -> "Tensor":
-    """Return the last layer's first token. Unsupervised SimCSE and ESimCSE are scored so."""
-    return hidden_states[-1][:, 0].float()
-
-
-def avg(hidden_states: "Sequence[Tensor]", mask: "Tensor") -> "Tensor":
-    """Return the mean of the last layer over the real tokens."""
-    return _masked_mean(hidden_states[-1], mask)
-
-
-def avg_top2(hidden_states: "Sequence[Tensor]", mask: "Tensor") -> "Tensor":
-    """Return the mean over the real tokens of the last two layers."""
-    return _masked_mean((hidden_states[-1].float() + hidden_states[-2].float()) / 2, mask)
-
-
-def avg_first_last(hidden_states: "Sequence[Tensor]", mask: "Tensor") -> "Tensor":
-    """Return the mean over the real tokens of the first Transformer layer and the last."""
-    return _masked_mean((hidden_states[1].float() + hidden_states[-1].float()) / 2, mask)
-
-
-def avg_static_last(hidden_states: "Sequence[Tensor]", mask: "Tensor") -> "Tensor":
-    """Return the mean of the embedding layer's output and the last layer: the published first-last."""
-    return _masked_mean((hidden_states[0].float() + hidden_states[-1].float()) / 2, mask)
-
-
-def max_over_tokens(hidden_states: "Sequence[Tensor]", mask: "Tensor") -> "Tensor":
-    """Return the largest value of each dimension of the last layer over the real tokens."""
-    return hidden_states[-1].float().masked_fill(~mask.bool().unsqueeze(-1), float("-inf")).amax(1)
-
-
-def last(hidden_states: "Sequence[Tensor]", mask: "Tensor") -> "Tensor":
-    """Return the last layer's last real token: for decoder models."""
-    import torch
-
-    rows = torch.arange(len(mask), device=mask.device)
-    return hidden_states[-1][rows, mask.sum(1) - 1].float()
-
-
-POOLERS: dict[str, Pooler] = {
-    "cls_before_pooler": cls_before_pooler,
-    "avg": avg,
-    "avg_top2": avg_top2,
-    "avg_first_last": avg_first_last,
-    "avg_static_last": avg_static_last,
-    "max": max_over_tokens,
-    "last": last,
-}
-"""The poolers that need no weights of their own."""
+`cls`: the last layer's first token behind the checkpoint's dense+tanh head. `cls_before_pooler`: the same without
+the head, as unsupervised SimCSE and ESimCSE are scored. `avg`: the mean of the last layer over the real tokens;
+`avg_top2`: of the last two layers, `avg_first_last`: of the first Transformer layer and the last,
+`avg_static_last`: of the embedding layer's output and the last (the published first-last). `max`: the largest
+value of each dimension over the real tokens. `last`: the last real token, for decoder models.
+"""
 
 _LAYERS = {"avg_top2": (-1, -2), "avg_first_last": (1, -1), "avg_static_last": (0, -1)}
-
-POOLING_NAMES = ("cls", *POOLERS)
-"""All poolings of a Transformers checkpoint; `cls` goes through the checkpoint's dense+tanh head."""
-
 
 PLACES = (
     "cls_before_pooler",
@@ -234,15 +191,13 @@ def read_vectors(reading: Reading, hidden_states: "Sequence[Tensor]", spans: "Te
     """
     import torch
 
-    states = hidden_states[reading.layers[0]].float()
-    for layer in reading.layers[1:]:
-        states = states + hidden_states[layer].float()
-    states = states / len(reading.layers)
-    starts, stops = spans[:, :1], spans[:, 1:]
-    first = states[torch.arange(len(states), device=states.device), spans[:, 0].clamp(max=states.shape[1] - 1)]
+    rows, width = torch.arange(len(spans), device=spans.device), hidden_states[-1].shape[1]
+    firsts = rows, spans[:, 0].clamp(max=width - 1)
     if reading.place in {"cls_before_pooler", "last", "mask"}:
-        return first
-    places = torch.arange(states.shape[1], device=states.device).unsqueeze(0)
+        return _mean(hidden_states[layer][firsts] for layer in reading.layers)
+    states = _mean(hidden_states[layer] for layer in reading.layers)
+    starts, stops = spans[:, :1], spans[:, 1:]
+    places = torch.arange(width, device=states.device).unsqueeze(0)
     outside = ((places < starts) | (places >= stops)).unsqueeze(-1)
     if reading.place == "max":
         return states.masked_fill(outside, float("-inf")).amax(1)
@@ -252,10 +207,27 @@ def read_vectors(reading: Reading, hidden_states: "Sequence[Tensor]", spans: "Te
     ).float()
     weights = weights.unsqueeze(-1).masked_fill(outside, 0)
     mean = (states.masked_fill(outside, 0) * weights).sum(1) / weights.sum(1).clamp(min=1)
-    return (first + mean) / 2 if reading.place == "cls_avg" else mean
+    return (states[firsts] + mean) / 2 if reading.place == "cls_avg" else mean
 
 
-def _masked_mean(states: "Tensor", mask: "Tensor") -> "Tensor":
+def _mean(layers: "Iterable[Tensor]") -> "Tensor":
     # Sums are taken in float32 whatever the precision: half precision loses digits over long sentences.
-    weights = mask.unsqueeze(-1).float()
-    return (states.float() * weights).sum(1) / weights.sum(1)
+    first, *others = (states.float() for states in layers)
+    return sum(others, start=first) / (1 + len(others)) if others else first
+
+
+def _pooler(name: str) -> Pooler:
+    reading = parse_pooling(name)
+
+    def pool(hidden_states: "Sequence[Tensor]", mask: "Tensor") -> "Tensor":
+        import torch
+
+        stops = mask.sum(1)
+        starts = stops - 1 if reading.place == "last" else stops * 0
+        return read_vectors(reading, hidden_states, torch.stack([starts, stops], dim=1))
+
+    return pool
+
+
+POOLERS = {name: _pooler(name) for name in POOLING_NAMES if name != "cls"}
+"""The poolers that need no weights of their own, for sequences that are padded on the right."""

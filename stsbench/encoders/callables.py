@@ -38,7 +38,6 @@ class CallableEncoder:
     Attributes:
         encode: takes a list of sentences, returns an array or tensor of shape (sentences, dimensions).
         identity: its name and kind. Without a weight hash its vectors are not cached.
-        notes: what to tell the person.
         load: gets what `encode` needs ready; called before the first sentence, perhaps more than once.
         token_budget: characters in one call.
     """

@@ -72,7 +72,7 @@ def write_fit(
     base: TransformerEncoder | None = None,
     log: list[dict[str, Any]] | None = None,
 ) -> FitAbout:
-    """Write a fit: complete in a folder beside, then renamed; return what was written of it."""
+    """Write a fit, whole or not at all; return what its `fit.json` says, with the hashes of its files."""
     from safetensors.numpy import save
 
     require_free(folder)
@@ -109,14 +109,12 @@ def _require_same(folder: Path, building: Path) -> None:
 def holds_fit(folder: Path) -> bool:
     """Return whether a folder is that of a fit."""
     try:
-        there = [name for name in (FIT, TENSORS) if (folder / name).is_file()]
+        is_fit, has_tensors = ((folder / name).is_file() for name in (FIT, TENSORS))
     except (OSError, ValueError):  # a name that no file can have
         return False
-    if FIT in there:
-        return True
-    if there:
+    if has_tensors and not is_fit:
         raise UserError(f"{folder} holds {TENSORS} but no {FIT}, which says what was fitted: {_AGAIN}.")
-    return False
+    return is_fit
 
 
 def read_about(folder: Path) -> FitAbout:
@@ -160,9 +158,9 @@ def read_map(folder: Path, about: FitAbout) -> Map:
         return linear_map(tensors)
     from stsbench.encoders.flow import FlowShape, apply_flow, flow_of
 
-    wanted = {name: about.settings.get(name) for name in ("depth", "width", "coupling")}
+    shape = {name: about.settings.get(name) for name in ("depth", "width", "coupling")}
     try:
-        flow = flow_of(FlowShape(about.dimensions, **wanted), tensors)  # type: ignore[arg-type]
+        flow = flow_of(FlowShape(about.dimensions, **shape), tensors)  # type: ignore[arg-type]
     except (ValueError, TypeError) as error:
         raise _damaged(folder) from error
     return lambda vectors: apply_flow(flow, vectors)
@@ -241,7 +239,11 @@ def _copy_model(folder: Path, base: TransformerEncoder) -> None:
             *files_in(source, "*.index.json", NOTES),
             *checkpoint.tokenizer_files(),
             # Where they were: the hash of the model's weights goes by their paths.
-            *(file for module in dense for file in (module.config_file(source), module.weight_file(source))),
+            *(
+                file
+                for module in dense
+                for file in (source / module.folder / "config.json", module.weight_file(source))
+            ),
         ]
     ):
         target = folder / path.relative_to(source)

@@ -112,10 +112,10 @@ class _Step(nn.Module):
         return vectors[:, : self.passed], vectors[:, self.passed :]
 
     def _move(self, first: Tensor) -> tuple[Tensor, Tensor]:
-        said = self.network(first)
+        moves = self.network(first)
         if not self.is_affine:
-            return said, torch.zeros_like(said)
-        shift, raw = said.chunk(2, dim=1)
+            return moves, torch.zeros_like(moves)
+        shift, raw = moves.chunk(2, dim=1)
         return shift, LIMIT * torch.tanh(raw / LIMIT)
 
 
@@ -258,7 +258,9 @@ def fit_flow(
     if len(vectors) < 2 or not (vectors != vectors[0]).any():
         raise UserError(f"a flow needs vectors that differ: those of the {len(rows)} sentences are equal.")
     chance = np.random.default_rng(descent.seed)
-    held_out = _held_out(len(vectors), chance)
+    count = len(vectors)
+    most = min(count // _HELD_OUT_SHARE, _MOST_HELD_OUT) if count >= _FEWEST else 0
+    held_out = np.sort(chance.permutation(count)[:most]).astype(np.int64)
     train = rows[~np.isin(rows, held_out)]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(descent.seed)
@@ -279,7 +281,9 @@ def fit_flow(
         loss = -flow.log_likelihood(everything[batch]).mean() / shape.dimensions
         line: dict[str, Any] = {"step": step, "nll": float(loss.detach()), "kept": False}
         if step in looks and len(held_out):
-            line["held_out"] = _nll(flow, everything[held_out])
+            with torch.no_grad():
+                likelihoods = flow.log_likelihood(everything[held_out]).double()
+            line["held_out"] = float(-likelihoods.mean() / shape.dimensions)
         if not np.isfinite(list(line.values())).all():
             raise UserError(
                 f"the likelihood is no longer finite at step {step}: choose a smaller --learning-rate or --depth."
@@ -313,16 +317,6 @@ def notes_on(log: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
         f"{kept['held_out']:.3f}, {last['held_out']:.3f} at the end), whose flow is kept: fit on more sentences, "
         "or take fewer --steps.",
     )
-
-
-def _held_out(count: int, chance: np.random.Generator) -> NDArray[np.int64]:
-    wanted = min(count // _HELD_OUT_SHARE, _MOST_HELD_OUT) if count >= _FEWEST else 0
-    return np.sort(chance.permutation(count)[:wanted]).astype(np.int64)
-
-
-@torch.no_grad()
-def _nll(flow: Flow, vectors: Tensor) -> float:
-    return float(-flow.log_likelihood(vectors).double().mean() / flow.shape.dimensions)
 
 
 @torch.no_grad()

@@ -62,10 +62,6 @@ class TailModule:
         """What it does, apart from its weights."""
         return f"{self.kind}:{self.activation}" if self.kind == "dense" else self.kind
 
-    def config_file(self, checkpoint: Path) -> Path:
-        """Return the file that names a dense module's activation."""
-        return checkpoint / self.folder / "config.json"
-
     def weight_file(self, checkpoint: Path) -> Path:
         """Return the file that holds a dense module's weights."""
         for name in ("model.safetensors", "pytorch_model.bin"):
@@ -262,7 +258,7 @@ class Network:
 
     @property
     def uncounted(self) -> int | None:
-        """The token that takes no position, from behind whose number the others' are counted; None for none.
+        """The token without a position, from whose number on the others' positions are counted; None for none.
 
         RoBERTa and its kin, and MPNet, have such a token: their padding.
         """
@@ -271,10 +267,10 @@ class Network:
         return int(embeddings.padding_idx) if counts_on else None  # type: ignore[union-attr]
 
     def own_positions(self, ids: "Tensor", mask: "Tensor") -> "Tensor":
-        """Return the position of every token that the model's own code gives it in its row alone.
+        """Return the position that the model's own code gives every token of a row that is not padded.
 
-        This is the one rule for positions: what is padded on the left, or not at all, is told them, and those of a
-        template without its sentence are taken from them.
+        This is the one rule for positions: sequences that are padded on the left, or not at all, get them, and
+        those of a template without its sentence are derived from them.
         """
         if (uncounted := self.uncounted) is None:
             return (mask.cumsum(1) - 1).clamp(min=0)
@@ -412,13 +408,8 @@ def load_network(
                 trust_remote_code=trust_remote_code,
                 torch_dtype=dtype,
             )
-        missing, model_type = info["missing_keys"], str(model.config.model_type)
-        refuse_unlike(
-            checkpoint.name,
-            model_type,
-            missing=[name for name in missing if not name.startswith("pooler.")],
-            unexpected=info["unexpected_keys"],
-        )
+        model_type = str(model.config.model_type)
+        refuse_unlike(checkpoint.name, model_type, info)
         if not getattr(model.config, "quantization_config", None):
             require_floats(checkpoint.weight_files(), model_type)
         if adapter is not None:
@@ -438,7 +429,7 @@ def load_network(
             name=checkpoint.name,
             model=model,
             head=head,
-            has_pooler=not missing and getattr(model, "pooler", None) is not None,
+            has_pooler=not info["missing_keys"] and getattr(model, "pooler", None) is not None,
             tail=load_tail(checkpoint, tail, width=width, device=device),
             pad_id=pad_id,
             device=device,
@@ -499,13 +490,13 @@ def load_tail(
                 f"{file} holds whole numbers, where weights are floating-point numbers: fetch it again."
             )
         outputs, inputs = weight.shape
-        said = checkpoint.json(module.folder, "config.json")
+        config = checkpoint.json(module.folder, "config.json")
         held = {"in_features": inputs, "out_features": outputs, "bias": bias is not None}
         for name, value in held.items():
-            if said.get(name, value) != value:
+            if config.get(name, value) != value:
                 raise UserError(
-                    f"{file} holds a dense layer with {name} {value!r}, but its config.json says {said[name]!r}: "
-                    "fetch the checkpoint again."
+                    f"{file} holds a dense layer with {name} {value!r}, but its config.json says "
+                    f"{config[name]!r}: fetch the checkpoint again."
                 )
         if inputs != (width or inputs) or (bias is not None and tuple(bias.shape) != (outputs,)):
             raise UserError(

@@ -103,11 +103,11 @@ class Reading:
             UserError: if there is no such mask or copy.
         """
         if self.is_of_template:
-            there, what = (masks, "masks") if self.place == "mask" else (copies, "copies of the sentence")
-            if self.number > len(there):
+            places, what = (masks, "masks") if self.place == "mask" else (copies, "copies of the sentence")
+            if self.number > len(places):
                 raise UserError(
                     f"pooling {self.place}{self.number} reads number {self.number} of the {what}, and the "
-                    f"template has {len(there)}: choose another --pooling, or write it into the template."
+                    f"template has {len(places)}: choose another --pooling, or write it into the template."
                 )
         match self.place:
             case "cls_before_pooler":
@@ -142,21 +142,17 @@ def parse_pooling(name: str, also: Iterable[str] = ()) -> Reading:
         return Reading("cls_before_pooler", head=True)
     if name in _LAYERS:
         return Reading("avg", layers=_LAYERS[name])
-    found = _POOLING.fullmatch(name)
-    place = found["place"] if found else name
-    if found is None or place not in PLACES or (found["number"] and place not in _IN_TEMPLATES):
+    match = _POOLING.fullmatch(name)
+    place = match["place"] if match else name
+    if match is None or place not in PLACES or (match["number"] and place not in _IN_TEMPLATES):
         choices = tuple(dict.fromkeys((*also, *POOLING_NAMES, *PLACES)))
-        raise UserError(f"unknown pooling {name!r}: {suggestion(place if found else name, choices)}")
-    return Reading(
-        place,
-        int(found["number"] or 1),
-        bool(found["head"]),
-        tuple(int(layer) for layer in (found["layers"] or "-1").split(",")),
-    )
+        raise UserError(f"unknown pooling {name!r}: {suggestion(place, choices)}")
+    layers = tuple(int(layer) for layer in (match["layers"] or "-1").split(","))
+    return Reading(place, int(match["number"] or 1), bool(match["head"]), layers)
 
 
 class NoHeadError(UserError):
-    """A pooling reads behind a head that a checkpoint has not."""
+    """A pooling reads behind a head that the checkpoint does not have."""
 
 
 def pooling_problem(name: str) -> str:

@@ -269,9 +269,4 @@ def _require_own_weights(checkpoint: Checkpoint, model: Any, trust_remote_code: 
         _, info = type(network).from_pretrained(
             folder, config=network.config, output_loading_info=True, trust_remote_code=trust_remote_code
         )
-        refuse_unlike(
-            checkpoint.name,
-            str(network.config.model_type),
-            missing=[name for name in info["missing_keys"] if not name.startswith("pooler.")],
-            unexpected=info["unexpected_keys"],
-        )
+        refuse_unlike(checkpoint.name, str(network.config.model_type), info)

@@ -131,12 +131,10 @@ class TransformerEncoder:
         return Tokenized(list(sequences), plain, truncated)
 
     def forward(self, sequences: Sequence[TokenSequence], poolings: Sequence[str]) -> dict[str, FloatMatrix]:
-        """Return for each pooling an array of shape (len(sequences), dimensions), float32."""
+        """Return the vectors; refuse them if a file is not what it was when it was hashed."""
         template = self.use.own_template
-        if template is None:
-            vectors = self._network(sequences, poolings)
-        else:
-            vectors = self._network(sequences, poolings, padding=template.padding, without=self._without)
+        padding = "right" if template is None else template.padding
+        vectors = self._network(sequences, poolings, padding=padding, without=self._without)
         # Weights may be mapped into memory: what is written into their file is written into the network.
         for checkpoint in filter(None, (self.checkpoint, self.adapter)):
             checkpoint.hashed.require_unchanged()
@@ -167,7 +165,7 @@ class TransformerEncoder:
     def _network(self) -> Network:
         if self.loaded is not None:
             return self.loaded._network
-        use = self.use
+        use, calibrated = self.use, self._calibration
         network = load_network(
             self.checkpoint,
             precision=use.precision if use.backend == TORCH else FP32,
@@ -180,7 +178,7 @@ class TransformerEncoder:
         if use.backend == TORCH:
             return network
         # Calibrated on plain sentences: encoders with other templates use the same network.
-        samples = [] if (by := self._calibration) is None else self._tokenizer(self._as_read(by.sentences), 64)
+        samples = self._tokenizer(self._as_read(calibrated.sentences), 64) if calibrated else []
         about = (self.identity.weights_sha256, self.identity.config_sha256)
         if None in about:
             raise UserError(

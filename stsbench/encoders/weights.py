@@ -9,7 +9,8 @@ else is refused when the weights are loaded.
 import pickletools
 import re
 import zipfile
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -108,30 +109,26 @@ def notes_on_unread(name: str, files: Iterable[Path], model_type: str) -> tuple[
     It is read from the files' lists of names, without torch: what a record says must not depend on whether the
     weights had to be loaded or the vectors were cached.
     """
-    counts: dict[Harmless, int] = {}
-    for file in files:
-        for tensor in tensor_names(file):
-            entry = harmless(tensor, model_type)
-            if entry is not None and entry.what:
-                counts[entry] = counts.get(entry, 0) + 1
+    entries = [harmless(tensor, model_type) for file in files for tensor in tensor_names(file)]
+    counts = Counter(entry for entry in entries if entry is not None and entry.what)
     if not counts:
         return ()
-    said = "; ".join(
+    parts = "; ".join(
         f"{entry.what} ({count} {'tensor' if count == 1 else 'tensors'}: {entry.reason})"
         for entry, count in counts.items()
     )
-    return (f"{name} also holds {said}: left out of its sentence vectors.",)
+    return (f"{name} also holds {parts}: left out of its sentence vectors.",)
 
 
-def refuse_unlike(name: str, model_type: str, *, missing: Collection[str], unexpected: Collection[str]) -> None:
-    """Refuse weights that are not those of the network that they were loaded into."""
-    if missing:
+def refuse_unlike(name: str, model_type: str, loading: Mapping[str, Collection[str]]) -> None:
+    """Refuse weights that are not those of the network that Transformers loaded them into, as its report says."""
+    # A pooler is refused where it is asked for.
+    if missing := [tensor for tensor in loading["missing_keys"] if not tensor.startswith("pooler.")]:
         raise UserError(
             f"{name} lacks the weights of {_first_of(missing)}: they would be random. "
             "Give a checkpoint of this architecture."
         )
-    unknown = [tensor for tensor in unexpected if harmless(tensor, model_type) is None]
-    if unknown:
+    if unknown := [tensor for tensor in loading["unexpected_keys"] if harmless(tensor, model_type) is None]:
         raise UserError(
             f"{name} holds weights that the network of its config.json has no place for, {_first_of(unknown)}: "
             "they would be left out in silence. Give the config.json that they were trained with."

@@ -67,12 +67,12 @@ def adapter_file(adapter: Checkpoint) -> Path:
 
 
 def hash_with(adapter: Checkpoint, base: str, *files: Path) -> str:
-    """Return one hash for a base's and for files of its adapter."""
+    """Return one hash for a base's hash and for files of its adapter."""
     return hashlib.sha256(f"{base} {adapter.sha256(files)}".encode()).hexdigest()
 
 
 def merge_adapter(model: Any, adapter: Checkpoint) -> Any:
-    """Return a network with an adapter's differences added to its weights."""
+    """Return the base's network with an adapter's differences added to its weights."""
     with adapter.reading(lambda: [adapter_file(adapter), adapter.folder / ADAPTER_CONFIG]):
         return _merge(model, adapter)
 
@@ -99,8 +99,8 @@ def _merge(model: Any, adapter: Checkpoint) -> Any:
         wrapped = get_peft_model(model, config)
         outcome: Any = set_peft_model_state_dict(wrapped, {named[name]: value for name, value in tensors.items()})
     except (ValueError, RuntimeError, KeyError, TypeError) as error:
-        said = "sizes of other layers" if "size mismatch" in str(error) else why(error).rstrip(".")
-        raise UserError(f"{foreign}, whose weights it does not fit ({said}): {advice}.") from error
+        reason = "sizes of other layers" if "size mismatch" in str(error) else why(error).rstrip(".")
+        raise UserError(f"{foreign}, whose weights it does not fit ({reason}): {advice}.") from error
     left = [name for name in wrapped.state_dict() if ".lora_" in name]
     unfilled = [name for name in outcome.missing_keys if ".lora_" in name]
     if outcome.unexpected_keys or unfilled or len(left) != len(tensors):

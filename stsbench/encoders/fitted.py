@@ -252,12 +252,11 @@ class FittedEncoder:
         seen, method = int(np.isin(ids, self.seen).sum()), self.about.method
         if not seen:
             return ()
-        note = (
-            f"the {method} was fitted on {seen:,} of the {len(ids):,} sentences of {task} (without their scores)."
-        )
         if seen == len(ids):
-            note = f"transductive on {task}: the {method} was fitted on all of its {seen:,} sentences (without scores)."
-        return (note,)
+            note = f"transductive on {task}: the {method} was fitted on all of its {seen:,} sentences"
+            return (f"{note} (without scores).",)
+        note = f"the {method} was fitted on {seen:,} of the {len(ids):,} sentences of {task}"
+        return (f"{note} (without their scores).",)
 
     @cached_property
     def _map(self) -> Map:

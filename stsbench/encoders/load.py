@@ -37,9 +37,13 @@ from stsbench.published.catalogue import hub_checkpoints, known_checkpoint, row,
 from stsbench.published.schema import KnownCheckpoint
 
 
+_Choice = tuple[str, tuple[str, ...]]
+"""A choice that was made for the person, and what they should know about it."""
+
+
 @dataclass(frozen=True)
 class Resolved:
-    """What to load for a name, and how."""
+    """What to load for a name, how to use it, and what to tell the person about that."""
 
     name: str
     use: Use
@@ -234,10 +238,9 @@ def _load_natively(checkpoint: Checkpoint, saved: TransformerSettings | None, as
     known = next(iter(hub_checkpoints(name)), None)
     template = asked.template if isinstance(asked.template, Template) else None
     if template is None:
-        own_pooling = saved.use.pooling if saved else None
-        pooling, notes = _choose_pooling(checkpoint, asked.pooling, own_pooling, known)
+        pooling, notes = _choose_pooling(checkpoint, asked.pooling, saved.use.pooling if saved else None, known)
     else:
-        pooling, notes = _of_template(template, asked, known, name)
+        pooling, notes = _pooling_of(template, asked, known, name)
     if saved is None and checkpoint.modules():
         notes += (f"{name} has modules that are not read natively: --pooling {pooling} leaves them out.",)
     settings = saved or TransformerSettings(Use(max_length=model_limit(checkpoint)))
@@ -270,10 +273,8 @@ def _require_readable(checkpoint: Checkpoint, use: Use) -> None:
         raise UserError(f"{name} reads at most {longest} sub-words: --max-length {use.max_length} is too long.")
 
 
-def _choose_prompt(
-    checkpoint: Checkpoint, own: str, asked: Use, known: KnownCheckpoint | None
-) -> tuple[str, tuple[str, ...]]:
-    """Return the text to put before every sentence, and what the person should know about it."""
+def _choose_prompt(checkpoint: Checkpoint, own: str, asked: Use, known: KnownCheckpoint | None) -> _Choice:
+    """Return the text to put before every sentence; `own` is the checkpoint's."""
     name, prompt = checkpoint.name, own if asked.prompt is None else asked.prompt
     notes = notes_on_prompt(checkpoint, asked.prompt)
     if isinstance(asked.template, Template):
@@ -285,10 +286,8 @@ def _choose_prompt(
     return prompt, notes
 
 
-def _of_template(
-    template: Template, use: Use, known: KnownCheckpoint | None, name: str
-) -> tuple[str, tuple[str, ...]]:
-    """Return the pooling to use with a template, and what the person should know about both."""
+def _pooling_of(template: Template, use: Use, known: KnownCheckpoint | None, name: str) -> _Choice:
+    """Return the pooling to use with a template."""
     notes: tuple[str, ...] = ()
     if template.note:
         notes += (f"template {template.name}: {template.note}",)
@@ -297,10 +296,8 @@ def _of_template(
     if use.pooling in {AUTO, template.reading}:
         return template.reading, notes
     parse_pooling(use.pooling, also=(AUTO,))
-    return use.pooling, (
-        *notes,
-        f"pooling {use.pooling} differs from {template.reading}, where template {template.name} is read.",
-    )
+    note = f"pooling {use.pooling} differs from {template.reading}, where template {template.name} is read."
+    return use.pooling, (*notes, note)
 
 
 def _notes_on_files(checkpoint: Checkpoint, saved: TransformerSettings | None) -> tuple[str, ...]:
@@ -313,16 +310,15 @@ def _notes_on_files(checkpoint: Checkpoint, saved: TransformerSettings | None) -
         read = "all" if (most := saved.use.max_length) is None else f"at most {most}"
         notes += (f"{name} does not say how many sub-words it reads (no sentence_bert_config.json): {read}.",)
     if not checkpoint.json("tokenizer_config.json"):
-        notes += (
-            f"{name} has no tokenizer_config.json: its words are split and cased as its architecture's are.",
-        )
+        note = f"{name} has no tokenizer_config.json: its words are split and cased as its architecture's are."
+        notes += (note,)
     return (*notes, *checkpoint.own_notes())
 
 
 def _choose_pooling(
     checkpoint: Checkpoint, wanted: str, configured: str | None, known: KnownCheckpoint | None
-) -> tuple[str, tuple[str, ...]]:
-    """Return the pooling to use and what the person should know about the choice."""
+) -> _Choice:
+    """Return the pooling to use: the wanted one, or the one that the checkpoint or else its paper names."""
     # An unknown one is refused here, before anything is loaded.
     if wanted != AUTO and parse_pooling(wanted, also=(AUTO,)).is_of_template:
         raise UserError(f"pooling {wanted} is read in a template: add --template, or choose another.")

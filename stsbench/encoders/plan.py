@@ -412,9 +412,9 @@ def shared_vectors(
         poolings: the poolings wanted, all from one pass; the encoder's own by default.
         progress: told of the real tokens done.
     """
-    wanted = tuple(dict.fromkeys(poolings or (encoder.identity.use.pooling,)))
+    poolings = tuple(dict.fromkeys(poolings or (encoder.identity.use.pooling,)))
     digest = hashlib.sha256()
-    for pooling in wanted:
+    for pooling in poolings:
         digest.update(EmbeddingCache(encoder.identity, pooling, folder).path.stem.encode())
     for text in texts:
         digest.update(text_key(text))
@@ -425,5 +425,5 @@ def shared_vectors(
     with FileLock(folder / f".{place.name}.lock"):
         if not place.is_dir():
             with atomic_folder(place) as building:
-                embed(encoder, texts, poolings=wanted, normalize=False, cache_folder=building, progress=progress)
+                embed(encoder, texts, poolings=poolings, normalize=False, cache_folder=building, progress=progress)
     return place

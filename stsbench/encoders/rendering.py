@@ -5,8 +5,9 @@ of it is always there.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from dataclasses import dataclass
+from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
 
 from stsbench.base.errors import UserError
@@ -132,23 +133,12 @@ class _Text:
     def _together(self, sentences: Sequence[str]) -> list[Part]:
         """Return sentences in the text, tokenised as one."""
         tokenizer = self._tokenizer
-        fixed = [
-            None if piece == _SENTENCE else (_fill(piece, tokenizer), piece == _MASK) for piece in self._pieces
-        ]
+        fixed = [None if piece == _SENTENCE else _fill(piece, tokenizer) for piece in self._pieces]
         texts, places = [], []
         for sentence in sentences:
-            masks: list[Span] = []
-            copies: list[Span] = []
-            at, written = 0, []
-            for piece in fixed:
-                words, is_mask = (sentence, False) if piece is None else piece
-                written.append(words)
-                if piece is None:
-                    copies.append((at, at + len(words)))
-                elif is_mask:
-                    masks.append((at, at + len(words)))
-                at += len(words)
-            texts.append("".join(written))
+            words = [sentence if word is None else word for word in fixed]
+            masks, copies = self._places(words)
+            texts.append("".join(words))
             places.append([*masks, *copies])
         count = self._pieces.count(_MASK)
         return [
@@ -161,16 +151,16 @@ class _Text:
         fixed = [None if piece == _SENTENCE else self._ids_of(piece) for piece in self._pieces]
         parts = []
         for tokens in self._tokenizer(list(sentences), special_tokens=False):
-            ids: list[int] = []
-            masks, copies = [], []
-            for piece, known in zip(self._pieces, fixed, strict=True):
-                if known is None:
-                    copies.append((len(ids), len(ids) + len(tokens)))
-                elif piece == _MASK:
-                    masks.append(len(ids))
-                ids += tokens if known is None else known
-            parts.append(Part(tuple(ids), tuple(masks), tuple(copies)))
+            ids = [tokens if known is None else known for known in fixed]
+            masks, copies = self._places(ids)
+            parts.append(Part(tuple(chain.from_iterable(ids)), tuple(start for start, _ in masks), tuple(copies)))
         return parts
+
+    def _places(self, filled: Sequence[Sized]) -> tuple[list[Span], list[Span]]:
+        """Return where the masks and the copies of the sentence are, by the pieces as they are filled."""
+        spans = list(zip(self._pieces, pairwise(accumulate(map(len, filled), initial=0)), strict=True))
+        masks = [span for piece, span in spans if piece == _MASK]
+        return masks, [span for piece, span in spans if piece == _SENTENCE]
 
     def _ids_of(self, piece: str) -> tuple[int, ...]:
         tokenizer = self._tokenizer

@@ -36,7 +36,6 @@ from stsbench.encoders.weights import notes_on_unread
 from stsbench.published.catalogue import hub_checkpoints, known_checkpoint, row, system
 from stsbench.published.schema import KnownCheckpoint
 
-
 _Choice = tuple[str, tuple[str, ...]]
 """A choice that was made for the person, and what they should know about it."""
 

@@ -212,18 +212,25 @@ def _mean(layers: "Iterable[Tensor]") -> "Tensor":
     return sum(others, start=first) / (1 + len(others)) if others else first
 
 
-def _pooler(name: str) -> Pooler:
-    reading = parse_pooling(name)
-
-    def pool(hidden_states: "Sequence[Tensor]", mask: "Tensor") -> "Tensor":
-        import torch
-
-        stops = mask.sum(1)
-        starts = stops - 1 if reading.place == "last" else stops * 0
-        return read_vectors(reading, hidden_states, torch.stack([starts, stops], dim=1))
-
-    return pool
+def _first(hidden_states: "Sequence[Tensor]", _mask: "Tensor") -> "Tensor":
+    return hidden_states[-1][:, 0].float()
 
 
-POOLERS = {name: _pooler(name) for name in POOLING_NAMES if name != "cls"}
-"""The poolers that need no weights of their own, for sequences that are padded on the right."""
+def _masked_mean(hidden_states: "Sequence[Tensor]", mask: "Tensor") -> "Tensor":
+    weights = mask.unsqueeze(-1).float()
+    return (hidden_states[-1].float() * weights).sum(1) / weights.sum(1)
+
+
+def _max(hidden_states: "Sequence[Tensor]", mask: "Tensor") -> "Tensor":
+    return hidden_states[-1].float().masked_fill(~mask.bool().unsqueeze(-1), float("-inf")).amax(1)
+
+
+def _last(hidden_states: "Sequence[Tensor]", mask: "Tensor") -> "Tensor":
+    import torch
+
+    rows = torch.arange(len(mask), device=mask.device)
+    return hidden_states[-1][rows, mask.sum(1) - 1].float()
+
+
+POOLERS: dict[str, Pooler] = {"cls_before_pooler": _first, "avg": _masked_mean, "max": _max, "last": _last}
+"""What `read_vectors` gives of a last layer that is padded on the right, in as few kernels as training wants."""

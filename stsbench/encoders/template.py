@@ -33,8 +33,7 @@ PLACES = (SENTENCE, MASK, BEGIN, END)
 WITH_SENTENCE, FROM_ZERO, OWN = "with_sentence", "from_zero", "own"
 """Where the tokens of a template without its sentence stand (`Template.positions`)."""
 
-_BRACES = re.compile(r"\{([^{}]*)\}")
-_SHORT_DIGITS = 4
+_BRACES = re.compile(r"(\{[^{}]*\})")
 
 
 def _full_stop(sentence: str) -> str:
@@ -183,7 +182,7 @@ class Template(BaseModel):
         >>> Template.pieces('"{sentence}" means {mask}.')
         ['"', '{sentence}', '" means ', '{mask}', '.']
         """
-        return [piece for piece in re.split(r"(\{[^{}]*\})", text) if piece]
+        return [piece for piece in _BRACES.split(text) if piece]
 
     @property
     def reading(self) -> str:
@@ -193,18 +192,15 @@ class Template(BaseModel):
     @property
     def digest(self) -> str:
         """The hash over what vectors depend on, apart from where they are read."""
-        of_it = {"texts", "rules", "tokenize", "subtract", "padding"}
-        said = self.model_dump(mode="json", include=of_it if self.subtract == "no" else {*of_it, "positions"})
-        return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
-
-    @property
-    def short(self) -> str:
-        """The name in a signature, such as `promptbert#1a2b`, with the first digits of the digest."""
-        return f"{self.name}#{self.digest[:_SHORT_DIGITS]}"
+        names = {"texts", "rules", "tokenize", "subtract", "padding"}
+        if self.subtract != "no":
+            names.add("positions")
+        values = self.model_dump(mode="json", include=names)
+        return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
     def __str__(self) -> str:
-        """Return the short name."""
-        return self.short
+        """Return the name in a signature, such as `promptbert#1a2b`, with the first digits of the digest."""
+        return f"{self.name}#{self.digest[:4]}"
 
     def prepared(self, sentence: str) -> str:
         """Return the sentence as it is put in.

@@ -31,7 +31,7 @@ POOLING_FLAGS = {
 
 
 class CheckpointFile(BaseModel):
-    """A kind of file; keys that it does not name are let through."""
+    """A kind of file; it may hold more keys than those that are named."""
 
     model_config = ConfigDict(strict=True, extra="allow", defer_build=True)
 

@@ -88,13 +88,12 @@ def own_prompt(checkpoint: Checkpoint) -> str:
     wanted, prompts = config.get("default_prompt_name"), config.get("prompts") or {}
     if wanted is None:
         return ""
-    prompt: str | None = prompts.get(wanted)
-    if prompt is None:
+    if wanted not in prompts:
         raise UserError(
             f"{checkpoint.folder / _LIBRARY_CONFIG} names the prompt {wanted!r}, which is not among its prompts: "
             "fetch the checkpoint again, or give --prompt."
         )
-    return prompt
+    return str(prompts[wanted])
 
 
 def notes_on_prompt(checkpoint: Checkpoint, given: str | None) -> tuple[str, ...]:

@@ -135,10 +135,8 @@ class Tokenizer:
         located = []
         for start in range(0, len(texts), _LOCATED_AT_ONCE):
             block = slice(start, start + _LOCATED_AT_ONCE)
-            located += [
-                (tuple(encoding.ids), [_tokens_of(encoding, span) for span in wanted])
-                for encoding, wanted in zip(self._with_offsets(texts[block]), spans[block], strict=True)
-            ]
+            for encoding, wanted in zip(self._with_offsets(texts[block]), spans[block], strict=True):
+                located.append((tuple(encoding.ids), [_tokens_of(encoding, span) for span in wanted]))
         return located
 
     def ends(self, text: str) -> list[int]:

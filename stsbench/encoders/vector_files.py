@@ -81,9 +81,13 @@ class StaticEncoder:
             if header is not None:
                 return header[1]
             _, *values = stream.readline(1_000_000).split()
-        if not values or not all(_is_number(value) for value in values):
+        try:
+            dimensions = len([float(value) for value in values])
+        except ValueError:
+            dimensions = 0
+        if dimensions == 0:
             raise UserError(f"{self.path}, line 1: not a word and its numbers: give a GloVe or word2vec file.")
-        return len(values)
+        return dimensions
 
     def _read(self, words: Collection[str]) -> None:
         """Scan the file once for the vectors of some words; the others are noted as unknown."""
@@ -178,14 +182,6 @@ def _is_text(sample: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return min(sample, default=9) >= 9  # a tab; floats are full of smaller bytes
-
-
-def _is_number(text: bytes) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 @dataclass

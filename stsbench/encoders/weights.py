@@ -237,10 +237,8 @@ def _header(path: Path) -> dict[str, _Described]:
 
     try:
         with safe_open(path, framework="numpy") as file:
-            names = file.keys()
-            tensors = [file.get_slice(name) for name in names]
-        described = [_Described(tensor.get_dtype(), tensor.get_shape()) for tensor in tensors]
-        return dict(zip(names, described, strict=True))
+            tensors = {name: file.get_slice(name) for name in sorted(file.keys())}
+            return {name: _Described(tensor.get_dtype(), tensor.get_shape()) for name, tensor in tensors.items()}
     except (OSError, SafetensorError):
         return {}
 

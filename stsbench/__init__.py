@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from stsbench.analysis.spectrum import spectrum
     from stsbench.base.errors import UserError
     from stsbench.diagnosis.diagnose import diagnose
-    from stsbench.encoders.fitting.fit import fit
+    from stsbench.encoders.fit import fit
     from stsbench.encoders.load import load
     from stsbench.encoders.plan import embed
-    from stsbench.encoders.saved import SavedVectors
+    from stsbench.encoders.vector_files import SavedVectors
     from stsbench.judging.best_of import best_of
     from stsbench.judging.check import check
     from stsbench.judging.compare import compare
@@ -92,7 +92,7 @@ __all__ = [
 _HOMES = {
     "Intervals": "stsbench.scoring.settings:Intervals",
     "RunRecord": "stsbench.records.record:RunRecord",
-    "SavedVectors": "stsbench.encoders.saved:SavedVectors",
+    "SavedVectors": "stsbench.encoders.vector_files:SavedVectors",
     "UserError": "stsbench.base.errors:UserError",
     "badge": "stsbench.reports.cards:badge",
     "best_of": "stsbench.judging.best_of:best_of",
@@ -108,7 +108,7 @@ _HOMES = {
     "evaluate_similarities": "stsbench.scoring.evaluate:evaluate_similarities",
     "explain": "stsbench.analysis.explain:explain",
     "export_results": "stsbench.records.export:export_results",
-    "fit": "stsbench.encoders.fitting.fit:fit",
+    "fit": "stsbench.encoders.fit:fit",
     "geometry": "stsbench.analysis.geometry:geometry",
     "import_results": "stsbench.scoring.evaluate:import_results",
     "length_bias": "stsbench.analysis.length_bias:length_bias",

@@ -4,8 +4,7 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-from stsbench.encoders.template import Template
-from stsbench.encoders.template_files import read_template, template_names
+from stsbench.encoders.template import Template, read_template, template_names
 
 PLACES = {
     "{templates}": lambda template: [f"`{template.name}`", *_recipe(template)],

@@ -48,7 +48,7 @@ COMMANDS = {
     "train": "stsbench.training.command:train",
     "sweep": "stsbench.sweeps.command:sweep",
     "reproduce": "stsbench.reproduction.command:reproduce",
-    "fit": "stsbench.encoders.fitting.command:app",
+    "fit": "stsbench.encoders.command:app",
     "cite": "stsbench.records.command:cite",
     "diagnose": "stsbench.diagnosis.command:diagnose",
     "explain": "stsbench.analysis.command:explain",

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from stsbench.encoders.template_files import NO_TEMPLATE
+from stsbench.encoders.template import NO_TEMPLATE
 from stsbench.encoders.use import ABOUT, names, option_of
 from stsbench.scoring.tasks import SAMPLE
 from stsbench.statistics.similarity import Similarity

@@ -29,8 +29,7 @@ from stsbench.diagnosis.choices import (
 )
 from stsbench.encoders.poolers import parse_pooling, pooling_name
 from stsbench.encoders.protocol import Encoder
-from stsbench.encoders.template import RULES, SENTENCE, Template
-from stsbench.encoders.template_files import NO_TEMPLATE, read_template
+from stsbench.encoders.template import NO_TEMPLATE, RULES, SENTENCE, Template, read_template
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.encoders.use import ABOUT, TORCH, Use
 

@@ -1,7 +1,11 @@
 """Text to vectors: what can encode sentences, and the planner and the cache that make it cheap.
 
-The verbs are `load` (in `load`: from a name, a path or a callable to an `Encoder`) and `embed` (in `plan`: from an
-encoder and texts to `Embeddings`). Read `protocol` first, then `plan` and `cache`. The encoders are `transformer`
-(with `checkpoint`, `tokenizer`, `network`, `poolers`, `sentence_transformers`), `static`, `saved` and `callables`.
-`postprocess` is what may be done to vectors afterwards, `device` where they are computed.
+The verbs are `load` (in `load`: from a name, a path or a callable to an `Encoder`), `embed` (in `plan`: from an
+encoder and texts to `Embeddings`) and `fit` (in `fit`: from vectors to a whitening or a flow). Read `protocol`
+first, then `use`, `plan` and `cache`.
+
+The encoders are `transformer` (its files: `checkpoint`, `checkpoint_files`, `hashed`, `weights`, `adapter`,
+`sentence_transformers`; its text: `tokenizer`, `template`, `rendering`; its vectors: `network`, `poolers`,
+`unpadded`, `backends`), `vector_files`, `callables` and `fitted` (with `fitted_folder` and `flow`). `postprocess`
+is what may be done to vectors afterwards, `device` where they are computed.
 """

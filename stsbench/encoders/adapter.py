@@ -31,13 +31,9 @@ def is_adapter(checkpoint: Checkpoint) -> bool:
 
 
 def find_base(adapter: Checkpoint) -> Checkpoint:
-    """Find the model that an adapter was trained on, under the adapter's name.
-
-    Raises:
-        UserError: if the adapter does not say which, is none that is read here, or its base is not there.
-    """
+    """Find the model that an adapter was trained on, under the adapter's name."""
     config = adapter.json(ADAPTER_CONFIG)
-    kind, base = config.get("peft_type"), _base_of(adapter)
+    kind, base = config.get("peft_type"), base_of(adapter)
     place = adapter.folder / ADAPTER_CONFIG
     if kind != "LORA":
         raise UserError(
@@ -47,54 +43,37 @@ def find_base(adapter: Checkpoint) -> Checkpoint:
     if not base:
         raise UserError(f"{place} names no base_model_name_or_path: write the model there that it was trained on.")
     try:
-        found = replace(find_checkpoint(base, revision=config.get("revision")), name=adapter.name)
+        checkpoint = replace(find_checkpoint(base, revision=config.get("revision")), name=adapter.name)
     except UserError as error:
         raise UserError(
             f"{adapter.name} is an adapter for {base}, which cannot be had: {str(error).rstrip('.')}; fetch it, "
             f"or write where it is into {place}."
         ) from error
-    if is_adapter(found):
+    if is_adapter(checkpoint):
         # Transformers would merge that one in silence.
         raise UserError(
             f"{adapter.name} is an adapter for {base}, which is one itself: merge that, and write the name of the "
             f"merged model into {place}."
         )
-    return found
+    return checkpoint
 
 
 def adapter_file(adapter: Checkpoint) -> Path:
-    """Return the file of an adapter's weights.
-
-    Raises:
-        UserError: if there is none.
-    """
+    """Return the file of an adapter's weights."""
     for name in _WEIGHTS:
         if (path := adapter.folder / name).is_file():
             return path
     raise UserError(f"{adapter.folder} holds no {_WEIGHTS[0]}: fetch the adapter again.")
 
 
-def adapter_files(adapter: Checkpoint) -> list[Path]:
-    """Return the files that are read of an adapter."""
-    return [adapter_file(adapter), adapter.folder / ADAPTER_CONFIG]
-
-
 def hash_with(adapter: Checkpoint, base: str, *files: Path) -> str:
-    """Return one hash for a base's and for files of its adapter."""
+    """Return one hash for a base's hash and for files of its adapter."""
     return hashlib.sha256(f"{base} {adapter.sha256(files)}".encode()).hexdigest()
 
 
 def merge_adapter(model: Any, adapter: Checkpoint) -> Any:
-    """Return a network with an adapter's differences added to its weights.
-
-    Args:
-        model: the base's network, as Transformers loads it.
-        adapter: the adapter's files, whose base was found.
-
-    Raises:
-        UserError: if `peft` is not installed, the adapter is another network's, or it changed since it was hashed.
-    """
-    with adapter.reading(lambda: adapter_files(adapter)):
+    """Return the base's network with an adapter's differences added to its weights."""
+    with adapter.reading(lambda: [adapter_file(adapter), adapter.folder / ADAPTER_CONFIG]):
         return _merge(model, adapter)
 
 
@@ -109,7 +88,7 @@ def _merge(model: Any, adapter: Checkpoint) -> Any:
 
     tensors = read_weights(adapter_file(adapter))
     named = _named_as_in(model, tensors)
-    foreign = f"{adapter.name} is an adapter of another base than {_base_of(adapter)}"
+    foreign = f"{adapter.name} is an adapter of another base than {base_of(adapter)}"
     advice = f"write the base that it was trained on into {adapter.folder / ADAPTER_CONFIG}"
     if missing := [name for name in tensors if name not in named]:
         raise UserError(f"{foreign}, which has no place for {min(missing)}: {advice}.")
@@ -120,8 +99,8 @@ def _merge(model: Any, adapter: Checkpoint) -> Any:
         wrapped = get_peft_model(model, config)
         outcome: Any = set_peft_model_state_dict(wrapped, {named[name]: value for name, value in tensors.items()})
     except (ValueError, RuntimeError, KeyError, TypeError) as error:
-        said = "sizes of other layers" if "size mismatch" in str(error) else why(error).rstrip(".")
-        raise UserError(f"{foreign}, whose weights it does not fit ({said}): {advice}.") from error
+        reason = "sizes of other layers" if "size mismatch" in str(error) else why(error).rstrip(".")
+        raise UserError(f"{foreign}, whose weights it does not fit ({reason}): {advice}.") from error
     left = [name for name in wrapped.state_dict() if ".lora_" in name]
     unfilled = [name for name in outcome.missing_keys if ".lora_" in name]
     if outcome.unexpected_keys or unfilled or len(left) != len(tensors):
@@ -130,23 +109,23 @@ def _merge(model: Any, adapter: Checkpoint) -> Any:
     return wrapped.merge_and_unload()
 
 
-def _base_of(adapter: Checkpoint) -> str:
-    """Return the model that an adapter says it was trained on; empty if it names none."""
+def base_of(adapter: Checkpoint) -> str:
+    """Return the name of the model that an adapter says it was trained on; empty if it names none."""
     return adapter.json(ADAPTER_CONFIG).get("base_model_name_or_path") or ""
 
 
 def _named_as_in(model: Any, tensors: "Mapping[str, Tensor]") -> dict[str, str]:
-    """Return an adapter's tensors by their names, with the names that they have in a network.
+    """Return for the name of each tensor of an adapter that a network has a place for its name there.
 
     An adapter of a language model names `model.layers.0...` what is `layers.0...` in the network without its head.
     """
     modules = {name for name, _ in model.named_modules()}
-    found = {}
+    names = {}
     for name in tensors:
         path = name.removeprefix(_WRAPPED)
         module, lora, rest = path.partition(".lora_")
         while lora and module and module not in modules:
             module = module.partition(".")[2]
         if lora and module:
-            found[name] = f"{_WRAPPED}{module}.lora_{rest}"
-    return found
+            names[name] = f"{_WRAPPED}{module}.lora_{rest}"
+    return names

@@ -135,21 +135,17 @@ class KnownVectors(Mapping[bytes, NDArray[np.float32]]):
             yield self._blocks.pop()
 
     def __getitem__(self, key: bytes) -> NDArray[np.float32]:
-        """Return a vector."""
         keys, matrix = self._blocks[self._block_of[key]]
         vector: NDArray[np.float32] = matrix[keys.index(key)]
         return vector
 
     def __contains__(self, key: object) -> bool:
-        """Return whether there is a vector."""
         return key in self._block_of
 
     def __iter__(self) -> Iterator[bytes]:
-        """Yield the keys."""
         return iter(self._block_of)
 
     def __len__(self) -> int:
-        """Return how many vectors there are."""
         return len(self._block_of)
 
 
@@ -159,13 +155,7 @@ def text_key(text: str) -> bytes:
 
 
 class EmbeddingCache:
-    """Vectors of one identity and pooling.
-
-    Args:
-        identity: what the vectors depend on. It must have a weight hash.
-        pooling: how they were pooled, instead of the identity's own pooling.
-        folder: where cache files live.
-    """
+    """The vectors of one identity, which has a weight hash, with one pooling in place of the identity's own."""
 
     def __init__(self, identity: Identity, pooling: str, folder: Path | None = None) -> None:
         chosen = {"pooling": pooling, "format": _FORMAT}
@@ -182,7 +172,7 @@ class EmbeddingCache:
         """Return what is known of those of the texts that are known; damaged rows are dropped."""
         by_key = {text_key(text): text for text in texts}
 
-        def read(file: sqlite3.Connection) -> tuple[dict[str, CachedText], int]:
+        def read(file: sqlite3.Connection) -> dict[str, CachedText]:
             known: dict[str, CachedText] = {}
             damaged: list[tuple[Any]] = []
             salt = self._salt
@@ -197,9 +187,10 @@ class EmbeddingCache:
                 if len(whole) < len(block):
                     damaged += [(key,) for key, *_ in block if by_key.get(key) not in whole]
             file.executemany("DELETE FROM texts WHERE text = ?", damaged)
-            return known, len(damaged)
+            self._dropped += len(damaged)
+            return known
 
-        return self._counted(read, {})
+        return self._ask(read) or {}
 
     def vectors(self, sequences: Sequence[bytes]) -> "KnownVectors":
         """Return the vectors of those of the token sequences that have one; damaged rows are dropped.
@@ -207,7 +198,7 @@ class EmbeddingCache:
         A row is whole if its digest agrees, its numbers are finite, and it is as wide as the others.
         """
 
-        def read(file: sqlite3.Connection) -> tuple[KnownVectors, int]:
+        def read(file: sqlite3.Connection) -> KnownVectors:
             known = KnownVectors()
             damaged: list[bytes] = []
             width, salt = 0, self._salt
@@ -225,9 +216,10 @@ class EmbeddingCache:
                 if len(keys) < len(block):
                     damaged += [key for key, *_ in block if key not in known]
             file.executemany("DELETE FROM vectors WHERE sequence = ?", [(key,) for key in damaged])
-            return known, len(damaged)
+            self._dropped += len(damaged)
+            return known
 
-        return self._counted(read, KnownVectors())
+        return self._ask(read) or KnownVectors()
 
     def add_texts(self, texts: Mapping[str, CachedText]) -> None:
         """Remember what was found out of some texts."""
@@ -253,20 +245,8 @@ class EmbeddingCache:
             )
         self._dropped = 0
 
-    def _counted(self, read: Callable[[sqlite3.Connection], tuple[_Result, int]], nothing: _Result) -> _Result:
-        known, dropped = self._ask(read) or (nothing, 0)
-        self._dropped += dropped
-        return known
-
     def _ask(self, question: Callable[[sqlite3.Connection], _Result]) -> _Result | None:
-        """Open the file for one question in one transaction, while no other process has any file open.
-
-        Returns:
-            The answer; None where another process holds the cache for too long.
-
-        Raises:
-            UserError: if the file cannot be written.
-        """
+        """Ask the file one question in one transaction; None if another process holds the cache for too long."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with _alone(self.path.parent):
@@ -338,11 +318,7 @@ def cache_files(folder: Path | None = None) -> list[CacheFile]:
 
 
 def clear_cache(folder: Path | None = None) -> int:
-    """Delete the cache; return how many bytes that freed.
-
-    Raises:
-        UserError: if another process holds it for too long, or it cannot be deleted.
-    """
+    """Delete the cache; return how many bytes that freed."""
     folder = folder or embeddings_dir()
     if not folder.is_dir():
         return 0
@@ -360,11 +336,7 @@ def clear_cache(folder: Path | None = None) -> int:
 
 
 def max_cache_bytes() -> int:
-    """Return how large the cache may grow: `STSBENCH_CACHE_SIZE`, or 10 GiB.
-
-    Raises:
-        UserError: if the variable is not a size.
-    """
+    """Return how large the cache may grow: `STSBENCH_CACHE_SIZE`, or 10 GiB."""
     wanted = os.environ.get("STSBENCH_CACHE_SIZE", "").strip()
     if not wanted:
         return DEFAULT_MAX_BYTES
@@ -379,9 +351,6 @@ def touch_and_trim(used: Path, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
     """Note that a cache file was used, and delete the least recently used ones above the size limit.
 
     The file in use stays, even if it is alone above the limit.
-
-    Raises:
-        UserError: if the cache's folder cannot be locked.
     """
     try:
         with _alone(used.parent):
@@ -437,14 +406,7 @@ def _text_digest(salt: int, key: Any, sequence: Any, length: Any, truncated: Any
 
 
 def _blocks(file: sqlite3.Connection, query: str, key: str, keys: Sequence[bytes]) -> Iterator[list[Any]]:
-    """Yield the rows of some keys, so many at a time.
-
-    Args:
-        file: the cache's.
-        query: gives all rows of a table, the key first.
-        key: the key's column.
-        keys: those wanted.
-    """
+    """Yield the rows of some keys in blocks; the query gives all rows of a table, the key first."""
     if len(keys) > _AT_ONCE:
         (rows,) = file.execute(f"SELECT COUNT(*) FROM ({query})").fetchone()
         if len(keys) >= _WORTH_A_SCAN * rows:

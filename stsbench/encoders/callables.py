@@ -31,9 +31,6 @@ EncodeFunction = Callable[[list[str]], Any]
 _CHARACTERS = 65_536
 
 
-def _nothing() -> None: ...
-
-
 @dataclass
 class CallableEncoder:
     """Hands sentences to a callable and checks what comes back.
@@ -41,23 +38,19 @@ class CallableEncoder:
     Attributes:
         encode: takes a list of sentences, returns an array or tensor of shape (sentences, dimensions).
         identity: its name and kind. Without a weight hash its vectors are not cached.
-        notes: what to tell the person.
         load: gets what `encode` needs ready; called before the first sentence, perhaps more than once.
+        token_budget: characters in one call.
     """
 
     encode: EncodeFunction
     identity: Identity
     notes: tuple[str, ...] = ()
-    load: Callable[[], None] = _nothing
-
-    @property
-    def token_budget(self) -> int:
-        """Characters in one call."""
-        return _CHARACTERS
+    load: Callable[[], None] | None = None
+    token_budget: int = _CHARACTERS
 
     def prepare(self, *, weights: bool) -> None:
         """Load the model behind the callable, if there is one to load."""
-        if weights:
+        if weights and self.load is not None:
             self.load()
 
     def tokenize(self, texts: Sequence[str]) -> Tokenized:
@@ -65,18 +58,12 @@ class CallableEncoder:
         return Tokenized(list(texts), [-1] * len(texts), [False] * len(texts))
 
     def forward(self, sequences: Sequence[TokenSequence], poolings: Sequence[str]) -> dict[str, FloatMatrix]:
-        """Return an array of shape (len(sequences), dimensions), float32, under the one pooling there is.
-
-        Raises:
-            DeviceOutOfMemory: if torch says so.
-            UserError: if the callable failed, changed the list that it was given, or returned something that is
-                not one vector of real numbers a sentence.
-        """
+        """Return an array of shape (len(sequences), dimensions), float32, under the one pooling there is."""
         require_own_pooling(self.identity, poolings)
         texts = [str(sequence) for sequence in sequences]
-        given = list(texts)
+        handed = list(texts)
         try:
-            returned = self.encode(given)
+            returned = self.encode(handed)
         except UserError:
             raise
         except Exception as error:
@@ -86,7 +73,7 @@ class CallableEncoder:
                 f"{self.identity.name} raised {_described(error, getattr(self.encode, '__code__', None))} "
                 f"when given {len(texts)} sentences: mend it there."
             ) from error
-        if given != texts:
+        if handed != texts:
             # Sorted in place, say: whose vectors came back in which order cannot be known.
             raise UserError(
                 f"{self.identity.name} changes the list of sentences that it is given, so which vector belongs to "
@@ -142,11 +129,7 @@ def from_function(encode: Any, use: Use = USUAL, *, name: str | None = None) -> 
 
 
 def import_function(target: str, use: Use = USUAL) -> CallableEncoder:
-    """Import `module:function`, looking in the current folder too, and wrap it.
-
-    Raises:
-        UserError: if the module or the function is not there or fails, or it is not callable.
-    """
+    """Import `module:function`, looking in the current folder too, and wrap it."""
     module_name, _, attribute = target.partition(":")
     if not module_name or not attribute:
         raise UserError(f"{target!r} does not name a callable: write module:function.")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import files_below, files_in
@@ -63,7 +63,6 @@ _ELSEWHERE = "--"
 
 # What loading reads of a repository on the Hub.
 _HUB_SETTINGS = ("*.json", "*.txt", "*.model", "*.tiktoken", "bpe.codes")
-_HUB_CODE = ("*.py",)
 _HUB_WEIGHTS = re.compile(r"(model|pytorch_model|adapter_model)(-\d+-of-\d+)?\.(safetensors|bin)")
 
 # Beside the root, the folders of a sentence-transformers checkpoint's modules hold weights (`2_Dense`). Others
@@ -83,14 +82,7 @@ class Module(NamedTuple):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The folder of a model's files.
-
-    Attributes:
-        name: as the person named it.
-        folder: where the files are.
-        revision: the Hub commit, if they came from there.
-        hashed: those that were hashed, which are to stay as they are.
-    """
+    """The folder of a model's files, and the commit that they are of if they came from the Hub."""
 
     name: str
     folder: Path
@@ -100,27 +92,17 @@ class Checkpoint:
     def json(self, *parts: str, schema: type[CheckpointFile] | None = None) -> dict[str, Any]:
         """Return the JSON object in a file of the checkpoint, or an empty one if there is no such file.
 
-        Args:
-            parts: where the file is.
-            schema: what it may say; None for what its name stands for.
-
-        Raises:
-            UserError: if the file holds something else.
+        It is validated by `schema`, or else by the schema for a file of its name.
         """
         content = self.json_value(*parts)
         if content is None:
             return {}
         if mistake := mistake_in(content, schema or schema_of(parts)):
             raise UserError(f"{self.folder.joinpath(*parts)} {mistake}: fetch the checkpoint again.")
-        found: dict[str, Any] = content
-        return found
+        return cast("dict[str, Any]", content)
 
     def json_value(self, *parts: str) -> Any:
-        """Return what a JSON file of the checkpoint holds, or None if there is no such file.
-
-        Raises:
-            UserError: if it cannot be read, or is not JSON.
-        """
+        """Return what a JSON file of the checkpoint holds, or None if there is no such file."""
         path = self.folder.joinpath(*parts)
         # A link to what is gone, or a folder of that name, is damage and no absence.
         if not os.path.lexists(path):
@@ -139,48 +121,41 @@ class Checkpoint:
         return tuple(self.json(NOTES).get("notes") or ())
 
     def modules(self) -> list[Module]:
-        """Return the modules that `modules.json` lists; none if it is no sentence-transformers checkpoint.
-
-        Raises:
-            UserError: if the file lists something else, or a module outside the checkpoint's folder; or if there
-                is no such file, but what it would list.
-        """
+        """Return the modules that `modules.json` lists; none if it is no sentence-transformers checkpoint."""
         file = self.folder / "modules.json"
         content = self.json_value("modules.json")
         if content is None and not file.is_file():
-            folders = (path for path in sorted(self.folder.iterdir()) if path.is_dir())
-            left = next((path for path in folders if path.name.endswith("_Pooling")), None)
-            if left is not None:
-                raise UserError(
-                    f"{self.folder} holds {left.name} but no modules.json: fetch the checkpoint again."
-                )
+            for folder in self._folders():
+                if folder.name.endswith("_Pooling"):
+                    raise UserError(
+                        f"{self.folder} holds {folder.name} but no modules.json: fetch the checkpoint again."
+                    )
             return []
         if not isinstance(content, list) or not content:
             raise UserError(f"{file} lists no modules: fetch the checkpoint again.")
-        return [self._module(entry, number) for number, entry in enumerate(content, 1)]
+        modules = []
+        for number, entry in enumerate(content, 1):
+            if mistake := mistake_in(entry, ModuleEntry):
+                raise UserError(f"{file} lists no modules: number {number} {mistake}; fetch the checkpoint again.")
+            place = entry["path"]
+            path = PurePosixPath(place.replace("\\", "/"))
+            if path.is_absolute() or ".." in path.parts or ":" in place:
+                raise UserError(
+                    f"{file} names {place!r}, which is outside the checkpoint's folder: what is read from there "
+                    "would not be part of it."
+                )
+            modules.append(Module(entry["type"], place))
+        return modules
 
-    def _module(self, entry: Any, number: int) -> Module:
-        if mistake := mistake_in(entry, ModuleEntry):
-            raise UserError(
-                f"{self.folder / 'modules.json'} lists no modules: number {number} {mistake}; "
-                "fetch the checkpoint again."
-            )
-        kind, folder = entry["type"], entry["path"]
-        path = PurePosixPath(folder.replace("\\", "/"))
-        if path.is_absolute() or ".." in path.parts or ":" in folder:
-            raise UserError(
-                f"{self.folder / 'modules.json'} names {folder!r}, which is outside the checkpoint's folder: "
-                "what is read from there would not be part of it."
-            )
-        return Module(kind, folder)
+    def _folders(self) -> list[Path]:
+        return [path for path in sorted(self.folder.iterdir()) if path.is_dir()]
 
     def unnamed_modules(self) -> list[str]:
         """Return the folders of weights that look like modules and that `modules.json` does not name."""
         named = {module.folder.strip("/") for module in self.modules()}
-        folders = [path for path in sorted(self.folder.iterdir()) if path.is_dir()]
         return [
             path.name
-            for path in folders
+            for path in self._folders()
             if _MODULE_FOLDER.fullmatch(path.name)
             and path.name not in named
             and any((path / file).is_file() for file in _WEIGHT_FILES)
@@ -195,11 +170,7 @@ class Checkpoint:
         ]
 
     def config_files(self, *, with_code: bool) -> list[Path]:
-        """Return the files that say what the network is, apart from its weights.
-
-        Args:
-            with_code: whether Python code that comes with the checkpoint runs. It may read any file.
-        """
+        """Return the files that say what the network is, apart from its weights; code that runs may read any."""
         return self.all_files() if with_code and self.named_code() else files_in(self.folder, *_CONFIG_PATTERNS)
 
     def code_elsewhere(self) -> str | None:
@@ -209,24 +180,19 @@ class Checkpoint:
     def named_code(self) -> list[str]:
         """Return the classes that the checkpoint's files name outside of the libraries."""
         mapped = [self.json(file).get("auto_map") for file in ("config.json", "tokenizer_config.json")]
-        types = [module.type for module in self.modules() if not module.type.startswith("sentence_transformers.")]
-        return [*_strings(mapped), *types]
+        return [*_strings(mapped), *self._foreign_modules()]
 
     def own_code(self) -> str | None:
         """Return the name of Python code that comes with the checkpoint and is needed to run it, if any is."""
         mapped = self.json("config.json").get("auto_map") or {}
         classes = [str(mapped[name]) for name in ("AutoModel", "AutoConfig") if name in mapped]
-        foreign = [
-            module.type for module in self.modules() if not module.type.startswith("sentence_transformers.")
-        ]
-        return next(iter([*classes, *foreign]), None)
+        return next(iter([*classes, *self._foreign_modules()]), None)
+
+    def _foreign_modules(self) -> list[str]:
+        return [module.type for module in self.modules() if not module.type.startswith("sentence_transformers.")]
 
     def weight_files(self) -> list[Path]:
-        """Return the weight files that loading reads.
-
-        Raises:
-            UserError: if the folder has none, or lacks a shard that its index names.
-        """
+        """Return the weight files that loading reads."""
         # Transformers reads the file that a configuration names, if it names one.
         named = self.json("config.json").get("transformers_weights")
         for name in [named] if isinstance(named, str) else _WEIGHT_FILES:
@@ -245,21 +211,10 @@ class Checkpoint:
         """Return the files that make the tokenizer."""
         return files_in(self.folder, *_TOKENIZER_PATTERNS)
 
-    def tokenizer_sha256(self) -> str:
-        """Return one hash over the tokenizer's files."""
-        return self.sha256(self.tokenizer_files())
-
     def sha256(self, paths: Iterable[Path]) -> str:
-        """Return one hash for files in the folder, which then are to stay as they are.
+        """Return one hash for files in the folder, in the order of their use; from now on they must not change.
 
-        Args:
-            paths: in the order in which they are used, each as often as it is.
-
-        Returns:
-            The file's own if it is one, else that of their paths and hashes.
-
-        Raises:
-            UserError: if one cannot be read, or is not what it was when it was hashed before.
+        For one file it is the file's own hash, for several a hash over their paths and hashes.
         """
         # By path, not by name: a dense layer's weights are called model.safetensors too.
         hashes = [(path.relative_to(self.folder).as_posix(), self.hashed.sha256(path)) for path in paths]
@@ -270,14 +225,7 @@ class Checkpoint:
 
     @contextmanager
     def reading(self, files: Callable[[], Iterable[Path]]) -> Iterator[None]:
-        """Hash files before they are read, and make sure afterwards that those were read.
-
-        Args:
-            files: lists them; called again afterwards, as another may have come.
-
-        Raises:
-            UserError: if one changed meanwhile, or since it was hashed.
-        """
+        """Hash files before they are read, list them again afterwards, and make sure that none changed or came."""
         self.sha256(files())
         yield
         self.hashed.require_unchanged(files())
@@ -298,12 +246,7 @@ class Checkpoint:
 
 
 def hash_ahead(model: str | Path) -> None:
-    """Begin to hash the weights of a checkpoint that is here, on another core, while there is other work to do.
-
-    Args:
-        model: as `load` takes it. Of what is no checkpoint's folder nothing is done and nothing is told, and what
-            was begun is not begun again.
-    """
+    """Begin to hash a local checkpoint's weights on another core; do nothing for any other model."""
     try:
         folder = packaged_model() if model == PACKAGED else Path(model).expanduser()
         paths = [] if folder is None or not folder.is_dir() else Checkpoint(str(model), folder).weight_files()
@@ -323,17 +266,10 @@ def packaged_model() -> Path | None:
 def find_checkpoint(name: str, *, revision: str | None = None, with_code: bool = False) -> Checkpoint:
     """Find a checkpoint's files: a folder, the packaged MiniLM (`minilm`), or a Hugging Face Hub name.
 
-    Args:
-        name: as the person wrote it.
-        revision: a branch, tag or commit on the Hub.
-        with_code: whether to fetch the Python code that comes with the model, too.
-
-    Raises:
-        UserError: if there is no such model, or the Hub cannot be reached.
+    `with_code` also fetches the Python code that comes with the model.
     """
     if name == PACKAGED:
-        packaged = packaged_model()
-        if packaged is not None:
+        if (packaged := packaged_model()) is not None:
             return Checkpoint(name, packaged)
         name = MINILM
     folder = Path(name).expanduser()
@@ -350,25 +286,9 @@ def find_checkpoint(name: str, *, revision: str | None = None, with_code: bool =
 
 
 def from_hub(name: str, revision: str | None, *, with_code: bool) -> Path:
-    """Download what is needed of a model, and return the folder, which is named by the commit.
-
-    Args:
-        name: the model's name on the Hub.
-        revision: a branch, tag or commit; None for the main branch.
-        with_code: whether to fetch the Python code that comes with the model, too.
-
-    Raises:
-        UserError: if there is no such model, or it is not here and the Hub cannot be reached.
-    """
+    """Download what is needed of a model, and return the folder, which is named by the commit."""
     from huggingface_hub import HfApi, snapshot_download
-    from huggingface_hub.errors import (
-        HfHubHTTPError,
-        HFValidationError,
-        LocalEntryNotFoundError,
-        OfflineModeIsEnabled,
-        RepositoryNotFoundError,
-        RevisionNotFoundError,
-    )
+    from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError, RevisionNotFoundError
 
     try:
         # Unlike listing the files, this is not tried again and again where there is no network.
@@ -385,8 +305,8 @@ def from_hub(name: str, revision: str | None, *, with_code: bool) -> Path:
             f"no such model: {name} is neither a folder nor a model that the Hugging Face Hub shows you "
             f"(a private or gated one needs `hf auth login`).{_meant(name)}"
         ) from error
-    except (HfHubHTTPError, OfflineModeIsEnabled, LocalEntryNotFoundError, OSError) as error:
-        if isinstance(error, OSError) and error.errno in _DISK:
+    except OSError as error:  # the library's own are among them: no answer, offline mode, a file that is not here
+        if error.errno in _DISK:
             raise UserError(
                 f"cannot keep the files of {name} ({error.strerror}): free some space, or set HF_HOME to a "
                 "folder that can be written."
@@ -410,7 +330,7 @@ def needed_files(files: Sequence[str], *, with_code: bool = False) -> list[str]:
     """
     paths = [PurePosixPath(file) for file in files]
     paths = [path for path in paths if len(path.parts) == 1 or _MODULE_FOLDER.fullmatch(path.parts[0])]
-    settings = (*_HUB_SETTINGS, *_HUB_CODE) if with_code else _HUB_SETTINGS
+    settings = (*_HUB_SETTINGS, "*.py") if with_code else _HUB_SETTINGS
     weights = [path for path in paths if _HUB_WEIGHTS.fullmatch(path.name)]
     safe = {path.parent for path in weights if path.suffix == ".safetensors"}
     read = {path for path in weights if path.suffix == ".safetensors" or path.parent not in safe}
@@ -444,14 +364,7 @@ def _meant(name: str) -> str:
 
 @contextmanager
 def told(what: str) -> Iterator[None]:
-    """Tell whatever a library raises on a checkpoint's content in one sentence.
-
-    Args:
-        what: was to be done, as in `load X`.
-
-    Raises:
-        UserError: for whatever it is.
-    """
+    """Raise a UserError for whatever a library raises on a checkpoint's content: "cannot load X: ..."."""
     try:
         yield
     except UserError:
@@ -478,7 +391,7 @@ def _strings(value: Any) -> list[str]:
 def why(error: Exception) -> str:
     """Return what a library says went wrong with a checkpoint, as the end of a sentence.
 
-    Of what it says of weights that are more than weights, nothing: it would have the protection switched off.
+    Its advice on weight files that hold more than weights is left out: to switch the protection off.
     """
     said = str(error)
     if "ignore_mismatched_sizes" in said:
@@ -493,8 +406,7 @@ def why(error: Exception) -> str:
     first_line = said.strip().partition("\n")[0].rstrip(" .:")
     if isinstance(error, LookupError | TypeError | AttributeError) or not first_line:
         # Not written for people: a file says what the library did not reckon with.
-        reason = f"{type(error).__name__}: {first_line}".rstrip(": ")
-        return _UNEXPECTED.format(reason)
+        return _UNEXPECTED.format(f"{type(error).__name__}: {first_line}".rstrip(": "))
     return f"{first_line}."
 
 

@@ -1,14 +1,14 @@
 """What the files of a checkpoint may say: one schema a kind of file, which `Checkpoint.json` holds them against.
 
-A schema names the keys that are read here, or that Transformers, sentence-transformers and peft read first. What
-else stands in a file is the library's business, and what that raises of it is told too (`checkpoint.told`). In
-each, null is what it is to those libraries: not said.
+A schema names the keys that are read here, or that Transformers, sentence-transformers and peft read first. All
+other keys are the library's business, whose errors become sentences too (`checkpoint.told`). A null counts as no
+value, as it does in those libraries.
 """
 
 import reprlib
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 Text = Annotated[str | None, Field(description="a text")]
 Flag = Annotated[bool | None, Field(description="true or false")]
@@ -31,7 +31,7 @@ POOLING_FLAGS = {
 
 
 class CheckpointFile(BaseModel):
-    """A kind of file; keys that it does not name are let through."""
+    """A kind of file; it may hold more keys than those that are named."""
 
     model_config = ConfigDict(strict=True, extra="allow", defer_build=True)
 
@@ -159,19 +159,6 @@ class NotesFile(CheckpointFile):
     notes: Texts = None
 
 
-class Tensor(CheckpointFile):
-    """What the header of a safetensors file says of a tensor."""
-
-    dtype: str
-    shape: list[Annotated[int, Field(ge=0)]]
-
-
-class TensorHeader(RootModel[dict[str, Tensor]]):
-    """The header of a safetensors file, without its `__metadata__`."""
-
-    model_config = ConfigDict(strict=True, defer_build=True)
-
-
 _BY_NAME: dict[str, type[CheckpointFile]] = {
     "config.json": ModelConfig,
     "tokenizer_config.json": TokenizerConfig,
@@ -183,7 +170,7 @@ _BY_NAME: dict[str, type[CheckpointFile]] = {
 
 
 def schema_of(parts: tuple[str, ...]) -> type[CheckpointFile]:
-    """Return the schema of a file by its place in a checkpoint; of a module's file, who reads it names one.
+    """Return the schema of a file by its place in a checkpoint; for a module's file its reader names one.
 
     >>> schema_of(("sentence_roberta_config.json",)).__name__
     'TransformerFile'
@@ -212,6 +199,6 @@ def mistake_in(content: Any, schema: type[CheckpointFile]) -> str:
             return "holds no JSON object"
         key = str(first["loc"][0])
         expected = schema.model_fields[key].description
-        said = f"gives {key} as {reprlib.repr(content[key])}" if key in content else f"gives no {key}"
-        return f"{said}, where {expected} is expected"
+        mistake = f"gives {key} as {reprlib.repr(content[key])}" if key in content else f"gives no {key}"
+        return f"{mistake}, where {expected} is expected"
     return ""

@@ -16,11 +16,11 @@ DEVICES = ("auto", "cpu", "cuda", "mps")
 
 @dataclass(frozen=True)
 class Backend:
-    """A program that computes a model's layers in torch's place.
+    """A program that computes a model's layers in torch's place, on the CPU.
 
     Attributes:
-        precisions: in which it can, its default first.
-        modules: what must be installed, by the names they are imported as.
+        precisions: those it has, its default first.
+        modules: what must be installed, by the names of packages and imports.
         cannot: why it lacks a precision that another one has.
     """
 
@@ -37,15 +37,10 @@ BACKENDS = {
         "ONNX Runtime's int8 scales by what else is in the batch, so that a sentence has no one vector",
     ),
 }
-"""The programs beside torch, all on the CPU."""
 
 
 def require_precision(backend: str, precision: str) -> None:
-    """Refuse a back end that there is not, or a precision that it has not.
-
-    Raises:
-        UserError: naming those that there are.
-    """
+    """Refuse an unknown back end, or a precision that it does not have."""
     if backend == TORCH:
         if precision == "int8":
             raise UserError(
@@ -64,11 +59,7 @@ def require_precision(backend: str, precision: str) -> None:
 
 
 def require_backend(backend: str, device: str) -> None:
-    """Refuse a back end whose packages are not there, or that is to compute elsewhere than on the CPU.
-
-    Raises:
-        UserError: naming the extra that brings the packages.
-    """
+    """Refuse a back end whose packages are not installed, or that is to compute elsewhere than on the CPU."""
     if device not in {"auto", "cpu"}:
         raise UserError(f"--backend {backend} computes on the CPU: leave out --device {device}.")
     if lacking := [module for module in BACKENDS[backend].modules if find_spec(module) is None]:
@@ -78,11 +69,8 @@ def require_backend(backend: str, device: str) -> None:
 def resolve_device(device: str) -> str:
     """Return `cpu`, `cuda` or `mps` for a wanted device; `auto` takes the fastest there is.
 
-    Loading torch takes seconds, which a run served from the cache does not otherwise need. So where the
-    machine has no accelerator's driver, the answer is `cpu` without asking torch.
-
-    Raises:
-        UserError: if the device is unknown or not there.
+    Loading torch takes seconds, which a run served from the cache does not otherwise need. So on a machine
+    without an accelerator's driver the answer is `cpu` without asking torch.
     """
     if device not in DEVICES:
         raise UserError(f"unknown device {device!r}: {suggestion(device, DEVICES)}")
@@ -103,13 +91,9 @@ def _may_have_accelerator() -> bool:
         return True
     if sys.platform == "darwin":
         return platform.machine() == "arm64"
-    # NVIDIA's driver brings the library that torch itself opens; AMD's shows as a device node.
-    return _opens("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1") or Path("/dev/kfd").exists()
-
-
-def _opens(library: str) -> bool:
     try:
-        ctypes.CDLL(library)
+        # NVIDIA's driver brings the library that torch itself opens; AMD's shows as a device node.
+        ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
     except OSError:
-        return False
+        return Path("/dev/kfd").exists()
     return True

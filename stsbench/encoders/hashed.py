@@ -1,9 +1,9 @@
 """Hashes of files that are read after they were hashed: what was read is what was hashed, or it is told.
 
 Between the two lie seconds in which libraries are imported, and weights that are mapped into memory are read as
-long as they are used. So the state that a file had when it was hashed is kept, and held against its state once it
-was read. Time stamps do not tell a file from what it becomes within their granularity: one that had just been
-written is hashed again.
+long as they are used. So the state that a file had when it was hashed is kept, and compared with its state once it
+was read. Time stamps do not show a change within their granularity: a file that had just been written is hashed
+again.
 """
 
 import time
@@ -17,7 +17,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.files import sha256_of
 
 _SETTLED_SECONDS = 2.0
-"""How long ago a file must have changed for its time stamps to tell it from what it becomes next."""
+"""How long ago a file must have changed for its time stamps to show the next change."""
 
 
 class _State(NamedTuple):
@@ -35,7 +35,7 @@ class _State(NamedTuple):
 
 
 class _Hashed(NamedTuple):
-    """A file's hash, its state before that, and whether another state is all that it takes to see a change."""
+    """A file's hash, its state before that, and whether any later change of the file changes its state."""
 
     digest: str
     state: _State
@@ -53,34 +53,23 @@ class HashedFiles:
         self._known: dict[Path, _Hashed] = {}
 
     def sha256(self, path: Path) -> str:
-        """Return a file's hash.
-
-        Raises:
-            UserError: if it cannot be read, changes meanwhile, or is not what it was when it was hashed before.
-        """
+        """Return a file's hash."""
         if (known := self._known.get(path)) is not None:
             self._require_same(path, known)
             return known.digest
         if (thread := _ahead.pop(path, None)) is not None:
             thread.join()
-        found = _hash(path)
-        if _state_of(path) != found.state:
+        hashed = _hash(path)
+        if _state_of(path) != hashed.state:
             raise _changed(path)
-        self._known[path] = found
-        return found.digest
+        self._known[path] = hashed
+        return hashed.digest
 
     def require_unchanged(self, paths: Iterable[Path] = ()) -> None:
-        """Make sure that the files are what they were when they were hashed.
-
-        Args:
-            paths: all files that are read; one among them that was never hashed has come since.
-
-        Raises:
-            UserError: naming the first that is not.
-        """
+        """Make sure that no file changed since it was hashed, and that each of `paths` was hashed at all."""
         for path in paths:
             if path not in self._known:
-                raise _changed(path)
+                raise _changed(path)  # it has come since
         for path, known in list(self._known.items()):
             self._require_same(path, known)
 
@@ -89,35 +78,28 @@ class HashedFiles:
         if state != known.state:
             raise _changed(path)
         if not known.is_settled:
-            is_settled = state.is_settled
+            is_settled = state.is_settled  # before the file is read
             if sha256_of(path) != known.digest:
                 raise _changed(path)
             self._known[path] = known._replace(is_settled=is_settled)
 
 
 def begin_hashing(paths: Sequence[Path]) -> None:
-    """Begin to hash files on another core, for whoever asks for their hashes later.
-
-    What was begun is not begun again.
-    """
+    """Begin once to hash files on another core, for whoever asks for their hashes later."""
     if not _ahead.keys() >= set(paths):
-        thread = Thread(target=_hash_quietly, args=(paths,), daemon=True)
+
+        def hash_quietly() -> None:
+            with suppress(UserError):
+                for path in paths:
+                    _hash(path)
+
+        thread = Thread(target=hash_quietly, daemon=True)
         _ahead.update(dict.fromkeys(paths, thread))
         thread.start()
 
 
-def _hash_quietly(paths: Sequence[Path]) -> None:
-    with suppress(UserError):
-        for path in paths:
-            _hash(path)
-
-
 def _hash(path: Path) -> _Hashed:
-    """Return a file's hash, computed once in a process: analyses load a model several times.
-
-    Raises:
-        UserError: if the file cannot be read.
-    """
+    """Return a file's hash, computed once in a process: analyses load a model several times."""
     state = _state_of(path)
     if state is None:
         sha256_of(path)  # which says what is wrong
@@ -132,10 +114,10 @@ def _hash(path: Path) -> _Hashed:
 def _state_of(path: Path) -> _State | None:
     """Return a file's state; None if it is not there, or may not be looked at."""
     try:
-        found = path.stat()
+        stat = path.stat()
     except OSError:
         return None
-    return _State(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    return _State(stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
 
 
 def _changed(path: Path) -> UserError:

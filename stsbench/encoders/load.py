@@ -7,18 +7,17 @@ and prompt, the list of known checkpoints in `published` says.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
 from stsbench.base.errors import UserError
-from stsbench.encoders import static
-from stsbench.encoders.adapter import find_base, is_adapter
+from stsbench.encoders.adapter import base_of, find_base, is_adapter
 from stsbench.encoders.callables import CallableEncoder, from_function, import_function, is_callable
-from stsbench.encoders.checkpoint import ADAPTER_CONFIG, MINILM, PACKAGED, Checkpoint, find_checkpoint
+from stsbench.encoders.checkpoint import MINILM, PACKAGED, Checkpoint, find_checkpoint
 from stsbench.encoders.device import require_backend, require_precision, resolve_device
-from stsbench.encoders.fitted.encoder import FittedEncoder
-from stsbench.encoders.fitted.folder import holds_fit, map_reader, read_about, read_seen
-from stsbench.encoders.fitted.layered import without_layer
+from stsbench.encoders.fitted import FittedEncoder
+from stsbench.encoders.fitted_folder import holds_fit, read_about, read_map, read_seen, without_layer
 from stsbench.encoders.poolers import AUTO, parse_pooling
 from stsbench.encoders.protocol import Encoder
 from stsbench.encoders.sentence_transformers import (
@@ -28,25 +27,22 @@ from stsbench.encoders.sentence_transformers import (
     notes_on_prompt,
     read_settings,
 )
-from stsbench.encoders.template import Template
-from stsbench.encoders.template_files import NO_TEMPLATE, read_template
+from stsbench.encoders.template import NO_TEMPLATE, Template, read_template
 from stsbench.encoders.tokenizer import model_limit, position_limit
 from stsbench.encoders.transformer import TransformerEncoder, TransformerSettings
 from stsbench.encoders.use import ABOUT, FP32, TORCH, USUAL, Use, UseOptions, option_of, takes_use
+from stsbench.encoders.vector_files import WORD_VECTOR_SUFFIXES, StaticEncoder
 from stsbench.encoders.weights import notes_on_unread
 from stsbench.published.catalogue import hub_checkpoints, known_checkpoint, row, system
 from stsbench.published.schema import KnownCheckpoint
 
+_Choice = tuple[str, tuple[str, ...]]
+"""A choice that was made for the person, and what they should know about it."""
+
 
 @dataclass(frozen=True)
 class Resolved:
-    """What to load for a name, and how.
-
-    Attributes:
-        name: what to load: a Hub name, `minilm`, or the name as it was given.
-        use: the person's choices, and the published ones where the person made none.
-        notes: what a published name stands for and where that is said, and what is expected of it.
-    """
+    """What to load for a name, how to use it, and what to tell the person about that."""
 
     name: str
     use: Use
@@ -75,11 +71,7 @@ def load(model: str | Path | Callable[[list[str]], Any], **use: Unpack[UseOption
 
 
 def load_with(model: str | Path | Callable[[list[str]], Any], use: Use) -> Encoder:
-    """Load an encoder, as `load` does.
-
-    Raises:
-        UserError: if there is no such model, or it cannot be used as asked.
-    """
+    """Load an encoder, as `load` does."""
     require_precision(use.backend, use.precision)
     if use.backend != TORCH:
         require_backend(use.backend, use.device)
@@ -91,9 +83,9 @@ def load_with(model: str | Path | Callable[[list[str]], Any], use: Use) -> Encod
         return from_function(model, use)
     name = str(model)
     path = Path(name).expanduser()
-    if path.is_file() and any(suffix in static.SUFFIXES for suffix in path.suffixes[-2:]):
+    if path.is_file() and any(suffix in WORD_VECTOR_SUFFIXES for suffix in path.suffixes[-2:]):
         _refuse(use, "word vectors, which are averaged", poolings=(AUTO, "avg"))
-        return static.StaticEncoder(path, name, use)
+        return StaticEncoder(path, name, use)
     if ":" in name and not path.exists():
         _refuse(use, "a callable")
         return import_function(name, use)
@@ -105,11 +97,7 @@ def load_with(model: str | Path | Callable[[list[str]], Any], use: Use) -> Encod
 
 
 def _load_fitted(name: str, folder: Path, asked: Use) -> FittedEncoder:
-    """Return the encoder of a folder that `stsbench fit` wrote: the model, with what was fitted as its tail.
-
-    Raises:
-        UserError: if it is damaged, another pooling is asked for, or the model cannot be loaded.
-    """
+    """Return the encoder of a folder that `stsbench fit` wrote: the model, with what was fitted as its tail."""
     about = read_about(folder)
     model, use = about.model, about.use_of(name, asked)
     if model.is_here:
@@ -125,16 +113,13 @@ def _load_fitted(name: str, folder: Path, asked: Use) -> FittedEncoder:
                 "back, or fit again."
             ) from error
     notes = (*about.notes_of(name, asked), *base.notes)
-    return FittedEncoder(name, about, base, map_reader(folder, about), read_seen(folder, about), notes)
+    return FittedEncoder(name, about, base, partial(read_map, folder, about), read_seen(folder, about), notes)
 
 
 def _refuse(use: Use, what: str, *, poolings: Sequence[str] = (AUTO,)) -> None:
     """Refuse what can be chosen for checkpoints alone, but for values that ask for nothing.
 
     What is done to vectors afterwards can be done to any.
-
-    Raises:
-        UserError: naming what was chosen.
     """
     harmless: dict[str, Sequence[object]] = {
         "pooling": poolings,
@@ -157,9 +142,6 @@ def resolve(name: str, use: Use = USUAL) -> Resolved:
 
     A folder or a file of that name comes first, then the packaged model; any other name stays as it is.
 
-    Raises:
-        UserError: if the system has no public checkpoint.
-
     >>> resolved = resolve("esimcse-bert-base")
     >>> resolved.name, resolved.use.pooling, resolved.use.max_length
     ('ffgcc/esimcse-bert-base-uncased', 'cls_before_pooler', 512)
@@ -173,7 +155,7 @@ def resolve(name: str, use: Use = USUAL) -> Resolved:
     if known is None or not known.hub:
         try:
             measured = known.system if known else system(name).name
-        except UserError:
+        except UserError:  # no published system either
             return Resolved(name, use)
         raise UserError(
             f"{measured} is a published system without a known checkpoint on the Hugging Face Hub: give the "
@@ -187,7 +169,9 @@ def resolve(name: str, use: Use = USUAL) -> Resolved:
         max_length=known.max_length if use.max_length is None else use.max_length,
     )
     if by_hub_name:
-        return Resolved(name, used, _doubts(known, use.pooling))
+        unsure = use.pooling == AUTO and "pooling" in known.unverified
+        doubt = f"pooling {known.pooling} was chosen for {known.hub} (unverified). {known.note}".rstrip()
+        return Resolved(name, used, (doubt,) if unsure else ())
     # By its short name the packaged copy is found, too.
     return Resolved(PACKAGED if known.hub == MINILM else known.hub, used, _introduction(known, use.pooling))
 
@@ -198,12 +182,6 @@ def _introduction(known: KnownCheckpoint, pooling: str) -> tuple[str, ...]:
         stated += f"; {pooling} was asked for, so its numbers are not to be expected"
     expected = [f"{known.name} is expected to score as {_row(name)}." for name in known.expected]
     return (f"{stated}.", *expected, *([f"{known.name}: {known.note}"] if known.note else []))
-
-
-def _doubts(known: KnownCheckpoint, pooling: str) -> tuple[str, ...]:
-    if pooling != AUTO or "pooling" not in known.unverified:
-        return ()
-    return (f"pooling {known.pooling} was chosen for {known.hub} (unverified). {known.note}".rstrip(),)
 
 
 def _row(name: str) -> str:
@@ -224,44 +202,24 @@ def _load_checkpoint(name: str, use: Use) -> TransformerEncoder | CallableEncode
     use = replace(use, device=resolve_device(use.device), template=_choose_template(name, use))
     saved = read_settings(checkpoint, trust_remote_code=use.trust_remote_code)
     if saved is None and checkpoint.modules() and use.pooling == AUTO and adapter is None:
-        return _load_with_library(checkpoint, use)
+        return load_with_library(checkpoint, use)
     encoder = _load_natively(checkpoint, saved, use)
     if adapter is None:
         return encoder
-    base = adapter.json(ADAPTER_CONFIG)["base_model_name_or_path"]
-    note = f"{checkpoint.name} is an adapter: its differences are added to the weights of {base}."
+    note = f"{checkpoint.name} is an adapter: its differences are added to the weights of {base_of(adapter)}."
     return replace(encoder, adapter=adapter, notes=(*encoder.notes, note))
 
 
-def _load_with_library(checkpoint: Checkpoint, use: Use) -> CallableEncoder:
-    """Return the encoder of a checkpoint whose modules are not all read natively.
-
-    Raises:
-        UserError: if what was asked for is only there where they are.
-    """
-    for option, is_wanted, remedy in (
-        ("--backend", use.backend != TORCH, "leave it out"),
-        ("--template", use.template is not None, "give its text with --prompt"),
-    ):
-        if is_wanted:
-            raise UserError(
-                f"{checkpoint.name} has modules that are not read natively, so the sentence-transformers library "
-                f"encodes it, and {option} is not for that: {remedy}, or choose a --pooling."
-            )
-    return load_with_library(checkpoint, use)
-
-
 def _choose_template(name: str, use: Use) -> Template | None:
-    """Return the template that the person names, or else that of the known checkpoint.
-
-    Raises:
-        UserError: if there is no such template, or a prompt is asked for as well.
-    """
-    known = next(iter(hub_checkpoints(name)), None)
+    """Return the template that the person names, or else that of the known checkpoint."""
     if use.template is None:
+        known = next(iter(hub_checkpoints(name)), None)
         # A prompt is another choice of what stands before the sentence.
-        by_its_paper = known is not None and known.template and use.prompt is None
-        return read_template(known.template) if known is not None and by_its_paper else None
+        return (
+            None
+            if known is None or not known.template or use.prompt is not None
+            else read_template(known.template)
+        )
     if use.template == NO_TEMPLATE:
         return None
     template = read_template(use.template)
@@ -273,25 +231,15 @@ def _choose_template(name: str, use: Use) -> Template | None:
 
 
 def _load_natively(checkpoint: Checkpoint, saved: TransformerSettings | None, asked: Use) -> TransformerEncoder:
-    """Return the encoder of a Transformers checkpoint.
-
-    Args:
-        checkpoint: its files.
-        saved: what its sentence-transformers files say; None where it has none, or some that are not read.
-        asked: by the person, with a device, and a template that was read.
-
-    Raises:
-        UserError: if it cannot be used so.
-    """
+    """Return the encoder of a Transformers checkpoint, whose own settings are None where they are not all read."""
     name = checkpoint.name
     _require_readable(checkpoint, asked)
     known = next(iter(hub_checkpoints(name)), None)
     template = asked.template if isinstance(asked.template, Template) else None
     if template is None:
-        own_pooling = saved.use.pooling if saved else None
-        pooling, notes = _choose_pooling(checkpoint, asked.pooling, own_pooling, known)
+        pooling, notes = _choose_pooling(checkpoint, asked.pooling, saved.use.pooling if saved else None, known)
     else:
-        pooling, notes = _of_template(template, asked, known, name)
+        pooling, notes = _pooling_of(template, asked, known, name)
     if saved is None and checkpoint.modules():
         notes += (f"{name} has modules that are not read natively: --pooling {pooling} leaves them out.",)
     settings = saved or TransformerSettings(Use(max_length=model_limit(checkpoint)))
@@ -300,13 +248,8 @@ def _load_natively(checkpoint: Checkpoint, saved: TransformerSettings | None, as
     notes += notes_on_it
     if asked.trust_remote_code:
         notes += notes_on_code(name, checkpoint.code_elsewhere())
-    use = replace(
-        asked,
-        pooling=pooling,
-        max_length=settings.use.max_length if asked.max_length is None else asked.max_length,
-        prompt=prompt,
-        template=template,
-    )
+    length = settings.use.max_length if asked.max_length is None else asked.max_length
+    use = replace(asked, pooling=pooling, max_length=length, prompt=prompt, template=template)
     if template is not None and template.precision and asked.computed_in == FP32:
         use = replace(use, precision=template.precision)
         notes += (f"template {template.name} asks for {template.precision}.",)
@@ -315,11 +258,7 @@ def _load_natively(checkpoint: Checkpoint, saved: TransformerSettings | None, as
 
 
 def _require_readable(checkpoint: Checkpoint, use: Use) -> None:
-    """Refuse a checkpoint that is no Transformer's encoder, and a length that it cannot read.
-
-    Raises:
-        UserError: saying what to do instead.
-    """
+    """Refuse a checkpoint that is no Transformer's encoder, and a length that it cannot read."""
     name, config = checkpoint.name, checkpoint.json("config.json")
     if not config:
         raise UserError(f"{name} has no Transformer's config.json at its top: --pooling is not for it.")
@@ -333,17 +272,8 @@ def _require_readable(checkpoint: Checkpoint, use: Use) -> None:
         raise UserError(f"{name} reads at most {longest} sub-words: --max-length {use.max_length} is too long.")
 
 
-def _choose_prompt(
-    checkpoint: Checkpoint, own: str, asked: Use, known: KnownCheckpoint | None
-) -> tuple[str, tuple[str, ...]]:
-    """Return the text to put before every sentence, and what the person should know about it.
-
-    Args:
-        checkpoint: the model.
-        own: its own prompt; empty for none.
-        asked: by the person.
-        known: what is known of a checkpoint of that name.
-    """
+def _choose_prompt(checkpoint: Checkpoint, own: str, asked: Use, known: KnownCheckpoint | None) -> _Choice:
+    """Return the text to put before every sentence; `own` is the checkpoint's."""
     name, prompt = checkpoint.name, own if asked.prompt is None else asked.prompt
     notes = notes_on_prompt(checkpoint, asked.prompt)
     if isinstance(asked.template, Template):
@@ -355,14 +285,8 @@ def _choose_prompt(
     return prompt, notes
 
 
-def _of_template(
-    template: Template, use: Use, known: KnownCheckpoint | None, name: str
-) -> tuple[str, tuple[str, ...]]:
-    """Return the pooling to use with a template, and what the person should know about both.
-
-    Raises:
-        UserError: if the pooling is unknown.
-    """
+def _pooling_of(template: Template, use: Use, known: KnownCheckpoint | None, name: str) -> _Choice:
+    """Return the pooling to use with a template."""
     notes: tuple[str, ...] = ()
     if template.note:
         notes += (f"template {template.name}: {template.note}",)
@@ -371,10 +295,8 @@ def _of_template(
     if use.pooling in {AUTO, template.reading}:
         return template.reading, notes
     parse_pooling(use.pooling, also=(AUTO,))
-    return use.pooling, (
-        *notes,
-        f"pooling {use.pooling} differs from {template.reading}, where template {template.name} is read.",
-    )
+    note = f"pooling {use.pooling} differs from {template.reading}, where template {template.name} is read."
+    return use.pooling, (*notes, note)
 
 
 def _notes_on_files(checkpoint: Checkpoint, saved: TransformerSettings | None) -> tuple[str, ...]:
@@ -387,26 +309,15 @@ def _notes_on_files(checkpoint: Checkpoint, saved: TransformerSettings | None) -
         read = "all" if (most := saved.use.max_length) is None else f"at most {most}"
         notes += (f"{name} does not say how many sub-words it reads (no sentence_bert_config.json): {read}.",)
     if not checkpoint.json("tokenizer_config.json"):
-        notes += (
-            f"{name} has no tokenizer_config.json: its words are split and cased as its architecture's are.",
-        )
+        note = f"{name} has no tokenizer_config.json: its words are split and cased as its architecture's are."
+        notes += (note,)
     return (*notes, *checkpoint.own_notes())
 
 
 def _choose_pooling(
     checkpoint: Checkpoint, wanted: str, configured: str | None, known: KnownCheckpoint | None
-) -> tuple[str, tuple[str, ...]]:
-    """Return the pooling to use and what the person should know about the choice.
-
-    Args:
-        checkpoint: the model.
-        wanted: what the person asked for; `auto` follows the checkpoint, then the list of known ones.
-        configured: the pooling that the checkpoint's own configuration names, if it does.
-        known: what is known of a checkpoint of that name.
-
-    Raises:
-        UserError: if the pooling is unknown.
-    """
+) -> _Choice:
+    """Return the pooling to use: the wanted one, or the one that the checkpoint or else its paper names."""
     # An unknown one is refused here, before anything is loaded.
     if wanted != AUTO and parse_pooling(wanted, also=(AUTO,)).is_of_template:
         raise UserError(f"pooling {wanted} is read in a template: add --template, or choose another.")

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -13,7 +13,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.memory import is_of_memory
 from stsbench.encoders.adapter import merge_adapter
 from stsbench.encoders.checkpoint import Checkpoint, quiet_transformers, told
-from stsbench.encoders.poolers import POOLERS, NoHeadError, Reading, parse_pooling, read_vectors
+from stsbench.encoders.poolers import NoHeadError, Reading, parse_pooling, read_vectors
 from stsbench.encoders.protocol import DeviceOutOfMemory, FloatMatrix, TokenSequence
 from stsbench.encoders.rendering import Alone, Part, Rendered
 from stsbench.encoders.template import FROM_ZERO, OWN
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 # SimCSE's training code stores its dense+tanh head under these names, beside the encoder.
 _HEAD_WEIGHT, _HEAD_BIAS = "mlp.dense.weight", "mlp.dense.bias"
-
 
 ACTIVATIONS = {
     "torch.nn.modules.linear.Identity": "Identity",
@@ -63,16 +62,8 @@ class TailModule:
         """What it does, apart from its weights."""
         return f"{self.kind}:{self.activation}" if self.kind == "dense" else self.kind
 
-    def config_file(self, checkpoint: Path) -> Path:
-        """Return the file that names a dense module's activation."""
-        return checkpoint / self.folder / "config.json"
-
     def weight_file(self, checkpoint: Path) -> Path:
-        """Return the file that holds a dense module's weights.
-
-        Raises:
-            UserError: if there is none.
-        """
+        """Return the file that holds a dense module's weights."""
         for name in ("model.safetensors", "pytorch_model.bin"):
             if (path := checkpoint / self.folder / name).is_file():
                 return path
@@ -115,16 +106,6 @@ class Network:
 
         A sequence without tokens (an empty sentence, where no special token is added) has the zero vector. That of
         a sentence in several texts of a template is the mean over them.
-
-        Args:
-            sequences: token ids, in a template or not.
-            poolings: what to read, all from one pass.
-            padding: the side on which shorter sequences are padded.
-            without: what is subtracted; None for nothing.
-
-        Raises:
-            DeviceOutOfMemory: if the batch does not fit.
-            UserError: if a pooling is unknown or needs what the checkpoint lacks.
         """
         import torch
 
@@ -133,30 +114,19 @@ class Network:
         try:
             with torch.inference_mode():
                 plain = padding == "right" and not any(isinstance(sequence, Rendered) for sequence in sequences)
-                found = self.read(
-                    [part.ids for part in parts],
-                    readings,
-                    None if plain else parts,
-                    padding=padding,
-                )
-                if without is not None:
-                    # What is left of an empty sentence is rounding, to which a normalisation would give a length.
-                    nothing = torch.tensor([without.is_alone(part) for part in parts], device=self.device)
-                    found = {
-                        pooling: (vectors - without.vectors(self, pooling, readings[pooling], parts)).masked_fill(
-                            nothing.unsqueeze(1), 0
-                        )
-                        for pooling, vectors in found.items()
-                    }
-                return {
+                finished = {}
+                for pooling, read in self.read(parts, readings, plain=plain, padding=padding).items():
+                    vectors = read
+                    if without is not None:
+                        # The rest of an empty sentence is rounding, to which a normalisation would give a length.
+                        empty = torch.tensor([without.is_alone(part) for part in parts], device=self.device)
+                        vectors = vectors - without.vectors(self, pooling, readings[pooling], parts)
+                        vectors = vectors.masked_fill(empty.unsqueeze(1), 0)
                     # Of a plain sentence, the network itself gives what is behind its pooler.
-                    pooling: self._finished(
-                        vectors if pooling == "cls" and plain else self._behind_head(vectors, readings[pooling]),
-                        parts,
-                        len(sequences),
-                    )
-                    for pooling, vectors in found.items()
-                }
+                    if not (pooling == "cls" and plain):
+                        vectors = self._behind_head(vectors, readings[pooling])
+                    finished[pooling] = self._finished(vectors, parts, len(sequences))
+                return finished
         except RuntimeError as error:
             if not is_of_memory(error):
                 raise
@@ -164,34 +134,34 @@ class Network:
 
     def read(
         self,
-        rows: Sequence[Sequence[int]],
+        parts: Sequence[Part],
         readings: "Mapping[str, Reading]",
-        parts: Sequence[Part] | None = None,
         *,
+        plain: bool = False,
         padding: str = "right",
         positions: Sequence[Sequence[int]] | None = None,
     ) -> "dict[str, Tensor]":
-        """Return for each pooling the vectors of token sequences, before any head, shape (len(rows), dimensions).
+        """Return for each pooling the vectors of token sequences, before any head, shape (len(parts), dimensions).
 
         Args:
-            rows: token ids.
+            parts: the token ids, and where what is read stands among them.
             readings: what to read, by the poolings' names.
-            parts: where what is read stands in each row, if that is not only the beginning, the end and all of it.
+            plain: whether there is no template, so that the model itself gives what `cls` reads.
             padding: the side on which shorter rows are padded.
             positions: of each token, as the model's position embeddings are numbered; None for those that the
                 model's own code gives each row alone (`own_positions`).
         """
         import torch
 
-        lengths = torch.tensor([len(row) for row in rows])
+        lengths = torch.tensor([len(part.ids) for part in parts])
         width = max(1, int(lengths.max()))
         # Without padding no mask is needed, and attention takes its fastest path to the same numbers.
         padded = bool((lengths < width).any())
         starts = torch.zeros_like(lengths) if padding == "right" else width - lengths.clamp(min=1)
         places = torch.arange(width) - starts.unsqueeze(1)
-        ids = torch.full((len(rows), width), self.pad_id)
+        ids = torch.full((len(parts), width), self.pad_id)
         filled = (places >= 0) & (places < lengths.unsqueeze(1))
-        ids[filled] = _in_a_row(rows)
+        ids[filled] = _in_a_row([part.ids for part in parts])
         located = None
         if positions is not None:
             located = torch.zeros_like(ids)
@@ -203,49 +173,39 @@ class Network:
         if located is None and padded and padding == "left":
             located = self.own_positions(ids, mask)
         all_layers = any(reading.needs_all_layers for reading in readings.values())
-        states = self._states(ids, mask, located, padding, padded=padded, all_layers=all_layers)
-        hidden = states.hidden_states or (states.last_hidden_state,)
-        vectors = {}
-        for pooling, reading in readings.items():
-            if pooling == "cls" and parts is None:
-                head = self.head
-                pooled = states.pooler_output if head is None else head(states.last_hidden_state[:, 0])
-                vectors[pooling] = pooled.float()
-            elif pooling in POOLERS and parts is None:
-                vectors[pooling] = POOLERS[pooling](hidden, mask)
-            else:
-                _require_layers(self.name, pooling, reading, len(hidden))
-                spans = torch.tensor(_spans(reading, rows, parts), device=self.device)
-                vectors[pooling] = read_vectors(reading, hidden, spans + starts.unsqueeze(1))
-        return vectors
-
-    def _states(
-        self,
-        ids: "Tensor",
-        mask: "Tensor",
-        positions: "Tensor | None",
-        padding: str,
-        *,
-        padded: bool,
-        all_layers: bool,
-    ) -> Any:
-        """Return the model's output for padded token ids, shape (rows, width)."""
         if self.is_unpadded is None:
             self.is_unpadded = is_faster_unpadded(self.model, self.device)
             if self.is_unpadded:
                 make_unpadded(self.model)
-        if self.is_unpadded and positions is None:
-            positions = self.own_positions(ids, mask)
-        located = {} if positions is None else self._located(positions.to(self.device), padding)
+        if self.is_unpadded and located is None:
+            located = self.own_positions(ids, mask)
+        given = {} if located is None else self._told_positions(located.to(self.device), padding)
         if self.is_unpadded:
-            return run_unpadded(self.model, ids, mask, located["position_ids"], all_layers=all_layers)
-        return self.model(
-            input_ids=ids,
-            attention_mask=mask if padded else None,
-            output_hidden_states=all_layers,
-            return_dict=True,
-            **located,
-        )
+            states = run_unpadded(self.model, ids, mask, given["position_ids"], all_layers=all_layers)
+        else:
+            states = self.model(
+                input_ids=ids,
+                attention_mask=mask if padded else None,
+                output_hidden_states=all_layers,
+                return_dict=True,
+                **given,
+            )
+        hidden = states.hidden_states or (states.last_hidden_state,)
+        vectors = {}
+        for pooling, reading in readings.items():
+            if pooling == "cls" and plain:
+                head = self.head
+                pooled = states.pooler_output if head is None else head(states.last_hidden_state[:, 0])
+                vectors[pooling] = pooled.float()
+            else:
+                self._require_layers(pooling, reading, len(hidden))
+                # Nothing is read of a sequence without tokens.
+                spans = [
+                    reading.span(len(part.ids), part.masks, part.copies) if part.ids else (0, 0) for part in parts
+                ]
+                placed = torch.tensor(spans, device=self.device) + starts.unsqueeze(1)
+                vectors[pooling] = read_vectors(reading, hidden, placed)
+        return vectors
 
     def _finished(self, vectors: "Tensor", parts: Sequence[Part], rows: int) -> FloatMatrix:
         """Return vectors behind the mean over the texts of a template and what follows the pooling."""
@@ -268,11 +228,7 @@ class Network:
             )
 
     def _require(self, pooling: str) -> Reading:
-        """Return what a pooling's name says.
-
-        Raises:
-            UserError: if it is unknown; NoHeadError if it needs a head that the checkpoint lacks.
-        """
+        """Return what a pooling's name says."""
         reading = parse_pooling(pooling)
         if reading.head and self.head is None and not self.has_pooler:
             raise NoHeadError(
@@ -280,6 +236,14 @@ class Network:
                 f"use --pooling {pooling.replace('+head', '') if '+head' in pooling else 'cls_before_pooler'}."
             )
         return reading
+
+    def _require_layers(self, pooling: str, reading: Reading, there: int) -> None:
+        for layer in reading.layers:
+            if not -there <= layer < there and reading.needs_all_layers:
+                raise UserError(
+                    f"pooling {pooling} reads layer {layer}, and {self.name} has {there - 1}: choose one of 0 "
+                    f"(the embedding layer's output) to {there - 1}, or of -1 (the last) to -{there}."
+                )
 
     def _behind_head(self, vectors: "Tensor", reading: Reading) -> "Tensor":
         if not reading.head:
@@ -294,7 +258,7 @@ class Network:
 
     @property
     def uncounted(self) -> int | None:
-        """The token that takes no position, from behind whose number the others' are counted; None for none.
+        """The token without a position, from whose number on the others' positions are counted; None for none.
 
         RoBERTa and its kin, and MPNet, have such a token: their padding.
         """
@@ -303,26 +267,18 @@ class Network:
         return int(embeddings.padding_idx) if counts_on else None  # type: ignore[union-attr]
 
     def own_positions(self, ids: "Tensor", mask: "Tensor") -> "Tensor":
-        """Return the position of every token that the model's own code gives it in its row alone.
+        """Return the position that the model's own code gives every token of a row that is not padded.
 
-        This is the one rule for positions: what is padded on the left, or not at all, is told them, and those of a
-        template without its sentence are taken from them.
-
-        Args:
-            ids: token ids, shape (rows, width).
-            mask: of their shape, 1 for real tokens.
+        This is the one rule for positions: sequences that are padded on the left, or not at all, get them, and
+        those of a template without its sentence are derived from them.
         """
         if (uncounted := self.uncounted) is None:
             return (mask.cumsum(1) - 1).clamp(min=0)
         counted = mask * (ids != uncounted)
         return counted.cumsum(1) * counted + uncounted
 
-    def _located(self, positions: "Tensor", padding: str) -> "dict[str, Tensor]":
-        """Return the argument that tells the network its tokens' positions.
-
-        Raises:
-            UserError: if it takes none.
-        """
+    def _told_positions(self, positions: "Tensor", padding: str) -> "dict[str, Tensor]":
+        """Return the argument that tells the network its tokens' positions."""
         if "position_ids" in inspect.signature(self.model.forward).parameters:
             return {"position_ids": positions}
         if padding == "left" and getattr(self.model.config, "max_position_embeddings", None) is None:
@@ -338,26 +294,11 @@ def _parts_of(sequence: TokenSequence) -> Sequence[Part]:
     return sequence.parts if isinstance(sequence, Rendered) else [Part(cast(tuple[int, ...], sequence), (), ())]
 
 
-def _spans(reading: Reading, rows: Sequence[Sequence[int]], parts: Sequence[Part] | None) -> list[tuple[int, int]]:
-    """Return where what is read begins and ends in each row; nothing is read of one without tokens."""
-    located = [Part(tuple(row), (), ()) for row in rows] if parts is None else parts
-    return [reading.span(len(part.ids), part.masks, part.copies) if part.ids else (0, 0) for part in located]
-
-
 def _in_a_row(rows: Sequence[Sequence[int]]) -> "Tensor":
     """Return the numbers of all rows, one row behind the other."""
     import torch
 
     return torch.from_numpy(np.fromiter(chain.from_iterable(rows), dtype=np.int64))
-
-
-def _require_layers(name: str, pooling: str, reading: Reading, there: int) -> None:
-    for layer in reading.layers:
-        if not -there <= layer < there and reading.needs_all_layers:
-            raise UserError(
-                f"pooling {pooling} reads layer {layer}, and {name} has {there - 1}: choose one of 0 (the "
-                f"embedding layer's output) to {there - 1}, or of -1 (the last) to -{there}."
-            )
 
 
 class _Gap(NamedTuple):
@@ -366,61 +307,49 @@ class _Gap(NamedTuple):
     tokens: int
     positions: int
 
+    @classmethod
+    def of(cls, ids: Sequence[int], alone: Sequence[int], uncounted: int | None) -> "_Gap":
+        tokens = max(0, len(ids) - len(alone))
+        return cls(tokens, max(0, tokens - ids.count(uncounted) + alone.count(uncounted)))
 
-def _gap(ids: Sequence[int], alone: Sequence[int], uncounted: int | None) -> _Gap:
-    tokens = max(0, len(ids) - len(alone))
-    return _Gap(tokens, max(0, tokens - ids.count(uncounted) + alone.count(uncounted)))
 
-
+@dataclass
 class Without:
     """The vectors of a template without its sentence, which are subtracted (`Template.subtract`).
 
     Each is computed once for a length of the sentence, as the positions behind it depend on that.
+
+    Attributes:
+        texts: the template's texts without the sentence.
+        with_padding: whether attended padding stands in the sentence's place.
+        positions: `Template.positions`.
     """
 
-    def __init__(self, texts: Sequence[Alone], *, with_padding: bool, positions: str) -> None:
-        """Hold what is subtracted.
-
-        Args:
-            texts: the template's texts without the sentence.
-            with_padding: whether attended padding stands in the sentence's place.
-            positions: `Template.positions`.
-        """
-        self._texts = texts
-        self._with_padding = with_padding
-        self._positions = positions
-        self._known: dict[tuple[str, int, _Gap], Tensor] = {}
+    texts: Sequence[Alone]
+    with_padding: bool
+    positions: str
+    _known: "dict[tuple[str, int, _Gap], Tensor]" = field(default_factory=dict)
 
     def is_alone(self, part: Part) -> bool:
         """Return whether there is no sentence in the template."""
-        return any(part.ids == text.part.ids for text in self._texts)
+        return any(part.ids == text.part.ids for text in self.texts)
 
     def vectors(self, network: Network, pooling: str, reading: Reading, parts: Sequence[Part]) -> "Tensor":
         """Return what is to be subtracted from the vectors of sentences, shape (len(parts), dimensions).
 
-        Args:
-            network: the model.
-            pooling: the name of what is read.
-            reading: what it says.
-            parts: the sentences in the template, all texts of the first before those of the second.
+        In `parts`, all texts of the first sentence stand before those of the second.
         """
         import torch
 
-        texts = [number % len(self._texts) for number in range(len(parts))]
-        gaps = [
-            _gap(part.ids, self._texts[text].part.ids, network.uncounted)
-            for text, part in zip(texts, parts, strict=True)
-        ]
-        wanted = [(pooling, text, gap) for text, gap in zip(texts, gaps, strict=True)]
-        for text in range(len(self._texts)):
-            new = sorted({gap for (_, other, gap) in wanted if other == text} - self._known_gaps(pooling, text))
-            if new:
-                found = self._computed(network, pooling, reading, self._texts[text], new)
-                self._known |= {(pooling, text, gap): row for gap, row in zip(new, found, strict=True)}
+        wanted = []
+        for number, part in enumerate(parts):
+            text = number % len(self.texts)
+            wanted.append((pooling, text, _Gap.of(part.ids, self.texts[text].part.ids, network.uncounted)))
+        for text, alone in enumerate(self.texts):
+            if new := sorted({key for key in wanted if key[1] == text} - self._known.keys()):
+                rows = self._computed(network, pooling, reading, alone, [gap for _, _, gap in new])
+                self._known |= dict(zip(new, rows, strict=True))
         return torch.stack([self._known[key] for key in wanted])
-
-    def _known_gaps(self, pooling: str, text: int) -> "set[_Gap]":
-        return {gap for name, other, gap in self._known if (name, other) == (pooling, text)}
 
     def _computed(
         self, network: Network, pooling: str, reading: Reading, alone: Alone, gaps: "Sequence[_Gap]"
@@ -428,28 +357,24 @@ class Without:
         import torch
 
         ids, at = alone.part.ids, alone.gap
-        from_zero = self._positions == FROM_ZERO
+        from_zero = self.positions == FROM_ZERO
         row = torch.tensor([ids])
         places = range(len(ids)) if from_zero else network.own_positions(row, torch.ones_like(row))[0].tolist()
         first = at if from_zero or network.uncounted is None else at + network.uncounted + 1
         parts, located = [], []
         for gap in gaps:
-            fill = gap.tokens if self._with_padding else 0
+            fill = gap.tokens if self.with_padding else 0
             masks = tuple(place + fill if place >= at else place for place in alone.part.masks)
             parts.append(Part((*ids[:at], *[network.pad_id] * fill, *ids[at:]), masks, ((at, at + fill),)))
             shift = gap.tokens if from_zero else gap.positions
             behind = [place + shift for place in places[at:]]
             located.append([*places[:at], *range(first, first + fill), *behind])
-        given = None if self._positions == OWN else located
-        return network.read([part.ids for part in parts], {pooling: reading}, parts, positions=given)[pooling]
+        positions = None if self.positions == OWN else located
+        return network.read(parts, {pooling: reading}, positions=positions)[pooling]
 
 
 def weight_files(checkpoint: Checkpoint, tail: Sequence[TailModule]) -> list[Path]:
-    """Return the files of a network's weights: the checkpoint's, then those of each dense module in order.
-
-    Raises:
-        UserError: if some are not there.
-    """
+    """Return the files of a network's weights: the checkpoint's, then those of each dense module in order."""
     dense = [module.weight_file(checkpoint.folder) for module in tail if module.kind == "dense"]
     return [*checkpoint.weight_files(), *dense]
 
@@ -464,12 +389,7 @@ def load_network(
     trust_remote_code: bool,
     adapter: Checkpoint | None = None,
 ) -> Network:
-    """Load a checkpoint's network for evaluation, without running code that comes with its weights.
-
-    Raises:
-        UserError: if weights are missing (they would be random), the model type is unknown, memory will not do,
-            the adapter is another base's, or a file changed since it was hashed.
-    """
+    """Load a checkpoint's network for evaluation, without running code that comes with its weights."""
     import torch
     from transformers import AutoModel
 
@@ -488,13 +408,8 @@ def load_network(
                 trust_remote_code=trust_remote_code,
                 torch_dtype=dtype,
             )
-        missing, model_type = info["missing_keys"], str(model.config.model_type)
-        refuse_unlike(
-            checkpoint.name,
-            model_type,
-            missing=[name for name in missing if not name.startswith("pooler.")],
-            unexpected=info["unexpected_keys"],
-        )
+        model_type = str(model.config.model_type)
+        refuse_unlike(checkpoint.name, model_type, info)
         if not getattr(model.config, "quantization_config", None):
             require_floats(checkpoint.weight_files(), model_type)
         if adapter is not None:
@@ -514,7 +429,7 @@ def load_network(
             name=checkpoint.name,
             model=model,
             head=head,
-            has_pooler=not missing and getattr(model, "pooler", None) is not None,
+            has_pooler=not info["missing_keys"] and getattr(model, "pooler", None) is not None,
             tail=load_tail(checkpoint, tail, width=width, device=device),
             pad_id=pad_id,
             device=device,
@@ -522,11 +437,7 @@ def load_network(
 
 
 def _trained_head(checkpoint: Checkpoint, width: int | None) -> "nn.Module | None":
-    """Return the head that SimCSE-style training leaves in a checkpoint, if it did.
-
-    Raises:
-        UserError: if only a part of it is there, or it does not fit the network.
-    """
+    """Return the head that SimCSE-style training leaves in a checkpoint, if it did."""
     from torch import nn
 
     tensors: dict[str, Tensor] = {}
@@ -560,15 +471,6 @@ def load_tail(
     """Return one function that applies the modules in order to vectors of shape (rows, dimensions).
 
     Dense layers compute in float32 whatever the precision of the network: they see one vector a sentence.
-
-    Args:
-        checkpoint: where the modules' files are.
-        modules: what follows the pooling, in order.
-        width: the dimensions of what the pooling gives; None if that is not known.
-        device: where to compute.
-
-    Raises:
-        UserError: if a dense layer's weights are not there, or are not those that its configuration describes.
     """
     from torch import nn
     from torch.nn import functional
@@ -588,13 +490,13 @@ def load_tail(
                 f"{file} holds whole numbers, where weights are floating-point numbers: fetch it again."
             )
         outputs, inputs = weight.shape
-        said = checkpoint.json(module.folder, "config.json")
+        config = checkpoint.json(module.folder, "config.json")
         held = {"in_features": inputs, "out_features": outputs, "bias": bias is not None}
         for name, value in held.items():
-            if said.get(name, value) != value:
+            if config.get(name, value) != value:
                 raise UserError(
-                    f"{file} holds a dense layer with {name} {value!r}, but its config.json says {said[name]!r}: "
-                    "fetch the checkpoint again."
+                    f"{file} holds a dense layer with {name} {value!r}, but its config.json says "
+                    f"{config[name]!r}: fetch the checkpoint again."
                 )
         if inputs != (width or inputs) or (bias is not None and tuple(bias.shape) != (outputs,)):
             raise UserError(

@@ -15,12 +15,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from filelock import FileLock
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
+from stsbench.base.files import atomic_folder, told_as_unwritable
 from stsbench.base.memory import require_memory
 from stsbench.base.progress import Progress, silent
-from stsbench.encoders.cache import CachedText, EmbeddingCache, KnownVectors, max_cache_bytes, touch_and_trim
+from stsbench.encoders.cache import (
+    CachedText,
+    EmbeddingCache,
+    KnownVectors,
+    max_cache_bytes,
+    text_key,
+    touch_and_trim,
+)
 from stsbench.encoders.postprocess import normalize as to_unit_length
 from stsbench.encoders.postprocess import processed, whiten
 from stsbench.encoders.protocol import (
@@ -161,10 +170,6 @@ class _Vectors:
 
     They are held once: a matrix is made when the first vectors tell how wide it is, and refused there if it does
     not fit in memory, before the work begins.
-
-    Attributes:
-        row_of: the row of each token sequence's key.
-        matrices: for each pooling an array of shape (sequences, dimensions), float32.
     """
 
     def __init__(self, keys: Sequence[bytes], poolings: Sequence[str], name: str) -> None:
@@ -174,22 +179,13 @@ class _Vectors:
         self._to_come = len(keys) * len(poolings)
 
     def put(self, pooling: str, keys: Sequence[bytes], vectors: FloatMatrix) -> None:
-        """Keep the vectors of some keys, shape (len(keys), dimensions).
-
-        Raises:
-            UserError: if they are not one for each key, of other dimensions than those before, or all cannot be
-                held.
-        """
+        """Keep the vectors of some keys, shape (len(keys), dimensions)."""
         if len(vectors) != len(keys):
             raise UserError(f"{self._name} returned {len(vectors)} vectors for {len(keys)} sentences.")
         self._matrix(pooling, vectors.shape[1])[[self.row_of[key] for key in keys]] = vectors
 
     def move(self, recalled: Mapping[str, KnownVectors]) -> None:
-        """Keep known vectors of each pooling and take them out of where they are: they are not held twice.
-
-        Raises:
-            UserError: as `put` does.
-        """
+        """Keep known vectors of each pooling and take them out of where they are: they are not held twice."""
         # What the cache gave is in memory, and goes as it is moved here.
         self._to_come -= sum(map(len, recalled.values()))
         for pooling, known in recalled.items():
@@ -225,16 +221,7 @@ class _Vectors:
 
 @dataclass(frozen=True)
 class _Source:
-    """An encoder with its caches, from which vectors come.
-
-    Attributes:
-        encoder: what encodes.
-        caches: of each pooling; none where nothing is cached.
-        folder: where caches are; None for the person's.
-        budget: padded tokens in a batch.
-        progress: told of the real tokens done.
-        clock: of the stages.
-    """
+    """An encoder with its caches, from which vectors come."""
 
     encoder: Encoder
     caches: dict[str, EmbeddingCache]
@@ -246,13 +233,7 @@ class _Source:
     def fill(
         self, vectors: _Vectors, recalled: dict[str, KnownVectors], sequences: dict[bytes, TokenSequence]
     ) -> _Taken:
-        """Put in vectors: recalled ones, then those of token sequences, from the caches or else from the encoder.
-
-        Args:
-            vectors: to be filled.
-            recalled: what is known already of each pooling.
-            sequences: token sequences by their keys.
-        """
+        """Put in the recalled vectors, then those of token sequences by their keys, cached or encoded."""
         # A new text may be a known sequence, and a killed run has left vectors without their texts.
         for pooling, cache in self.caches.items():
             recalled[pooling].join(cache.vectors([key for key in sequences if key not in recalled[pooling]]))
@@ -407,3 +388,42 @@ class _Stopwatch:
         now = time.perf_counter()
         self.seconds[stage] += now - self._last
         self._last = now
+
+
+def shared_vectors(
+    encoder: Encoder,
+    texts: Sequence[str],
+    folder: Path,
+    *,
+    poolings: Sequence[str] = (),
+    progress: Progress = silent,
+) -> Path:
+    """Return a cache folder, for `embed`, with the vectors of some texts that several processes need.
+
+    Whoever comes first encodes all of the texts, the others read them. The embedding cache keeps what an
+    interrupted run has encoded, and who goes on puts the rest into other batches: the last bits of its vectors
+    differ from those of a run that was left alone. Here the vectors come from one call, and are there whole or
+    not at all: the same bits, whoever made them.
+
+    Args:
+        encoder: what encodes; it has a weight hash.
+        texts: any number, in an order that is always the same.
+        folder: what the processes share; a set of texts has a folder of its own in it.
+        poolings: the poolings wanted, all from one pass; the encoder's own by default.
+        progress: told of the real tokens done.
+    """
+    poolings = tuple(dict.fromkeys(poolings or (encoder.identity.use.pooling,)))
+    digest = hashlib.sha256()
+    for pooling in poolings:
+        digest.update(EmbeddingCache(encoder.identity, pooling, folder).path.stem.encode())
+    for text in texts:
+        digest.update(text_key(text))
+    place = folder / digest.hexdigest()[:16]
+    with told_as_unwritable(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    # Of several that come at once the others wait: that takes them no longer than to encode it themselves.
+    with FileLock(folder / f".{place.name}.lock"):
+        if not place.is_dir():
+            with atomic_folder(place) as building:
+                embed(encoder, texts, poolings=poolings, normalize=False, cache_folder=building, progress=progress)
+    return place

@@ -23,64 +23,21 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Pooler = Callable[["Sequence[Tensor]", "Tensor"], "Tensor"]
+"""From the hidden states of every layer, and a mask with 1 for real tokens, to vectors."""
 
 AUTO = "auto"
 
+POOLING_NAMES = ("cls", "cls_before_pooler", "avg", "avg_top2", "avg_first_last", "avg_static_last", "max", "last")
+"""All poolings of a Transformers checkpoint that have a name of their own.
 
-def cls_before_pooler(hidden_states: "Sequence[Tensor]", _mask: "Tensor") -> "Tensor":
-    """Return the last layer's first token. Unsupervised SimCSE and ESimCSE are scored so."""
-    return hidden_states[-1][:, 0].float()
-
-
-def avg(hidden_states: "Sequence[Tensor]", mask: "Tensor") -> "Tensor":
-    """Return the mean of the last layer over the real tokens."""
-    return _masked_mean(hidden_states[-1], mask)
-
-
-def avg_top2(hidden_states: "Sequence[Tensor]", mask: "Tensor") -> "Tensor":
-    """Return the mean over the real tokens of the last two layers."""
-    return _masked_mean((hidden_states[-1].float() + hidden_states[-2].float()) / 2, mask)
-
-
-def avg_first_last(hidden_states: "Sequence[Tensor]", mask: "Tensor") -> "Tensor":
-    """Return the mean over the real tokens of the first Transformer layer and the last."""
-    return _masked_mean((hidden_states[1].float() + hidden_states[-1].float()) / 2, mask)
-
-
-def avg_static_last(hidden_states: "Sequence[Tensor]", mask: "Tensor") -> "Tensor":
-    """Return the mean of the embedding layer's output and the last layer: the published first-last."""
-    return _masked_mean((hidden_states[0].float() + hidden_states[-1].float()) / 2, mask)
-
-
-def max_over_tokens(hidden_states: "Sequence[Tensor]", mask: "Tensor") -> "Tensor":
-    """Return the largest value of each dimension of the last layer over the real tokens."""
-    return hidden_states[-1].float().masked_fill(~mask.bool().unsqueeze(-1), float("-inf")).amax(1)
-
-
-def last(hidden_states: "Sequence[Tensor]", mask: "Tensor") -> "Tensor":
-    """Return the last layer's last real token: for decoder models."""
-    import torch
-
-    rows = torch.arange(len(mask), device=mask.device)
-    return hidden_states[-1][rows, mask.sum(1) - 1].float()
-
-
-POOLERS: dict[str, Pooler] = {
-    "cls_before_pooler": cls_before_pooler,
-    "avg": avg,
-    "avg_top2": avg_top2,
-    "avg_first_last": avg_first_last,
-    "avg_static_last": avg_static_last,
-    "max": max_over_tokens,
-    "last": last,
-}
-"""The poolers that need no weights of their own."""
+`cls`: the last layer's first token behind the checkpoint's dense+tanh head. `cls_before_pooler`: the same without
+the head, as unsupervised SimCSE and ESimCSE are scored. `avg`: the mean of the last layer over the real tokens;
+`avg_top2`: of the last two layers, `avg_first_last`: of the first Transformer layer and the last,
+`avg_static_last`: of the embedding layer's output and the last (the published first-last). `max`: the largest
+value of each dimension over the real tokens. `last`: the last real token, for decoder models.
+"""
 
 _LAYERS = {"avg_top2": (-1, -2), "avg_first_last": (1, -1), "avg_static_last": (0, -1)}
-
-POOLING_NAMES = ("cls", *POOLERS)
-"""All poolings of a Transformers checkpoint; `cls` goes through the checkpoint's dense+tanh head."""
-
 
 PLACES = (
     "cls_before_pooler",
@@ -146,11 +103,11 @@ class Reading:
             UserError: if there is no such mask or copy.
         """
         if self.is_of_template:
-            there, what = (masks, "masks") if self.place == "mask" else (copies, "copies of the sentence")
-            if self.number > len(there):
+            places, what = (masks, "masks") if self.place == "mask" else (copies, "copies of the sentence")
+            if self.number > len(places):
                 raise UserError(
                     f"pooling {self.place}{self.number} reads number {self.number} of the {what}, and the "
-                    f"template has {len(there)}: choose another --pooling, or write it into the template."
+                    f"template has {len(places)}: choose another --pooling, or write it into the template."
                 )
         match self.place:
             case "cls_before_pooler":
@@ -185,21 +142,17 @@ def parse_pooling(name: str, also: Iterable[str] = ()) -> Reading:
         return Reading("cls_before_pooler", head=True)
     if name in _LAYERS:
         return Reading("avg", layers=_LAYERS[name])
-    found = _POOLING.fullmatch(name)
-    place = found["place"] if found else name
-    if found is None or place not in PLACES or (found["number"] and place not in _IN_TEMPLATES):
+    match = _POOLING.fullmatch(name)
+    place = match["place"] if match else name
+    if match is None or place not in PLACES or (match["number"] and place not in _IN_TEMPLATES):
         choices = tuple(dict.fromkeys((*also, *POOLING_NAMES, *PLACES)))
-        raise UserError(f"unknown pooling {name!r}: {suggestion(place if found else name, choices)}")
-    return Reading(
-        place,
-        int(found["number"] or 1),
-        bool(found["head"]),
-        tuple(int(layer) for layer in (found["layers"] or "-1").split(",")),
-    )
+        raise UserError(f"unknown pooling {name!r}: {suggestion(place, choices)}")
+    layers = tuple(int(layer) for layer in (match["layers"] or "-1").split(","))
+    return Reading(place, int(match["number"] or 1), bool(match["head"]), layers)
 
 
 class NoHeadError(UserError):
-    """A pooling reads behind a head that a checkpoint has not."""
+    """A pooling reads behind a head that the checkpoint does not have."""
 
 
 def pooling_problem(name: str) -> str:
@@ -234,15 +187,13 @@ def read_vectors(reading: Reading, hidden_states: "Sequence[Tensor]", spans: "Te
     """
     import torch
 
-    states = hidden_states[reading.layers[0]].float()
-    for layer in reading.layers[1:]:
-        states = states + hidden_states[layer].float()
-    states = states / len(reading.layers)
-    starts, stops = spans[:, :1], spans[:, 1:]
-    first = states[torch.arange(len(states), device=states.device), spans[:, 0].clamp(max=states.shape[1] - 1)]
+    rows, width = torch.arange(len(spans), device=spans.device), hidden_states[-1].shape[1]
+    firsts = rows, spans[:, 0].clamp(max=width - 1)
     if reading.place in {"cls_before_pooler", "last", "mask"}:
-        return first
-    places = torch.arange(states.shape[1], device=states.device).unsqueeze(0)
+        return _mean(hidden_states[layer][firsts] for layer in reading.layers)
+    states = _mean(hidden_states[layer] for layer in reading.layers)
+    starts, stops = spans[:, :1], spans[:, 1:]
+    places = torch.arange(width, device=states.device).unsqueeze(0)
     outside = ((places < starts) | (places >= stops)).unsqueeze(-1)
     if reading.place == "max":
         return states.masked_fill(outside, float("-inf")).amax(1)
@@ -252,10 +203,34 @@ def read_vectors(reading: Reading, hidden_states: "Sequence[Tensor]", spans: "Te
     ).float()
     weights = weights.unsqueeze(-1).masked_fill(outside, 0)
     mean = (states.masked_fill(outside, 0) * weights).sum(1) / weights.sum(1).clamp(min=1)
-    return (first + mean) / 2 if reading.place == "cls_avg" else mean
+    return (states[firsts] + mean) / 2 if reading.place == "cls_avg" else mean
 
 
-def _masked_mean(states: "Tensor", mask: "Tensor") -> "Tensor":
+def _mean(layers: "Iterable[Tensor]") -> "Tensor":
     # Sums are taken in float32 whatever the precision: half precision loses digits over long sentences.
+    first, *others = (states.float() for states in layers)
+    return sum(others, start=first) / (1 + len(others)) if others else first
+
+
+def _first(hidden_states: "Sequence[Tensor]", _mask: "Tensor") -> "Tensor":
+    return hidden_states[-1][:, 0].float()
+
+
+def _masked_mean(hidden_states: "Sequence[Tensor]", mask: "Tensor") -> "Tensor":
     weights = mask.unsqueeze(-1).float()
-    return (states.float() * weights).sum(1) / weights.sum(1)
+    return (hidden_states[-1].float() * weights).sum(1) / weights.sum(1)
+
+
+def _max(hidden_states: "Sequence[Tensor]", mask: "Tensor") -> "Tensor":
+    return hidden_states[-1].float().masked_fill(~mask.bool().unsqueeze(-1), float("-inf")).amax(1)
+
+
+def _last(hidden_states: "Sequence[Tensor]", mask: "Tensor") -> "Tensor":
+    import torch
+
+    rows = torch.arange(len(mask), device=mask.device)
+    return hidden_states[-1][rows, mask.sum(1) - 1].float()
+
+
+POOLERS: dict[str, Pooler] = {"cls_before_pooler": _first, "avg": _masked_mean, "max": _max, "last": _last}
+"""What `read_vectors` gives of a last layer that is padded on the right, in as few kernels as training wants."""

@@ -4,13 +4,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
-from stsbench.encoders.protocol import FloatMatrix, Identity
+from stsbench.encoders.protocol import LARGEST, SMALLEST, FloatMatrix, Identity
 
 # Directions with a smaller share of the largest variance are rounding noise: dividing by them would blow it up.
 _NOISE = 1e-8
 _CONSTANT = 1e-20
-
-_LARGEST, _SMALLEST = float(np.finfo(np.float32).max), float(np.finfo(np.float32).tiny)
 
 
 def normalize(vectors: FloatMatrix, out: FloatMatrix | None = None) -> FloatMatrix:
@@ -24,7 +22,7 @@ def normalize(vectors: FloatMatrix, out: FloatMatrix | None = None) -> FloatMatr
     squares = np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)
     exact = np.sqrt(squares)
     # A length that float32 cannot hold: too large, or so small that it has few digits left.
-    extreme = np.flatnonzero((exact > _LARGEST) | ((exact < _SMALLEST) & (exact > 0)))
+    extreme = np.flatnonzero((exact > LARGEST) | ((exact < SMALLEST) & (exact > 0)))
     rescued = (vectors[extreme] / exact[extreme, None]).astype(np.float32)
     unit = np.zeros_like(vectors) if out is None else out
     with np.errstate(over="ignore"):

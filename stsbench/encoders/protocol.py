@@ -15,7 +15,7 @@ from stsbench.encoders.use import Use
 
 FloatMatrix = NDArray[np.float32]
 
-_LARGEST, _SMALLEST = float(np.finfo(np.float32).max), float(np.finfo(np.float32).tiny)
+LARGEST, SMALLEST = float(np.finfo(np.float32).max), float(np.finfo(np.float32).tiny)
 
 _APART = {"name", "use", "normalizes"}
 """The fields of an identity that make no other vectors: `Use` knows its own, and the planner normalises behind
@@ -139,13 +139,7 @@ class Tailed(Encoder, Protocol):
 
 
 def notes_on(encoder: Encoder, task: str, sentences: Sequence[str]) -> tuple[str, ...]:
-    """Return what an encoder says of a task; one that has seen sentences has such a method itself.
-
-    Args:
-        encoder: any.
-        task: as the reader knows it.
-        sentences: the task's.
-    """
+    """Return what an encoder says of a task; one that has seen sentences has such a method itself."""
     notes: tuple[str, ...] = encoder.notes_on(task, sentences) if hasattr(encoder, "notes_on") else ()
     return notes
 
@@ -155,17 +149,9 @@ class DeviceOutOfMemory(Exception):
 
 
 def as_float32(vectors: NDArray[Any], name: str) -> FloatMatrix:
-    """Return a copy of vectors in float32, in which vectors are kept.
-
-    Args:
-        vectors: real numbers, shape (rows, dimensions).
-        name: where they are from, for the message.
-
-    Raises:
-        UserError: if a vector's largest number would become infinite, or is so small that it would lose digits.
-    """
+    """Return a copy of real vectors in float32; refuse those with a largest number that it cannot hold."""
     largest = np.abs(vectors).max(axis=1).astype(np.float64)
-    too_large, too_small = largest > _LARGEST, (largest < _SMALLEST) & (largest > 0)
+    too_large, too_small = largest > LARGEST, (largest < SMALLEST) & (largest > 0)
     beyond = np.isfinite(largest) & (too_large | too_small)
     if beyond.any():
         raise UserError(
@@ -176,11 +162,7 @@ def as_float32(vectors: NDArray[Any], name: str) -> FloatMatrix:
 
 
 def require_own_pooling(identity: Identity, poolings: Sequence[str]) -> None:
-    """Refuse poolings other than the one that an encoder has.
-
-    Raises:
-        UserError: naming the first of the others.
-    """
+    """Refuse poolings other than the one that an encoder has."""
     for pooling in poolings:
         if pooling != identity.use.pooling:
             raise UserError(f"{identity.name} has no pooling {pooling!r}: its own is {identity.use.pooling!r}.")

@@ -4,13 +4,17 @@ Where a text is longer than the model reads, the sentence is cut and the templat
 of it is always there.
 """
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Sequence, Sized
 from dataclasses import dataclass
+from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
 
 from stsbench.base.errors import UserError
 from stsbench.encoders.template import BEGIN, END, MASK, SENTENCE, Template
 from stsbench.encoders.tokenizer import Tokenizer
+
+_SENTENCE, _MASK, _BEGIN, _END = (f"{{{place}}}" for place in (SENTENCE, MASK, BEGIN, END))
 
 Span = tuple[int, int]
 """The first, and the one behind the last: of characters in a text, or of tokens in a sequence."""
@@ -31,11 +35,7 @@ class Part(NamedTuple):
 
 
 class Rendered(tuple[int, ...]):
-    """The tokens of a sentence in every text of its template, one behind the other: a token sequence like others.
-
-    Attributes:
-        parts: the texts, one by one.
-    """
+    """A token sequence: those of a sentence in each text of its template, one behind the other."""
 
     parts: tuple[Part, ...]
 
@@ -48,12 +48,7 @@ class Rendered(tuple[int, ...]):
 
 @dataclass(frozen=True)
 class Alone:
-    """The template without a sentence, for what subtracts its vector.
-
-    Attributes:
-        part: its tokens, and where the masks are.
-        gap: the first token behind the place of the sentence.
-    """
+    """The template without a sentence, and the first token (`gap`) behind the sentence's place."""
 
     part: Part
     gap: int
@@ -62,49 +57,44 @@ class Alone:
 def render(
     sentences: Sequence[str], template: Template, tokenizer: Tokenizer, limit: int | None
 ) -> tuple[list[Rendered], list[bool]]:
-    """Return the tokens of sentences in their template, and whether each sentence was cut.
-
-    Args:
-        sentences: as the model should get them, but for the template's rules.
-        template: the text around them.
-        tokenizer: the model's.
-        limit: how many tokens the model reads; None for all.
-
-    Raises:
-        UserError: if the template alone is longer than the limit, or names a token that the tokenizer lacks.
-    """
+    """Return the tokens of sentences in their template, and whether each sentence was cut."""
     prepared = [template.prepared(sentence) for sentence in sentences]
     written = [_Text(template, text, tokenizer) for text in template.texts]
-    if limit is not None:
-        for text in written:
-            _require_room(text, template, limit)
+    for text in written:
+        around = len(text.part("").ids)
+        if limit is not None and around >= limit:
+            raise UserError(
+                f"template {template.name} takes {around} of the {limit} sub-words that are read, which leaves "
+                "none for a sentence: use a shorter template or a larger --max-length."
+            )
     columns: list[list[Part]] = []
     cut = [False] * len(prepared)
     for text in written:
         parts = text.parts(prepared)
         for row, part in enumerate(parts):
             if limit is not None and len(part.ids) > limit:
-                parts[row], cut[row] = _cut(text, prepared[row], tokenizer, limit), True
+                parts[row], cut[row] = text.cut(prepared[row], limit), True
         columns.append(parts)
     return [Rendered(parts) for parts in zip(*columns, strict=True)], cut
 
 
 def alone(template: Template, tokenizer: Tokenizer) -> list[Alone]:
     """Return each text of a template without its sentence, a space in its place."""
-    found = []
+    texts = []
     for text in template.texts:
         written, at = "", 0
         for piece in Template.pieces(text):
-            if piece == f"{{{SENTENCE}}}":
+            if piece == _SENTENCE:
                 # No two spaces: byte-level tokenizers make a token of the second.
                 written, at = written.rstrip(" ") + " ", len(written.rstrip(" "))
             else:
                 filled = _fill(piece, tokenizer)
                 written += filled.lstrip(" ") if written.endswith(" ") else filled
-        masks = _spans_of(written, tokenizer.mask)
+        mask = tokenizer.mask
+        masks = [(match.start(), match.end()) for match in re.finditer(re.escape(mask), written)] if mask else []
         ((ids, (place, *spans)),) = tokenizer.locate([written], [[(at, len(written)), *masks]])
-        found.append(Alone(Part(ids, tuple(_mask_in(ids, span, tokenizer) for span in spans), ()), place[0]))
-    return found
+        texts.append(Alone(Part(ids, tuple(_mask_in(ids, span, tokenizer) for span in spans), ()), place[0]))
+    return texts
 
 
 class _Text:
@@ -113,7 +103,7 @@ class _Text:
     def __init__(self, template: Template, text: str, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
         self._pieces = Template.pieces(text)
-        if f"{{{MASK}}}" in self._pieces and tokenizer.mask_id is None:
+        if _MASK in self._pieces and tokenizer.mask_id is None:
             raise UserError(
                 f"template {template.name} has a {{mask}}, and {tokenizer.name} knows no mask token: choose a "
                 "template that reads another place, or a masked language model."
@@ -122,29 +112,35 @@ class _Text:
             self._together if template.tokenize == "together" else self._apart
         )
 
+    def part(self, sentence: str) -> Part:
+        """Return one sentence in the text."""
+        return self.parts([sentence])[0]
+
+    def cut(self, sentence: str, limit: int) -> Part:
+        """Return as much of a sentence in the text as the limit leaves room for, whole sub-words."""
+        ends = self._tokenizer.ends(sentence)
+        fits, too_long = 0, len(ends)
+        best = self.part("")
+        while too_long - fits > 1:
+            middle = (fits + too_long) // 2
+            part = self.part(sentence[: ends[middle - 1]])
+            if len(part.ids) <= limit:
+                fits, best = middle, part
+            else:
+                too_long = middle
+        return best
+
     def _together(self, sentences: Sequence[str]) -> list[Part]:
         """Return sentences in the text, tokenised as one."""
         tokenizer = self._tokenizer
-        fixed = [
-            None if piece == f"{{{SENTENCE}}}" else (_fill(piece, tokenizer), piece == f"{{{MASK}}}")
-            for piece in self._pieces
-        ]
+        fixed = [None if piece == _SENTENCE else _fill(piece, tokenizer) for piece in self._pieces]
         texts, places = [], []
         for sentence in sentences:
-            masks: list[Span] = []
-            copies: list[Span] = []
-            at, written = 0, []
-            for piece in fixed:
-                words, is_mask = (sentence, False) if piece is None else piece
-                written.append(words)
-                if piece is None:
-                    copies.append((at, at + len(words)))
-                elif is_mask:
-                    masks.append((at, at + len(words)))
-                at += len(words)
-            texts.append("".join(written))
+            words = [sentence if word is None else word for word in fixed]
+            masks, copies = self._places(words)
+            texts.append("".join(words))
             places.append([*masks, *copies])
-        count = sum(piece == f"{{{MASK}}}" for piece in self._pieces)
+        count = self._pieces.count(_MASK)
         return [
             Part(ids, tuple(_mask_in(ids, span, tokenizer) for span in spans[:count]), tuple(spans[count:]))
             for ids, spans in tokenizer.locate(texts, places)
@@ -152,65 +148,36 @@ class _Text:
 
     def _apart(self, sentences: Sequence[str]) -> list[Part]:
         """Return sentences in the text, each piece tokenised on its own."""
-        fixed = [None if piece == f"{{{SENTENCE}}}" else self._ids_of(piece) for piece in self._pieces]
+        fixed = [None if piece == _SENTENCE else self._ids_of(piece) for piece in self._pieces]
         parts = []
         for tokens in self._tokenizer(list(sentences), special_tokens=False):
-            ids: list[int] = []
-            masks, copies = [], []
-            for piece, known in zip(self._pieces, fixed, strict=True):
-                if known is None:
-                    copies.append((len(ids), len(ids) + len(tokens)))
-                elif piece == f"{{{MASK}}}":
-                    masks.append(len(ids))
-                ids += tokens if known is None else known
-            parts.append(Part(tuple(ids), tuple(masks), tuple(copies)))
+            ids = [tokens if known is None else known for known in fixed]
+            masks, copies = self._places(ids)
+            parts.append(Part(tuple(chain.from_iterable(ids)), tuple(start for start, _ in masks), tuple(copies)))
         return parts
+
+    def _places(self, filled: Sequence[Sized]) -> tuple[list[Span], list[Span]]:
+        """Return where the masks and the copies of the sentence are, by the pieces as they are filled."""
+        spans = list(zip(self._pieces, pairwise(accumulate(map(len, filled), initial=0)), strict=True))
+        masks = [span for piece, span in spans if piece == _MASK]
+        return masks, [span for piece, span in spans if piece == _SENTENCE]
 
     def _ids_of(self, piece: str) -> tuple[int, ...]:
         tokenizer = self._tokenizer
-        if piece == f"{{{MASK}}}":
+        if piece == _MASK:
             assert tokenizer.mask_id is not None
             return (tokenizer.mask_id,)
-        if piece in {f"{{{BEGIN}}}", f"{{{END}}}"}:
-            token = tokenizer.begin_id if piece == f"{{{BEGIN}}}" else tokenizer.end_id
+        if piece in {_BEGIN, _END}:
+            token = tokenizer.begin_id if piece == _BEGIN else tokenizer.end_id
             # A tokenizer without one puts none around its texts either.
             return () if token is None else (token,)
         return tokenizer([piece], special_tokens=False)[0]
 
 
 def _fill(piece: str, tokenizer: Tokenizer) -> str:
-    return str(tokenizer.mask) if piece == f"{{{MASK}}}" else piece
-
-
-def _spans_of(text: str, word: str | None) -> list[Span]:
-    starts = [] if not word else [at for at in range(len(text)) if text.startswith(word, at)]
-    return [(at, at + len(word or "")) for at in starts]
+    return str(tokenizer.mask) if piece == _MASK else piece
 
 
 def _mask_in(ids: tuple[int, ...], span: Span, tokenizer: Tokenizer) -> int:
     # With the mask's token can stand another that takes the space before it.
     return next(place for place in range(*span) if ids[place] == tokenizer.mask_id)
-
-
-def _require_room(text: _Text, template: Template, limit: int) -> None:
-    (part,) = text.parts([""])
-    if len(part.ids) >= limit:
-        raise UserError(
-            f"template {template.name} takes {len(part.ids)} of the {limit} sub-words that are read, which leaves "
-            "none for a sentence: use a shorter template or a larger --max-length."
-        )
-
-
-def _cut(text: _Text, sentence: str, tokenizer: Tokenizer, limit: int) -> Part:
-    """Return as much of a sentence in its text as the limit leaves room for, whole sub-words."""
-    ends = tokenizer.ends(sentence)
-    fits, too_long = 0, len(ends)
-    best = text.parts([""])[0]
-    while too_long - fits > 1:
-        middle = (fits + too_long) // 2
-        part = text.parts([sentence[: ends[middle - 1]]])[0]
-        if len(part.ids) <= limit:
-            fits, best = middle, part
-        else:
-            too_long = middle
-    return best

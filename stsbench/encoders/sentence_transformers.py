@@ -14,7 +14,7 @@ from stsbench.encoders.network import ACTIVATIONS, TailModule
 from stsbench.encoders.protocol import Identity
 from stsbench.encoders.tokenizer import model_limit, position_limit
 from stsbench.encoders.transformer import TransformerSettings
-from stsbench.encoders.use import PRECISIONS, Use
+from stsbench.encoders.use import PRECISIONS, TORCH, Use
 from stsbench.encoders.weights import refuse_unlike
 
 # The library's names for poolings that are read natively; any other goes through the library.
@@ -39,9 +39,6 @@ def read_settings(checkpoint: Checkpoint, *, trust_remote_code: bool = False) ->
 
     Returns None where a module or an option is not one that is read natively here (such a checkpoint is
     encoded by the sentence-transformers library itself), or where there are no modules.
-
-    Raises:
-        UserError: if a module's configuration is missing, or says what no reader of it would guess alike.
     """
     modules = checkpoint.modules()
     kinds, folders = [_kind(module.type) for module in modules], [module.folder for module in modules]
@@ -51,8 +48,9 @@ def read_settings(checkpoint: Checkpoint, *, trust_remote_code: bool = False) ->
         return None
     transformer = _transformer_config(checkpoint)
     pooling = _pooling(checkpoint.json(folders[1], "config.json"))
-    tail = _tail(checkpoint, kinds[2:], folders[2:])
-    if pooling is None or tail is None or _unusual(transformer):
+    tail = [_tail_module(checkpoint, kind, folder) for kind, folder in zip(kinds[2:], folders[2:], strict=True)]
+    known = [module for module in tail if module is not None]
+    if pooling is None or len(known) < len(tail) or _unusual(transformer):
         return None
     longest, wanted = position_limit(checkpoint), transformer.get("max_seq_length")
     settings = TransformerSettings(
@@ -63,18 +61,11 @@ def read_settings(checkpoint: Checkpoint, *, trust_remote_code: bool = False) ->
         ),
         lower_case=bool(transformer.get("do_lower_case")),
     )
-    return settings.with_modules(tail)
+    return settings.with_modules(known)
 
 
 def pooling_config(pooling: str, width: int) -> dict[str, Any] | None:
     """Return the configuration of a pooling module, in the names that every release of the library reads.
-
-    Args:
-        pooling: one of `POOLING_NAMES`.
-        width: the dimensions of the vectors.
-
-    Returns:
-        None if the library has no such pooling.
 
     >>> pooling_config("avg", 384)["pooling_mode_mean_tokens"]
     True
@@ -91,31 +82,21 @@ def has_transformer_config(checkpoint: Checkpoint) -> bool:
 
 
 def own_prompt(checkpoint: Checkpoint) -> str:
-    """Return the prompt that the checkpoint itself puts before every sentence, if it names one.
-
-    Raises:
-        UserError: if it names one that it does not hold.
-    """
+    """Return the prompt that the checkpoint itself puts before every sentence, if it names one."""
     config = checkpoint.json(_LIBRARY_CONFIG)
     wanted, prompts = config.get("default_prompt_name"), config.get("prompts") or {}
     if wanted is None:
         return ""
-    prompt: str | None = prompts.get(wanted)
-    if prompt is None:
+    if wanted not in prompts:
         raise UserError(
             f"{checkpoint.folder / _LIBRARY_CONFIG} names the prompt {wanted!r}, which is not among its prompts: "
             "fetch the checkpoint again, or give --prompt."
         )
-    return prompt
+    return str(prompts[wanted])
 
 
 def notes_on_prompt(checkpoint: Checkpoint, given: str | None) -> tuple[str, ...]:
-    """Return a note where the text that a person puts before every sentence is the name of a prompt.
-
-    Args:
-        checkpoint: the model.
-        given: the text; None for none.
-    """
+    """Return a note where the text that a person puts before every sentence is the name of a prompt."""
     name = (given or "").strip()
     prompt = (checkpoint.json(_LIBRARY_CONFIG).get("prompts") or {}).get(name)
     if not name or prompt in {None, given}:
@@ -132,12 +113,7 @@ def _transformer_config(checkpoint: Checkpoint) -> dict[str, Any]:
 
 
 def _require_config(checkpoint: Checkpoint, kind: str, folder: str, *, trust_remote_code: bool) -> None:
-    """Refuse a module without its configuration, for which the library or we would put in a default.
-
-    Raises:
-        UserError: if the file is missing or says what its schema does not allow, or a dense layer's names no
-            function of torch.
-    """
+    """Refuse a module without its configuration, for which the library or we would put in a default."""
     if kind not in _SCHEMAS:
         return
     file = checkpoint.folder / folder / "config.json"
@@ -178,13 +154,6 @@ def _pooling(config: dict[str, Any]) -> str | None:
     return _POOLINGS.get(modes[0]) if len(modes) == 1 else None
 
 
-def _tail(checkpoint: Checkpoint, kinds: list[str], folders: list[str]) -> list[TailModule] | None:
-    """Return the modules behind the pooling; None if one of them is not read natively."""
-    modules = [_tail_module(checkpoint, kind, folder) for kind, folder in zip(kinds, folders, strict=True)]
-    known = [module for module in modules if module is not None]
-    return known if len(known) == len(modules) else None
-
-
 def _tail_module(checkpoint: Checkpoint, kind: str, folder: str) -> TailModule | None:
     config = checkpoint.json(folder, "config.json")
     keys = ("module_input_name", "module_output_name")
@@ -204,13 +173,16 @@ def _unusual(transformer: dict[str, Any]) -> bool:
 
 
 def load_with_library(checkpoint: Checkpoint, use: Use) -> CallableEncoder:
-    """Return an encoder that calls `SentenceTransformer.encode`, pooled as the checkpoint says.
-
-    Args:
-        checkpoint: with modules that are not read natively.
-        use: what the person asked for, with a device.
-    """
-    named = notes_on_prompt(checkpoint, use.prompt)
+    """Return an encoder that calls `SentenceTransformer.encode`, pooled as the checkpoint says."""
+    for option, is_wanted, remedy in (
+        ("--backend", use.backend != TORCH, "leave it out"),
+        ("--template", use.template is not None, "give its text with --prompt"),
+    ):
+        if is_wanted:
+            raise UserError(
+                f"{checkpoint.name} has modules that are not read natively, so the sentence-transformers library "
+                f"encodes it, and {option} is not for that: {remedy}, or choose a --pooling."
+            )
     prompt = own_prompt(checkpoint) if use.prompt is None else use.prompt
     model: Any = None
 
@@ -230,7 +202,6 @@ def load_with_library(checkpoint: Checkpoint, use: Use) -> CallableEncoder:
         return vectors
 
     elsewhere = checkpoint.code_elsewhere() if use.trust_remote_code else None
-
     identity = Identity(
         name=checkpoint.name,
         kind="sentence-transformers-library",
@@ -248,15 +219,14 @@ def load_with_library(checkpoint: Checkpoint, use: Use) -> CallableEncoder:
         f"{checkpoint.name} has modules that are not read natively: the sentence-transformers library "
         "encodes it; sub-word lengths and cut sentences are not counted."
     )
-    notes = (note, *named, *notes_on_code(checkpoint.name, elsewhere))
+    notes = (note, *notes_on_prompt(checkpoint, use.prompt), *notes_on_code(checkpoint.name, elsewhere))
     return CallableEncoder(encode, identity, notes, load_model)
 
 
 def notes_on_code(name: str, elsewhere: str | None) -> tuple[str, ...]:
     """Return what should be known of a model whose code is in another repository; nothing where none is."""
-    if elsewhere is None:
-        return ()
-    return (f"{name} runs code from another repository ({elsewhere}), which is not hashed here: no cache.",)
+    note = f"{name} runs code from another repository ({elsewhere}), which is not hashed here: no cache."
+    return () if elsewhere is None else (note,)
 
 
 def _load(checkpoint: Checkpoint, use: Use) -> Any:
@@ -286,9 +256,6 @@ def _require_own_weights(checkpoint: Checkpoint, model: Any, trust_remote_code: 
     """Refuse a network of the library whose weights are not those of its configuration.
 
     The library does not ask Transformers what was missing and what was left over: it is loaded once more for that.
-
-    Raises:
-        UserError: if weights are missing or left over.
     """
     from transformers import PreTrainedModel
 
@@ -300,9 +267,4 @@ def _require_own_weights(checkpoint: Checkpoint, model: Any, trust_remote_code: 
         _, info = type(network).from_pretrained(
             folder, config=network.config, output_loading_info=True, trust_remote_code=trust_remote_code
         )
-        refuse_unlike(
-            checkpoint.name,
-            str(network.config.model_type),
-            missing=[name for name in info["missing_keys"] if not name.startswith("pooler.")],
-            unexpected=info["unexpected_keys"],
-        )
+        refuse_unlike(checkpoint.name, str(network.config.model_type), info)

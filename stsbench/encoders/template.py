@@ -2,8 +2,8 @@
 
 PromptBERT asks `This sentence of "..." means [MASK].` and reads the mask; PromptEOL asks a language model for one
 word and reads the last token; E5 wants `query: ` in front. Such a recipe moves a score by points, and so does a
-full stop at the end of the sentence. So all of it is data, recorded in full. `template_files` reads it,
-`templates/` holds the known ones, `rendering` makes tokens of it, and `poolers` and `network` read the vectors.
+full stop at the end of the sentence. So all of it is data, recorded in full: a YAML file of
+`templates/`, or a person's own. `rendering` makes tokens of it, and `poolers` and `network` read the vectors.
 """
 
 import hashlib
@@ -11,12 +11,20 @@ import json
 import re
 import string
 from collections.abc import Callable
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from stsbench.base.errors import UserError
+from stsbench.base.parsing import first_mistake, known_keys, read_draft
 from stsbench.base.words import suggestion
 from stsbench.encoders.poolers import pooling_name, pooling_problem
+
+NO_TEMPLATE = "none"
+"""What a person gives for no template, where a known checkpoint brings one."""
 
 SENTENCE, MASK, BEGIN, END = "sentence", "mask", "begin", "end"
 PLACES = (SENTENCE, MASK, BEGIN, END)
@@ -25,8 +33,7 @@ PLACES = (SENTENCE, MASK, BEGIN, END)
 WITH_SENTENCE, FROM_ZERO, OWN = "with_sentence", "from_zero", "own"
 """Where the tokens of a template without its sentence stand (`Template.positions`)."""
 
-_BRACES = re.compile(r"\{([^{}]*)\}")
-_SHORT_DIGITS = 4
+_BRACES = re.compile(r"(\{[^{}]*\})")
 
 
 def _full_stop(sentence: str) -> str:
@@ -175,7 +182,7 @@ class Template(BaseModel):
         >>> Template.pieces('"{sentence}" means {mask}.')
         ['"', '{sentence}', '" means ', '{mask}', '.']
         """
-        return [piece for piece in re.split(r"(\{[^{}]*\})", text) if piece]
+        return [piece for piece in _BRACES.split(text) if piece]
 
     @property
     def reading(self) -> str:
@@ -185,18 +192,15 @@ class Template(BaseModel):
     @property
     def digest(self) -> str:
         """The hash over what vectors depend on, apart from where they are read."""
-        of_it = {"texts", "rules", "tokenize", "subtract", "padding"}
-        said = self.model_dump(mode="json", include=of_it if self.subtract == "no" else {*of_it, "positions"})
-        return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
-
-    @property
-    def short(self) -> str:
-        """The name in a signature, such as `promptbert#1a2b`, with the first digits of the digest."""
-        return f"{self.name}#{self.digest[:_SHORT_DIGITS]}"
+        names = {"texts", "rules", "tokenize", "subtract", "padding"}
+        if self.subtract != "no":
+            names.add("positions")
+        values = self.model_dump(mode="json", include=names)
+        return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
     def __str__(self) -> str:
-        """Return the short name."""
-        return self.short
+        """Return the name in a signature, such as `promptbert#1a2b`, with the first digits of the digest."""
+        return f"{self.name}#{self.digest[:4]}"
 
     def prepared(self, sentence: str) -> str:
         """Return the sentence as it is put in.
@@ -208,9 +212,49 @@ class Template(BaseModel):
             sentence = RULES[rule](sentence)
         return sentence
 
-    def most_tokens(self, length: int) -> int:
-        """Return how many tokens at most a sentence of `length` sub-words has with the template around it."""
-        return max(
-            len(text.encode()) + text.count(f"{{{SENTENCE}}}") * (length + 2 * len(self.rules))
-            for text in self.texts
-        )
+
+@cache
+def template_names() -> tuple[str, ...]:
+    """Return the names of the templates that come with the package.
+
+    >>> "promptbert" in template_names()
+    True
+    """
+    return tuple(sorted(path.stem for path in _folder().glob("*.yaml")))
+
+
+def read_template(wanted: str | Path | Template) -> Template:
+    """Return a template.
+
+    >>> read_template("e5").texts
+    ('query: {sentence}',)
+    """
+    if isinstance(wanted, Template):
+        return wanted
+    path = Path(wanted).expanduser()
+    if path.suffix not in {".yaml", ".yml"}:
+        names = template_names()
+        if str(wanted) not in names:
+            every = f"choose one of {', '.join(names)}, or a .yaml file."
+            raise UserError(f"unknown template {str(wanted)!r}: {suggestion(wanted, names, otherwise=every)}")
+        return _known(str(wanted))
+    if not path.is_file():
+        raise UserError(f"there is no template file {path}: check the path.")
+    return _read(path)
+
+
+@cache
+def _known(name: str) -> Template:
+    return _read(_folder() / f"{name}.yaml")
+
+
+def _read(path: Path) -> Template:
+    draft = read_draft(path, "a template", "`docs/how-to/templates.md`")
+    try:
+        return Template.model_validate({"name": path.stem} | draft.values)
+    except ValidationError as error:
+        raise UserError(first_mistake(error, draft, str(path), known_keys(Template))) from error
+
+
+def _folder() -> Path:
+    return Path(str(files("stsbench.encoders") / "templates"))

@@ -44,30 +44,27 @@ class Tokenizer:
     """Turns texts into the token ids that a model reads.
 
     Attributes:
-        name: the checkpoint's, for messages.
         pad_id: the padding token.
         special_tokens: how many special tokens stand around a text.
         vocabulary: how many token ids there are.
-        mask_id: the token that stands for a masked one; None where there is none.
+        mask_id: the token that stands for a masked one, as `begin_id` and `end_id` None where there is none.
         mask: how that token is written in a text.
-        begin_id: the token that begins a text; None where there is none.
-        end_id: the token that ends it; None where there is none.
         special_ids: the tokens that are no words: those around a text, padding, mask.
     """
 
     def __init__(self, checkpoint: Checkpoint, *, trust_remote_code: bool) -> None:
-        """Load it.
-
-        Raises:
-            UserError: if it cannot be loaded, has no vocabulary or nothing to pad with, gives what is not read, or
-                a file changed since it was hashed.
-        """
+        from transformers import AutoTokenizer
 
         def files() -> list[Path]:
             return [*checkpoint.tokenizer_files(), *checkpoint.config_files(with_code=trust_remote_code)]
 
-        with checkpoint.reading(files):
-            self._tokenizer = tokenizer = _load(checkpoint, trust_remote_code)
+        with checkpoint.reading(files), quiet_transformers():
+            for name in ("tokenizer_config.json", "special_tokens_map.json"):
+                checkpoint.json(name)
+            with told(f"load the tokenizer of {checkpoint.name}"):
+                tokenizer: Any = AutoTokenizer.from_pretrained(
+                    checkpoint.folder, trust_remote_code=trust_remote_code
+                )
         if tokenizer.vocab_files_names and not checkpoint.has_vocabulary():
             # Transformers would go on with an empty vocabulary, to which every word is unknown.
             raise UserError(
@@ -96,6 +93,7 @@ class Tokenizer:
                 f"the tokenizer of {checkpoint.name} marks token types in single sentences, as XLNet's does, "
                 "which is not read here: save its vectors and score them with --vectors."
             )
+        self._tokenizer = tokenizer
         self.pad_id = int(pad_id)
         self.vocabulary = len(tokenizer)
         self.mask_id: int | None = tokenizer.mask_token_id
@@ -137,10 +135,8 @@ class Tokenizer:
         located = []
         for start in range(0, len(texts), _LOCATED_AT_ONCE):
             block = slice(start, start + _LOCATED_AT_ONCE)
-            located += [
-                (tuple(encoding.ids), [_tokens_of(encoding, span) for span in wanted])
-                for encoding, wanted in zip(self._with_offsets(texts[block]), spans[block], strict=True)
-            ]
+            for encoding, wanted in zip(self._with_offsets(texts[block]), spans[block], strict=True):
+                located.append((tuple(encoding.ids), [_tokens_of(encoding, span) for span in wanted]))
         return located
 
     def ends(self, text: str) -> list[int]:
@@ -161,17 +157,22 @@ class Tokenizer:
         backend.no_truncation()
         backend.no_padding()
         with self._told(texts):
-            found: Sequence[Any] = backend.encode_batch(list(texts), add_special_tokens=special_tokens)
-        return found
+            encodings: Sequence[Any] = backend.encode_batch(list(texts), add_special_tokens=special_tokens)
+        return encodings
 
     @contextmanager
     def _told(self, texts: Sequence[str]) -> Iterator[None]:
-        """Tell what the library raises: of a text that is none, else of the tokenizer's files."""
+        """Raise a UserError for what the library raises: about a text that is none, else about the tokenizer."""
         with told(f"tokenize with the tokenizer of {self.name}"):
             try:
                 yield
             except TypeError as error:
-                raise _no_text(texts) or error from error
+                for text in texts:
+                    # Halves of characters come of options and names that are not UTF-8; files are read as it.
+                    if text.encode(errors="ignore").decode() != text:
+                        problem = f"{text!r} is no text: a character in it is not UTF-8; write it anew."
+                        raise UserError(problem) from error
+                raise
 
     def texts(self, tokens: Sequence[int]) -> list[str]:
         """Return each token as it is written in a text, without the marks of a word's end or middle."""
@@ -192,30 +193,3 @@ def _tokens_of(encoding: Any, span: tuple[int, int]) -> tuple[int, int]:
         return first, last + 1
     behind = next((token for token, (_, end) in enumerate(encoding.offsets) if end > start), len(encoding.ids))
     return behind, behind
-
-
-def _no_text(texts: Sequence[str]) -> UserError | None:
-    """Return what to tell of the first text that is none; None if all are."""
-    # Halves of characters come of options and names that are not UTF-8; files are read as it.
-    broken = next((text for text in texts if not _is_text(text)), None)
-    if broken is None:
-        return None
-    return UserError(f"{broken!r} is no text: a character in it is not UTF-8; write it anew.")
-
-
-def _is_text(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _load(checkpoint: Checkpoint, trust_remote_code: bool) -> Any:
-    from transformers import AutoTokenizer
-
-    with quiet_transformers():
-        for name in ("tokenizer_config.json", "special_tokens_map.json"):
-            checkpoint.json(name)
-        with told(f"load the tokenizer of {checkpoint.name}"):
-            return AutoTokenizer.from_pretrained(checkpoint.folder, trust_remote_code=trust_remote_code)

@@ -7,7 +7,7 @@ from typing import Unpack
 
 from stsbench.base.errors import UserError
 from stsbench.encoders.adapter import adapter_file, hash_with
-from stsbench.encoders.backends.calibration import Calibration, calibration
+from stsbench.encoders.backends import Calibration, calibration, compiled
 from stsbench.encoders.checkpoint import ADAPTER_CONFIG, Checkpoint
 from stsbench.encoders.network import Network, TailModule, Without, load_network, weight_files
 from stsbench.encoders.protocol import Encoder, FloatMatrix, Identity, Tokenized, TokenSequence
@@ -96,7 +96,7 @@ class TransformerEncoder:
                 trust_remote_code=use.trust_remote_code and bool(checkpoint.named_code()),
             ),
             weights_sha256=None if runs_code_elsewhere else weights_hash,
-            tokenizer_sha256=checkpoint.tokenizer_sha256(),
+            tokenizer_sha256=checkpoint.sha256(checkpoint.tokenizer_files()),
             config_sha256=config_hash,
             modules=modules,
             normalizes=settings.normalizes,
@@ -131,16 +131,10 @@ class TransformerEncoder:
         return Tokenized(list(sequences), plain, truncated)
 
     def forward(self, sequences: Sequence[TokenSequence], poolings: Sequence[str]) -> dict[str, FloatMatrix]:
-        """Return for each pooling an array of shape (len(sequences), dimensions), float32.
-
-        Raises:
-            UserError: if a file of the checkpoint is not what it was when it was hashed.
-        """
+        """Return the vectors; refuse them if a file is not what it was when it was hashed."""
         template = self.use.own_template
-        if template is None:
-            vectors = self._network(sequences, poolings)
-        else:
-            vectors = self._network(sequences, poolings, padding=template.padding, without=self._without)
+        padding = "right" if template is None else template.padding
+        vectors = self._network(sequences, poolings, padding=padding, without=self._without)
         # Weights may be mapped into memory: what is written into their file is written into the network.
         for checkpoint in filter(None, (self.checkpoint, self.adapter)):
             checkpoint.hashed.require_unchanged()
@@ -150,9 +144,6 @@ class TransformerEncoder:
         """Return the encoder with another template, or none, and its pooling; the network is loaded once for both.
 
         Without a template the pooling stays, and must be given where it is one of the template.
-
-        Args:
-            template: of `read_template`, or changed with `model_copy`; None for none.
         """
         pooling = self.use.pooling if template is None else template.reading
         return self.with_use(template=template, prompt="", pooling=pooling)
@@ -174,7 +165,7 @@ class TransformerEncoder:
     def _network(self) -> Network:
         if self.loaded is not None:
             return self.loaded._network
-        use = self.use
+        use, calibrated = self.use, self._calibration
         network = load_network(
             self.checkpoint,
             precision=use.precision if use.backend == TORCH else FP32,
@@ -186,10 +177,8 @@ class TransformerEncoder:
         )
         if use.backend == TORCH:
             return network
-        from stsbench.encoders.backends.compiled import compiled
-
         # Calibrated on plain sentences: encoders with other templates use the same network.
-        samples = [] if (by := self._calibration) is None else self._tokenizer(self._as_read(by.sentences), 64)
+        samples = self._tokenizer(self._as_read(calibrated.sentences), 64) if calibrated else []
         about = (self.identity.weights_sha256, self.identity.config_sha256)
         if None in about:
             raise UserError(
@@ -220,64 +209,11 @@ class TransformerEncoder:
         return Tokenizer(self.checkpoint, trust_remote_code=self.use.trust_remote_code)
 
 
-@dataclass(frozen=True)
-class RecutEncoder:
-    """Cuts texts at another length and hands them to the network that is there.
-
-    Attributes:
-        encoder: the checkpoint as it was loaded.
-        max_length: sub-words kept, special tokens included.
-    """
-
-    encoder: TransformerEncoder
-    max_length: int
-
-    @cached_property
-    def identity(self) -> Identity:
-        """The checkpoint's, with the other length."""
-        identity = self.encoder.identity
-        return replace(identity, use=replace(identity.use, max_length=self.max_length))
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """The checkpoint's."""
-        return self.encoder.notes
-
-    @property
-    def token_budget(self) -> int:
-        """Padded tokens in one batch."""
-        return self.encoder.token_budget
-
-    def prepare(self, *, weights: bool) -> None:
-        """Load the tokeniser, and the weights if asked and not there yet."""
-        self._tokenizing.prepare(weights=False)
-        if weights:
-            self.encoder.prepare(weights=True)
-
-    def tokenize(self, texts: Sequence[str]) -> Tokenized:
-        """Return the token ids up to the other length."""
-        return self._tokenizing.tokenize(texts)
-
-    def forward(self, sequences: Sequence[TokenSequence], poolings: Sequence[str]) -> dict[str, FloatMatrix]:
-        """Return for each pooling an array of shape (len(sequences), dimensions), float32."""
-        return self.encoder.forward(sequences, poolings)
-
-    @cached_property
-    def _tokenizing(self) -> TransformerEncoder:
-        # Its network is never asked for, so no weights are loaded.
-        return self.encoder.with_use(max_length=self.max_length)
-
-
 def recut(encoder: Encoder, max_length: int) -> Encoder | None:
-    """Return the encoder reading at most so many sub-words; None if it cannot be told to, or has no such limit.
-
-    Args:
-        encoder: any encoder; only a checkpoint that is read natively can be cut elsewhere.
-        max_length: sub-words kept, special tokens included.
-    """
+    """Return the encoder reading at most so many sub-words; None if it cannot be told to, or has no such limit."""
     if not isinstance(encoder, TransformerEncoder):
         return None
     longest = position_limit(encoder.checkpoint)
     if longest is not None and max_length > longest:
         return None
-    return RecutEncoder(encoder, max_length)
+    return encoder.with_use(max_length=max_length)

@@ -6,8 +6,6 @@ they take the positions of tokens, and hand what else they are given on to the a
 
 from typing import TYPE_CHECKING, Any
 
-from stsbench.encoders.use import PRECISIONS
-
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
@@ -15,20 +13,18 @@ MODEL_TYPES = frozenset({"bert", "camembert", "roberta", "xlm-roberta"})
 """Encoders that take positions and hand on what says where sequences begin."""
 
 _ATTENTION = "stsbench_unpadded"
-"""How Transformers knows the attention function of ours."""
-
-_HALF = frozenset(PRECISIONS.values()) - {"float32"}
+"""The name of our attention function in Transformers."""
 
 
 def is_faster_unpadded(model: Any, device: str) -> bool:
-    """Return whether a loaded model computes faster without padding: one of `MODEL_TYPES`, in half, on CUDA."""
+    """Return whether a model computes faster without padding: one of `MODEL_TYPES`, in half precision, on CUDA."""
     if device != "cuda":
         return False
-    return str(model.dtype).removeprefix("torch.") in _HALF and model.config.model_type in MODEL_TYPES
+    return str(model.dtype) in {"torch.bfloat16", "torch.float16"} and model.config.model_type in MODEL_TYPES
 
 
 def make_unpadded(model: Any) -> None:
-    """Let a model compute its attention by `run_unpadded`, and by that alone."""
+    """Set a model's attention to one that `run_unpadded` alone can use."""
     from transformers import AttentionInterface
 
     AttentionInterface.register(_ATTENTION, _attention)
@@ -81,14 +77,9 @@ def _attention(
     max_length_q: int,
     **_others: Any,
 ) -> "tuple[Tensor, None]":
-    """Return attention within each of several sequences, its scores over sqrt(d): shape (1, tokens, heads, d).
+    """Return attention within each of several sequences, its scores over sqrt(d).
 
-    Args:
-        query: (1, heads, tokens, d), and so `key` and `value`.
-        key: see `query`.
-        value: see `query`.
-        cu_seq_lens_q: the first token of each sequence, and behind the last one its end.
-        max_length_q: the longest sequence's tokens.
+    `query`, `key` and `value` have the shape (1, heads, tokens, d), the result (1, tokens, heads, d).
     """
     import torch
     from torch.nn import functional
@@ -98,8 +89,8 @@ def _attention(
         from torch.nn.attention.varlen import varlen_attn
 
         ends = cu_seq_lens_q
-        found: Any = varlen_attn(query, key, value, ends, ends, max_length_q, max_length_q)
-        return found.unsqueeze(0), None
+        attended: Any = varlen_attn(query, key, value, ends, ends, max_length_q, max_length_q)
+        return attended.unsqueeze(0), None
     # On a CPU, to hold the packing against padding: a sequence at a time.
     lengths = cu_seq_lens_q.diff().tolist()
     blocks = zip(*(torch.split(states, lengths) for states in (query, key, value)), strict=True)

@@ -44,15 +44,15 @@ class About:
         type: of its value on the command line.
         changes: `encoding`: the vectors that the encoder gives, and so the cache's key; `afterwards`: what is made
             of these vectors, which the cache holds as they were; `nothing`: no vector.
-        sign: what stands before its value in a signature; None where it is no part of one.
-        always: whether the signature has it where it has the default, too.
+        sign: what stands before its value in a signature; None if signatures leave it out.
+        always: whether the signature has it with the default value, too.
         end: what stands behind its value in a signature.
         safe: characters of its value that a signature does not escape.
         pattern: what its value looks like in a signature; empty for what its type says.
-        named: its part of a run's name, by the whole value; None where it has none.
-        leads: whether that stands before the tasks.
+        named: its part of a run's name, made from the whole `Use`; None for no part.
+        leads: whether that part stands before the tasks.
         least: the lowest number that makes sense.
-        of_place: whether it is a matter of where a model runs, which nobody varies to see what it does.
+        of_place: whether it says only where a model runs, which nobody varies to see what it does.
         tried: returns the values that `diagnose` tries to explain a number; None where it tries none.
     """
 
@@ -76,7 +76,7 @@ def _option(default: Any, help: str, **about: Any) -> Any:
 
 
 def _template_names() -> Sequence[str]:
-    from stsbench.encoders.template_files import template_names
+    from stsbench.encoders.template import template_names
 
     return template_names()
 
@@ -213,8 +213,8 @@ class Use(Loading):
 
     def key(self) -> dict[str, Any]:
         """Return what tells the encoder's vectors apart: a template by what is in it."""
-        said = {name: getattr(self, name) for name in names("encoding")}
-        return {name: getattr(value, "digest", value) for name, value in said.items()}
+        values = {name: getattr(self, name) for name in names("encoding")}
+        return {name: getattr(value, "digest", value) for name, value in values.items()}
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as plain data."""
@@ -222,13 +222,13 @@ class Use(Loading):
         return vars(self) | {"template": template and template.model_dump(mode="json")}
 
     def processed(self, asked: "Use") -> "Use":
-        """Return it with what else is asked to be done to the vectors afterwards."""
+        """Return the same use, with the processing of vectors that is asked for."""
         return replace(self, **{name: getattr(asked, name) for name in asked.changed("afterwards")})
 
     def signed(self) -> "Use":
-        """Return what a signature says of it, a template by its short name, as `read_signature` gives it back."""
-        said = {name: getattr(self, name) or _DEFAULTS[name] for name in SIGNED}
-        return Use(**said | {"template": str(self.template) if self.template else None, "whiten": self.whiten})
+        """Return what its signature says, as `read_signature` gives it back: a template by its short name."""
+        values = {name: getattr(self, name) or _DEFAULTS[name] for name in SIGNED}
+        return Use(**values | {"template": str(self.template) if self.template else None, "whiten": self.whiten})
 
     def signature(self) -> str:
         """Return its part of a signature: `cls_before_pooler|len512|fp32`; the whitening stands elsewhere."""
@@ -243,20 +243,19 @@ class Use(Loading):
 
 
 USUAL = Use()
-"""Nothing is chosen: the model is used as it says itself."""
+"""Nothing is chosen: the model is used as its own files say."""
 
-ABOUT: dict[str, About] = {each.name: each.metadata["about"] for each in fields(Use)}
+ABOUT: dict[str, About] = {option.name: option.metadata["about"] for option in fields(Use)}
 """What each field says of itself, in their order."""
 
-_DEFAULTS: dict[str, Any] = {each.name: each.default for each in fields(Use)}
-
+_DEFAULTS: dict[str, Any] = {option.name: option.default for option in fields(Use)}
 
 SIGNED = tuple(name for name, about in ABOUT.items() if about.sign is not None)
 """The fields that have a part of their own in a signature."""
 
 
 def names(*changes: str) -> tuple[str, ...]:
-    """Return the names of the fields that change something of some kinds (see `About.changes`), or of all."""
+    """Return the names of all fields, or of those with these values of `About.changes`."""
     return tuple(name for name, about in ABOUT.items() if not changes or about.changes in changes)
 
 
@@ -266,12 +265,7 @@ def option_of(name: str) -> str:
 
 
 def own_use(pooling: str, asked: Use = USUAL) -> Use:
-    """Return how a model is used that leaves no choice but of what is done to its vectors afterwards.
-
-    Args:
-        pooling: what its own is called.
-        asked: by the person.
-    """
+    """Return how a model with one pooling of its own is used: only what is done to its vectors can be chosen."""
     return Use(pooling=pooling, prompt="", device="cpu").processed(asked)
 
 
@@ -292,12 +286,12 @@ def read_signature(groups: "dict[str, str]") -> Use:
     >>> read_signature(re.fullmatch(SIGNATURE, "avg|len256|openvino-int8|norm|").groupdict("")).signature()
     'avg|len256|openvino-int8|norm'
     """
-    said: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, text in groups.items():
         if name in ABOUT and text:
             kind = ABOUT[name].type
-            said[name] = int(text) if kind == int | None else True if kind == bool | None else unquote(text)
-    return Use(**said)
+            values[name] = int(text) if kind == int | None else True if kind == bool | None else unquote(text)
+    return Use(**values)
 
 
 class UseOptions(TypedDict, total=False):
@@ -349,8 +343,8 @@ def takes_use(verb: Callable[_P, _R]) -> Callable[_P, _R]:
     plain = signature(verb)
     own = [parameter for parameter in plain.parameters.values() if parameter.kind is not Parameter.VAR_KEYWORD]
     options = [
-        Parameter(each.name, Parameter.KEYWORD_ONLY, default=each.default, annotation=each.type)
-        for each in fields(Use)
+        Parameter(option.name, Parameter.KEYWORD_ONLY, default=option.default, annotation=option.type)
+        for option in fields(Use)
     ]
     known = [parameter.name for parameter in [*own, *options]]
 
@@ -362,20 +356,16 @@ def takes_use(verb: Callable[_P, _R]) -> Callable[_P, _R]:
         return verb(*arguments, **keywords)
 
     called.__signature__ = plain.replace(parameters=[*own, *options])  # type: ignore[attr-defined]
-    called.__doc__ = _spelled(verb.__doc__ or "")
+    described = (UseOptions.__doc__ or "").partition("Attributes:\n")[2].rstrip()
+    line_of_use = re.compile(r"^ +\*\*use: .*$", flags=re.MULTILINE)
+    called.__doc__ = line_of_use.sub(lambda line: f"{line[0]}\n{described}", verb.__doc__ or "")
     # Who reads the source for the defaults would not find those of `Use`.
     del called.__wrapped__
     return called
 
 
-def _spelled(doc: str) -> str:
-    """Return a docstring in which what `UseOptions` says of each option stands behind the line of `**use`."""
-    options = (UseOptions.__doc__ or "").partition("Attributes:\n")[2].rstrip()
-    return re.sub(r"^ +\*\*use: .*$", lambda line: f"{line[0]}\n{options}", doc, flags=re.MULTILINE)
-
-
 def name_parts(use: Use, *, leading: bool) -> Iterator[str]:
-    """Yield what a run's name says of how its model is used: before the tasks (`leading`), or after them."""
+    """Yield the parts of a run's name that say how its model is used: before the tasks (`leading`), or after."""
     for about in ABOUT.values():
         if about.named is not None and about.leads == leading and (part := about.named(use)):
             yield part

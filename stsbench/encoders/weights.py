@@ -9,17 +9,16 @@ else is refused when the weights are loaded.
 import pickletools
 import re
 import zipfile
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from stsbench.base.errors import UserError
 from stsbench.base.memory import require_memory
-from stsbench.base.parsing import parse_json
 from stsbench.encoders.checkpoint import Checkpoint
-from stsbench.encoders.checkpoint_files import TensorHeader
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -89,9 +88,6 @@ HARMLESS = (
 
 _FLOATS = {"F64", "F32", "F16", "BF16"}
 
-# A safetensors file begins with the length of its header; the library refuses longer ones.
-_LONGEST_HEADER = 100_000_000
-
 
 def harmless(name: str, model_type: str) -> Harmless | None:
     """Return what a tensor that the network has no place for is known as; None if it is not known.
@@ -112,46 +108,27 @@ def notes_on_unread(name: str, files: Iterable[Path], model_type: str) -> tuple[
 
     It is read from the files' lists of names, without torch: what a record says must not depend on whether the
     weights had to be loaded or the vectors were cached.
-
-    Args:
-        name: the checkpoint's, for the note.
-        files: its weight files.
-        model_type: its architecture, as its config.json calls it.
     """
-    counts: dict[Harmless, int] = {}
-    for file in files:
-        for tensor in tensor_names(file):
-            entry = harmless(tensor, model_type)
-            if entry is not None and entry.what:
-                counts[entry] = counts.get(entry, 0) + 1
+    entries = [harmless(tensor, model_type) for file in files for tensor in tensor_names(file)]
+    counts = Counter(entry for entry in entries if entry is not None and entry.what)
     if not counts:
         return ()
-    said = "; ".join(
+    parts = "; ".join(
         f"{entry.what} ({count} {'tensor' if count == 1 else 'tensors'}: {entry.reason})"
         for entry, count in counts.items()
     )
-    return (f"{name} also holds {said}: left out of its sentence vectors.",)
+    return (f"{name} also holds {parts}: left out of its sentence vectors.",)
 
 
-def refuse_unlike(name: str, model_type: str, *, missing: Collection[str], unexpected: Collection[str]) -> None:
-    """Refuse weights that are not those of the network that they were loaded into.
-
-    Args:
-        name: the checkpoint's.
-        model_type: its architecture.
-        missing: what the network has and the weights lack, apart from what is not needed.
-        unexpected: what the weights have and the network lacks.
-
-    Raises:
-        UserError: if anything is missing, or left over and not known to be harmless.
-    """
-    if missing:
+def refuse_unlike(name: str, model_type: str, loading: Mapping[str, Collection[str]]) -> None:
+    """Refuse weights that are not those of the network that Transformers loaded them into, as its report says."""
+    # A pooler is refused where it is asked for.
+    if missing := [tensor for tensor in loading["missing_keys"] if not tensor.startswith("pooler.")]:
         raise UserError(
             f"{name} lacks the weights of {_first_of(missing)}: they would be random. "
             "Give a checkpoint of this architecture."
         )
-    unknown = [tensor for tensor in unexpected if harmless(tensor, model_type) is None]
-    if unknown:
+    if unknown := [tensor for tensor in loading["unexpected_keys"] if harmless(tensor, model_type) is None]:
         raise UserError(
             f"{name} holds weights that the network of its config.json has no place for, {_first_of(unknown)}: "
             "they would be left out in silence. Give the config.json that they were trained with."
@@ -159,11 +136,7 @@ def refuse_unlike(name: str, model_type: str, *, missing: Collection[str], unexp
 
 
 def require_floats(files: Iterable[Path], model_type: str) -> None:
-    """Refuse weight files with a weight of whole numbers, which would be taken for the weights themselves.
-
-    Raises:
-        UserError: naming the first such tensor.
-    """
+    """Refuse weight files with a weight of whole numbers, which would be taken for the weights themselves."""
     for file in files:
         for tensor, kind in _kinds(file).items():
             if kind not in _FLOATS and harmless(tensor, model_type) is None:
@@ -174,16 +147,7 @@ def require_floats(files: Iterable[Path], model_type: str) -> None:
 
 
 def require_memory_for(checkpoint: Checkpoint, precision: str, device: str) -> None:
-    """Refuse weights that will not fit, before they are read.
-
-    Args:
-        checkpoint: whose weights.
-        precision: in which they are to be held, one of `PRECISIONS`.
-        device: `cpu`, `cuda` or `mps`.
-
-    Raises:
-        UserError: saying how much they take and how much is free; nothing where the system does not say.
-    """
+    """Refuse weights that will not fit, before they are read."""
     numbers = sum(_count(file) for file in checkpoint.weight_files())
     needed = numbers * (4 if precision == "fp32" else 2)
     smaller = "--precision bf16, " if precision == "fp32" else ""
@@ -205,18 +169,13 @@ def _count(path: Path) -> int:
     """Return how many numbers a weight file holds; of a pickled one, as many as it has room for in fp32."""
     if path.suffix != ".safetensors":
         return path.stat().st_size // 4
-    return sum(prod(about["shape"]) for about in _header(path).values())
+    return sum(prod(tensor.shape) for tensor in _header(path).values())
 
 
 def read_weights(path: Path, device: str = "cpu") -> "dict[str, Tensor]":
     """Return the tensors of a weight file without executing anything that is in it.
 
-    Args:
-        path: a safetensors file, or one that torch saved.
-        device: where to, of the latter; `meta` for names, shapes and kinds alone.
-
-    Raises:
-        UserError: if the file is damaged, or holds more than tensors.
+    On the device `meta`, a file that torch saved gives names, shapes and kinds alone.
     """
     import torch
     from safetensors.torch import load_file
@@ -259,7 +218,7 @@ def _strings(stream: IO[bytes]) -> set[str]:
 def _kinds(path: Path) -> dict[str, str]:
     """Return the kind of number of each tensor as safetensors names it."""
     if path.suffix == ".safetensors":
-        return {tensor: about["dtype"] for tensor, about in _header(path).items()}
+        return {name: tensor.kind for name, tensor in _header(path).items()}
     # On no device: what kind of numbers they are is known without reading them.
     return {
         tensor: "F32" if value.is_floating_point() else str(value.dtype).removeprefix("torch.")
@@ -267,18 +226,21 @@ def _kinds(path: Path) -> dict[str, str]:
     }
 
 
-def _header(path: Path) -> Mapping[str, Any]:
-    # Read here, as the library's own reader loads torch or numpy arrays with it.
+class _Described(NamedTuple):
+    kind: str
+    shape: Sequence[int]
+
+
+def _header(path: Path) -> dict[str, _Described]:
+    """Return what a safetensors file says of its tensors; nothing of a damaged one, as loading tells that."""
+    from safetensors import SafetensorError, safe_open
+
     try:
-        with path.open("rb") as stream:
-            length = int.from_bytes(stream.read(8), "little")
-            content = parse_json(stream.read(length)) if length <= _LONGEST_HEADER else {}
-            content.pop("__metadata__", None)
-            TensorHeader.model_validate(content)
-    except (OSError, ValueError, AttributeError, TypeError):  # whatever it is, loading will tell
+        with safe_open(path, framework="numpy") as file:
+            tensors = {name: file.get_slice(name) for name in sorted(file.keys())}
+            return {name: _Described(tensor.get_dtype(), tensor.get_shape()) for name, tensor in tensors.items()}
+    except (OSError, SafetensorError):
         return {}
-    header: dict[str, Any] = content
-    return header
 
 
 def _first_of(names: Collection[str]) -> str:

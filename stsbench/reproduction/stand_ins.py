@@ -19,7 +19,7 @@ from stsbench.base.files import atomic_folder, atomic_path, cache_dir
 from stsbench.data.benchmarks import load_labelled, load_sts, sample_sentences
 from stsbench.data.catalogue import TextVariant, data_set, source
 from stsbench.data.locate import DataNotFoundError, find_root
-from stsbench.encoders import static
+from stsbench.encoders.vector_files import WORD_VECTOR_SUFFIXES
 from stsbench.scoring.settings import Protocol
 from stsbench.scoring.tasks import parse_tasks
 from stsbench.training.recipe_files import read_recipe
@@ -89,7 +89,7 @@ def encoder_folder(name: str) -> Path:
     >>> encoder_folder("FacebookAI/roberta-large").name.partition("-")[0]
     'roberta'
     """
-    if Path(name).suffix in static.SUFFIXES:
+    if Path(name).suffix in WORD_VECTOR_SUFFIXES:
         made_of = f"{name} {_SIZES['hidden_size']} {_SPREAD}"
         return _folder() / "encoders" / f"{_WORD_VECTORS}{hashlib.sha256(made_of.encode()).hexdigest()[:12]}.txt"
     known = (architecture for architecture in _ARCHITECTURES if architecture in name.casefold())

@@ -14,8 +14,8 @@ from stsbench.data.views import PairView, split_and_view
 from stsbench.encoders.checkpoint import PACKAGED, hash_ahead, packaged_model
 from stsbench.encoders.load import load_with
 from stsbench.encoders.protocol import Encoder, Identity
-from stsbench.encoders.saved import SavedVectors
 from stsbench.encoders.use import FP32, TORCH, Use, name_parts
+from stsbench.encoders.vector_files import SavedVectors
 from stsbench.records.kinds import KINDS
 from stsbench.records.labels import NOT_PATHS
 from stsbench.records.record import RunRecord

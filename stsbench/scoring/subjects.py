@@ -27,7 +27,7 @@ from stsbench.encoders.plan import embed
 from stsbench.encoders.poolers import AUTO
 from stsbench.encoders.postprocess import processed, whiten
 from stsbench.encoders.protocol import Encoder, FloatMatrix, Identity, Tokenized, TokenSequence
-from stsbench.encoders.template_files import NO_TEMPLATE
+from stsbench.encoders.template import NO_TEMPLATE
 from stsbench.encoders.use import USUAL, Use, option_of
 from stsbench.records.labels import model_labels
 from stsbench.records.parts import ModelPart

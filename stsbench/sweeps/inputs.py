@@ -11,7 +11,7 @@ from stsbench.data.corpus import SAMPLE, corpus_file
 from stsbench.data.rows import ending_of
 from stsbench.encoders.checkpoint import ADAPTER_CONFIG, PACKAGED, packaged_model
 from stsbench.encoders.load import load, resolve
-from stsbench.encoders.template_files import NO_TEMPLATE
+from stsbench.encoders.template import NO_TEMPLATE
 from stsbench.encoders.use import Use
 from stsbench.training.recipe import Recipe
 

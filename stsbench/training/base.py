@@ -13,7 +13,7 @@ from stsbench.base.words import listed
 from stsbench.encoders.checkpoint import Checkpoint
 from stsbench.encoders.load import load
 from stsbench.encoders.network import Network, load_network
-from stsbench.encoders.template_files import NO_TEMPLATE
+from stsbench.encoders.template import NO_TEMPLATE
 from stsbench.encoders.tokenizer import Tokenizer, position_limit
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.training.dropout import let_numpy_draw, make_gaussian, set_dropout

@@ -17,8 +17,7 @@ from stsbench.diagnosis.choices import PADDING, PRECISION, RAGGED, SENTENCE_RULE
 from stsbench.diagnosis.further import Budget
 from stsbench.diagnosis.result import Diagnosis
 from stsbench.diagnosis.usage import Way, changes_of, encoder_of, sentences_of, ways_to_read
-from stsbench.encoders.template import RULES
-from stsbench.encoders.template_files import read_template
+from stsbench.encoders.template import RULES, read_template
 from stsbench.encoders.use import ABOUT
 
 Toys = Callable[..., StsData]

@@ -7,10 +7,8 @@ import pytest
 
 from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_sample, sample_sentences
-from stsbench.encoders import device
-from stsbench.encoders.backends.calibration import SENTENCES as CALIBRATED
-from stsbench.encoders.backends.calibration import calibration
-from stsbench.encoders.backends.compiled import CompiledModel
+from stsbench.encoders import backends, device
+from stsbench.encoders.backends import CALIBRATION_SENTENCES, CompiledModel, calibration
 from stsbench.encoders.device import require_backend
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
@@ -97,7 +95,7 @@ def test_a_back_end_needs_its_packages_and_the_processor(monkeypatch: pytest.Mon
 
 def test_the_calibration_holds_no_sentence_that_is_scored() -> None:
     found = calibration()
-    assert len(set(found.sentences)) == CALIBRATED
+    assert len(set(found.sentences)) == CALIBRATION_SENTENCES
     assert set(found.sentences) <= set(sample_sentences())
     pairs = load_sample().pairs
     assert not set(found.sentences) & {*pairs["sentence1"], *pairs["sentence2"]}
@@ -124,9 +122,8 @@ def test_int8_gives_a_sentence_one_vector_and_says_what_it_is(
     assert np.abs(together - exact).max() > 1e-4
 
     # Compiled once: another process finds it.
-    from stsbench.encoders.backends import openvino
-
-    monkeypatch.setattr(openvino, "export", None)
+    program = backends._PROGRAMS["openvino"]._replace(export=None)
+    monkeypatch.setitem(backends._PROGRAMS, "openvino", program)
     again = load(tiny_bert, backend="openvino", precision="int8")
     alone = np.concatenate([embed(again, [text], use_cache=False).vectors["avg"] for text in TEXTS])
     np.testing.assert_allclose(alone, together, atol=1e-5)

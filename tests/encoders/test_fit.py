@@ -13,7 +13,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.files import digest_of
 from stsbench.data.benchmarks import sample_sentences
 from stsbench.data.sentences import read_sentences
-from stsbench.encoders.fitted.encoder import FittedEncoder
+from stsbench.encoders.fitted import FittedEncoder
 from stsbench.encoders.load import load_with
 from stsbench.encoders.use import Use
 

@@ -5,8 +5,17 @@ import pytest
 import torch
 
 from stsbench.base.errors import UserError
-from stsbench.encoders.fitted.flow import LIMIT, Flow, FlowShape, apply_flow, flow_of, parameters_of
-from stsbench.encoders.fitting.likelihood import FlowDescent, fit_flow, notes_on
+from stsbench.encoders.flow import (
+    LIMIT,
+    Flow,
+    FlowDescent,
+    FlowShape,
+    apply_flow,
+    fit_flow,
+    flow_of,
+    notes_on,
+    parameters_of,
+)
 
 
 def drawn(shape: FlowShape, seed: int = 0) -> Flow:

@@ -19,8 +19,8 @@ from stsbench.encoders import tokenizer as tokenizer_module
 from stsbench.encoders.hashed import HashedFiles
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
-from stsbench.encoders.saved import SavedVectors
 from stsbench.encoders.transformer import recut
+from stsbench.encoders.vector_files import SavedVectors
 
 TEXTS = ["the dog ran home .", "she reads .", "a small cat"]
 CHANGED = r"is not what it was when it was hashed, so vectors would go by the name of other files: load the model"
@@ -165,7 +165,7 @@ def test_a_tokenizer_that_changes_or_grows_while_it_is_read_is_told(
         path.write_text(f"{path.read_text()} " if path.is_file() else "{}")
 
     encoder = load(folder, pooling="avg")
-    before(monkeypatch, tokenizer_module, "_load", change)
+    before(monkeypatch, tokenizer_module, "quiet_transformers", change)
     with pytest.raises(UserError, match=rf"here/{name} {CHANGED}"):
         embed(encoder, TEXTS)
 

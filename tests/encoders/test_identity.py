@@ -20,10 +20,10 @@ from stsbench.encoders.load import load
 from stsbench.encoders.network import TailModule
 from stsbench.encoders.plan import embed
 from stsbench.encoders.protocol import Encoder, Identity
-from stsbench.encoders.saved import SavedVectors
 from stsbench.encoders.template import Template
 from stsbench.encoders.transformer import TransformerEncoder, TransformerSettings
 from stsbench.encoders.use import Use
+from stsbench.encoders.vector_files import SavedVectors
 
 TEXTS = [
     "A small cat sat on the old mat by the door.",

@@ -8,7 +8,7 @@ import pytest
 from stsbench.base.errors import UserError
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
-from stsbench.encoders.poolers import POOLING_NAMES
+from stsbench.encoders.poolers import POOLERS, POOLING_NAMES, parse_pooling, read_vectors
 
 
 def simcse_checkpoint(folder, kind, layout):
@@ -167,3 +167,16 @@ def test_weights_saved_in_half_precision_are_computed_in_single(tiny, sentences,
     encoder = load(folder, pooling="avg")
     vectors_of(encoder, sentences)
     assert encoder._network.model.dtype == torch.float32
+
+
+@pytest.mark.parametrize("pooling", POOLERS)
+def test_what_training_pools_is_what_measuring_reads(pooling):
+    import torch
+
+    torch.manual_seed(0)
+    states = [torch.randn(9, 7, 5) for _ in range(3)]
+    lengths = [7, 1, 2, 3, 4, 5, 6, 7, 7]
+    mask = (torch.arange(7) < torch.tensor(lengths).unsqueeze(1)).long()
+    reading = parse_pooling(pooling)
+    spans = torch.tensor([reading.span(length) for length in lengths])
+    assert torch.equal(POOLERS[pooling](states, mask), read_vectors(reading, states, spans))

@@ -9,8 +9,7 @@ import pytest
 
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
-from stsbench.encoders.template import Template
-from stsbench.encoders.template_files import read_template
+from stsbench.encoders.template import Template, read_template
 from stsbench.encoders.unpadded import MODEL_TYPES, make_unpadded
 
 TEXTS = ["The dog ran home.", "She reads.", "Rain fell all night, and the river rose."]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
-from stsbench.encoders.template_files import read_template, template_names
+from stsbench.encoders.template import read_template, template_names
 
 SENTENCES = [
     "a",

@@ -5,7 +5,7 @@ import pytest
 
 from stsbench.base.errors import UserError
 from stsbench.encoders.plan import embed
-from stsbench.encoders.saved import SavedVectors
+from stsbench.encoders.vector_files import SavedVectors
 
 SENTENCES = ["a cat", "the dog ran", "café"]
 MATRIX = np.array([[1, 2], [3, 4], [5, 6]], dtype=np.float32)

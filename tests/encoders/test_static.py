@@ -121,7 +121,7 @@ def test_the_order_of_words_does_not_move_the_mean(tmp_path, vectors_of):
 def test_a_second_run_reads_neither_words_nor_vectors(tmp_path, monkeypatch):
     path = glove(tmp_path)
     first = embed(load(path), TEXTS)
-    from stsbench.encoders.static import StaticEncoder
+    from stsbench.encoders.vector_files import StaticEncoder
 
     monkeypatch.setattr(StaticEncoder, "_read", None)
     second = embed(load(path), TEXTS)

@@ -12,8 +12,7 @@ from stsbench.encoders.cache import EmbeddingCache
 from stsbench.encoders.load import load, load_with
 from stsbench.encoders.plan import embed
 from stsbench.encoders.poolers import parse_pooling
-from stsbench.encoders.template import RULES, Template
-from stsbench.encoders.template_files import read_template, template_names
+from stsbench.encoders.template import RULES, Template, read_template, template_names
 from stsbench.encoders.use import Use
 
 EOL = Template(name="eol", texts='It means "{sentence}" in a word:"', pooling="last", padding="left")
@@ -69,7 +68,7 @@ def test_a_template_of_ones_own_is_used(tmp_path: Path, tiny: Callable[..., Path
     )
     assert encoder.identity.use.pooling == "avg@-1,-2"
     assert encoder.identity.use.template is not None
-    assert encoder.identity.use.template.short.startswith("mine#")
+    assert str(encoder.identity.use.template).startswith("mine#")
     np.testing.assert_allclose(found.vectors["avg@-1,-2"], plain.vectors["avg_top2"], rtol=0, atol=1e-6)
     assert found.lengths.tolist() == [4]  # of the sentence alone, as it was given
 
@@ -306,8 +305,8 @@ def test_a_record_holds_the_template_in_full_and_its_signature_in_short(
     template = read_template("promptbert")
     assert record.model.use.template == template
     signature = record.scores[0].signature
-    assert f"||mask|len48|tmpl:{template.short}|fp32|" in signature
-    assert Signature.parse(signature).use.template == template.short
+    assert f"||mask|len48|tmpl:{template}|fp32|" in signature
+    assert Signature.parse(signature).use.template == str(template)
     assert str(Signature.parse(signature)) == signature
 
 
@@ -324,6 +323,6 @@ def test_the_page_on_templates_names_every_key_and_rule_and_the_signature_as_it_
     if not page.is_file():
         pytest.skip("needs docs/")
     text = page.read_text(encoding="utf-8")
-    assert f"tmpl:{read_template('promptbert').short}" in text
+    assert f"tmpl:{read_template('promptbert')}" in text
     for name in (*RULES, *Template.model_fields.keys() - {"name"}):
         assert f"`{name}`" in text or f"{name}:" in text, name

@@ -11,7 +11,7 @@ import pytest
 import stsbench as sb
 from stsbench.data.own_pairs import load_pairs
 from stsbench.data.tables import StsData
-from stsbench.encoders.saved import SavedVectors
+from stsbench.encoders.vector_files import SavedVectors
 from stsbench.scoring.evaluate import import_results
 from stsbench.scoring.similarities import SavedSimilarities
 

@@ -8,7 +8,7 @@ import pytest
 
 import stsbench as sb
 from stsbench.base.errors import UserError
-from stsbench.encoders.template_files import read_template
+from stsbench.encoders.template import read_template
 from stsbench.encoders.use import Use
 from stsbench.judging.published import check_published
 from stsbench.judging.verdicts import Check

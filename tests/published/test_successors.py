@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from stsbench.base.errors import UserError
-from stsbench.encoders.template_files import read_template
+from stsbench.encoders.template import read_template
 from stsbench.published.catalogue import checkpoints, left_out, papers, row, rows, rows_of, systems, tables
 from stsbench.published.lookup import cells_frame, list_published, show_row
 from stsbench.published.schema import Paper, PublishedTable

@@ -51,7 +51,7 @@ from stsbench.diagnosis.result import Diagnosis
 from stsbench.diagnosis.search import Search
 from stsbench.doctor.doctor import CacheContents, Examination, Finding
 from stsbench.encoders.cache import CacheFile
-from stsbench.encoders.fitting.fit import Fitting
+from stsbench.encoders.fit import Fitting
 from stsbench.judging.best_of import BestOf
 from stsbench.judging.comparison import Comparison, Difference
 from stsbench.judging.overlap import Overlap

@@ -11,7 +11,7 @@ from stsbench.encoders.use import Loading, Use
 
 app = typer.Typer(help="Fit post-processing to a model's vectors: whitening, or a flow.", no_args_is_help=True)
 
-_FIT = "stsbench.encoders.fitting.fit:fit"
+_FIT = "stsbench.encoders.fit:fit"
 _OF_A_FLOW = ("steps", "learning_rate", "batch", "seed", "depth", "width", "coupling")
 
 

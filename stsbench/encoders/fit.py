@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,8 @@ from stsbench.base.words import suggestion
 from stsbench.data.sentences import Sentences, read_sentences
 from stsbench.data.shared import folded_ids
 from stsbench.encoders.checkpoint import PACKAGED
-from stsbench.encoders.fitted.encoder import KIND, BaseModelPart, FitAbout, FittedOn, Method
-from stsbench.encoders.fitted.folder import linear_tensors, require_free, write_fit
-from stsbench.encoders.fitted.layered import layerable
+from stsbench.encoders.fitted import KIND, BaseModelPart, FitAbout, FittedOn, Method
+from stsbench.encoders.fitted_folder import layerable, linear_tensors, require_free, write_fit
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
 from stsbench.encoders.postprocess import whitening_of
@@ -30,8 +29,7 @@ from stsbench.render.table import Table, Tables
 if TYPE_CHECKING:
     import pandas as pd
 
-METHODS = ("whitening", "flow")
-"""What can be fitted."""
+METHODS = get_args(Method)
 
 _NOT_OF_IDENTITY = {"name", "is_here"}
 _COUPLINGS = ("additive", "affine")
@@ -157,8 +155,8 @@ def fit(
         "width": width,
         "coupling": coupling,
     }
-    given = {name: value for name, value in chosen.items() if value is not None}
-    _demand_choices(method, dimensions, given)
+    of_flow = {name: value for name, value in chosen.items() if value is not None}
+    _demand_choices(method, dimensions, of_flow)
     require_free(folder)
     base = encoder if isinstance(encoder, Encoder) else load(encoder)
     identity = base.identity
@@ -178,7 +176,7 @@ def fit(
         tensors, settings, lines, notes = _whitening(vectors, embeddings.rows, dimensions)
         kept = len(lines)
     else:
-        tensors, settings, lines, notes = _flow(vectors, embeddings.rows, given, progress)
+        tensors, settings, lines, notes = _flow(vectors, embeddings.rows, of_flow, progress)
         kept = vectors.shape[1]
     layered = layerable(base) if method == "whitening" else None
     about = FitAbout(
@@ -211,23 +209,23 @@ def fit(
     return Fitting(folder, about, lines, notes)
 
 
-def _demand_choices(method: str, dimensions: int | None, given: Mapping[str, Any]) -> None:
+def _demand_choices(method: str, dimensions: int | None, of_flow: Mapping[str, Any]) -> None:
     if method not in METHODS:
         raise UserError(f"{method!r} cannot be fitted: {suggestion(method, METHODS)}")
-    if method == "whitening" and given:
-        name = next(iter(given))
+    if method == "whitening" and of_flow:
+        name = next(iter(of_flow))
         raise UserError(f"{name} is for a flow: a whitening is computed and not trained; leave it out.")
     if method == "flow" and dimensions is not None:
         raise UserError("dimensions are for a whitening: a flow can be inverted, so it keeps all; leave them out.")
     if dimensions is not None and dimensions < 1:
         raise UserError(f"dimensions {dimensions}: keep 1 or more.")
     for name in ("steps", "batch", "depth", "width"):
-        if given.get(name, 1) < 1:
-            raise UserError(f"{name} {given[name]}: give 1 or more.")
-    if not 0 < given.get("learning_rate", 1.0) < np.inf:
-        raise UserError(f"learning_rate {given['learning_rate']}: give a number above 0.")
-    if given.get("coupling", _COUPLINGS[0]) not in _COUPLINGS:
-        raise UserError(f"coupling {given['coupling']!r}: {suggestion(given['coupling'], _COUPLINGS)}")
+        if of_flow.get(name, 1) < 1:
+            raise UserError(f"{name} {of_flow[name]}: give 1 or more.")
+    if not 0 < of_flow.get("learning_rate", 1.0) < np.inf:
+        raise UserError(f"learning_rate {of_flow['learning_rate']}: give a number above 0.")
+    if (coupling := of_flow.get("coupling", _COUPLINGS[0])) not in _COUPLINGS:
+        raise UserError(f"coupling {coupling!r}: {suggestion(coupling, _COUPLINGS)}")
 
 
 def _sentences(sentences: str | Path | Sequence[str], data_dirs: Sequence[str | Path]) -> Sentences:
@@ -254,23 +252,22 @@ def _whitening(
         for number, (variance, share) in enumerate(zip(variances.tolist(), explained.tolist(), strict=True), 1)
     ]
     kept, width = directions.T.shape
-    is_less = dimensions is None and kept < width
-    notes = (f"The sentences vary in {kept} of {width} dimensions, and those are kept.",) if is_less else ()
-    return linear_tensors(mean, directions), {}, lines, notes
+    note = f"The sentences vary in {kept} of {width} dimensions, and those are kept."
+    return linear_tensors(mean, directions), {}, lines, (note,) if dimensions is None and kept < width else ()
 
 
 def _flow(
-    vectors: FloatMatrix, rows: NDArray[np.int64], given: Mapping[str, Any], progress: Progress
+    vectors: FloatMatrix, rows: NDArray[np.int64], chosen: Mapping[str, Any], progress: Progress
 ) -> tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]], tuple[str, ...]]:
     """Return the tensors, the settings, a line for each step, and notes."""
-    from stsbench.encoders.fitted.flow import FlowShape, parameters_of
-    from stsbench.encoders.fitting.likelihood import FlowDescent, fit_flow, notes_on
+    from stsbench.encoders.flow import FlowDescent, FlowShape, fit_flow, notes_on, parameters_of
 
-    shaped = {name: given[name] for name in ("depth", "width", "coupling") if name in given}
-    trained = {name: given[name] for name in ("steps", "learning_rate", "batch", "seed") if name in given}
-    shape, descent = FlowShape(vectors.shape[1], **shaped), FlowDescent(**trained)
+    shape_of = {name: chosen[name] for name in ("depth", "width", "coupling") if name in chosen}
+    shape = FlowShape(vectors.shape[1], **shape_of)
+    descent = FlowDescent(**{name: value for name, value in chosen.items() if name not in shape_of})
     flow, lines = fit_flow(vectors, rows, shape, descent, progress)
-    settings = {name: value for name, value in shape.as_dict().items() if name != "dimensions"} | descent.as_dict()
+    settings = vars(shape) | vars(descent)
+    del settings["dimensions"]
     # As it was trained, where the choice was left open.
     settings["steps"] = lines[-1]["step"]
     # Trained in float32: nothing is lost.

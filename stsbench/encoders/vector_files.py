@@ -1,8 +1,9 @@
-"""Averaged word vectors: GloVe and word2vec files, text and binary."""
+"""Vectors in files: of words (GloVe and word2vec, text and binary), averaged; of sentences, looked up."""
 
 import codecs
 import gzip
 import zlib
+from codecs import BOM_UTF8
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,10 +16,17 @@ from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.encoders.hashed import HashedFiles
-from stsbench.encoders.protocol import FloatMatrix, Identity, Tokenized, TokenSequence, require_own_pooling
+from stsbench.encoders.protocol import (
+    FloatMatrix,
+    Identity,
+    Tokenized,
+    TokenSequence,
+    as_float32,
+    require_own_pooling,
+)
 from stsbench.encoders.use import USUAL, Use, own_use
 
-SUFFIXES = (".txt", ".vec", ".bin", ".gz")
+WORD_VECTOR_SUFFIXES = (".txt", ".vec", ".bin", ".gz")
 
 
 @dataclass
@@ -26,18 +34,14 @@ class StaticEncoder:
     """The mean of a sentence's word vectors: lower-cased whitespace tokens, unknown words skipped.
 
     A sentence of unknown words only has the zero vector; its pairs score 0 and are counted. Of the file only
-    the words that are asked for are kept, so that a file of any size fits in memory.
-
-    Attributes:
-        path: a GloVe text file, or a word2vec text or binary file; may be gzipped.
-        name: as the person named it.
-        asked: how it is to be used.
+    the words that are asked for are kept, so that a file of any size fits in memory. It may be gzipped.
     """
 
     path: Path
     name: str
     asked: Use = USUAL
     notes: tuple[str, ...] = ()
+    token_budget: int = 65_536  # words
     _vectors: dict[str, NDArray[np.float32] | None] = field(default_factory=dict, repr=False)
     _hashed: HashedFiles = field(default_factory=HashedFiles, repr=False)
 
@@ -47,11 +51,6 @@ class StaticEncoder:
         digest = self._hashed.sha256(self.path)
         use = own_use("avg", self.asked)
         return Identity(self.name, "static", use, weights_sha256=digest, modules=("lower_case",))
-
-    @property
-    def token_budget(self) -> int:
-        """Words in one batch."""
-        return 65_536
 
     def prepare(self, *, weights: bool) -> None:
         """Do nothing: which words to read is known only from the texts."""
@@ -82,9 +81,13 @@ class StaticEncoder:
             if header is not None:
                 return header[1]
             _, *values = stream.readline(1_000_000).split()
-        if not values or not all(_is_number(value) for value in values):
+        try:
+            dimensions = len([float(value) for value in values])
+        except ValueError:
+            dimensions = 0
+        if dimensions == 0:
             raise UserError(f"{self.path}, line 1: not a word and its numbers: give a GloVe or word2vec file.")
-        return len(values)
+        return dimensions
 
     def _read(self, words: Collection[str]) -> None:
         """Scan the file once for the vectors of some words; the others are noted as unknown."""
@@ -102,24 +105,14 @@ class StaticEncoder:
 
     @contextmanager
     def _opened(self) -> Iterator[BinaryIO]:
-        """Open the file to read what was hashed.
-
-        Raises:
-            UserError: if it changed since.
-        """
+        """Open the file to read what was hashed."""
         self._hashed.sha256(self.path)
-        with _opened(self.path) as stream:
-            yield stream
+        try:
+            with gzip.open(self.path) if self.path.suffix == ".gz" else self.path.open("rb") as stream:
+                yield cast("BinaryIO", stream)
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise UserError(f"{self.path} is not a whole gzip file: fetch it again.") from error
         self._hashed.require_unchanged()
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
-    try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
-            yield cast("BinaryIO", stream)
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise UserError(f"{path} is not a whole gzip file: fetch it again.") from error
 
 
 def _header(stream: BinaryIO, path: Path) -> tuple[tuple[int, int] | None, bool]:
@@ -191,9 +184,103 @@ def _is_text(sample: bytes) -> bool:
     return min(sample, default=9) >= 9  # a tab; floats are full of smaller bytes
 
 
-def _is_number(text: bytes) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+@dataclass
+class SavedVectors:
+    """Looks sentences up in a saved matrix instead of encoding them.
+
+    Attributes:
+        path: a .npy file of shape (sentences, dimensions).
+        sentences: a UTF-8 text file, one sentence a line, in the order of the rows.
+    """
+
+    path: Path
+    sentences: Path
+    notes: tuple[str, ...] = ()
+    token_budget: int = field(default=1_000_000, init=False, repr=False)  # characters
+    _hashed: HashedFiles = field(default_factory=HashedFiles, repr=False)
+
+    @cached_property
+    def identity(self) -> Identity:
+        """The hashes of the matrix and of the sentences, which say which of its rows a text has."""
+        _require_file(self.path)
+        _require_file(self.sentences)
+        return Identity(
+            self.path.stem,
+            "vectors",
+            own_use("own"),
+            weights_sha256=self._hashed.sha256(self.path),
+            tokenizer_sha256=self._hashed.sha256(self.sentences),
+        )
+
+    def prepare(self, *, weights: bool) -> None:
+        """Read the sentences and map the matrix."""
+        _ = self._rows
+
+    def tokenize(self, texts: Sequence[str]) -> Tokenized:
+        """Return the texts themselves.
+
+        Raises:
+            UserError: if a text has no vector.
+        """
+        missing = [text for text in texts if text.strip() not in self._rows]
+        if missing:
+            raise UserError(
+                f"{self.sentences} lacks {len(missing)} of the {len(texts)} sentences to score, "
+                f"such as {missing[0][:80]!r}: save a vector for every one."
+            )
+        return Tokenized(list(texts), [-1] * len(texts), [False] * len(texts))
+
+    def forward(self, sequences: Sequence[TokenSequence], poolings: Sequence[str]) -> dict[str, FloatMatrix]:
+        """Return the saved rows, shape (len(sequences), dimensions), float32."""
+        require_own_pooling(self.identity, poolings)
+        rows = [self._rows[str(sequence).strip()] for sequence in sequences]
+        vectors = as_float32(self._matrix[rows], str(self.path))
+        self._hashed.require_unchanged()
+        return dict.fromkeys(poolings, vectors)
+
+    @cached_property
+    def _matrix(self) -> FloatMatrix:
+        _require_file(self.path)
+        try:
+            matrix: FloatMatrix = np.lib.format.open_memmap(self.path, mode="r")
+        except (ValueError, EOFError, OSError) as error:
+            raise UserError(
+                f"{self.path} is not a NumPy .npy file of numbers: save it with numpy.save."
+            ) from error
+        if matrix.ndim != 2 or matrix.shape[1] == 0 or matrix.dtype.kind not in "fiu":
+            raise UserError(
+                f"{self.path} holds {matrix.dtype} of shape {matrix.shape}: "
+                "save numbers of shape (sentences, dimensions)."
+            )
+        return matrix
+
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        _require_file(self.sentences)
+        lines = self.sentences.read_bytes().removeprefix(BOM_UTF8).split(b"\n")
+        if lines and lines[-1] == b"":
+            lines.pop()
+        if len(lines) != len(self._matrix):
+            raise UserError(
+                f"{self.sentences} has {len(lines)} lines but {self.path} has {len(self._matrix)} rows: "
+                "write one sentence a line, in the order of the rows."
+            )
+        rows: dict[str, int] = {}
+        for number, line in enumerate(lines):
+            try:
+                first = rows.setdefault(line.decode("utf-8").strip(), number)
+            except UnicodeDecodeError as error:
+                raise UserError(
+                    f"{self.sentences}, line {number + 1} is not UTF-8: save the file as UTF-8."
+                ) from error
+            if first != number and not np.array_equal(self._matrix[first], self._matrix[number], equal_nan=True):
+                raise UserError(
+                    f"{self.sentences}, lines {first + 1} and {number + 1} are one sentence, and rows {first} and "
+                    f"{number} of {self.path} (the first is 0) are two vectors: keep the one that is right."
+                )
+        return rows
+
+
+def _require_file(path: Path) -> None:
+    if not path.is_file():
+        raise UserError(f"no such file: {path}.")

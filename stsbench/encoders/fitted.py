@@ -26,8 +26,7 @@ from stsbench.encoders.protocol import (
     as_float32,
     require_own_pooling,
 )
-from stsbench.encoders.template import Template
-from stsbench.encoders.template_files import NO_TEMPLATE
+from stsbench.encoders.template import NO_TEMPLATE, Template
 from stsbench.encoders.use import Use
 
 Method = Literal["whitening", "flow"]
@@ -193,10 +192,10 @@ class FittedEncoder:
             UserError: if the model is not the one that it was fitted for.
         """
         base, fitted_for = self.base.identity, self.about.model
-        same = [(name, getattr(base, name), getattr(fitted_for, name)) for name in _SAME]
-        for field, here, there in [*same, ("pooling", base.use.pooling, fitted_for.use.pooling)]:
-            if here != there:
-                then, now = shown_difference(str(there), str(here))
+        values = [(name, getattr(fitted_for, name), getattr(base, name)) for name in _SAME]
+        for field, before, today in [*values, ("pooling", fitted_for.use.pooling, base.use.pooling)]:
+            if before != today:
+                then, now = shown_difference(str(before), str(today))
                 raise UserError(
                     f"{self.name} was fitted for {fitted_for.name} when its {field} was {then}; it is {now} now: "
                     "put that model back, or fit again."
@@ -220,7 +219,7 @@ class FittedEncoder:
         return self.base.token_budget
 
     def prepare(self, *, weights: bool) -> None:
-        """Load what tokenising needs, and with `weights` the model's weights and the map."""
+        """Prepare the model, and with `weights` the map."""
         self.base.prepare(weights=weights)
         if weights:
             _ = self._map
@@ -242,9 +241,9 @@ class FittedEncoder:
                 f"{self.name} was fitted to vectors of {self.about.width} dimensions, and the model's have "
                 f"{vectors.shape[1]}: fit again."
             )
-        given = normalize(vectors) if self.base.identity.normalizes else vectors
-        mapped = as_float32(self._map(given), self.name)
-        mapped[~given.any(axis=1)] = 0
+        fitted_on = normalize(vectors) if self.base.identity.normalizes else vectors
+        mapped = as_float32(self._map(fitted_on), self.name)
+        mapped[~fitted_on.any(axis=1)] = 0
         return mapped
 
     def notes_on(self, task: str, sentences: Sequence[str]) -> tuple[str, ...]:
@@ -253,13 +252,11 @@ class FittedEncoder:
         seen, method = int(np.isin(ids, self.seen).sum()), self.about.method
         if not seen:
             return ()
-        part = (
-            f"the {method} was fitted on {seen:,} of the {len(ids):,} sentences of {task} (without their scores)."
-        )
-        whole = (
-            f"transductive on {task}: the {method} was fitted on all of its {seen:,} sentences (without scores)."
-        )
-        return (part if seen < len(ids) else whole,)
+        if seen == len(ids):
+            note = f"transductive on {task}: the {method} was fitted on all of its {seen:,} sentences"
+            return (f"{note} (without scores).",)
+        note = f"the {method} was fitted on {seen:,} of the {len(ids):,} sentences of {task}"
+        return (f"{note} (without their scores).",)
 
     @cached_property
     def _map(self) -> Map:

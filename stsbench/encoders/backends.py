@@ -1,0 +1,271 @@
+"""What else than torch computes a checkpoint's hidden states, faster on a CPU: OpenVINO and ONNX Runtime.
+
+A back end replaces the layers alone: pooling, heads and tail stay torch's, and so do tokeniser and planner. All
+hidden states are outputs, whatever is read of them, so that a vector does not depend on which poolings were asked
+for beside it.
+
+OpenVINO's int8, quantised by NNCF, is static: weights and activations have ranges that were found once, on
+calibration sentences.
+"""
+
+import hashlib
+import io
+import json
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stsbench.base.errors import UserError
+from stsbench.base.files import atomic_folder, cache_dir
+from stsbench.data.benchmarks import load_sample, sample_sentences
+from stsbench.encoders.checkpoint import quiet_transformers
+from stsbench.encoders.device import BACKENDS
+from stsbench.encoders.network import Network
+from stsbench.encoders.protocol import TokenSequence
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+CALIBRATION_SENTENCES = 256
+_CALIBRATION_SEED = 0
+
+_HINTS = {"fp32": "f32", "bf16": "bf16", "int8": "f32"}
+"""What OpenVINO computes in where the model says nothing, as its own default on a CPU is whatever it thinks
+fastest, which is not fp32; quantised layers say int8 themselves."""
+
+_Integers = NDArray[np.int64]
+_Compute = Callable[[_Integers, _Integers], list[NDArray[np.float32]]]
+"""Token ids and mask of shape (rows, width) to the hidden states of every layer, (rows, width, dimensions)."""
+
+
+class Calibration(NamedTuple):
+    """The sentences that int8 is calibrated on, in order, and four hexadecimal digits that stand for them."""
+
+    sentences: tuple[str, ...]
+    digest: str
+
+
+@cache
+def calibration() -> Calibration:
+    """Draw from the bundled sentences, but none of the sample's pairs: a calibrated model has seen no test."""
+    pairs = load_sample().pairs
+    scored = {*pairs["sentence1"], *pairs["sentence2"]}
+    texts = [text for text in sample_sentences() if text not in scored]
+    drawn = np.random.default_rng(_CALIBRATION_SEED).permutation(len(texts))[:CALIBRATION_SENTENCES]
+    chosen = tuple(texts[row] for row in drawn)
+    return Calibration(chosen, hashlib.sha256("\n".join(chosen).encode()).hexdigest()[:4])
+
+
+@dataclass(frozen=True)
+class CompiledModel:
+    """What stands in a `Network` in place of the torch model, whose configuration and pooler it keeps."""
+
+    name: str
+    compute: _Compute
+    known_tokens: int
+    config: Any = None
+    pooler: "Callable[[Tensor], Tensor] | None" = None
+
+    def __call__(
+        self, input_ids: "Tensor", attention_mask: "Tensor | None" = None, **others: Any
+    ) -> SimpleNamespace:
+        """Return the states as Transformers names them; refuse inputs that the compiled layers do not read."""
+        import torch
+
+        if more := sorted(name for name, value in others.items() if isinstance(value, torch.Tensor)):
+            raise UserError(
+                f"{self.name}: {', '.join(more)} cannot be given to another back end: leave out --backend."
+            )
+        mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
+        states = tuple(torch.from_numpy(state) for state in self.compute(input_ids.numpy(), mask.numpy()))
+        pooled = None if self.pooler is None else self.pooler(states[-1])
+        return SimpleNamespace(last_hidden_state=states[-1], hidden_states=states, pooler_output=pooled)
+
+    def forward(self, input_ids: "Tensor", attention_mask: "Tensor | None" = None) -> SimpleNamespace:
+        """Return the states; here for its parameters, by which a network sees that it cannot be told positions."""
+        return self(input_ids, attention_mask)
+
+    def get_input_embeddings(self) -> SimpleNamespace:
+        """Return how many tokens there are embeddings of, as Transformers does."""
+        return SimpleNamespace(num_embeddings=self.known_tokens)
+
+
+def compiled(
+    network: Network,
+    backend: str,
+    precision: str,
+    about: Sequence[str | None],
+    *,
+    samples: Sequence[TokenSequence] = (),
+) -> Network:
+    """Return a network whose layers a back end computes; what was compiled once is kept in the cache folder.
+
+    Args:
+        network: as torch loaded it, in fp32, on the CPU.
+        backend: one of `BACKENDS`, which is installed.
+        precision: one of those that the back end has.
+        about: what the layers depend on: hashes of weights and configuration.
+        samples: for int8: the token ids of the calibration sentences.
+    """
+    program = _PROGRAMS[backend]
+    versions = [f"{package} {version(package)}" for package in BACKENDS[backend].modules]
+    described = json.dumps([backend, precision, versions, list(about), list(samples)])
+    folder = cache_dir() / "compiled" / hashlib.sha256(described.encode()).hexdigest()[:32]
+    if not (folder / program.file).is_file():
+        try:
+            with atomic_folder(folder) as being_made, _quiet():
+                program.export(_layers_of(network.model), being_made / program.file, precision, samples)
+        except UserError:
+            raise
+        except Exception as error:  # whatever an exporter raises, it is about this architecture
+            reason = (str(error).strip().splitlines() or ["no reason given"])[0][:200]
+            raise UserError(
+                f"{backend} cannot compile {network.name} ({type(error).__name__}: {reason}): leave out --backend."
+            ) from error
+    model = CompiledModel(
+        name=network.name,
+        compute=program.load(folder / program.file, precision),
+        known_tokens=network.model.get_input_embeddings().num_embeddings,
+        config=network.model.config,
+        pooler=getattr(network.model, "pooler", None),
+    )
+    return replace(network, model=model)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep exporters' remarks on how they read Python to themselves, and their progress off what programs read."""
+    with warnings.catch_warnings(), redirect_stdout(io.StringIO()), quiet_transformers():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _layers_of(model: Any) -> "nn.Module":
+    """Return a module that gives plain tensors, as exporters want them."""
+    from torch import nn
+
+    class Layers(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model
+
+        def forward(self, input_ids: "Tensor", attention_mask: "Tensor") -> "tuple[Tensor, ...]":
+            states = self.model(
+                input_ids=input_ids, attention_mask=attention_mask, output_hidden_states=True, return_dict=True
+            )
+            return tuple(states.hidden_states)
+
+    return Layers().eval()
+
+
+def _example() -> "tuple[Tensor, Tensor]":
+    """Return ids and mask of two rows of unlike length, so that the mask is part of what is traced."""
+    import torch
+
+    ids = torch.ones((2, 8), dtype=torch.long)
+    mask = torch.ones_like(ids)
+    mask[1, 5:] = 0
+    return ids, mask
+
+
+def _export_openvino(layers: "nn.Module", file: Path, precision: str, samples: Sequence[TokenSequence]) -> None:
+    openvino = _quiet_openvino()
+    ids, mask = _example()
+    model = openvino.convert_model(layers, example_input={"input_ids": ids, "attention_mask": mask})
+    if precision == "int8":
+        import nncf
+
+        rows = [np.array([sample], dtype=np.int64) for sample in samples if len(sample)]
+        model = nncf.quantize(
+            model,
+            nncf.Dataset([{"input_ids": row, "attention_mask": np.ones_like(row)} for row in rows]),
+            preset=nncf.QuantizationPreset.MIXED,
+            model_type=nncf.ModelType.TRANSFORMER,
+            subset_size=len(samples),
+        )
+    openvino.save_model(model, file, compress_to_fp16=False)
+
+
+def _load_openvino(file: Path, precision: str) -> _Compute:
+    openvino = _quiet_openvino()
+    import torch
+
+    model = openvino.Core().compile_model(
+        file,
+        "CPU",
+        {"INFERENCE_PRECISION_HINT": _HINTS[precision], "INFERENCE_NUM_THREADS": torch.get_num_threads()},
+    )
+
+    def compute(ids: _Integers, mask: _Integers) -> list[np.ndarray]:
+        states = model({"input_ids": ids, "attention_mask": mask})
+        return [np.array(states[output], dtype=np.float32) for output in model.outputs]
+
+    return compute
+
+
+def _quiet_openvino() -> Any:
+    """Import OpenVINO, which with NNCF reports its use to its makers unless the package for that is absent."""
+    sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
+    import openvino
+
+    return openvino
+
+
+def _export_onnx(layers: "nn.Module", file: Path, _precision: str, _samples: Sequence[TokenSequence]) -> None:
+    import torch
+
+    ids, mask = _example()
+    with torch.inference_mode():
+        names = [f"state{number}" for number in range(len(layers(ids, mask)))]
+    sizes = {0: "rows", 1: "width"}
+    torch.onnx.export(
+        layers,
+        (ids, mask),
+        file,
+        input_names=["input_ids", "attention_mask"],
+        output_names=names,
+        dynamic_axes={"input_ids": sizes, "attention_mask": sizes},
+        dynamo=False,
+    )
+
+
+def _load_onnx(file: Path, _precision: str) -> _Compute:
+    import onnxruntime
+    import torch
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads()
+    session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
+
+    def compute(ids: _Integers, mask: _Integers) -> list[np.ndarray]:
+        states: list[np.ndarray] = session.run(None, {"input_ids": ids, "attention_mask": mask})
+        return states
+
+    return compute
+
+
+class _Program(NamedTuple):
+    """The name of the file that is kept, what writes layers there, and what makes them compute again.
+
+    Both are told the precision. They take as many threads as torch has.
+    """
+
+    file: str
+    export: Callable[["nn.Module", Path, str, Sequence[TokenSequence]], None]
+    load: Callable[[Path, str], _Compute]
+
+
+_PROGRAMS = {
+    "openvino": _Program("model.xml", _export_openvino, _load_openvino),
+    "onnx": _Program("model.onnx", _export_onnx, _load_onnx),
+}

@@ -1,1 +1,0 @@
-"""What else than torch computes a checkpoint's hidden states, faster on a CPU: OpenVINO and ONNX Runtime."""

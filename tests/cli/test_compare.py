@@ -113,6 +113,15 @@ def test_the_figure_is_drawn_the_same_each_time(runs: Stsbench, kind: str) -> No
     assert Path(f"one.{kind}").read_bytes() == Path(f"two.{kind}").read_bytes()
 
 
+def test_a_figure_may_lie_below_the_home_folder(
+    runs: Stsbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "home").mkdir()
+    assert runs("compare", "a", "b", "--figure", "~/one.svg").code == 0
+    assert (tmp_path / "home" / "one.svg").is_file()
+
+
 def test_a_figure_of_another_kind_is_refused(runs: Stsbench) -> None:
     done = runs("compare", "a", "b", "--figure", "one.jpg")
     assert (done.code, done.out) == (2, "")

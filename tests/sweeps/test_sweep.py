@@ -250,9 +250,9 @@ def test_what_was_not_trained_here_is_encoded_once_for_all_jobs(
     passes: list[int] = []
     network = Network.__call__
 
-    def counted(found: Network, sequences: Any, poolings: Any) -> Any:
+    def counted(found: Network, sequences: Any, *rest: Any, **options: Any) -> Any:
         passes.append(len(sequences))
-        return network(found, sequences, poolings)
+        return network(found, sequences, *rest, **options)
 
     monkeypatch.setattr(Network, "__call__", counted)
     result = sb.sweep(asked, tmp_path / "x")

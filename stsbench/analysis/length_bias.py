@@ -13,8 +13,7 @@ from stsbench.base.options import Commas, Spelled, Within
 from stsbench.base.progress import Progress, silent
 from stsbench.cli.options import IntervalChoice
 from stsbench.encoders.use import Use, UseOptions, takes_use
-from stsbench.records.kinds import AVERAGE
-from stsbench.records.labels import ALL_TASKS
+from stsbench.records.kinds import ALL_TASKS, AVERAGE
 from stsbench.render.cells import Key, Named, beside
 from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables, interval

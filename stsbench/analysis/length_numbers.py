@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from stsbench.analysis import length_measures as measures
 from stsbench.analysis.length_measures import ALL, GAP, Lengths
-from stsbench.records.kinds import AVERAGE
-from stsbench.records.labels import ALL_TASKS, distinct_labels
+from stsbench.records.kinds import ALL_TASKS, AVERAGE
+from stsbench.records.labels import distinct_labels
 from stsbench.scoring.settings import Intervals
 from stsbench.scoring.statistic import sharing_of
 from stsbench.statistics.correlations import partial_spearman, spearman

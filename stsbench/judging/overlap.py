@@ -15,8 +15,7 @@ from stsbench.data.sentences import sentences_in
 from stsbench.data.shared import keys_met, same_case, same_letters
 from stsbench.data.tables import LabelledData
 from stsbench.data.views import split_and_view
-from stsbench.records.kinds import SUPERVISED
-from stsbench.records.labels import ALL_TASKS
+from stsbench.records.kinds import ALL_TASKS, SUPERVISED
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import Signature
 from stsbench.render.cells import file_labels

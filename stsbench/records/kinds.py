@@ -68,6 +68,9 @@ GIVEN = "given"
 AVERAGE = "Avg."
 TRANSFER_AVERAGE = "Avg. transfer"
 
+ALL_TASKS = "all tasks"
+"""What the mean over tasks, and all of their pairs together, are called where tasks are: no task is."""
+
 KINDS: Mapping[str, Kind] = MappingProxyType(
     {
         kind.name: kind

@@ -6,14 +6,11 @@ from operator import attrgetter
 from pathlib import Path, PurePath
 
 from stsbench.encoders.use import names
-from stsbench.records.kinds import AVERAGES
+from stsbench.records.kinds import ALL_TASKS, AVERAGES
 from stsbench.records.parts import ModelPart, NoInterval, ProtocolPart, RunFields, Score
 from stsbench.records.provenance import redact
 from stsbench.render.cells import told_apart
 from stsbench.statistics.dependence import DEPENDENCE, Dependence
-
-ALL_TASKS = "all tasks"
-"""What the mean over tasks, and all of their pairs together, are called where tasks are: no task is."""
 
 # The fields in which records of one model may differ, the most telling first.
 _TELLING = (*(f"use.{name}" for name in names("encoding", "afterwards")), "fitted", "weights_sha256")

@@ -288,11 +288,10 @@ def _over_queries(mean: "Linear", intervals: "Intervals") -> dict[str, float]:
 def _over_seeds(means: "NDArray[np.float64]", level: float) -> dict[str, float]:
     if len(means) < 2:
         return {"value": float(means.mean()), "low": float("nan"), "high": float("nan")}
-    # What scipy.stats' t.ppf computes by, which takes seconds to import.
-    from scipy.special import stdtrit
+    from stsbench.statistics.intervals import reach_of_mean
 
-    half = stdtrit(len(means) - 1, (1 + level) / 2) * means.std(ddof=1) / len(means) ** 0.5
-    return {"value": float(means.mean()), "low": float(means.mean() - half), "high": float(means.mean() + half)}
+    value, half = float(means.mean()), reach_of_mean(float(means.std(ddof=1)), len(means), level)
+    return {"value": value, "low": value - half, "high": value + half}
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from stsbench.records.kinds import KINDS
 from stsbench.records.record import RunRecord
 from stsbench.render.figures import forest
 from stsbench.render.table import Table, Tables, interval
-from stsbench.statistics.dependence import DEPENDENCE, Dependence
+from stsbench.statistics.dependence import DEPENDENCE, Dependence, Variance
 from stsbench.statistics.seeds import (
     RESAMPLES,
     SEED,
@@ -417,7 +417,14 @@ def _limits(
 def variance_over_seeds(
     methods: Sequence[Floats], aligned: AlignedScores, dependence: Dependence, start: int = 0
 ) -> MeanVariance:
-    """Return the variance of a method's mean or of the difference of two, in points squared.
+    """Return the variance of a method's mean or of the difference of two, in points squared."""
+    return mean_variance(*runs_over_pairs(methods, aligned, dependence, start))
+
+
+def runs_over_pairs(
+    methods: Sequence[Floats], aligned: AlignedScores, dependence: Dependence, start: int = 0
+) -> tuple[list[Runs], Variance]:
+    """Return the runs of one method or two, and the variance over pairs of the mean or of the difference.
 
     `methods` are the scores x 100 of their runs, `start` is the place of the first of these runs among all.
     """
@@ -429,4 +436,4 @@ def variance_over_seeds(
         weights[places] = sign / len(scores)
         parts.append(Runs(scores, interaction_of(matrix[places, places])))
         start += len(scores)
-    return mean_variance(parts, in_points(aligned.variance_of(weights, dependence)))
+    return parts, in_points(aligned.variance_of(weights, dependence))

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from stsbench.base.errors import UserError
-from stsbench.judging.aligned import AlignedScores, aligned_scores, shown_interval
+from stsbench.judging.aligned import AlignedScores, aligned_scores, in_points, shown_interval
+from stsbench.judging.seeds import runs_over_pairs
 from stsbench.records.record import RunRecord
 from stsbench.statistics.dependence import DEPENDENCE, Dependence, Variance
 from stsbench.statistics.intervals import seeds_needed
-from stsbench.statistics.seeds import Runs, interaction_of, mean_variance
+from stsbench.statistics.seeds import Runs, mean_variance
 
 LEVEL = 0.95
 
@@ -129,20 +130,16 @@ class Comparer:
     ) -> ClaimedDifference:
         """Return the difference of two methods, each of several seeds."""
         scores = [np.array(list(side.values.values())) for side in (a, b)]
-        sizes = [len(side) for side in scores]
-        interactions, over_pairs = [0.0, 0.0], _NO_VARIANCE
+        methods, over_pairs = [Runs(side, 0.0) for side in scores], _NO_VARIANCE
         if aligned is not None:
-            matrix = 1e4 * aligned.covariance(self.dependence)
-            places = (slice(0, sizes[0]), slice(sizes[0], sum(sizes)))
-            interactions = [interaction_of(matrix[place, place]) for place in places]
-            weights = np.repeat([1 / sizes[0], -1 / sizes[1]], sizes)
-            over_pairs = _scaled(aligned.variance_of(weights, self.dependence))
-        methods = [Runs(side, both) for side, both in zip(scores, interactions, strict=True)]
+            methods, over_pairs = runs_over_pairs(scores, aligned, self.dependence)
         of_mean = mean_variance(methods, over_pairs)
         variance = Variance(of_mean.value, of_mean.value, of_mean.df)
         sd = math.sqrt(float(np.mean([side.var(ddof=1) for side in scores])))
         over = "seeds and pairs" if aligned is not None else "seeds alone"
-        return self._tested(of, value, variance, min(sizes), over, needed=self._needed(value, sd, over_pairs))
+        return self._tested(
+            of, value, variance, min(map(len, scores)), over, needed=self._needed(value, sd, over_pairs)
+        )
 
     def _seed_by_seed(self, of: str, value: float, differences: Sequence[float]) -> ClaimedDifference:
         size = len(differences)
@@ -160,7 +157,7 @@ class Comparer:
         is_one = bool(a.checkpoint) and a.checkpoint == b.checkpoint
         squared = a.error**2 + b.error**2
         if aligned is not None:
-            variance = _scaled(aligned.variance_of((1, -1), self.dependence))
+            variance = in_points(aligned.variance_of((1, -1), self.dependence))
         elif math.isnan(squared):
             return ClaimedDifference(of, value, over="no error is known", is_one_run=not is_one)
         else:
@@ -201,11 +198,6 @@ class Comparer:
 def _by_seed(a: Numbers, b: Numbers) -> list[float]:
     """Return the difference of each seed that both have."""
     return [a.values[seed] - b.values[seed] for seed in a.values if seed in b.values]
-
-
-def _scaled(variance: Variance) -> Variance:
-    """Return the variance of a score x 100."""
-    return Variance(1e4 * variance.value, 1e4 * variance.independent, variance.df)
 
 
 def error_of(low: float, high: float) -> float:

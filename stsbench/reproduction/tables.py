@@ -12,7 +12,7 @@ from stsbench.render.figures import colours, forest, legend_above, new_figure, s
 from stsbench.render.table import Table, interval
 from stsbench.reproduction.answers import Answer
 from stsbench.reproduction.table_plan import Names
-from stsbench.sweeps.cells import reach_over_seeds
+from stsbench.statistics.intervals import reach_of_mean
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -180,7 +180,7 @@ def without_levels(cells: Sequence[ReproducedCell]) -> list[ReproducedCell]:
     printed = sum(cell.printed for cell in both) / len(both)
     shifted = []
     for cell in cells:
-        half = reach_over_seeds(cell.sd, cell.runs) if cell.runs > 1 else math.nan
+        half = reach_of_mean(cell.sd, cell.runs) if cell.runs > 1 else math.nan
         low, high = cell.here - half - here, cell.here + half - here
         shifted.append(
             replace(cell, here=cell.here - here, printed=cell.printed - printed, low=low, high=high, over="seeds")

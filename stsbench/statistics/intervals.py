@@ -189,6 +189,20 @@ def upper_bound(value: float, variance: Variance, level: float = LEVEL) -> float
     return -lower_bound(-value, variance, level)
 
 
+def reach_of_mean(deviation: float, size: int, level: float = LEVEL) -> float:
+    """Return half the width of Student's interval of a mean.
+
+    Args:
+        deviation: the sample standard deviation of the values.
+        size: how many values there are, at least 2.
+        level: of the interval.
+
+    >>> round(reach_of_mean(1.0, 3), 3)
+    2.484
+    """
+    return float(deviation / size**0.5 * _quantile((1 + level) / 2, size - 1))
+
+
 def check_level(level: float) -> None:
     """Refuse a level that is not between 0 and 1."""
     if not 0 < level < 1:

@@ -11,6 +11,7 @@ from stsbench.judging.seeds import SeedsDifference, compare_seeds
 from stsbench.render.figures import colours, legend_above, new_figure, shortened, style
 from stsbench.scoring.recompute import require_recomputed
 from stsbench.statistics.dependence import LEVEL
+from stsbench.statistics.intervals import reach_of_mean
 from stsbench.sweeps.experiment import label_of
 from stsbench.sweeps.states import headlines
 
@@ -77,23 +78,11 @@ def _deviation(values: Sequence[float]) -> float:
     return float(np.std(values, ddof=1)) if len(values) > 1 else nan
 
 
-def reach_over_seeds(deviation: float, runs: int) -> float:
-    """Return half the width of Student's interval of a mean over so many seeds, at the level of the others.
-
-    >>> round(reach_over_seeds(1.0, 3), 3)
-    2.484
-    """
-    # What scipy.stats' t.ppf computes by, which takes seconds to import.
-    from scipy.special import stdtrit
-
-    return float(deviation / runs**0.5 * stdtrit(runs - 1, (1 + LEVEL) / 2))
-
-
 def _over_seeds(values: Sequence[float]) -> dict[str, Any]:
     """Return Student's interval of the mean over other seeds."""
     if len(values) < 2:
         return _interval(nan, nan, _NONE)
-    mean, half = float(np.mean(values)), reach_over_seeds(_deviation(values), len(values))
+    mean, half = float(np.mean(values)), reach_of_mean(_deviation(values), len(values))
     return _interval(mean - half, mean + half, _SEEDS)
 
 

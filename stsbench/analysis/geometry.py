@@ -34,7 +34,7 @@ class Geometry(AnalysisResult):
     """Where models lie in the plane of alignment and uniformity.
 
     Args:
-        frame: what `geometry_frame` returns.
+        frame: what `geometry` describes, a row a model.
         path: how many of its last rows are one model at points of its training, in order.
     """
 

@@ -84,7 +84,10 @@ class Description(Result):
 
     def value(self, about: str, what: str) -> float:
         """Return one of the numbers; a KeyError if there is no such number."""
-        return float(self.frame.set_index(["about", "what"])["value"][about, what])
+        rows = self.frame[(self.frame["about"] == about) & (self.frame["what"] == what)]
+        if rows.empty:
+            raise KeyError(f"{about}, {what}")
+        return float(rows["value"].iloc[0])  # Narrow bins may have one label.
 
     def table(self) -> Tables:
         """Return the numbers, several subsets, the histogram, and what catalogued tasks share."""

@@ -292,7 +292,8 @@ def unpack(archive: Path, folder: Path, progress: Progress = silent) -> None:
             progress(stage, len(members), len(members))
     except tarfile.FilterError as error:
         raise UnpackError(f"{archive.name} was not unpacked, because it is unsafe: {error}") from error
-    except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError) as error:
+    except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, KeyError, RecursionError) as error:
+        # A hard link to a member that is not there, and a symbolic link to itself, are the last two.
         raise UnpackError(f"{archive.name} is damaged or no tar archive") from error
     except OSError as error:
         raise UnpackError(f"{archive.name} cannot be unpacked: {error.strerror or error}") from error

@@ -125,7 +125,7 @@ class SeedsDifference(Judged):
 class SeedsComparison(ComparisonResult):
     """Methods over seeds.
 
-    Its attributes are those of `Comparison`; `b` is empty if there is no other method.
+    Its attributes are those of `Comparison`, without subsets; `b` is empty if there is no other method.
     """
 
     rows: tuple[SeedsDifference, ...]

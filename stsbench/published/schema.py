@@ -401,6 +401,7 @@ class Exhibit(_PublishedEntry):
 
     Attributes:
         name: its name; that of its `PublishedTable` where there is one.
+        number: as printed; empty where the paper gives none.
         caption: what it shows, in our words.
         section: the section (or the heading of the slide) that it belongs to.
         line: the line of the paper's text that its caption is in; None where the text has none.

@@ -42,7 +42,7 @@ _OF_NUMBERS = ("table", "each")
 
 @dataclass(frozen=True)
 class Cost:
-    """What it took, as it was measured: of all jobs together, but the threads, which are those of each."""
+    """What it took, as it was measured: the threads are of each job, steps and hours of all jobs together."""
 
     jobs: int
     planned: int

@@ -293,9 +293,9 @@ class TablePlan(PlanPart):
     def _holds_together(self) -> Self:
         if bool(self.rows) == bool(self.cannot):
             raise ValueError("a plan has rows, or says why nothing can be made")
-        named = {f"claim {claim.name}": claim.rows for claim in self.claims}
-        named |= {f"made_at {scale}": rows for scale, rows in self.made_at.items()}
-        for place, rows in named.items():
+        named = [(f"claim {claim.name}", claim.rows) for claim in self.claims]
+        named += [(f"made_at {scale}", rows) for scale, rows in self.made_at.items()]
+        for place, rows in named:
             if unknown := [row for row in rows if row.partition(", ")[0] not in self.rows]:
                 raise ValueError(f"{place} names {unknown[0]!r}, which is no row")
         for claim in self.claims:

@@ -1,7 +1,7 @@
 """Vectors as points: alignment and uniformity on the unit sphere, their mean cosine, and the singular values.
 
-Singular values say how many directions are in use. A vector that is zero or not finite has no direction and is a
-ValueError, and so are fewer vectors than a number takes.
+Singular values say how many directions are in use. A number that is not finite is a ValueError, and so are fewer
+vectors than a number takes; so is a zero vector, which has no direction, but for axes and partition isotropy.
 """
 
 from typing import Any, NamedTuple

@@ -36,7 +36,7 @@ def pair_similarities(
         kinds: which similarities.
 
     Returns:
-        (n,) values by kind. A NaN in a vector shows in its pairs.
+        (n,) values by kind. A NaN in a vector shows in its pairs; a row that there is not is an IndexError.
 
     >>> vectors = np.array([[3.0, 4.0], [4.0, 3.0], [0.0, 0.0]])
     >>> values = pair_similarities(vectors, left=[0, 0, 0], right=[0, 1, 2], kinds=SIMILARITIES)

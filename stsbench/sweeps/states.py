@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from stsbench.analysis.result import AnalysisResult
 
 DEV, DEV_STEP, DEV_LAST, LOSS_LAST = "dev", "dev at", "dev last", "loss last"
-"""Measures of a training: its best dev score and the step of it, the last dev score, the last loss."""
+"""Measures of a training: its best dev score and the step of it, the dev score of its last step (absent if that
+was not scored), the last loss."""
 
 LAST = "last: "
 """Before the measures of the checkpoint of a training's last step."""

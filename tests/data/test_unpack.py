@@ -96,3 +96,9 @@ def test_an_archive_of_folders_in_folders_is_refused_before_anything_is_written(
     with pytest.raises(UnpackError, match="lies more than 100 folders deep"):
         unpack(archive, folder)
     assert not list(folder.iterdir())
+
+
+@pytest.mark.parametrize("member", [a_link("same.txt", "nowhere.txt", tarfile.LNKTYPE), a_link(".", ".")])
+def test_a_link_to_nothing_or_to_itself_is_named_damaged(tmp_path, folder, member):
+    with pytest.raises(UnpackError, match=r"a\.tar is damaged or no tar archive"):
+        unpack(archive_of(tmp_path / "a.tar", a_file("one.txt"), member), folder)

@@ -157,7 +157,7 @@ def best_of(
             the task `STS-B:dev` or `SICK-R:dev`) a training log: then n checkpoints of the training are looked at.
         number: a score in points: the answer tells of how many runs the best scores that much on average. A
             published row (`table/row`, or a system) stands for its value. By default the published value of the
-            system that `runs` names, if it names one.
+            system, if one is named in place of runs.
         task: the task whose scores are looked at; by default the average over tasks, or the only task.
 
     Returns:

@@ -81,6 +81,7 @@ def report(
         UserError: if a run or a paper cannot be found, a record does not say what its tables give, or the folder
             holds anything but a report.
     """
+    asked_epoch()  # A mistake in it is told before SciPy stumbles over it.
     if not isinstance(runs, RunRecord | str | Path | Sequence):
         return write_reproduction(runs, Path(out).expanduser(), date=date)
     several = [runs] if isinstance(runs, RunRecord | str | Path) else list(runs)
@@ -167,11 +168,11 @@ def _date(asked: str, records: Sequence[RunRecord]) -> str:
         except ValueError as error:
             raise UserError(f"{asked!r} is no date: write it as 2026-01-31.") from error
         return asked
-    epoch = _epoch()
+    epoch = asked_epoch()
     return epoch.isoformat(timespec="seconds") if epoch else max(record.created for record in records)
 
 
-def _epoch() -> datetime | None:
+def asked_epoch() -> datetime | None:
     """Return the moment that the environment asks pages to be dated at, so that they are the same bytes again."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
     if epoch and not epoch.isdecimal():
@@ -275,6 +276,6 @@ def write_reproduction(reproduction: "Reproduction", folder: Path | None = None,
     section = replace(section, parts=(*section.parts, repeated))
     paper = papers()[reproduction.exhibit.paper]
     title = f"{reproduction.exhibit.title} of {paper.title.partition(':')[0]} ({paper.venue}), made again"
-    dated = date or (_epoch() or datetime.now(UTC)).date().isoformat()
+    dated = date or (asked_epoch() or datetime.now(UTC)).date().isoformat()
     page = Report(title, dated, __version__, (short, section))
     return write_report(page, folder or reproduction.folder / "report")

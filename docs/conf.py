@@ -56,20 +56,20 @@ nitpick_ignore_regex = [
     ("py:.*", r"(collections|matplotlib|np|numpy|pathlib|pd|pandas|pydantic|torch|types|typing)\..*"),
     ("py:class", r"Figure|Path|Tensor"),
     # Aliases, whose values are said in words.
-    ("py:class", r"Label|Status|Wanted|Style"),
+    ("py:class", r"Label|Rows|Status|Wanted|Style"),
     # What a parameter says of the option that is made of it.
     ("py:class", r"stsbench\.base\.options\..*|Spelled|Within|Written|file|folder|figure"),
     # What is behind a public object and nobody needs to make.
     ("py:class", r"stsbench\.(diagnosis\.search\.Search|training\.recipe\.Recipe)"),
     (
         "py:class",
-        r"stsbench\.reproduction\.(answers\.Answer|cells\.ReproducedCell|reproduced\.Cost|table_plan\.TablePlan)",
+        r"stsbench\.reproduction\.(answers\.Answer|tables\.ReproducedCell|reproduced\.Cost|table_plan\.TablePlan)",
     ),
     ("py:class", r"stsbench\.(published\.schema\.(Exhibit|Usage)|render\.section\.Pointer)"),
     ("py:class", r"stsbench\.(render\.(cells\.Named|table\._Frame)|data\.tables\._Pairs)"),
     ("py:class", r"stsbench\.(encoders\.hashed\.HashedFiles|scoring\.task\.Task)"),
     ("py:class", r"stsbench\.(records\.parts\.RecordPart|compat\.senteval\.utils\.dotdict)"),
-    ("py:class", r"stsbench\.records\.imports\.mteb_predictions\.Predictions"),
+    ("py:class", r"stsbench\.records\.imports\.mteb\.Predictions"),
 ]
 
 html_theme = "furo"

@@ -152,10 +152,10 @@ def geometry(
         **use: how models are used; an error where only records are named.
 
     Returns:
-        One row per model: `alignment`, `uniformity`, `mean_cosine`, `sts` (a run's own score x 100: the average,
-        or else that of this task, where it has one), `positive_pairs`, `sentences`, `zero_sentences` (zero vectors
-        have no direction: they are left out, and so are their pairs). A number that is not defined, for want of
-        pairs, is NaN. `task`, `split` and `text` say of what.
+        One row per model, with `alignment`, `uniformity`, `mean_cosine`, `sts` (a run's own score x 100: the
+        average, or else that of this task, where it has one), `positive_pairs`, `sentences`, `zero_sentences`
+        (zero vectors have no direction: they are left out, and so are their pairs). A number that is not defined,
+        for want of pairs, is NaN. `task`, `split` and `text` name the pairs.
 
     Raises:
         UserError: if the data is missing, or a sentence was never encoded and the model is not here.

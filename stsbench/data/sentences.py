@@ -53,7 +53,7 @@ class Sentences:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """All sentences: of pairs all first sides, then all second sides."""
+        """All sentences, of pairs all first sides and then all second sides."""
         return self.first + (self.second or ())
 
     @property

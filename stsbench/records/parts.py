@@ -209,7 +209,7 @@ class Score(RecordPart):
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """What distinguishes it from the other scores of its record: kind, task, split and text."""
+        """Kind, task, split and text, which distinguish it from the other scores of its record."""
         return self.kind, self.task, self.split, self.text
 
     @property

@@ -60,6 +60,7 @@ class Recipe(RecipePart):
         labelled: what the tables of all tasks have in common.
         tasks: heads that learn labels, by names of the person's choice.
         phases: one after the other; none for a single one that trains everything together.
+        log_every: steps between two lines of the log.
     """
 
     name: str = Field(pattern=r"^[\w.-]+$")

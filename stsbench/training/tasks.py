@@ -40,6 +40,8 @@ class TaskHead(RecipePart, ABC):
         columns: of the table: the sentence or the two, then the label or score.
         delimiter: between the cells of .csv.
         rows: how many rows of `train` to read, from the top; None for all.
+        dev_rows: the same of its dev rows, all of which each score measures.
+        batch: rows in its loss; None for the optimiser's.
         weight: of its loss in the sum (ours, 1: the report gives none).
         rate: the chance that a step takes it. `once`: so that an epoch of the phase passes over its table once, on
             average, as the report trains every set for the same three epochs.

@@ -200,7 +200,7 @@ def reach_of_mean(deviation: float, size: int, level: float = LEVEL) -> float:
     >>> round(reach_of_mean(1.0, 3), 3)
     2.484
     """
-    return float(deviation / size**0.5 * _quantile((1 + level) / 2, size - 1))
+    return float(_quantile((1 + level) / 2, size - 1) * deviation / size**0.5)
 
 
 def check_level(level: float) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, ParamSpec, TypedDict, TypeVar
 from urllib.parse import quote, unquote
 
+from stsbench.base.errors import UserError
 from stsbench.base.words import suggestion
 from stsbench.encoders.poolers import AUTO, POOLING_NAMES
 
@@ -231,13 +232,22 @@ class Use(Loading):
         return Use(**values | {"template": str(self.template) if self.template else None, "whiten": self.whiten})
 
     def signature(self) -> str:
-        """Return its part of a signature: `cls_before_pooler|len512|fp32`; the whitening stands elsewhere."""
+        """Return its part of a signature: `cls_before_pooler|len512|fp32`; the whitening stands elsewhere.
+
+        Raises:
+            UserError: if a prompt, say, holds a character that is not UTF-8.
+        """
         text = ""
         for name in SIGNED:
             about, value = ABOUT[name], getattr(self, name)
             if not about.always and value in {_DEFAULTS[name], "", False}:
                 continue
-            shown = "" if isinstance(value, bool) else quote(str(value), safe=about.safe)
+            try:
+                shown = "" if isinstance(value, bool) else quote(str(value), safe=about.safe)
+            except UnicodeEncodeError as error:
+                raise UserError(
+                    f"{option_of(name)} {value!r} is no text: a character in it is not UTF-8; write it anew."
+                ) from error
             text += f"{about.sign}{shown}{about.end}"
         return text.removesuffix("|")
 

@@ -112,10 +112,19 @@ def save_run(record: RunRecord, folder: str | Path, *, overwrite: bool = False) 
 
 def save_beside(record: RunRecord, folder: Path) -> RunRecord:
     """Write a record beside a folder that is taken, under its name and a few digits that stand for the record."""
-    place = folder.resolve() if folder.name in {"", ".."} else folder
     results = [part.model_dump(mode="json") for part in record.scores]
     digits = digest_of({"measurement": Measurement.of(record).digits, "results": results})[:6]
-    return save_run(record, place.parent / f"{place.name}-{digits}")
+    return save_run(record, beside(folder, f"-{digits}"))
+
+
+def beside(folder: Path, ending: str) -> Path:
+    """Return the folder beside another whose name has an ending more.
+
+    >>> str(beside(Path("runs/a"), "-fp32")), str(beside(Path("."), "")) == str(Path.cwd())
+    ('runs/a-fp32', True)
+    """
+    place = folder.resolve() if folder.name in {"", ".."} else folder  # `.` has no name of its own
+    return place.parent / f"{place.name}{ending}"
 
 
 def require_free(folder: Path, measurement: Measurement, *, overwrite: bool = False) -> None:

@@ -19,7 +19,7 @@ from stsbench.encoders.vector_files import SavedVectors
 from stsbench.records.kinds import KINDS
 from stsbench.records.labels import NOT_PATHS
 from stsbench.records.record import RunRecord
-from stsbench.records.store import held_by
+from stsbench.records.store import beside, held_by
 from stsbench.scoring.measure import Recording, SavedBesideError, measure_encoder, measure_similarities
 from stsbench.scoring.settings import Classification, Protocol, Settings, Stages
 from stsbench.scoring.similarities import SavedPredictions, SavedSimilarities, similarities_from
@@ -188,11 +188,11 @@ def measure_each(
         stages = Stages(progress, {"data": data.seconds})
         try:
             loaded = model.load()
-            out = (
-                choose_folder(loaded.identity, data.sets, settings, taken)
-                if settings.out is None
-                else settings.out.with_name(settings.out.name + model.beside)
-            )
+            out = settings.out
+            if out is None:
+                out = choose_folder(loaded.identity, data.sets, settings, taken)
+            elif model.beside:
+                out = beside(out, model.beside)
             with_folder = replace(settings, out=out)
             record = (
                 measure_similarities(loaded, data.sets, with_folder, stages)

@@ -217,6 +217,16 @@ def test_out_names_the_folder_and_another_measurement_needs_overwrite(stsbench: 
     assert sb.load_run("mine").protocol.metric == "pearson"
 
 
+def test_out_may_be_the_folder_where_one_is(stsbench: Stsbench) -> None:
+    assert "recorded in ." in stsbench(*PLAIN, "--out", ".").err
+    assert len(sb.load_run(".").items) == 252
+
+
+def test_a_prompt_that_is_no_text_is_one_sentence(stsbench: Stsbench, tiny_bert: Path) -> None:
+    done = stsbench("run", "-m", tiny_bert, "--tasks", "sample", "--prompt", "half\udcff")
+    done.demand_one_sentence(r"--prompt 'half.*' is no text: a character in it is not UTF-8; write it anew\.")
+
+
 def test_the_options_of_a_score_are_obeyed_and_signed(stsbench: Stsbench) -> None:
     done = stsbench(
         *PLAIN, "--protocol", "senteval", "--metric", "kendall", "--similarity", "manhattan",

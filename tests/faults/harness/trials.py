@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import random
+import shutil
 import signal
 import zlib
 from collections import Counter
@@ -122,8 +123,12 @@ def try_file(bench: Bench, trial: Damaged) -> Verdict:
         may_differ = trial.path.name in ended.err + ended.out + _pages(use, world)
     verdict = judge(use, ended, world, right, damaged=name, may_differ=may_differ)
     answer = answer_of(use, ended, world)
-    if verdict.kind == WRONG and damage.name == ANOTHER and answer == bench.right(use, of_others=True):
+    is_of_another = verdict.kind == WRONG and damage.name == ANOTHER
+    if is_of_another and answer == bench.right(use, of_others=True):
         verdict = Verdict(OTHER, "the answer of that file")
+    # Of a run that `rank` leaves out it reads the record alone, and that says what it is a record of.
+    elif is_of_another and trial.path.name == "run.json" and answer == _with_whole_run(bench, use, trial.path):
+        verdict = Verdict(OTHER, "the answer of that file's whole run")
     is_told_otherwise = answer.printed != right.printed
     if (
         verdict.kind == OTHER
@@ -134,6 +139,15 @@ def try_file(bench: Bench, trial: Damaged) -> Verdict:
         verdict = Verdict(WRONG, "another answer under the same hashes")
     world.restore()
     return verdict
+
+
+def _with_whole_run(bench: Bench, use: Use, record: Path) -> Answer:
+    """Return the answer where the other world's run stands, whole, in the place of ours."""
+    world, place = bench.world, record.parent.relative_to(bench.world.root)
+    world.restore()
+    shutil.rmtree(record.parent)
+    shutil.copytree(bench.others.pristine / place, record.parent)
+    return answer_of(use, world.run(*use.arguments), world)
 
 
 def _pages(use: Use, world: World) -> str:

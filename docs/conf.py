@@ -3,10 +3,29 @@
 import sys
 from importlib.metadata import version as version_of
 from pathlib import Path
+from typing import Generic, TypeVar
+
+import numpy.typing
+
+Scalar = TypeVar("Scalar")
+
+
+class ArrayLike:
+    """Stands for a union of a dozen types in a signature."""
+
+
+class NDArray(Generic[Scalar]):
+    """Stands for an array's type, which has its one argument two levels deep."""
+
+
+# Signatures show these names. What imports them from there has to come later.
+for shown in (ArrayLike, NDArray):
+    shown.__module__ = "numpy.typing"
+    setattr(numpy.typing, shown.__name__, shown)
 
 # Before autodoc imports with TYPE_CHECKING on, in which pydantic makes no models.
-import stsbench.records.record
-import stsbench.training.recipe  # noqa: F401
+import stsbench.records.record  # noqa: E402
+import stsbench.training.recipe  # noqa: E402, F401
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))

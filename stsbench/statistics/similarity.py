@@ -36,7 +36,11 @@ def pair_similarities(
         kinds: which similarities.
 
     Returns:
-        (n,) values by kind. A NaN in a vector shows in its pairs; a row that there is not is an IndexError.
+        (n,) values by kind. The value of a pair with a NaN in one of its vectors is NaN.
+
+    Raises:
+        IndexError: if `left` or `right` names a row that `vectors` does not have.
+        ValueError: if the two do not name one row each for every pair.
 
     >>> vectors = np.array([[3.0, 4.0], [4.0, 3.0], [0.0, 0.0]])
     >>> values = pair_similarities(vectors, left=[0, 0, 0], right=[0, 1, 2], kinds=SIMILARITIES)

@@ -36,26 +36,33 @@ class Executed(NamedTuple):
 
 
 def executed(notebook: Path) -> Executed:
-    """Return a notebook executed on the sample: as it was before, or anew if it or what it runs on has changed."""
+    """Return a notebook executed on the sample: as it was before, or anew if it or what it runs on has changed.
+
+    Like a newcomer's, the notebooks have one cache of embeddings, which is empty at first.
+    """
     copy, folder = COPIES / notebook.name, COPIES / notebook.stem
     COPIES.mkdir(parents=True, exist_ok=True)
     # Another process that is executing it is waited for.
     with FileLock(COPIES / f"{notebook.stem}.lock"):
-        state, kept = _state(notebook), COPIES / f"{notebook.stem}.sha256"
+        around, kept = _surroundings(), COPIES / f"{notebook.stem}.sha256"
+        state = sha256(f"{around} {notebook.name}".encode() + notebook.read_bytes()).hexdigest()
         if not (kept.is_file() and kept.read_text(encoding="utf-8") == state):
             kept.unlink(missing_ok=True)
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
+            cache = COPIES / f"cache-{around[:12]}"
+            cache.mkdir(exist_ok=True)
+            (folder / "cache").symlink_to(cache)
             execute(notebook, folder)
             kept.write_text(state, encoding="utf-8")
         return Executed(nbformat.read(copy, as_version=4), folder)
 
 
-def _state(notebook: Path) -> str:
-    """Return a digest of all that an executed notebook depends on: its cells, this file, the packages."""
+def _surroundings() -> str:
+    """Return a digest of all that an executed notebook depends on beside its cells: this file, the packages."""
     state = sha256(repr(sorted(f"{each.name} {each.version}" for each in distributions())).encode())
     package = Path(stsbench.__file__).parent
-    for path in (notebook, Path(__file__), *sorted(package.rglob("*"))):
+    for path in (HERE / "execute.py", *sorted(package.rglob("*"))):
         if path.is_file() and "__pycache__" not in path.parts:
             state.update(f"{path}\n".encode() + path.read_bytes())
     return state.hexdigest()

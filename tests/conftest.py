@@ -1,5 +1,6 @@
 """What tests share: clean surroundings, a deterministic encoder, a tiny checkpoint, small data."""
 
+import gc
 import hashlib
 import os
 import tempfile
@@ -27,6 +28,10 @@ hypothesis.settings.register_profile("stsbench", deadline=None, derandomize=True
 hypothesis.settings.register_profile("explore", deadline=None, max_examples=2000)
 hypothesis.settings.load_profile("stsbench")
 
+# What a test writes need not survive a power cut, and the disk would be waited for thousands of times. Programs
+# that tests start, such as the fault harness's parent, wait for it as ever.
+os.fsync = lambda descriptor: None
+
 WORDS = ("owl", "bus", "kettle", "rain", "a", "the", "sings", "leaves", "naps", "slowly", "tonight", "again")
 
 
@@ -48,6 +53,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     Workers steal from the end.
     """
     items.sort(key=lambda item: item.path.name != "test_golden.py")
+
+
+def pytest_collection_finish() -> None:
+    """Take what is there by now, modules above all, out of what the garbage collector looks through each time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@ GATE = Path(__file__).resolve().parents[1] / ".ci" / "run"
 TOOLS = ("lint-imports", "mypy", "pytest", "ruff", "sphinx-build")
 TOOL = """#!/usr/bin/env bash
 echo "$(basename "$0") speaks"
+[ -z "${PYTHONDONTWRITEBYTECODE+set}" ] || exit 4
 [ "$(basename "$0")" != "$FAILING" ] || exit 3
 [ "$(basename "$0")" != sphinx-build ] || mkdir -p "${@: -1}"
 """
@@ -39,7 +40,7 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def gate(folder: Path, *, failing: str = "", ci: str = "") -> subprocess.CompletedProcess[str]:
-    surroundings = os.environ | {"FAILING": failing, "CI": ci}
+    surroundings = os.environ | {"FAILING": failing, "CI": ci, "PYTHONDONTWRITEBYTECODE": "1"}
     return subprocess.run(
         [folder / ".ci" / "run"], env=surroundings, capture_output=True, text=True, check=False, timeout=60
     )

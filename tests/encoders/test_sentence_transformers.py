@@ -2,6 +2,7 @@
 
 import json
 import time
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from stsbench.encoders import sentence_transformers as library
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
 
-pytest.importorskip("sentence_transformers")
+pytestmark = pytest.mark.skipif(find_spec("sentence_transformers") is None, reason="needs sentence-transformers")
 
 LIBRARY = "sentence-transformers-library"
 

@@ -142,7 +142,7 @@ def test_it_is_executed_again_when_it_or_the_package_changes(
 
     def execute_nothing(path: Path, folder: Path) -> None:
         runs.append(folder)
-        assert not list(folder.iterdir())
+        assert [path.name for path in folder.iterdir()] == ["cache"]
         (folder / "record").touch()
         nbformat.write(nbformat.read(path, as_version=4), execute.COPIES / path.name)
 
@@ -157,9 +157,11 @@ def test_it_is_executed_again_when_it_or_the_package_changes(
     assert first == second == (node, tmp_path / "build" / "copies" / "a")
     assert (first.folder / "record").is_file()
     assert len(runs) == 1
+    cache = (first.folder / "cache").resolve()
     module.touch()
-    execute.executed(notebook)
+    changed = execute.executed(notebook)
     assert len(runs) == 2
+    assert (changed.folder / "cache").resolve() != cache  # what another state of the package encoded is not taken
     node.cells[0].source = "1 + 2"
     nbformat.write(node, notebook)
     assert execute.executed(notebook).node == node

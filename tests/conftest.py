@@ -5,6 +5,7 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -90,12 +91,13 @@ def _own_cache_and_no_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def encode_by_hash(sentences: list[str]) -> NDArray[np.float64]:
     """Return vectors that depend on the words alone: the sum of one random vector per word."""
+    return np.array([sum(map(_of_word, sentence.split()), np.zeros(8)) for sentence in sentences])
 
-    def vector(word: str) -> NDArray[np.float64]:
-        seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:8], "big")
-        return np.random.default_rng(seed).normal(size=8)
 
-    return np.array([sum(map(vector, sentence.split()), np.zeros(8)) for sentence in sentences])
+@cache
+def _of_word(word: str) -> NDArray[np.float64]:
+    seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:8], "big")
+    return np.random.default_rng(seed).normal(size=8)
 
 
 @pytest.fixture

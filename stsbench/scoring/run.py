@@ -188,11 +188,12 @@ def measure_each(
         stages = Stages(progress, {"data": data.seconds})
         try:
             loaded = model.load()
-            out = settings.out
-            if out is None:
+            if settings.out is None:
                 out = choose_folder(loaded.identity, data.sets, settings, taken)
             elif model.beside:
-                out = beside(out, model.beside)
+                out = beside(settings.out, model.beside)
+            else:
+                out = settings.out
             with_folder = replace(settings, out=out)
             record = (
                 measure_similarities(loaded, data.sets, with_folder, stages)

@@ -80,7 +80,7 @@ def surroundings() -> str:
 
 
 def keep(tally: "Tally") -> None:
-    """Keep the counts of a part, and the faults that it found with other code, which was mended since."""
+    """Keep the counts of a part, and the faults that it found with other code."""
     PARTS.mkdir(parents=True, exist_ok=True)
     path = _file(tally.part)
     earlier: list[str] = []
@@ -151,7 +151,7 @@ def together() -> dict[str, Any]:
             for kind, names in whole.items()
         },
         "faults": faults,
-        "mended": earlier,
+        "before": earlier,
     }
 
 
@@ -177,12 +177,10 @@ def table(counts: dict[str, Any]) -> str:
     versions = [f"{count} parts with the code of commit {name}"]
     versions += [f"{count} with {name}" for name, count in others]
     places = [f"{count} with {place}" for place, count in counts["surroundings"].items()]
-    held = (
-        f"Held on {counts['date']}: {', '.join(versions)} (what found a fault, again when it was mended); "
-        f"{'; '.join(places)}."
-    )
+    held = f"Held on {counts['date']}: {', '.join(versions)} (what found a fault, once more); {'; '.join(places)}."
     lacking = {kind: found["not held"] for kind, found in counts["kinds"].items() if found["not held"]}
-    said = [f"Faults that are left: {_by_kind(counts['faults'])}. Found and mended: {_by_kind(counts['mended'])}."]
+    left, before = _by_kind(counts["faults"]), _by_kind(counts["before"])
+    said = [f"Faults that are left: {left}. Found before, and not again: {before}."]
     if lacking:
         said += ["", "Not held yet, with the number of uses where it is more than one:", ""]
     for kind, names in lacking.items():

@@ -16,7 +16,7 @@ from stsbench.encoders.network import Network, load_network
 from stsbench.encoders.template import NO_TEMPLATE
 from stsbench.encoders.tokenizer import Tokenizer, position_limit
 from stsbench.encoders.transformer import TransformerEncoder
-from stsbench.training.dropout import let_numpy_draw, make_gaussian, set_dropout
+from stsbench.training.dropout import let_numpy_draw, make_gaussian, plain_attention, set_dropout
 from stsbench.training.guesses import masked_language_network
 from stsbench.training.heads import HeadBase, dense_layers
 from stsbench.training.model import SentenceModel
@@ -86,6 +86,7 @@ def load_model(base: Base, recipe: Recipe, device: str) -> tuple[SentenceModel, 
         pad_id=base.tokenizer.pad_id,
         tail=(),
         trust_remote_code=False,
+        attention=plain_attention(recipe.dropout_kind, recipe.dropout_draws if device == "cpu" else "torch"),
     )
     transformer = network.model
     if recipe.dropout is not None:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import stsbench as sb
+from stsbench.encoders.generation import has_attention_table
 from stsbench.training.dropout import NumpyDropout, drawn_by_numpy
 from stsbench.training.model import _CHUNK_COST, chunks_of, cuts_by_tokens
 from stsbench.training.recipe import Recipe
@@ -48,6 +49,7 @@ def test_numpys_masks_follow_torchs_seed():
     assert layer.eval()(values) is values
 
 
+@pytest.mark.skipif(not has_attention_table(), reason="from Transformers 5.0 on")
 @pytest.mark.parametrize("padded", [False, True])
 def test_attention_with_numpys_masks_is_transformers_plain_attention_times_them(padded, monkeypatch):
     from transformers.models.bert.modeling_bert import eager_attention_forward
@@ -90,7 +92,8 @@ def test_numpy_draws_in_every_layer_and_in_attention_and_evaluation_has_the_same
             side.terms[0].forward(side.model.eval(), side.model.key_head, chunks, None)
             for side in (plain, trainer)
         )
-    assert torch.equal(bare, found)
+    # Before Transformers 5.0 attention is the plain one, whose rounding is another.
+    torch.testing.assert_close(bare, found, **({"atol": 0, "rtol": 0} if has_attention_table() else {}))
 
 
 def test_without_dropout_the_gradients_are_those_of_plain_steps(assembled):

@@ -204,7 +204,7 @@ def test_weights_that_a_configuration_names_are_those_that_are_hashed(
         assert np.abs(vectors(named) - first).max() > 0.1
         monkeypatch.setattr(generation, "_transformers", lambda: Version("4.51.3"))
     with pytest.raises(UserError, match=r"which Transformers 4\.\S+ does not read: install Transformers 4\.52"):
-        vectors(load(folder, pooling="avg"))
+        embed(load(folder, pooling="avg"), TEXTS, use_cache=False)
 
 
 def test_a_changed_file_of_word_vectors_is_told(tmp_path: Path) -> None:

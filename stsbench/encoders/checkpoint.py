@@ -400,6 +400,10 @@ def why(error: Exception) -> str:
         return "its weights do not have the sizes that its config.json gives. Fetch the checkpoint again."
     if type(error).__name__ in {"SafetensorError", "UnpicklingError"} or any(words in said for words in _DAMAGED):
         return "its weight file is damaged, or holds more than weights. Fetch the checkpoint again."
+    if "TokenizersBackend" in said:
+        return (
+            "its tokenizer was saved by Transformers 5, which the one here is too old for. Install Transformers 5."
+        )
     if "CVE-" in said or "upgrade torch" in said:
         return (
             "Transformers reads pickled weights only with a newer torch. Give the checkpoint in safetensors, or "

@@ -44,9 +44,14 @@ def require_named_weights_are_read(config: dict[str, Any], name: str) -> None:
         )
 
 
+def has_safe_pickles() -> bool:
+    """Return whether torch reads pickled weights without running what is hidden in them (CVE-2025-32434)."""
+    return Version(version("torch")) >= Version("2.6")
+
+
 def require_pickles_are_safe(path: Path) -> None:
-    """Refuse a pickled weight file where reading one can run code that is hidden in it (CVE-2025-32434)."""
-    if path.suffix != ".safetensors" and Version(version("torch")) < Version("2.6"):
+    """Refuse a pickled weight file where reading one can run code that is hidden in it."""
+    if path.suffix != ".safetensors" and not has_safe_pickles():
         raise UserError(
             f"{path} is read with torch 2.6 or newer alone, as older ones can be made to run code in it (here is "
             f"torch {version('torch')}): give the checkpoint in safetensors, or install a newer torch."

@@ -170,6 +170,7 @@ def _save(kind: str, folder: Path) -> None:
             parameter.normal_(std=0.3)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
+    (folder / "special_tokens_map.json").unlink(missing_ok=True)
 
 
 @pytest.fixture(scope="session")

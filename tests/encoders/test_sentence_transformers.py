@@ -16,12 +16,21 @@ pytest.importorskip("sentence_transformers")
 LIBRARY = "sentence-transformers-library"
 
 
+def library_modules():
+    """Return the library's classes of modules, which stand elsewhere before its version 6."""
+    try:
+        from sentence_transformers.sentence_transformer import modules
+    except ImportError:
+        from sentence_transformers import models as modules
+    return modules
+
+
 def build(folder, *, pooling="mean", after=(), **options):
     """Save a tiny checkpoint as the current library does; `after` makes the modules after the pooling."""
     import torch
     from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer import modules as models
 
+    models = library_modules()
     torch.manual_seed(11)
     transformer = models.Transformer(str(folder))
     modules = [transformer, models.Pooling(32, pooling_mode=pooling), *(make(models) for make in after)]
@@ -236,9 +245,7 @@ def layer_norm(folder):
 
 
 def residual_dense(folder):
-    from sentence_transformers.sentence_transformer.modules import Dense
-
-    return build(folder, after=[lambda _: Dense(32, 32, use_residual=True)])
+    return build(folder, after=[lambda models: models.Dense(32, 32, use_residual=True)])
 
 
 def kept_dimensions(folder):
@@ -254,10 +261,11 @@ def no_prompt_in_the_mean(folder):
 
 def static_words(folder):
     from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
     from tokenizers import Tokenizer
 
-    words = StaticEmbedding(Tokenizer.from_file(str(folder / "tokenizer.json")), embedding_dim=24)
+    words = library_modules().StaticEmbedding(
+        Tokenizer.from_file(str(folder / "tokenizer.json")), embedding_dim=24
+    )
     target = folder.with_name("static-st")
     SentenceTransformer(modules=[words], device="cpu").save(str(target))
     return target

@@ -44,6 +44,11 @@ def require_named_weights_are_read(config: dict[str, Any], name: str) -> None:
         )
 
 
+def can_leave_compiled() -> bool:
+    """Return whether torch can run a compiled model as it was before, for a while."""
+    return Version(version("torch")) >= Version("2.6")
+
+
 def has_safe_pickles() -> bool:
     """Return whether torch reads pickled weights without running what is hidden in them (CVE-2025-32434)."""
     return Version(version("torch")) >= Version("2.6")

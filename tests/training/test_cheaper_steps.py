@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import stsbench as sb
-from stsbench.encoders.generation import has_attention_table
+from stsbench.encoders import generation
+from stsbench.encoders.generation import can_leave_compiled, has_attention_table
 from stsbench.training.dropout import NumpyDropout, drawn_by_numpy
 from stsbench.training.model import _CHUNK_COST, chunks_of, cuts_by_tokens
 from stsbench.training.recipe import Recipe
@@ -206,6 +207,14 @@ def test_what_does_not_go_together_is_refused(overrides, message):
         read_recipe("minilm-simcse", overrides)
 
 
+def test_a_torch_that_scores_what_it_compiled_is_told(assembled, monkeypatch):
+    monkeypatch.setattr(generation, "version", lambda _name: "2.5.1")
+    with pytest.raises(sb.UserError, match=r"compile: torch \S+ cannot score .*install torch 2\.6 or newer, or use"):
+        assembled("compile=true")
+    assembled("compile=false")
+
+
+@pytest.mark.skipif(not can_leave_compiled(), reason="from torch 2.6 on")
 def test_a_model_that_cannot_be_compiled_is_told_and_not_trained_uncompiled(train, monkeypatch):
     from torch._dynamo.exc import TorchDynamoException
 

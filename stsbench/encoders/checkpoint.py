@@ -53,6 +53,7 @@ _TOKENIZER_PATTERNS = (
     "special_tokens_map.json",
     "added_tokens.json",
     *("byte_maps.json", "emoji.json", "normalizer.json", "word_pronunciation.json", "word_shape.json"),
+    *("artists.json", "genres.json", "lyrics.json"),
 )
 
 # Of a file for some versions of Transformers alone, these stand before its ending.
@@ -378,6 +379,7 @@ def told(what: str) -> Iterator[None]:
         raise UserError(f"cannot {what}: {_UNEXPECTED.format(error)}") from error
 
 
+_DAMAGED = ("weights_only", "Unable to load weights from")
 _UNEXPECTED = "its files do not say what is expected of them ({}). Fetch the checkpoint again."
 
 
@@ -396,8 +398,12 @@ def why(error: Exception) -> str:
     said = str(error)
     if "ignore_mismatched_sizes" in said:
         return "its weights do not have the sizes that its config.json gives. Fetch the checkpoint again."
-    if type(error).__name__ in {"SafetensorError", "UnpicklingError"} or "weights_only" in said:
+    if type(error).__name__ in {"SafetensorError", "UnpicklingError"} or any(words in said for words in _DAMAGED):
         return "its weight file is damaged, or holds more than weights. Fetch the checkpoint again."
+    if "TokenizersBackend" in said:
+        return (
+            "its tokenizer was saved by Transformers 5, which the one here is too old for. Install Transformers 5."
+        )
     if "CVE-" in said or "upgrade torch" in said:
         return (
             "Transformers reads pickled weights only with a newer torch. Give the checkpoint in safetensors, or "

@@ -58,6 +58,8 @@ class ModelConfig(CheckpointFile):
     n_embd: Size = None
     n_head: Size = None
     n_layer: Size = None
+    hidden_act: Text = None
+    layer_norm_eps: Annotated[float | None, Field(description="a number")] = None
 
 
 class AddedToken(CheckpointFile):

@@ -13,6 +13,12 @@ from stsbench.base.errors import UserError
 from stsbench.base.memory import is_of_memory
 from stsbench.encoders.adapter import merge_adapter
 from stsbench.encoders.checkpoint import Checkpoint, quiet_transformers, told
+from stsbench.encoders.generation import (
+    report_of_loading,
+    require_named_weights_are_read,
+    require_pickles_are_safe,
+    require_torch_is_used,
+)
 from stsbench.encoders.poolers import NoHeadError, Reading, parse_pooling, read_vectors
 from stsbench.encoders.protocol import DeviceOutOfMemory, FloatMatrix, TokenSequence
 from stsbench.encoders.rendering import Alone, Part, Rendered
@@ -388,8 +394,12 @@ def load_network(
     tail: Sequence[TailModule],
     trust_remote_code: bool,
     adapter: Checkpoint | None = None,
+    attention: str | None = None,
 ) -> Network:
-    """Load a checkpoint's network for evaluation, without running code that comes with its weights."""
+    """Load a checkpoint's network for evaluation, without running code that comes with its weights.
+
+    `attention` is Transformers' name of a way to compute it, None for its choice.
+    """
     import torch
     from transformers import AutoModel
 
@@ -399,6 +409,17 @@ def load_network(
     with checkpoint.reading(files):
         dtype = getattr(torch, PRECISIONS[precision])
         require_memory_for(checkpoint, precision, device)
+        require_torch_is_used()
+        for file in checkpoint.weight_files():
+            require_pickles_are_safe(file)
+        config = checkpoint.json("config.json")
+        require_named_weights_are_read(config, checkpoint.name)
+        if not config.get("model_type") and not checkpoint.own_code():
+            # Older versions of Transformers guess it from the name of the folder.
+            raise UserError(
+                f"{checkpoint.folder / 'config.json'} names no model_type: fetch the checkpoint again, or write "
+                'there which architecture it is ("bert").'
+            )
         with quiet_transformers(), told(f"load {checkpoint.name}"):
             # Transformers reads safetensors, and .bin files with weights_only=True. The precision is given here
             # and not set afterwards, as some models keep rotary angles and the like in fp32.
@@ -407,8 +428,10 @@ def load_network(
                 output_loading_info=True,
                 trust_remote_code=trust_remote_code,
                 torch_dtype=dtype,
+                **({} if attention is None else {"attn_implementation": attention}),
             )
         model_type = str(model.config.model_type)
+        info = report_of_loading(model, info)
         refuse_unlike(checkpoint.name, model_type, info)
         if not getattr(model.config, "quantization_config", None):
             require_floats(checkpoint.weight_files(), model_type)

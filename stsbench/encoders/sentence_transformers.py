@@ -10,6 +10,7 @@ from stsbench.base.errors import UserError
 from stsbench.encoders.callables import CallableEncoder
 from stsbench.encoders.checkpoint import Checkpoint, quiet_transformers, told
 from stsbench.encoders.checkpoint_files import POOLING_FLAGS, CheckpointFile, DenseFile, PoolingFile
+from stsbench.encoders.generation import report_of_loading
 from stsbench.encoders.network import ACTIVATIONS, TailModule
 from stsbench.encoders.protocol import Identity
 from stsbench.encoders.tokenizer import model_limit, position_limit
@@ -267,4 +268,4 @@ def _require_own_weights(checkpoint: Checkpoint, model: Any, trust_remote_code: 
         _, info = type(network).from_pretrained(
             folder, config=network.config, output_loading_info=True, trust_remote_code=trust_remote_code
         )
-        refuse_unlike(checkpoint.name, str(network.config.model_type), info)
+        refuse_unlike(checkpoint.name, str(network.config.model_type), report_of_loading(network, info))

@@ -6,6 +6,8 @@ they take the positions of tokens, and hand what else they are given on to the a
 
 from typing import TYPE_CHECKING, Any
 
+from stsbench.encoders.generation import has_attention_without_padding
+
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
@@ -17,8 +19,11 @@ _ATTENTION = "stsbench_unpadded"
 
 
 def is_faster_unpadded(model: Any, device: str) -> bool:
-    """Return whether a model computes faster without padding: one of `MODEL_TYPES`, in half precision, on CUDA."""
-    if device != "cuda":
+    """Return whether a model computes faster without padding: one of `MODEL_TYPES`, in half precision, on CUDA.
+
+    Where the libraries are too old for it, nothing does: padded, the vectors are the same but for rounding.
+    """
+    if device != "cuda" or not has_attention_without_padding():
         return False
     return str(model.dtype) in {"torch.bfloat16", "torch.float16"} and model.config.model_type in MODEL_TYPES
 

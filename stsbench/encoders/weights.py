@@ -19,6 +19,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 from stsbench.base.errors import UserError
 from stsbench.base.memory import require_memory
 from stsbench.encoders.checkpoint import Checkpoint
+from stsbench.encoders.generation import require_pickles_are_safe
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -183,7 +184,10 @@ def read_weights(path: Path, device: str = "cpu") -> "dict[str, Tensor]":
     try:
         if path.suffix == ".safetensors":
             return load_file(path)
+        require_pickles_are_safe(path)
         content = torch.load(path, map_location=device, weights_only=True)
+    except UserError:
+        raise
     except Exception as error:  # the libraries raise a dozen kinds for what is one thing to the person
         raise UserError(
             f"{path} is damaged, or holds more than weights ({type(error).__name__}): fetch it again."

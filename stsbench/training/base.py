@@ -11,12 +11,13 @@ from torch import nn
 from stsbench.base.errors import UserError
 from stsbench.base.words import listed
 from stsbench.encoders.checkpoint import Checkpoint
+from stsbench.encoders.generation import can_leave_compiled
 from stsbench.encoders.load import load
 from stsbench.encoders.network import Network, load_network
 from stsbench.encoders.template import NO_TEMPLATE
 from stsbench.encoders.tokenizer import Tokenizer, position_limit
 from stsbench.encoders.transformer import TransformerEncoder
-from stsbench.training.dropout import let_numpy_draw, make_gaussian, set_dropout
+from stsbench.training.dropout import let_numpy_draw, make_gaussian, plain_attention, set_dropout
 from stsbench.training.guesses import masked_language_network
 from stsbench.training.heads import HeadBase, dense_layers
 from stsbench.training.model import SentenceModel
@@ -79,6 +80,11 @@ def find_base(recipe: Recipe, device: str) -> Base:
 
 def load_model(base: Base, recipe: Recipe, device: str) -> tuple[SentenceModel, Network]:
     """Load the base for training; return the model, and the network that evaluates it."""
+    if recipe.compile and not can_leave_compiled():
+        raise UserError(
+            f"compile: torch {torch.__version__} cannot score a compiled model as it was: install torch 2.6 or "
+            "newer, or use --set compile=false."
+        )
     network = load_network(
         base.checkpoint,
         precision="fp32",
@@ -86,6 +92,7 @@ def load_model(base: Base, recipe: Recipe, device: str) -> tuple[SentenceModel, 
         pad_id=base.tokenizer.pad_id,
         tail=(),
         trust_remote_code=False,
+        attention=plain_attention(recipe.dropout_kind, recipe.dropout_draws if device == "cpu" else "torch"),
     )
     transformer = network.model
     if recipe.dropout is not None:

@@ -10,9 +10,14 @@ import torch
 from torch import Tensor, nn
 
 from stsbench.base.errors import UserError
+from stsbench.encoders.generation import has_attention_table
 
 _LEVELS = 2**16
 """A draw of NumPy's is one of so many: a rate is met to 1/131,072, and what is left is scaled by the rate met."""
+
+
+_RATES = ("attention_dropout", "dropout_prob")
+"""What Transformers calls a rate that attention hands to torch's function instead of a module of its own."""
 
 
 class GaussianDropout(nn.Dropout):
@@ -59,17 +64,22 @@ def _exchange(  # noqa: PLR0917 - of two lines above
 ) -> None:
     """Exchange a Transformer's dropouts, and let a function of ours compute its attention.
 
-    What a model does not let be exchanged is told as a choice of the recipe's `key` that it does not allow.
+    What a model does not let be exchanged is told as a choice of the recipe's `key` that it does not allow. Where
+    Transformers has no table of attention functions, the model is one with `plain_attention`, whose weights go
+    through a dropout that is exchanged like any other: the same draws, on the same weights.
     """
     name = f"stsbench_{chosen}"
+    for module in list(transformer.modules()):
+        for place, child in module.named_children():
+            if type(child) is nn.Dropout:
+                setattr(module, place, layer(child.p).train(child.training))
     try:
+        if not has_attention_table():
+            _require_all_are(transformer, layer)
+            return
         from transformers import AttentionInterface, AttentionMaskInterface
         from transformers.masking_utils import eager_mask, sdpa_mask
 
-        for module in list(transformer.modules()):
-            for place, child in module.named_children():
-                if type(child) is nn.Dropout:
-                    setattr(module, place, layer(child.p).train(child.training))
         AttentionInterface.register(name, attention)
         AttentionMaskInterface.register(name, eager_mask if chosen == "gaussian" else sdpa_mask)
         transformer.set_attn_implementation(name)
@@ -80,13 +90,27 @@ def _exchange(  # noqa: PLR0917 - of two lines above
         ) from error
 
 
+def plain_attention(kind: str, draws: str) -> str | None:
+    """Return the attention that a model is to be loaded with for a kind of dropout and who draws it; None for any.
+
+    It is the plain one where Transformers lets attention's own dropout not be exchanged otherwise.
+    """
+    return "eager" if (kind, draws) != ("binary", "torch") and not has_attention_table() else None
+
+
+def _require_all_are(transformer: nn.Module, layer: type[nn.Dropout]) -> None:
+    others = {type(module).__name__ for module, _ in dropout_places(transformer) if not isinstance(module, layer)}
+    if others:
+        raise AttributeError(f"{min(others)} draws by itself")
+
+
 def dropout_places(network: nn.Module) -> Iterator[tuple[nn.Module, str]]:
     """Yield each place of a network that holds a rate of dropout: a module, and the name of its attribute."""
     for module in network.modules():
         if isinstance(module, nn.Dropout):
             yield module, "p"
-        elif isinstance(getattr(module, "attention_dropout", None), float):
-            yield module, "attention_dropout"
+        else:
+            yield from ((module, name) for name in _RATES if isinstance(getattr(module, name, None), float))
 
 
 @contextmanager

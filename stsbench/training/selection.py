@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from stsbench.data.sentences import sentences_in
 from stsbench.data.tables import StsData
+from stsbench.encoders.generation import can_leave_compiled
 from stsbench.encoders.network import Network
 from stsbench.encoders.plan import embed, shared_vectors
 from stsbench.encoders.protocol import FloatMatrix, Identity, Tokenized, TokenSequence
@@ -68,8 +70,10 @@ class LiveEncoder:
         from stsbench.training.model import autocast
 
         self.model.eval()
+        # Where that cannot be, no recipe compiles (`load_model`).
+        plain = torch.compiler.set_stance("force_eager") if can_leave_compiled() else nullcontext()
         try:
-            with torch.compiler.set_stance("force_eager"), autocast(self.network.device, self.precision):
+            with plain, autocast(self.network.device, self.precision):
                 return self.network(sequences, poolings)
         finally:
             self.model.train()

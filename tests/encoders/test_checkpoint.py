@@ -12,6 +12,7 @@ from stsbench.base.errors import UserError
 from stsbench.encoders import checkpoint as checkpoint_module
 from stsbench.encoders import hashed as hashed_module
 from stsbench.encoders.checkpoint import Checkpoint
+from stsbench.encoders.generation import has_safe_pickles
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
 
@@ -118,6 +119,7 @@ class _Evil:
         return exec, (f"open({str(self.target)!r}, 'w').close()",)
 
 
+@pytest.mark.skipif(not has_safe_pickles(), reason="from torch 2.6 on")
 @pytest.mark.parametrize("writer", ["torch", "pickle"])
 def test_code_in_a_weight_file_is_not_run(writer, tiny, tmp_path):
     import torch
@@ -134,6 +136,7 @@ def test_code_in_a_weight_file_is_not_run(writer, tiny, tmp_path):
     assert not mark.exists()
 
 
+@pytest.mark.skipif(not has_safe_pickles(), reason="from torch 2.6 on")
 def test_a_damaged_bin_file_is_told(tiny):
     folder = tiny()
     (folder / "model.safetensors").unlink()

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from stsbench.base.errors import UserError
+from stsbench.encoders.generation import has_safe_pickles
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
 from stsbench.encoders.poolers import POOLERS, POOLING_NAMES, parse_pooling, read_vectors
@@ -82,7 +83,10 @@ def test_several_poolings_from_one_pass_are_what_each_is_alone(kind, tiny, sente
         np.testing.assert_allclose(together.vectors[pooling][together.rows], alone, atol=1e-5)
 
 
-@pytest.mark.parametrize("layout", ["safetensors", "bin"])
+_PICKLED = pytest.param("bin", marks=pytest.mark.skipif(not has_safe_pickles(), reason="from torch 2.6 on"))
+
+
+@pytest.mark.parametrize("layout", ["safetensors", _PICKLED])
 @pytest.mark.parametrize("kind", ["bert", "roberta"])
 def test_cls_goes_through_the_head_that_simcse_training_left(kind, layout, tiny, sentences, vectors_of, reference):
     folder = tiny(kind)

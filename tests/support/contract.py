@@ -3,7 +3,7 @@
     python tests/support/contract.py
 
 writes the file anew. What is added to it is promised from then on. What leaves it, or changes in it, is a break:
-that takes another `schema_version` for the record, one version of deprecation for a verb, command or parameter, and
+that takes another `schema_version` for the record, a version of deprecation for a verb, command or parameter, and
 a line under Changed in CHANGELOG.md.
 """
 

@@ -14,7 +14,7 @@ until somebody has looked) do not.
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from typing import NamedTuple
 
@@ -75,14 +75,21 @@ class Licence(NamedTuple):
     required_by: str
 
 
-def dependencies(project: str = PROJECT) -> Iterator[tuple[Distribution, str]]:
+def dependencies(
+    project: str = PROJECT, extras: Collection[str] | None = None
+) -> Iterator[tuple[Distribution, str]]:
     """Yield every installed distribution that a project requires, directly or not, and what asks for it first.
+
+    Args:
+        project: the name of the project.
+        extras: those of its extras that are wanted; None for all.
 
     Raises:
         PackageNotFoundError: if the project itself is not installed.
     """
     own = distribution(project)
-    asked = [(own, frozenset(own.metadata.get_all("Provides-Extra") or []))]
+    wanted = (own.metadata.get_all("Provides-Extra") or []) if extras is None else extras
+    asked = [(own, frozenset(wanted))]
     seen = {canonicalize_name(project): set(asked[0][1])}
     while asked:
         parent, extras = asked.pop(0)

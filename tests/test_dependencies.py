@@ -136,7 +136,8 @@ def test_the_lowest_versions_are_those_that_pyproject_allows() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     lines = (ROOT / "constraints-lowest.txt").read_text(encoding="utf-8").splitlines()
     pinned = dict(line.lower().replace("_", "-").split("==") for line in lines if "==" in line and line[0] != "#")
-    for requirement in map(Requirement, project["dependencies"]):
+    models = project["optional-dependencies"]["models"]
+    for requirement in map(Requirement, [*project["dependencies"], *models]):
         name = requirement.name.lower().replace("_", "-")
         (lowest,) = re.findall(r">=([\d.]+)", str(requirement.specifier))
         tried = Version(pinned[name])
@@ -148,9 +149,28 @@ def test_the_workflow_runs_what_stands_in_the_folder_of_the_gate() -> None:
     yaml = pytest.importorskip("yaml")
     jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "gate.yml").read_text(encoding="utf-8"))["jobs"]
     commands = [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]
-    for script in ("run", "package", "licences.py", "audit", "lowest"):
+    for script in ("run", "package", "base", "licences.py", "audit", "lowest"):
         assert os.access(CI / script, os.X_OK), script
         assert any(f".ci/{script}" in command for command in commands), script
     # Nobody has run it there: it may fail without failing a change, and its name says so.
     assert jobs["lowest"]["continue-on-error"]
     assert "untried" in jobs["lowest"]["name"]
+
+
+def test_the_base_is_installed_alone_on_every_python_that_is_supported() -> None:
+    yaml = pytest.importorskip("yaml")
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "gate.yml").read_text(encoding="utf-8"))["jobs"]
+    pythons = [row["python"] for row in jobs["base"]["strategy"]["matrix"]["include"]]
+    assert pythons == [row["python"] for row in jobs["gate"]["strategy"]["matrix"]["include"]]
+    tests = (CI / "base").read_text(encoding="utf-8").partition("tests=(")[2].partition(")")[0].split()
+    assert all((ROOT / "tests" / name).exists() for name in tests)
+
+
+def test_the_sizes_of_what_can_be_installed_grow_with_what_is_brought() -> None:
+    done = subprocess.run([sys.executable, CI / "sizes.py"], capture_output=True, text=True, check=True, cwd=ROOT)
+    rows = [line.strip("| ").split(" | ") for line in done.stdout.splitlines() if line.startswith("| `")]
+    sizes = {name.strip("`"): (int(packages), int(megabytes)) for name, packages, megabytes in rows}
+    assert sizes["stsbench"][1] > 100
+    assert sizes["stsbench[models]"] > sizes["stsbench"]
+    if "stsbench[minilm]" in sizes:
+        assert sizes["stsbench[minilm]"] > sizes["stsbench[models]"]

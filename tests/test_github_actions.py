@@ -23,14 +23,19 @@ def workflow() -> dict[str, Any]:
     return content
 
 
+def steps(*jobs: str) -> list[dict[str, Any]]:
+    """Return the steps that run a command, of some jobs, by default of all in their order."""
+    content = workflow()["jobs"]
+    return [step for job in jobs or content for step in content[job]["steps"] if "run" in step]
+
+
 def run_steps(folder: Path, data: Path, **env: str) -> list[tuple[str, int]]:
     """Run the steps in a folder as a runner does, each in a shell that stops at errors; return how each ended."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     here = os.environ | {"PATH": path, "STSBENCH_DATA": str(data), "GITHUB_ACTIONS": "true"}
     here |= {"GITHUB_STEP_SUMMARY": str(folder / "summary.md"), "STSBENCH_CACHE": str(folder / ".stsbench")} | env
-    steps = [step for step in workflow()["jobs"]["check"]["steps"] if "run" in step]
     ended = []
-    for step in steps:
+    for step in steps():
         if not step["run"].startswith(ELSEWHERE):
             done = subprocess.run(
                 ["bash", "-eo", "pipefail", "-c", step["run"]], cwd=folder, env=here, check=False
@@ -40,19 +45,26 @@ def run_steps(folder: Path, data: Path, **env: str) -> list[tuple[str, int]]:
 
 
 def test_the_workflow_installs_from_a_repository_and_its_gate_looks_at_the_pairs() -> None:
-    install, *_, gate = [step["run"] for step in workflow()["jobs"]["check"]["steps"] if "run" in step]
-    assert install == 'pip install "stsbench[minilm] @ git+$STSBENCH"'
+    assert steps("measure")[0]["run"] == 'pip install "stsbench[minilm] @ git+$STSBENCH"'
     assert workflow()["env"]["STSBENCH"].startswith("https://")
+    gate = steps("check")[-1]["run"]
     assert "--margin" in gate
     assert "--max-drop" not in gate
 
 
+def test_the_workflow_checks_with_the_base_alone_what_was_measured() -> None:
+    assert steps("check")[0]["run"] == 'pip install "stsbench @ git+$STSBENCH"'
+    assert workflow()["jobs"]["check"]["needs"] == "measure"
+    given = [step.get("with", {}) for job in ("measure", "check") for step in workflow()["jobs"][job]["steps"]]
+    assert [part["path"] for part in given if part.get("name") == "candidate"] == ["runs/candidate"] * 2
+
+
 def test_the_workflow_installs_measures_and_checks() -> None:
-    commands = [step["run"].split()[:2] for step in workflow()["jobs"]["check"]["steps"] if "run" in step]
-    assert commands == [
+    assert [step["run"].split()[:2] for step in steps()] == [
         ["pip", "install"],
         ["stsbench", "data"],
         ["stsbench", "run"],
+        ["pip", "install"],
         ["stsbench", "check"],
         ["stsbench", "check"],
     ]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Unpack
 
 from stsbench.analysis.result import AnalysisCommand, AnalysisResult
 from stsbench.base.errors import UserError
+from stsbench.base.extras import require
 from stsbench.base.options import Count, NameOrPath, Spelled
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import suggestion
@@ -218,10 +219,9 @@ def _nearest_by_faiss(queries: "Vectors", corpus: "Vectors", k: int) -> Neighbou
     """Return what an HNSW graph of the FAISS library finds: faster, and it may miss a neighbour."""
     import numpy as np
 
-    try:
-        import faiss
-    except ImportError as error:
-        raise UserError("FAISS is not installed: pip install 'stsbench[faiss]', or use --search exact.") from error
+    require("faiss", "--search faiss")
+    import faiss
+
     units = [np.ascontiguousarray(matrix, dtype=np.float32) for matrix in (queries, corpus)]
     for matrix in units:
         faiss.normalize_L2(matrix)

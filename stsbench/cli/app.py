@@ -21,6 +21,7 @@ from typer.main import get_command
 from stsbench._version import __version__
 from stsbench.analysis import ANALYSES
 from stsbench.base.errors import InterruptError, UserError, by_interrupt
+from stsbench.base.extras import sentence_on
 from stsbench.base.words import shortened
 from stsbench.cli.mistakes import UsageError, current, is_homeless, refused, sentence_of
 from stsbench.cli.output import (
@@ -292,10 +293,12 @@ def _ended() -> int:
         code = _interrupted() if by_interrupt(error) else _told(*refused(error).sentences)
     except Exception as error:
         # A library may have caught the interrupt and raised something of its own, an ImportError, say.
-        if not (by_interrupt(error) or is_homeless(error)):
+        said = sentence_on(error)
+        if is_homeless(error):
+            said = "a path begins with `~` and a name, and nobody of that name has a home here: spell it out."
+        if not (by_interrupt(error) or said):
             raise
-        homeless = "a path begins with `~` and a name, and nobody of that name has a home here: spell it out."
-        code = _interrupted() if by_interrupt(error) else _told(homeless)
+        code = _interrupted() if by_interrupt(error) else _told(said)
     return code
 
 

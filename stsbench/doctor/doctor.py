@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
+from stsbench.base.extras import MINILM, MODELS, PACKAGES, missing
 from stsbench.base.files import cache_dir
+from stsbench.base.words import listed
 from stsbench.data.catalogue import source
 from stsbench.data.locate import remedy
 from stsbench.data.overview import verify
@@ -84,31 +86,50 @@ def _versions() -> list[Finding]:
     here = f"stsbench {__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}"
     findings = [Finding("versions", "ok", here)]
     shown = ("torch", "transformers", "tokenizers", "numpy", "pandas", "pyarrow")
-    bounds = _bounds()
-    for package in [*shown, *sorted(bounds.keys() - set(shown))]:
-        wanted = bounds.get(package, "")
+    bounds, of_models = _bounds(""), _bounds(MODELS)
+    known = {*bounds, *PACKAGES[MODELS].values()}
+    for package in [*shown, *sorted(known - set(shown))]:
+        wanted = of_models.get(package, "")
         try:
             installed = version(package)
         except PackageNotFoundError:
-            findings.append(Finding(package, "problem", f"not installed: pip install '{package}{wanted}'"))
+            if package in bounds:
+                findings.append(Finding(package, "problem", f"not installed: pip install '{package}{wanted}'"))
             continue
         if not _satisfies(installed, wanted):
             problem = f"{installed}, but stsbench needs {package}{wanted}: pip install '{package}{wanted}'"
             findings.append(Finding(package, "problem", problem))
         elif package in shown:
             findings.append(Finding(package, "ok", installed))
+    return [*findings, *_extras()]
+
+
+def _extras() -> list[Finding]:
+    """Say which extras are here; those that are not, nobody needs but for what they bring."""
+    findings = []
+    if lacking := missing(MODELS):
+        note = f"to encode and to train takes {listed(lacking)}: pip install 'stsbench[{MODELS}]'"
+        findings.append(Finding(f"extra {MODELS}", "note", note))
+    others = [extra for extra in PACKAGES if extra not in {MODELS, MINILM}]
+    here = [extra for extra in others if not missing(extra)]
+    absent = [extra for extra in others if extra not in here]
+    if here:
+        findings.append(Finding("extras", "ok", listed(here)))
+    if absent:
+        detail = f"not installed: {listed(absent)}; each comes by its name: pip install 'stsbench[{absent[0]}]'"
+        findings.append(Finding("other extras", "ok", detail))
     return findings
 
 
-def _bounds() -> dict[str, str]:
-    """Return the versions that stsbench asks for, of each package it cannot do without: {"numpy": ">=1.26"}."""
+def _bounds(extra: str) -> dict[str, str]:
+    """Return the versions of each package that the base and an extra ask for: {"numpy": ">=1.26"}."""
     from packaging.requirements import Requirement
 
     try:
         requirements = [Requirement(line) for line in requires("stsbench") or ()]
     except PackageNotFoundError:  # used from its folder, and not installed
         return {}
-    needed = (each for each in requirements if each.marker is None or each.marker.evaluate({"extra": ""}))
+    needed = (each for each in requirements if each.marker is None or each.marker.evaluate({"extra": extra}))
     return {package.name: str(package.specifier) for package in needed}
 
 
@@ -165,8 +186,9 @@ def _of_text(subject: str, files: "pd.DataFrame") -> Finding:
         detail += f"; {len(wrong)} files are not the catalogued ones, the first is {path} ({first['status']})"
         return Finding(subject, "problem", f"{detail}: {remedy(source(name))}")
     if here["task"].nunique() < count:
-        # Where files may be downloaded nobody needs to do without them; others are for who wants that text.
-        status = "note" if source(name).kind == "by-hand" else "problem"
+        # Where files may be downloaded nobody needs to do without them; others are for who wants that text. Who
+        # has nothing that encodes may have come for records alone.
+        status = "note" if source(name).kind == "by-hand" or missing(MODELS) else "problem"
         return Finding(subject, status, f"{detail}: {remedy(source(name))}")
     return Finding(subject, "ok", f"{detail} in {', '.join(dict.fromkeys(here['folder']))}")
 

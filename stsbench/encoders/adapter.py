@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stsbench.base.errors import UserError
+from stsbench.base.extras import require
 from stsbench.encoders.checkpoint import ADAPTER_CONFIG, Checkpoint, find_checkpoint, why
 from stsbench.encoders.weights import read_weights
 
@@ -78,13 +79,9 @@ def merge_adapter(model: Any, adapter: Checkpoint) -> Any:
 
 
 def _merge(model: Any, adapter: Checkpoint) -> Any:
-    try:
-        from peft import LoraConfig, get_peft_model
-        from peft.utils import set_peft_model_state_dict
-    except ImportError as error:
-        raise UserError(
-            f"{adapter.name} is an adapter, which needs peft: pip install 'stsbench[peft]'."
-        ) from error
+    require("peft", f"{adapter.name} is an adapter, which")
+    from peft import LoraConfig, get_peft_model
+    from peft.utils import set_peft_model_state_dict
 
     tensors = read_weights(adapter_file(adapter))
     named = _named_as_in(model, tensors)

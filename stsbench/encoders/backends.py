@@ -26,10 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
+from stsbench.base.extras import PACKAGES
 from stsbench.base.files import atomic_folder, cache_dir
 from stsbench.data.benchmarks import load_sample, sample_sentences
 from stsbench.encoders.checkpoint import quiet_transformers
-from stsbench.encoders.device import BACKENDS
 from stsbench.encoders.network import Network
 from stsbench.encoders.protocol import TokenSequence
 
@@ -118,7 +118,7 @@ def compiled(
         samples: for int8: the token ids of the calibration sentences.
     """
     program = _PROGRAMS[backend]
-    versions = [f"{package} {version(package)}" for package in BACKENDS[backend].modules]
+    versions = [f"{package} {version(package)}" for package in PACKAGES[backend].values()]
     described = json.dumps([backend, precision, versions, list(about), list(samples)])
     folder = cache_dir() / "compiled" / hashlib.sha256(described.encode()).hexdigest()[:32]
     if not (folder / program.file).is_file():

@@ -4,10 +4,10 @@ import ctypes
 import platform
 import sys
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 from stsbench.base.errors import UserError
+from stsbench.base.extras import MODELS, missing, require
 from stsbench.base.words import suggestion
 from stsbench.encoders.use import PRECISIONS, TORCH
 
@@ -20,20 +20,17 @@ class Backend:
 
     Attributes:
         precisions: those it has, its default first.
-        modules: what must be installed, by the names of packages and imports.
         cannot: why it lacks a precision that another one has.
     """
 
     precisions: tuple[str, ...]
-    modules: tuple[str, ...]
     cannot: str = ""
 
 
 BACKENDS = {
-    "openvino": Backend(("fp32", "bf16", "int8"), ("openvino", "nncf")),
+    "openvino": Backend(("fp32", "bf16", "int8")),
     "onnx": Backend(
         ("fp32",),
-        ("onnx", "onnxruntime"),
         "ONNX Runtime's int8 scales by what else is in the batch, so that a sentence has no one vector",
     ),
 }
@@ -62,20 +59,20 @@ def require_backend(backend: str, device: str) -> None:
     """Refuse a back end whose packages are not installed, or that is to compute elsewhere than on the CPU."""
     if device not in {"auto", "cpu"}:
         raise UserError(f"--backend {backend} computes on the CPU: leave out --device {device}.")
-    if lacking := [module for module in BACKENDS[backend].modules if find_spec(module) is None]:
-        raise UserError(f"--backend {backend} needs {' and '.join(lacking)}: pip install 'stsbench[{backend}]'.")
+    require(backend, f"--backend {backend}")
 
 
 def resolve_device(device: str) -> str:
     """Return `cpu`, `cuda` or `mps` for a wanted device; `auto` takes the fastest there is.
 
     Loading torch takes seconds, which a run served from the cache does not otherwise need. So on a machine
-    without an accelerator's driver the answer is `cpu` without asking torch.
+    without an accelerator's driver the answer is `cpu` without asking torch, and so it is without torch.
     """
     if device not in DEVICES:
         raise UserError(f"unknown device {device!r}: {suggestion(device, DEVICES)}")
-    if device == "cpu" or (device == "auto" and not _may_have_accelerator()):
+    if device == "cpu" or (device == "auto" and (not _may_have_accelerator() or missing(MODELS))):
         return "cpu"
+    require(MODELS, f"device {device}")
     import torch
 
     there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
+from stsbench.base.extras import MODELS, require
 from stsbench.base.options import DATA, MODEL, RUN, Count, Named, NameOrPath, Panel, Spelled, Within
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import suggestion
@@ -145,6 +146,7 @@ def fit(
     Raises:
         UserError: for a person's mistake, in one sentence; nothing is overwritten.
     """
+    require(MODELS, f"to fit a {method}")
     folder = Path(out).expanduser()
     chosen = {
         "steps": steps,

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from stsbench.base.errors import UserError
+from stsbench.base.extras import MODELS, require
 from stsbench.encoders.adapter import base_of, find_base, is_adapter
 from stsbench.encoders.callables import CallableEncoder, from_function, import_function, is_callable
 from stsbench.encoders.checkpoint import MINILM, PACKAGED, Checkpoint, find_checkpoint
@@ -98,6 +99,7 @@ def load_with(model: str | Path | Callable[[list[str]], Any], use: Use) -> Encod
 
 def _load_fitted(name: str, folder: Path, asked: Use) -> FittedEncoder:
     """Return the encoder of a folder that `stsbench fit` wrote: the model, with what was fitted as its tail."""
+    require(MODELS, f"what was fitted in {name}")
     about = read_about(folder)
     model, use = about.model, about.use_of(name, asked)
     if model.is_here:
@@ -190,6 +192,7 @@ def _row(name: str) -> str:
 
 
 def _load_checkpoint(name: str, use: Use) -> TransformerEncoder | CallableEncoder:
+    require(MODELS, f"the checkpoint {name}")
     checkpoint = find_checkpoint(name, revision=use.revision, with_code=use.trust_remote_code)
     adapter = checkpoint if is_adapter(checkpoint) else None
     if adapter is not None:

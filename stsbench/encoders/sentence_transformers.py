@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from stsbench.base.errors import UserError
+from stsbench.base.extras import require
 from stsbench.encoders.callables import CallableEncoder
 from stsbench.encoders.checkpoint import Checkpoint, quiet_transformers, told
 from stsbench.encoders.checkpoint_files import POOLING_FLAGS, CheckpointFile, DenseFile, PoolingFile
@@ -231,14 +232,9 @@ def notes_on_code(name: str, elsewhere: str | None) -> tuple[str, ...]:
 
 
 def _load(checkpoint: Checkpoint, use: Use) -> Any:
-    try:
-        from sentence_transformers import SentenceTransformer
-    except ImportError as error:
-        raise UserError(
-            f"{checkpoint.name} needs the sentence-transformers library: "
-            "pip install 'stsbench[sentence-transformers]'."
-        ) from error
+    require("sentence-transformers", checkpoint.name)
     import torch
+    from sentence_transformers import SentenceTransformer
 
     with quiet_transformers(), told(f"load {checkpoint.name}"):
         model = SentenceTransformer(

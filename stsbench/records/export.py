@@ -26,7 +26,6 @@ from stsbench.statistics.correlations import CORRELATIONS, Metric
 
 if TYPE_CHECKING:
     import pandas as pd
-    from huggingface_hub import EvalResult
 
 META = "model_meta.json"
 _RESULTS = "results"
@@ -275,7 +274,7 @@ def model_card(
     Raises:
         UserError: if the records are of several models.
     """
-    from huggingface_hub import ModelCardData
+    import yaml
 
     models = {(record.model.name, record.model.weights_sha256, record.model.use.pooling) for record in records}
     if len(models) > 1:
@@ -284,16 +283,18 @@ def model_card(
     kind = records[0].model.kind
     library = library or (kind if kind in _LIBRARIES else "")
     tags = ["sentence-similarity", "feature-extraction", "sentence-embeddings", "stsbench"]
-    results = [result for record in records for result in _hub_results(record)]
-    data = ModelCardData(
-        library_name=library or None,
-        pipeline_tag="sentence-similarity",
-        base_model=base_model or None,
-        tags=[library, *tags] if library == "sentence-transformers" else tags,
+    results = _hub_results(records)
+    data = {
+        "base_model": base_model,
+        "library_name": library,
+        "pipeline_tag": "sentence-similarity",
+        "tags": [library, *tags] if library == "sentence-transformers" else tags,
         # The Hub takes a model's name only beside its results.
-        model_name=one_line(name) if results else None,
-        eval_results=results or None,
-    )
+        "model-index": [{"name": one_line(name), "results": results}] if results else [],
+    }
+    # As the Hub's own library writes it.
+    said = {key: value for key, value in data.items() if value}
+    head = yaml.safe_dump(said, sort_keys=False, allow_unicode=True)
     lines = [f"# {_plain(name)}", ""]
     for paragraph in about:
         lines += [paragraph, ""]
@@ -303,38 +304,48 @@ def model_card(
     lines += _measured_how(records)
     if recipe:
         lines += ["", "## Recipe", "", *fenced(recipe.strip().splitlines(), "yaml")]
-    return f"---\n{data.to_yaml()}\n---\n\n" + "\n".join(lines) + "\n"
+    return f"---\n{head}---\n\n" + "\n".join(lines) + "\n"
 
 
-def _hub_results(record: RunRecord) -> "Iterator[EvalResult]":
-    from huggingface_hub import EvalResult
-
-    for score in record.scores:
+def _hub_results(records: Sequence[RunRecord]) -> list[dict[str, Any]]:
+    """Return the results of a card's `model-index`: one for each task, split and data, with all its numbers."""
+    results: dict[tuple[str, ...], dict[str, Any]] = {}
+    for score in (score for record in records for score in record.scores):
+        metrics = list(_hub_metrics(score))
+        if not metrics:
+            continue
         kind = score.about.on_the_hub
-        similarity = "" if score.training else f"_{Signature.parse(score.signature).similarity}"
         # What was trained is scored on its test items, which of nested folds are all.
         split = "test" if score.training else score.split
-        beside = [score.number(statistic) for statistic in score.about.statistics[1:]]
-        for number in (score.numbers[0], *beside):
-            if number is None or number.statistic in _NOT_ON_THE_HUB:
-                continue
-            # An undefined score is none: YAML would say .nan, and programs would read it.
-            if number.value is None or math.isnan(number.value):
-                continue
-            metric = _ON_THE_HUB.get(number.statistic, number.statistic) + similarity
-            yield EvalResult(
-                task_type=kind,
-                task_name=kind.replace("-", " ").title(),
-                dataset_type=score.task.lower(),
-                dataset_name=one_line(score.task if split == "test" else f"{score.task} ({split})"),
-                dataset_split=split,
-                dataset_revision=score.data.sha256,
-                metric_type=metric,
-                metric_name=metric.replace("_", " ").title(),
-                metric_value=round(number.value, 6),
-                # Without it nobody can say what the number means.
-                metric_args={"signature": score.signature},
-            )
+        dataset = {
+            "name": one_line(score.task if split == "test" else f"{score.task} ({split})"),
+            "type": score.task.lower(),
+            "split": split,
+            "revision": score.data.sha256,
+        }
+        task = {"type": kind, "name": kind.replace("-", " ").title()}
+        key = kind, dataset["type"], split, dataset["revision"]
+        results.setdefault(key, {"task": task, "dataset": dataset, "metrics": []})["metrics"] += metrics
+    return list(results.values())
+
+
+def _hub_metrics(score: Score) -> Iterator[dict[str, Any]]:
+    similarity = "" if score.training else f"_{Signature.parse(score.signature).similarity}"
+    beside = [score.number(statistic) for statistic in score.about.statistics[1:]]
+    for number in (score.numbers[0], *beside):
+        if number is None or number.statistic in _NOT_ON_THE_HUB:
+            continue
+        # An undefined score is none: YAML would say .nan, and programs would read it.
+        if number.value is None or math.isnan(number.value):
+            continue
+        metric = _ON_THE_HUB.get(number.statistic, number.statistic) + similarity
+        yield {
+            "type": metric,
+            "value": round(number.value, 6),
+            "name": metric.replace("_", " ").title(),
+            # Without it nobody can say what the number means.
+            "args": {"signature": score.signature},
+        }
 
 
 def _score_table(records: Sequence[RunRecord]) -> list[str]:

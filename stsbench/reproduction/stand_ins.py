@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from stsbench.base.errors import UserError
+from stsbench.base.extras import MODELS, require
 from stsbench.base.files import atomic_folder, atomic_path, cache_dir
 from stsbench.data.benchmarks import load_labelled, load_sts, sample_sentences
 from stsbench.data.catalogue import TextVariant, data_set, source
@@ -190,6 +191,7 @@ def _make_tables(folder: Path) -> None:
 
 def _make_encoder(name: str, folder: Path) -> None:
     """Write an encoder of random weights with its head of a masked language model, pooler and tokenizer."""
+    require(MODELS, "to make an encoder that stands in for another")
     import torch
     from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM
     from transformers.utils import logging

@@ -18,6 +18,7 @@ from typing import Any, Literal, Protocol
 from uuid import uuid4
 
 from stsbench.base.errors import UserError
+from stsbench.base.extras import require
 from stsbench.sweeps.experiment import Ray, Slurm
 from stsbench.sweeps.folder import ExperimentFolder
 from stsbench.sweeps.run_job import PARENT
@@ -265,10 +266,9 @@ class RayCluster:
                 ray.cancel(reference, force=True)
 
     def _connected(self) -> Any:
-        try:
-            import ray
-        except ImportError as error:
-            raise UserError("--on ray needs the package ray: pip install 'stsbench[ray]'.") from error
+        require("ray", "--on ray")
+        import ray
+
         if not ray.is_initialized():
             try:
                 ray.init(
@@ -353,10 +353,9 @@ class SlurmArray:
                 job.cancel()
 
     def _executor(self, folder: ExperimentFolder, minutes: int) -> Any:
-        try:
-            import submitit
-        except ImportError as error:
-            raise UserError("--on slurm needs the package submitit: pip install 'stsbench[slurm]'.") from error
+        require("slurm", "--on slurm")
+        import submitit
+
         asked = self.asked
         try:
             executor = submitit.AutoExecutor(folder=folder.path / "slurm" / "%j", cluster=self.cluster)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from stsbench.base.errors import UserError
+from stsbench.base.extras import MODELS, require
 from stsbench.base.options import Within
 from stsbench.base.progress import Progress, describe, silent
 from stsbench.base.words import suggestion
@@ -84,6 +85,7 @@ def sweep(
     if dry_run:
         places = len(executor.places) if isinstance(executor, LocalPool) else workers or 1
         return forecast(asked, folder, job_states(folder, jobs), places=places, data_dirs=folders, notice=notice)
+    require(MODELS, "to train and measure checkpoints")
     with folder.alone():
         folder.claim(asked, jobs)
         # Damaged files, and those of another job, are reported before any work.

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stsbench.base.errors import UserError
+from stsbench.base.extras import require
 from stsbench.base.files import told_as_unwritable
 from stsbench.base.parsing import parse_json
 
@@ -175,10 +176,9 @@ class Meter:
 
 def tensorboard_listener(folder: Path) -> Listener:
     """Return a listener that writes TensorBoard's files into a folder."""
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError as error:
-        raise UserError("--tensorboard needs the package tensorboard: pip install tensorboard.") from error
+    require("tensorboard", "--tensorboard")
+    from torch.utils.tensorboard import SummaryWriter
+
     writers: list[Any] = []
 
     def listen(line: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 from stsbench._version import __version__
 from stsbench.base.errors import InterruptError, UserError, by_interrupt
+from stsbench.base.extras import MODELS, require
 from stsbench.base.files import atomic_path
 from stsbench.base.options import Commas, NameOrPath, Spelled
 from stsbench.base.progress import Progress, silent
@@ -94,6 +95,7 @@ def train(
     Raises:
         UserError: for a person's mistake, in one sentence; nothing is overwritten.
     """
+    require(MODELS, "training")
     from stsbench.training.distributed import join_world
 
     if (recipe is None) == (resume is None):

@@ -339,7 +339,9 @@ def test_faiss_finds_what_the_exact_search_finds(hash_encode: Encode) -> None:
 
 def test_without_faiss_the_extra_is_named(hash_encode: Encode, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "faiss", None)
-    with pytest.raises(UserError, match=r"FAISS is not installed: pip install 'stsbench\[faiss\]'"):
+    with pytest.raises(
+        UserError, match=r"--search faiss needs the package faiss-cpu: pip install 'stsbench\[faiss\]'"
+    ):
         sb.retrieve(hash_encode, query="Rain.", search="faiss")
 
 

@@ -122,8 +122,8 @@ def test_a_package_that_is_missing_is_a_problem(monkeypatch: pytest.MonkeyPatch)
         raise room.PackageNotFoundError(package)
 
     monkeypatch.setattr(room, "version", version)
-    assert found()["torch"][0] == "problem"
-    assert found()["torch"][1].startswith("not installed: pip install 'torch")
+    assert found()["pandas"][0] == "problem"
+    assert found()["pandas"][1].startswith("not installed: pip install 'pandas")
 
 
 @pytest.mark.shared

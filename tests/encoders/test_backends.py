@@ -1,13 +1,15 @@
 """Back ends: the layers are another program's, all else is torch's, and what cannot be is told."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from stsbench.base.errors import UserError
+from stsbench.base.extras import PACKAGES
 from stsbench.data.benchmarks import load_sample, sample_sentences
-from stsbench.encoders import backends, device
+from stsbench.encoders import backends
 from stsbench.encoders.backends import CALIBRATION_SENTENCES, CompiledModel, calibration
 from stsbench.encoders.device import require_backend
 from stsbench.encoders.load import load
@@ -86,8 +88,11 @@ def test_a_precision_that_is_not_there_is_told(
 
 
 def test_a_back_end_needs_its_packages_and_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device, "find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r"needs openvino and nncf: pip install 'stsbench\[openvino\]'"):
+    for package in ("openvino", "nncf"):
+        monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(
+        UserError, match=r"needs the packages openvino and nncf: pip install 'stsbench\[openvino\]'"
+    ):
         require_backend("openvino", "cpu")
     with pytest.raises(UserError, match="computes on the CPU: leave out --device cuda"):
         require_backend("onnx", "cuda")
@@ -130,5 +135,5 @@ def test_int8_gives_a_sentence_one_vector_and_says_what_it_is(
 
 
 def _require(backend: str) -> None:
-    for module in device.BACKENDS[backend].modules:
+    for module in PACKAGES[backend]:
         pytest.importorskip(module, reason=f"needs {module}: pip install 'stsbench[{backend}]'")

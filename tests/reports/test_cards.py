@@ -28,6 +28,12 @@ def test_a_card_reads_back_as_the_records_scores(make_record: Make) -> None:
     assert "license" not in card.data.to_dict()
 
 
+def test_a_card_is_to_the_byte_what_the_hubs_own_library_writes_of_it(make_record: Make) -> None:
+    for run in (make_record(), make_record("a name: of its own - " + "long " * 40)):
+        text = sb.model_card(run)
+        assert text.startswith(f"---\n{ModelCard(text).data.to_yaml()}\n---\n\n# ")
+
+
 def test_a_hostile_name_stays_text_in_a_card(hostile: sb.RunRecord) -> None:
     text = sb.model_card(hostile)
     card = ModelCard(text)

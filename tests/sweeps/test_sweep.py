@@ -1,10 +1,10 @@
 """A sweep does what is left, tells what failed, and comes to tables that other verbs take."""
 
-import builtins
 import json
 import re
 import shutil
 import signal
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -386,14 +386,7 @@ def test_memory_that_a_job_asks_for_in_vain_is_told_as_that(
 def test_an_engine_that_is_not_installed_is_named_with_its_extra(
     on: str, package: str, experiment: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = builtins.__import__
-
-    def without(name: str, *rest: Any, **more: Any) -> Any:
-        if name.partition(".")[0] == package:
-            raise ImportError(name)
-        return real(name, *rest, **more)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(UserError, match=rf"--on {on} needs the package {package}: pip install 'stsbench\[{on}\]'"):
         sb.sweep(experiment(), tmp_path / "x", on=on)
 

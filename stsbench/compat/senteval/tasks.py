@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import pearsonr, spearmanr
 
 from stsbench.base.errors import UserError
+from stsbench.base.extras import MODELS, require
 from stsbench.compat.senteval.batches import SIDES, Prepared, Script, encode_sides
 from stsbench.compat.senteval.shapes import ARRAY, Results, Shape
 from stsbench.compat.senteval.utils import cosine, dotdict
@@ -63,6 +64,7 @@ Similarity = Callable[[NDArray[Any], NDArray[Any]], float]
 
 def evaluate_labelled(data: LabelledData, script: Script) -> dict[str, Any]:
     """Return `acc`, `devacc`, `ndev` and `ntest`, and `f1` of MRPC."""
+    require(MODELS, f"the classifier of {data.task}")
     sides = [name for name in SIDES if data.items[name].notna().all()]
     # Batches follow the sorted rows, as in the original: less padding for the person's encoder.
     vectors = encode_sides(data.items, sides, arrange(data).order, script)
@@ -201,6 +203,7 @@ def _correlations(values: NDArray[np.float64], gold: NDArray[np.float64]) -> dic
 
 def evaluate_regressor(data: StsData, script: Script, *, stop_by: StopBy) -> Results:
     """Return what the trained regressor scores: the original's `STSBenchmark` and `SICKRelatedness`."""
+    require(MODELS, f"the trained regressor of {data.task}")
     first, second = encode_sides(data.pairs, SIDES, pair_order(data.pairs), script)
     scores = _regression(data, first, second, script.params, stop_by)
     return Results((list(scores), lambda: scores))

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stsbench.base.errors import UserError
+from stsbench.base.extras import MODELS, require
 from stsbench.base.words import suggestion
 from stsbench.data.sentences import sentences_in
 from stsbench.data.shared import id_columns
@@ -86,6 +87,7 @@ class Classification:
         return sentences_in(self.data)
 
     def demand_scorable(self) -> None:
+        require(MODELS, f"the classifier of {self.data.task}")
         arrange(self.data)
 
     def meaning(self, settings: Settings) -> Meaning:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
+from stsbench.base.extras import MODELS, require
 from stsbench.data.sentences import sentences_in
 from stsbench.data.tables import PlainTable, StsData
 from stsbench.records.kinds import SUPERVISED
@@ -75,6 +76,7 @@ class Relatedness:
         return sentences_in(self.data)
 
     def demand_scorable(self) -> None:
+        require(MODELS, f"the trained regressor of {self.data.task}")
         demand_spread(self.data)
 
     def meaning(self, settings: Settings) -> Meaning:

@@ -18,6 +18,7 @@ from stsbench.encoders.checkpoint import MINILM, PACKAGED, Checkpoint, find_chec
 from stsbench.encoders.device import require_backend, require_precision, resolve_device
 from stsbench.encoders.fitted import FittedEncoder
 from stsbench.encoders.fitted_folder import holds_fit, read_about, read_map, read_seen, without_layer
+from stsbench.encoders.mteb_models import PREFIX, load_from_mteb
 from stsbench.encoders.poolers import AUTO, parse_pooling
 from stsbench.encoders.prompts import as_texts, own_prompt, require_one_choice
 from stsbench.encoders.protocol import Encoder
@@ -60,7 +61,8 @@ def load(model: str | Path | Callable[[list[str]], Any], **use: Unpack[UseOption
             pooled; `minilm` (the packaged all-MiniLM-L6-v2 if installed, else the Hub's); a checkpoint's folder or
             Hugging Face Hub name (Transformers, sentence-transformers or SimCSE-style training checkpoint); the
             folder of what was fitted for one (`fit`); a file of word vectors (GloVe or word2vec, text or binary);
-            `module:function`; any callable `list[str] -> array`, or an object with such a method `encode`.
+            `mteb:NAME`, as mteb loads the model, with its prompts; `module:function`; any callable
+            `list[str] -> array`, or an object with such a method `encode`.
         **use: how the model is used.
 
     Raises:
@@ -89,6 +91,9 @@ def load_with(model: str | Path | Callable[[list[str]], Any], use: Use) -> Encod
     if path.is_file() and any(suffix in WORD_VECTOR_SUFFIXES for suffix in path.suffixes[-2:]):
         _refuse(use, "word vectors, which are averaged", poolings=(AUTO, "avg"))
         return StaticEncoder(path, name, use)
+    if name.startswith(PREFIX):
+        _refuse(replace(use, device=AUTO, revision=None), "a model that mteb loads, as it does")
+        return load_from_mteb(name, use)
     if ":" in name and not path.exists():
         _refuse(use, "a callable")
         return import_function(name, use)

@@ -29,10 +29,10 @@ PRECISIONS = {FP32: "float32", "bf16": "bfloat16", "fp16": "float16"}
 USUAL_LENGTHS = (32, 64, 128, 256, 512)
 """Maximum lengths that people set: SimCSE trains with 32, scripts often cut at 64 or 128, models at 256 or 512."""
 
-_UNKNOWN = "-"
-"""A precision that the file of an imported score does not state."""
+UNKNOWN = "-"
+"""A precision that the file of an imported score does not state, or another library's loader."""
 
-_PRECISION = rf"(?:fp32|bf16|fp16|int8)(?:#[0-9a-f]+)?|{_UNKNOWN}"
+_PRECISION = rf"(?:fp32|bf16|fp16|int8)(?:#[0-9a-f]+)?|{UNKNOWN}"
 
 
 @dataclass(frozen=True)

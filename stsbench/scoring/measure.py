@@ -15,6 +15,7 @@ from stsbench.encoders.plan import Embeddings
 from stsbench.encoders.postprocess import normalize, truncate, whiten
 from stsbench.encoders.protocol import Encoder, Identity, notes_on, reader_of
 from stsbench.encoders.sides import embed_each
+from stsbench.encoders.use import Use
 from stsbench.records.kinds import KINDS
 from stsbench.records.parts import AveragePart, DataFile, DataPart, ModelPart, ProtocolPart, Score
 from stsbench.records.provenance import environment, now, redact
@@ -57,14 +58,27 @@ class Recording:
     settings: Settings
 
     @classmethod
-    def of(cls, tasks: Sequence[Task], identity: Identity, settings: Settings) -> "Recording":
-        """Return the recording of a model, by what `identity` says of it, before anything is measured."""
+    def of(
+        cls, tasks: Sequence[Task], identity: Identity, settings: Settings, encoder: Encoder | None = None
+    ) -> "Recording":
+        """Return the recording of a model, by what `identity` says of it, before anything is measured.
+
+        Args:
+            tasks: what is measured.
+            identity: of the model.
+            settings: how it is measured.
+            encoder: which says for each task what stands before its sentences, where that goes by task; None of
+                what has no vectors.
+        """
         if identity.kind == "similarities":
             settings = replace(settings, protocol=replace(settings.protocol, similarity=GIVEN_SIMILARITY))
         use = identity.use.processed(settings.use)
         model = ModelPart(**vars(identity) | {"name": redact(identity.name), "use": use})
         ordered = in_order(tasks)
-        signatures = tuple(_signature(task, model, settings) for task in ordered)
+        uses = [use if encoder is None else _use_on(task, use, encoder) for task in ordered]
+        signatures = tuple(
+            _signature(task, model, settings, use_on) for task, use_on in zip(ordered, uses, strict=True)
+        )
         return cls(ordered, model, signatures, settings)
 
     @property
@@ -193,7 +207,16 @@ def averages(
     return tuple(part for part in parts if part is not None)
 
 
-def _signature(task: Task, model: ModelPart, settings: Settings) -> Signature:
+def _use_on(task: Task, use: Use, encoder: Encoder) -> Use:
+    """Return how a model is used on a task: with the text before its sentences, or those of their sides."""
+    prompts = [reader.identity.use.prompt for reader in _readers(encoder, task)]
+    if len(set(prompts)) == 1:
+        return replace(use, prompt=prompts[0])
+    first, second = (prompt or "" for prompt in prompts)
+    return replace(use, prompt="", prompts=(first, second))
+
+
+def _signature(task: Task, model: ModelPart, settings: Settings, use: Use) -> Signature:
     """Return what a task's score means."""
     # What is trained gets vectors of unit length only where that was asked for.
     normalize = model.use.normalize if task.is_trained else model.normalize
@@ -202,7 +225,7 @@ def _signature(task: Task, model: ModelPart, settings: Settings) -> Signature:
         *task.meaning(settings),
         text=task.data.text,
         data=task.data.sha256,
-        use=replace(model.use, normalize=normalize),
+        use=replace(use, normalize=normalize),
         fitted=model.fitted,
         version=__version__,
     )
@@ -222,7 +245,7 @@ def measure_encoder(encoder: Encoder, tasks: Sequence[Task], settings: Settings,
     """Encode the sentences of some tasks, each once, and score the tasks."""
     identity = encoder.identity
     stages.done("hash")
-    recording = Recording.of(tasks, identity, settings)
+    recording = Recording.of(tasks, identity, settings, encoder)
     recording.prepare()
 
     sentences = [task.sentences() for task in recording.tasks]
@@ -261,16 +284,21 @@ def measure_encoder(encoder: Encoder, tasks: Sequence[Task], settings: Settings,
     return recording.finish(items, stages, truncated=truncated, notes=notes, encoding=cost)
 
 
+def _readers(encoder: Encoder, task: Task) -> list[Encoder]:
+    """Return what reads the sentences of a task, for each side of its pairs."""
+    sides = range(task.sides) if task.sides > 1 else [None]
+    return [reader_of(encoder, task.data.task, side) for side in sides]
+
+
 def readings(encoder: Encoder, task: Task, sentences: Sequence[str]) -> list[tuple[Encoder, Sequence[str]]]:
     """Return what reads the sentences of a task, one side of its pairs after the other, each with these sentences.
 
     Raises:
         UserError: if the encoder reads pairs by their sides, and the task's items are single sentences.
     """
-    name, size = task.data.task, len(sentences) // task.sides
-    if task.sides == 1:
-        return [(reader_of(encoder, name, None), sentences)]
-    return [(reader_of(encoder, name, side), sentences[side * size :][:size]) for side in range(task.sides)]
+    readers = _readers(encoder, task)
+    size = len(sentences) // len(readers)
+    return [(reader, sentences[side * size :][:size]) for side, reader in enumerate(readers)]
 
 
 def measure_similarities(

@@ -85,7 +85,8 @@ def choose_models(
     Args:
         use: how they are used.
         models: what to measure: a Hub name, a folder, `minilm`, a published system (`esimcse-bert-base`, say), a
-            file of word vectors, or `module:function`. By default the packaged `minilm`.
+            file of word vectors, `mteb:NAME` (as mteb loads it), or `module:function`. By default the packaged
+            `minilm`.
         functions: a function of your own, `list[str] -> array`: `mymodel:encode`.
         vectors: score saved vectors: a .npy matrix, with `sentences`.
         sentences: the sentences of `vectors`, one a line.
@@ -191,8 +192,9 @@ def measure_each(
         stages = Stages(progress, {"data": data.seconds})
         try:
             loaded = model.load()
+            encoder = None if isinstance(loaded, SavedSimilarities | SavedPredictions) else loaded
             out = (
-                choose_folder(loaded.identity, data.sets, settings, taken)
+                choose_folder(loaded.identity, data.sets, settings, taken, encoder=encoder)
                 if settings.out is None
                 else settings.out.with_name(settings.out.name + model.beside)
             )
@@ -213,7 +215,12 @@ def measure_each(
 
 
 def choose_folder(
-    identity: Identity, sets: Sequence[Task], settings: Settings, taken: Collection[Path] = ()
+    identity: Identity,
+    sets: Sequence[Task],
+    settings: Settings,
+    taken: Collection[Path] = (),
+    *,
+    encoder: Encoder | None = None,
 ) -> Path:
     """Return a folder whose name tells what was measured and how.
 
@@ -222,7 +229,7 @@ def choose_folder(
     stand for this measurement follow.
     """
     folder = RUNS / run_name(identity, sets, settings)
-    measurement = Recording.of(sets, identity, settings).measurement
+    measurement = Recording.of(sets, identity, settings, encoder).measurement
     held = None if settings.overwrite else held_by(folder, measurement)
     if folder not in taken and held is None:
         return folder

@@ -23,6 +23,7 @@ from stsbench.data.shared import SENTENCES, sentence_ids
 from stsbench.data.tables import PlainTable
 from stsbench.encoders.checkpoint import PACKAGED, packaged_model
 from stsbench.encoders.load import load_with
+from stsbench.encoders.mteb_models import KIND
 from stsbench.encoders.plan import embed
 from stsbench.encoders.poolers import AUTO
 from stsbench.encoders.postprocess import processed, whiten
@@ -233,9 +234,9 @@ class RecordedModel:
 def _asked(model: ModelPart) -> Use:
     """Return how a recorded model is asked for again. That its code may run, only the person can say."""
     use = model.use
-    if model.kind in {"static", "function"}:
-        # What is a choice only for a checkpoint is not said to a file of word vectors or to a function.
-        return Use().processed(use)
+    if model.kind in {"static", "function", KIND}:
+        # What is a choice only for a checkpoint is not said to a file of word vectors, to a function, or to mteb.
+        return Use(revision=use.revision).processed(use)
     return replace(
         use,
         pooling=use.pooling if model.kind in {"transformer", "sentence-transformers"} else AUTO,

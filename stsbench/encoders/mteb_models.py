@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, NoReturn
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
 from stsbench.base.files import digest_of
-from stsbench.base.words import shortened
+from stsbench.base.words import listed
 from stsbench.data.catalogue import MTEB_TASKS
 from stsbench.encoders.callables import CallableEncoder
 from stsbench.encoders.checkpoint import PACKAGED, Checkpoint, find_checkpoint, quiet_transformers, told
@@ -202,13 +202,13 @@ def load_from_mteb(name: str, use: Use) -> Encoder:
     """
     try:
         import mteb
-        from mteb.models import EncoderProtocol
+        from mteb.models import EncoderProtocol, SentenceTransformerEncoderWrapper
     except ImportError as error:
         raise UserError(
             f"{name} is loaded by mteb, which is not installed: pip install 'stsbench[mteb]'."
         ) from error
-    model, remarks = name.removeprefix(PREFIX), list[str]()
-    with _quiet(remarks), told(f"load {model} with mteb"):
+    model = name.removeprefix(PREFIX)
+    with _quiet(), told(f"load {model} with mteb"):
         is_here = model == PACKAGED or Path(model).expanduser().exists()
         loaded = _of_folder(name, model, use) if is_here else _of_name(name, model, use)
     if not isinstance(loaded.model, EncoderProtocol):
@@ -231,7 +231,15 @@ def load_from_mteb(name: str, use: Use) -> Encoder:
     ]
     if loaded.sha256 is None:
         notes.append(f"{name} has no commit that is known to stay as it is: its vectors are not cached.")
-    notes += [f"mteb says of {model}: {remark}" for remark in dict.fromkeys(remarks)]
+    if isinstance(loaded.model, SentenceTransformerEncoderWrapper):
+        read = loaded.model.model_prompts or {}
+        if unread := [
+            called for called, text in loaded.model.model.prompts.items() if text and called not in read
+        ]:
+            notes.append(
+                f"mteb does not read the prompts that {name} calls {listed(unread)}: it takes those called as one "
+                "of its tasks, as a type of tasks, `query` or `document`."
+            )
     by_task = MtebEncoder(
         loaded, Identity(name, KIND, how.processed(use), weights_sha256=loaded.sha256), tuple(notes)
     )
@@ -298,17 +306,14 @@ def _digest(**what: str | None) -> str:
 
 
 @contextmanager
-def _quiet(remarks: list[str] | None = None) -> Iterator[None]:
-    """Keep mteb and the libraries below it from printing; what they warn of is added to the remarks, if given."""
+def _quiet() -> Iterator[None]:
+    """Keep mteb and the libraries below it from printing: what a person has to know becomes notes."""
     log = logging.getLogger("mteb")
     level = log.level
     log.setLevel(logging.CRITICAL)
     try:
-        with warnings.catch_warnings(record=True) as warned, quiet_transformers():
-            warnings.simplefilter("always" if remarks is not None else "ignore", UserWarning)
+        with warnings.catch_warnings(), quiet_transformers():
+            warnings.simplefilter("ignore")
             yield
     finally:
         log.setLevel(level)
-    if remarks is not None:
-        said = (str(each.message) for each in warned if each.category is UserWarning)
-        remarks += [shortened(" ".join(text.split())) for text in said]

@@ -285,6 +285,8 @@ def test_every_loading_option_and_every_part_of_post_processing_may_be_an_axis(
         "pooling": ["avg", "max"],
         "max_length": [16, 32],
         "prompt": ["", "query: "],
+        "prompts": ["query: ,", ["query: ", "passage: "]],
+        "prompt_name": [None, "query"],
         "precision": ["fp32", "bf16"],
         "revision": [None, "main"],
         "trust_remote_code": [False, True],
@@ -301,6 +303,10 @@ def test_every_loading_option_and_every_part_of_post_processing_may_be_an_axis(
         asked = Experiment(name="a", axes=axes)
         if name in {"revision", "trust_remote_code"}:  # Of a folder that has no code they change nothing.
             with pytest.raises(UserError, match="are the same job"):
+                jobs_of(asked)
+            continue
+        if name == "prompt_name":  # Of this folder, which names no prompts, none can be had.
+            with pytest.raises(UserError, match="names no prompts"):
                 jobs_of(asked)
             continue
         one, other = jobs_of(asked)

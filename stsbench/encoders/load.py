@@ -92,7 +92,7 @@ def load_with(model: str | Path | Callable[[list[str]], Any], use: Use) -> Encod
         _refuse(use, "word vectors, which are averaged", poolings=(AUTO, "avg"))
         return StaticEncoder(path, name, use)
     if name.startswith(PREFIX):
-        _refuse(replace(use, device=AUTO, revision=None), "a model that mteb loads, as it does")
+        _refuse(replace(use, device=AUTO, revision=None), "a model that mteb loads")
         return load_from_mteb(name, use)
     if ":" in name and not path.exists():
         _refuse(use, "a callable")

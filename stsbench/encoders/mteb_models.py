@@ -208,6 +208,8 @@ def load_from_mteb(name: str, use: Use) -> Encoder:
             f"{name} is loaded by mteb, which is not installed: pip install 'stsbench[mteb]'."
         ) from error
     model = name.removeprefix(PREFIX)
+    if not model:
+        raise UserError(f"{name} names no model: write its name or folder behind it, as in {PREFIX}{PACKAGED}.")
     with _quiet(), told(f"load {model} with mteb"):
         is_here = model == PACKAGED or Path(model).expanduser().exists()
         loaded = _of_folder(name, model, use) if is_here else _of_name(name, model, use)

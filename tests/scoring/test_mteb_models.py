@@ -207,8 +207,9 @@ def test_the_same_command_finds_its_folder_again(
 @pytest.mark.parametrize(
     ("name", "use", "message"),
     [
-        ("SAVED", {"pooling": "cls"}, r"^--pooling: not for a model that mteb loads, as it does\.$"),
+        ("SAVED", {"pooling": "cls"}, r"^--pooling: not for a model that mteb loads\.$"),
         ("SAVED", {"prompts": "a: ,b: "}, r"^--prompts: not for a model that mteb loads"),
+        ("", {}, r"^mteb: names no model: write its name or folder behind it, as in mteb:minilm\.$"),
         ("SAVED", {"revision": "v2"}, r"is a folder, which has no revisions: leave out --revision\.$"),
         ("sentence-transformers/all-MiniLM-L6-v2", {"revision": "v9"}, "revision v9 not found"),
         ("nomic-ai/nomic-embed-text-v1", {}, r"lets Python code run .* pass --trust-remote-code\.$"),

@@ -280,6 +280,18 @@ def paper_tasks() -> tuple[str, ...]:
     return tuple(name for name, entry in data_sets().items() if entry.kind == "sts" and SENTEVAL in entry.texts)
 
 
+MTEB_TASKS = {
+    "STS12": "STS12",
+    "STS13": "STS13",
+    "STS14": "STS14",
+    "STS15": "STS15",
+    "STS16": "STS16",
+    "STSBenchmark": "STS-B",
+    "SICK-R": "SICK-R",
+}
+"""MTEB's names of the tasks, and the catalogue's."""
+
+
 def task_split_text(name: str) -> tuple[str, str, str]:
     """Return the parts of `TASK[:split][@text]`, empty where there is none.
 

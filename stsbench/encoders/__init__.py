@@ -4,8 +4,9 @@ The verbs are `load` (in `load`: from a name, a path or a callable to an `Encode
 encoder and texts to `Embeddings`) and `fit` (in `fit`: from vectors to a whitening or a flow). Read `protocol`
 first, then `use`, `plan` and `cache`.
 
-The encoders are `transformer` (its files: `checkpoint`, `checkpoint_files`, `hashed`, `weights`, `adapter`,
+What stands before a sentence is in `prompts`, and `sides` reads the two sides of a pair with a prompt each. The
+encoders are `transformer` (its files: `checkpoint`, `checkpoint_files`, `hashed`, `weights`, `adapter`,
 `sentence_transformers`; its text: `tokenizer`, `template`, `rendering`; its vectors: `network`, `poolers`,
-`unpadded`, `backends`), `vector_files`, `callables` and `fitted` (with `fitted_folder` and `flow`). `postprocess`
-is what may be done to vectors afterwards, `device` where they are computed.
+`unpadded`, `backends`), `vector_files`, `callables`, `mteb_models` and `fitted` (with `fitted_folder` and `flow`).
+`postprocess` is what may be done to vectors afterwards, `device` where they are computed.
 """

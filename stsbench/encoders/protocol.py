@@ -32,12 +32,13 @@ class Identity:
     Attributes:
         name: the model as the person named it.
         kind: `transformer`, `sentence-transformers`, `sentence-transformers-library`, `static`, `function`,
-            `vectors` or `fitted`.
+            `vectors`, `mteb` or `fitted`.
         use: how it is used, with what choices that were left open became: the `revision` is the Hub's commit (None
             where the files did not come from the Hub), `trust_remote_code` says whether there was code to run. How
             vectors are processed afterwards stays as it was asked.
         weights_sha256: hash of the weight file (of several: of their paths and hashes, in the order of the
-            modules); None where nothing can be hashed that the vectors depend on, as for a callable.
+            modules; of a model that mteb loads: of its name and revision, or its files, and the versions); None
+            where nothing can be hashed that the vectors depend on, as for a callable.
         tokenizer_sha256: hash over the tokenizer's files.
         config_sha256: hash over the configuration files that shape the network.
         modules: what else is done inside, in order (`lower_case`, `dense:Tanh`, a `normalize` before a layer).
@@ -142,6 +143,18 @@ def notes_on(encoder: Encoder, task: str, sentences: Sequence[str]) -> tuple[str
     """Return what an encoder says of a task; one that has seen sentences has such a method itself."""
     notes: tuple[str, ...] = encoder.notes_on(task, sentences) if hasattr(encoder, "notes_on") else ()
     return notes
+
+
+def reader_of(encoder: Encoder, task: str, side: int | None) -> Encoder:
+    """Return the encoder that reads the sentences of a task; one that reads by task or side has such a method.
+
+    Args:
+        encoder: of a model.
+        task: the task's name here.
+        side: 0 or 1, of pairs; None where the items are single sentences.
+    """
+    reader: Encoder = encoder.reader(task, side) if hasattr(encoder, "reader") else encoder
+    return reader
 
 
 class DeviceOutOfMemory(Exception):

@@ -30,10 +30,10 @@ PRECISIONS = {FP32: "float32", "bf16": "bfloat16", "fp16": "float16"}
 USUAL_LENGTHS = (32, 64, 128, 256, 512)
 """Maximum lengths that people set: SimCSE trains with 32, scripts often cut at 64 or 128, models at 256 or 512."""
 
-_UNKNOWN = "-"
-"""A precision that the file of an imported score does not state."""
+UNKNOWN = "-"
+"""A precision that the file of an imported score does not state, or another library's loader."""
 
-_PRECISION = rf"(?:fp32|bf16|fp16|int8)(?:#[0-9a-f]+)?|{_UNKNOWN}"
+_PRECISION = rf"(?:fp32|bf16|fp16|int8)(?:#[0-9a-f]+)?|{UNKNOWN}"
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,7 @@ class About:
         leads: whether that part stands before the tasks.
         least: the lowest number that makes sense.
         of_place: whether it says only where a model runs, which nobody varies to see what it does.
+        sided: whether its value is a tuple, one text for each side of a pair.
         tried: returns the values that `diagnose` tries to explain a number; None where it tries none.
     """
 
@@ -69,6 +70,7 @@ class About:
     leads: bool = False
     least: int | None = None
     of_place: bool = False
+    sided: bool = False
     tried: Callable[[], Sequence[Any]] | None = None
 
 
@@ -107,6 +109,22 @@ class Loading:
     )
     prompt: str | None = _option(
         None, "The text before every sentence. Default: the checkpoint's own.", type=str | None, sign="prompt:"
+    )
+    # No vector depends on it: an identity holds the prompt that has the name.
+    prompt_name: str | None = _option(
+        None,
+        "The name of one of the checkpoint's prompts, to put before every sentence. Default: the one that the "
+        "checkpoint names as its default, if it does.",
+        type=str | None,
+        changes="nothing",
+    )
+    prompts: str | tuple[str, str] | None = _option(
+        None,
+        "A prompt for each side of a pair, as in `query,document`: the name of one of the checkpoint's, or a text "
+        "that has a white space or a colon; nothing for no prompt.",
+        type=str | None,
+        sign="prompts:",
+        sided=True,
     )
     template: "str | Path | Template | None" = _option(
         None,
@@ -204,6 +222,12 @@ class Use(Loading):
         assert not isinstance(self.template, str | Path), "it is what somebody asks for"
         return self.template
 
+    @property
+    def own_prompts(self) -> tuple[str, str] | None:
+        """The texts before the first and the second sentences of pairs, of an encoder; None for one for all."""
+        assert not isinstance(self.prompts, str), "it is what somebody asks for"
+        return self.prompts
+
     def changed(self, changes: str | None = None) -> list[str]:
         """Return the names of the fields that differ from the defaults; of one kind of change, or of all."""
         return [
@@ -215,6 +239,8 @@ class Use(Loading):
     def key(self) -> dict[str, Any]:
         """Return what tells the encoder's vectors apart: a template by what is in it."""
         values = {name: getattr(self, name) for name in names("encoding")}
+        if self.prompts is None:  # Vectors that were cached before there were sides are found again.
+            del values["prompts"]
         return {name: getattr(value, "digest", value) for name, value in values.items()}
 
     def as_dict(self) -> dict[str, Any]:
@@ -242,8 +268,9 @@ class Use(Loading):
             about, value = ABOUT[name], getattr(self, name)
             if not about.always and value in {_DEFAULTS[name], "", False}:
                 continue
+            parts = value if about.sided else () if isinstance(value, bool) else (str(value),)
             try:
-                shown = "" if isinstance(value, bool) else quote(str(value), safe=about.safe)
+                shown = ",".join(quote(part, safe=about.safe) for part in parts)
             except UnicodeEncodeError as error:
                 raise UserError(
                     f"{option_of(name)} {value!r} is no text: a character in it is not UTF-8; write it anew."
@@ -262,6 +289,9 @@ _DEFAULTS: dict[str, Any] = {option.name: option.default for option in fields(Us
 
 SIGNED = tuple(name for name, about in ABOUT.items() if about.sign is not None)
 """The fields that have a part of their own in a signature."""
+
+PROMPTS = ("prompt", "prompt_name", "prompts")
+"""The fields that say what stands before a sentence: a person gives one of them."""
 
 
 def names(*changes: str) -> tuple[str, ...]:
@@ -299,8 +329,9 @@ def read_signature(groups: "dict[str, str]") -> Use:
     values: dict[str, Any] = {}
     for name, text in groups.items():
         if name in ABOUT and text:
-            kind = ABOUT[name].type
-            values[name] = int(text) if kind == int | None else True if kind == bool | None else unquote(text)
+            kind, is_sided = ABOUT[name].type, ABOUT[name].sided
+            written = tuple(map(unquote, text.split(","))) if is_sided else unquote(text)
+            values[name] = int(text) if kind == int | None else True if kind == bool | None else written
     return Use(**values)
 
 
@@ -312,6 +343,11 @@ class UseOptions(TypedDict, total=False):
             the published one, the checkpoint's own, or else what its paper used.
         max_length: sub-words kept, special tokens included; None for the published one, or the model's own limit.
         prompt: text put before every sentence; None for the checkpoint's own, "" for none.
+        prompt_name: the name of one of the checkpoint's prompts (`config_sentence_transformers.json`), put before
+            every sentence in place of `prompt`; None for its default.
+        prompts: in place of either a prompt for each side of a pair, as a tuple of two or as one text with a
+            comma between (CSV's quoting): each is the name of one of the checkpoint's prompts, or a text that has
+            a white space or a colon; "" for none.
         template: the text around every sentence and where its vector is read: the name of a known one such as
             `promptbert`, a YAML file, or a `Template`; None for what the checkpoint is known for, `none` for none.
         backend: the program that computes: `torch`, `openvino` or `onnx`.
@@ -330,6 +366,8 @@ class UseOptions(TypedDict, total=False):
     pooling: str
     max_length: int | None
     prompt: str | None
+    prompt_name: str | None
+    prompts: str | tuple[str, str] | None
     template: "str | Path | Template | None"
     backend: str
     precision: str

@@ -304,7 +304,14 @@ def _check_cell(
 _POOLED_HERE = {"transformer", "sentence-transformers", "static"}
 """Kinds of models whose pooling is known: of a callable, or of saved vectors, it is not."""
 
-_UNSTATED = {"prompt": "", "template": "", "precision": "fp32", "dimensions": None, "postprocessing": ""}
+_UNSTATED = {
+    "prompt": "",
+    "prompts": None,
+    "template": "",
+    "precision": "fp32",
+    "dimensions": None,
+    "postprocessing": "",
+}
 """What no row states, and what is usual: anything else is remarked on."""
 
 
@@ -342,7 +349,9 @@ def _model_remarks(row: PublishedRow, record: RunRecord) -> Iterator[str]:
     if stated and _lengths_differ(stated, record) and not _length_matters(stated, record):
         length = model.use.max_length
         yield f"max_length: {stated.max_length} for the row; {length} here, where no sentence was cut"
-    compared = stated.files_compared(model.weights_sha256, model.tokenizer_sha256) if stated else ()
+    # What else encodes is hashed otherwise than by the one file of weights.
+    known = stated if model.kind in _POOLED_HERE else None
+    compared = known.files_compared(model.weights_sha256, model.tokenizer_sha256) if known else ()
     for what, is_same, own in compared:
         same = "the" if is_same else f"other {what.split()[-1]} than the"
         yield f"{what}: {same} ones that the row was taken with (SHA-256 {own[:12]}…)"
@@ -350,6 +359,7 @@ def _model_remarks(row: PublishedRow, record: RunRecord) -> Iterator[str]:
     use = model.use
     used = {
         "prompt": use.prompt or "",
+        "prompts": use.prompts,
         "template": getattr(use.template, "name", ""),
         "precision": use.computed_in,
         "dimensions": use.dimensions,

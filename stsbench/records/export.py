@@ -11,9 +11,10 @@ from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path, told_as_unwritable
 from stsbench.base.options import Spelled
 from stsbench.base.words import listed, storable
+from stsbench.data.catalogue import MTEB_TASKS
 from stsbench.data.tables import PlainTable
 from stsbench.records.imports import read_results
-from stsbench.records.imports.mteb import MTEB_SPLITS, MTEB_TASKS, NO_REVISION, SIGNATURE
+from stsbench.records.imports.mteb import MTEB_SPLITS, NO_REVISION, SIGNATURE
 from stsbench.records.labels import METHODS
 from stsbench.records.parts import Score
 from stsbench.records.record import MissingTableError, RunRecord

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
 from stsbench.data.tables import PlainTable
-from stsbench.encoders.plan import Embeddings, embed
+from stsbench.encoders.plan import Embeddings
 from stsbench.encoders.postprocess import normalize, truncate, whiten
-from stsbench.encoders.protocol import Encoder, Identity, notes_on
+from stsbench.encoders.protocol import Encoder, Identity, notes_on, reader_of
+from stsbench.encoders.sides import embed_each
+from stsbench.encoders.use import Use
 from stsbench.records.kinds import KINDS
 from stsbench.records.parts import AveragePart, DataFile, DataPart, ModelPart, ProtocolPart, Score
 from stsbench.records.provenance import environment, now, redact
@@ -56,14 +58,27 @@ class Recording:
     settings: Settings
 
     @classmethod
-    def of(cls, tasks: Sequence[Task], identity: Identity, settings: Settings) -> "Recording":
-        """Return the recording of a model, by what `identity` says of it, before anything is measured."""
+    def of(
+        cls, tasks: Sequence[Task], identity: Identity, settings: Settings, encoder: Encoder | None = None
+    ) -> "Recording":
+        """Return the recording of a model, by what `identity` says of it, before anything is measured.
+
+        Args:
+            tasks: what is measured.
+            identity: of the model.
+            settings: how it is measured.
+            encoder: which says for each task what stands before its sentences, where that goes by task; None of
+                what has no vectors.
+        """
         if identity.kind == "similarities":
             settings = replace(settings, protocol=replace(settings.protocol, similarity=GIVEN_SIMILARITY))
         use = identity.use.processed(settings.use)
         model = ModelPart(**vars(identity) | {"name": redact(identity.name), "use": use})
         ordered = in_order(tasks)
-        signatures = tuple(_signature(task, model, settings) for task in ordered)
+        uses = [use if encoder is None else _use_on(task, use, encoder) for task in ordered]
+        signatures = tuple(
+            _signature(task, model, settings, use_on) for task, use_on in zip(ordered, uses, strict=True)
+        )
         return cls(ordered, model, signatures, settings)
 
     @property
@@ -192,7 +207,16 @@ def averages(
     return tuple(part for part in parts if part is not None)
 
 
-def _signature(task: Task, model: ModelPart, settings: Settings) -> Signature:
+def _use_on(task: Task, use: Use, encoder: Encoder) -> Use:
+    """Return how a model is used on a task: with the text before its sentences, or those of their sides."""
+    prompts = [reader.identity.use.prompt for reader in _readers(encoder, task)]
+    if len(set(prompts)) == 1:
+        return replace(use, prompt=prompts[0])
+    first, second = (prompt or "" for prompt in prompts)
+    return replace(use, prompt="", prompts=(first, second))
+
+
+def _signature(task: Task, model: ModelPart, settings: Settings, use: Use) -> Signature:
     """Return what a task's score means."""
     # What is trained gets vectors of unit length only where that was asked for.
     normalize = model.use.normalize if task.is_trained else model.normalize
@@ -201,7 +225,7 @@ def _signature(task: Task, model: ModelPart, settings: Settings) -> Signature:
         *task.meaning(settings),
         text=task.data.text,
         data=task.data.sha256,
-        use=replace(model.use, normalize=normalize),
+        use=replace(use, normalize=normalize),
         fitted=model.fitted,
         version=__version__,
     )
@@ -221,17 +245,16 @@ def measure_encoder(encoder: Encoder, tasks: Sequence[Task], settings: Settings,
     """Encode the sentences of some tasks, each once, and score the tasks."""
     identity = encoder.identity
     stages.done("hash")
-    recording = Recording.of(tasks, identity, settings)
+    recording = Recording.of(tasks, identity, settings, encoder)
     recording.prepare()
 
     sentences = [task.sentences() for task in recording.tasks]
-    embeddings = embed(
-        encoder,
-        [text for of_task in sentences for text in of_task],
-        normalize=False,
-        use_cache=settings.use_cache,
-        progress=stages.progress,
-    )
+    read = [
+        part
+        for task, texts in zip(recording.tasks, sentences, strict=True)
+        for part in readings(encoder, task, texts)
+    ]
+    embeddings = embed_each(read, use_cache=settings.use_cache, progress=stages.progress)
     stages.done("encode")
     stages.seconds |= {stage: round(value, 3) for stage, value in embeddings.cost.seconds.items()}
     vectors = _AllVectors.of(embeddings, recording.model)
@@ -243,8 +266,9 @@ def measure_encoder(encoder: Encoder, tasks: Sequence[Task], settings: Settings,
     trained = sum(task.is_trained for task in recording.tasks)
     for number, (task, of_task, end) in enumerate(zip(recording.tasks, sentences, ends, strict=True)):
         place = slice(end - len(of_task), end)
-        # A sentence that occurs twice was cut once.
-        truncated.append(sum(dict(zip(of_task, embeddings.truncated[place].tolist(), strict=True)).values()))
+        # A sentence that occurs twice was cut once, or by either side where these are read apart.
+        cut = zip(of_task, embeddings.rows[place].tolist(), embeddings.truncated[place].tolist(), strict=True)
+        truncated.append(len({(text, row) for text, row, is_cut in cut if is_cut}))
         notes += notes_on(encoder, task.data.task, of_task)
         if task.is_trained:
             stages.progress("training", number - len(ends) + trained, trained)
@@ -258,6 +282,23 @@ def measure_encoder(encoder: Encoder, tasks: Sequence[Task], settings: Settings,
         stages.done("train")
     cost = {name: value for name, value in vars(embeddings.cost).items() if name != "seconds"}
     return recording.finish(items, stages, truncated=truncated, notes=notes, encoding=cost)
+
+
+def _readers(encoder: Encoder, task: Task) -> list[Encoder]:
+    """Return what reads the sentences of a task, for each side of its pairs."""
+    sides = range(task.sides) if task.sides > 1 else [None]
+    return [reader_of(encoder, task.data.task, side) for side in sides]
+
+
+def readings(encoder: Encoder, task: Task, sentences: Sequence[str]) -> list[tuple[Encoder, Sequence[str]]]:
+    """Return what reads the sentences of a task, one side of its pairs after the other, each with these sentences.
+
+    Raises:
+        UserError: if the encoder reads pairs by their sides, and the task's items are single sentences.
+    """
+    readers = _readers(encoder, task)
+    size = len(sentences) // len(readers)
+    return [(reader, sentences[side * size :][:size]) for side, reader in enumerate(readers)]
 
 
 def measure_similarities(

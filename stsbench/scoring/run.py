@@ -27,6 +27,7 @@ from stsbench.scoring.task import Task
 from stsbench.scoring.tasks import GROUPS, WHOLE, is_sample, read_data
 
 if TYPE_CHECKING:
+    from stsbench.encoders.sides import SidedEncoder
     from stsbench.encoders.transformer import TransformerEncoder
 
 RUNS = Path("runs")
@@ -84,7 +85,8 @@ def choose_models(
     Args:
         use: how they are used.
         models: what to measure: a Hub name, a folder, `minilm`, a published system (`esimcse-bert-base`, say), a
-            file of word vectors, or `module:function`. By default the packaged `minilm`.
+            file of word vectors, `mteb:NAME` (as mteb loads it), or `module:function`. By default the packaged
+            `minilm`.
         functions: a function of your own, `list[str] -> array`: `mymodel:encode`.
         vectors: score saved vectors: a .npy matrix, with `sentences`.
         sentences: the sentences of `vectors`, one a line.
@@ -126,13 +128,15 @@ def with_full_precision(model: LazyModel) -> tuple[LazyModel, LazyModel]:
     Loading either raises `UserError` where it is fp32 already, or no checkpoint that can be had so.
     """
 
-    def lower() -> "TransformerEncoder":
+    def lower() -> "TransformerEncoder | SidedEncoder":
+        from stsbench.encoders.sides import SidedEncoder
         from stsbench.encoders.transformer import TransformerEncoder
 
         encoder = model.load()
-        if not isinstance(encoder, TransformerEncoder):
+        first = encoder.sides[0] if isinstance(encoder, SidedEncoder) else encoder
+        if not isinstance(encoder, TransformerEncoder | SidedEncoder) or not isinstance(first, TransformerEncoder):
             raise UserError(f"--gate: {model.name} is no checkpoint that can be had in fp32: leave it out.")
-        if encoder.use.computed_in == FP32:
+        if first.use.computed_in == FP32:
             raise UserError(
                 "--gate holds a lower precision against fp32, which this is: add --precision bf16, or --backend "
                 "openvino --precision int8."
@@ -188,8 +192,9 @@ def measure_each(
         stages = Stages(progress, {"data": data.seconds})
         try:
             loaded = model.load()
+            encoder = None if isinstance(loaded, SavedSimilarities | SavedPredictions) else loaded
             if settings.out is None:
-                out = choose_folder(loaded.identity, data.sets, settings, taken)
+                out = choose_folder(loaded.identity, data.sets, settings, taken, encoder=encoder)
             elif model.beside:
                 out = beside(settings.out, model.beside)
             else:
@@ -211,7 +216,12 @@ def measure_each(
 
 
 def choose_folder(
-    identity: Identity, sets: Sequence[Task], settings: Settings, taken: Collection[Path] = ()
+    identity: Identity,
+    sets: Sequence[Task],
+    settings: Settings,
+    taken: Collection[Path] = (),
+    *,
+    encoder: Encoder | None = None,
 ) -> Path:
     """Return a folder whose name tells what was measured and how.
 
@@ -220,7 +230,7 @@ def choose_folder(
     stand for this measurement follow.
     """
     folder = RUNS / run_name(identity, sets, settings)
-    measurement = Recording.of(sets, identity, settings).measurement
+    measurement = Recording.of(sets, identity, settings, encoder).measurement
     held = None if settings.overwrite else held_by(folder, measurement)
     if folder not in taken and held is None:
         return folder

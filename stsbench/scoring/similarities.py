@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.base.words import listed
+from stsbench.data.catalogue import MTEB_TASKS
 from stsbench.data.tables import StsData
 from stsbench.data.views import split_and_view
 from stsbench.encoders.hashed import HashedFiles
@@ -18,7 +19,6 @@ from stsbench.encoders.protocol import Identity
 from stsbench.encoders.use import own_use
 from stsbench.records.imports.mteb import (
     MTEB_SPLITS,
-    MTEB_TASKS,
     PredictedPairs,
     Predictions,
     are_predictions,

@@ -23,6 +23,7 @@ from stsbench.data.shared import SENTENCES, sentence_ids
 from stsbench.data.tables import PlainTable
 from stsbench.encoders.checkpoint import PACKAGED, packaged_model
 from stsbench.encoders.load import load_with
+from stsbench.encoders.mteb_models import KIND
 from stsbench.encoders.plan import embed
 from stsbench.encoders.poolers import AUTO
 from stsbench.encoders.postprocess import processed, whiten
@@ -220,9 +221,9 @@ class RecordedModel:
             ) from error
         # What it encodes goes into the cache as the run's own vectors: all that they depend on has to agree.
         now, then = identity.key(), self.identity.key()
-        for field in now:
-            if now[field] != then[field]:
-                here, recorded = shown_difference(str(now[field]), str(then[field]))
+        for field in now | then:
+            if now.get(field) != then.get(field):
+                here, recorded = shown_difference(str(now.get(field)), str(then.get(field)))
                 raise UserError(
                     f"{model.name} is not as it was when the run was made: its {field} is {here}, "
                     f"the record's {recorded}; measure it again with `{command}`."
@@ -233,13 +234,13 @@ class RecordedModel:
 def _asked(model: ModelPart) -> Use:
     """Return how a recorded model is asked for again. That its code may run, only the person can say."""
     use = model.use
-    if model.kind in {"static", "function"}:
-        # What is a choice only for a checkpoint is not said to a file of word vectors or to a function.
-        return Use().processed(use)
+    if model.kind in {"static", "function", KIND}:
+        # What is a choice only for a checkpoint is not said to a file of word vectors, to a function, or to mteb.
+        return Use(revision=use.revision).processed(use)
     return replace(
         use,
         pooling=use.pooling if model.kind in {"transformer", "sentence-transformers"} else AUTO,
-        prompt=use.prompt if use.template is None else None,
+        prompt=use.prompt if use.template is None and use.prompts is None else None,
         template=use.template or NO_TEMPLATE,
         precision=use.precision.partition("#")[0],
         trust_remote_code=False,

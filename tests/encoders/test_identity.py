@@ -20,7 +20,7 @@ from stsbench.encoders.generation import has_safe_pickles
 from stsbench.encoders.load import load
 from stsbench.encoders.network import TailModule
 from stsbench.encoders.plan import embed
-from stsbench.encoders.protocol import Encoder, Identity
+from stsbench.encoders.protocol import Encoder, Identity, reader_of
 from stsbench.encoders.template import Template
 from stsbench.encoders.transformer import TransformerEncoder, TransformerSettings
 from stsbench.encoders.use import Use
@@ -197,6 +197,19 @@ template("subtract", "padded_template", first="template", texts=('it: "{sentence
 template("positions", "own", subtract="template", texts=('it: "{sentence}" {mask} .',))
 template("padding", "left", pooling="last", only_rounds=True)
 template("precision", "bf16")
+
+
+@row("Use.prompt_name")
+def _prompt_name(world: World, other: bool) -> Encoder:
+    folder = world.plain()
+    world.json(folder / "config_sentence_transformers.json", prompts={"one": "one: ", "two": "for a river: "})
+    return load(folder, pooling="avg", prompt_name="two" if other else "one")
+
+
+@row("Use.prompts")
+def _prompts(world: World, other: bool) -> Encoder:
+    encoder = load(world.plain(), pooling="avg", prompts="query: ,for a river: ")
+    return reader_of(encoder, "STS12", int(other))
 
 
 @row("Use.revision")

@@ -285,6 +285,8 @@ def test_every_loading_option_and_every_part_of_post_processing_may_be_an_axis(
         "pooling": ["avg", "max"],
         "max_length": [16, 32],
         "prompt": ["", "query: "],
+        "prompts": ["query: ,", ["query: ", "passage: "]],
+        "prompt_name": [None, "query"],
         "precision": ["fp32", "bf16"],
         "revision": [None, "main"],
         "trust_remote_code": [False, True],
@@ -303,9 +305,30 @@ def test_every_loading_option_and_every_part_of_post_processing_may_be_an_axis(
             with pytest.raises(UserError, match="are the same job"):
                 jobs_of(asked)
             continue
+        if name == "prompt_name":  # Of this folder, which names no prompts, none can be had.
+            with pytest.raises(UserError, match="names no prompts"):
+                jobs_of(asked)
+            continue
         one, other = jobs_of(asked)
         assert one.id != other.id
         assert (one.unit != other.unit) == (name not in PostprocessingChoice.model_fields)
+
+
+def test_prompts_for_each_side_are_an_axis_whose_scores_are_those_of_run(
+    tiny: Path, serial: list[str], tmp_path: Path
+) -> None:
+    base, prompts = str(tiny.parent / "base"), [("a: ", "b: "), ("b: ", "a: ")]
+    axes: dict[str, Any] = {
+        "row": {"base": {"checkpoint": base, "pooling": "avg"}},
+        "prompts": list(map(list, prompts)),
+    }
+    found = sb.sweep(Experiment(name="a", axes=axes, measure={"tasks": "sample"}), tmp_path / "x")
+    expected = [
+        100 * sb.evaluate(base, "sample", pooling="avg", prompts=sides, use_cache=False).scores[0].value
+        for sides in prompts
+    ]
+    assert found.frame["sample"].tolist() == pytest.approx(expected, abs=1e-6)
+    assert len(set(expected)) == 2
 
 
 def test_templates_and_dimensions_are_axes_whose_scores_are_those_of_run(

@@ -24,21 +24,11 @@ from numpy.typing import NDArray
 from stsbench.base.errors import UserError
 from stsbench.base.files import files_in, require_file
 from stsbench.base.words import listed, storable
+from stsbench.data.catalogue import MTEB_TASKS
 from stsbench.encoders.hashed import HashedFiles
 from stsbench.records.imports.results import ImportedResults, ImportedTask, correlation, read_json, text
 from stsbench.records.parts import Number
 from stsbench.records.signature import UNKNOWN, Signature
-
-MTEB_TASKS = {
-    "STS12": "STS12",
-    "STS13": "STS13",
-    "STS14": "STS14",
-    "STS15": "STS15",
-    "STS16": "STS16",
-    "STSBenchmark": "STS-B",
-    "SICK-R": "SICK-R",
-}
-"""MTEB's names of the tasks, and the catalogue's."""
 
 MTEB_SPLITS = {
     **{task: {"test": "test"} for task in MTEB_TASKS.values()},

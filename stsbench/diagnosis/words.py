@@ -53,8 +53,7 @@ def remarks(search: Search) -> list[str]:
         return [*(_partly(search) if len(search.claim.values) > 1 else []), _ELSEWHERE]
     first = search.explanations[0]
     best = first.best
-    meanings = [change.choice.meanings.get(change.value, "") for change in best.changes]
-    sentences = list(filter(None, meanings))
+    sentences = list(filter(None, (change.meaning for change in best.changes)))
     stated = [change for change in best.changes if _is_stated(search.claim, change)]
     if stated:
         sentences.append(f"The row itself states {_phrases(stated)}.")

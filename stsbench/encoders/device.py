@@ -9,7 +9,8 @@ from pathlib import Path
 
 from stsbench.base.errors import UserError
 from stsbench.base.words import suggestion
-from stsbench.encoders.use import PRECISIONS, TORCH
+from stsbench.encoders.poolers import AUTO
+from stsbench.encoders.use import ATTENTIONS, MASKS, PRECISIONS, TORCH, Use, option_of
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 
@@ -64,6 +65,16 @@ def require_backend(backend: str, device: str) -> None:
         raise UserError(f"--backend {backend} computes on the CPU: leave out --device {device}.")
     if lacking := [module for module in BACKENDS[backend].modules if find_spec(module) is None]:
         raise UserError(f"--backend {backend} needs {' and '.join(lacking)}: pip install 'stsbench[{backend}]'.")
+
+
+def require_attention(use: Use) -> None:
+    """Refuse an unknown kernel or mask of attention, and either with a program that compiled one of its own."""
+    for name, known in (("attention", ATTENTIONS), ("attention_mask", MASKS)):
+        value = getattr(use, name)
+        if value not in {AUTO, *known}:
+            raise UserError(f"unknown {option_of(name)} {value!r}: {suggestion(value, [AUTO, *known])}")
+        if value != AUTO and use.backend != TORCH:
+            raise UserError(f"{option_of(name)} is for torch: leave it out, or leave out --backend {use.backend}.")
 
 
 def resolve_device(device: str) -> str:

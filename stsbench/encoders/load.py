@@ -15,7 +15,7 @@ from stsbench.base.errors import UserError
 from stsbench.encoders.adapter import base_of, find_base, is_adapter
 from stsbench.encoders.callables import CallableEncoder, from_function, import_function, is_callable
 from stsbench.encoders.checkpoint import MINILM, PACKAGED, Checkpoint, find_checkpoint
-from stsbench.encoders.device import require_backend, require_precision, resolve_device
+from stsbench.encoders.device import require_attention, require_backend, require_precision, resolve_device
 from stsbench.encoders.fitted import FittedEncoder
 from stsbench.encoders.fitted_folder import holds_fit, read_about, read_map, read_seen, without_layer
 from stsbench.encoders.poolers import AUTO, parse_pooling
@@ -73,6 +73,7 @@ def load(model: str | Path | Callable[[list[str]], Any], **use: Unpack[UseOption
 def load_with(model: str | Path | Callable[[list[str]], Any], use: Use) -> Encoder:
     """Load an encoder, as `load` does."""
     require_precision(use.backend, use.precision)
+    require_attention(use)
     if use.backend != TORCH:
         require_backend(use.backend, use.device)
         use = replace(use, device="cpu")

@@ -11,6 +11,7 @@ from stsbench.encoders.callables import CallableEncoder
 from stsbench.encoders.checkpoint import Checkpoint, quiet_transformers, told
 from stsbench.encoders.checkpoint_files import POOLING_FLAGS, CheckpointFile, DenseFile, PoolingFile
 from stsbench.encoders.network import ACTIVATIONS, TailModule
+from stsbench.encoders.poolers import AUTO
 from stsbench.encoders.protocol import Identity
 from stsbench.encoders.tokenizer import model_limit, position_limit
 from stsbench.encoders.transformer import TransformerSettings
@@ -177,6 +178,8 @@ def load_with_library(checkpoint: Checkpoint, use: Use) -> CallableEncoder:
     for option, is_wanted, remedy in (
         ("--backend", use.backend != TORCH, "leave it out"),
         ("--template", use.template is not None, "give its text with --prompt"),
+        ("--attention", use.attention != AUTO, "leave it out"),
+        ("--attention-mask", use.attention_mask != AUTO, "leave it out"),
     ):
         if is_wanted:
             raise UserError(

@@ -17,8 +17,11 @@ _ATTENTION = "stsbench_unpadded"
 
 
 def is_faster_unpadded(model: Any, device: str) -> bool:
-    """Return whether a model computes faster without padding: one of `MODEL_TYPES`, in half precision, on CUDA."""
-    if device != "cuda":
+    """Return whether a model computes faster without padding: one of `MODEL_TYPES`, in half precision, on CUDA.
+
+    Not one whose tokens attend to nothing behind them, which our attention does not know.
+    """
+    if device != "cuda" or getattr(model.config, "is_decoder", False):
         return False
     return str(model.dtype) in {"torch.bfloat16", "torch.float16"} and model.config.model_type in MODEL_TYPES
 

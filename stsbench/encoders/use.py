@@ -23,6 +23,13 @@ if TYPE_CHECKING:
 TORCH = "torch"
 FP32 = "fp32"
 
+ATTENTIONS = ("eager", "sdpa", "flash_attention_2")
+"""The kernels of attention that Transformers has, by its names."""
+
+CAUSAL, BIDIRECTIONAL = "causal", "bidirectional"
+MASKS = (CAUSAL, BIDIRECTIONAL)
+"""What a token attends to: itself and what stands before it, or every token."""
+
 PRECISIONS = {FP32: "float32", "bf16": "bfloat16", "fp16": "float16"}
 """What a person calls each precision, and what torch does."""
 
@@ -53,6 +60,7 @@ class About:
         leads: whether that part stands before the tasks.
         least: the lowest number that makes sense.
         of_place: whether it says only where a model runs, which nobody varies to see what it does.
+        later: whether the key of a vector leaves out its default: vectors were kept before there was such a field.
         tried: returns the values that `diagnose` tries to explain a number; None where it tries none.
     """
 
@@ -68,6 +76,7 @@ class About:
     leads: bool = False
     least: int | None = None
     of_place: bool = False
+    later: bool = False
     tried: Callable[[], Sequence[Any]] | None = None
 
 
@@ -144,6 +153,22 @@ class Loading:
         type=bool,
         changes="nothing",
     )
+    attention: str = _option(
+        AUTO,
+        "What computes attention in Transformers: `auto` (its choice), `eager`, `sdpa` or `flash_attention_2`.",
+        sign="attn:",
+        named=lambda use: "" if use.attention == AUTO else use.attention,
+        later=True,
+        tried=lambda: ATTENTIONS,
+    )
+    attention_mask: str = _option(
+        AUTO,
+        "What a token attends to: `auto` (as the model says), `causal` (nothing behind it) or `bidirectional`.",
+        sign="mask:",
+        named=lambda use: "" if use.attention_mask == AUTO else use.attention_mask,
+        later=True,
+        tried=lambda: MASKS,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,7 +238,9 @@ class Use(Loading):
 
     def key(self) -> dict[str, Any]:
         """Return what tells the encoder's vectors apart: a template by what is in it."""
-        values = {name: getattr(self, name) for name in names("encoding")}
+        changed = self.changed("encoding")
+        kept = [name for name in names("encoding") if name in changed or not ABOUT[name].later]
+        values = {name: getattr(self, name) for name in kept}
         return {name: getattr(value, "digest", value) for name, value in values.items()}
 
     def as_dict(self) -> dict[str, Any]:
@@ -315,6 +342,11 @@ class UseOptions(TypedDict, total=False):
         revision: a branch, tag or commit on the Hub.
         device: `auto`, `cpu`, `cuda` or `mps`.
         trust_remote_code: whether Python code that comes with a checkpoint may run.
+        attention: the kernel that computes attention in Transformers: `eager`, `sdpa`, `flash_attention_2` (on
+            CUDA in half precision, with the package flash-attn), or `auto` for what Transformers chooses. They
+            give the same numbers but for their last bits; in half precision these show in a score.
+        attention_mask: `causal` if a token is to attend to itself and to what stands before it, `bidirectional` if
+            to every token; `auto` for what the checkpoint's own files and code say.
     """
 
     pooling: str
@@ -329,6 +361,8 @@ class UseOptions(TypedDict, total=False):
     revision: str | None
     device: str
     trust_remote_code: bool
+    attention: str
+    attention_mask: str
 
 
 _P = ParamSpec("_P")

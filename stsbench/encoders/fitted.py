@@ -27,7 +27,7 @@ from stsbench.encoders.protocol import (
     require_own_pooling,
 )
 from stsbench.encoders.template import NO_TEMPLATE, Template
-from stsbench.encoders.use import Use
+from stsbench.encoders.use import Use, option_of
 
 Method = Literal["whitening", "flow"]
 Map = Callable[[FloatMatrix], NDArray[np.float64]]
@@ -127,11 +127,16 @@ class FitAbout(_Part):
             asked: the person's choices.
 
         Raises:
-            UserError: if they are a template or another pooling.
+            UserError: if they are a template, another pooling, or prompts by name or side.
         """
         model, fitted = self.model, self.model.use
         if asked.template not in {None, NO_TEMPLATE}:
             raise UserError(f"{name}: the {self.method} was fitted without a template: leave out --template.")
+        for option in (option_of(name) for name in ("prompt_name", "prompts") if getattr(asked, name) is not None):
+            raise UserError(
+                f"{name}: the {self.method} was fitted with one text before every sentence: leave out {option}, "
+                "or give the text itself with --prompt."
+            )
         if asked.pooling not in {AUTO, fitted.pooling}:
             raise UserError(
                 f"{name}: the {self.method} was fitted with pooling {fitted.pooling}: leave out --pooling "

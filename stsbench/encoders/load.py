@@ -19,18 +19,20 @@ from stsbench.encoders.device import require_attention, require_backend, require
 from stsbench.encoders.fitted import FittedEncoder
 from stsbench.encoders.fitted_folder import holds_fit, read_about, read_map, read_seen, without_layer
 from stsbench.encoders.poolers import AUTO, parse_pooling
+from stsbench.encoders.prompts import as_texts, own_prompt, require_one_choice
 from stsbench.encoders.protocol import Encoder
 from stsbench.encoders.sentence_transformers import (
     has_transformer_config,
     load_with_library,
     notes_on_code,
-    notes_on_prompt,
+    pools_without_prompt,
     read_settings,
 )
+from stsbench.encoders.sides import SidedEncoder
 from stsbench.encoders.template import NO_TEMPLATE, Template, read_template
 from stsbench.encoders.tokenizer import model_limit, position_limit
 from stsbench.encoders.transformer import TransformerEncoder, TransformerSettings
-from stsbench.encoders.use import ABOUT, FP32, TORCH, USUAL, Use, UseOptions, option_of, takes_use
+from stsbench.encoders.use import ABOUT, FP32, PROMPTS, TORCH, USUAL, Use, UseOptions, option_of, takes_use
 from stsbench.encoders.vector_files import WORD_VECTOR_SUFFIXES, StaticEncoder
 from stsbench.encoders.weights import notes_on_unread
 from stsbench.published.catalogue import hub_checkpoints, known_checkpoint, row, system
@@ -72,6 +74,7 @@ def load(model: str | Path | Callable[[list[str]], Any], **use: Unpack[UseOption
 
 def load_with(model: str | Path | Callable[[list[str]], Any], use: Use) -> Encoder:
     """Load an encoder, as `load` does."""
+    require_one_choice(use)
     require_precision(use.backend, use.precision)
     require_attention(use)
     if use.backend != TORCH:
@@ -190,7 +193,7 @@ def _row(name: str) -> str:
     return ", ".join([name, *(f"{cell.column} {cell.printed}" for cell in averages)])
 
 
-def _load_checkpoint(name: str, use: Use) -> TransformerEncoder | CallableEncoder:
+def _load_checkpoint(name: str, use: Use) -> TransformerEncoder | CallableEncoder | SidedEncoder:
     checkpoint = find_checkpoint(name, revision=use.revision, with_code=use.trust_remote_code)
     adapter = checkpoint if is_adapter(checkpoint) else None
     if adapter is not None:
@@ -200,15 +203,20 @@ def _load_checkpoint(name: str, use: Use) -> TransformerEncoder | CallableEncode
             f"{name} comes with Python code of its own ({code}), which does not run unless you trust it: "
             "read it, then pass --trust-remote-code."
         )
-    use = replace(use, device=resolve_device(use.device), template=_choose_template(name, use))
+    use, notes = as_texts(checkpoint, replace(use, template=_choose_template(name, use)))
+    use = replace(use, device=resolve_device(use.device))
     saved = read_settings(checkpoint, trust_remote_code=use.trust_remote_code)
     if saved is None and checkpoint.modules() and use.pooling == AUTO and adapter is None:
-        return load_with_library(checkpoint, use)
-    encoder = _load_natively(checkpoint, saved, use)
-    if adapter is None:
-        return encoder
-    note = f"{checkpoint.name} is an adapter: its differences are added to the weights of {base_of(adapter)}."
-    return replace(encoder, adapter=adapter, notes=(*encoder.notes, note))
+        by_library = load_with_library(checkpoint, use)
+        return replace(by_library, notes=(*by_library.notes, *notes))
+    first, second = use.own_prompts or (use.prompt, None)
+    encoder = _load_natively(checkpoint, saved, replace(use, prompt=first, prompts=None))
+    if adapter is not None:
+        notes += (
+            f"{checkpoint.name} is an adapter: its differences are added to the weights of {base_of(adapter)}.",
+        )
+    encoder = replace(encoder, adapter=adapter, notes=(*encoder.notes, *notes))
+    return encoder if second is None else SidedEncoder((encoder, encoder.with_use(prompt=second)), encoder.notes)
 
 
 def _choose_template(name: str, use: Use) -> Template | None:
@@ -218,15 +226,16 @@ def _choose_template(name: str, use: Use) -> Template | None:
         # A prompt is another choice of what stands before the sentence.
         return (
             None
-            if known is None or not known.template or use.prompt is not None
+            if known is None or not known.template or any(getattr(use, name) is not None for name in PROMPTS)
             else read_template(known.template)
         )
     if use.template == NO_TEMPLATE:
         return None
     template = read_template(use.template)
-    if use.prompt:
+    if given := [option_of(name) for name in PROMPTS if getattr(use, name)]:
         raise UserError(
-            "--prompt and --template both say what stands before a sentence: write the prompt into the template."
+            f"{given[0]} and --template both say what stands before a sentence: write the prompt into the "
+            "template."
         )
     return template
 
@@ -245,8 +254,12 @@ def _load_natively(checkpoint: Checkpoint, saved: TransformerSettings | None, as
         notes += (f"{name} has modules that are not read natively: --pooling {pooling} leaves them out.",)
     settings = saved or TransformerSettings(Use(max_length=model_limit(checkpoint)))
     notes += _notes_on_files(checkpoint, saved)
-    prompt, notes_on_it = _choose_prompt(checkpoint, settings.use.prompt or "", asked, known)
+    prompt, notes_on_it = _choose_prompt(checkpoint, own_prompt(checkpoint), asked, known)
     notes += notes_on_it
+    if prompt and pools_without_prompt(checkpoint):
+        notes += (
+            f"{name} leaves its prompt out of the pooling (include_prompt is false), and {pooling} takes it in.",
+        )
     if asked.trust_remote_code:
         notes += notes_on_code(name, checkpoint.code_elsewhere())
     length = settings.use.max_length if asked.max_length is None else asked.max_length
@@ -274,16 +287,14 @@ def _require_readable(checkpoint: Checkpoint, use: Use) -> None:
 
 
 def _choose_prompt(checkpoint: Checkpoint, own: str, asked: Use, known: KnownCheckpoint | None) -> _Choice:
-    """Return the text to put before every sentence; `own` is the checkpoint's."""
+    """Return the text to put before every sentence; `own` is the checkpoint's default."""
     name, prompt = checkpoint.name, own if asked.prompt is None else asked.prompt
-    notes = notes_on_prompt(checkpoint, asked.prompt)
     if isinstance(asked.template, Template):
-        if prompt:
-            notes += (f"{name}: template {asked.template.name} takes the place of its own prompt {prompt!r}.",)
-        return "", notes
+        note = f"{name}: template {asked.template.name} takes the place of its own prompt {prompt!r}."
+        return "", (note,) if prompt else ()
     if asked.prompt is None and not prompt and known and known.prompt:
-        return known.prompt, (*notes, f"{name}: {known.prompt!r} is put before every sentence ({known.usage}).")
-    return prompt, notes
+        return known.prompt, (f"{name}: {known.prompt!r} is put before every sentence ({known.usage}).",)
+    return prompt, ()
 
 
 def _pooling_of(template: Template, use: Use, known: KnownCheckpoint | None, name: str) -> _Choice:

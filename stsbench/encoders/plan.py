@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 from filelock import FileLock
@@ -36,6 +37,7 @@ from stsbench.encoders.protocol import (
     DeviceOutOfMemory,
     Encoder,
     FloatMatrix,
+    Identity,
     Tailed,
     TokenSequence,
     require_own_pooling,
@@ -117,8 +119,11 @@ def embed(
         progress: told of the real tokens done.
 
     Raises:
-        UserError: if the encoder returns no finite vectors, or one sentence does not fit in memory.
+        UserError: if the encoder returns no finite vectors, one sentence does not fit in memory, or the encoder
+            has a prompt for each side of a pair, of which texts alone do not tell.
     """
+    if encoder.identity.use.prompts is not None:
+        refuse_without_side(encoder.identity)
     poolings = tuple(dict.fromkeys(poolings or (encoder.identity.use.pooling,)))
     caches = _caches(encoder, poolings, cache_folder) if use_cache else {}
     cache_size = max_cache_bytes()
@@ -152,6 +157,14 @@ def embed(
         lengths=np.array([row.length for row in of_distinct], dtype=np.int64)[places],
         truncated=np.array([row.truncated for row in of_distinct], dtype=bool)[places],
         cost=EncodingCost(len(distinct), len(vectors.row_of), *taken, clock.seconds),
+    )
+
+
+def refuse_without_side(identity: Identity) -> NoReturn:
+    """Refuse to encode texts of which nobody says on which side of a pair they are."""
+    raise UserError(
+        f"{identity.name} has a prompt for each side of a pair, and here sentences are read without a side: give "
+        "one prompt for all with --prompt or --prompt-name in place of --prompts."
     )
 
 

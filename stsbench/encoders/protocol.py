@@ -144,6 +144,18 @@ def notes_on(encoder: Encoder, task: str, sentences: Sequence[str]) -> tuple[str
     return notes
 
 
+def reader_of(encoder: Encoder, task: str, side: int | None) -> Encoder:
+    """Return the encoder that reads the sentences of a task; one that reads by task or side has such a method.
+
+    Args:
+        encoder: of a model.
+        task: the task's name here.
+        side: 0 or 1, of pairs; None where the items are single sentences.
+    """
+    reader: Encoder = encoder.reader(task, side) if hasattr(encoder, "reader") else encoder
+    return reader
+
+
 class DeviceOutOfMemory(Exception):
     """One batch did not fit on the device: the planner halves its token budget and goes on."""
 

@@ -4,6 +4,7 @@ Where a module or an option is not one that is read here, the library itself enc
 """
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from stsbench.base.errors import UserError
@@ -12,7 +13,9 @@ from stsbench.encoders.checkpoint import Checkpoint, quiet_transformers, told
 from stsbench.encoders.checkpoint_files import POOLING_FLAGS, CheckpointFile, DenseFile, PoolingFile
 from stsbench.encoders.network import ACTIVATIONS, TailModule
 from stsbench.encoders.poolers import AUTO
+from stsbench.encoders.prompts import LIBRARY_CONFIG, own_prompt
 from stsbench.encoders.protocol import Identity
+from stsbench.encoders.sides import SidedEncoder
 from stsbench.encoders.tokenizer import model_limit, position_limit
 from stsbench.encoders.transformer import TransformerSettings
 from stsbench.encoders.use import PRECISIONS, TORCH, Use
@@ -21,7 +24,6 @@ from stsbench.encoders.weights import refuse_unlike
 # The library's names for poolings that are read natively; any other goes through the library.
 _POOLINGS = {"cls": "cls_before_pooler", "mean": "avg", "max": "max", "lasttoken": "last"}
 _SCHEMAS: dict[str, type[CheckpointFile]] = {"Pooling": PoolingFile, "Dense": DenseFile}
-_LIBRARY_CONFIG = "config_sentence_transformers.json"
 _TRANSFORMER_CONFIGS = tuple(
     f"sentence_{name}_config.json"
     for name in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
@@ -82,30 +84,10 @@ def has_transformer_config(checkpoint: Checkpoint) -> bool:
     return any((checkpoint.folder / name).is_file() for name in _TRANSFORMER_CONFIGS)
 
 
-def own_prompt(checkpoint: Checkpoint) -> str:
-    """Return the prompt that the checkpoint itself puts before every sentence, if it names one."""
-    config = checkpoint.json(_LIBRARY_CONFIG)
-    wanted, prompts = config.get("default_prompt_name"), config.get("prompts") or {}
-    if wanted is None:
-        return ""
-    if wanted not in prompts:
-        raise UserError(
-            f"{checkpoint.folder / _LIBRARY_CONFIG} names the prompt {wanted!r}, which is not among its prompts: "
-            "fetch the checkpoint again, or give --prompt."
-        )
-    return str(prompts[wanted])
-
-
-def notes_on_prompt(checkpoint: Checkpoint, given: str | None) -> tuple[str, ...]:
-    """Return a note where the text that a person puts before every sentence is the name of a prompt."""
-    name = (given or "").strip()
-    prompt = (checkpoint.json(_LIBRARY_CONFIG).get("prompts") or {}).get(name)
-    if not name or prompt in {None, given}:
-        return ()
-    return (
-        f"{checkpoint.name} has a prompt named {name!r}, which is {prompt!r}; --prompt takes the text itself, so "
-        f"{given!r} is put before every sentence: give --prompt {prompt!r} if the one of that name was meant.",
-    )
+def pools_without_prompt(checkpoint: Checkpoint) -> bool:
+    """Return whether the checkpoint's own pooling leaves out the tokens of a prompt."""
+    poolings = [module for module in checkpoint.modules() if _kind(module.type) == "Pooling"]
+    return any(checkpoint.json(module.folder, "config.json").get("include_prompt") is False for module in poolings)
 
 
 def _transformer_config(checkpoint: Checkpoint) -> dict[str, Any]:
@@ -143,7 +125,7 @@ def _plain_checkpoint(checkpoint: Checkpoint) -> bool:
     """Return whether the library would load the network as AutoModel does, and keep its vectors whole."""
     config = checkpoint.json("config.json")
     adapted = (checkpoint.folder / "adapter_config.json").is_file()
-    truncated = checkpoint.json(_LIBRARY_CONFIG).get("truncate_dim")
+    truncated = checkpoint.json(LIBRARY_CONFIG).get("truncate_dim")
     return bool(config) and not config.get("is_encoder_decoder") and not adapted and not truncated
 
 
@@ -173,8 +155,13 @@ def _unusual(transformer: dict[str, Any]) -> bool:
     return any(value and value != _PLAIN_TEXT.get(key) for key, value in rest.items())
 
 
-def load_with_library(checkpoint: Checkpoint, use: Use) -> CallableEncoder:
-    """Return an encoder that calls `SentenceTransformer.encode`, pooled as the checkpoint says."""
+def load_with_library(checkpoint: Checkpoint, use: Use) -> CallableEncoder | SidedEncoder:
+    """Return an encoder that calls `SentenceTransformer.encode`, pooled as the checkpoint says.
+
+    Args:
+        checkpoint: whose modules are not all read natively.
+        use: whose prompts are texts.
+    """
     for option, is_wanted, remedy in (
         ("--backend", use.backend != TORCH, "leave it out"),
         ("--template", use.template is not None, "give its text with --prompt"),
@@ -186,7 +173,6 @@ def load_with_library(checkpoint: Checkpoint, use: Use) -> CallableEncoder:
                 f"{checkpoint.name} has modules that are not read natively, so the sentence-transformers library "
                 f"encodes it, and {option} is not for that: {remedy}, or choose a --pooling."
             )
-    prompt = own_prompt(checkpoint) if use.prompt is None else use.prompt
     model: Any = None
 
     def load_model() -> None:
@@ -197,7 +183,7 @@ def load_with_library(checkpoint: Checkpoint, use: Use) -> CallableEncoder:
         with checkpoint.reading(checkpoint.all_files):
             model = _load(checkpoint, use)
 
-    def encode(sentences: list[str]) -> Any:
+    def encode(prompt: str, sentences: list[str]) -> Any:
         load_model()
         # An empty prompt is given too: without one, the library takes the checkpoint's own.
         vectors = model.encode(sentences, prompt=prompt, show_progress_bar=False, convert_to_numpy=True)
@@ -211,7 +197,7 @@ def load_with_library(checkpoint: Checkpoint, use: Use) -> CallableEncoder:
         use=replace(
             use,
             pooling="own",
-            prompt=prompt,
+            prompts=None,
             template=None,
             revision=checkpoint.revision,
             trust_remote_code=use.trust_remote_code and bool(checkpoint.named_code()),
@@ -222,8 +208,16 @@ def load_with_library(checkpoint: Checkpoint, use: Use) -> CallableEncoder:
         f"{checkpoint.name} has modules that are not read natively: the sentence-transformers library "
         "encodes it; sub-word lengths and cut sentences are not counted."
     )
-    notes = (note, *notes_on_prompt(checkpoint, use.prompt), *notes_on_code(checkpoint.name, elsewhere))
-    return CallableEncoder(encode, identity, notes, load_model)
+    notes = (note, *notes_on_code(checkpoint.name, elsewhere))
+
+    def prompted(prompt: str) -> CallableEncoder:
+        named = replace(identity, use=replace(identity.use, prompt=prompt))
+        return CallableEncoder(partial(encode, prompt), named, notes, load_model)
+
+    if use.own_prompts is not None:
+        first, second = map(prompted, use.own_prompts)
+        return SidedEncoder((first, second), notes)
+    return prompted(own_prompt(checkpoint) if use.prompt is None else use.prompt)
 
 
 def notes_on_code(name: str, elsewhere: str | None) -> tuple[str, ...]:

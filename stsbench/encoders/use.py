@@ -61,6 +61,7 @@ class About:
         least: the lowest number that makes sense.
         of_place: whether it says only where a model runs, which nobody varies to see what it does.
         later: whether the key of a vector leaves out its default: vectors were kept before there was such a field.
+        sided: whether its value is a tuple, one text for each side of a pair.
         tried: returns the values that `diagnose` tries to explain a number; None where it tries none.
     """
 
@@ -77,6 +78,7 @@ class About:
     least: int | None = None
     of_place: bool = False
     later: bool = False
+    sided: bool = False
     tried: Callable[[], Sequence[Any]] | None = None
 
 
@@ -115,6 +117,23 @@ class Loading:
     )
     prompt: str | None = _option(
         None, "The text before every sentence. Default: the checkpoint's own.", type=str | None, sign="prompt:"
+    )
+    # No vector depends on it: an identity holds the prompt that has the name.
+    prompt_name: str | None = _option(
+        None,
+        "The name of one of the checkpoint's prompts, to put before every sentence. Default: the one that the "
+        "checkpoint names as its default, if it does.",
+        type=str | None,
+        changes="nothing",
+    )
+    prompts: str | tuple[str, str] | None = _option(
+        None,
+        "A prompt for each side of a pair, as in `query,document`: the name of one of the checkpoint's, or a text "
+        "that has a white space or a colon; nothing for no prompt.",
+        type=str | None,
+        sign="prompts:",
+        sided=True,
+        later=True,
     )
     template: "str | Path | Template | None" = _option(
         None,
@@ -228,6 +247,12 @@ class Use(Loading):
         assert not isinstance(self.template, str | Path), "it is what somebody asks for"
         return self.template
 
+    @property
+    def own_prompts(self) -> tuple[str, str] | None:
+        """The texts before the first and the second sentences of pairs, of an encoder; None for one for all."""
+        assert not isinstance(self.prompts, str), "it is what somebody asks for"
+        return self.prompts
+
     def changed(self, changes: str | None = None) -> list[str]:
         """Return the names of the fields that differ from the defaults; of one kind of change, or of all."""
         return [
@@ -264,8 +289,8 @@ class Use(Loading):
             about, value = ABOUT[name], getattr(self, name)
             if not about.always and value in {_DEFAULTS[name], "", False}:
                 continue
-            shown = "" if isinstance(value, bool) else quote(str(value), safe=about.safe)
-            text += f"{about.sign}{shown}{about.end}"
+            parts = value if about.sided else () if isinstance(value, bool) else (str(value),)
+            text += f"{about.sign}{','.join(quote(part, safe=about.safe) for part in parts)}{about.end}"
         return text.removesuffix("|")
 
 
@@ -279,6 +304,9 @@ _DEFAULTS: dict[str, Any] = {option.name: option.default for option in fields(Us
 
 SIGNED = tuple(name for name, about in ABOUT.items() if about.sign is not None)
 """The fields that have a part of their own in a signature."""
+
+PROMPTS = ("prompt", "prompt_name", "prompts")
+"""The fields that say what stands before a sentence: a person gives one of them."""
 
 
 def names(*changes: str) -> tuple[str, ...]:
@@ -316,8 +344,9 @@ def read_signature(groups: "dict[str, str]") -> Use:
     values: dict[str, Any] = {}
     for name, text in groups.items():
         if name in ABOUT and text:
-            kind = ABOUT[name].type
-            values[name] = int(text) if kind == int | None else True if kind == bool | None else unquote(text)
+            kind, is_sided = ABOUT[name].type, ABOUT[name].sided
+            written = tuple(map(unquote, text.split(","))) if is_sided else unquote(text)
+            values[name] = int(text) if kind == int | None else True if kind == bool | None else written
     return Use(**values)
 
 
@@ -329,6 +358,11 @@ class UseOptions(TypedDict, total=False):
             the published one, the checkpoint's own, or else what its paper used.
         max_length: sub-words kept, special tokens included; None for the published one, or the model's own limit.
         prompt: text put before every sentence; None for the checkpoint's own, "" for none.
+        prompt_name: the name of one of the checkpoint's prompts (`config_sentence_transformers.json`), put before
+            every sentence in place of `prompt`; None for its default.
+        prompts: in place of either a prompt for each side of a pair, as a tuple of two or as one text with a
+            comma between (CSV's quoting): each is the name of one of the checkpoint's prompts, or a text that has
+            a white space or a colon; "" for none.
         template: the text around every sentence and where its vector is read: the name of a known one such as
             `promptbert`, a YAML file, or a `Template`; None for what the checkpoint is known for, `none` for none.
         backend: the program that computes: `torch`, `openvino` or `onnx`.
@@ -352,6 +386,8 @@ class UseOptions(TypedDict, total=False):
     pooling: str
     max_length: int | None
     prompt: str | None
+    prompt_name: str | None
+    prompts: str | tuple[str, str] | None
     template: "str | Path | Template | None"
     backend: str
     precision: str

@@ -304,7 +304,14 @@ def _check_cell(
 _POOLED_HERE = {"transformer", "sentence-transformers", "static"}
 """Kinds of models whose pooling is known: of a callable, or of saved vectors, it is not."""
 
-_UNSTATED = {"prompt": "", "template": "", "precision": "fp32", "dimensions": None, "postprocessing": ""}
+_UNSTATED = {
+    "prompt": "",
+    "prompts": None,
+    "template": "",
+    "precision": "fp32",
+    "dimensions": None,
+    "postprocessing": "",
+}
 """What no row states, and what is usual: anything else is remarked on."""
 
 
@@ -350,6 +357,7 @@ def _model_remarks(row: PublishedRow, record: RunRecord) -> Iterator[str]:
     use = model.use
     used = {
         "prompt": use.prompt or "",
+        "prompts": use.prompts,
         "template": getattr(use.template, "name", ""),
         "precision": use.computed_in,
         "dimensions": use.dimensions,

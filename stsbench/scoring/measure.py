@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
 from stsbench.data.tables import PlainTable
-from stsbench.encoders.plan import Embeddings, embed
+from stsbench.encoders.plan import Embeddings
 from stsbench.encoders.postprocess import normalize, truncate, whiten
-from stsbench.encoders.protocol import Encoder, Identity, notes_on
+from stsbench.encoders.protocol import Encoder, Identity, notes_on, reader_of
+from stsbench.encoders.sides import embed_each
 from stsbench.records.kinds import KINDS
 from stsbench.records.parts import AveragePart, DataFile, DataPart, ModelPart, ProtocolPart, Score
 from stsbench.records.provenance import environment, now, redact
@@ -225,13 +226,12 @@ def measure_encoder(encoder: Encoder, tasks: Sequence[Task], settings: Settings,
     recording.prepare()
 
     sentences = [task.sentences() for task in recording.tasks]
-    embeddings = embed(
-        encoder,
-        [text for of_task in sentences for text in of_task],
-        normalize=False,
-        use_cache=settings.use_cache,
-        progress=stages.progress,
-    )
+    read = [
+        part
+        for task, texts in zip(recording.tasks, sentences, strict=True)
+        for part in readings(encoder, task, texts)
+    ]
+    embeddings = embed_each(read, use_cache=settings.use_cache, progress=stages.progress)
     stages.done("encode")
     stages.seconds |= {stage: round(value, 3) for stage, value in embeddings.cost.seconds.items()}
     vectors = _AllVectors.of(embeddings, recording.model)
@@ -243,8 +243,9 @@ def measure_encoder(encoder: Encoder, tasks: Sequence[Task], settings: Settings,
     trained = sum(task.is_trained for task in recording.tasks)
     for number, (task, of_task, end) in enumerate(zip(recording.tasks, sentences, ends, strict=True)):
         place = slice(end - len(of_task), end)
-        # A sentence that occurs twice was cut once.
-        truncated.append(sum(dict(zip(of_task, embeddings.truncated[place].tolist(), strict=True)).values()))
+        # A sentence that occurs twice was cut once, or by either side where these are read apart.
+        cut = zip(of_task, embeddings.rows[place].tolist(), embeddings.truncated[place].tolist(), strict=True)
+        truncated.append(len({(text, row) for text, row, is_cut in cut if is_cut}))
         notes += notes_on(encoder, task.data.task, of_task)
         if task.is_trained:
             stages.progress("training", number - len(ends) + trained, trained)
@@ -258,6 +259,18 @@ def measure_encoder(encoder: Encoder, tasks: Sequence[Task], settings: Settings,
         stages.done("train")
     cost = {name: value for name, value in vars(embeddings.cost).items() if name != "seconds"}
     return recording.finish(items, stages, truncated=truncated, notes=notes, encoding=cost)
+
+
+def readings(encoder: Encoder, task: Task, sentences: Sequence[str]) -> list[tuple[Encoder, Sequence[str]]]:
+    """Return what reads the sentences of a task, one side of its pairs after the other, each with these sentences.
+
+    Raises:
+        UserError: if the encoder reads pairs by their sides, and the task's items are single sentences.
+    """
+    name, size = task.data.task, len(sentences) // task.sides
+    if task.sides == 1:
+        return [(reader_of(encoder, name, None), sentences)]
+    return [(reader_of(encoder, name, side), sentences[side * size :][:size]) for side in range(task.sides)]
 
 
 def measure_similarities(

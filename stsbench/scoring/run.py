@@ -27,6 +27,7 @@ from stsbench.scoring.task import Task
 from stsbench.scoring.tasks import GROUPS, WHOLE, is_sample, read_data
 
 if TYPE_CHECKING:
+    from stsbench.encoders.sides import SidedEncoder
     from stsbench.encoders.transformer import TransformerEncoder
 
 RUNS = Path("runs")
@@ -126,13 +127,15 @@ def with_full_precision(model: LazyModel) -> tuple[LazyModel, LazyModel]:
     Loading either raises `UserError` where it is fp32 already, or no checkpoint that can be had so.
     """
 
-    def lower() -> "TransformerEncoder":
+    def lower() -> "TransformerEncoder | SidedEncoder":
+        from stsbench.encoders.sides import SidedEncoder
         from stsbench.encoders.transformer import TransformerEncoder
 
         encoder = model.load()
-        if not isinstance(encoder, TransformerEncoder):
+        first = encoder.sides[0] if isinstance(encoder, SidedEncoder) else encoder
+        if not isinstance(encoder, TransformerEncoder | SidedEncoder) or not isinstance(first, TransformerEncoder):
             raise UserError(f"--gate: {model.name} is no checkpoint that can be had in fp32: leave it out.")
-        if encoder.use.computed_in == FP32:
+        if first.use.computed_in == FP32:
             raise UserError(
                 "--gate holds a lower precision against fp32, which this is: add --precision bf16, or --backend "
                 "openvino --precision int8."

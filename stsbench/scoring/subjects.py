@@ -220,9 +220,9 @@ class RecordedModel:
             ) from error
         # What it encodes goes into the cache as the run's own vectors: all that they depend on has to agree.
         now, then = identity.key(), self.identity.key()
-        for field in now:
-            if now[field] != then[field]:
-                here, recorded = shown_difference(str(now[field]), str(then[field]))
+        for field in now | then:
+            if now.get(field) != then.get(field):
+                here, recorded = shown_difference(str(now.get(field)), str(then.get(field)))
                 raise UserError(
                     f"{model.name} is not as it was when the run was made: its {field} is {here}, "
                     f"the record's {recorded}; measure it again with `{command}`."
@@ -239,7 +239,7 @@ def _asked(model: ModelPart) -> Use:
     return replace(
         use,
         pooling=use.pooling if model.kind in {"transformer", "sentence-transformers"} else AUTO,
-        prompt=use.prompt if use.template is None else None,
+        prompt=use.prompt if use.template is None and use.prompts is None else None,
         template=use.template or NO_TEMPLATE,
         precision=use.precision.partition("#")[0],
         trust_remote_code=False,

@@ -134,6 +134,10 @@ class Task(Protocol):
         """What it was read as: its name, text, files and their hashes."""
 
     @property
+    def sides(self) -> int:
+        """How many sentences an item has: 2 of pairs, or 1."""
+
+    @property
     def pairs(self) -> StsData | None:
         """The pairs whose vectors are compared; None where something is trained on them, or there are none."""
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -26,6 +26,9 @@ from stsbench.sweeps.folder import ExperimentFolder, Running, write_json
 from stsbench.sweeps.jobs import Job, inputs_now, outdated
 from stsbench.sweeps.measuring import PROBE, Measuring, log_line, probe, read_tasks
 from stsbench.training.folder import RunFolder
+
+if TYPE_CHECKING:
+    from stsbench.encoders.protocol import Encoder
 
 PREPARE = "prepare"
 """In place of a unit: make what all jobs share."""
@@ -151,6 +154,7 @@ def _take_shared(
     from stsbench.encoders.load import load
     from stsbench.encoders.plan import shared_vectors
     from stsbench.scoring.kinds import in_order
+    from stsbench.scoring.measure import readings
 
     checkpoint = job.checkpoint
     if checkpoint is None or job.measure["tasks"] is None:
@@ -158,16 +162,20 @@ def _take_shared(
     encoder = load(checkpoint.name, **checkpoint.options)
     if encoder.identity.weights_sha256 is None or encoder.identity.kind == "vectors":
         return
-    sentences = [sentence for task in in_order(read_tasks(job)) for sentence in task.sentences()]
+    sentences: dict[int, tuple[Encoder, list[str]]] = {}
+    for task in in_order(read_tasks(job)):
+        for reader, texts in readings(encoder, task, task.sentences()):
+            sentences.setdefault(id(reader), (reader, []))[1].extend(texts)
     planned = [job.checkpoint for job in jobs if job.checkpoint is not None]
     uses = {str(use): use for use in planned if use.name == checkpoint.name}
     identities = [load(use.name, **use.options).identity for use in uses.values()]
     own = encoder.identity.key() | {"pooling": ""}
     poolings = {identity.use.pooling for identity in identities if identity.key() | {"pooling": ""} == own}
     shared = folder.vectors(job.threads)
-    kept = shared_vectors(encoder, sentences, shared, poolings=sorted(poolings), progress=progress)
-    with told_as_unwritable(cache):
-        shutil.copytree(kept, cache / "embeddings")
+    for reader, texts in sentences.values():
+        kept = shared_vectors(reader, texts, shared, poolings=sorted(poolings), progress=progress)
+        with told_as_unwritable(cache):
+            shutil.copytree(kept, cache / "embeddings", dirs_exist_ok=True)
 
 
 class _Beacon:

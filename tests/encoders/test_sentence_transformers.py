@@ -211,7 +211,7 @@ def test_a_prompts_name_given_as_its_text_is_remarked_on(pooling, tiny):
     told = [note for note in load(folder, prompt="query").notes if "has a prompt named" in note]
     assert len(told) == 1
     assert "has a prompt named 'query', which is 'so she '" in told[0]
-    assert "so 'query' is put before every sentence: give --prompt 'so she ' if" in told[0]
+    assert "so 'query' is put before every sentence: give --prompt-name query if" in told[0]
     for other in ("so she ", "", "question: ", None):
         assert not any("has a prompt named" in note for note in load(folder, prompt=other).notes)
 

@@ -27,6 +27,8 @@ OTHER: dict[str, Any] = {
     "pooling": "cls",
     "max_length": 9,
     "prompt": "query: ",
+    "prompt_name": "sts",
+    "prompts": ("q: ", "p, "),
     "template": "mine#1a2b",
     "backend": "openvino",
     "precision": "bf16",

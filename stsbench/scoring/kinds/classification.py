@@ -82,6 +82,10 @@ class Classification:
     is_trained: ClassVar[bool] = True
     pairs: ClassVar[None] = None
 
+    @property
+    def sides(self) -> int:
+        return 2 if self.data.items["sentence2"].notna().all() else 1
+
     def sentences(self) -> list[str]:
         return sentences_in(self.data)
 

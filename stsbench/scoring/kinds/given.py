@@ -58,6 +58,7 @@ class GivenItems:
 
     kind: ClassVar[str] = GIVEN
     is_trained: ClassVar[bool] = False
+    sides: ClassVar[int] = 1
     pairs: ClassVar[None] = None
 
     def sentences(self) -> list[str]:

@@ -69,6 +69,7 @@ class Relatedness:
 
     kind: ClassVar[str] = SUPERVISED
     is_trained: ClassVar[bool] = True
+    sides: ClassVar[int] = 2
     pairs: ClassVar[None] = None
 
     def sentences(self) -> list[str]:

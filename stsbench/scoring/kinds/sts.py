@@ -42,6 +42,7 @@ class ComparedPairs:
 
     kind: ClassVar[str]
     is_trained: ClassVar[bool] = False
+    sides: ClassVar[int] = 2
 
     @property
     def pairs(self) -> StsData:

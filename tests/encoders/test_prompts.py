@@ -1,0 +1,297 @@
+"""Prompts by name and by side: the texts before sentences are the library's, and no side is mixed up."""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import spearmanr
+
+import stsbench as sb
+from stsbench.data.shared import SENTENCES
+from stsbench.data.tables import Pair, StsData, pair_table
+from stsbench.encoders.cache import cache_files
+from stsbench.encoders.load import load
+from stsbench.encoders.prompts import both_sides
+from stsbench.encoders.sides import SidedEncoder
+from stsbench.records.signature import Signature
+from stsbench.records.store import load_run
+
+pytest.importorskip("sentence_transformers")
+
+PROMPTS = {"query": "so she ", "passage": "the dog ", "short": "Q", "again": "so she "}
+NATIVELY, BY_LIBRARY = "sentence-transformers", "sentence-transformers-library"
+OF_PAIRS = {"length-bias", "density"}
+"""The analyses of pairs' similarities, which have their sides."""
+
+Prompted = Callable[..., Path]
+
+
+@pytest.fixture
+def prompted(tiny: Callable[..., Path]) -> Prompted:
+    """Return a function that saves a tiny checkpoint with named prompts as the current library does."""
+
+    def build(*, include_prompt: bool = True, default: str | None = None) -> Path:
+        from sentence_transformers import SentenceTransformer
+        from sentence_transformers.sentence_transformer import modules
+
+        pooling = modules.Pooling(32, pooling_mode="mean", include_prompt=include_prompt)
+        folder = tiny(name=f"tiny-{include_prompt}-{default}")
+        saved = folder.with_name(f"{folder.name}-st")
+        model = SentenceTransformer(
+            modules=[modules.Transformer(str(folder)), pooling],
+            device="cpu",
+            prompts=PROMPTS,
+            default_prompt_name=default,
+        )
+        for name, parameter in model.named_parameters():
+            # Random ones make all sentences nearly alike, whose ranks are a matter of rounding.
+            if "LayerNorm" in name:
+                parameter.data.fill_(float(name.endswith("weight")))
+        model.save(str(saved))
+        return saved
+
+    return build
+
+
+def by_library(folder: Path, texts: Sequence[str], **prompt: Any) -> NDArray[np.float32]:
+    from sentence_transformers import SentenceTransformer
+
+    model = SentenceTransformer(str(folder), device="cpu")
+    vectors: NDArray[np.float32] = model.encode(list(texts), show_progress_bar=False, **prompt)
+    return vectors
+
+
+def library_score(folder: Path, data: StsData, first: str, second: str) -> float:
+    """Return Spearman's correlation of the cosines as the library alone gives it."""
+    left = by_library(folder, list(data.table["sentence1"]), prompt=first)
+    right = by_library(folder, list(data.table["sentence2"]), prompt=second)
+    cosines = (left * right).sum(1) / np.linalg.norm(left, axis=1) / np.linalg.norm(right, axis=1)
+    return float(spearmanr(cosines, data.table["gold"]).statistic)
+
+
+@pytest.mark.parametrize(("include_prompt", "kind"), [(True, NATIVELY), (False, BY_LIBRARY)])
+def test_named_and_default_prompts_give_the_librarys_vectors_whether_they_are_pooled_or_not(
+    include_prompt: bool, kind: str, prompted: Prompted, sentences: list[str], vectors_of: Callable[..., Any]
+) -> None:
+    plain, with_default = (prompted(include_prompt=include_prompt, default=name) for name in (None, "passage"))
+    seen = []
+    for folder, name, text in (
+        (plain, "query", "so she "),
+        (with_default, "query", "so she "),
+        (with_default, None, "the dog "),
+        (plain, None, ""),
+    ):
+        encoder = load(folder, prompt_name=name)
+        assert (encoder.identity.kind, encoder.identity.use.prompt) == (kind, text)
+        ours = vectors_of(encoder, sentences)
+        np.testing.assert_allclose(ours, by_library(folder, sentences, prompt_name=name), rtol=0, atol=1e-6)
+        seen.append(ours)
+    assert not np.allclose(seen[0], seen[2], atol=1e-3)
+    assert not np.allclose(seen[0], seen[3], atol=1e-3)
+
+
+def test_a_prompts_text_is_what_an_identity_a_signature_and_the_cache_have_not_its_name(
+    prompted: Prompted, sentences: list[str]
+) -> None:
+    folder = prompted()
+    named, told = load(folder, prompt_name="query"), load(folder, prompt="so she ")
+    assert named.identity == told.identity
+    assert named.identity.use.prompt_name is None
+    assert "|prompt:so%20she%20|" in f"|{named.identity.use.signature()}|"
+    sb.embed(told, sentences)
+    assert sb.embed(named, sentences).cost.encoded == 0
+    assert any("its prompt 'query', 'so she ', is put before every sentence" in note for note in named.notes)
+
+
+@pytest.mark.parametrize("include_prompt", [True, False])
+def test_each_side_is_read_with_its_own_prompt(
+    include_prompt: bool, prompted: Prompted, toy_data: Callable[..., StsData]
+) -> None:
+    folder, data = prompted(include_prompt=include_prompt, default="short"), toy_data()
+    scores = {}
+    for asked, first, second in (
+        ("query,passage", "so she ", "the dog "),
+        (("passage", "query"), "the dog ", "so she "),
+        ('"to, fro: ",', "to, fro: ", ""),
+        ("short,", "Q", ""),
+    ):
+        record = sb.evaluate(folder, data, prompts=asked)
+        assert record.model.use.prompts == (first, second)
+        assert record.signatures[0].use.prompts == (first, second)
+        expected = library_score(folder, data, first, second)
+        assert record.scores[0].value == pytest.approx(expected, abs=1e-6)
+        scores[record.signature] = round(expected, 4)
+    assert len(set(scores.values())) == len(scores) == 4
+
+
+def test_a_signature_with_a_prompt_for_each_side_reads_back(prompted: Prompted, toy_data: Any) -> None:
+    record = sb.evaluate(prompted(), toy_data(), prompts='"a|b, c: ",passage')
+    assert "|prompts:a%7Cb%2C%20c%3A%20,the%20dog%20|" in record.signature
+    assert Signature.parse(record.signature) == record.signatures[0]
+
+
+def test_each_sentence_is_encoded_once_a_side_and_found_again_where_one_prompt_was_for_all(
+    prompted: Prompted, toy_data: Callable[..., StsData]
+) -> None:
+    folder, data = prompted(), toy_data()
+    first, second = (set(data.table[side]) for side in ("sentence1", "sentence2"))
+    measured = sb.evaluate(folder, data, prompts="query,passage")
+    assert measured.encoding["texts"] == measured.encoding["encoded"] == len(first) + len(second)
+    assert len(cache_files()) == 2
+    alone = sb.evaluate(folder, data, prompt_name="query")
+    assert alone.encoding["encoded"] == len(first | second) - len(first)
+    again = sb.evaluate(folder, data, prompts=("query", "passage"))
+    assert again.encoding["encoded"] == 0
+    assert again.scores == measured.scores
+
+
+def test_two_sides_with_one_text_are_one_prompt(prompted: Prompted, toy_data: Callable[..., StsData]) -> None:
+    folder, data = prompted(), toy_data()
+    both, one = sb.evaluate(folder, data, prompts="query,again"), sb.evaluate(folder, data, prompt="so she ")
+    assert both.model == one.model
+    assert both.scores == one.scores
+    assert one.encoding["encoded"] == 0
+
+
+def test_a_pair_of_one_sentence_is_identical_only_where_both_sides_are_read_alike(prompted: Prompted) -> None:
+    rows = [Pair("", "test", str(n), float(n % 5), "the dog ran", "the dog ran") for n in range(6)]
+    rows.append(Pair("", "test", "7", 2.5, "the dog ran", "she reads"))
+    data = StsData("toy", "test", "toy", pair_table(rows), (0.0, 5.0), "user", "1" * 64, (), ())
+    folder = prompted()
+    alike, apart = (sb.evaluate(folder, data, **use).items for use in ({}, {"prompts": "query,passage"}))
+    assert alike["identical"].sum() == 6
+    assert apart["identical"].sum() == 0
+    assert apart["cosine"].max() < 0.999
+    # Which pairs share sentences is a matter of their texts.
+    assert all(alike[side].tolist() == apart[side].tolist() for side in SENTENCES)
+
+
+def test_a_sentence_that_both_sides_cut_was_cut_by_each(prompted: Prompted) -> None:
+    long = "the dog ran home and " * 12
+    rows = [
+        Pair("", "test", str(n), float(n), long, text) for n, text in enumerate([long, "she reads", "the dog"])
+    ]
+    data = StsData("toy", "test", "toy", pair_table(rows), (0.0, 5.0), "user", "1" * 64, (), ())
+    folder = prompted()
+    assert sb.evaluate(folder, data).scores[0].truncated_sentences == 1
+    assert sb.evaluate(folder, data, prompts="query,passage").scores[0].truncated_sentences == 2
+
+
+def test_both_sides_are_of_one_network_in_full_precision_too(prompted: Prompted) -> None:
+    from stsbench.encoders.use import Use
+    from stsbench.scoring.run import choose_models, with_full_precision
+
+    (model,) = choose_models(Use(prompts="query,passage", precision="bf16"), models=[str(prompted())])
+    lower, full = (each.load() for each in with_full_precision(model))
+    for encoder, precision in ((lower, "bf16"), (full, "fp32")):
+        assert isinstance(encoder, SidedEncoder)
+        assert encoder.identity.use.prompts == ("so she ", "the dog ")
+        assert encoder.identity.use.precision == precision
+        for side in encoder.sides:
+            side.prepare(weights=True)
+        first, second = (side._network for side in encoder.sides)
+        assert first is second
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        ({"prompt_name": "quary"}, "has no prompt named 'quary': did you mean query?"),
+        ({"prompts": "query,pasage"}, "has no prompt named 'pasage': did you mean passage?"),
+        ({"prompts": "query"}, "--prompts 'query' is not one prompt for each of the two sides of a pair"),
+        ({"prompts": "a: ,b: ,c: "}, "is not one prompt for each of the two sides"),
+        ({"prompts": ("query",)}, "is not one prompt for each of the two sides"),
+        ({"prompt": "a: ", "prompt_name": "query"}, "--prompt and --prompt-name both say what stands before"),
+        ({"prompts": "query,", "prompt_name": "query"}, "--prompt-name and --prompts both say what stands before"),
+        ({"prompts": "query,", "template": "promptbert"}, "--prompts and --template both say what stands before"),
+    ],
+)
+def test_what_is_no_prompt_of_the_checkpoint_is_refused(
+    use: dict[str, Any], message: str, prompted: Prompted
+) -> None:
+    with pytest.raises(sb.UserError) as refused:
+        load(prompted(), **use)
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_prompts_by_name_are_for_checkpoints_that_name_some(tiny: Callable[..., Path]) -> None:
+    folder = tiny()
+    with pytest.raises(sb.UserError, match=r"names no prompts .* so none is called 'query': give the text itself"):
+        load(folder, prompt_name="query")
+    assert load(folder, prompts="query: ,").identity.use.prompts == ("query: ", "")
+    for use in ({"prompt_name": "query"}, {"prompts": "a: ,b: "}):
+        with pytest.raises(sb.UserError, match=r"--prompt.*: not for a callable\."):
+            load(lambda sentences: [[1.0] for _ in sentences], **use)
+
+
+def test_a_line_break_in_a_prompt_is_between_quotes() -> None:
+    assert both_sides('"Instruct: find\nQuery: ",') == ("Instruct: find\nQuery: ", "")
+    with pytest.raises(sb.UserError, match="double quotes around one that has a comma"):
+        both_sides("Instruct: find\nQuery: ,")
+
+
+@pytest.mark.parametrize("of_record", [False, True])
+def test_what_asks_for_vectors_without_a_side_is_refused_and_what_compares_pairs_is_not(
+    of_record: bool, prompted: Prompted, tmp_path: Path
+) -> None:
+    from stsbench.analysis import analyses
+
+    folder = prompted()
+    made = sb.evaluate(folder, "sample", prompts="query,passage", out=tmp_path / "run")
+    subject: Any = load_run(tmp_path / "run") if of_record else load(folder, prompts="query,passage")
+    explained = sb.explain(subject, leave_out=True)
+    assert set(explained.parts) == OF_PAIRS
+    assert set(explained.missing) == set(analyses()) - OF_PAIRS
+    refused = "has a prompt for each side of a pair, and here sentences are read without a side"
+    assert all(refused in why for why in explained.missing.values())
+    assert made.scores[0].items == 252
+
+
+def test_tasks_of_single_sentences_a_diagnosis_and_a_fit_refuse_a_prompt_for_each_side(
+    prompted: Prompted, tmp_path: Path
+) -> None:
+    encoder = load(prompted(), prompts="query,passage")
+    with pytest.raises(sb.UserError, match="and the items of sample-movies are single sentences: give --prompt"):
+        sb.evaluate(encoder, "sample-transfer")
+    for verb in (
+        lambda: sb.diagnose(encoder, 50.0, tasks="sample"),
+        lambda: sb.fit("whitening", encoder, sentences="sample", out=tmp_path / "w"),
+    ):
+        with pytest.raises(sb.UserError, match="has a prompt for each side of a pair"):
+            verb()
+    assert not (tmp_path / "w").exists()
+
+
+def test_a_pooling_that_is_asked_for_keeps_the_checkpoints_default_prompt(
+    prompted: Prompted, sentences: list[str], vectors_of: Callable[..., Any]
+) -> None:
+    native = prompted(default="query")
+    not_native = prompted(include_prompt=False, default="query")
+    encoder = load(not_native, pooling="avg")
+    assert encoder.identity.use.prompt == "so she "
+    np.testing.assert_array_equal(vectors_of(encoder, sentences), vectors_of(load(native), sentences))
+    told = "leaves its prompt out of the pooling (include_prompt is false), and avg takes it in"
+    assert sum(told in note for note in encoder.notes) == 1
+    assert not any(told in note for note in load(not_native, pooling="avg", prompt="").notes)
+
+
+def test_names_on_the_command_line_are_those_of_the_checkpoint(prompted: Prompted, tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    from stsbench.cli.app import app
+
+    folder = str(prompted())
+    for name, *asked in (("sides", "--prompts", "query,passage"), ("name", "--prompt-name", "query")):
+        command = ["run", "-m", folder, "--tasks", "sample", "--out", str(tmp_path / name), *asked]
+        assert CliRunner().invoke(app, command).exit_code == 0
+    signatures = {
+        name: json.loads((tmp_path / name / "run.json").read_text())["scores"][0]["signature"]
+        for name in ("sides", "name")
+    }
+    assert "prompts:so%20she%20,the%20dog%20|" in signatures["sides"]
+    assert "|prompt:so%20she%20|" in signatures["name"]

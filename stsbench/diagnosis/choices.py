@@ -278,7 +278,18 @@ MASK = _of_use(
         BIDIRECTIONAL: "A bidirectional mask is what LLM2Vec and others give a decoder that is to encode.",
     },
 )
-_WORDED = {choice.name: choice for choice in (POOLING, MAX_LENGTH, TEMPLATE, PRECISION, ATTENTION, MASK)}
+
+_WITHOUT = "with {value}, your setting, the model gives"
+PROMPT = _of_use("prompt", instead=_WITHOUT, names={"": "no prompt"})
+PROMPT_NAME = _of_use("prompt_name", phrase="its prompt `{value}`", label="prompt {value}", instead=_WITHOUT)
+PROMPTS = _of_use(
+    "prompts", phrase="its prompts `{value}`, one a side,", label="prompts {value}", instead=_WITHOUT
+)
+BEFORE = (PROMPT, PROMPT_NAME, PROMPTS, TEMPLATE)
+"""Choices of what stands before a sentence: one of them at a time."""
+
+_OF_USE = (POOLING, MAX_LENGTH, TEMPLATE, PRECISION, PROMPT, ATTENTION, MASK)
+_WORDED = {choice.name: choice for choice in _OF_USE}
 
 FLOAT64 = "float64"
 SIMILARITY_IN = Choice(

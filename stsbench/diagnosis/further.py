@@ -10,6 +10,7 @@ all, and where its budget of seconds or sentences ends.
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import isfinite
 
 import numpy as np
@@ -33,8 +34,9 @@ from stsbench.diagnosis.usage import (
     ways_to_read,
 )
 from stsbench.encoders.misread import Misread
-from stsbench.encoders.plan import embed
+from stsbench.encoders.plan import Embeddings, embed
 from stsbench.encoders.protocol import Encoder, FloatMatrix
+from stsbench.encoders.sides import SidedEncoder
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.scoring.settings import Protocol
 
@@ -292,8 +294,7 @@ class _Explorer:
         begun = time.perf_counter()
         part = None
         if needed:
-            asked = list(poolings) if isinstance(varied, TransformerEncoder) else None
-            part = embed(varied, needed, poolings=asked, normalize=False, use_cache=self.use_cache)
+            part = self._embedded(varied, needed, poolings)
             self.spent.sentences += part.cost.encoded
             self.spent.encoding += (time.perf_counter() - begun) if part.cost.encoded else 0.0
         if part is not None and changed.all():
@@ -305,6 +306,24 @@ class _Explorer:
             rows[changed] = len(known) + part.rows
             vectors = {name: np.concatenate([vectors[name], part.vectors[name]]) for name in poolings}
         return vectors, rows
+
+    def _embedded(self, varied: Encoder, texts: Sequence[str], poolings: Sequence[str]) -> Embeddings:
+        """Return the vectors of texts; where each side has a prompt, the first half of them is the first side."""
+        embedded = partial(embed, normalize=False, use_cache=self.use_cache)
+        if not isinstance(varied, SidedEncoder):
+            asked = list(poolings) if isinstance(varied, TransformerEncoder) else None
+            return embedded(varied, texts, poolings=asked)
+        half = len(texts) // 2
+        first, second = (
+            embedded(side, part, poolings=list(poolings))
+            for side, part in zip(varied.sides, (texts[:half], texts[half:]), strict=True)
+        )
+        return replace(
+            first,
+            rows=np.concatenate([first.rows, len(first.vectors[poolings[0]]) + second.rows]),
+            vectors={name: np.concatenate([first.vectors[name], second.vectors[name]]) for name in poolings},
+            cost=replace(first.cost, encoded=first.cost.encoded + second.cost.encoded),
+        )
 
     def _can_fit(self, task: str, points: Sequence[_Reading]) -> bool:
         """Return whether any setting of a way gives a claimed number of a task, if one is claimed."""

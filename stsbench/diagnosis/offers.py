@@ -11,9 +11,13 @@ from typing import Any
 
 from stsbench.diagnosis.choices import (
     ATTENTION,
+    BEFORE,
     MASK,
     PADDING_SIDE,
     PRECISION,
+    PROMPT,
+    PROMPT_NAME,
+    PROMPTS,
     TEMPLATE,
     Choice,
     tried_values,
@@ -21,6 +25,8 @@ from stsbench.diagnosis.choices import (
 from stsbench.encoders.masks import has_causal_code, own_mask
 from stsbench.encoders.misread import MISREADINGS
 from stsbench.encoders.poolers import AUTO, parse_pooling
+from stsbench.encoders.prompts import named_prompts
+from stsbench.encoders.template import NO_TEMPLATE
 from stsbench.encoders.tokenizer import counts_padding
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.encoders.use import FP32, PRECISIONS, TORCH, Use
@@ -29,6 +35,9 @@ _LOST_BY_KERNEL = 0.01
 """Points of a score that another kernel of attention is likely to move in float32, at most."""
 
 _FLASH = "flash_attention_2"
+
+_SIDES = {"query": ("document", "passage", "corpus"), "search_query": ("search_document",)}
+"""Names of prompts for a query, each with those for what it finds."""
 
 
 @dataclass(frozen=True)
@@ -60,15 +69,46 @@ def stated_precision(encoder: TransformerEncoder) -> str:
 
 def own_value(use: Use, choice: Choice) -> Any:
     """Return the person's own setting of a field, as it is called."""
-    if choice == TEMPLATE:
-        without = f"prompt {use.prompt!r}" if use.prompt else "none"
+    if choice in BEFORE:
+        without = f"prompt {use.prompt!r}" if use.prompt else NO_TEMPLATE if choice == TEMPLATE else "no prompt"
         return use.own_template.name if use.own_template else without
     return use.computed_in if choice == PRECISION else getattr(use, choice.name)
 
 
 def _every_other(encoder: TransformerEncoder, choice: Choice, _gap: float) -> Offer:
-    own = own_value(encoder.use, choice)
+    own = encoder.use.prompt if choice == PROMPT else own_value(encoder.use, choice)
     return Offer(tuple(value for value in tried_values(choice) if value != own))
+
+
+def _prompt_names(encoder: TransformerEncoder, _choice: Choice, _gap: float) -> Offer:
+    """Offer each of the checkpoint's own prompts that is another text than the person's."""
+    named = named_prompts(encoder.checkpoint)
+    if encoder.use.own_template is not None:
+        return Offer(without="named prompts (the template stands in their place)" if named else "")
+    if not named:
+        return Offer(without="named prompts (its files name none)")
+    by_text = {text: name for name, text in reversed(named.items()) if text != (encoder.use.prompt or "")}
+    values = tuple(name for name in named if name in by_text.values())
+    return Offer(values, notes={name: f"Its prompt `{name}` is {named[name]!r}." for name in values})
+
+
+def _prompts_of_sides(encoder: TransformerEncoder, _choice: Choice, _gap: float) -> Offer:
+    """Offer a prompt for either side, where the checkpoint names one for queries and one for documents."""
+    named = named_prompts(encoder.checkpoint)
+    if encoder.use.own_template is not None:
+        return Offer()
+    pairs = [
+        (query, document)
+        for query, documents in _SIDES.items()
+        for document in documents
+        if query in named and document in named and named[query] != named[document]
+    ]
+    notes = {
+        f"{query},{document}": f"The first sentence is read behind {named[query]!r}, the second behind "
+        f"{named[document]!r}: so `encode_query` and `encode_document` of sentence-transformers read a pair."
+        for query, document in pairs
+    }
+    return Offer(tuple(notes), notes=notes)
 
 
 def _precisions(encoder: TransformerEncoder, choice: Choice, gap: float) -> Offer:
@@ -136,6 +176,8 @@ def _misreadings(encoder: TransformerEncoder, _choice: Choice, _gap: float) -> O
 
 
 _RULES: dict[Choice, Callable[[TransformerEncoder, Choice, float], Offer]] = {
+    PROMPT_NAME: _prompt_names,
+    PROMPTS: _prompts_of_sides,
     PRECISION: _precisions,
     ATTENTION: _kernels,
     MASK: _masks,

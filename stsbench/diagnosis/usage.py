@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from stsbench.base.errors import UserError
 from stsbench.data.tables import StsData
 from stsbench.diagnosis.choices import (
+    BEFORE,
     FLOAT64,
     LAYER,
     MAX_LENGTH,
@@ -20,6 +21,8 @@ from stsbench.diagnosis.choices import (
     PADDING_SIDE,
     POOLING,
     PRECISION,
+    PROMPT_NAME,
+    PROMPTS,
     RAGGED,
     SENTENCE_RULES,
     SIMILARITY_IN,
@@ -32,7 +35,9 @@ from stsbench.diagnosis.choices import (
 )
 from stsbench.diagnosis.offers import Offer, offers, own_value, stated_precision
 from stsbench.encoders.poolers import parse_pooling, pooling_name
+from stsbench.encoders.prompts import both_sides, named_prompts
 from stsbench.encoders.protocol import Encoder
+from stsbench.encoders.sides import SidedEncoder
 from stsbench.encoders.template import NO_TEMPLATE, RULES, SENTENCE, Template, read_template
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.encoders.use import ABOUT, FP32, TORCH
@@ -66,7 +71,7 @@ _LAYER_COUNTS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 
 def reading() -> tuple[Choice, ...]:
     """Return the lazy axes that take a forward pass of their own; every pooling and layer comes from one."""
-    placed = (TEMPLATE, SENTENCE_RULES, PRECISION)
+    placed = (PROMPT_NAME, PROMPTS, TEMPLATE, SENTENCE_RULES, PRECISION)
     others = [choice for choice in choices_of_use() if choice not in {*placed, POOLING, MAX_LENGTH}]
     return (*placed, *others, PADDING_SIDE, PADDING)
 
@@ -140,10 +145,11 @@ def ways_to_read(
         offered = offers(encoder, of_use, gap)
         values |= {choice: offer.values for choice, offer in offered.items()}
         values[TEMPLATE] = fitting_templates(encoder, likely)
-    others = [choice for choice in reading() if choice not in {TEMPLATE, SENTENCE_RULES, PRECISION, PADDING}]
+    placed = {PROMPT_NAME, PROMPTS, TEMPLATE, SENTENCE_RULES, PRECISION, PADDING}
+    others = [choice for choice in reading() if choice not in placed]
     singles = {choice: [Way(((choice, value),)) for value in values.get(choice, [])] for choice in reading()}
     singles[LAYER] = [Way()] if isinstance(encoder, TransformerEncoder) else []
-    usual = [PADDING, SENTENCE_RULES, LAYER, *others, TEMPLATE]
+    usual = [PROMPT_NAME, PROMPTS, PADDING, SENTENCE_RULES, LAYER, *others, TEMPLATE]
     is_stated = isinstance(encoder, TransformerEncoder) and stated_precision(encoder) not in {"", FP32}
     order = [PRECISION, *usual] if gap < _LOST_BY_PRECISION or is_stated else [*usual, PRECISION]
     # A mistake about the padding is crossed with nothing: it has a pooling and batches of its own.
@@ -154,6 +160,7 @@ def ways_to_read(
         Way.of(dict((*first.values, *second.values)))
         for choice, second_choice in itertools.combinations(paired, 2)
         for first, second in itertools.product(singles[choice], singles[second_choice])
+        if not {choice, second_choice} <= set(BEFORE)
     ]
 
     def is_unlikely(pair: Way) -> tuple[bool, bool, bool]:
@@ -183,8 +190,7 @@ def fitting_templates(encoder: TransformerEncoder, likely: Sequence[str] = ()) -
             continue
         fitting.append((name not in likely, len(template.texts), template.pooling == "last", name))
     names = [name for *_, name in sorted(fitting)]
-    has_own = own is not None or bool(encoder.identity.use.prompt)
-    return [NO_TEMPLATE, *names] if has_own else names
+    return [NO_TEMPLATE, *names] if own is not None else names
 
 
 def _can_read(encoder: TransformerEncoder, template: Template) -> bool:
@@ -200,7 +206,8 @@ def encoder_of(encoder: Encoder, way: Way) -> Encoder:
     if not isinstance(encoder, TransformerEncoder):
         return encoder
     varied = encoder
-    changes = {choice.name: value for choice, value in way.values if choice.name in ABOUT and choice != TEMPLATE}
+    apart = {PROMPT_NAME, PROMPTS, TEMPLATE}
+    changes = {choice.name: value for choice, value in way.values if choice.name in ABOUT and choice not in apart}
     if way[PRECISION] is not None:
         changes["backend"] = TORCH
     if changes:
@@ -214,6 +221,12 @@ def encoder_of(encoder: Encoder, way: Way) -> Encoder:
     if way[SENTENCE_RULES] is not None and template is not None:
         ruled = varied.with_template(template.model_copy(update={"rules": tuple(way[SENTENCE_RULES])}))
         varied = ruled.with_use(pooling=varied.use.pooling)
+    named = named_prompts(encoder.checkpoint)
+    if way[PROMPT_NAME] is not None:
+        varied = varied.with_use(prompt=named[way[PROMPT_NAME]])
+    if way[PROMPTS] is not None:
+        first, second = (varied.with_use(prompt=named[name]) for name in both_sides(way[PROMPTS]))
+        return SidedEncoder((first, second))
     return varied
 
 
@@ -284,6 +297,8 @@ def change_of_similarity(encoder: Encoder, varied: Encoder, way: Way, trying: Wa
 def poolings_of(encoder: Encoder, varied: Encoder, way: Way, known: Iterable[str]) -> list[str]:
     """Return the poolings that a way reads, its own first; a checkpoint knows all but one whose head it lacks."""
     its = varied.identity.use.pooling
+    if isinstance(varied, SidedEncoder):
+        varied = varied.sides[0]
     if not isinstance(varied, TransformerEncoder) or way[PADDING_SIDE] is not None:
         return [its]
     by_layer = _other_layers(its, number_of_layers(varied), only_near=bool(way.values))

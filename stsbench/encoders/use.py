@@ -116,7 +116,11 @@ class Loading:
         tried=lambda: USUAL_LENGTHS,
     )
     prompt: str | None = _option(
-        None, "The text before every sentence. Default: the checkpoint's own.", type=str | None, sign="prompt:"
+        None,
+        "The text before every sentence. Default: the checkpoint's own.",
+        type=str | None,
+        sign="prompt:",
+        tried=lambda: ("",),
     )
     # No vector depends on it: an identity holds the prompt that has the name.
     prompt_name: str | None = _option(

@@ -23,7 +23,7 @@ Vectors = NDArray[np.float64]
 PEARSON = sb.protocol(metric="pearson")
 """Of sixty pairs Spearman's correlation has so few values that settings meet by chance."""
 
-NEW = {"attention", "attention_mask", "padding_side", "similarity_in"}
+NEW = {"prompt", "prompt_name", "prompts", "attention", "attention_mask", "padding_side", "similarity_in"}
 
 
 @pytest.fixture(autouse=True)
@@ -203,6 +203,53 @@ def test_a_similarity_in_the_vectors_precision_is_found(bert: Path, data: StsDat
     assert "--precision fp16`, after the vectors are rounded to that precision and compared in it" in said
 
 
+# Prompts.
+
+PROMPTS = {
+    "prompts": {"query": "find: ", "document": "text: ", "sts": "alike: "},
+    "default_prompt_name": None,
+    "similarity_fn_name": "cosine",
+}
+_FILE = "config_sentence_transformers.json"
+
+
+@pytest.mark.parametrize("name", PROMPTS["prompts"])
+def test_a_planted_prompt_of_the_checkpoint_is_found_by_its_name(
+    bert: Path, data: StsData, tmp_path: Path, name: str
+) -> None:
+    folder = with_config(bert, tmp_path / "prompted", _FILE, **PROMPTS)
+    found = diagnosed(load(folder), score(load(folder, prompt_name=name), data), data)
+    assert changes(found) == {"prompt_name": name}
+    assert f"is what its prompt `{name}` gives" in found.verdict
+    assert "with no prompt, your setting, the model gives" in found.verdict
+    assert f"Its prompt `{name}` is {PROMPTS['prompts'][name]!r}." in found.remarks
+    assert any(f"--prompt-name {name}`" in remark for remark in found.remarks)
+
+
+def test_a_default_prompt_that_somebody_left_out_is_found(bert: Path, data: StsData, tmp_path: Path) -> None:
+    folder = with_config(bert, tmp_path / "prompted", _FILE, **PROMPTS | {"default_prompt_name": "sts"})
+    found = diagnosed(load(folder), score(load(folder, prompt=""), data), data)
+    assert changes(found) == {"prompt": ""}
+    assert "is what no prompt gives" in found.verdict
+    assert "with prompt 'alike: ', your setting, the model gives" in found.verdict
+    assert any("--prompt ''`" in remark for remark in found.remarks)
+
+
+def test_a_planted_prompt_for_each_side_is_found(bert: Path, data: StsData, tmp_path: Path) -> None:
+    folder = with_config(bert, tmp_path / "prompted", _FILE, **PROMPTS)
+    found = diagnosed(load(folder), score(load(folder, prompts="query,document"), data), data)
+    assert changes(found) == {"prompts": "query,document"}
+    assert any("behind 'find: ', the second behind 'text: '" in remark for remark in found.remarks)
+    assert any("--prompts query,document`" in remark for remark in found.remarks)
+
+
+def test_without_prompts_of_its_own_none_is_tried_and_it_says_so(bert: Path, data: StsData) -> None:
+    found = diagnosed(load(bert), "99.99", data)
+    assert found.further is not None
+    assert not any("prompt " in way for way in found.further.tried)
+    assert "named prompts (its files name none)" in not_tried(found)
+
+
 # Padding.
 
 
@@ -297,9 +344,12 @@ def test_a_length_that_a_file_of_the_checkpoint_states_is_tried_and_its_file_nam
 
 @pytest.mark.parametrize("seed", range(20))
 def test_no_cause_of_today_is_named_where_it_is_innocent(toy_data: Toys, tmp_path: Path, seed: int) -> None:
-    folder = made(tmp_path / "clean", "bert" if seed % 2 else "llama", seed=seed)
+    plain = made(tmp_path / "plain", "bert" if seed % 2 else "llama", seed=seed)
+    folder = with_config(plain, tmp_path / "clean", _FILE, **PROMPTS)
     data = toy_data("toy", pairs=40, seed=seed)
-    mine = load(folder, pooling=("avg", "last")[seed % 4 < 2])
+    # Half a precision of their own has kernels and the similarity's precision tried, too.
+    precision = "bf16" if seed >= 15 and seed % 3 == 0 else "fp32"
+    mine = load(folder, pooling=("avg", "last")[seed % 4 < 2], precision=precision)
     old = [
         lambda: score(load(folder, template="promptbert"), data),
         lambda: score(load(folder, pooling=mine.use.pooling, precision="bf16"), data),

@@ -148,14 +148,16 @@ def row(*covers: str) -> Callable[[Make], Make]:
     return enter
 
 
-def option(covers: Sequence[str], first: Any, second: Any, *, kind: str = "bert", **others: Any) -> None:
+def option(
+    covers: Sequence[str], first: Any, second: Any, *, kind: str = "bert", only_rounds: bool = False, **others: Any
+) -> None:
     """Enter a row for a loading option, by its two values."""
     name = covers[0].partition(".")[2]
 
     def make(world: World, other: bool) -> Encoder:
         return load(world.plain(kind), **{"pooling": "avg"} | others | {name: second if other else first})
 
-    ROWS.append(Row(tuple(covers), make))
+    ROWS.append(Row(tuple(covers), make, only_rounds))
 
 
 def template(field: str, second: Any, *, first: Any = None, only_rounds: bool = False, **others: Any) -> None:
@@ -184,6 +186,8 @@ option(
 )
 option(["Use.normalize"], False, True)
 option(["Use.dimensions"], 8, 16)
+option(["Use.attention"], "sdpa", "eager", only_rounds=True)
+option(["Use.attention_mask"], "auto", "causal")
 option(["Use.whiten"], None, 2)
 template("texts", ('it: "{sentence}" {mask} so {mask} !',))
 template("rules", ("full_stop",), first=("strip",))

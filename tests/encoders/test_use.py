@@ -38,6 +38,8 @@ OTHER: dict[str, Any] = {
     "revision": "v2",
     "device": "cuda",
     "trust_remote_code": True,
+    "attention": "eager",
+    "attention_mask": "causal",
 }
 IDENTITY = Identity("me/mine", "transformer", own_use("avg"), weights_sha256="a" * 64)
 each_field = pytest.mark.parametrize("name", ABOUT)

@@ -29,12 +29,10 @@ from stsbench.encoders.prompts import named_prompts
 from stsbench.encoders.template import NO_TEMPLATE
 from stsbench.encoders.tokenizer import counts_padding
 from stsbench.encoders.transformer import TransformerEncoder
-from stsbench.encoders.use import FP32, PRECISIONS, TORCH, Use
+from stsbench.encoders.use import FLASH, FP32, PRECISIONS, TORCH, Use
 
 _LOST_BY_KERNEL = 0.01
 """Points of a score that another kernel of attention is likely to move in float32, at most."""
-
-_FLASH = "flash_attention_2"
 
 _SIDES = {"query": ("document", "passage", "corpus"), "search_query": ("search_document",)}
 """Names of prompts for a query, each with those for what it finds."""
@@ -137,13 +135,14 @@ def _kernels(encoder: TransformerEncoder, _choice: Choice, gap: float) -> Offer:
     caps = encoder.checkpoint.json("config.json").get("attn_logit_softcapping")
     if use.precision == FP32 and gap > _LOST_BY_KERNEL and not caps:
         return Offer(
-            without=f"attention kernels (in fp32 they agree to a millionth, which is no gap of {gap:.2f} points)"
+            without="attention kernels (in fp32 they agree to a millionth, "
+            f"which moves no score by {gap:.2g} points)"
         )
     own = encoder.kernel
-    values = [kernel for kernel in tried_values(ATTENTION) if kernel not in {own, _FLASH}]
-    if use.device == "cuda" and use.precision != FP32 and find_spec("flash_attn") is not None and own != _FLASH:
-        return Offer((*values, _FLASH))
-    return Offer(tuple(values), f"{_FLASH} (it needs CUDA, half precision and the package flash-attn)")
+    values = [kernel for kernel in tried_values(ATTENTION) if kernel not in {own, FLASH}]
+    if use.device == "cuda" and use.precision != FP32 and find_spec("flash_attn") is not None and own != FLASH:
+        return Offer((*values, FLASH))
+    return Offer(tuple(values), f"{FLASH} (it needs CUDA, half precision and the package flash-attn)")
 
 
 def _masks(encoder: TransformerEncoder, _choice: Choice, _gap: float) -> Offer:

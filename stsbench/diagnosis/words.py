@@ -28,7 +28,7 @@ from stsbench.published.measured import seeded_systems, seeds, source
 from stsbench.published.schema import KnownCheckpoint
 from stsbench.records.kinds import AVERAGE
 
-_ELSEWHERE = "Other weights, seeds and prompts were not tried: look there."
+_ELSEWHERE = "Other weights and seeds were not tried, nor prompts that the checkpoint does not name: look there."
 _COUNTS = {2: "Two", 3: "Three", 4: "Four", 5: "Five", 6: "Six", 7: "Seven"}
 _MOST_PRINTS = 3
 

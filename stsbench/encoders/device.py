@@ -10,7 +10,7 @@ from pathlib import Path
 from stsbench.base.errors import UserError
 from stsbench.base.words import suggestion
 from stsbench.encoders.poolers import AUTO
-from stsbench.encoders.use import ATTENTIONS, MASKS, PRECISIONS, TORCH, Use, option_of
+from stsbench.encoders.use import ATTENTIONS, FLASH, FP32, MASKS, PRECISIONS, TORCH, Use, option_of
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 
@@ -75,6 +75,13 @@ def require_attention(use: Use) -> None:
             raise UserError(f"unknown {option_of(name)} {value!r}: {suggestion(value, [AUTO, *known])}")
         if value != AUTO and use.backend != TORCH:
             raise UserError(f"{option_of(name)} is for torch: leave it out, or leave out --backend {use.backend}.")
+    if use.attention == FLASH and (
+        find_spec("flash_attn") is None or use.precision == FP32 or use.device in {"cpu", "mps"}
+    ):
+        raise UserError(
+            f"--attention {FLASH} needs the package flash-attn, --device cuda and --precision bf16 or fp16: give "
+            "them, or use sdpa."
+        )
 
 
 def resolve_device(device: str) -> str:

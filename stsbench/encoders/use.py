@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 TORCH = "torch"
 FP32 = "fp32"
 
-ATTENTIONS = ("eager", "sdpa", "flash_attention_2")
+FLASH = "flash_attention_2"
+ATTENTIONS = ("eager", "sdpa", FLASH)
 """The kernels of attention that Transformers has, by its names."""
 
 CAUSAL, BIDIRECTIONAL = "causal", "bidirectional"

@@ -101,6 +101,7 @@ def test_a_sentence_beyond_a_window_of_attention_is_refused(tiny: Tiny) -> None:
     [
         ({"attention": "flash"}, "unknown --attention 'flash'"),
         ({"attention_mask": "casual"}, "unknown --attention-mask 'casual': did you mean causal"),
+        ({"attention": "flash_attention_2"}, "needs the package flash-attn, --device cuda and --precision bf16"),
         ({"attention": "eager", "backend": "openvino"}, "--attention is for torch"),
     ],
 )

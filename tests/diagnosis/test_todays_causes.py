@@ -23,7 +23,16 @@ Vectors = NDArray[np.float64]
 PEARSON = sb.protocol(metric="pearson")
 """Of sixty pairs Spearman's correlation has so few values that settings meet by chance."""
 
-NEW = {"prompt", "prompt_name", "prompts", "attention", "attention_mask", "padding_side", "similarity_in"}
+NEW = {
+    "max_length",
+    "prompt",
+    "prompt_name",
+    "prompts",
+    "attention",
+    "attention_mask",
+    "padding_side",
+    "similarity_in",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -345,18 +354,20 @@ def test_a_length_that_a_file_of_the_checkpoint_states_is_tried_and_its_file_nam
 @pytest.mark.parametrize("seed", range(20))
 def test_no_cause_of_today_is_named_where_it_is_innocent(toy_data: Toys, tmp_path: Path, seed: int) -> None:
     plain = made(tmp_path / "plain", "bert" if seed % 2 else "llama", seed=seed)
-    folder = with_config(plain, tmp_path / "clean", _FILE, **PROMPTS)
+    prompted = with_config(plain, tmp_path / "prompted", _FILE, **PROMPTS)
+    folder = with_config(prompted, tmp_path / "clean", "tokenizer_config.json", model_max_length=7)
     data = toy_data("toy", pairs=40, seed=seed)
     # Half a precision of their own has kernels and the similarity's precision tried, too.
     precision = "bf16" if seed >= 15 and seed % 3 == 0 else "fp32"
-    mine = load(folder, pooling=("avg", "last")[seed % 4 < 2], precision=precision)
+    mine = load(folder, pooling=("avg", "last")[seed % 4 < 2], precision=precision, max_length=64)
     old = [
-        lambda: score(load(folder, template="promptbert"), data),
-        lambda: score(load(folder, pooling=mine.use.pooling, precision="bf16"), data),
-        lambda: score(load(folder, pooling=mine.use.pooling + "@-2"), data),
+        lambda: score(load(folder, template="promptbert", max_length=64), data),
+        lambda: score(load(folder, pooling=mine.use.pooling, precision="bf16", max_length=64), data),
+        lambda: score(load(folder, pooling=mine.use.pooling + "@-2", max_length=64), data),
         lambda: f"{float(score(mine, data).rstrip('%')) + 1.2345:.4f}%",
     ][seed // 5]
-    found = diagnosed(mine, old(), data)
+    found = diagnosed(mine, old(), data, lengths=None)
+    assert {7, 64} <= {length for axis in found.grid.axes if axis.name == "max_length" for length in axis.values}
     if seed < 5 or seed >= 15:
         assert found.further is not None
         assert any("padding" in way for way in found.further.tried), "the new causes were looked at"

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from stsbench.base.errors import UserError
 from stsbench.data.tables import PlainTable
 from stsbench.diagnosis.choices import Comparing
 from stsbench.diagnosis.grid import Scores
 from stsbench.encoders.misread import LEFT, LEFT_AS_RIGHT, Misread
-from stsbench.encoders.protocol import FloatMatrix
+from stsbench.encoders.protocol import DeviceOutOfMemory, FloatMatrix
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.encoders.use import PRECISIONS
 
@@ -36,12 +37,18 @@ def misread_vectors(
         table: the pairs.
         texts: their sentences, all first sides and then all second.
         misread: the mistake.
+
+    Raises:
+        UserError: if a batch does not fit in the device's memory.
     """
     sequences = encoder.tokenize(texts).sequences
     batches = _by_sentence_transformers if misread in {LEFT, LEFT_AS_RIGHT} else _by_senteval
     vectors: FloatMatrix | None = None
     for rows in batches(table, texts):
-        made = encoder.misread([sequences[row] for row in rows], encoder.use.pooling, misread)
+        try:
+            made = encoder.misread([sequences[row] for row in rows], encoder.use.pooling, misread)
+        except DeviceOutOfMemory as error:  # a smaller batch would be another
+            raise UserError(f"a batch of {len(rows)} sentences does not fit in the device's memory.") from error
         vectors = np.empty((len(texts), made.shape[1]), dtype=np.float32) if vectors is None else vectors
         vectors[rows] = made
     assert vectors is not None, "a task has pairs"
@@ -53,7 +60,8 @@ def _by_sentence_transformers(_table: PlainTable, texts: Sequence[str]) -> Itera
     for side in np.split(np.arange(len(texts)), 2):
         # Not a stable sort, as there: which of equally long ones comes first is NumPy's business in both.
         order = side[np.argsort([-len(texts[place]) for place in side])]
-        yield from (order[start : start + _OF_SENTENCE_TRANSFORMERS] for start in range(0, len(order), 32))
+        for start in range(0, len(order), _OF_SENTENCE_TRANSFORMERS):
+            yield order[start : start + _OF_SENTENCE_TRANSFORMERS]
 
 
 def _by_senteval(table: PlainTable, texts: Sequence[str]) -> Iterator[NDArray[np.intp]]:

@@ -157,7 +157,9 @@ def search_further(
         progress("looking further", number + 1, len(ways))
     if len(untried) > _MOST_NAMED:
         untried = [*untried[:_MOST_NAMED], f"{len(untried) - _MOST_NAMED} more, for the budget"]
-    account = Further(tuple(tried), tuple(untried), spent.sentences, spent.seconds, trying.innocent)
+    uncut = isinstance(encoder, TransformerEncoder) and len(encoded.cuts) == 1
+    innocent = (*trying.innocent, *(["a maximum length (none cuts a sentence elsewhere)"] if uncut else []))
+    account = Further(tuple(tried), tuple(untried), spent.sentences, spent.seconds, innocent)
     return explorer.search, account
 
 

@@ -322,6 +322,15 @@ def test_a_planted_mistake_about_the_padding_is_found(
     assert any("after the sentences are padded and read so" in remark for remark in found.remarks)
 
 
+def test_padding_on_the_left_is_read_as_sentence_transformers_reads_it(bert: Path, data: StsData) -> None:
+    library = pytest.importorskip("sentence_transformers")
+    model = library.SentenceTransformer(str(bert), device="cpu")
+    model.tokenizer.padding_side = "left"
+    sides = [model.encode(data.pairs[side].tolist()).astype(float) for side in ("sentence1", "sentence2")]
+    found = diagnosed(load(bert), scored(data, cosines(*sides)), data)
+    assert changes(found) == {"padding_side": "left"}
+
+
 def test_where_no_padding_can_be_mistaken_none_is_tried_and_it_says_so(decoder: Path, data: StsData) -> None:
     found = diagnosed(load(decoder), "99.99", data)
     assert found.further is not None
@@ -346,6 +355,11 @@ def test_a_length_that_a_file_of_the_checkpoint_states_is_tried_and_its_file_nam
     found = diagnosed(load(cut, max_length=64), claim, data, lengths=None)
     assert changes(found) == {"max_length": "5"}
     assert f"5 sub-words is what {key} of {file} says" in " ".join(found.remarks)
+
+
+def test_where_no_length_cuts_a_sentence_it_says_so(bert: Path, data: StsData) -> None:
+    found = diagnosed(load(bert), "99.99", data, lengths=None)
+    assert "a maximum length (none cuts a sentence elsewhere)" in not_tried(found)
 
 
 # Innocence.

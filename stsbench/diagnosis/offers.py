@@ -146,7 +146,7 @@ def _kernels(encoder: TransformerEncoder, _choice: Choice, gap: float) -> Offer:
 
 
 def _masks(encoder: TransformerEncoder, _choice: Choice, _gap: float) -> Offer:
-    """Offer the mask that a decoder does not have; both where its own code says which."""
+    """Offer the mask that a decoder does not have; both where its own code or setting asks for one."""
     use = encoder.use
     if use.backend != TORCH:
         return Offer(without=f"attention masks ({use.backend} has compiled one)")

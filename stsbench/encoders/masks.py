@@ -42,13 +42,14 @@ def attended(mask: "Tensor", kind: str, dtype: Any) -> "Tensor":
 
 
 def own_mask(checkpoint: Checkpoint) -> str | None:
-    """Return the mask that the configuration says; None where code of the checkpoint's own decides."""
+    """Return the mask that a checkpoint's network has; None where its own code or setting asks for another.
+
+    Whether that is obeyed depends on the release of Transformers: `is_causal` is read from version 5 on.
+    """
     config = checkpoint.json("config.json")
-    if config.get("auto_map"):
+    if any(config.get(name) is not None for name in ("auto_map", "is_causal", "use_bidirectional_attention")):
         return None
-    if not has_causal_code(checkpoint) or config.get("is_causal") is False:
-        return BIDIRECTIONAL
-    return BIDIRECTIONAL if config.get("use_bidirectional_attention") else CAUSAL
+    return CAUSAL if has_causal_code(checkpoint) else BIDIRECTIONAL
 
 
 def has_causal_code(checkpoint: Checkpoint) -> bool:

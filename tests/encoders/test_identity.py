@@ -8,6 +8,7 @@ import json
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -187,7 +188,6 @@ option(
 option(["Use.normalize"], False, True)
 option(["Use.dimensions"], 8, 16)
 option(["Use.attention"], "sdpa", "eager", only_rounds=True)
-option(["Use.attention_mask"], "auto", "causal")
 option(["Use.whiten"], None, 2)
 template("texts", ('it: "{sentence}" {mask} so {mask} !',))
 template("rules", ("full_stop",), first=("strip",))
@@ -216,6 +216,13 @@ def _backend(world: World, other: bool) -> Encoder:
     pytest.importorskip("onnxruntime")
     pytest.importorskip("onnx")
     return load(world.plain(), pooling="avg", backend="onnx" if other else "torch")
+
+
+@row("Use.attention_mask")
+def _mask(world: World, other: bool) -> Encoder:
+    if version("transformers") < "5":
+        pytest.skip("needs Transformers 5, which takes a whole mask of BERT")
+    return load(world.plain(), pooling="avg", attention_mask="causal" if other else "auto")
 
 
 @row("Use.device")

@@ -13,8 +13,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from stsbench.encoders.misread import LEFT, LEFT_AS_RIGHT, RIGHT_AS_LEFT, WITH_PADDING
+from stsbench.encoders.poolers import AUTO
 from stsbench.encoders.template import NO_TEMPLATE
-from stsbench.encoders.use import ABOUT, names, option_of
+from stsbench.encoders.use import ABOUT, BIDIRECTIONAL, CAUSAL, PRECISIONS, names, option_of
 from stsbench.scoring.tasks import SAMPLE
 from stsbench.statistics.similarity import Similarity
 
@@ -255,7 +257,79 @@ AVERAGE_OF = Choice(
 
 TEMPLATE = _of_use("template", names={NO_TEMPLATE: "no template"})
 PRECISION = _of_use("precision", instead="in {phrase}, your setting, the model gives")
-_WORDED = {choice.name: choice for choice in (POOLING, MAX_LENGTH, TEMPLATE, PRECISION)}
+ATTENTION = _of_use(
+    "attention",
+    phrase="the attention kernel `{value}`",
+    names={AUTO: "the attention kernel that Transformers chooses"},
+    meanings={
+        "eager": "`eager` is Transformers' own code, by which it computed attention before it chose `sdpa`.",
+        "sdpa": "`sdpa` is torch's attention, which Transformers chooses today where a network allows it.",
+        "flash_attention_2": "`flash_attention_2` computes in blocks, in half precision, on CUDA alone.",
+    },
+)
+MASK = _of_use(
+    "attention_mask",
+    phrase="a {value} attention mask",
+    label="{value} mask",
+    names={AUTO: "the checkpoint's own attention mask"},
+    meanings={
+        CAUSAL: "A causal mask is what a decoder has that was to be bidirectional, where a release of "
+        "Transformers ignores the code or the setting that says so.",
+        BIDIRECTIONAL: "A bidirectional mask is what LLM2Vec and others give a decoder that is to encode.",
+    },
+)
+
+_WITHOUT = "with {value}, your setting, the model gives"
+PROMPT = _of_use("prompt", instead=_WITHOUT, names={"": "no prompt"})
+PROMPT_NAME = _of_use("prompt_name", phrase="its prompt `{value}`", label="prompt {value}", instead=_WITHOUT)
+PROMPTS = _of_use(
+    "prompts", phrase="its prompts `{value}`, one a side,", label="prompts {value}", instead=_WITHOUT
+)
+BEFORE = (PROMPT, PROMPT_NAME, PROMPTS, TEMPLATE)
+"""Choices of what stands before a sentence: one of them at a time."""
+
+_OF_USE = (POOLING, MAX_LENGTH, TEMPLATE, PRECISION, PROMPT, ATTENTION, MASK)
+_WORDED = {choice.name: choice for choice in _OF_USE}
+
+FLOAT64 = "float64"
+SIMILARITY_IN = Choice(
+    "similarity_in",
+    "--precision",
+    by_hand="the vectors are rounded to that precision and compared in it",
+    phrase="{value} up to the similarity",
+    label="{value} up to the similarity",
+    instead="with {phrase}, your setting, the model gives",
+    names={FLOAT64: "the similarity in float64", "fp32": "fp32 and the similarity in float64"},
+    meanings=dict.fromkeys(
+        PRECISIONS,
+        "sentence-transformers before version 6 leaves vectors in the network's precision and compares them in "
+        "it (sentence-transformers 3892, 3894).",
+    ),
+)
+PADDING_SIDE = Choice(
+    "padding_side",
+    by_hand="the sentences are padded and read so, in the same batches",
+    phrase="padding {value}",
+    label="padding {value}",
+    instead="with {phrase}, as the mask says, the model gives",
+    names={
+        "": "padding left alone",
+        LEFT: "padding on the left",
+        LEFT_AS_RIGHT: "padding on the left, read as if on the right,",
+        RIGHT_AS_LEFT: "padding on the right, read as if on the left,",
+        WITH_PADDING: "reading the padding, too,",
+    },
+    meanings={
+        LEFT: "Padded on the left, a sentence's positions begin behind its padding, and the first column is no "
+        "[CLS] (sentence-transformers 3208). The batches are sentence-transformers': 32, by length.",
+        LEFT_AS_RIGHT: "The column at the number of tokens is not the last token there. The batches are "
+        "sentence-transformers': 32, by length.",
+        RIGHT_AS_LEFT: "The last column is padding there for all but the longest sentence. The batches are "
+        "SentEval's: 128 pairs, by length.",
+        WITH_PADDING: "`outputs.mean(1)` takes the padding for tokens, as `angle_emb` did up to 0.1 (AnglE 68). "
+        "The batches are SentEval's: 128 pairs, by length.",
+    },
+)
 
 
 def choices_of_use() -> list[Choice]:
@@ -323,8 +397,14 @@ PADDING = Choice(
 
 @dataclass(frozen=True)
 class Change:
-    """One choice that differs from the person's own setting."""
+    """One choice that differs from the person's own setting; the note is on what it is for this checkpoint."""
 
     choice: Choice
     value: Any
     default: Any
+    note: str = field(default="", compare=False)
+
+    @property
+    def meaning(self) -> str:
+        """What more is to be said of the value: of this checkpoint first, else of any."""
+        return self.note or self.choice.meanings.get(self.value, "")

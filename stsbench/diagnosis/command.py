@@ -42,7 +42,8 @@ def diagnose(
 
     Encodes once, with all poolers from one forward pass, and scores every pooler, aggregation, split, metric,
     text, maximum length and similarity. Names the single choice that explains the claim, or says that none does.
-    Where none does, it goes on within a budget: templates, rules for the sentence, layers, precisions, padding.
+    Where none does, it goes on within a budget: prompts, templates, rules for the sentence, layers, precisions,
+    attention, padding.
 
     Examples:
     * `stsbench diagnose -m minilm --claim SICK-R=77.58`

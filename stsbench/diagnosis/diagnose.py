@@ -60,7 +60,8 @@ def diagnose(
     Everything is encoded once, with all poolers from one forward pass. The settings that give the claim are
     ranked by how few choices they change from the default, then by distance. Where these give no answer, or one of
     several choices that many numbers would have, other ways of using the encoder are tried, each of which takes
-    vectors of its own: templates, rules for the sentence, layers, precisions, padded sentences.
+    vectors of its own: prompts, templates, rules for the sentence, layers, precisions, attention, padding. Only
+    what can matter to the checkpoint is tried, and `notes` say what was not.
 
     Args:
         encoder: an encoder, or what `load` makes one of; its pooling and maximum length are the default.
@@ -76,8 +77,8 @@ def diagnose(
         lengths: another maximum length to try besides the model's own; 32, 64, 128, 256 and 512 by default, where
             they cut.
         supervised: whether to try SentEval's trained regressors for STS-B and SICK-R too, which takes minutes.
-        further: how many of the other choices (template, rules, layer, precision, padding) may change at once
-            where the grid has no answer: 0, 1 or 2.
+        further: how many of the other choices (prompt, template, rules, layer, precision, attention, padding) may
+            change at once where the grid has no answer: 0, 1 or 2.
         budget: seconds after which the search beyond the grid starts no further pass; a pass that has started is
             finished.
         most_sentences: how many sentences the search beyond the grid may encode; by default any number.

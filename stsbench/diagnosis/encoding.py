@@ -1,18 +1,20 @@
 """The vectors of a diagnosis: all poolers from one forward pass, and sentences cut at other lengths."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.base.progress import Progress
+from stsbench.base.words import listed
 from stsbench.diagnosis.choices import MAX_LENGTH, POOLING, tried_values
 from stsbench.encoders.plan import Embeddings, embed
 from stsbench.encoders.poolers import NoHeadError
 from stsbench.encoders.protocol import Encoder, FloatMatrix
-from stsbench.encoders.transformer import recut
+from stsbench.encoders.tokenizer import stated_limits
+from stsbench.encoders.transformer import TransformerEncoder, recut
 
 _COUNTS = ("texts", "sequences", "encoded", "tokens", "padded_tokens")
 _CHECKPOINTS = {"transformer", "sentence-transformers"}
@@ -44,6 +46,7 @@ class Encoded:
         encoding: distinct texts and sequences, how many were encoded, real and padded tokens, over all lengths.
         seconds: what it took, by stage.
         notes: which poolers could not be had.
+        limits: by maximum length, which files of the checkpoint end a text there, as a sentence.
     """
 
     vectors: dict[str, FloatMatrix]
@@ -51,6 +54,7 @@ class Encoded:
     encoding: dict[str, int]
     seconds: dict[str, float]
     notes: tuple[str, ...]
+    limits: Mapping[int, str] = field(default_factory=dict)
 
 
 def encode_all(
@@ -69,7 +73,8 @@ def encode_all(
     most_around = _SPECIAL_TOKENS + len((encoder.identity.use.prompt or "").encode())
     parts, cuts = [whole], [Cut(limit, whole.rows, np.zeros(len(texts), dtype=bool))]
     start = len(whole.vectors[poolings[0]])
-    for length in tried_values(MAX_LENGTH) if lengths is None else lengths:
+    stated = _stated_limits(encoder)
+    for length in sorted({*tried_values(MAX_LENGTH), *stated}) if lengths is None else lengths:
         shortened = None if length == limit else recut(encoder, length)
         # Only what is longer than the shorter of the two limits can differ.
         shorter = length if limit is None else min(length, limit)
@@ -93,7 +98,19 @@ def encode_all(
         encoding={name: sum(getattr(part.cost, name) for part in parts) for name in _COUNTS},
         seconds={stage: sum(part.cost.seconds[stage] for part in parts) for stage in whole.cost.seconds},
         notes=notes,
+        limits=stated,
     )
+
+
+def _stated_limits(encoder: Encoder) -> dict[int, str]:
+    """Return what the files of a checkpoint say of the lengths at which they end a text, by length."""
+    if not isinstance(encoder, TransformerEncoder):
+        return {}
+    return {
+        length: f"{length} sub-words is what {listed(files)} says: sentence-transformers ends a text at its own "
+        "file's number, a tokenizer that is asked to truncate at its own, and the network at its positions."
+        for length, files in stated_limits(encoder.checkpoint).items()
+    }
 
 
 def _by_every_pooler(encoder: Encoder, encode: Callable[..., Embeddings]) -> tuple[Embeddings, tuple[str, ...]]:

@@ -10,19 +10,33 @@ all, and where its budget of seconds or sentences ends.
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import isfinite
 
 import numpy as np
 
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress
+from stsbench.diagnosis.batches import compare_in, misread_vectors
+from stsbench.diagnosis.choices import PADDING_SIDE, Change
 from stsbench.diagnosis.encoding import Encoded
 from stsbench.diagnosis.grid import SCORED_AT_POINTS, Point, Scores
 from stsbench.diagnosis.scores import DiagnosisData, TaskPairs, along, compare, comparisons_of
 from stsbench.diagnosis.search import WEAK, Search
-from stsbench.diagnosis.usage import Way, changes_of, encoder_of, poolings_of, sentences_of, ways_to_read
-from stsbench.encoders.plan import embed
+from stsbench.diagnosis.usage import (
+    Way,
+    WaysToTry,
+    change_of_similarity,
+    changes_of,
+    encoder_of,
+    poolings_of,
+    sentences_of,
+    ways_to_read,
+)
+from stsbench.encoders.misread import Misread
+from stsbench.encoders.plan import Embeddings, embed
 from stsbench.encoders.protocol import Encoder, FloatMatrix
+from stsbench.encoders.sides import SidedEncoder
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.scoring.settings import Protocol
 
@@ -62,6 +76,7 @@ class Further:
     Attributes:
         tried: the ways that were tried, in words.
         untried: those that the budget left out, in words, and those that the checkpoint cannot do, with why.
+        innocent: what cannot matter to this checkpoint, or cannot be done here, with why.
         sentences: how many went through the model.
         seconds: how long it took.
     """
@@ -70,6 +85,7 @@ class Further:
     untried: tuple[str, ...]
     sentences: int
     seconds: float
+    innocent: tuple[str, ...] = ()
 
     @property
     def note(self) -> str:
@@ -77,7 +93,11 @@ class Further:
         count = len(self.tried)
         ways = "one other way of reading the sentences was" if count == 1 else f"{count} other ways were"
         cost = f"Beyond the grid {ways} tried: {self.sentences:,} sentences, {self.seconds:.1f} s."
-        return cost + (f" Not tried: {'; '.join(self.untried)}." if self.untried else "")
+        left = f" Not tried: {'; '.join(self.untried)}." if self.untried else ""
+        by_rule = (
+            f" Not tried, as it cannot be the cause here: {'; '.join(self.innocent)}." if self.innocent else ""
+        )
+        return cost + left + by_rule
 
 
 @dataclass
@@ -120,9 +140,9 @@ def search_further(
     """
     tasks = _default_tasks(data, encoded, protocol)
     spent = _Spent(budget)
-    explorer = _Explorer(encoder, base, tasks, encoded, spent, use_cache)
-    ways = ways_to_read(encoder, [task.name for task in tasks], likely=likely, gap=base.default.distance)
-    ways = [way for way in ways if way.count <= budget.changes]
+    trying = ways_to_read(encoder, [task.name for task in tasks], likely=likely, gap=base.default.distance)
+    explorer = _Explorer(encoder, base, tasks, encoded, spent, use_cache, trying)
+    ways = [way for way in trying.ways if way.count <= budget.changes]
     tried: list[str] = []
     untried: list[str] = []
     for number, way in enumerate(ways):
@@ -137,7 +157,9 @@ def search_further(
         progress("looking further", number + 1, len(ways))
     if len(untried) > _MOST_NAMED:
         untried = [*untried[:_MOST_NAMED], f"{len(untried) - _MOST_NAMED} more, for the budget"]
-    account = Further(tuple(tried), tuple(untried), spent.sentences, spent.seconds)
+    uncut = isinstance(encoder, TransformerEncoder) and len(encoded.cuts) == 1
+    innocent = (*trying.innocent, *(["a maximum length (none cuts a sentence elsewhere)"] if uncut else []))
+    account = Further(tuple(tried), tuple(untried), spent.sentences, spent.seconds, innocent)
     return explorer.search, account
 
 
@@ -171,6 +193,16 @@ def _default_tasks(data: DiagnosisData, encoded: Encoded, protocol: Protocol) ->
     return sorted(tasks, key=lambda task: len(task.rows))
 
 
+@dataclass(frozen=True)
+class _Reading:
+    """What one way gives: by a pooling, or a precision of the similarity; with the scores of the tasks so far."""
+
+    pooling: str
+    changes: tuple[Change, ...]
+    precision: str = ""
+    scores: dict[str, Scores] = field(default_factory=dict)
+
+
 @dataclass
 class _Explorer:
     """Tries ways, and keeps the points that they give; its tasks stand in order, the smallest first."""
@@ -181,6 +213,7 @@ class _Explorer:
     encoded: Encoded
     spent: _Spent
     use_cache: bool
+    trying: WaysToTry
     _sequences: dict[str, list[object]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -201,10 +234,12 @@ class _Explorer:
         """Try a way; return whether the budget allowed it."""
         varied = encoder_of(self.encoder, way)
         poolings = poolings_of(self.encoder, varied, way, self.encoded.vectors)
-        changes = changes_of(self.encoder, varied, way, poolings)
-        scores: dict[str, dict[str, Scores]] = {pooling: {} for pooling in changes}
+        changes = changes_of(self.encoder, varied, way, poolings, self.trying)
+        points = [_Reading(pooling, of_pooling) for pooling, of_pooling in changes.items()]
+        if rounded := change_of_similarity(self.encoder, varied, way, self.trying):
+            points.append(_Reading(varied.identity.use.pooling, (rounded,), rounded.value))
         reads_otherwise = False
-        for task in self.tasks if changes else ():
+        for task in self.tasks if points else ():
             texts = sentences_of(task.pairs.data, way, by_template=varied.identity.use.own_template is not None)
             changed = (
                 self._changed(task, varied, texts) if way.is_of_sentences else np.ones(len(texts), dtype=bool)
@@ -213,17 +248,38 @@ class _Explorer:
             needed = [texts[place] for place in np.flatnonzero(changed).tolist()]
             if not self.spent.allows(len(set(needed))):
                 return False
-            vectors, rows = self._vectors(varied, needed, list(changes), changed, task)
-            for pooling, of_tasks in scores.items():
-                similarities = compare(vectors[pooling], rows.reshape(2, -1), self._comparisons)
+            wanted = list(dict.fromkeys(point.pooling for point in points))
+            vectors, rows = (
+                self._vectors(varied, needed, wanted, changed, task)
+                if way[PADDING_SIDE] is None
+                else self._misread(varied, way[PADDING_SIDE], texts, task)
+            )
+            for point in points:
+                pairs = rows.reshape(2, -1)
+                similarities = (
+                    compare_in(point.precision, vectors[point.pooling], pairs, self._comparisons)
+                    if point.precision
+                    else compare(vectors[point.pooling], pairs, self._comparisons)
+                )
                 scored = task.pairs.scorer(similarities)[..., 0]
-                of_tasks[task.name] = along(self.search.grid.axes, SCORED_AT_POINTS, scored)
-            if not self._can_fit(task.name, scores):
+                point.scores[task.name] = along(self.search.grid.axes, SCORED_AT_POINTS, scored)
+            if not self._can_fit(task.name, points):
                 break
         if reads_otherwise:
-            points = (Point(changes[pooling], of_tasks, pooling) for pooling, of_tasks in scores.items())
-            self.search = replace(self.search, grid=self.search.grid.with_points(points))
+            made = (Point(point.changes, point.scores, point.pooling) for point in points)
+            self.search = replace(self.search, grid=self.search.grid.with_points(made))
         return True
+
+    def _misread(
+        self, varied: Encoder, misread: Misread, texts: Sequence[str], task: _Task
+    ) -> tuple[Mapping[str, FloatMatrix], np.ndarray]:
+        """Return the vectors of all sentences of a task in batches whose padding is mistaken, and their rows."""
+        assert isinstance(varied, TransformerEncoder), "no other has batches to pad"
+        begun = time.perf_counter()
+        vectors = misread_vectors(varied, task.pairs.data.table, texts, misread)
+        self.spent.sentences += len(texts)
+        self.spent.encoding += time.perf_counter() - begun
+        return {varied.use.pooling: vectors}, np.arange(len(texts))
 
     def _changed(self, task: _Task, varied: Encoder, texts: Sequence[str]) -> np.ndarray:
         """Return which sentences the model reads otherwise than in the person's own setting."""
@@ -240,8 +296,7 @@ class _Explorer:
         begun = time.perf_counter()
         part = None
         if needed:
-            asked = list(poolings) if isinstance(varied, TransformerEncoder) else None
-            part = embed(varied, needed, poolings=asked, normalize=False, use_cache=self.use_cache)
+            part = self._embedded(varied, needed, poolings)
             self.spent.sentences += part.cost.encoded
             self.spent.encoding += (time.perf_counter() - begun) if part.cost.encoded else 0.0
         if part is not None and changed.all():
@@ -254,10 +309,28 @@ class _Explorer:
             vectors = {name: np.concatenate([vectors[name], part.vectors[name]]) for name in poolings}
         return vectors, rows
 
-    def _can_fit(self, task: str, scores: Mapping[str, Mapping[str, Scores]]) -> bool:
+    def _embedded(self, varied: Encoder, texts: Sequence[str], poolings: Sequence[str]) -> Embeddings:
+        """Return the vectors of texts; where each side has a prompt, the first half of them is the first side."""
+        embedded = partial(embed, normalize=False, use_cache=self.use_cache)
+        if not isinstance(varied, SidedEncoder):
+            asked = list(poolings) if isinstance(varied, TransformerEncoder) else None
+            return embedded(varied, texts, poolings=asked)
+        half = len(texts) // 2
+        first, second = (
+            embedded(side, part, poolings=list(poolings))
+            for side, part in zip(varied.sides, (texts[:half], texts[half:]), strict=True)
+        )
+        return replace(
+            first,
+            rows=np.concatenate([first.rows, len(first.vectors[poolings[0]]) + second.rows]),
+            vectors={name: np.concatenate([first.vectors[name], second.vectors[name]]) for name in poolings},
+            cost=replace(first.cost, encoded=first.cost.encoded + second.cost.encoded),
+        )
+
+    def _can_fit(self, task: str, points: Sequence[_Reading]) -> bool:
         """Return whether any setting of a way gives a claimed number of a task, if one is claimed."""
         claimed = next((value for value in self.search.claim.values if value.task == task), None)
         if claimed is None:
             return True
-        values = np.concatenate([of_tasks[task].ravel() for of_tasks in scores.values()])
+        values = np.concatenate([point.scores[task].ravel() for point in points])
         return bool((np.abs(values - claimed.score) <= claimed.tolerance).any())

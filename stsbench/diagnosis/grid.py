@@ -49,11 +49,13 @@ class Axis:
         choice: what is chosen.
         values: what may be chosen.
         default: the place of the person's own setting among them.
+        notes: by value, what is to be said of it for this checkpoint.
     """
 
     choice: Choice
     values: tuple[Any, ...]
     default: int = 0
+    notes: Mapping[Any, str] = field(default_factory=dict, compare=False)
 
     @classmethod
     def of(cls, choice: Choice, values: Iterable[Any], default: Any) -> "Axis":
@@ -76,7 +78,8 @@ class Axis:
 
     def changed_to(self, place: int) -> Change:
         """Return what the value at a place changes."""
-        return Change(self.choice, self.values[place], self.values[self.default])
+        value = self.values[place]
+        return Change(self.choice, value, self.values[self.default], self.notes.get(value, ""))
 
 
 def axis_of_means(tasks: Sequence[str], *, with_sample: bool) -> Axis:

@@ -223,6 +223,7 @@ class Diagnosis(Result):
             "settings": self.search.beyond.settings,
             "tried": list(further.tried),
             "untried": list(further.untried),
+            "innocent": list(further.innocent),
             "sentences": further.sentences,
             "seconds": round(further.seconds, 3),
         }

@@ -146,7 +146,7 @@ def _axes(
         *(Axis.of(split_of(task), pairs.splits, pairs.default_split) for task, pairs in splits.items()),
         Axis.of(METRIC, METRICS, protocol.metric),
         Axis(TEXT, (protocol.text, *(text for text in TEXTS if text in texts))),
-        Axis(MAX_LENGTH, tuple(lengths)),
+        Axis(MAX_LENGTH, tuple(lengths), notes=encoded.limits),
         Axis.of(COMPARISON, comparisons, Comparing(protocol.similarity)),  # type: ignore[arg-type]
         axis_of_means(data.tasks, with_sample=with_sample),
     )

@@ -7,19 +7,25 @@ those with the fewest changes first.
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stsbench.base.errors import UserError
 from stsbench.data.tables import StsData
 from stsbench.diagnosis.choices import (
+    BEFORE,
+    FLOAT64,
     LAYER,
     MAX_LENGTH,
     PADDING,
+    PADDING_SIDE,
     POOLING,
     PRECISION,
+    PROMPT_NAME,
+    PROMPTS,
     RAGGED,
     SENTENCE_RULES,
+    SIMILARITY_IN,
     TEMPLATE,
     Change,
     Choice,
@@ -27,11 +33,14 @@ from stsbench.diagnosis.choices import (
     choices_of_use,
     tried_values,
 )
+from stsbench.diagnosis.offers import Offer, offers, own_value, stated_precision
 from stsbench.encoders.poolers import parse_pooling, pooling_name
+from stsbench.encoders.prompts import both_sides, named_prompts
 from stsbench.encoders.protocol import Encoder
+from stsbench.encoders.sides import SidedEncoder
 from stsbench.encoders.template import NO_TEMPLATE, RULES, SENTENCE, Template, read_template
 from stsbench.encoders.transformer import TransformerEncoder
-from stsbench.encoders.use import ABOUT, TORCH, Use
+from stsbench.encoders.use import ABOUT, FP32, TORCH
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,23 +62,18 @@ RULE_SETS: tuple[tuple[str, ...], ...] = (
 _LOST_BY_PRECISION = 0.5
 """Points of a score that half a precision is likely to move, at most."""
 
+HALVES = ("bf16", "fp16")
+"""The precisions in which a similarity loses digits that a score shows."""
+
 _NEAR_LAYERS = (-2, -3, -4)
 _LAYER_COUNTS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 
 
 def reading() -> tuple[Choice, ...]:
     """Return the lazy axes that take a forward pass of their own; every pooling and layer comes from one."""
-    placed = (TEMPLATE, SENTENCE_RULES, PRECISION)
+    placed = (PROMPT_NAME, PROMPTS, TEMPLATE, SENTENCE_RULES, PRECISION)
     others = [choice for choice in choices_of_use() if choice not in {*placed, POOLING, MAX_LENGTH}]
-    return (*placed, *others, PADDING)
-
-
-def own_value(use: Use, choice: Choice) -> Any:
-    """Return the person's own setting of a field, as it is called."""
-    if choice == TEMPLATE:
-        without = f"prompt {use.prompt!r}" if use.prompt else NO_TEMPLATE
-        return use.own_template.name if use.own_template else without
-    return use.computed_in if choice == PRECISION else getattr(use, choice.name)
+    return (*placed, *others, PADDING_SIDE, PADDING)
 
 
 @dataclass(frozen=True)
@@ -103,31 +107,60 @@ class Way:
         return ", ".join(labels) or "layers"
 
 
+@dataclass(frozen=True)
+class WaysToTry:
+    """The ways of reading that are tried.
+
+    Attributes:
+        ways: those with the fewest changes first, then the cheapest and likeliest.
+        offers: for a checkpoint, what is offered on each axis of its use, and why no more.
+    """
+
+    ways: tuple[Way, ...]
+    offers: Mapping[Choice, Offer] = field(default_factory=dict)
+
+    @property
+    def innocent(self) -> tuple[str, ...]:
+        """What is not tried, as it cannot matter or cannot be done here."""
+        return tuple(offer.without for offer in self.offers.values() if offer.without)
+
+    def note_on(self, choice: Choice, value: Any) -> str:
+        """Return what is to be said of a value for this checkpoint."""
+        return self.offers[choice].notes.get(value, "") if choice in self.offers else ""
+
+
 def ways_to_read(
     encoder: Encoder, tasks: Iterable[str], *, likely: Sequence[str] = (), gap: float = 0.0
-) -> list[Way]:
+) -> WaysToTry:
     """Return the ways of reading to try, those with the fewest changes first, then the cheapest and likeliest.
 
-    Precision explains small gaps (points between what is claimed and the person's own) alone.
+    Precision explains small gaps (points between what is claimed and the person's own) alone, and any where the
+    checkpoint states half a precision.
     """
     values: dict[Choice, Sequence[Any]] = {SENTENCE_RULES: [Rules(names) for names in RULE_SETS]}
     values[PADDING] = [RAGGED] if PADDED_TASKS & set(tasks) else []
+    offered: dict[Choice, Offer] = {}
     if isinstance(encoder, TransformerEncoder):
-        for choice in reading():
-            if choice.name in ABOUT:
-                own = own_value(encoder.use, choice)
-                values[choice] = [value for value in tried_values(choice) if value != own]
+        of_use = (*(choice for choice in reading() if choice.name in ABOUT), PADDING_SIDE)
+        offered = offers(encoder, of_use, gap)
+        values |= {choice: offer.values for choice, offer in offered.items()}
         values[TEMPLATE] = fitting_templates(encoder, likely)
-    others = [choice for choice in reading() if choice not in {TEMPLATE, SENTENCE_RULES, PRECISION, PADDING}]
+    placed = {PROMPT_NAME, PROMPTS, TEMPLATE, SENTENCE_RULES, PRECISION, PADDING}
+    others = [choice for choice in reading() if choice not in placed]
     singles = {choice: [Way(((choice, value),)) for value in values.get(choice, [])] for choice in reading()}
     singles[LAYER] = [Way()] if isinstance(encoder, TransformerEncoder) else []
-    usual = [PADDING, SENTENCE_RULES, LAYER, TEMPLATE, *others]
-    order = [PRECISION, *usual] if gap < _LOST_BY_PRECISION else [*usual, PRECISION]
-    paired = (PADDING, TEMPLATE, SENTENCE_RULES, PRECISION, *others)
+    usual = [PROMPT_NAME, PROMPTS, PADDING, SENTENCE_RULES, LAYER, *others, TEMPLATE]
+    is_stated = isinstance(encoder, TransformerEncoder) and stated_precision(encoder) not in {"", FP32}
+    order = [PRECISION, *usual] if gap < _LOST_BY_PRECISION or is_stated else [*usual, PRECISION]
+    # A mistake about the padding is crossed with nothing: it has a pooling and batches of its own.
+    paired = [
+        choice for choice in (PADDING, TEMPLATE, SENTENCE_RULES, PRECISION, *others) if choice != PADDING_SIDE
+    ]
     pairs = [
         Way.of(dict((*first.values, *second.values)))
         for choice, second_choice in itertools.combinations(paired, 2)
         for first, second in itertools.product(singles[choice], singles[second_choice])
+        if not {choice, second_choice} <= set(BEFORE)
     ]
 
     def is_unlikely(pair: Way) -> tuple[bool, bool, bool]:
@@ -137,7 +170,7 @@ def ways_to_read(
 
     ways = [*(way for choice in order for way in singles[choice]), *sorted(pairs, key=is_unlikely)]
     # The encoder's own rules are others than a template's.
-    return [way for way in ways if way[SENTENCE_RULES] != rules_without(encoder, way)]
+    return WaysToTry(tuple(way for way in ways if way[SENTENCE_RULES] != rules_without(encoder, way)), offered)
 
 
 def rules_without(encoder: Encoder, way: Way) -> Rules:
@@ -157,8 +190,7 @@ def fitting_templates(encoder: TransformerEncoder, likely: Sequence[str] = ()) -
             continue
         fitting.append((name not in likely, len(template.texts), template.pooling == "last", name))
     names = [name for *_, name in sorted(fitting)]
-    has_own = own is not None or bool(encoder.identity.use.prompt)
-    return [NO_TEMPLATE, *names] if has_own else names
+    return [NO_TEMPLATE, *names] if own is not None else names
 
 
 def _can_read(encoder: TransformerEncoder, template: Template) -> bool:
@@ -174,7 +206,8 @@ def encoder_of(encoder: Encoder, way: Way) -> Encoder:
     if not isinstance(encoder, TransformerEncoder):
         return encoder
     varied = encoder
-    changes = {choice.name: value for choice, value in way.values if choice.name in ABOUT and choice != TEMPLATE}
+    apart = {PROMPT_NAME, PROMPTS, TEMPLATE}
+    changes = {choice.name: value for choice, value in way.values if choice.name in ABOUT and choice not in apart}
     if way[PRECISION] is not None:
         changes["backend"] = TORCH
     if changes:
@@ -188,6 +221,12 @@ def encoder_of(encoder: Encoder, way: Way) -> Encoder:
     if way[SENTENCE_RULES] is not None and template is not None:
         ruled = varied.with_template(template.model_copy(update={"rules": tuple(way[SENTENCE_RULES])}))
         varied = ruled.with_use(pooling=varied.use.pooling)
+    named = named_prompts(encoder.checkpoint)
+    if way[PROMPT_NAME] is not None:
+        varied = varied.with_use(prompt=named[way[PROMPT_NAME]])
+    if way[PROMPTS] is not None:
+        first, second = (varied.with_use(prompt=named[name]) for name in both_sides(way[PROMPTS]))
+        return SidedEncoder((first, second))
     return varied
 
 
@@ -217,13 +256,16 @@ def _padded(side: Sequence[str], pairs: "pd.DataFrame") -> list[str]:
 
 
 def changes_of(
-    encoder: Encoder, varied: Encoder, way: Way, poolings: Sequence[str]
+    encoder: Encoder, varied: Encoder, way: Way, poolings: Sequence[str], trying: WaysToTry | None = None
 ) -> dict[str, tuple[Change, ...]]:
     """Return what a way changes by the pooling that is read; poolings that change nothing are left out."""
     use, its = encoder.identity.use, varied.identity.use.pooling
-    own = {SENTENCE_RULES: rules_without(encoder, way), PADDING: ""}
+    own = {SENTENCE_RULES: rules_without(encoder, way), PADDING: "", PADDING_SIDE: ""}
     own |= {choice: own_value(use, choice) for choice, _ in way.values if choice not in own}
-    common = tuple(Change(choice, value, own[choice]) for choice, value in way.values)
+    common = tuple(
+        Change(choice, value, own[choice], trying.note_on(choice, value) if trying else "")
+        for choice, value in way.values
+    )
     changes: dict[str, tuple[Change, ...]] = {}
     for pooling in poolings:
         read = common
@@ -238,10 +280,26 @@ def changes_of(
     return changes
 
 
+def change_of_similarity(encoder: Encoder, varied: Encoder, way: Way, trying: WaysToTry) -> Change | None:
+    """Return the change to a similarity in the vectors' precision; None where that is no half one.
+
+    The vectors are those of the way itself, which changes nothing else then.
+    """
+    precision = varied.identity.use.precision
+    alone = {choice for choice, _ in way.values} <= {PRECISION}
+    if not alone or precision not in HALVES or not isinstance(encoder, TransformerEncoder):
+        return None
+    own = encoder.use.computed_in
+    words = (SIMILARITY_IN.meanings[precision], trying.note_on(PRECISION, precision))
+    return Change(SIMILARITY_IN, precision, FLOAT64 if own == precision else own, " ".join(filter(None, words)))
+
+
 def poolings_of(encoder: Encoder, varied: Encoder, way: Way, known: Iterable[str]) -> list[str]:
     """Return the poolings that a way reads, its own first; a checkpoint knows all but one whose head it lacks."""
     its = varied.identity.use.pooling
-    if not isinstance(varied, TransformerEncoder):
+    if isinstance(varied, SidedEncoder):
+        varied = varied.sides[0]
+    if not isinstance(varied, TransformerEncoder) or way[PADDING_SIDE] is not None:
         return [its]
     by_layer = _other_layers(its, number_of_layers(varied), only_near=bool(way.values))
     usual = [encoder.identity.use.pooling, *tried_values(POOLING)] if way.values else []

@@ -28,7 +28,7 @@ from stsbench.published.measured import seeded_systems, seeds, source
 from stsbench.published.schema import KnownCheckpoint
 from stsbench.records.kinds import AVERAGE
 
-_ELSEWHERE = "Other weights, seeds and prompts were not tried: look there."
+_ELSEWHERE = "Other weights and seeds were not tried, nor prompts that the checkpoint does not name: look there."
 _COUNTS = {2: "Two", 3: "Three", 4: "Four", 5: "Five", 6: "Six", 7: "Seven"}
 _MOST_PRINTS = 3
 
@@ -53,8 +53,7 @@ def remarks(search: Search) -> list[str]:
         return [*(_partly(search) if len(search.claim.values) > 1 else []), _ELSEWHERE]
     first = search.explanations[0]
     best = first.best
-    meanings = [change.choice.meanings.get(change.value, "") for change in best.changes]
-    sentences = list(filter(None, meanings))
+    sentences = list(filter(None, (change.meaning for change in best.changes)))
     stated = [change for change in best.changes if _is_stated(search.claim, change)]
     if stated:
         sentences.append(f"The row itself states {_phrases(stated)}.")

@@ -9,7 +9,8 @@ from pathlib import Path
 from stsbench.base.errors import UserError
 from stsbench.base.extras import MODELS, missing, require
 from stsbench.base.words import suggestion
-from stsbench.encoders.use import PRECISIONS, TORCH
+from stsbench.encoders.poolers import AUTO
+from stsbench.encoders.use import ATTENTIONS, FLASH, FP32, MASKS, PRECISIONS, TORCH, Use, option_of
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 
@@ -60,6 +61,23 @@ def require_backend(backend: str, device: str) -> None:
     if device not in {"auto", "cpu"}:
         raise UserError(f"--backend {backend} computes on the CPU: leave out --device {device}.")
     require(backend, f"--backend {backend}")
+
+
+def require_attention(use: Use) -> None:
+    """Refuse an unknown kernel or mask of attention, and either with a program that compiled one of its own."""
+    for name, known in (("attention", ATTENTIONS), ("attention_mask", MASKS)):
+        value = getattr(use, name)
+        if value not in {AUTO, *known}:
+            raise UserError(f"unknown {option_of(name)} {value!r}: {suggestion(value, [AUTO, *known])}")
+        if value != AUTO and use.backend != TORCH:
+            raise UserError(f"{option_of(name)} is for torch: leave it out, or leave out --backend {use.backend}.")
+    if use.attention == FLASH and (
+        find_spec("flash_attn") is None or use.precision == FP32 or use.device in {"cpu", "mps"}
+    ):
+        raise UserError(
+            f"--attention {FLASH} needs the package flash-attn, --device cuda and --precision bf16 or fp16: give "
+            "them, or use sdpa."
+        )
 
 
 def resolve_device(device: str) -> str:

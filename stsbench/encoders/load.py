@@ -16,7 +16,7 @@ from stsbench.base.extras import MODELS, require
 from stsbench.encoders.adapter import base_of, find_base, is_adapter
 from stsbench.encoders.callables import CallableEncoder, from_function, import_function, is_callable
 from stsbench.encoders.checkpoint import MINILM, PACKAGED, Checkpoint, find_checkpoint
-from stsbench.encoders.device import require_backend, require_precision, resolve_device
+from stsbench.encoders.device import require_attention, require_backend, require_precision, resolve_device
 from stsbench.encoders.fitted import FittedEncoder
 from stsbench.encoders.fitted_folder import holds_fit, read_about, read_map, read_seen, without_layer
 from stsbench.encoders.mteb_models import PREFIX, load_from_mteb
@@ -79,6 +79,7 @@ def load_with(model: str | Path | Callable[[list[str]], Any], use: Use) -> Encod
     """Load an encoder, as `load` does."""
     require_one_choice(use)
     require_precision(use.backend, use.precision)
+    require_attention(use)
     if use.backend != TORCH:
         require_backend(use.backend, use.device)
         use = replace(use, device="cpu")

@@ -19,7 +19,9 @@ from stsbench.encoders.generation import (
     require_pickles_are_safe,
     require_torch_is_used,
 )
-from stsbench.encoders.poolers import NoHeadError, Reading, parse_pooling, read_vectors
+from stsbench.encoders.masks import attended, prove_mask, require_within_window
+from stsbench.encoders.misread import Misread
+from stsbench.encoders.poolers import AUTO, NoHeadError, Reading, parse_pooling, read_vectors
 from stsbench.encoders.protocol import DeviceOutOfMemory, FloatMatrix, TokenSequence
 from stsbench.encoders.rendering import Alone, Part, Rendered
 from stsbench.encoders.template import FROM_ZERO, OWN
@@ -89,6 +91,7 @@ class Network:
         pad_id: the padding token.
         device: where it computes.
         is_unpadded: whether it computes without padding; None for where that is faster.
+        mask: what a token attends to, as in `Use.attention_mask`.
     """
 
     name: str
@@ -99,6 +102,7 @@ class Network:
     pad_id: int
     device: str
     is_unpadded: bool | None = None
+    mask: str = AUTO
 
     def __call__(
         self,
@@ -107,11 +111,13 @@ class Network:
         *,
         padding: str = "right",
         without: "Without | None" = None,
+        misread: Misread | None = None,
     ) -> dict[str, FloatMatrix]:
         """Return for each pooling an array of shape (len(sequences), dimensions), float32.
 
         A sequence without tokens (an empty sentence, where no special token is added) has the zero vector. That of
-        a sentence in several texts of a template is the mean over them.
+        a sentence in several texts of a template is the mean over them. Where the padding is misread, the vectors
+        are those that a mistake of other programs gives: they depend on what else is in the batch.
         """
         import torch
 
@@ -120,8 +126,10 @@ class Network:
         try:
             with torch.inference_mode():
                 plain = padding == "right" and not any(isinstance(sequence, Rendered) for sequence in sequences)
+                plain = plain and misread is None
                 finished = {}
-                for pooling, read in self.read(parts, readings, plain=plain, padding=padding).items():
+                read_parts = self.read(parts, readings, plain=plain, padding=padding, misread=misread)
+                for pooling, read in read_parts.items():
                     vectors = read
                     if without is not None:
                         # The rest of an empty sentence is rounding, to which a normalisation would give a length.
@@ -146,6 +154,7 @@ class Network:
         plain: bool = False,
         padding: str = "right",
         positions: Sequence[Sequence[int]] | None = None,
+        misread: Misread | None = None,
     ) -> "dict[str, Tensor]":
         """Return for each pooling the vectors of token sequences, before any head, shape (len(parts), dimensions).
 
@@ -156,12 +165,12 @@ class Network:
             padding: the side on which shorter rows are padded.
             positions: of each token, as the model's position embeddings are numbered; None for those that the
                 model's own code gives each row alone (`own_positions`).
+            misread: how the padding is mistaken; None for not.
         """
         import torch
 
         lengths = torch.tensor([len(part.ids) for part in parts])
         width = max(1, int(lengths.max()))
-        # Without padding no mask is needed, and attention takes its fastest path to the same numbers.
         padded = bool((lengths < width).any())
         starts = torch.zeros_like(lengths) if padding == "right" else width - lengths.clamp(min=1)
         places = torch.arange(width) - starts.unsqueeze(1)
@@ -176,26 +185,10 @@ class Network:
         mask = ((places >= 0) & (places < lengths.clamp(min=1).unsqueeze(1))).long()
         self._require_known(int(ids.max()))
         ids, mask, starts = (tensor.to(self.device) for tensor in (ids, mask, starts))
-        if located is None and padded and padding == "left":
+        if located is None and padded and padding == "left" and misread is None:
             located = self.own_positions(ids, mask)
         all_layers = any(reading.needs_all_layers for reading in readings.values())
-        if self.is_unpadded is None:
-            self.is_unpadded = is_faster_unpadded(self.model, self.device)
-            if self.is_unpadded:
-                make_unpadded(self.model)
-        if self.is_unpadded and located is None:
-            located = self.own_positions(ids, mask)
-        given = {} if located is None else self._told_positions(located.to(self.device), padding)
-        if self.is_unpadded:
-            states = run_unpadded(self.model, ids, mask, given["position_ids"], all_layers=all_layers)
-        else:
-            states = self.model(
-                input_ids=ids,
-                attention_mask=mask if padded else None,
-                output_hidden_states=all_layers,
-                return_dict=True,
-                **given,
-            )
+        states = self.run(ids, mask, positions=located, padding=padding, all_layers=all_layers)
         hidden = states.hidden_states or (states.last_hidden_state,)
         vectors = {}
         for pooling, reading in readings.items():
@@ -210,8 +203,48 @@ class Network:
                     reading.span(len(part.ids), part.masks, part.copies) if part.ids else (0, 0) for part in parts
                 ]
                 placed = torch.tensor(spans, device=self.device) + starts.unsqueeze(1)
+                if misread is not None:
+                    placed = misread.spans(reading.place, placed, mask)
                 vectors[pooling] = read_vectors(reading, hidden, placed)
         return vectors
+
+    def run(
+        self,
+        ids: "Tensor",
+        mask: "Tensor",
+        *,
+        positions: "Tensor | None" = None,
+        padding: str = "right",
+        all_layers: bool = False,
+    ) -> Any:
+        """Return what the model makes of token ids.
+
+        Args:
+            ids: padded, shape (rows, width).
+            mask: of their shape, 1 for real tokens; at least one in each row.
+            positions: of each token; None for what the model's own code gives these columns.
+            padding: the side that is padded.
+            all_layers: whether every layer's states are wanted.
+        """
+        if self.is_unpadded is None:
+            self.is_unpadded = self.mask == AUTO and is_faster_unpadded(self.model, self.device)
+            if self.is_unpadded:
+                make_unpadded(self.model)
+        if positions is None and (self.is_unpadded or (self.mask != AUTO and self._takes_positions)):
+            # Some code counts them from the mask, which is not of the shape that it expects then.
+            positions = self.own_positions(ids, mask)
+        told = {} if positions is None else self._told_positions(positions.to(self.device), padding)
+        if self.is_unpadded:
+            return run_unpadded(self.model, ids, mask, told["position_ids"], all_layers=all_layers)
+        if self.mask == AUTO:
+            # Without padding no mask is needed, and attention takes its fastest path to the same numbers.
+            given = None if bool(mask.all()) else mask
+        else:
+            require_within_window(self.name, self.model.config, ids.shape[1])
+            given = attended(mask, self.mask, self.model.dtype)
+        return self.model(
+            input_ids=ids, attention_mask=given, output_hidden_states=all_layers, return_dict=True, **told
+        )
 
     def _finished(self, vectors: "Tensor", parts: Sequence[Part], rows: int) -> FloatMatrix:
         """Return vectors behind the mean over the texts of a template and what follows the pooling."""
@@ -225,8 +258,13 @@ class Network:
         finished: FloatMatrix = self.tail(vectors).float().masked_fill(empty.unsqueeze(1), 0).cpu().numpy()
         return finished
 
+    @property
+    def vocabulary(self) -> int | None:
+        """How many tokens the model knows; None if it does not say."""
+        return getattr(self.model.get_input_embeddings(), "num_embeddings", None)
+
     def _require_known(self, token: int) -> None:
-        known = getattr(self.model.get_input_embeddings(), "num_embeddings", None)
+        known = self.vocabulary
         if known is not None and token >= known:
             raise UserError(
                 f"the tokenizer of {self.name} gives token {token}, but the model knows {known}: "
@@ -283,9 +321,13 @@ class Network:
         counted = mask * (ids != uncounted)
         return counted.cumsum(1) * counted + uncounted
 
+    @property
+    def _takes_positions(self) -> bool:
+        return "position_ids" in inspect.signature(self.model.forward).parameters
+
     def _told_positions(self, positions: "Tensor", padding: str) -> "dict[str, Tensor]":
         """Return the argument that tells the network its tokens' positions."""
-        if "position_ids" in inspect.signature(self.model.forward).parameters:
+        if self._takes_positions:
             return {"position_ids": positions}
         if padding == "left" and getattr(self.model.config, "max_position_embeddings", None) is None:
             # It has no positions but distances between tokens, as BLOOM and MPT.
@@ -394,11 +436,12 @@ def load_network(
     tail: Sequence[TailModule],
     trust_remote_code: bool,
     adapter: Checkpoint | None = None,
-    attention: str | None = None,
+    attention: str = AUTO,
+    mask: str = AUTO,
 ) -> Network:
     """Load a checkpoint's network for evaluation, without running code that comes with its weights.
 
-    `attention` is Transformers' name of a way to compute it, None for its choice.
+    `attention` and `mask` are as in `Use`: which kernel computes attention, and what a token attends to.
     """
     import torch
     from transformers import AutoModel
@@ -428,7 +471,7 @@ def load_network(
                 output_loading_info=True,
                 trust_remote_code=trust_remote_code,
                 torch_dtype=dtype,
-                **({} if attention is None else {"attn_implementation": attention}),
+                **({} if attention == AUTO else {"attn_implementation": attention}),
             )
         model_type = str(model.config.model_type)
         info = report_of_loading(model, info)
@@ -448,7 +491,7 @@ def load_network(
             raise UserError(
                 f"{checkpoint.name} does not fit in the memory of {device}: use --precision bf16 or --device cpu."
             ) from error
-        return Network(
+        network = Network(
             name=checkpoint.name,
             model=model,
             head=head,
@@ -456,7 +499,12 @@ def load_network(
             tail=load_tail(checkpoint, tail, width=width, device=device),
             pad_id=pad_id,
             device=device,
+            is_unpadded=None if attention == AUTO else False,
+            mask=mask,
         )
+        if mask != AUTO:
+            prove_mask(checkpoint.name, mask, network.run, network.vocabulary, device)
+        return network
 
 
 def _trained_head(checkpoint: Checkpoint, width: int | None) -> "nn.Module | None":

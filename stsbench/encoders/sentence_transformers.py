@@ -14,6 +14,7 @@ from stsbench.encoders.checkpoint import Checkpoint, quiet_transformers, told
 from stsbench.encoders.checkpoint_files import POOLING_FLAGS, CheckpointFile, DenseFile, PoolingFile
 from stsbench.encoders.generation import report_of_loading
 from stsbench.encoders.network import ACTIVATIONS, TailModule
+from stsbench.encoders.poolers import AUTO
 from stsbench.encoders.prompts import LIBRARY_CONFIG, own_prompt
 from stsbench.encoders.protocol import Identity
 from stsbench.encoders.sides import SidedEncoder
@@ -166,6 +167,8 @@ def load_with_library(checkpoint: Checkpoint, use: Use) -> CallableEncoder | Sid
     for option, is_wanted, remedy in (
         ("--backend", use.backend != TORCH, "leave it out"),
         ("--template", use.template is not None, "give its text with --prompt"),
+        ("--attention", use.attention != AUTO, "leave it out"),
+        ("--attention-mask", use.attention_mask != AUTO, "leave it out"),
     ):
         if is_wanted:
             raise UserError(

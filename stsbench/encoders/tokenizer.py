@@ -8,10 +8,13 @@ from typing import Any
 
 from stsbench.base.errors import UserError
 from stsbench.encoders.checkpoint import Checkpoint, quiet_transformers, told
+from stsbench.encoders.weights import tensor_names
 
 # Position ids of RoBERTa-like models start after the padding index, so that many positions cannot be used.
 _OFFSET_POSITIONS = re.compile("roberta|camembert|mpnet|longformer|ernie_m|data2vec-text|luke|ibert|xmod|lilt|esm")
 _OFFSET_PADDING_ID = 1
+
+_POSITIONS = re.compile(r"(^|\.)(position_embeddings|wpe|embed_positions)\.weight$")
 
 # Transformers writes a huge number for "no limit known".
 NO_LIMIT = 1_000_000
@@ -38,6 +41,31 @@ def model_limit(checkpoint: Checkpoint) -> int | None:
     own = checkpoint.json("tokenizer_config.json").get("model_max_length")
     limit = int(min(own if own and own > 0 else NO_LIMIT, position_limit(checkpoint) or NO_LIMIT))
     return limit if limit < NO_LIMIT else None
+
+
+def stated_limits(checkpoint: Checkpoint) -> dict[int, list[str]]:
+    """Return every number of sub-words at which a file of the checkpoint ends a text, and which files name it."""
+    named: dict[int, list[str]] = {}
+    for file, key in (
+        ("sentence_bert_config.json", "max_seq_length"),
+        ("tokenizer_config.json", "model_max_length"),
+        ("config.json", "max_position_embeddings"),
+    ):
+        limit = position_limit(checkpoint) if file == "config.json" else checkpoint.json(file).get(key)
+        if limit is not None and 0 < limit < NO_LIMIT:
+            named.setdefault(int(limit), []).append(f"{key} of {file}")
+    return named
+
+
+def counts_padding(checkpoint: Checkpoint) -> bool:
+    """Return whether a token's position embedding changes with the padding before it.
+
+    It does where positions are embedded and counted from the first column, as in BERT and GPT-2; not where they
+    turn queries and keys, nor in RoBERTa and its kin, which count from the padding token on.
+    """
+    if _OFFSET_POSITIONS.search(str(checkpoint.json("config.json").get("model_type"))):
+        return False
+    return any(_POSITIONS.search(name) for file in checkpoint.weight_files() for name in tensor_names(file))
 
 
 class Tokenizer:

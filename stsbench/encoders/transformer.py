@@ -9,6 +9,7 @@ from stsbench.base.errors import UserError
 from stsbench.encoders.adapter import adapter_file, hash_with
 from stsbench.encoders.backends import Calibration, calibration, compiled
 from stsbench.encoders.checkpoint import ADAPTER_CONFIG, Checkpoint
+from stsbench.encoders.misread import Misread
 from stsbench.encoders.network import Network, TailModule, Without, load_network, weight_files
 from stsbench.encoders.protocol import Encoder, FloatMatrix, Identity, Tokenized, TokenSequence
 from stsbench.encoders.rendering import alone, render
@@ -140,6 +141,15 @@ class TransformerEncoder:
             checkpoint.hashed.require_unchanged()
         return vectors
 
+    def misread(self, sequences: Sequence[TokenSequence], pooling: str, misread: Misread) -> FloatMatrix:
+        """Return the vectors that a program gives which mistakes the padding of this one batch."""
+        return self._network(sequences, [pooling], padding=misread.padding, misread=misread)[pooling]
+
+    @property
+    def kernel(self) -> str:
+        """The kernel of attention that computes, as Transformers calls it; loads the network."""
+        return str(getattr(self._network.model.config, "_attn_implementation", "") or "eager")
+
     def with_template(self, template: Template | None) -> "TransformerEncoder":
         """Return the encoder with another template, or none, and its pooling; the network is loaded once for both.
 
@@ -151,7 +161,7 @@ class TransformerEncoder:
     def with_use(self, **changes: Unpack[UseOptions]) -> "TransformerEncoder":
         """Return the encoder used otherwise; both share the network, unless it is to compute in another way."""
         settings = replace(self.settings, use=replace(self.use, **changes))
-        apart = changes.keys() & {"backend", "precision", "device"}
+        apart = changes.keys() & {"backend", "precision", "device", "attention", "attention_mask"}
         return replace(self, settings=settings, loaded=None if apart else self.loaded or self)
 
     def _lengths(self, texts: Sequence[str]) -> list[int]:
@@ -174,6 +184,8 @@ class TransformerEncoder:
             tail=self.settings.tail,
             trust_remote_code=use.trust_remote_code,
             adapter=self.adapter,
+            attention=use.attention,
+            mask=use.attention_mask,
         )
         if use.backend == TORCH:
             return network

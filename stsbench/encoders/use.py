@@ -24,6 +24,14 @@ if TYPE_CHECKING:
 TORCH = "torch"
 FP32 = "fp32"
 
+FLASH = "flash_attention_2"
+ATTENTIONS = ("eager", "sdpa", FLASH)
+"""The kernels of attention that Transformers has, by its names."""
+
+CAUSAL, BIDIRECTIONAL = "causal", "bidirectional"
+MASKS = (CAUSAL, BIDIRECTIONAL)
+"""What a token attends to: itself and what stands before it, or every token."""
+
 PRECISIONS = {FP32: "float32", "bf16": "bfloat16", "fp16": "float16"}
 """What a person calls each precision, and what torch does."""
 
@@ -54,6 +62,7 @@ class About:
         leads: whether that part stands before the tasks.
         least: the lowest number that makes sense.
         of_place: whether it says only where a model runs, which nobody varies to see what it does.
+        later: whether the key of a vector leaves out its default: vectors were kept before there was such a field.
         sided: whether its value is a tuple, one text for each side of a pair.
         tried: returns the values that `diagnose` tries to explain a number; None where it tries none.
     """
@@ -70,6 +79,7 @@ class About:
     leads: bool = False
     least: int | None = None
     of_place: bool = False
+    later: bool = False
     sided: bool = False
     tried: Callable[[], Sequence[Any]] | None = None
 
@@ -108,7 +118,11 @@ class Loading:
         tried=lambda: USUAL_LENGTHS,
     )
     prompt: str | None = _option(
-        None, "The text before every sentence. Default: the checkpoint's own.", type=str | None, sign="prompt:"
+        None,
+        "The text before every sentence. Default: the checkpoint's own.",
+        type=str | None,
+        sign="prompt:",
+        tried=lambda: ("",),
     )
     # No vector depends on it: an identity holds the prompt that has the name.
     prompt_name: str | None = _option(
@@ -125,6 +139,7 @@ class Loading:
         type=str | None,
         sign="prompts:",
         sided=True,
+        later=True,
     )
     template: "str | Path | Template | None" = _option(
         None,
@@ -162,6 +177,22 @@ class Loading:
         "Let Python code that comes with the checkpoint run.",
         type=bool,
         changes="nothing",
+    )
+    attention: str = _option(
+        AUTO,
+        "What computes attention in Transformers: `auto` (its choice), `eager`, `sdpa` or `flash_attention_2`.",
+        sign="attn:",
+        named=lambda use: "" if use.attention == AUTO else use.attention,
+        later=True,
+        tried=lambda: ATTENTIONS,
+    )
+    attention_mask: str = _option(
+        AUTO,
+        "What a token attends to: `auto` (as the model says), `causal` (nothing behind it) or `bidirectional`.",
+        sign="mask:",
+        named=lambda use: "" if use.attention_mask == AUTO else use.attention_mask,
+        later=True,
+        tried=lambda: MASKS,
     )
 
 
@@ -238,9 +269,9 @@ class Use(Loading):
 
     def key(self) -> dict[str, Any]:
         """Return what tells the encoder's vectors apart: a template by what is in it."""
-        values = {name: getattr(self, name) for name in names("encoding")}
-        if self.prompts is None:  # Vectors that were cached before there were sides are found again.
-            del values["prompts"]
+        changed = self.changed("encoding")
+        kept = [name for name in names("encoding") if name in changed or not ABOUT[name].later]
+        values = {name: getattr(self, name) for name in kept}
         return {name: getattr(value, "digest", value) for name, value in values.items()}
 
     def as_dict(self) -> dict[str, Any]:
@@ -361,6 +392,11 @@ class UseOptions(TypedDict, total=False):
         revision: a branch, tag or commit on the Hub.
         device: `auto`, `cpu`, `cuda` or `mps`.
         trust_remote_code: whether Python code that comes with a checkpoint may run.
+        attention: the kernel that computes attention in Transformers: `eager`, `sdpa`, `flash_attention_2` (on
+            CUDA in half precision, with the package flash-attn), or `auto` for what Transformers chooses. They
+            give the same numbers but for their last bits; in half precision these show in a score.
+        attention_mask: `causal` if a token is to attend to itself and to what stands before it, `bidirectional` if
+            to every token; `auto` for what the checkpoint's own files and code say.
     """
 
     pooling: str
@@ -377,6 +413,8 @@ class UseOptions(TypedDict, total=False):
     revision: str | None
     device: str
     trust_remote_code: bool
+    attention: str
+    attention_mask: str
 
 
 _P = ParamSpec("_P")

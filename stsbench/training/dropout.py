@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from stsbench.base.errors import UserError
 from stsbench.encoders.generation import has_attention_table
+from stsbench.encoders.poolers import AUTO
 
 _LEVELS = 2**16
 """A draw of NumPy's is one of so many: a rate is met to 1/131,072, and what is left is scaled by the rate met."""
@@ -90,12 +91,12 @@ def _exchange(  # noqa: PLR0917 - of two lines above
         ) from error
 
 
-def plain_attention(kind: str, draws: str) -> str | None:
-    """Return the attention that a model is to be loaded with for a kind of dropout and who draws it; None for any.
+def plain_attention(kind: str, draws: str) -> str:
+    """Return the attention that a model is to be loaded with for a kind of dropout and who draws it; "auto" for any.
 
     It is the plain one where Transformers lets attention's own dropout not be exchanged otherwise.
     """
-    return "eager" if (kind, draws) != ("binary", "torch") and not has_attention_table() else None
+    return "eager" if (kind, draws) != ("binary", "torch") and not has_attention_table() else AUTO
 
 
 def _require_all_are(transformer: nn.Module, layer: type[nn.Dropout]) -> None:

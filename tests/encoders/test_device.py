@@ -106,6 +106,8 @@ def test_what_goes_unpadded_is_a_known_encoder_in_half_precision_on_cuda(tiny):
     assert not is_faster_unpadded(bert, "cuda")
     assert is_faster_unpadded(bert.to(torch.bfloat16), "cuda") is has_attention_without_padding()
     assert not is_faster_unpadded(bert, "cpu")
+    bert.config.is_decoder = True
+    assert not is_faster_unpadded(bert, "cuda"), "its tokens attend to nothing behind them"
     assert not is_faster_unpadded(other.to(torch.bfloat16), "cuda")
 
 

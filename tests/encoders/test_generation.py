@@ -43,12 +43,12 @@ def test_older_libraries_pad(missing: str, tiny: Tiny, monkeypatch: pytest.Monke
 @pytest.mark.usefixtures("older")
 def test_what_is_to_draw_in_attention_needs_the_plain_one_of_older_libraries() -> None:
     assert plain_attention("gaussian", "torch") == plain_attention("binary", "numpy") == "eager"
-    assert plain_attention("binary", "torch") is None
+    assert plain_attention("binary", "torch") == "auto"
 
 
 def test_newer_libraries_choose_attention_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(generation, "_transformers", lambda: Version("5.0"))
-    assert plain_attention("gaussian", "torch") is None
+    assert plain_attention("gaussian", "torch") == "auto"
 
 
 @pytest.mark.usefixtures("older")

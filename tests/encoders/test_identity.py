@@ -8,6 +8,7 @@ import json
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -149,14 +150,16 @@ def row(*covers: str) -> Callable[[Make], Make]:
     return enter
 
 
-def option(covers: Sequence[str], first: Any, second: Any, *, kind: str = "bert", **others: Any) -> None:
+def option(
+    covers: Sequence[str], first: Any, second: Any, *, kind: str = "bert", only_rounds: bool = False, **others: Any
+) -> None:
     """Enter a row for a loading option, by its two values."""
     name = covers[0].partition(".")[2]
 
     def make(world: World, other: bool) -> Encoder:
         return load(world.plain(kind), **{"pooling": "avg"} | others | {name: second if other else first})
 
-    ROWS.append(Row(tuple(covers), make))
+    ROWS.append(Row(tuple(covers), make, only_rounds))
 
 
 def template(field: str, second: Any, *, first: Any = None, only_rounds: bool = False, **others: Any) -> None:
@@ -185,6 +188,7 @@ option(
 )
 option(["Use.normalize"], False, True)
 option(["Use.dimensions"], 8, 16)
+option(["Use.attention"], "sdpa", "eager", only_rounds=True)
 option(["Use.whiten"], None, 2)
 template("texts", ('it: "{sentence}" {mask} so {mask} !',))
 template("rules", ("full_stop",), first=("strip",))
@@ -226,6 +230,13 @@ def _backend(world: World, other: bool) -> Encoder:
     pytest.importorskip("onnxruntime")
     pytest.importorskip("onnx")
     return load(world.plain(), pooling="avg", backend="onnx" if other else "torch")
+
+
+@row("Use.attention_mask")
+def _mask(world: World, other: bool) -> Encoder:
+    if version("transformers") < "5":
+        pytest.skip("needs Transformers 5, which takes a whole mask of BERT")
+    return load(world.plain(), pooling="avg", attention_mask="causal" if other else "auto")
 
 
 @row("Use.device")

@@ -12,6 +12,7 @@ import stsbench as sb
 from stsbench.analysis import analyses
 from stsbench.cli.verbs import spelled_out
 from stsbench.data.tables import StsData
+from stsbench.encoders.cache import EmbeddingCache
 from stsbench.encoders.protocol import Identity
 from stsbench.encoders.use import ABOUT, Loading, Use, UseOptions, names, own_use, takes_use
 from stsbench.records.labels import model_labels
@@ -38,6 +39,8 @@ OTHER: dict[str, Any] = {
     "revision": "v2",
     "device": "cuda",
     "trust_remote_code": True,
+    "attention": "eager",
+    "attention_mask": "causal",
 }
 IDENTITY = Identity("me/mine", "transformer", own_use("avg"), weights_sha256="a" * 64)
 each_field = pytest.mark.parametrize("name", ABOUT)
@@ -52,6 +55,12 @@ def test_the_options_that_verbs_take_are_the_fields() -> None:
     hints = {name: getattr(hint, "__forward_arg__", hint) for name, hint in UseOptions.__annotations__.items()}
     assert hints == {each.name: each.type for each in fields(Use)}
     assert sorted(hints) == sorted(OTHER)
+
+
+def test_fields_that_came_later_leave_signatures_and_the_names_of_cached_vectors_as_they_were() -> None:
+    # As it was named before there were prompts of two sides, kernels and masks.
+    assert EmbeddingCache(IDENTITY, "avg").path.stem == "5ba8dabb391266204c1a9bbd542cb417"
+    assert IDENTITY.use.signature() == "avg|fp32"
 
 
 @each_field

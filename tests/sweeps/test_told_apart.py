@@ -295,6 +295,8 @@ def test_every_loading_option_and_every_part_of_post_processing_may_be_an_axis(
         "dimensions": [4, 8],
         "whiten": [4, 8],
         "normalize": [True, False],
+        "attention": ["auto", "eager"],
+        "attention_mask": ["auto", "causal"],
     }
     assert set(two) == {name for name, about in ABOUT.items() if not about.of_place}
     assert set(PostprocessingChoice.model_fields) == set(names("afterwards"))

@@ -1,0 +1,135 @@
+"""What a token attends to is what was asked for, whatever else is in the batch, or the checkpoint is refused."""
+
+import json
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from stsbench.base.errors import UserError
+from stsbench.encoders import network
+from stsbench.encoders.checkpoint import Checkpoint
+from stsbench.encoders.load import load
+from stsbench.encoders.masks import has_causal_code, own_mask
+from stsbench.encoders.plan import embed
+
+Tiny = Callable[..., Path]
+
+IS_FIVE = int(version("transformers").partition(".")[0]) >= 5
+needs_five = pytest.mark.skipif(not IS_FIVE, reason="needs Transformers 5, which takes a whole mask everywhere")
+
+TEXTS = ["the dog ran home", "rain fell all night, and the river rose", "bread", "the dog ran to the cold water"]
+
+
+def vectors(folder: Path, texts: list[str], pooling: str = "avg", **use: Any) -> NDArray[np.float32]:
+    encoder = load(folder, device="cpu", pooling=pooling, **use)
+    made = embed(encoder, texts, normalize=False, use_cache=False)
+    return made.vectors[pooling][made.rows]
+
+
+def refusal(folder: Path, mask: str) -> str:
+    try:
+        vectors(folder, TEXTS, attention_mask=mask)
+    except UserError as error:
+        return str(error)
+    return ""
+
+
+def says(folder: Path, **values: Any) -> Path:
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | values))
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert", "albert", "mpnet", "gpt2"])
+@pytest.mark.parametrize("mask", ["causal", "bidirectional"])
+def test_a_first_token_sees_the_others_if_the_mask_says_so_and_never_the_padding(
+    tiny: Tiny, kind: str, mask: str
+) -> None:
+    folder = tiny(kind)
+    if said := refusal(folder, mask):
+        assert not IS_FIVE
+        assert "takes no attention mask but its own" in said
+        return
+    first = vectors(folder, TEXTS, "cls_before_pooler", attention_mask=mask)
+    # The same first token, and other ones behind it.
+    assert np.allclose(first[0], first[3], atol=1e-6) == (mask == "causal")
+    alone = np.concatenate([vectors(folder, [text], attention_mask=mask) for text in TEXTS])
+    np.testing.assert_allclose(vectors(folder, TEXTS, attention_mask=mask), alone, atol=2e-6)
+    own = "causal" if kind == "gpt2" else "bidirectional"
+    is_own = np.allclose(vectors(folder, TEXTS), alone, atol=2e-6)
+    assert is_own == (mask == own)
+
+
+@needs_five
+def test_a_bidirectional_decoder_is_what_transformers_makes_of_one_whose_configuration_says_so(tiny: Tiny) -> None:
+    asked = vectors(tiny("gpt2"), TEXTS, attention_mask="bidirectional")
+    said = vectors(says(tiny("gpt2", name="said"), is_causal=False), TEXTS)
+    np.testing.assert_allclose(asked, said, atol=2e-6)
+
+
+def test_what_a_configuration_says_of_its_mask_is_read(tiny: Tiny, tmp_path: Path) -> None:
+    def read(kind: str, **values: Any) -> tuple[bool, str | None]:
+        checkpoint = Checkpoint("ours", says(tiny(kind, name=f"{kind} {len(list(tmp_path.iterdir()))}"), **values))
+        return has_causal_code(checkpoint), own_mask(checkpoint)
+
+    assert read("bert") == (False, "bidirectional")
+    assert read("bert", is_decoder=True) == (True, "causal")
+    assert read("gpt2") == (True, "causal")
+    assert read("gpt2", is_causal=False) == (True, None)
+    assert read("gpt2", use_bidirectional_attention=True) == (True, None)
+    assert read("gpt2", auto_map={"AutoModel": "own.Model"}) == (True, None)
+
+
+def test_a_network_that_makes_a_mask_of_its_own_is_refused(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network, "attended", lambda mask, _kind, _dtype: mask)
+    with pytest.raises(UserError, match="does not obey --attention-mask causal: its code makes a mask of its own"):
+        vectors(tiny("bert"), TEXTS, attention_mask="causal")
+
+
+@needs_five
+def test_a_network_that_lets_padding_be_seen_is_refused(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    attended = network.attended
+    monkeypatch.setattr(
+        network, "attended", lambda mask, kind, dtype: attended(mask.new_ones(mask.shape), kind, dtype)
+    )
+    with pytest.raises(UserError, match="does not obey --attention-mask bidirectional"):
+        vectors(tiny("bert"), TEXTS, attention_mask="bidirectional")
+
+
+def test_a_network_that_takes_no_such_mask_is_refused(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network, "attended", lambda mask, _kind, _dtype: mask[None, None, None])
+    with pytest.raises(UserError, match="takes no attention mask but its own: leave out --attention-mask"):
+        vectors(tiny("bert"), TEXTS, attention_mask="causal")
+
+
+@needs_five
+def test_a_sentence_beyond_a_window_of_attention_is_refused(tiny: Tiny) -> None:
+    folder = says(tiny("gpt2"), sliding_window=9)
+    vectors(folder, ["bread"], attention_mask="bidirectional")
+    with pytest.raises(UserError, match=r"attend within a window of 9 sub-words.*--max-length 9"):
+        vectors(folder, [" ".join(TEXTS)], attention_mask="bidirectional")
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        ({"attention": "flash"}, "unknown --attention 'flash'"),
+        ({"attention_mask": "casual"}, "unknown --attention-mask 'casual': did you mean causal"),
+        ({"attention": "flash_attention_2"}, "needs the package flash-attn, --device cuda and --precision bf16"),
+        ({"attention": "eager", "backend": "openvino"}, "--attention is for torch"),
+    ],
+)
+def test_a_kernel_or_mask_that_there_is_not_is_refused(tiny: Tiny, use: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        load(tiny("bert"), **use)
+
+
+def test_the_kernel_that_computes_is_known(tiny: Tiny) -> None:
+    folder = tiny("bert")
+    assert load(folder, device="cpu", pooling="avg", attention="eager").kernel == "eager"  # type: ignore[attr-defined]
+    assert load(folder, device="cpu", pooling="avg").kernel == "sdpa"  # type: ignore[attr-defined]

@@ -28,6 +28,7 @@ from stsbench.encoders.sentence_transformers import (
     read_settings,
 )
 from stsbench.encoders.template import NO_TEMPLATE, Template, read_template
+from stsbench.encoders.token_tables import TABLE_POOLINGS, TokenTableEncoder, find_table, load_table
 from stsbench.encoders.tokenizer import model_limit, position_limit
 from stsbench.encoders.transformer import TransformerEncoder, TransformerSettings
 from stsbench.encoders.use import ABOUT, FP32, TORCH, USUAL, Use, UseOptions, option_of, takes_use
@@ -116,8 +117,8 @@ def _load_fitted(name: str, folder: Path, asked: Use) -> FittedEncoder:
     return FittedEncoder(name, about, base, partial(read_map, folder, about), read_seen(folder, about), notes)
 
 
-def _refuse(use: Use, what: str, *, poolings: Sequence[str] = (AUTO,)) -> None:
-    """Refuse what can be chosen for checkpoints alone, but for values that ask for nothing.
+def _refuse(use: Use, what: str, *, poolings: Sequence[str] = (AUTO,), also: Sequence[str] = ()) -> None:
+    """Refuse what can be chosen for checkpoints alone, but for values that ask for nothing, and fields in `also`.
 
     What is done to vectors afterwards can be done to any.
     """
@@ -131,7 +132,9 @@ def _refuse(use: Use, what: str, *, poolings: Sequence[str] = (AUTO,)) -> None:
     refused = [
         option_of(name)
         for name in use.changed()
-        if ABOUT[name].changes != "afterwards" and getattr(use, name) not in harmless.get(name, ())
+        if ABOUT[name].changes != "afterwards"
+        and name not in also
+        and getattr(use, name) not in harmless.get(name, ())
     ]
     if refused:
         raise UserError(f"{' and '.join(refused)}: not for {what}.")
@@ -189,7 +192,7 @@ def _row(name: str) -> str:
     return ", ".join([name, *(f"{cell.column} {cell.printed}" for cell in averages)])
 
 
-def _load_checkpoint(name: str, use: Use) -> TransformerEncoder | CallableEncoder:
+def _load_checkpoint(name: str, use: Use) -> TransformerEncoder | TokenTableEncoder | CallableEncoder:
     checkpoint = find_checkpoint(name, revision=use.revision, with_code=use.trust_remote_code)
     adapter = checkpoint if is_adapter(checkpoint) else None
     if adapter is not None:
@@ -199,6 +202,11 @@ def _load_checkpoint(name: str, use: Use) -> TransformerEncoder | CallableEncode
             f"{name} comes with Python code of its own ({code}), which does not run unless you trust it: "
             "read it, then pass --trust-remote-code."
         )
+    table = find_table(checkpoint) if adapter is None else None
+    if table is not None and (static := load_table(table, use)) is not None:
+        what = f"static embeddings, which are averaged in fp32 (--pooling {' or '.join(TABLE_POOLINGS)})"
+        _refuse(use, what, poolings=(AUTO, *TABLE_POOLINGS), also=("max_length", "prompt", "revision"))
+        return static
     use = replace(use, device=resolve_device(use.device), template=_choose_template(name, use))
     saved = read_settings(checkpoint, trust_remote_code=use.trust_remote_code)
     if saved is None and checkpoint.modules() and use.pooling == AUTO and adapter is None:

@@ -329,10 +329,10 @@ def test_a_pooling_of_the_persons_leaves_unknown_modules_out_and_says_so(tiny, s
 
 
 def test_a_pooling_for_a_checkpoint_without_transformer_is_refused(tiny):
+    folder = static_words(tiny())
+    modules = (folder / "modules.json").read_text()
+    (folder / "modules.json").write_text(modules.replace("StaticEmbedding", "WordEmbeddings"))
     with pytest.raises(UserError, match=r"no Transformer's config\.json"):
-        folder = static_words(tiny())
-        modules = (folder / "modules.json").read_text()
-        (folder / "modules.json").write_text(modules.replace("StaticEmbedding", "WordEmbeddings"))
         load(folder, pooling="avg")
 
 

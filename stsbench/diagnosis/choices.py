@@ -71,12 +71,13 @@ POOLING = _of_use(
         "cls": "`cls` is the first token through the dense+tanh head: supervised SimCSE is scored so.",
         "cls_before_pooler": "`cls_before_pooler` is the first token without the head: unsupervised SimCSE and "
         "ESimCSE are scored so.",
-        "avg": "`avg` is the mean of the last layer.",
+        "avg": "`avg` is the mean over all tokens, of a network over those of its last layer.",
         "avg_top2": "`avg_top2` is the mean of the last two layers.",
         "avg_first_last": "`avg_first_last` is the mean of the first Transformer layer and the last; the papers' "
         "first-last numbers were taken with the embedding layer, `avg_static_last`.",
         "avg_static_last": "`avg_static_last` is the mean of the embedding layer and the last: the papers' "
         "first-last numbers.",
+        "avg_known": "`avg_known` is the mean over the tokens that the tokenizer knows: model2vec's.",
     },
 )
 

@@ -425,7 +425,7 @@ def quiet_transformers() -> Iterator[None]:
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     try:
-        with _nothing_printed():
+        with nothing_printed():
             yield
     finally:
         logging.set_verbosity(verbosity)
@@ -434,7 +434,7 @@ def quiet_transformers() -> Iterator[None]:
 
 
 @contextmanager
-def _nothing_printed() -> Iterator[None]:
+def nothing_printed() -> Iterator[None]:
     """Keep from standard output what libraries print past Python: it would stand in the middle of our JSON.
 
     `tokenizers` prints there that it does not know a key of a tokenizer's file.

@@ -6,7 +6,7 @@ value, as it does in those libraries.
 """
 
 import reprlib
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -139,6 +139,26 @@ class DenseFile(CheckpointFile):
     use_residual: Flag = None
     module_input_name: Text = None
     module_output_name: Text = None
+
+
+class Truncation(CheckpointFile):
+    """Where a tokenizer cuts a text."""
+
+    max_length: Annotated[int, Field(ge=0)]
+    direction: Literal["Right", "Left"] = "Right"
+
+
+class TokenizerFile(CheckpointFile):
+    """`tokenizer.json`, of which `tokenizers` reads the rest."""
+
+    truncation: Annotated[Truncation | None, Field(description="an object with a max_length")] = None
+
+
+class Model2VecFile(CheckpointFile):
+    """What model2vec reads of its `config.json`, or of the library's file where it finds that instead."""
+
+    normalize: Flag = None
+    max_length: Annotated[_Positive | None, Field(description="a number of sub-words")] = None
 
 
 class AdapterFile(CheckpointFile):

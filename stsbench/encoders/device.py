@@ -4,6 +4,7 @@ import ctypes
 import platform
 import sys
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from stsbench.base.errors import UserError

@@ -18,6 +18,7 @@ from stsbench.data.shared import folded_ids
 from stsbench.encoders.poolers import AUTO
 from stsbench.encoders.postprocess import normalize
 from stsbench.encoders.protocol import (
+    WITH_POOLINGS,
     Encoder,
     FloatMatrix,
     Identity,
@@ -145,7 +146,7 @@ class FitAbout(_Part):
         return replace(
             asked,
             template=NO_TEMPLATE,
-            pooling=fitted.pooling if model.kind in {"transformer", "sentence-transformers"} else AUTO,
+            pooling=fitted.pooling if model.kind in WITH_POOLINGS else AUTO,
             max_length=fitted.max_length if asked.max_length is None else asked.max_length,
             prompt=fitted.prompt if asked.prompt is None else asked.prompt,
             revision=fitted.revision if asked.revision is None else asked.revision,

@@ -32,6 +32,7 @@ from stsbench.encoders.sentence_transformers import (
 )
 from stsbench.encoders.sides import SidedEncoder
 from stsbench.encoders.template import NO_TEMPLATE, Template, read_template
+from stsbench.encoders.token_tables import TABLE_POOLINGS, TokenTable, TokenTableEncoder, find_table, load_table
 from stsbench.encoders.tokenizer import model_limit, position_limit
 from stsbench.encoders.transformer import TransformerEncoder, TransformerSettings
 from stsbench.encoders.use import ABOUT, FP32, PROMPTS, TORCH, USUAL, Use, UseOptions, option_of, takes_use
@@ -127,8 +128,8 @@ def _load_fitted(name: str, folder: Path, asked: Use) -> FittedEncoder:
     return FittedEncoder(name, about, base, partial(read_map, folder, about), read_seen(folder, about), notes)
 
 
-def _refuse(use: Use, what: str, *, poolings: Sequence[str] = (AUTO,)) -> None:
-    """Refuse what can be chosen for checkpoints alone, but for values that ask for nothing.
+def _refuse(use: Use, what: str, *, poolings: Sequence[str] = (AUTO,), also: Sequence[str] = ()) -> None:
+    """Refuse what can be chosen for checkpoints alone, but for values that ask for nothing, and fields in `also`.
 
     What is done to vectors afterwards can be done to any.
     """
@@ -142,7 +143,9 @@ def _refuse(use: Use, what: str, *, poolings: Sequence[str] = (AUTO,)) -> None:
     refused = [
         option_of(name)
         for name in use.changed()
-        if ABOUT[name].changes != "afterwards" and getattr(use, name) not in harmless.get(name, ())
+        if ABOUT[name].changes != "afterwards"
+        and name not in also
+        and getattr(use, name) not in harmless.get(name, ())
     ]
     if refused:
         raise UserError(f"{' and '.join(refused)}: not for {what}.")
@@ -200,7 +203,9 @@ def _row(name: str) -> str:
     return ", ".join([name, *(f"{cell.column} {cell.printed}" for cell in averages)])
 
 
-def _load_checkpoint(name: str, use: Use) -> TransformerEncoder | CallableEncoder | SidedEncoder:
+def _load_checkpoint(
+    name: str, use: Use
+) -> TransformerEncoder | TokenTableEncoder | CallableEncoder | SidedEncoder:
     require(MODELS, f"the checkpoint {name}")
     checkpoint = find_checkpoint(name, revision=use.revision, with_code=use.trust_remote_code)
     adapter = checkpoint if is_adapter(checkpoint) else None
@@ -211,6 +216,9 @@ def _load_checkpoint(name: str, use: Use) -> TransformerEncoder | CallableEncode
             f"{name} comes with Python code of its own ({code}), which does not run unless you trust it: "
             "read it, then pass --trust-remote-code."
         )
+    table = find_table(checkpoint) if adapter is None else None
+    if table is not None and (static := _load_static(table, use)) is not None:
+        return static
     use, notes = as_texts(checkpoint, replace(use, template=_choose_template(name, use)))
     use = replace(use, device=resolve_device(use.device))
     saved = read_settings(checkpoint, trust_remote_code=use.trust_remote_code)
@@ -225,6 +233,19 @@ def _load_checkpoint(name: str, use: Use) -> TransformerEncoder | CallableEncode
         )
     encoder = replace(encoder, adapter=adapter, notes=(*encoder.notes, *notes))
     return encoder if second is None else SidedEncoder((encoder, encoder.with_use(prompt=second)), encoder.notes)
+
+
+def _load_static(table: TokenTable, asked: Use) -> TokenTableEncoder | SidedEncoder | None:
+    """Return the encoder of static embeddings; None where their library alone can do what follows them."""
+    use, notes = as_texts(table.checkpoint, asked)
+    first, second = use.own_prompts or (use.prompt, None)
+    encoder = load_table(table, replace(use, prompt=first, prompts=None))
+    if encoder is None:
+        return None
+    what = f"static embeddings, which are averaged in fp32 (--pooling {' or '.join(TABLE_POOLINGS)})"
+    _refuse(asked, what, poolings=(AUTO, *TABLE_POOLINGS), also=("max_length", *PROMPTS, "revision"))
+    encoder = replace(encoder, notes=(*encoder.notes, *notes))
+    return encoder if second is None else SidedEncoder((encoder, encoder.used(prompt=second)), encoder.notes)
 
 
 def _choose_template(name: str, use: Use) -> Template | None:

@@ -21,6 +21,9 @@ _APART = {"name", "use", "normalizes"}
 """The fields of an identity that make no other vectors: `Use` knows its own, and the planner normalises behind
 the cache."""
 
+WITH_POOLINGS = frozenset({"transformer", "sentence-transformers", "static-embedding", "model2vec"})
+"""The kinds of models of which a pooling can be asked."""
+
 TokenSequence = tuple[int, ...] | tuple[str, ...] | str
 """What the forward pass reads of one text: token ids, known words, or the text itself (for a callable)."""
 
@@ -31,8 +34,8 @@ class Identity:
 
     Attributes:
         name: the model as the person named it.
-        kind: `transformer`, `sentence-transformers`, `sentence-transformers-library`, `static`, `function`,
-            `vectors`, `mteb` or `fitted`.
+        kind: `transformer`, `sentence-transformers`, `sentence-transformers-library`, `static-embedding`,
+            `model2vec`, `static` (word vectors), `function`, `vectors`, `mteb` or `fitted`.
         use: how it is used, with what choices that were left open became: the `revision` is the Hub's commit (None
             where the files did not come from the Hub), `trust_remote_code` says whether there was code to run. How
             vectors are processed afterwards stays as it was asked.

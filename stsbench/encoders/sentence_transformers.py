@@ -3,6 +3,7 @@
 Where a module or an option is not one that is read here, the library itself encodes.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from stsbench.base.errors import UserError
 from stsbench.base.extras import require
 from stsbench.encoders.callables import CallableEncoder
-from stsbench.encoders.checkpoint import Checkpoint, quiet_transformers, told
+from stsbench.encoders.checkpoint import Checkpoint, Module, quiet_transformers, told
 from stsbench.encoders.checkpoint_files import POOLING_FLAGS, CheckpointFile, DenseFile, PoolingFile
 from stsbench.encoders.generation import report_of_loading
 from stsbench.encoders.network import ACTIVATIONS, TailModule
@@ -46,16 +47,15 @@ def read_settings(checkpoint: Checkpoint, *, trust_remote_code: bool = False) ->
     encoded by the sentence-transformers library itself), or where there are no modules.
     """
     modules = checkpoint.modules()
-    kinds, folders = [_kind(module.type) for module in modules], [module.folder for module in modules]
+    kinds, folders = [kind_of(module) for module in modules], [module.folder for module in modules]
     for kind, folder in zip(kinds, folders, strict=True):
         _require_config(checkpoint, kind, folder, trust_remote_code=trust_remote_code)
     if kinds[:2] != ["Transformer", "Pooling"] or folders[0] != "" or not _plain_checkpoint(checkpoint):
         return None
     transformer = _transformer_config(checkpoint)
     pooling = _pooling(checkpoint.json(folders[1], "config.json"))
-    tail = [_tail_module(checkpoint, kind, folder) for kind, folder in zip(kinds[2:], folders[2:], strict=True)]
-    known = [module for module in tail if module is not None]
-    if pooling is None or len(known) < len(tail) or _unusual(transformer):
+    tail = read_tail(checkpoint, modules[2:], trust_remote_code=trust_remote_code)
+    if pooling is None or tail is None or _unusual(transformer):
         return None
     longest, wanted = position_limit(checkpoint), transformer.get("max_seq_length")
     settings = TransformerSettings(
@@ -66,7 +66,20 @@ def read_settings(checkpoint: Checkpoint, *, trust_remote_code: bool = False) ->
         ),
         lower_case=bool(transformer.get("do_lower_case")),
     )
-    return settings.with_modules(known)
+    return settings.with_modules(tail)
+
+
+def read_tail(
+    checkpoint: Checkpoint, modules: Sequence[Module], *, trust_remote_code: bool = False
+) -> list[TailModule] | None:
+    """Return what modules behind the pooling do; None where one of them is not read natively here."""
+    tail = []
+    for module in modules:
+        kind = kind_of(module)
+        _require_config(checkpoint, kind, module.folder, trust_remote_code=trust_remote_code)
+        tail.append(_tail_module(checkpoint, kind, module.folder))
+    known = [module for module in tail if module is not None]
+    return known if len(known) == len(tail) else None
 
 
 def pooling_config(pooling: str, width: int) -> dict[str, Any] | None:
@@ -88,7 +101,7 @@ def has_transformer_config(checkpoint: Checkpoint) -> bool:
 
 def pools_without_prompt(checkpoint: Checkpoint) -> bool:
     """Return whether the checkpoint's own pooling leaves out the tokens of a prompt."""
-    poolings = [module for module in checkpoint.modules() if _kind(module.type) == "Pooling"]
+    poolings = [module for module in checkpoint.modules() if kind_of(module) == "Pooling"]
     return any(checkpoint.json(module.folder, "config.json").get("include_prompt") is False for module in poolings)
 
 
@@ -118,9 +131,10 @@ def _require_config(checkpoint: Checkpoint, kind: str, folder: str, *, trust_rem
         )
 
 
-def _kind(module_type: str) -> str:
-    # A class of the same name from elsewhere is another module.
-    return module_type.rpartition(".")[2] if module_type.startswith("sentence_transformers.") else module_type
+def kind_of(module: Module) -> str:
+    """Return the name of a module's class; in full where another library's makes it another module."""
+    is_own = module.type.startswith("sentence_transformers.")
+    return module.type.rpartition(".")[2] if is_own else module.type
 
 
 def _plain_checkpoint(checkpoint: Checkpoint) -> bool:
@@ -242,7 +256,12 @@ def _load(checkpoint: Checkpoint, use: Use) -> Any:
         )
         _require_own_weights(checkpoint, model, use.trust_remote_code)
     if use.max_length is not None:
-        model.max_seq_length = use.max_length
+        try:
+            model.max_seq_length = use.max_length
+        except AttributeError as error:  # of a module that reads whole sentences
+            raise UserError(
+                f"sentence-transformers gives {checkpoint.name} no maximum length: leave out --max-length."
+            ) from error
     return model.to(getattr(torch, PRECISIONS[use.precision]))
 
 

@@ -135,7 +135,7 @@ class Tokenizer:
         """Return the token ids of each text, the first `limit` of them where a limit is given."""
         if not texts:
             return []
-        with self._told(texts):
+        with told_tokenizing(self.name, texts):
             encoded = self._tokenizer(
                 list(texts),
                 add_special_tokens=special_tokens,
@@ -184,27 +184,28 @@ class Tokenizer:
         # A tokenizer.json may ask for both; and asking the library behind for these is twice as fast.
         backend.no_truncation()
         backend.no_padding()
-        with self._told(texts):
+        with told_tokenizing(self.name, texts):
             encodings: Sequence[Any] = backend.encode_batch(list(texts), add_special_tokens=special_tokens)
         return encodings
-
-    @contextmanager
-    def _told(self, texts: Sequence[str]) -> Iterator[None]:
-        """Raise a UserError for what the library raises: about a text that is none, else about the tokenizer."""
-        with told(f"tokenize with the tokenizer of {self.name}"):
-            try:
-                yield
-            except TypeError as error:
-                for text in texts:
-                    # Halves of characters come of options and names that are not UTF-8; files are read as it.
-                    if text.encode(errors="ignore").decode() != text:
-                        problem = f"{text!r} is no text: a character in it is not UTF-8; write it anew."
-                        raise UserError(problem) from error
-                raise
 
     def texts(self, tokens: Sequence[int]) -> list[str]:
         """Return each token as it is written in a text, without the marks of a word's end or middle."""
         return [self._tokenizer.decode([token]).strip().removeprefix("##") for token in tokens]
+
+
+@contextmanager
+def told_tokenizing(name: str, texts: Sequence[str]) -> Iterator[None]:
+    """Raise a UserError for what the library raises: about a text that is none, else about a model's tokenizer."""
+    with told(f"tokenize with the tokenizer of {name}"):
+        try:
+            yield
+        except TypeError as error:
+            for text in texts:
+                # Halves of characters come of options and names that are not UTF-8; files are read as it.
+                if text.encode(errors="ignore").decode() != text:
+                    problem = f"{text!r} is no text: a character in it is not UTF-8; write it anew."
+                    raise UserError(problem) from error
+            raise
 
 
 def _tokens_of(encoding: Any, span: tuple[int, int]) -> tuple[int, int]:

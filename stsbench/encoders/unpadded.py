@@ -21,8 +21,8 @@ _ATTENTION = "stsbench_unpadded"
 def is_faster_unpadded(model: Any, device: str) -> bool:
     """Return whether a model computes faster without padding: one of `MODEL_TYPES`, in half precision, on CUDA.
 
-    Not one whose tokens attend to nothing behind them, which our attention does not know. Where the libraries are too
-    old for it, nothing does: padded, the vectors are the same but for rounding.
+    Not one whose tokens attend to nothing behind them, which our attention does not know. Where the libraries are
+    too old for it, nothing does: padded, the vectors are the same but for rounding.
     """
     if device != "cuda" or not has_attention_without_padding() or getattr(model.config, "is_decoder", False):
         return False

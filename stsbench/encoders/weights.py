@@ -14,7 +14,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.base.memory import require_memory
@@ -139,7 +142,7 @@ def refuse_unlike(name: str, model_type: str, loading: Mapping[str, Collection[s
 def require_floats(files: Iterable[Path], model_type: str) -> None:
     """Refuse weight files with a weight of whole numbers, which would be taken for the weights themselves."""
     for file in files:
-        for tensor, kind in _kinds(file).items():
+        for tensor, (kind, _) in described(file).items():
             if kind not in _FLOATS and harmless(tensor, model_type) is None:
                 raise UserError(
                     f"{file} holds {tensor} as {kind}, where weights are floating-point numbers: fetch it again, "
@@ -197,6 +200,42 @@ def read_weights(path: Path, device: str = "cpu") -> "dict[str, Tensor]":
     return {str(tensor): value for tensor, value in content.items()}
 
 
+def read_arrays(path: Path, names: Collection[str]) -> dict[str, NDArray[Any]]:
+    """Return some tensors of a weight file as NumPy's arrays, for which a safetensors file takes no torch.
+
+    Numbers in bfloat16, which NumPy does not have, come as float32, which holds each of them exactly.
+    """
+    if path.suffix != ".safetensors":
+        tensors = {name: tensor for name, tensor in read_weights(path).items() if name in names}
+        return {
+            name: (tensor.float() if tensor.is_floating_point() else tensor).numpy()
+            for name, tensor in tensors.items()
+        }
+    from safetensors import SafetensorError, deserialize, safe_open
+
+    try:
+        with safe_open(path, framework="numpy") as file:
+            kinds = {name: file.get_slice(name).get_dtype() for name in sorted({*names} & {*file.keys()})}
+            arrays = {name: file.get_tensor(name) for name, kind in kinds.items() if kind != "BF16"}
+        if len(arrays) < len(kinds):
+            for name, tensor in deserialize(path.read_bytes()):  # type: ignore[no-untyped-call]
+                if kinds.get(name) == "BF16":
+                    # It is the first half of a float32.
+                    halves = np.frombuffer(tensor["data"], dtype="<u2").astype(np.uint32) << 16
+                    arrays[name] = halves.view(np.float32).reshape(tensor["shape"])
+    except (
+        SafetensorError,
+        OSError,
+        TypeError,
+        AttributeError,
+    ) as error:  # the last two of kinds that NumPy lacks
+        raise UserError(
+            f"{path} is damaged, or holds numbers of a kind that is not read here ({type(error).__name__}): "
+            "fetch it again."
+        ) from error
+    return arrays
+
+
 def tensor_names(path: Path) -> set[str]:
     """Return the names of a weight file's tensors, of a pickled one with other strings; none if it is damaged."""
     if path.suffix == ".safetensors":
@@ -219,30 +258,37 @@ def _strings(stream: IO[bytes]) -> set[str]:
     return {value for _, value, _ in pickletools.genops(stream) if isinstance(value, str)}
 
 
-def _kinds(path: Path) -> dict[str, str]:
-    """Return the kind of number of each tensor as safetensors names it."""
-    if path.suffix == ".safetensors":
-        return {name: tensor.kind for name, tensor in _header(path).items()}
-    # On no device: what kind of numbers they are is known without reading them.
-    return {
-        tensor: "F32" if value.is_floating_point() else str(value.dtype).removeprefix("torch.")
-        for tensor, value in read_weights(path, device="meta").items()
-    }
+class Described(NamedTuple):
+    """The kind of a tensor's numbers, as safetensors names it, and the tensor's shape."""
 
-
-class _Described(NamedTuple):
     kind: str
     shape: Sequence[int]
 
 
-def _header(path: Path) -> dict[str, _Described]:
+def described(path: Path) -> dict[str, Described]:
+    """Return what a weight file says of its tensors; nothing of a damaged safetensors file, as loading tells that.
+
+    Of a pickled file every kind of floating-point number counts as F32.
+    """
+    if path.suffix == ".safetensors":
+        return _header(path)
+    # On no device: what kind of numbers they are is known without reading them.
+    return {
+        tensor: Described(
+            "F32" if value.is_floating_point() else str(value.dtype).removeprefix("torch."), tuple(value.shape)
+        )
+        for tensor, value in read_weights(path, device="meta").items()
+    }
+
+
+def _header(path: Path) -> dict[str, Described]:
     """Return what a safetensors file says of its tensors; nothing of a damaged one, as loading tells that."""
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(path, framework="numpy") as file:
             tensors = {name: file.get_slice(name) for name in sorted(file.keys())}
-            return {name: _Described(tensor.get_dtype(), tensor.get_shape()) for name, tensor in tensors.items()}
+            return {name: Described(tensor.get_dtype(), tensor.get_shape()) for name, tensor in tensors.items()}
     except (OSError, SafetensorError):
         return {}
 

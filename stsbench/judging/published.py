@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from stsbench.base.errors import UserError
+from stsbench.encoders.protocol import WITH_POOLINGS
 from stsbench.judging.best_of import BestOf
 from stsbench.judging.verdicts import CellCheck, Check, FieldDifference, in_words, within
 from stsbench.published import catalogue
@@ -301,7 +302,7 @@ def _check_cell(
     )
 
 
-_POOLED_HERE = {"transformer", "sentence-transformers", "static"}
+_POOLED_HERE = {*WITH_POOLINGS, "static"}
 """Kinds of models whose pooling is known: of a callable, or of saved vectors, it is not."""
 
 _UNSTATED = {

@@ -27,7 +27,14 @@ from stsbench.encoders.mteb_models import KIND
 from stsbench.encoders.plan import embed
 from stsbench.encoders.poolers import AUTO
 from stsbench.encoders.postprocess import processed, whiten
-from stsbench.encoders.protocol import Encoder, FloatMatrix, Identity, Tokenized, TokenSequence
+from stsbench.encoders.protocol import (
+    WITH_POOLINGS,
+    Encoder,
+    FloatMatrix,
+    Identity,
+    Tokenized,
+    TokenSequence,
+)
 from stsbench.encoders.template import NO_TEMPLATE
 from stsbench.encoders.use import USUAL, Use, option_of
 from stsbench.records.labels import model_labels
@@ -239,7 +246,7 @@ def _asked(model: ModelPart) -> Use:
         return Use(revision=use.revision).processed(use)
     return replace(
         use,
-        pooling=use.pooling if model.kind in {"transformer", "sentence-transformers"} else AUTO,
+        pooling=use.pooling if model.kind in WITH_POOLINGS else AUTO,
         prompt=use.prompt if use.template is None and use.prompts is None else None,
         template=use.template or NO_TEMPLATE,
         precision=use.precision.partition("#")[0],

@@ -92,7 +92,7 @@ def _exchange(  # noqa: PLR0917 - of two lines above
 
 
 def plain_attention(kind: str, draws: str) -> str:
-    """Return the attention that a model is to be loaded with for a kind of dropout and who draws it; "auto" for any.
+    """Return the attention to load a model with for a kind of dropout and who draws it; "auto" for any.
 
     It is the plain one where Transformers lets attention's own dropout not be exchanged otherwise.
     """

@@ -162,7 +162,7 @@ class SavedPredictions:
         columns = []
         for task in tasks:
             pairs = self._of(task)
-            _require_same_pairs(task, pairs)
+            require_same_pairs(task, pairs)
             columns.append(pairs.similarities)
         return columns
 
@@ -230,7 +230,7 @@ def _repeated(task: StsData) -> NDArray[np.bool_]:
     return np.asarray(task.table["sentence1"] == task.table["sentence2"], dtype=bool)
 
 
-def _require_same_pairs(task: StsData, pairs: PredictedPairs) -> None:
+def require_same_pairs(task: StsData, pairs: PredictedPairs) -> None:
     """Raise if the pairs cannot be those that were predicted."""
     cosines, count = pairs.similarities["cosine"], len(task.table)
     if len(cosines) != count:

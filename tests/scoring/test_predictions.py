@@ -206,6 +206,6 @@ def test_what_mteb_saves_of_our_encoder_is_read_to_its_own_scores(
     assert (read.model.name, read.model.use.revision) == ("owner/ours", "1")
     assert read.scores[0].value == pytest.approx(theirs["cosine_spearman"], abs=1e-12)
     assert read.scores[0].number("pearson", "all").value == pytest.approx(theirs["cosine_pearson"], abs=1e-12)
-    ours = sb.evaluate(hash_encode, data).pairs
+    ours = sb.evaluate(hash_encode, data).items
     for kind in FIELDS:
         np.testing.assert_allclose(read.items[kind], ours[kind], atol=1e-6)

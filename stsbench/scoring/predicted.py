@@ -241,7 +241,7 @@ def _measured(part: Part, ranking: Ranking, judged: Judgements, asked: Asked) ->
             f"found ({identical[0]!r}). MTEB leaves those out where a task has ignore_identical_ids (ArguAna, "
             "Quora): say --identical-ids drop, or keep where equal ids mean nothing."
         )
-    notes = [f"{name}: {measure} by ir-measures {version('ir-measures')}."]
+    notes = []
     # Only what is unusual is a part of the truth: a choice that changes nothing keeps no two records apart.
     truth: dict[str, object] = {"qrels": {query: dict(judged.qrels[query]) for query in ranking}}
     if choice == "drop":
@@ -253,6 +253,7 @@ def _measured(part: Part, ranking: Ranking, judged: Judgements, asked: Asked) ->
         truth["first"] = "skipped"
         notes.append(f"{name}: the first document of each query was left out, as MTEB does.")
     scores = measure.by_query(ranking, {query: judged.qrels[query] for query in ranking})
+    notes.append(f"{name}: {measure} by ir-measures {version('ir-measures')}.")
     task = measured_items(name, scores, measure=str(measure), split=part.split, truth=truth, files=judged.files)
     return Scored(task, Items(task.table, notes=tuple(notes)))
 

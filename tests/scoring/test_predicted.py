@@ -2,6 +2,7 @@
 
 import csv
 import json
+import sys
 from collections.abc import Callable
 from math import log2
 from pathlib import Path
@@ -79,6 +80,20 @@ def test_the_headline_is_the_tasks_own(tmp_path: Path) -> None:
     assert round(score.value or 0, 5) == scores["main_score"]
     with pytest.raises(sb.UserError, match="headline, p-MRR, is no measure of single queries"):
         sb.import_results(tmp_path, gold=island.retrieval(main_score="p-MRR"))
+
+
+def test_reranking_is_scored_on_its_candidates(tmp_path: Path) -> None:
+    documents = list(island.CORPUS)
+    candidates = {
+        query: documents[place : place + 5] for place, query in enumerate(island.QUERIES) if query != "q9"
+    }
+    task = island.retrieval("IslandReranking", "map_at_1000", candidates)
+    scores = island.evaluated(task, "words", island.by_words, tmp_path)
+    record = sb.import_results(tmp_path, gold=task)
+    assert round(record.scores[0].value or 0, 5) == scores["map_at_1000"] == scores["main_score"]
+    assert of_items(record) == pytest.approx({query: of["map_cut_1000"] for query, of in task.by_query.items()})
+    # Nothing was found for the query without candidates, which counts 0 there, too.
+    assert of_items(record)["q9"] == 0.0
 
 
 def test_two_retrieval_runs_are_imported_compared_ranked_and_gated(
@@ -370,6 +385,17 @@ def test_predictions_alone_say_what_to_bring(tmp_path: Path) -> None:
         sb.import_results(folder, gold=tmp_path / "all.txt")
     with pytest.raises(sb.UserError, match="--identical-ids is about documents"):
         sb.import_results(folder, identical_ids="drop")
+
+
+def test_without_ir_measures_a_sentence_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ir_measures", None)
+    (tmp_path / "small.qrels").write_text(JUDGED, encoding="utf-8")
+    saved = predictions(tmp_path / "saved", "Small", test=RANKING)
+    with pytest.raises(sb.UserError, match=r"pip install 'stsbench\[retrieval\]'"):
+        sb.import_results(saved, gold=tmp_path / "small.qrels", out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_score_of_a_measure_stays_between_0_and_1(tmp_path: Path) -> None:

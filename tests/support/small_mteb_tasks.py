@@ -118,8 +118,13 @@ def _metadata(name: str, kind: str, main_score: str) -> Any:
     )
 
 
-def retrieval(name: str = "IslandRetrieval", main_score: str = "ndcg_at_10", **attributes: Any) -> Any:
-    """Return a retrieval task; after it ran `.by_query` has trec_eval's numbers of each query, not rounded."""
+def retrieval(
+    name: str = "IslandRetrieval", main_score: str = "ndcg_at_10", candidates: Any = None, **attributes: Any
+) -> Any:
+    """Return a retrieval task; after it ran `.by_query` has trec_eval's numbers of each query, not rounded.
+
+    With candidates, the documents to choose from for each query, it is a reranking task.
+    """
     pytest.importorskip("mteb", reason="needs mteb: pip install mteb")
     from datasets import Dataset
     from mteb.abstasks.retrieval import AbsTaskRetrieval
@@ -137,7 +142,7 @@ def retrieval(name: str = "IslandRetrieval", main_score: str = "ndcg_at_10", **a
                         ),
                         "queries": Dataset.from_list([{"id": key, "text": text} for key, text in QUERIES.items()]),
                         "relevant_docs": {query: dict(judged) for query, judged in QRELS.items()},
-                        "top_ranked": None,
+                        "top_ranked": candidates,
                     }
                 }
             }

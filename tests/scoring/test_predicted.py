@@ -82,6 +82,15 @@ def test_the_headline_is_the_tasks_own(tmp_path: Path) -> None:
         sb.import_results(tmp_path, gold=island.retrieval(main_score="p-MRR"))
 
 
+def test_where_mteb_skips_the_first_document_so_does_the_import(tmp_path: Path) -> None:
+    task = island.retrieval(skip_first_result=True)
+    scores = island.evaluated(task, "letters", island.by_letters, tmp_path)
+    skipped, whole = (sb.import_results(tmp_path, gold=gold) for gold in (task, island.retrieval()))
+    assert round(skipped.scores[0].value or 0, 5) == scores["ndcg_at_10"]
+    assert skipped.scores[0].value != whole.scores[0].value
+    assert skipped.signature != whole.signature
+
+
 def test_reranking_is_scored_on_its_candidates(tmp_path: Path) -> None:
     documents = list(island.CORPUS)
     candidates = {
@@ -396,6 +405,24 @@ def test_without_ir_measures_a_sentence_says_what_to_install(
     with pytest.raises(sb.UserError, match=r"pip install 'stsbench\[retrieval\]'"):
         sb.import_results(saved, gold=tmp_path / "small.qrels", out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_each_subset_and_split_is_a_score_of_its_own(tmp_path: Path) -> None:
+    path = predictions(tmp_path / "saved", "Moods", test=CLASSES, validation=[["fear"], ["joy"]])
+    content = json.loads(path.read_text(encoding="utf-8"))
+    parts = {"de": content["default"], "fr": {"test": CLASSES[:1]}}
+    path.write_text(json.dumps({"mteb_model_meta": content["mteb_model_meta"]} | parts), encoding="utf-8")
+    for place, labels in (("de/test", "joy joy joy"), ("de/validation", "joy"), ("fr/test", "joy joy fear")):
+        file = tmp_path / "gold" / "Moods" / f"{place}.txt"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("".join(f"{label}\n" for label in labels.split()), encoding="utf-8")
+    record = sb.import_results(path, gold=tmp_path / "gold")
+    values = {(score.task, score.split): score.value for score in record.scores}
+    assert values == {
+        ("Moods (de)", "test"): pytest.approx(0.5),
+        ("Moods (de)", "validation"): 0.5,
+        ("Moods (fr)", "test"): 1.0,
+    }
 
 
 def test_a_score_of_a_measure_stays_between_0_and_1(tmp_path: Path) -> None:

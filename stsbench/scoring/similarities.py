@@ -168,9 +168,11 @@ class SavedPredictions:
 
     def notes(self, tasks: Sequence[StsData]) -> list[str]:
         """Return what a reader of such scores should know."""
+        has_dots = any("dot" in pairs.similarities for pairs in self.read.pairs)
         notes = [
             f"the similarities are MTEB's predictions, {self.path.name}: it encoded its own copy of the "
-            "sentences, and the gold scores are of the files here. There are no dot products.",
+            "sentences, and the gold scores are of the files here."
+            + ("" if has_dots else " There are no dot products."),
         ]
         for task in tasks:
             same = int(_repeated(task).sum())

@@ -1,10 +1,12 @@
 """`rank`: the order of several models, and how much of it the pairs show."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from stsbench.base.errors import UserError
 from stsbench.base.options import Count, Named, Spelled
@@ -20,7 +22,7 @@ from stsbench.render.figures import COLUMN_WIDTH, new_figure, shortened, style, 
 from stsbench.render.section import ReportFigure, Section
 from stsbench.render.table import Table, Tables
 from stsbench.statistics.dependence import DEPENDENCE, LEVEL, Dependence
-from stsbench.statistics.intervals import Limits
+from stsbench.statistics.intervals import Limits, reach_of_mean
 from stsbench.statistics.ranks import Adjustment, Ranking, difference_errors, rank_scores
 
 if TYPE_CHECKING:
@@ -50,6 +52,9 @@ class RankedScore:
         best: the best rank that it can have, and `worst`: the worst.
         letters: models that share a letter cannot be told apart.
         first: how often it is the highest in the bootstrap, from 0 to 1.
+        to_first: of an average, how much higher it is than that of the first model, in points, with the limits
+            `tasks_low` and `tasks_high` that hold for other tasks of the kind, as if these had been drawn from
+            them (see `over_tasks`). NaN of the first itself, and where there is no average or no spread.
     """
 
     model: str
@@ -61,6 +66,9 @@ class RankedScore:
     worst: int
     letters: str
     first: float
+    to_first: float = math.nan
+    tasks_low: float = math.nan
+    tasks_high: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -73,6 +81,7 @@ class RankedTask:
         size: the number of pairs or items.
         rows: the models, the highest score first.
         p: the p-values of all differences in the order of `rows`, corrected for all pairs of models.
+        tasks: of an average, how many tasks it is over; else 1.
     """
 
     kind: str
@@ -80,6 +89,7 @@ class RankedTask:
     size: int
     rows: tuple[RankedScore, ...]
     p: tuple[tuple[float, ...], ...]
+    tasks: int = 1
 
     @property
     def is_average(self) -> bool:
@@ -125,11 +135,11 @@ class RankResult(Judgement):
 
     @property
     def frame(self) -> "pd.DataFrame":
-        """One row per task and model, with the columns of `RankedScore`; scores x 100."""
+        """One row per task and model, with the columns of `RankedScore` and `tasks`; scores x 100."""
         import pandas as pd
 
         rows = [
-            {"kind": task.kind, "task": task.task, "size": task.size} | asdict(row)
+            {"kind": task.kind, "task": task.task, "size": task.size} | asdict(row) | {"tasks": task.tasks}
             for task in self.tasks
             for row in task.rows
         ]
@@ -172,8 +182,16 @@ class RankResult(Judgement):
             f"{many}.",
             f"first: how often a model is the highest in a bootstrap of {self.draws} draws: a frequency there, "
             "not the probability of being the best.",
+            *map(self._words_over_tasks, [task for task in self.headlines if task.is_average]),
             *(f"note: {note}" for note in self.notes),
         ]
+
+    def _words_over_tasks(self, task: RankedTask) -> str:
+        return (
+            f"to first: {task.task} minus that of the first model. Its interval, the `tasks` columns, is about "
+            f"other tasks, as if these {task.tasks} had been drawn at random (Student's t of the {task.tasks} "
+            f"differences); all other columns are about other {KINDS[task.kind].unit} of these tasks."
+        )
 
     def _tables(self, task: RankedTask) -> Iterator[Table]:
         import pandas as pd
@@ -189,6 +207,11 @@ class RankResult(Judgement):
                 high: row.high,
                 "groups": row.letters,
                 "first": f"{100 * row.first:.0f} %",
+                **(
+                    {"to first": row.to_first, f"tasks {low}": row.tasks_low, f"tasks {high}": row.tasks_high}
+                    if task.is_average
+                    else {}
+                ),
             }
             for row in task.rows
         ]
@@ -326,6 +349,8 @@ def rank(
         )
         limits = [task.limits(place, interval, level) for place in range(len(named))]
         ranked.append(_in_order(task, tuple(named), ranking, limits))
+        if task.is_average:
+            ranked[-1] = _with_tasks(ranked[-1], [each for each in ranked[:-1] if each.kind == task.kind], level)
     return RankResult(
         tuple(named), tuple(ranked), simultaneous, adjustment, interval, level, draws, seed, (*left_out, *notes)
     )
@@ -388,6 +413,39 @@ def _in_order(
     )
     p = ranking.p[np.ix_(order, order)]
     return RankedTask(task.kind, task.task, task.size, rows, tuple(map(tuple, p.tolist())))
+
+
+def over_tasks(scores: ArrayLike, first: ArrayLike, level: float = LEVEL) -> tuple[float, float, float]:
+    """Return the mean difference of two models over some tasks, and its limits if other tasks had been drawn.
+
+    The tasks are taken for a random sample of those that are meant, each as good as another and independent of
+    the others: Student's t of their k differences with k - 1 degrees of freedom. What a task's own items leave
+    open is in the differences already. That the first is the best of several models is not corrected for.
+
+    Args:
+        scores: (k,) of the one on each task; at least two.
+        first: (k,) of the other.
+        level: of the interval, whose limits are NaN where all differences are the same.
+
+    >>> [round(number, 2) for number in over_tasks([70.0, 80.0, 60.0], [72.0, 81.0, 66.0])]
+    [-3.0, -9.57, 3.57]
+    """
+    differences = np.asarray(scores, dtype=np.float64) - np.asarray(first, dtype=np.float64)
+    mean = float(differences.mean())
+    reach = reach_of_mean(float(differences.std(ddof=1)), len(differences), level)
+    return (mean, mean - reach, mean + reach) if reach > 0 else (mean, math.nan, math.nan)
+
+
+def _with_tasks(average: RankedTask, tasks: Sequence[RankedTask], level: float) -> RankedTask:
+    """Return the ranking by an average with what its tasks, taken as drawn, say of the differences."""
+    of_tasks = [{row.model: row.score for row in task.rows} for task in tasks]
+    first, *others = average.rows
+    rows = [first]
+    for row in others:
+        scores, of_first = ([of_task[model] for of_task in of_tasks] for model in (row.model, first.model))
+        difference, low, high = over_tasks(scores, of_first, level)
+        rows.append(replace(row, to_first=difference, tasks_low=low, tasks_high=high))
+    return replace(average, rows=tuple(rows), tasks=len(tasks))
 
 
 def _degrees_of_freedom(task: AlignedScores, method: Dependence) -> float:

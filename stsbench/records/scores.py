@@ -127,9 +127,20 @@ def rows_of_kind(record: RunFields, kind: str) -> list[Row]:
     average = record.average(kind)
     if average is not None:
         items = sum(score.items or 0 for score in scores)
-        mean = Number(statistic=scores[0].statistic, value=average.value, items=items, interval=average.interval)
+        # Given items may have a measure in each task.
+        statistics = {score.statistic for score in scores}
+        statistic = scores[0].statistic if len(statistics) == 1 else "mean"
+        mean = Number(statistic=statistic, value=average.value, items=items, interval=average.interval)
         rows.append(_row(KINDS[kind].average, mean))
     return rows
+
+
+def headline_rows(record: RunFields, kind: str) -> list[Row]:
+    """Return those of `rows_of_kind` that are headlines: each task's by its own statistic, and their average."""
+    scores = record.scores_of(kind)
+    headlines = {label: score.statistic for label, score in zip(task_labels(scores), scores, strict=True)}
+    rows = rows_of_kind(record, kind)
+    return [row for row in rows if row["metric"] == headlines.get(row["task"], row["metric"])]
 
 
 def _row(task: str, number: Number, signature: str = "") -> Row:
@@ -181,12 +192,8 @@ def _rows_of_model(label: str, record: RunFields, kind: str, *, intervals: bool)
 
 def headline_cells(record: RunFields, kind: str) -> dict[Key, Row]:
     """Return the rows of the headlines of a kind by column; of a single task those of its subsets too."""
-    scores = record.scores_of(kind)
-    return {
-        column_of(row): row
-        for row in rows_of_kind(record, kind)
-        if row["metric"] == scores[0].statistic and (len(scores) == 1 or not row["subset"])
-    }
+    is_single = len(record.scores_of(kind)) == 1
+    return {column_of(row): row for row in headline_rows(record, kind) if is_single or not row["subset"]}
 
 
 def column_of(row: Row) -> Key:

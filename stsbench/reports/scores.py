@@ -9,7 +9,7 @@ from stsbench.data.shared import FOLDED, unordered_pairs
 from stsbench.records.kinds import KINDS, Kind
 from stsbench.records.labels import interval_remarks, task_labels
 from stsbench.records.record import RunRecord
-from stsbench.records.scores import Row, across_models, column_of, rows_of_kind, score_rows
+from stsbench.records.scores import Row, across_models, column_of, headline_rows, rows_of_kind, score_rows
 from stsbench.records.signature import Signature
 from stsbench.render.cells import Key, Named, Rows, told_apart
 from stsbench.render.section import Section
@@ -115,8 +115,8 @@ def _tables(runs: Runs, kind: Kind, below: str) -> Iterator[Table]:
     groups: dict[tuple[str, ...], dict[str, list[Row]]] = {}
     for label, record in runs.items():
         rows = rows_of_kind(record, kind.name)
-        metric = below or (rows[0]["metric"] if rows else "")
-        task_rows = [row for row in rows if not row["subset"] and row["metric"] == metric]
+        of_table = [row for row in rows if row["metric"] == below] if below else headline_rows(record, kind.name)
+        task_rows = [row for row in of_table if not row["subset"]]
         if task_rows:
             # Rows without a signature (averages, the dev scores) are fixed by those that have one.
             protocols = (Signature.parse(row["signature"]).protocol for row in rows if row["signature"])

@@ -147,12 +147,14 @@ def import_(
     """Make a record of the results of another program: to check, show or compare.
 
     What those do not say (the data's files, the pooling) is marked as unknown. Of a table of items the score of a
-    task is their mean; `group` columns say which items depend on each other.
+    task is their mean; `group` columns say which items depend on each other. Predictions of MTEB's
+    and runs of TREC's are scored against what `--gold` names.
 
     Examples:
     * `stsbench import results.json --out runs/senteval`
     * `stsbench import results/owner__model/revision --out runs/mteb`
     * `stsbench import ndcg.parquet --model my/retriever --out runs/ndcg`
+    * `stsbench import predictions --gold qrels/test.tsv --out runs/retrieval`
     """
     from stsbench.records.provenance import command_line
     from stsbench.records.scores import Scores

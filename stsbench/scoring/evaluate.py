@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Unpack
+from typing import Annotated, Any, Literal, Unpack
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import sha256_of
@@ -16,12 +16,14 @@ from stsbench.encoders.checkpoint import hash_ahead
 from stsbench.encoders.load import load_with
 from stsbench.encoders.protocol import Encoder, Identity
 from stsbench.encoders.use import Use, UseOptions, names, option_of, takes_use
-from stsbench.records.imports import import_scores
+from stsbench.records.imports import NotResultsError, import_scores
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import UNKNOWN
 from stsbench.records.store import Measurement, require_free, save_run
+from stsbench.scoring.gold import MtebTask
 from stsbench.scoring.kinds.given import FORMATS_READ, read_items
 from stsbench.scoring.measure import Recording, measure_encoder, measure_similarities
+from stsbench.scoring.predicted import Asked, gold_wanted, import_predictions
 from stsbench.scoring.settings import (
     GIVEN_SIMILARITY,
     KFOLD,
@@ -202,27 +204,41 @@ def import_results(
     *,
     out: str | Path | None = None,
     model: Annotated[str, Spelled("--model", "-m")] = "",
+    gold: Annotated[str | Path | MtebTask | Sequence[MtebTask] | None, Named(), Spelled("--gold", "PATH")] = None,
     aggregation: str | None = None,
-    metric: str = "spearman",
+    metric: str | None = None,
+    identical_ids: Literal["keep", "drop"] | None = None,
     overwrite: bool = False,
     command: str = "",
 ) -> RunRecord:
-    r"""Make a record of results of SentEval or MTEB, or of items that another tool scored.
+    r"""Make a record of results of SentEval or MTEB, of items that another tool scored, or of predictions.
 
     What the files do not say is marked as unknown (`-` in the signature): the files that were scored, the
     pooling, of MTEB the text. Scores come without items. Of a table of items the score of a task is their mean;
     two such records compare if their items and groups are the same, and groups say which items depend on each
     other.
 
+    Predictions (with `gold`) are those that MTEB saves of retrieval, reranking, classification, pair
+    classification and STS, or a run of TREC's. Each query has a measure by ir-measures (MTEB's numbers), each
+    classified item the share of experiments that put it right; pairs become pair classification or STS.
+
     Args:
         path: SentEval's dictionary of results as JSON, in either shape; a JSON file of MTEB's for one task; a
             folder of those; or a table of items, `task, item, score` and one or two columns `group...`: .csv,
-            .tsv, .jsonl or .parquet.
+            .tsv, .jsonl or .parquet. With `gold` a prediction file of MTEB's (`TASK_predictions.json`), a folder
+            of those, or a run of TREC's.
         out: the folder of the record. In Python None keeps it in memory.
         model: the model's name; by default what the files say, or else the file's name.
+        gold: what predictions are scored against: a file of qrels (BEIR's or TREC's), of labels or of pairs, in
+            MTEB's order; a folder with one for each task (`TASK.*`, `TASK/qrels/SPLIT.*`); or `mteb` for mteb's
+            own data. In Python also a task of mteb's, or several.
         aggregation: how the subsets of a task become one score: `all`, `mean` or `wmean`; by default `all` if
             every task has it, else `wmean`.
-        metric: the correlation to read: `spearman` or `pearson`.
+        metric: the correlation to read: `spearman` (the default) or `pearson`. Of queries `ndcg_at_10` (the
+            default, unless mteb's task has another headline), or another K of `ndcg`, `map`, `mrr`, `recall`,
+            `precision`, `hit_rate`.
+        identical_ids: whether a document that has its query's own id counts, `keep` or `drop`; asked for where
+            there are such documents. A task of mteb's knows it.
         overwrite: whether to replace another measurement in that folder.
         command: the command line, for the record.
 
@@ -240,15 +256,25 @@ def import_results(
     """
     path = Path(path).expanduser()
     folder = None if out is None else Path(out).expanduser()
-    if not any(suffix in FORMATS_READ for suffix in path.suffixes[-2:]):
-        record = import_scores(path, model, aggregation, metric, command)
-        if folder is None:
-            return record
-        require_free(folder, Measurement.of(record), overwrite=overwrite)
-        return save_run(record, folder, overwrite=overwrite)
-    if aggregation is not None:
-        raise UserError("--aggregation is over subsets, which a table of items has not: leave it out.")
-    return _import_items(path, model, Settings(out=folder, overwrite=overwrite, command=command))
+    settings = Settings(out=folder, overwrite=overwrite, command=command)
+    if gold is not None:
+        if aggregation is not None:
+            raise UserError("--aggregation is over subsets, which predictions have not: leave it out.")
+        return import_predictions(path, gold, Asked(metric, identical_ids), model, settings)
+    if identical_ids is not None:
+        raise UserError("--identical-ids is about documents found for queries: add --gold, or leave it out.")
+    if any(suffix in FORMATS_READ for suffix in path.suffixes[-2:]):
+        if aggregation is not None:
+            raise UserError("--aggregation is over subsets, which a table of items has not: leave it out.")
+        return _import_items(path, model, settings)
+    try:
+        record = import_scores(path, model, aggregation, metric or "spearman", command)
+    except NotResultsError as error:
+        raise gold_wanted(path) or error from error
+    if folder is None:
+        return record
+    require_free(folder, Measurement.of(record), overwrite=overwrite)
+    return save_run(record, folder, overwrite=overwrite)
 
 
 def _import_items(path: Path, model: str, settings: Settings) -> RunRecord:

@@ -162,15 +162,17 @@ class SavedPredictions:
         columns = []
         for task in tasks:
             pairs = self._of(task)
-            _require_same_pairs(task, pairs)
+            require_same_pairs(task, pairs)
             columns.append(pairs.similarities)
         return columns
 
     def notes(self, tasks: Sequence[StsData]) -> list[str]:
         """Return what a reader of such scores should know."""
+        has_dots = any("dot" in pairs.similarities for pairs in self.read.pairs)
         notes = [
             f"the similarities are MTEB's predictions, {self.path.name}: it encoded its own copy of the "
-            "sentences, and the gold scores are of the files here. There are no dot products.",
+            "sentences, and the gold scores are of the files here."
+            + ("" if has_dots else " There are no dot products."),
         ]
         for task in tasks:
             same = int(_repeated(task).sum())
@@ -230,7 +232,7 @@ def _repeated(task: StsData) -> NDArray[np.bool_]:
     return np.asarray(task.table["sentence1"] == task.table["sentence2"], dtype=bool)
 
 
-def _require_same_pairs(task: StsData, pairs: PredictedPairs) -> None:
+def require_same_pairs(task: StsData, pairs: PredictedPairs) -> None:
     """Raise if the pairs cannot be those that were predicted."""
     cosines, count = pairs.similarities["cosine"], len(task.table)
     if len(cosines) != count:

@@ -19,7 +19,7 @@ from stsbench.data.shared import FOLDED, SENTENCES
 from stsbench.data.tables import PlainTable, coded
 from stsbench.records.parts import Interval, Number
 from stsbench.records.signature import Signature
-from stsbench.scoring.settings import INTERVALS, Intervals
+from stsbench.scoring.settings import GIVEN_SIMILARITY, INTERVALS, Intervals
 from stsbench.statistics.correlations import CORRELATIONS, Aggregation, Metric, correlate_task
 from stsbench.statistics.dependence import Dependence, Sharing, Variance, variance
 from stsbench.statistics.influence import mean_terms, ratio_terms, task_terms
@@ -255,6 +255,17 @@ class Mean(Statistic):
         return plain_interval(value, spread, level)
 
 
+@dataclass(frozen=True)
+class MeanShare(Mean):
+    """The mean of numbers from 0 to 1 that another tool's measure gave each item: nDCG of a query, say.
+
+    Its interval is Wilson's, as of a share: the plain one would go beyond 1 near the top.
+    """
+
+    def limits(self, value: float, spread: Variance, items: int, level: float) -> Limits:
+        return share_interval(value, spread, items, level)
+
+
 def statistic_of(signature: Signature) -> Statistic:
     """Return the statistic of a headline.
 
@@ -266,7 +277,8 @@ def statistic_of(signature: Signature) -> Statistic:
     if metric in CORRELATIONS:
         return Correlation(metric, signature.aggregation, similarity)  # type: ignore[arg-type]
     others: dict[str, Statistic] = {"acc": Accuracy(), "ap": AveragePrecision(similarity), "mean": Mean()}
-    return others[metric]
+    # Of given items that were measured the measure has the headline's name (`ndcg_at_10`, say).
+    return MeanShare() if similarity == GIVEN_SIMILARITY and metric not in others else others[metric]
 
 
 @dataclass(frozen=True, eq=False)

@@ -128,7 +128,8 @@ def share_interval(value: float, variance: Variance, items: int, level: float = 
     check_level(level)
     if math.isnan(value) or math.isnan(variance.value) or not items:
         return _no_limits("undefined")
-    size = value * (1 - value) / variance.value if variance.value > 0 else float(items)
+    # At 0 and 1 a variance that is not 0 is the rounding of one that is.
+    size = value * (1 - value) / variance.value if variance.value > 0 and 0 < value < 1 else float(items)
     t = _quantile((1 + level) / 2, variance.df)
     shrink = 1 + t * t / size
     centre = (value + t * t / (2 * size)) / shrink

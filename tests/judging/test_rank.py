@@ -9,10 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from changed_records import scored_again, with_columns, with_rows
+from scipy.stats import ttest_rel
 
 import stsbench as sb
 from stsbench.data.tables import StsData
 from stsbench.judging.aligned import aligned_scores
+from stsbench.judging.rank import over_tasks
 from stsbench.judging.runs import named_runs
 from stsbench.records.store import save_run
 from stsbench.statistics.dependence import covariance
@@ -199,3 +201,45 @@ def test_models_are_ranked_by_kendalls_correlation_too(measure: Measure) -> None
 def test_the_same_weights_used_otherwise_are_another_model(runs: list[sb.RunRecord]) -> None:
     shorter = runs[0].model.model_copy(update={"use": replace(runs[0].model.use, dimensions=4)})
     assert len(sb.rank([runs[0], runs[0].model_copy(update={"model": shorter})]).models) == 2
+
+
+def test_beside_the_average_stands_what_other_tasks_would_leave_of_it(
+    runs: list[sb.RunRecord],
+) -> None:
+    ranking = sb.rank(runs, draws=200)
+    *tasks, average = ranking.tasks
+    of_tasks = {row.model: [] for row in average.rows}  # type: ignore[var-annotated]
+    for task in tasks:
+        for row in task.rows:
+            of_tasks[row.model].append(row.score)
+        assert all(np.isnan([row.to_first, row.tasks_low, row.tasks_high]).all() for row in task.rows)
+    first, *others = average.rows
+    assert np.isnan([first.to_first, first.tasks_low, first.tasks_high]).all()
+    for row in others:
+        paired = ttest_rel(of_tasks[row.model], of_tasks[first.model])
+        assert row.to_first == pytest.approx(row.score - first.score)
+        assert (row.tasks_low, row.tasks_high) == pytest.approx(tuple(paired.confidence_interval(0.95)))
+    assert average.tasks == 2
+    assert ranking.frame["tasks"].tolist() == [1] * 8 + [2] * 4
+    shown = ranking.table()[0].frame
+    assert [*shown.columns][-3:] == ["to first", "tasks 2.5 %", "tasks 97.5 %"]
+    assert shown["tasks 2.5 %"].tolist()[1:] == [row.tasks_low for row in others]
+    assert "other tasks, as if these 2 had been drawn at random (Student's t of the 2 differences)" in str(
+        ranking.words
+    )
+    told = json.loads(ranking.to("json"))["tasks"][-1]["rows"]
+    assert [row["tasks_high"] for row in told] == [None, *(pytest.approx(row.tasks_high) for row in others)]
+
+
+def test_a_single_task_says_nothing_of_other_tasks(measure: Measure, toy_data: Data) -> None:
+    ranking = sb.rank(
+        [of_weights(measure([toy_data("x")], noise=n, seed=3), str(n)) for n in (0.5, 1.5)], draws=200
+    )
+    assert "to first" not in ranking.table()[0].frame.columns
+    assert not any("drawn" in word and "tasks" in word for word in ranking.words)
+
+
+def test_tasks_that_all_differ_alike_have_no_interval_of_other_tasks() -> None:
+    mean, low, high = over_tasks([70.0, 80.0], [69.0, 79.0])
+    assert mean == 1.0
+    assert np.isnan([low, high]).all()

@@ -1,15 +1,21 @@
 """MTEB's files: results and predictions.
 
 Results are a JSON file for each task, in MTEB's layout before version 1.11 and since, or tables of scores.
-Predictions are the similarities of each pair of its STS tasks, without sentences and gold scores.
+Predictions are what a model says of each item of a task, without the items and what is true of them.
 
 `TASK_predictions.json`, as `mteb.evaluate(..., prediction_folder=...)` writes it (embeddings-benchmark/mteb,
-`mteb/abstasks/abstask.py` at commit 007ab9e: `_save_task_predictions`; `mteb/_evaluators/any_sts_evaluator.py` at
-commit 04b4688: what a subset's split holds, distances with their sign turned):
+`mteb/abstasks/abstask.py` at commit 007ab9e: `_save_task_predictions`):
 
     {"mteb_model_meta": {"model_name": ..., "revision": ...},
-     "default": {"test": {"cosine_scores": [...], "manhattan_distances": [...], "euclidean_distances": [...],
-                          "similarity_scores": [...]}}}
+     "default": {"test": PREDICTIONS}}
+
+What a subset's split holds depends on the kind of task (mteb 2.26):
+
+    STS                   {"cosine_scores": [...], "manhattan_distances": [...], "euclidean_distances": [...],
+                           "similarity_scores": [...]}, distances with their sign turned
+    pair classification   the same, distances as they are, and "dot_scores"
+    retrieval, reranking  {QUERY: {DOCUMENT: SCORE, ...}, ...}, the best 1000 documents of a query
+    classification        [[LABEL, ...], ...], a list of as many labels as there are items for each experiment
 """
 
 import hashlib
@@ -124,7 +130,12 @@ ENDING = "_predictions.json"
 """Of the name of such a file, behind MTEB's name of the task."""
 
 _META = "mteb_model_meta"
-_COLUMNS = {"cosine": "cosine_scores", "manhattan": "manhattan_distances", "euclidean": "euclidean_distances"}
+_COLUMNS = {
+    "cosine": "cosine_scores",
+    "manhattan": "manhattan_distances",
+    "euclidean": "euclidean_distances",
+    "dot": "dot_scores",
+}
 _ABOVE_ONE = 1e-3
 """By how much a cosine may be above 1: half precision rounds so."""
 
@@ -134,7 +145,7 @@ class PredictedPairs:
     """The similarities of the pairs of one task, in the order of MTEB's data and by MTEB's names.
 
     A subset is a language where there are several, else "default". Similarities are by kind (cosine, manhattan,
-    euclidean), one for each pair; higher means more alike.
+    euclidean; of pairs with labels dot, too), one for each pair; higher means more alike.
     """
 
     task: str
@@ -172,72 +183,153 @@ def are_predictions(path: Path) -> bool:
 
 
 def read_predictions(path: Path) -> Predictions:
-    """Read a prediction file of MTEB's, or a folder of those of one model."""
+    """Read the similarities in a prediction file of MTEB's, or in a folder of those of one model."""
+    files = read_prediction_files(path)
+    pairs = tuple(similarities_of(part) for part in files.parts if part.are_similarities)
+    names = {of_pairs.path for of_pairs in pairs}
+    left_out = tuple(file.name for file in files.paths if file not in names)
+    if not pairs:
+        raise UserError(
+            f"{path} holds no prediction of an STS task: {listed(list(left_out))} has no cosine_scores."
+        )
+    return Predictions(files.model, files.revision, files.sha256, pairs, left_out)
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a prediction file holds of one subset and split of a task, as its JSON has it.
+
+    A subset is a language where there are several, else "default".
+    """
+
+    task: str
+    subset: str
+    split: str
+    path: Path
+    content: Any
+
+    def __str__(self) -> str:
+        return f"{self.task} ({self.split}{'' if self.subset == 'default' else f', {self.subset}'})"
+
+    @property
+    def is_scorable(self) -> bool:
+        """Whether it is of a kind whose items have scores, or pairs, of their own."""
+        return self.is_ranking or self.are_classes or self.are_similarities
+
+    @property
+    def are_similarities(self) -> bool:
+        """Whether they are of pairs: of an STS task, or of pair classification."""
+        return isinstance(self.content, Mapping) and _COLUMNS["cosine"] in self.content
+
+    @property
+    def are_of_labels(self) -> bool:
+        """Whether they are of pairs with labels: of these alone MTEB keeps dot products."""
+        return self.are_similarities and self.content.get(_COLUMNS["dot"]) is not None
+
+    @property
+    def is_ranking(self) -> bool:
+        """Whether it is the documents found for each query: of retrieval, or of reranking."""
+        return bool(isinstance(self.content, Mapping) and self.content) and all(
+            isinstance(found, Mapping) for found in self.content.values()
+        )
+
+    @property
+    def are_classes(self) -> bool:
+        """Whether they are the labels that the classifier of each experiment gave."""
+        return (
+            isinstance(self.content, list)
+            and bool(self.content)
+            and all(
+                isinstance(experiment, list) and experiment and all(_is_label(label) for label in experiment)
+                for experiment in self.content
+            )
+        )
+
+
+def _is_label(value: object) -> bool:
+    """Return whether a value is a class: probabilities, and what a regression predicts, are none."""
+    return isinstance(value, str | int) or (isinstance(value, float) and value.is_integer())
+
+
+@dataclass(frozen=True)
+class PredictionFiles:
+    """MTEB's prediction files of one model.
+
+    The model's name is empty and its commit None where the files do not tell; the hash is of all files.
+    """
+
+    model: str
+    revision: str | None
+    sha256: str
+    paths: tuple[Path, ...]
+    parts: tuple[Part, ...]
+
+
+def read_prediction_files(path: Path) -> PredictionFiles:
+    """Read a prediction file of MTEB's, or a folder of those of one model, of tasks of any kind."""
     files = files_in(path, f"*{ENDING}") if path.is_dir() else [path]
     if not files:
         raise UserError(f"{path} holds no prediction file of MTEB's: they are called TASK{ENDING}.")
-    pairs: list[PredictedPairs] = []
+    parts: list[Part] = []
     models: dict[tuple[str, str], Path] = {}
-    left_out = []
     hashed = HashedFiles()
     for file in files:
         require_file(file, absent="name a prediction file, or a folder of them")
         hashed.sha256(file)
         content = read_json(file, "predictions")
         if not isinstance(content, Mapping):
-            raise _broken(file, "it is no object")
+            raise broken(file, "it is no object")
         models.setdefault(_model(content, file), file)
-        of_file = list(_pairs(content, file))
-        pairs += of_file
-        if not of_file:
-            left_out.append(file.name)
+        parts += [
+            Part(file.name.removesuffix(ENDING), subset, split, file, predictions)
+            for subset, splits in content.items()
+            if subset != _META and isinstance(splits, Mapping)
+            for split, predictions in splits.items()
+        ]
     if len(models) > 1:
         one, other = list(models.values())[:2]
         raise UserError(f"{path} holds predictions of several models ({one.name}, {other.name}): name one file.")
     ((model, revision),) = models
-    if not pairs:
-        raise UserError(f"{path} holds no prediction of an STS task: {listed(left_out)} has no cosine_scores.")
     hashed.require_unchanged()
     hashes = [hashed.sha256(file) for file in files]
     known = None if revision in {"", NO_REVISION} else revision
     digest = hashes[0] if len(files) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
-    return Predictions(storable(model), known and storable(known), digest, tuple(pairs), tuple(left_out))
+    return PredictionFiles(storable(model), known and storable(known), digest, tuple(files), tuple(parts))
 
 
 def _model(content: Mapping[str, Any], path: Path) -> tuple[str, str]:
     meta = content.get(_META)
     if not isinstance(meta, Mapping):
-        raise _broken(path, f"it has no {_META}")
+        raise broken(path, f"it has no {_META}")
     name, revision = (meta.get(key) or "" for key in ("model_name", "revision"))
     if not (isinstance(name, str) and isinstance(revision, str)):
-        raise _broken(path, f"its {_META} has no name as text")
+        raise broken(path, f"its {_META} has no name as text")
     return name, revision
 
 
-def _pairs(content: Mapping[str, Any], path: Path) -> Iterator[PredictedPairs]:
-    """Yield what a file holds of an STS task; what it holds of another kind of task has other fields."""
-    for subset, splits in content.items():
-        if subset == _META or not isinstance(splits, Mapping):
-            continue
-        for split, values in splits.items():
-            if isinstance(values, Mapping) and _COLUMNS["cosine"] in values:
-                where = f"{subset}, {split}"
-                columns = {
-                    kind: _numbers(values[key], path, f"{where}, {key}")
-                    for kind, key in _COLUMNS.items()
-                    if values.get(key) is not None
-                }
-                yield PredictedPairs(
-                    path.name.removesuffix(ENDING), subset, split, path, _checked(columns, path, where)
-                )
+def similarities_of(part: Part) -> PredictedPairs:
+    """Return the similarities that a part of a file holds.
+
+    Raises:
+        UserError: naming the first that is none.
+    """
+    where = f"{part.subset}, {part.split}"
+    columns = {
+        kind: _numbers(part.content[key], part.path, f"{where}, {key}")
+        for kind, key in _COLUMNS.items()
+        if part.content.get(key) is not None
+    }
+    # MTEB turns the sign of distances in STS tasks alone.
+    columns |= {kind: -np.abs(columns[kind]) for kind in ("manhattan", "euclidean") if kind in columns}
+    return PredictedPairs(part.task, part.subset, part.split, part.path, _checked(columns, part.path, where))
 
 
 def _numbers(values: object, path: Path, where: str) -> NDArray[np.float64]:
     if not isinstance(values, list):
-        raise _broken(path, f"{where} is no list")
+        raise broken(path, f"{where} is no list")
     for place, value in enumerate(values, 1):
         if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
-            raise _broken(path, f"{where}, number {place} of {len(values)} is {value!r}, not a finite number")
+            raise broken(path, f"{where}, number {place} of {len(values)} is {value!r}, not a finite number")
     return np.array(values, dtype=np.float64)
 
 
@@ -246,13 +338,14 @@ def _checked(columns: dict[str, NDArray[np.float64]], path: Path, where: str) ->
     sizes = {kind: len(values) for kind, values in columns.items()}
     if len(set(sizes.values())) > 1:
         told = listed([f"{size} of {_COLUMNS[kind]}" for kind, size in sizes.items()])
-        raise _broken(path, f"{where} has {told}, and a pair has one of each")
+        raise broken(path, f"{where} has {told}, and a pair has one of each")
     cosines = columns["cosine"]
     beyond = np.flatnonzero(np.abs(cosines) > 1 + _ABOVE_ONE)
     if len(beyond):
-        raise _broken(path, f"{where}, number {beyond[0] + 1} of cosine_scores is {cosines[beyond[0]]}, no cosine")
+        raise broken(path, f"{where}, number {beyond[0] + 1} of cosine_scores is {cosines[beyond[0]]}, no cosine")
     return columns | {"cosine": np.clip(cosines, -1.0, 1.0)}
 
 
-def _broken(path: Path, why: str) -> UserError:
+def broken(path: Path, why: str) -> UserError:
+    """Return the error of a prediction file that MTEB did not write so."""
     return UserError(f"{path} is not a prediction file as MTEB writes it: {why}; save the predictions again.")

@@ -1,13 +1,15 @@
 """Items that another tool scored: a table of `task, item, score`, and of groups whose items depend on each other.
 
-The headline of a task is the mean of its scores. What the tool measured, on what and how, nobody says here.
+The headline of a task is the mean of its scores. What the tool measured, on what and how, nobody says of a table;
+where it is known (`nDCG@10` of queries, say) the measure is the headline's name, and stands in the signature.
 """
 
 import math
 import numbers
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -19,12 +21,15 @@ from stsbench.data.shared import FOLDED, SENTENCES, sentence_ids
 from stsbench.data.tables import FileRead, PlainTable, Status, coded
 from stsbench.records.kinds import GIVEN
 from stsbench.scoring.settings import GIVEN_SIMILARITY, Settings
-from stsbench.scoring.statistic import Mean, number_of
+from stsbench.scoring.statistic import number_of, statistic_of
 from stsbench.scoring.task import Items, Meaning, Numbers, Scoring, Vectors
 from stsbench.scoring.task import Rows as ScoredRows
 
 FORMATS_READ = FORMATS[1:]
 """The endings of such a table: a line of text is no item."""
+
+MEAN: Final = "mean"
+"""What the score of items is called of which nobody says what they are scored by."""
 
 _GROUP = "group"
 _MOST_GROUPS = 2
@@ -55,6 +60,8 @@ class GivenItems:
 
     data: GivenData
     table: PlainTable
+    measure: str = MEAN
+    split: str = "all"
 
     kind: ClassVar[str] = GIVEN
     is_trained: ClassVar[bool] = False
@@ -68,7 +75,7 @@ class GivenItems:
         """Any items have a mean."""
 
     def meaning(self, settings: Settings) -> Meaning:
-        return Meaning("all", "all", "mean", GIVEN_SIMILARITY)
+        return Meaning(self.split, "all", self.measure, GIVEN_SIMILARITY)
 
     def items(self, vectors: Vectors, settings: Settings) -> Items:
         return Items(self.table)
@@ -76,7 +83,8 @@ class GivenItems:
     @staticmethod
     def numbers(rows: ScoredRows, how: Scoring) -> Numbers:
         """Return the mean of the scores."""
-        number, support = number_of("mean", Mean(), rows.scored, how.intervals)
+        statistic = statistic_of(how.signature)
+        number, support = number_of(how.signature.metric, statistic, rows.scored, how.intervals)
         return Numbers((number,), support)
 
 
@@ -119,7 +127,31 @@ def read_items(path: str | Path) -> list[GivenItems]:
     return [_as_task(task, items) for task, items in tasks.items()]
 
 
-def _as_task(task: str, items: dict[str, tuple[float, tuple[str, ...]]]) -> GivenItems:
+def measured_items(
+    task: str,
+    scores: Mapping[str, float],
+    *,
+    measure: str,
+    split: str,
+    truth: object,
+    files: Sequence[FileRead] = (),
+) -> GivenItems:
+    """Return the items of a task that a known measure scored, each by itself.
+
+    Args:
+        task: its name.
+        scores: of each item.
+        measure: what the scores, from 0 to 1, are: `ndcg_at_10`, say.
+        split: of the task's data.
+        truth: what they were scored against, as JSON has it: two records compare only if it is the same.
+        files: that this was read from.
+    """
+    items = {item: (float(score), ()) for item, score in scores.items()}
+    data = GivenData(task, digest_of({"items": sorted(items), "truth": truth}), tuple(files))
+    return replace(_as_task(task, items, split), data=data, measure=measure, split=split)
+
+
+def _as_task(task: str, items: Mapping[str, tuple[float, tuple[str, ...]]], split: str = "all") -> GivenItems:
     size, groups = len(items), [of_item for _, of_item in items.values()]
     # An item that is in no group depends on no other.
     firsts = [of_item[0] if of_item else f"{task}\0{item}" for item, of_item in zip(items, groups, strict=True)]
@@ -129,7 +161,7 @@ def _as_task(task: str, items: dict[str, tuple[float, tuple[str, ...]]]) -> Give
     sides = (ids[:size], ids[size:])
     table = PlainTable(
         {
-            **{name: [value] * size for name, value in zip(_KEY, (GIVEN, task, "all", "user", ""), strict=True)},
+            **{name: [value] * size for name, value in zip(_KEY, (GIVEN, task, split, "user", ""), strict=True)},
             "item_id": list(items),
             **{name: side for pair in (SENTENCES, FOLDED) for name, side in zip(pair, sides, strict=True)},
             "score": np.array([score for score, _ in items.values()]),

@@ -1,0 +1,80 @@
+"""Qrels and runs: BEIR's tables, TREC's lines, and what is wrong with a file."""
+
+import gzip
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from stsbench.base.errors import UserError
+from stsbench.data.qrels import gold_file, read_labels, read_qrels, read_run
+
+QRELS = {"q1": {"d1": 1, "d2": 0}, "2": {"d1": 2}}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("test.tsv", "query-id\tcorpus-id\tscore\nq1\td1\t1\nq1\td2\t0\n2\td1\t2\n"),
+        ("test.csv", "qid,docid,relevance\nq1,d1,1\nq1,d2,0\n2,d1,2.0\n"),
+        ("dev.tsv", "q1\t0\td1\t1\nq1\t0\td2\t0\n2\t0\td1\t2\n"),
+        ("test.jsonl", '{"query-id": "q1", "corpus-id": "d1", "score": 1}\n{"query-id": "q1", "corpus-id": "d2", '
+         '"score": 0}\n{"query-id": 2, "corpus-id": "d1", "score": 2}\n'),
+        ("robust.qrels", "q1 0 d1 1\nq1 0 d2 0\n\n2 0 d1 2\n2 0 d1 2\n"),
+        ("qrels", "q1 0 d1 1\nq1\t0\td2   0\n2 0 d1 2\n"),
+    ],
+)  # fmt: skip
+def test_qrels_are_the_same_however_they_are_written(name: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    assert read_qrels(tmp_path / name) == QRELS
+
+
+def test_packed_and_parquet_qrels_are_read(tmp_path: Path) -> None:
+    with gzip.open(tmp_path / "test.qrels.gz", "wt", encoding="utf-8") as file:
+        file.write("q1 0 d1 1\nq1 0 d2 0\n2 0 d1 2\n")
+    columns = {"query-id": ["q1", "q1", "2"], "corpus-id": ["d1", "d2", "d1"], "score": [1.0, 0.0, 2.0]}
+    pq.write_table(pa.table(columns), tmp_path / "test.parquet")
+    assert read_qrels(tmp_path / "test.qrels.gz") == read_qrels(tmp_path / "test.parquet") == QRELS
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "sentence"),
+    [
+        ("a.qrels", "q1 0 d1 1\nq1 0 d1 0\n", "line 2: document 'd1' stands twice for query 'q1', with 1 and 0"),
+        ("a.qrels", "q1 0 d1\n", "line 1: 4 fields expected .*, 3 found"),
+        ("a.qrels", "q1 0 d1 0.5\n", "line 1: the relevance '0.5' is no whole number"),
+        ("a.qrels", "\n", "judges no document"),
+        ("a.tsv", "query-id\tcorpus-id\nq1\td1\n", "has no column 'score'"),
+        ("a.csv", "qid,query-id,docid,score\n1,1,d,1\n", "has several columns for query-id"),
+        ("a.csv", "qid,docid,score\n,d,1\n", "line 2: query is ''; give a name or a whole number"),
+    ],
+)
+def test_what_is_no_qrels_is_told_with_its_line(name: str, text: str, sentence: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(UserError, match=sentence):
+        read_qrels(tmp_path / name)
+
+
+def test_a_run_has_its_scores_and_its_tag(tmp_path: Path) -> None:
+    path = tmp_path / "bm25.run"
+    path.write_text("q1 Q0 d1 1 12.5 bm25\nq1 Q0 d2 2 -3e-1 bm25\n", encoding="utf-8")
+    assert read_run(path) == ({"q1": {"d1": 12.5, "d2": -0.3}}, "bm25")
+    for text, sentence in (
+        ("q1 Q0 d1 1 high bm25\n", "line 1: the score 'high' is not a finite number"),
+        ("q1 Q0 d1 1 1 bm25\nq1 Q0 d1 2 0.5 bm25\n", "line 2: document 'd1' stands twice"),
+        ("q1 Q0 d1 1 1 bm25\nq2 Q0 d1 2 0.5 dense\n", r"runs of several systems \(bm25, dense\)"),
+        ("", "has no line"),
+    ):
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(UserError, match=sentence):
+            read_run(path)
+
+
+def test_labels_are_read_from_text_and_from_tables(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("joy\nfear \n", encoding="utf-8")
+    (tmp_path / "a.tsv").write_text("text\tLabel\nI laugh\tjoy\nI run\tfear\n", encoding="utf-8")
+    assert read_labels(tmp_path / "a.txt") == read_labels(tmp_path / "a.tsv") == ["joy", "fear"]
+    with pytest.raises(UserError, match=r"holds a\.tsv and a\.txt: keep one"):
+        gold_file(tmp_path, "a")
+    assert gold_file(tmp_path, "b") is None

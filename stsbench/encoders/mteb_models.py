@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
+from stsbench.base.extras import require
 from stsbench.base.files import digest_of
 from stsbench.base.words import listed
 from stsbench.data.catalogue import MTEB_TASKS
@@ -200,13 +201,10 @@ def load_from_mteb(name: str, use: Use) -> Encoder:
     Raises:
         UserError: if mteb is not installed, or cannot load it as an encoder of sentences.
     """
-    try:
-        import mteb
-        from mteb.models import EncoderProtocol, SentenceTransformerEncoderWrapper
-    except ImportError as error:
-        raise UserError(
-            f"{name} is loaded by mteb, which is not installed: pip install 'stsbench[mteb]'."
-        ) from error
+    require("mteb", name)
+    import mteb
+    from mteb.models import EncoderProtocol, SentenceTransformerEncoderWrapper
+
     model = name.removeprefix(PREFIX)
     if not model:
         raise UserError(f"{name} names no model: write its name or folder behind it, as in {PREFIX}{PACKAGED}.")

@@ -6,6 +6,7 @@ Where a module or an option is not one that is read here, the library itself enc
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from stsbench.base.errors import UserError
@@ -97,6 +98,12 @@ def pooling_config(pooling: str, width: int) -> dict[str, Any] | None:
 def has_transformer_config(checkpoint: Checkpoint) -> bool:
     """Return whether the checkpoint has the library's file on how many sub-words are read."""
     return any((checkpoint.folder / name).is_file() for name in _TRANSFORMER_CONFIGS)
+
+
+def transformer_config_files(checkpoint: Checkpoint) -> list[Path]:
+    """Return the library's own configuration files at the checkpoint's top, those that are there."""
+    names = (*_TRANSFORMER_CONFIGS, LIBRARY_CONFIG)
+    return [path for path in (checkpoint.folder / name for name in names) if path.is_file()]
 
 
 def pools_without_prompt(checkpoint: Checkpoint) -> bool:

@@ -308,6 +308,43 @@ def model_card(
     return f"---\n{head}---\n\n" + "\n".join(lines) + "\n"
 
 
+def card_with_scores(card: str, name: str, records: Sequence[RunRecord]) -> str:
+    """Return a model card with the scores of further runs, in its `model-index` and below its text.
+
+    Args:
+        card: the text of a `README.md`.
+        name: what the card's metadata call the model.
+        records: of that model. A score that the card has already, by its signature, is not added again.
+
+    Raises:
+        ValueError: if the card's metadata cannot be read.
+    """
+    from huggingface_hub import ModelCard
+    from huggingface_hub.repocard_data import model_index_to_eval_results
+
+    page: Any = ModelCard(card)
+    known = page.data.eval_results or []
+    signatures = {(result.metric_args or {}).get("signature") for result in known}
+    further = [record for record in records if not signatures.issuperset(record.signature.splitlines())]
+    _, results = model_index_to_eval_results([{"name": name, "results": _hub_results(further)}])
+    page.data.eval_results = [*known, *results] or None
+    # The Hub takes a model's name only beside its results.
+    page.data.model_name = one_line(name) if page.data.eval_results else None
+    if further:
+        added = "\n".join([*_score_table(further, "Measured by the author"), *_measured_how(further)])
+        page.text = f"{page.text.rstrip()}\n\n{added}\n"
+    return str(page)
+
+
+def metric_on_hub(statistic: str, similarity: str = "") -> str:
+    """Return what the Hub and sentence-transformers call a statistic, of which similarity if it is of one.
+
+    >>> metric_on_hub("spearman", "cosine"), metric_on_hub("acc")
+    ('spearman_cosine', 'accuracy')
+    """
+    return "_".join(filter(None, [_ON_THE_HUB.get(statistic, statistic), similarity]))
+
+
 def _hub_results(records: Sequence[RunRecord]) -> list[dict[str, Any]]:
     """Return the results of a card's `model-index`: one for each task, split and data, with all its numbers."""
     results: dict[tuple[str, ...], dict[str, Any]] = {}
@@ -331,7 +368,7 @@ def _hub_results(records: Sequence[RunRecord]) -> list[dict[str, Any]]:
 
 
 def _hub_metrics(score: Score) -> Iterator[dict[str, Any]]:
-    similarity = "" if score.training else f"_{Signature.parse(score.signature).similarity}"
+    similarity = "" if score.training else Signature.parse(score.signature).similarity
     beside = [score.number(statistic) for statistic in score.about.statistics[1:]]
     for number in (score.numbers[0], *beside):
         if number is None or number.statistic in _NOT_ON_THE_HUB:
@@ -339,7 +376,7 @@ def _hub_metrics(score: Score) -> Iterator[dict[str, Any]]:
         # An undefined score is none: YAML would say .nan, and programs would read it.
         if number.value is None or math.isnan(number.value):
             continue
-        metric = _ON_THE_HUB.get(number.statistic, number.statistic) + similarity
+        metric = metric_on_hub(number.statistic, similarity)
         yield {
             "type": metric,
             "value": round(number.value, 6),
@@ -349,13 +386,13 @@ def _hub_metrics(score: Score) -> Iterator[dict[str, Any]]:
         }
 
 
-def _score_table(records: Sequence[RunRecord]) -> list[str]:
+def _score_table(records: Sequence[RunRecord], heading: str = "Scores") -> list[str]:
     import pandas as pd
 
     shown = ["task", "metric", "score", "low", "high"]
     frame = pd.concat([record.frame for record in records])
     frame = frame.loc[frame["subset"] == "", shown].dropna(axis="columns", how="all")
-    lines = ["## Scores", "", to_markdown(frame), ""]
+    lines = [f"## {heading}", "", to_markdown(frame), ""]
     if "low" in frame:
         kinds = dict.fromkeys(
             f"{100 * record.protocol.level:g} % intervals, {METHODS[record.protocol.interval]}"

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from stsbench.base.errors import UserError
+from stsbench.base.extras import require
 from stsbench.base.files import digest_of, sha256_of
 from stsbench.base.words import listed, storable
 from stsbench.data.own_pairs import load_pairs
@@ -230,10 +231,9 @@ def label_of(value: object) -> str:
 
 
 def _mteb_tasks(names: set[str]) -> Sequence[MtebTask]:
-    try:
-        import mteb
-    except ImportError as error:
-        raise UserError("--gold mteb asks mteb for its data, which is not installed: pip install mteb.") from error
+    require("mteb", "--gold mteb")
+    import mteb
+
     known, unknown = [], []
     for name in sorted(names):
         try:

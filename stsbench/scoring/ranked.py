@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from stsbench.base.errors import UserError
+from stsbench.base.extras import require
 from stsbench.data.qrels import Qrels, Ranking
 
 IdenticalIds = Literal["keep", "drop"]
@@ -54,12 +55,9 @@ class Measure:
         Raises:
             UserError: if ir-measures is not installed.
         """
-        try:
-            import ir_measures
-        except ImportError as error:
-            raise UserError(
-                "retrieval is measured by ir-measures: pip install 'stsbench[retrieval]' (or ir-measures)."
-            ) from error
+        require("retrieval", f"{self}, a measure of retrieval,")
+        import ir_measures
+
         measure = getattr(ir_measures, _NAMES[self.name])
         if self.name == "mrr":
             # Of ir-measures' own reciprocal ranks, those with a cutoff order ties by ids the other way round.

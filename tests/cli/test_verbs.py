@@ -36,7 +36,7 @@ NOT_OPTIONS = {
         "leave_out": "a command leaves out and says so",
         "finished": TOLD,
     },
-    "export_results": {},
+    "export_results": {"run": SHAPED, "out": SHAPED},
     "fit": {"method": "the command's name"},
     "import_results": {"command": "the command line itself"},
     "length_bias": {"runs": SHAPED, "intervals": SHAPED},

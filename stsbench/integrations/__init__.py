@@ -1,0 +1,40 @@
+"""Dev scores with intervals in other people's training loops, and early stopping that asks whether a rise is real.
+
+`StsEvaluator` is for sentence-transformers (`SentenceTransformerTrainer` and `model.fit`), `StsCallback` for
+Transformers' `Trainer`, and `StopWithoutRise` stops the training of either.
+
+To read it top-down: evaluator and callback (what each library asks for); dev_scores (one evaluation after the
+other, and which of them rose); live (the weights as they are now, measured without a trace).
+"""
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from stsbench.integrations.callback import StopWithoutRise, StsCallback
+    from stsbench.integrations.dev_scores import DevScore, DevScores
+    from stsbench.integrations.evaluator import StsEvaluator
+
+__all__ = ["DevScore", "DevScores", "StopWithoutRise", "StsCallback", "StsEvaluator"]
+
+# Each needs a library of its own: none is imported before it is asked for.
+_HOMES = {
+    "DevScore": "dev_scores",
+    "DevScores": "dev_scores",
+    "StopWithoutRise": "callback",
+    "StsCallback": "callback",
+    "StsEvaluator": "evaluator",
+}
+
+
+def __getattr__(name: str) -> "Any":
+    if name in _HOMES:
+        from importlib import import_module
+
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

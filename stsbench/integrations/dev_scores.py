@@ -1,0 +1,252 @@
+"""Dev scores of one training: each with its interval, and whether it rose by more than chance.
+
+An evaluation is held against a reference on the same pairs: the first one, or the last whose rise could be told
+from chance. So a slow climb adds up until it can be told, and a score that goes up and down never can. The
+reference is not the highest score so far: the highest of many is partly luck, and nothing would rise above it.
+"""
+
+import math
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from weakref import ref
+
+from stsbench.base.errors import UserError
+from stsbench.integrations.live import live_encoder, undisturbed
+from stsbench.judging.compare import compare
+from stsbench.records.export import metric_on_hub
+from stsbench.records.kinds import KINDS
+from stsbench.records.labels import task_labels
+from stsbench.records.parts import AveragePart, Interval, Score
+from stsbench.records.record import RunRecord
+from stsbench.scoring.evaluate import evaluate
+from stsbench.scoring.settings import Intervals, Protocol, Settings
+from stsbench.scoring.task import Task
+from stsbench.scoring.tasks import SAMPLE_USED, AnyTask, is_sample, or_sample, read_data
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from stsbench.encoders.callables import EncodeFunction
+    from stsbench.judging.comparison import Difference
+
+DEV_TASK = "STS-B:dev"
+"""What a training is selected on where nobody says otherwise, as in the papers."""
+
+WITHOUT_RISE = "evaluations_without_rise"
+"""What the count that early stopping looks at is called among the metrics."""
+
+_LIMITS = ("low", "high")
+
+RISE = ("rise", *(f"rise_{limit}" for limit in _LIMITS))
+"""What the difference to the reference and its limits are called among the metrics."""
+
+_AVERAGE = "average"
+
+
+@dataclass(frozen=True)
+class DevScore:
+    """One evaluation of a model in training.
+
+    Attributes:
+        step: of the training; -1 outside of one.
+        metric: what the headline of a task is called (`spearman_cosine`).
+        record: the scores, with their items.
+        rise: how it differs from the reference, in points of 100; None where there is nothing to hold it against.
+        without_rise: how many evaluations in a row, with this one, show no rise that can be told from chance; None
+            outside of a training.
+    """
+
+    step: int
+    metric: str
+    record: RunRecord
+    rise: "Difference | None" = None
+    without_rise: int | None = None
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """Every headline with the limits of its interval, by name, the primary one first; NaN where undefined."""
+        scores = self.record.scores
+        if len(scores) == 1:
+            return _with_limits(self.metric, scores[0])
+        (average,) = self.record.averages
+        numbers = _with_limits(f"{_AVERAGE}_{self.metric}", average)
+        for label, score in zip(task_labels(scores), scores, strict=True):
+            numbers |= _with_limits(f"{slug(label)}_{self.metric}", score)
+        return numbers
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """The scores, and how far the primary one rose, all between -1 and 1; then the count without a rise."""
+        metrics = self.scores
+        if self.rise is not None:
+            rise = (self.rise.difference, self.rise.low, self.rise.high)
+            metrics |= {name: number / 100 for name, number in zip(RISE, rise, strict=True)}
+        if self.without_rise is not None:
+            metrics[WITHOUT_RISE] = float(self.without_rise)
+        return metrics
+
+
+def _with_limits(name: str, number: Score | AveragePart) -> dict[str, float]:
+    value = math.nan if number.value is None else number.value
+    interval: Interval = number.interval or (math.nan, math.nan)
+    return {name: value, **{f"{name}_{limit}": end for limit, end in zip(_LIMITS, interval, strict=True)}}
+
+
+def slug(text: str) -> str:
+    """Return text as part of a metric's name.
+
+    >>> slug("STS-B:dev")
+    'sts-b-dev'
+    """
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+
+
+@dataclass
+class DevScores:
+    """Measures a model in training again and again on the same tasks.
+
+    Args:
+        tasks: one task, or several of one kind, as `stsbench.evaluate` takes them. By default the dev set of STS-B
+            if its data is here, else the sample, with a warning.
+        protocol: aggregation, metric, similarity and text.
+        data: your own scored pairs instead of `tasks`: a .tsv, .csv, .jsonl or .parquet file.
+        subset_column: the column of `data` that names subsets.
+        data_dirs: folders to look for data in.
+        intervals: how intervals are computed; 1 - level is the chance to take an evaluation that did not rise for
+            one that did or fell.
+        out: a folder, in which the record of each evaluation is saved in one of its own (`step-000100`), for
+            `stsbench compare` and the like; None for none.
+
+    Attributes:
+        history: every evaluation of this training that was judged, without its items.
+
+    Raises:
+        UserError: if the data is not here, or the tasks are of several kinds or have no average.
+    """
+
+    tasks: str | AnyTask | Sequence[str | AnyTask] | None = None
+    protocol: Protocol | None = None
+    data: str | Path | None = None
+    subset_column: str = "subset"
+    data_dirs: Sequence[str | Path] = ()
+    intervals: Intervals | None = None
+    out: str | Path | None = None
+    history: list[Mapping[str, float]] = field(default_factory=list, init=False)
+    _sets: list[Task] = field(default_factory=list, init=False, repr=False)
+    _reference: RunRecord | None = field(default=None, init=False, repr=False)
+    _model: "ref[nn.Module] | None" = field(default=None, init=False, repr=False)
+    _step: int = field(default=-1, init=False, repr=False)
+    _without_rise: int = field(default=0, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Read the data: a mistake is told before the training begins."""
+        self._sets = self._read()
+        kinds = {task.kind for task in self._sets}
+        if len(kinds) > 1 or (len(self._sets) > 1 and not KINDS[self._sets[0].kind].average):
+            raise UserError(
+                f"a training is judged by one score, and there is none of {len(self._sets)} tasks that are "
+                f"{' and '.join(KINDS[kind].words for kind in sorted(kinds))}: name one of them."
+            )
+        if self.intervals is not None and self.intervals.interval is None:
+            raise UserError("without intervals no rise can be told from chance: name how to compute them.")
+
+    def _read(self) -> list[Task]:
+        protocol = self.protocol or Protocol()
+        if self.tasks is None and self.data is None:
+            sets = or_sample(
+                lambda: read_data(DEV_TASK, protocol=protocol, data_dirs=self.data_dirs), self.data_dirs
+            )
+            if is_sample(sets):
+                warnings.warn(SAMPLE_USED, stacklevel=4)
+            return sets
+        return read_data(
+            self.tasks,
+            protocol=protocol,
+            data=self.data,
+            subset_column=self.subset_column,
+            data_dirs=self.data_dirs,
+        )
+
+    @property
+    def name(self) -> str:
+        """What the tasks are called: `sts-b-dev`; several by their kind."""
+        first = self._sets[0]
+        if len(self._sets) > 1:
+            return slug(first.kind)
+        split = first.pairs.split if first.pairs is not None else ""
+        return slug(first.data.task if split in {"", "test"} else f"{first.data.task} {split}")
+
+    @property
+    def metric(self) -> str:
+        """What the primary score is called: `spearman_cosine`, or of several tasks `average_spearman_cosine`."""
+        return f"{_AVERAGE}_{self._of_task}" if len(self._sets) > 1 else self._of_task
+
+    @property
+    def _of_task(self) -> str:
+        task = self._sets[0]
+        meaning = task.meaning(Settings(self.protocol or Protocol()))
+        return metric_on_hub(meaning.metric, "" if task.is_trained else meaning.similarity)
+
+    def begin(self) -> None:
+        """Forget what was measured: the next evaluation is the first of a training."""
+        self.history.clear()
+        self._reference, self._model, self._step, self._without_rise = None, None, -1, 0
+
+    def measure(self, model: "nn.Module", encode: "EncodeFunction", step: int = -1) -> DevScore:
+        """Measure a model on its weights as they are; the training is left as it was, to the bit.
+
+        Args:
+            model: what is trained, whose modes are kept.
+            encode: from a list of sentences to an array of shape (sentences, dimensions), by that model.
+            step: of the training; -1 outside of one, where nothing is judged. An evaluation of the same step again
+                is measured, and not counted twice. An earlier step, or another model, begins a training anew.
+
+        Raises:
+            UserError: if `encode` returns no finite vectors of that shape.
+        """
+        name = f"step {step}" if step >= 0 else "the model"
+        with undisturbed(model):
+            record = evaluate(
+                live_encoder(encode, name),
+                self._sets,
+                protocol=self.protocol,
+                intervals=self.intervals,
+                use_cache=False,
+                out=Path(self.out) / f"step-{step:06d}" if self.out is not None and step >= 0 else None,
+                overwrite=True,
+            )
+        if step < 0:
+            return DevScore(step, self._of_task, record)
+        if step < self._step or (self._model is not None and self._model() is not model):
+            self.begin()
+        if step == self._step:
+            return DevScore(step, self._of_task, record)
+        score = self._judged(step, record)
+        self._step, self._model = step, ref(model)
+        self.history.append({"step": step, **score.metrics})
+        return score
+
+    def _judged(self, step: int, record: RunRecord) -> DevScore:
+        """Hold an evaluation against the reference, in whose place it comes if it rose."""
+        rise = None if self._reference is None else self._difference(self._reference, record)
+        if rise is None or _is_rise(rise):
+            self._reference, self._without_rise = record, 0
+        else:
+            self._without_rise += 1
+        return DevScore(step, self._of_task, record, rise, self._without_rise)
+
+    def _difference(self, reference: RunRecord, record: RunRecord) -> "Difference":
+        comparison: Any = compare(reference, record, intervals=self.intervals)  # of two runs a `Comparison`
+        differences: list[Difference] = [row for row in comparison.rows if not row.subset]
+        return differences[-1]  # the average comes last
+
+
+def _is_rise(difference: "Difference") -> bool:
+    """Return whether a score is above the reference's by more than chance; any is above one that is undefined."""
+    if math.isnan(difference.a):
+        return not math.isnan(difference.b)
+    return difference.low > 0

@@ -1,0 +1,284 @@
+"""The callback in Transformers' own `Trainer`: log, best model, early stopping, and no trace in the training."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tiny_words import sample_word_pieces
+
+import stsbench as sb
+from stsbench.data.benchmarks import load_sts
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+pytest.importorskip("accelerate")
+
+METRIC = "eval_sample_spearman_cosine"
+
+
+@pytest.fixture(scope="module")
+def scored() -> list[dict[str, Any]]:
+    """Return the sample's pairs as token ids of both sides, with their gold between 0 and 1."""
+    tokenizer = sample_word_pieces(300)
+    table = load_sts("sample", text="sample").pairs
+    sides = {
+        side: tokenizer(table[f"sentence{n}"].tolist(), padding="max_length", truncation=True, max_length=24)
+        for n, side in ((1, "first"), (2, "second"))
+    }
+    return [
+        {side: encoded["input_ids"][row] for side, encoded in sides.items()} | {"gold": gold / 5}
+        for row, gold in enumerate(table["gold"])
+    ]
+
+
+class Words(torch.nn.Module):  # type: ignore[misc]
+    """Means of word vectors, trained to have the gold scores as cosines; with dropout."""
+
+    def __init__(self, words: int) -> None:
+        super().__init__()
+        torch.manual_seed(5)
+        self.bag = torch.nn.EmbeddingBag(words, 32, padding_idx=0)
+        self.dropout = torch.nn.Dropout(0.2)
+
+    def vectors(self, ids: Any) -> Any:
+        return self.dropout(self.bag(ids))
+
+    def forward(self, first: Any, second: Any, gold: Any) -> dict[str, Any]:
+        cosines = torch.nn.functional.cosine_similarity(self.vectors(first), self.vectors(second))
+        return {"loss": ((cosines - gold.float()) ** 2).mean(), "cosines": cosines}
+
+
+def encode(model: Any, sentences: list[str]) -> Any:
+    """Return the vectors of sentences by a model of words."""
+    ids = sample_word_pieces(300)(sentences, padding=True, return_tensors="pt")["input_ids"]
+    return model.vectors(ids)
+
+
+def words_trainer(scored: list[dict[str, Any]], out: Path, **changes: Any) -> Any:
+    """Return a trainer of a model that is none of Transformers'."""
+    arguments = {
+        "output_dir": str(out),
+        "max_steps": 48,
+        "per_device_train_batch_size": 16,
+        "learning_rate": 0.3,
+        "lr_scheduler_type": "constant",
+        "eval_strategy": "steps",
+        "eval_steps": 8,
+        "save_strategy": "no",
+        "remove_unused_columns": False,
+        "report_to": [],
+        "disable_tqdm": True,
+        "use_cpu": True,
+        "seed": 3,
+    }
+    has_own = (arguments | changes)["eval_strategy"] != "no"
+    return transformers.Trainer(
+        model=Words(len(sample_word_pieces(300))),
+        args=transformers.TrainingArguments(**arguments | changes),
+        train_dataset=scored,
+        eval_dataset=scored[:16] if has_own else None,
+    )
+
+
+def evaluations(trainer: Any) -> list[dict[str, float]]:
+    """Return the lines of a trainer's log that hold a dev score."""
+    return [line for line in trainer.state.log_history if METRIC in line]
+
+
+def test_scores_are_in_the_log_and_choose_the_best_model(scored: list[dict[str, Any]], tmp_path: Path) -> None:
+    from stsbench.integrations import StsCallback
+
+    trainer = words_trainer(
+        scored,
+        tmp_path,
+        save_strategy="steps",
+        save_steps=8,
+        load_best_model_at_end=True,
+        metric_for_best_model=METRIC,
+        greater_is_better=True,
+    )
+    trainer.add_callback(StsCallback(trainer, "sample", encode=encode))
+    trainer.train()
+    lines = evaluations(trainer)
+    assert [line["step"] for line in lines] == [8, 16, 24, 32, 40, 48]
+    assert trainer.state.best_metric == max(line[METRIC] for line in lines)
+    for line in lines:
+        assert line[f"{METRIC}_low"] < line[METRIC] < line[f"{METRIC}_high"]
+    # The best weights are loaded now: they are measured, whatever was measured at the last step.
+    metrics = trainer.evaluate()
+    assert metrics[METRIC] == trainer.state.best_metric
+    plain = sb.evaluate(lambda sentences: encode(trainer.model.eval(), sentences), "sample")
+    assert metrics[METRIC] == pytest.approx(plain.scores[0].value, abs=1e-12)
+
+
+def test_a_training_stops_where_nothing_rises_and_goes_on_where_it_does(
+    scored: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    from stsbench.integrations import StsCallback
+
+    def steps(learning_rate: float) -> int:
+        trainer = words_trainer(scored, tmp_path, learning_rate=learning_rate)
+        trainer.add_callback(StsCallback(trainer, "sample", encode=encode, patience=2))
+        trainer.train()
+        return int(trainer.state.global_step)
+
+    assert steps(0.0) == 24
+    assert steps(0.3) == 48
+
+
+def test_a_training_without_evaluations_is_measured_every_so_many_steps(
+    scored: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    from stsbench.integrations import StsCallback
+
+    trainer = words_trainer(scored, tmp_path, eval_strategy="no", max_steps=20)
+    trainer.add_callback(StsCallback(trainer, "sample", encode=encode, every=6))
+    trainer.train()
+    assert [line["step"] for line in evaluations(trainer)] == [6, 12, 18]
+
+
+def test_a_training_with_the_callback_ends_with_the_weights_of_one_without(
+    scored: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    from stsbench.integrations import StsCallback
+
+    def careless(model: Any, sentences: list[str]) -> Any:
+        torch.rand(3)
+        model.train()
+        return encode(model.eval(), sentences)
+
+    def weights(*, measured: bool) -> dict[str, Any]:
+        trainer = words_trainer(scored, tmp_path, eval_strategy="no", max_steps=12)
+        if measured:
+            trainer.add_callback(StsCallback(trainer, "sample", encode=careless, every=1))
+        trainer.train()
+        state: dict[str, Any] = trainer.model.state_dict()
+        return state
+
+    plain, other = weights(measured=False), weights(measured=True)
+    assert all(torch.equal(tensor, other[name]) for name, tensor in plain.items())
+
+
+@pytest.mark.parametrize("pooling", ["avg", "cls", "cls_before_pooler", "avg_first_last", "max", "last"])
+def test_a_pooling_reads_what_the_saved_checkpoint_gives(tiny_bert: Path, pooling: str, tmp_path: Path) -> None:
+    from stsbench.integrations.live import pooled, undisturbed
+
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tiny_bert, model_max_length=12)
+    model = transformers.BertModel.from_pretrained(tiny_bert).train()
+    live_encode = pooled(tokenizer, pooling)
+    with undisturbed(model):
+        live = sb.evaluate(lambda sentences: live_encode(model, sentences), "sample")
+    for saved in (model, tokenizer):
+        saved.save_pretrained(tmp_path / "saved")
+    kept = sb.evaluate(str(tmp_path / "saved"), "sample", pooling=pooling)
+    assert kept.scores[0].truncated_sentences
+    # Not the scores: two pairs of nearly one cosine change their ranks by rounding.
+    assert np.abs(live.items["cosine"] - kept.items["cosine"]).max() < 1e-6
+
+
+def test_the_network_below_a_task_head_is_measured_as_its_checkpoint_is(
+    tiny_bert: Path, rows: Any, tmp_path: Path
+) -> None:
+    from stsbench.integrations import StsCallback
+
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tiny_bert, model_max_length=64)
+    trainer = transformers.Trainer(
+        model=transformers.AutoModelForSequenceClassification.from_pretrained(tiny_bert, num_labels=1),
+        args=transformers.TrainingArguments(
+            output_dir=str(tmp_path),
+            max_steps=4,
+            per_device_train_batch_size=8,
+            learning_rate=1e-3,
+            save_strategy="steps",
+            save_steps=2,
+            report_to=[],
+            disable_tqdm=True,
+            use_cpu=True,
+        ),
+        train_dataset=rows.map(
+            lambda row: tokenizer(row["sentence1"], row["sentence2"], truncation=True) | {"label": row["score"]}
+        ).select_columns(["input_ids", "attention_mask", "label"]),
+        processing_class=tokenizer,
+    )
+    trainer.add_callback(StsCallback(trainer, "sample", pooling="avg", every=2, out=tmp_path / "dev"))
+    trainer.train()
+    lines = evaluations(trainer)
+    assert [line["step"] for line in lines] == [2, 4]
+    for line in lines:
+        saved = sb.evaluate(str(tmp_path / f"checkpoint-{line['step']}"), "sample", pooling="avg")
+        live = sb.load_run(tmp_path / "dev" / f"step-00000{line['step']}")
+        assert live.scores[0].value == line[METRIC]
+        assert np.abs(live.items["cosine"] - saved.items["cosine"]).max() < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({}, "nothing says how vectors are made of the model in training"),
+        ({"encode": encode, "pooling": "avg"}, "two things say how vectors are made"),
+        ({"pooling": "avg"}, "a pooling needs the tokenizer: give it to the trainer as `processing_class`"),
+        ({"encode": encode, "every": 0}, "an evaluation after every 0 steps: give 1 or more"),
+        ({"encode": encode, "patience": 0}, "a patience of 0 evaluations: give 1 or more"),
+        ({"encode": encode, "tasks": "STS99"}, "STS99"),
+    ],
+)
+def test_a_mistake_is_told_before_the_training(
+    options: dict[str, Any], sentence: str, scored: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    from stsbench.integrations import StsCallback
+
+    trainer = words_trainer(scored, tmp_path)
+    with pytest.raises(sb.UserError, match=sentence):
+        StsCallback(trainer, **{"tasks": "sample"} | options)
+
+
+def test_a_pooling_of_what_is_no_model_of_transformers_is_refused(tiny_bert: Path) -> None:
+    from stsbench.integrations.live import pooled
+
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tiny_bert)
+    with pytest.raises(sb.UserError, match="the model in training is a Words: give a function"):
+        pooled(tokenizer, "avg")(Words(10), ["a"])
+    model = transformers.BertModel(transformers.AutoConfig.from_pretrained(tiny_bert), add_pooling_layer=False)
+    with pytest.raises(sb.UserError, match="it has none: use cls_before_pooler"):
+        pooled(tokenizer, "cls")(model, ["a"])
+    for pooling in ("mask", "avg+head"):
+        with pytest.raises(sb.UserError, match="is not read of a model in training"):
+            pooled(tokenizer, pooling)
+    with pytest.raises(sb.UserError, match="unknown pooling 'avgg'"):
+        pooled(tokenizer, "avgg")
+
+
+@pytest.mark.slow
+def test_of_two_processes_the_first_measures_and_both_stop(scored: list[dict[str, Any]], tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import json, os, sys\n"
+        "from pathlib import Path\n"
+        f"sys.path[:0] = [{str(Path(__file__).parent)!r}, {str(Path(__file__).parents[1] / 'support')!r}]\n"
+        "import test_callback as training\n"
+        "from stsbench.integrations import StsCallback\n"
+        f"scored = json.loads(Path({str(tmp_path / 'scored.json')!r}).read_text())\n"
+        f"trainer = training.words_trainer(scored, Path({str(tmp_path / 'out')!r}), learning_rate=0.0)\n"
+        "callback = StsCallback(trainer, 'sample', encode=training.encode, patience=2)\n"
+        "trainer.add_callback(callback)\n"
+        "trainer.train()\n"
+        "told = [line[training.METRIC] for line in training.evaluations(trainer)]\n"
+        "said = {'steps': trainer.state.global_step, 'told': told, 'measured': len(callback.dev.history)}\n"
+        f"Path({str(tmp_path)!r}, os.environ['RANK'] + '.json').write_text(json.dumps(said))\n",
+        encoding="utf-8",
+    )
+    (tmp_path / "scored.json").write_text(json.dumps(scored), encoding="utf-8")
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(sb.__file__).parents[1])}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=120)
+    assert done.returncode == 0, done.stderr[-3000:]
+    first, second = (json.loads((tmp_path / f"{rank}.json").read_text()) for rank in (0, 1))
+    assert first["steps"] == second["steps"] == 24
+    assert first["told"] == second["told"]
+    assert len(first["told"]) == 3
+    assert (first["measured"], second["measured"]) == (3, 0)

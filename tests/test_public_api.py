@@ -30,6 +30,7 @@ VERBS = {
     "evalrank",
     "evaluate",
     "explain",
+    "explore",
     "export_results",
     "fit",
     "geometry",

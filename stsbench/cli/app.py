@@ -44,6 +44,7 @@ COMMANDS = {
     "rank": "stsbench.judging.command:rank",
     "check": "stsbench.judging.command:check",
     "report": "stsbench.reports.command:report",
+    "explore": "stsbench.browsing.command:explore",
     "import": "stsbench.scoring.command:import_",
     "export": "stsbench.records.command:export",
     "train": "stsbench.training.command:train",

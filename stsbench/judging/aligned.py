@@ -116,11 +116,16 @@ class AlignedScores:
 
 
 def aligned_scores(
-    runs: Mapping[str, RunRecord], *, may_be_undefined: bool = False, progress: Progress = silent
+    runs: Mapping[str, RunRecord],
+    *,
+    may_be_undefined: bool = False,
+    whole: bool = False,
+    progress: Progress = silent,
 ) -> tuple[tuple[AlignedScores, ...], tuple[str, ...]]:
     """Return the tasks that all records hold, an average after the tasks of each kind, and what to know.
 
-    A record whose score is undefined is refused unless scores may be.
+    A record whose score is undefined is refused unless scores may be. The items have all columns of each model's
+    table if they are to be `whole`, which of many records takes memory.
     """
     require_items(runs)
     common, notes = common_scores(runs)
@@ -144,7 +149,7 @@ def aligned_scores(
                 what = f"{first_name} and {name} do not compare on {label}"
                 table = _in_order_of(of_first, table, truths, what)
             own = {column: table[column] for column in statistic.columns}
-            items = of_first.select(["subset", *truths]).with_columns(own)
+            items = table if whole else of_first.select(["subset", *truths]).with_columns(own)
             value = statistic.value(items)
             if math.isnan(value) and not may_be_undefined:
                 raise UserError(f"{name} has no score on {label} (its similarities are constant): leave it out.")

@@ -28,6 +28,7 @@ class Kind:
             mean has too.
         columns: of the items table that its rows fill, besides those that all rows have, with what they hold.
         by_similarity: whether gold scores are held against a similarity, whose column the signature names.
+        has_text: whether its items are sentences, whose numbers the items table holds.
         suffix: what a label says after the task's name.
         on_the_hub: the kind of task by which the Hub knows such a score.
     """
@@ -45,6 +46,7 @@ class Kind:
     rounded: bool = False
     columns: Mapping[str, str] = field(default_factory=dict)
     by_similarity: bool = False
+    has_text: bool = True
     suffix: str = ""
     on_the_hub: str = "semantic-similarity"
 
@@ -122,6 +124,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
                 "Items of other tools: mean score x 100",
                 lowest=-float("inf"),
                 columns={"score": NUMBER},
+                has_text=False,
                 on_the_hub="other",
             ),
         )

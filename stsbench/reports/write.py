@@ -1,19 +1,16 @@
 """A report as a folder: a page that needs no network, the same in Markdown, every table and figure as files."""
 
 import shutil
-from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from hashlib import sha256
-from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import replaced_folder
 from stsbench.render.cells import MISSING, columns_of, is_missing, one_line
 from stsbench.render.formats import escape_markdown, fenced, to_csv, to_latex, to_markdown
+from stsbench.render.page import render_page
 from stsbench.render.section import Pointer, Report, Section
 from stsbench.render.table import Table
 
@@ -151,56 +148,17 @@ class HtmlCell:
 
 def to_html(report: Report) -> str:
     """Return the page; all text of the report is escaped."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("stsbench.reports"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters["line"] = one_line
-    # With the line breaks inside the elements: the hashes in the page's policy are of all that stands in them.
-    css, script = (_asset(name) for name in ("page.css", "page.js"))
-    return environment.get_template("page.html.j2").render(
+    return render_page(
+        "stsbench.reports",
+        "page.html.j2",
+        ("page.css",),
+        ("theme.js", "page.js"),
         report=report,
         generator=GENERATOR,
         heads=_heads,
         rows=_rows,
-        css=css,
-        script=script,
         titles=_titles(report),
-        policy=_policy(css, script),
     )
-
-
-def _policy(css: str, script: str) -> str:
-    """Return what a browser may do for the page: run its own script, take its own style, show its own figures.
-
-    Whatever else finds its way into a page, text of a data set or a name, is shown and never run or fetched.
-    """
-    rules = {
-        "default-src": "'none'",
-        "img-src": "'self' data:",
-        "style-src": _hash(css),
-        "script-src": _hash(script),
-        "base-uri": "'none'",
-        "form-action": "'none'",
-    }
-    return "; ".join(f"{name} {value}" for name, value in rules.items())
-
-
-def _hash(content: str) -> str:
-    return f"'sha256-{b64encode(sha256(content.encode()).digest()).decode()}'"
-
-
-def _asset(name: str) -> Any:
-    from markupsafe import Markup
-
-    # Our own files, not data: they go into the page as they are.
-    return Markup("\n" + files("stsbench.reports").joinpath("templates", name).read_text(encoding="utf-8"))
 
 
 def _heads(table: Table) -> list[tuple[str, bool]]:

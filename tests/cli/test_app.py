@@ -40,6 +40,7 @@ COMMANDS = [
     ("diagnose",),
     ("doctor",),
     ("explain",),
+    ("explore",),
     ("length-bias",),
     ("geometry",),
     ("spectrum",),

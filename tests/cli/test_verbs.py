@@ -37,6 +37,7 @@ NOT_OPTIONS = {
         "finished": TOLD,
     },
     "export_results": {"run": SHAPED, "out": SHAPED},
+    "explore": {"out": "the command writes one anyway"},
     "fit": {"method": "the command's name"},
     "import_results": {"command": "the command line itself"},
     "length_bias": {"runs": SHAPED, "intervals": SHAPED},

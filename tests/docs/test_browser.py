@@ -1,12 +1,11 @@
 """The built site in a real browser. `.ci/run` builds it first: `sphinx-build -n -W docs build/docs`."""
 
 from collections.abc import Iterator
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+from browser import browser_or_skip
 
 SITE = Path(__file__).resolve().parents[2] / "build" / "docs"
 WIDTHS = (360, 1280)
@@ -41,24 +40,11 @@ CUT_OFF = """
 """What reaches beyond the screen although nothing around it scrolls."""
 
 
-def _driver() -> ModuleType:
-    path = Path(__file__).parents[1] / "reports" / "browser.py"
-    spec = spec_from_file_location("browser", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    driver = _driver()
-    if driver.browser_here() is None:
-        pytest.skip("needs chromium and chromedriver (Debian: chromium, chromium-driver)")
     if not (SITE / "index.html").is_file():
         pytest.skip("needs the built site: sphinx-build docs build/docs")
-    with driver.started(tmp_path_factory.mktemp("profile")) as started:
+    with browser_or_skip(tmp_path_factory.mktemp("profile")) as started:
         yield started
 
 

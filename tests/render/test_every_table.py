@@ -39,11 +39,14 @@ from stsbench.analysis.length_measures import ABSOLUTE, ALL, GAP, PARTIAL, RELAT
 from stsbench.analysis.repetition_bias import Q_S1, Q_S2, QUERIES, RISE, SEEDS, TOGETHER, RepetitionBias
 from stsbench.analysis.retrieve import Retrieval
 from stsbench.analysis.spectrum import Spectrum, spectrum_frame
+from stsbench.browsing.explore import Explored
+from stsbench.browsing.items import TaskItems, Total
 from stsbench.data.benchmarks import load_sample
 from stsbench.data.describe import Description
 from stsbench.data.overlap import PAIRS, SENTENCES, DataOverlap
 from stsbench.data.overview import DataOverview, DataVerification
 from stsbench.data.shared import LETTERS, RELEASED
+from stsbench.data.tables import PlainTable
 from stsbench.diagnosis.choices import POOLING
 from stsbench.diagnosis.claim import Claim, Value
 from stsbench.diagnosis.grid import Axis, Grid, axis_of_means
@@ -338,6 +341,12 @@ def best_of(names: Names, number: Numbers) -> Made:
     return result, [(0, down(result.expected[:3]))]
 
 
+def explored(names: Names, number: Numbers) -> Made:
+    totals = [Total(name, (number(), number()), 2.0) for name in names]
+    tasks = [TaskItems(total, "", "pairs", "", PlainTable({"item_id": ["1", "2"]})) for total in totals]
+    return Explored(names[:2], tuple(tasks)), [(0, grid([total.scores for total in totals]))]
+
+
 def planned(names: Names, number: Numbers) -> Made:
     rows = [PlannedTask("sts", n, 10, number(), number(), 1, 2, 30) for n in names]
     return Plan(*names[:2], tuple(rows), None, "", 0.95, 0.8, "dyadic"), [(0, grid([[r.a, r.b] for r in rows]))]
@@ -626,6 +635,7 @@ RESULTS: dict[type[Result], Callable[[Names, Numbers], Made]] = {
     SeedsComparison: seeds_comparison,
     RankResult: ranking,
     BestOf: best_of,
+    Explored: explored,
     Plan: planned,
     Check: check,
     Sweep: sweep,

@@ -140,8 +140,9 @@ def test_hostile_names_and_notes_are_text(hostile: sb.RunRecord, make_record: Ma
     page = sb.report([hostile, make_record(seed=3)], tmp_path / "out")
     found = Page(page)
     (script,) = found.scripts
-    own = files("stsbench.reports").joinpath("templates", "page.js").read_text(encoding="utf-8")
-    assert script == own.strip()
+    places = {"stsbench.render": "theme.js", "stsbench.reports": "page.js"}
+    own = [files(package).joinpath("templates", name).read_text("utf-8") for package, name in places.items()]
+    assert script == "".join(own).strip()
     assert "<script>alert('model')</script>" in found.text
     assert "\u05e9\u05dc\u05d5\u05dd" in found.text
     assert "{{ 7 * 7 }}" in found.text

@@ -192,6 +192,13 @@ USES: dict[str, tuple[Use, ...]] = {
             partial=True,
         ),
     ),
+    "explore": (
+        _use(
+            "explore runs/a runs/b --data pairs.tsv --out both.html -q",
+            {**_record("a"), "pairs.tsv": THEIRS},
+            ["both.html"],
+        ),
+    ),
     "report": (
         _use(
             "report runs/a runs/b --no-analyses --date 2026-01-01 --out report -q",

@@ -2,14 +2,18 @@
 
 import base64
 import json
+import os
 import shutil
 import subprocess
 import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
@@ -101,9 +105,69 @@ def started(profile: Path) -> Iterator[Browser]:
         driver.wait(10)
 
 
+@contextmanager
+def browser_or_skip(profile: Path) -> Iterator[Browser]:
+    """Start a browser, or skip the test where there is none."""
+    if browser_here() is None:
+        pytest.skip("needs chromium and chromedriver (Debian: chromium, chromium-driver)")
+    with started(profile) as browser:
+        yield browser
+
+
 def wait_for(browser: Browser, script: str, seconds: float = 5) -> Any:
     """Return what a script answers as soon as it is true."""
     deadline = time.monotonic() + seconds
     while not (found := browser.run(script)) and time.monotonic() < deadline:
         time.sleep(0.05)
     return found
+
+
+CONTRAST = """
+    const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
+    const channels = (colour) => {
+      canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1);
+      return [...canvas.getImageData(0, 0, 1, 1).data];
+    };
+    const light = (colour) => {
+      const [r, g, b] = channels(colour).map((value) => value / 255)
+        .map((value) => value <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
+      return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const behind = (element) => {
+      for (let at = element; at; at = at.parentElement) {
+        const colour = getComputedStyle(at).backgroundColor;
+        if (channels(colour)[3] === 255) return colour;
+      }
+      return 'white';
+    };
+    const poor = [];
+    for (const element of document.querySelectorAll('body *:not(script)')) {
+      if (![...element.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim())) continue;
+      const [a, b] = [light(getComputedStyle(element).color), light(behind(element))];
+      const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+      if (ratio < 4.5) poor.push([element.className, element.textContent.slice(0, 40), ratio]);
+    }
+    return poor;
+"""
+
+
+def has_contrast(browser: Browser) -> None:
+    """Every text has the contrast of WCAG 2.1, level AA: 4.5, in both themes."""
+    for theme in ("light", "dark"):
+        browser.prefer(theme)
+        assert browser.run(CONTRAST) == []
+
+
+def passes_axe(browser: Browser) -> None:
+    """Run axe-core: the `axe.min.js` that STSBENCH_AXE names, or the one of the package axe-core-python."""
+    path = os.environ.get("STSBENCH_AXE")
+    if (package := find_spec("axe_core_python")) and package.origin and not path:
+        path = str(Path(package.origin).with_name("axe.min.js"))
+    if not path:
+        return
+    for theme in ("light", "dark"):
+        browser.prefer(theme)
+        browser.run(f"{Path(path).read_text(encoding='utf-8')}\nwindow.axe = axe;")
+        violations = "found.violations.map((one) => [one.id, one.nodes[0].html])"
+        found = browser.run(f"return axe.run().then((found) => {violations})")
+        assert found == [], json.dumps(found)

@@ -1,0 +1,231 @@
+"""`explore`: all pairs of one or two runs in one page, to see which of them a score is lost on."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from stsbench._version import __version__
+from stsbench.base.errors import UserError
+from stsbench.base.files import atomic_path, require_new_file
+from stsbench.base.options import DATA, Panel, Spelled, Written
+from stsbench.base.progress import Progress, silent
+from stsbench.base.words import listed
+from stsbench.browsing.items import MODELS, TaskItems, Total, items_of, payload
+from stsbench.data.sentences import read_corpus_set
+from stsbench.data.shared import SENTENCES, sentence_ids
+from stsbench.data.views import split_and_view
+from stsbench.judging.aligned import AlignedScores, aligned_scores, common_scores
+from stsbench.judging.runs import Run, named_runs
+from stsbench.records.kinds import KINDS
+from stsbench.records.record import RunRecord
+from stsbench.records.signature import Signature
+from stsbench.render.cells import beside
+from stsbench.render.page import render_page
+from stsbench.render.result import Result
+from stsbench.render.table import Table, Tables
+from stsbench.scoring.recompute import require_recomputed
+from stsbench.scoring.tasks import TaskSpec, read_task
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_HEIGHT = 900
+"""Of the page in a notebook's cell, in pixels."""
+
+
+@dataclass(frozen=True)
+class Explored(Result):
+    """All items of one or two runs.
+
+    `.html` is the page, which needs no network, `.save()` writes it, and a notebook shows it in the cell. `.frame`
+    has a row an item (the columns are those of `stsbench.browsing.items.TaskItems`, with task and sentences).
+
+    Attributes:
+        models: what the runs' models are called, one or two.
+        tasks: their items.
+        averages: over the tasks of a kind.
+        texts: each sentence by its number; None for a page without text.
+        notes: what a reader should know.
+    """
+
+    models: tuple[str, ...]
+    tasks: tuple[TaskItems, ...]
+    averages: tuple[Total, ...] = ()
+    texts: Mapping[int, str] | None = field(default=None, repr=False)
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def html(self) -> str:
+        """The page."""
+        data = payload(self.tasks, self.averages, self.models, self.texts)
+        title = f"{' and '.join(self.models)}: {'pairs' if self._are_pairs else 'items'}"
+        return render_page(
+            "stsbench.browsing",
+            "explore.html.j2",
+            ("page.css", "explore.css"),
+            ("theme.js", "explore.js"),
+            title=title,
+            version=__version__,
+            data=data,
+            notes=self.notes,
+            models=self.models,
+            has_text=self.texts is not None,
+        )
+
+    @property
+    def _are_pairs(self) -> bool:
+        return all(task.unit == "pairs" for task in self.tasks)
+
+    @property
+    def frame(self) -> "pd.DataFrame":
+        """A row an item, with its task, its sentences where there are any, and all that is told of it."""
+        import pandas as pd
+
+        frames = []
+        for task in self.tasks:
+            frame = task.table.frame
+            if self.texts is not None:
+                for side in SENTENCES:
+                    frame[side] = frame[side].map(self.texts)
+            frame.insert(0, "task", task.total.name)
+            frames.append(frame)
+        return pd.concat(frames, ignore_index=True)
+
+    def table(self) -> Tables:
+        """Return the scores that the page is about."""
+        import pandas as pd
+
+        called = beside(self.models, ("task", "items"))
+        rows = [
+            {
+                "task": total.name,
+                "items": next((len(task.table) for task in self.tasks if task.total is total), None),
+                **dict(zip(called.values(), total.scores, strict=True)),
+            }
+            for total in (*(task.total for task in self.tasks), *self.averages)
+        ]
+        return Tables([Table(pd.DataFrame(rows))])
+
+    def save(self, path: str | Path) -> Path:
+        """Write the page.
+
+        Raises:
+            UserError: if that cannot be done.
+        """
+        target = Path(path).expanduser()
+        require_new_file(target)
+        with atomic_path(target) as temporary:
+            temporary.write_text(self.html, encoding="utf-8", errors="backslashreplace", newline="")
+        return target
+
+    def _repr_html_(self) -> str:
+        # A frame of its own: neither does the notebook's style reach the page, nor the page's script the notebook.
+        look = f'style="width: 100%; height: {_HEIGHT}px; border: 0"'
+        return (
+            f'<iframe title="{escape(listed(list(self.models)))}" sandbox="allow-scripts allow-downloads" {look} '
+            f'srcdoc="{escape(self.html)}"></iframe>'
+        )
+
+
+def explore(
+    runs: Annotated[Run | Sequence[Run], Spelled("RUN [RUN]")],
+    out: Annotated[str | Path | None, Written("file")] = None,
+    *,
+    data: Annotated[Sequence[str | Path], Spelled("--data"), Panel(DATA)] = (),
+    without_text: bool = False,
+    data_dirs: Sequence[str | Path] = (),
+    progress: Progress = silent,
+) -> Explored:
+    """Show all pairs of one run, or of two side by side: which of them the score is lost on.
+
+    Args:
+        runs: folders of runs or `run.json`, one or two. In Python also records.
+        out: the page to write; in Python None writes none.
+        data: files with the sentences of runs on pairs of your own; repeatable. Records hold no sentences.
+        without_text: leave the sentences out of the page, which then can be published where they cannot.
+        data_dirs: folders to look for the tasks' data in, before `STSBENCH_DATA` and the cache.
+        progress: told how far it is.
+
+    Returns:
+        `.html` is the page, `.save(path)` writes it, `.frame` has a row a pair.
+
+    Raises:
+        UserError: if there are more than two runs, they do not compare, or their sentences are not here.
+
+    >>> import stsbench as sb
+    >>> run = sb.evaluate(lambda sentences: [[len(s), s.count("e")] for s in sentences], "sample")
+    >>> bool(explore(run).frame["residual_a"].abs().max() > 50)
+    True
+    """
+    if out is not None:
+        require_new_file(Path(out).expanduser(), "--out")
+    named = named_runs([runs] if isinstance(runs, Run) else runs)
+    if not 1 <= len(named) <= len(MODELS):
+        raise UserError(f"{len(named)} runs were named: explore one, or two side by side.")
+    records = list(named.values())
+    notes = require_recomputed(*records, intervals=False)
+    aligned, left_out = aligned_scores(named, may_be_undefined=True, whole=True, progress=progress)
+    common = {label: next(iter(by_run.values())) for label, by_run in common_scores(named)[0].items()}
+    tasks = tuple(
+        items_of(task, f"{common[task.task].statistic.capitalize()} x 100")
+        for task in aligned
+        if not task.is_average
+    )
+    averages = tuple(Total.of(task) for task in aligned if task.is_average)
+    texts = None if without_text else _texts_of(aligned, records, data, data_dirs) or None
+    explored = Explored(tuple(named), tasks, averages, texts, (*left_out, *notes))
+    if out is not None:
+        explored.save(out)
+    return explored
+
+
+def _texts_of(
+    tasks: Sequence[AlignedScores],
+    records: Sequence[RunRecord],
+    data: Sequence[str | Path],
+    data_dirs: Sequence[str | Path],
+) -> dict[int, str]:
+    """Return each sentence of some tasks by its number.
+
+    Raises:
+        UserError: if one is not among the data that is here.
+    """
+    tables = [table for task in tasks if KINDS[task.kind].has_text for table in task.items]
+    wanted = {number for table in tables for side in SENTENCES for number in table[side].tolist()}
+    texts: dict[int, str] = {}
+    missing: UserError | None = None
+    for sentences in _sources(records, data, [Path(folder) for folder in data_dirs]):
+        if isinstance(sentences, UserError):
+            missing = missing or sentences
+            continue
+        numbers = sentence_ids(sentences).tolist()
+        texts |= {number: text for number, text in zip(numbers, sentences, strict=True) if number in wanted}
+    if lacking := len(wanted) - len(texts):
+        reason = f" ({str(missing).rstrip('.')})" if missing else ""
+        raise UserError(
+            f"{lacking:,} of the runs' {len(wanted):,} sentences are not here{reason}: name the folder of the "
+            "data with --data-dir, a file of your own with --data, or make a page --without-text."
+        )
+    return texts
+
+
+def _sources(
+    records: Sequence[RunRecord], data: Sequence[str | Path], folders: Sequence[Path]
+) -> "Iterator[Sequence[str] | UserError]":
+    """Yield the sentences of each task and file, or why a task's are not here."""
+    for path in data:
+        yield read_corpus_set(path).texts
+    seen = set()
+    for score in (score for record in records for score in record.scores):
+        spec = TaskSpec(score.task, split_and_view(score.split)[0], score.text)
+        # Of one's own pairs and of what another tool gave nothing is catalogued.
+        if spec in seen or score.text == "user" or not Signature.parse(score.signature).data:
+            continue
+        seen.add(spec)
+        try:
+            yield read_task(spec, folders).sentences()
+        except UserError as error:
+            yield error

@@ -1,0 +1,535 @@
+"use strict";
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const by = (id) => document.getElementById(id);
+  const two = data.models.length === 2, ends = two ? ["a", "b"] : ["a"];
+  const size = data.columns.item_id.length;
+  const PAGE = 50, NEAR = 5;
+
+  // Of each column: its heading, how many decimals it is shown with (none for text), what it is.
+  const of = (end) => (two ? ` ${end.toUpperCase()}` : "");
+  const COLUMNS = [
+    ["task", "Task", null, "The task."],
+    ["subset", "Subset", null, "The part of the task."],
+    ["gold", "Gold", 2, "What people gave the pair."],
+    ["label", "Label", null, "What people called it."],
+    ...ends.flatMap((end) => [
+      [`similarity_${end}`, `Similarity${of(end)}`, 3, "What the model gave the pair."],
+      [`prediction_${end}`, `Prediction${of(end)}`, null, "What the classifier called it."],
+      [`correct_${end}`, `Right${of(end)}`, 0, "1 where the prediction is the label, 0 where it is not."],
+      [`score_${end}`, `Score${of(end)}`, 4, "What another tool gave the item."],
+    ]),
+    ["gain", "Gain B over A", 3, "What the item adds to the difference of the two scores x 100. All of a task add up to the difference."],
+    ...ends.map((end) => [`influence_${end}`, `Influence${of(end)}`, 3, "What the item does to the score x 100, to first order: with it the score is so much higher than without. All of a task add up to 0."]),
+    ...ends.map((end) => [`residual_${end}`, `Off by${of(end)}`, 1, "The model's rank less the rank by gold: above 0 the model takes the pair for more alike than people do."]),
+    ["longer", "Words longer", 0, "By how many words the longer sentence is longer."],
+    ["overlap", "Overlap", 2, "Words that both sentences have, over words that either has."],
+    ["shares", "Shares", 0, "How many other pairs of the task have one of its sentences."],
+    ["rank_gold", "Rank by gold", 1, "Per cent of the pairs that people gave less, ties half."],
+    ...ends.map((end) => [`rank_${end}`, `Rank${of(end)}`, 1, "Per cent of the pairs that the model gave less, ties half."]),
+  ];
+  const heading = Object.fromEntries(COLUMNS.map(([name, title]) => [name, title]));
+  const decimals = Object.fromEntries(COLUMNS.map(([name, , digits]) => [name, digits]));
+  const isText = (name) => decimals[name] === null;
+
+  // Columns of numbers as such, NaN where there is none; of texts the places of their names.
+  const columns = { task: new Int32Array(size) };
+  const names = { ...data.names, task: data.tasks.map((task) => task.name) };
+  const from = [];
+  let start = 0;
+  data.tasks.forEach((task, number) => {
+    from.push(start);
+    columns.task.fill(number, start, start += task.size);
+  });
+  for (const [name, values] of Object.entries(data.columns)) {
+    columns[name] = name === "item_id" ? values
+      : name in names ? Int32Array.from(values)
+      : Float64Array.from(values, (value) => (value === null ? NaN : Number(value)));
+  }
+  const has = (name) => name in columns;
+
+  // What can be chosen: each task, and each average with the tasks that it is over.
+  const choices = [
+    ...data.averages.map((total) => ({
+      ...total,
+      tasks: data.tasks.flatMap((task, number) => (task.average === total.name ? [number] : [])),
+    })),
+    ...data.tasks.map((task, number) => ({ ...task, tasks: [number] })),
+  ];
+
+  const USUAL = { task: "0", q: "", verdict: "", wrong: "25", sort: two ? "-gain" : "influence_a", page: "1", open: "", x: "", y: "" };
+  const state = { ...USUAL, ranges: {}, kept: {} };
+  const read = () => {
+    const said = new URLSearchParams(location.hash.slice(1));
+    Object.assign(state, USUAL, { ranges: {}, kept: {} });
+    for (const [name, value] of said) {
+      const column = name.slice(3);
+      if (name in USUAL) state[name] = value;
+      else if (name.startsWith("in.") && has(column)) {
+        const [low, high] = value.split("~").map((part) => (part === "" ? NaN : Number(part)));
+        state.ranges[column] = [low, high];
+      } else if (name.startsWith("is.") && names[column]?.includes(value)) state.kept[column] = value;
+    }
+    if (!choices[state.task]) state.task = "0";
+    if (!has(state.sort.replace("-", ""))) state.sort = "";
+  };
+  const write = () => {
+    const said = new URLSearchParams();
+    for (const [name, usual] of Object.entries(USUAL)) if (state[name] !== usual) said.set(name, state[name]);
+    const limit = (value) => (Number.isNaN(value) ? "" : String(value));
+    for (const [name, [low, high]] of Object.entries(state.ranges)) said.set(`in.${name}`, `${limit(low)}~${limit(high)}`);
+    for (const [name, value] of Object.entries(state.kept)) said.set(`is.${name}`, value);
+    // A page inside another one may have no address of its own.
+    try { history.replaceState(null, "", `#${said}`); } catch { /* then it is not kept */ }
+  };
+
+  const chosen = () => choices[state.task];
+  const members = () => {
+    const { tasks } = chosen();
+    const parts = tasks.map((task) => Int32Array.from({ length: data.tasks[task].size }, (_, i) => from[task] + i));
+    const all = new Int32Array(parts.reduce((sum, part) => sum + part.length, 0));
+    let at = 0;
+    for (const part of parts) { all.set(part, at); at += part.length; }
+    return all;
+  };
+  const isRanked = () => chosen().tasks.every((task) => data.tasks[task].ranked);
+  const isLabelled = () => has("correct_a") && chosen().tasks.every((task) => !Number.isNaN(columns.correct_a[from[task]]));
+  // A column is shown where one of the items has something in it, and the subsets are not the tasks.
+  const shown = () => {
+    const items = members();
+    return COLUMNS.map(([name]) => name).filter((name) => {
+      if (!has(name)) return false;
+      if (name === "task") return chosen().tasks.length > 1;
+      if (name === "subset") return items.some((item) => word(name, item) !== "");
+      if (isText(name)) return items.some((item) => names[name][columns[name][item]] !== "");
+      return items.some((item) => !Number.isNaN(columns[name][item]));
+    });
+  };
+
+  const folded = new Map();
+  const textOf = (item) => {
+    if (!folded.has(item)) {
+      const [first, second] = ["first", "second"].map((side) => data.sentences[columns[side][item]]);
+      folded.set(item, `${first}\n${second}`.toLowerCase());
+    }
+    return folded.get(item);
+  };
+  const isWrong = (item, end) => (isLabelled() ? columns[`correct_${end}`][item] === 0
+    : Math.abs(columns[`residual_${end}`][item]) >= Number(state.wrong));
+  const VERDICTS = two
+    ? { a: ["Only A is wrong", (a, b) => a && !b], b: ["Only B is wrong", (a, b) => b && !a], both: ["Both are wrong", (a, b) => a && b], none: ["Neither is wrong", (a, b) => !a && !b] }
+    : { wrong: ["Wrong", (a) => a], right: ["Right", (a) => !a] };
+  const canBeWrong = () => isLabelled() || isRanked();
+
+  const filtered = () => {
+    let items = members();
+    for (const [name, [low, high]] of Object.entries(state.ranges)) {
+      const values = columns[name];
+      items = items.filter((item) => !(values[item] < low) && !(values[item] > high) && !Number.isNaN(values[item]));
+    }
+    for (const [name, value] of Object.entries(state.kept)) {
+      const place = names[name].indexOf(value);
+      items = items.filter((item) => columns[name][item] === place);
+    }
+    const words = state.q.toLowerCase().split(/\s+/).filter(Boolean);
+    if (words.length && data.sentences) items = items.filter((item) => words.every((word) => textOf(item).includes(word)));
+    const verdict = VERDICTS[state.verdict];
+    if (verdict && canBeWrong()) items = items.filter((item) => verdict[1](...ends.map((end) => isWrong(item, end))));
+    return items;
+  };
+  const sorted = (items) => {
+    const name = state.sort.replace("-", ""), sign = state.sort.startsWith("-") ? -1 : 1;
+    if (!name) return items;
+    const values = isText(name) ? names[name] && Array.from(columns[name], (place) => names[name][place]) : columns[name];
+    if (isText(name)) return items.slice().sort((a, b) => sign * (values[a] < values[b] ? -1 : values[a] > values[b] ? 1 : 0) || a - b);
+    // What has no number stays at the end.
+    const key = (item) => (Number.isNaN(values[item]) ? Infinity : sign * values[item]);
+    return items.slice().sort((a, b) => { const [x, y] = [key(a), key(b)]; return x < y ? -1 : x > y ? 1 : a - b; });
+  };
+
+  // The sum of some items' contributions and its standard error, as `statistics.dependence.variance` has it: those
+  // that share a sentence depend on each other.
+  const total = (items, name) => {
+    const all = members(), share = chosen().tasks.length, of_tasks = share > 1;
+    const one = new Float64Array(size);
+    let sum = 0;
+    for (const item of items) { one[item] = columns[name][item] / share; sum += one[item]; }
+    // The tasks are fixed: what varies is which items of each there are.
+    const means = new Map(), sums = new Map(), twice = new Map();
+    const add = (map, key, value) => map.set(key, (map.get(key) ?? 0) + value);
+    for (const item of items) add(means, columns.task[item], one[item] / data.tasks[columns.task[item]].size);
+    const node = (side, item) => (of_tasks ? data.folded[columns[side][item]] : columns[side][item]);
+    let independent = 0;
+    for (const item of all) {
+      const value = one[item] - (means.get(columns.task[item]) ?? 0), first = node("first", item), second = node("second", item);
+      independent += value * value;
+      add(sums, first, value);
+      if (first === second) continue;
+      add(sums, second, value);
+      add(twice, Math.min(first, second) * data.folded.length + Math.max(first, second), value);
+    }
+    const squares = (map) => { let all = 0; for (const value of map.values()) all += value * value; return all; };
+    return { sum, error: Math.sqrt(Math.max(squares(sums) - squares(twice), independent)) };
+  };
+
+  const number = (value, digits = 2) => (Number.isNaN(value) ? "–" : value.toFixed(digits).replace(/^-(0\.?0*)$/, "$1").replace("-", "\u2212"));
+  const count = (value) => value.toLocaleString("en");
+  const make = (tag, text = "", more = {}) => Object.assign(document.createElement(tag), { textContent: text, ...more });
+
+  const tell = (items) => {
+    const { name, scores, quantile } = chosen(), unit = data.tasks[chosen().tasks[0]].unit, every = members().length;
+    let text = `${count(items.length)} of ${count(every)} ${unit}. `;
+    if (two) {
+      const { sum, error } = total(items, "gain"), reach = quantile === null ? NaN : quantile * error;
+      const limits = Number.isNaN(reach) ? "" : ` [${number(sum - reach)}, ${number(sum + reach)}]`;
+      text += `They make ${number(sum)}${limits} of the difference of ${number(scores[1] - scores[0])} on ${name} (B ${number(scores[1])}, A ${number(scores[0])}).`;
+    } else {
+      text += `${name} is ${scores[0] === null ? "–" : number(scores[0])}; their influence adds up to ${number(total(items, "influence_a").sum)}.`;
+    }
+    by("told").textContent = text;
+  };
+
+  // A task without subsets has one, called as the task.
+  const word = (name, item) => {
+    const text = names[name][columns[name][item]];
+    return name === "subset" && text === names.task[columns.task[item]] ? "" : text;
+  };
+  const cell = (name, item) => {
+    if (isText(name)) return make("td", word(name, item), { className: "text", dir: "auto" });
+    return make("td", number(columns[name][item], decimals[name]), { className: "num" });
+  };
+  const head = (list) => {
+    const row = by("rows").querySelector("thead tr");
+    row.replaceChildren(make("th", "Item", { scope: "col" }));
+    if (data.sentences) row.append(make("th", "Sentences", { scope: "col" }));
+    for (const name of list) {
+      const cell = make("th", "", { scope: "col", className: isText(name) ? "text" : "num", title: COLUMNS.find(([own]) => own === name)[3] });
+      const button = make("button", heading[name], { type: "button" });
+      const current = state.sort.replace("-", "") === name;
+      cell.setAttribute("aria-sort", !current ? "none" : state.sort.startsWith("-") ? "descending" : "ascending");
+      button.addEventListener("click", () => {
+        // Numbers begin with the largest, texts with the first.
+        const falls = current ? !state.sort.startsWith("-") : !isText(name);
+        state.sort = `${falls ? "-" : ""}${name}`;
+        state.page = "1";
+        show();
+        [...by("rows").querySelectorAll("thead button")].find((other) => other.textContent === heading[name])?.focus();
+      });
+      cell.append(button);
+      row.append(cell);
+    }
+  };
+  const body = (items, list) => {
+    const last = Math.max(1, Math.ceil(items.length / PAGE));
+    state.page = String(Math.min(Math.max(1, Math.trunc(Number(state.page)) || 1), last));
+    const page = Number(state.page), rows = by("rows").querySelector("tbody");
+    rows.replaceChildren(...[...items.slice((page - 1) * PAGE, page * PAGE)].map((item) => {
+      const row = make("tr", "", { className: String(item) === state.open ? "open" : "" });
+      const open = make("button", columns.item_id[item], { type: "button" });
+      open.addEventListener("click", () => { state.open = String(item); show(); by("detail-title").focus(); });
+      const first = make("td");
+      first.append(open);
+      row.append(first);
+      if (data.sentences) {
+        const sides = make("td", "", { className: "sentences" });
+        for (const side of sidesOf(item)) sides.append(make("span", data.sentences[side], { dir: "auto" }));
+        row.append(sides);
+      }
+      row.append(...list.map((name) => cell(name, item)));
+      return row;
+    }));
+    by("page").textContent = `Page ${count(page)} of ${count(last)}`;
+    by("before").disabled = page <= 1;
+    by("after").disabled = page >= last;
+  };
+  const sidesOf = (item) => {
+    const sides = [columns.first[item], columns.second[item]];
+    return sides[0] === sides[1] && !isRanked() ? sides.slice(0, 1) : sides;
+  };
+
+  // A sentence with the words marked that the other one lacks.
+  const marked = (text, other) => {
+    const known = new Set(other.toLowerCase().split(/\s+/)), line = make("p", "", { className: "sentence", dir: "auto" });
+    for (const part of text.split(/(\s+)/)) line.append(/\S/.test(part) && !known.has(part.toLowerCase()) ? make("mark", part) : part);
+    return line;
+  };
+  const detail = (list) => {
+    const item = state.open === "" ? NaN : Number(state.open), here = Number.isInteger(item) && item >= 0 && item < size;
+    by("detail").hidden = !here;
+    if (!here) return;
+    by("detail-title").textContent = `${names.task[columns.task[item]]}, item ${columns.item_id[item]}`;
+    const pair = by("pair");
+    pair.replaceChildren();
+    const sides = sidesOf(item);
+    if (data.sentences) {
+      const texts = sides.map((side) => data.sentences[side]);
+      pair.append(...texts.map((text, number) => marked(text, texts[1 - number] ?? text)));
+    }
+    const facts = list.map((name) => `${heading[name]} ${isText(name) ? word(name, item) || "–" : number(columns[name][item], decimals[name])}`);
+    pair.append(make("p", `${facts.join("; ")}.`));
+    if (!isRanked()) return;
+    const task = columns.task[item], all = Array.from({ length: data.tasks[task].size }, (_, i) => from[task] + i);
+    const apart = (other) => Math.abs(columns.gold[other] - columns.gold[item]);
+    const near = all.filter((other) => other !== item).sort((a, b) => apart(a) - apart(b) || Math.abs(a - item) - Math.abs(b - item)).slice(0, NEAR);
+    pair.append(make("p", "What people gave nearly the same:"));
+    const others = make("ul");
+    for (const other of near) {
+      const told = ends.map((end) => `similarity${of(end)} ${number(columns[`similarity_${end}`][other], 3)}`).join(", ");
+      const text = data.sentences ? sidesOf(other).map((side) => `“${data.sentences[side]}”`).join(" and ") : `item ${columns.item_id[other]}`;
+      others.append(make("li", `${number(columns.gold[other])}, ${told}: ${text}`, { dir: "auto" }));
+    }
+    pair.append(others);
+  };
+
+  const chips = () => {
+    const list = [];
+    const chip = (text, drop) => {
+      const button = make("button", `${text} ×`, { type: "button" });
+      button.setAttribute("aria-label", `Remove the filter ${text}`);
+      button.addEventListener("click", () => { drop(); state.page = "1"; show(); controls(); });
+      list.push(button);
+    };
+    const limit = (value, digits) => (Number.isNaN(value) ? "…" : number(value, digits));
+    for (const [name, [low, high]] of Object.entries(state.ranges)) {
+      chip(`${heading[name]} ${limit(low, decimals[name])} to ${limit(high, decimals[name])}`, () => delete state.ranges[name]);
+    }
+    for (const [name, value] of Object.entries(state.kept)) chip(`${heading[name]} is ${value}`, () => delete state.kept[name]);
+    by("chips").replaceChildren(...list);
+  };
+
+  const confusion = () => {
+    by("confusion").hidden = !(isLabelled() && chosen().tasks.length === 1);
+    if (by("confusion").hidden) return;
+    const items = members(), table = by("confusion").querySelector("table");
+    const labels = [...new Set([...items].map((item) => names.label[columns.label[item]]))].sort();
+    table.replaceChildren();
+    for (const end of ends) {
+      const top = make("tr"), name = `prediction_${end}`;
+      top.append(make("th", `Label, then prediction${of(end)}`, { scope: "col" }), ...labels.map((label) => make("th", label, { scope: "col" })));
+      table.append(top);
+      const counts = new Map();
+      for (const item of items) {
+        const key = `${columns.label[item]} ${columns[name][item]}`;
+        counts.set(key, (counts.get(key) ?? 0) + 1);
+      }
+      for (const label of labels) {
+        const row = make("tr");
+        row.append(make("th", label, { scope: "row" }));
+        for (const said of labels) {
+          const key = `${names.label.indexOf(label)} ${names[name].indexOf(said)}`;
+          const field = make("td", "", { className: label === said ? "right" : "wrong" });
+          const button = make("button", count(counts.get(key) ?? 0), { type: "button" });
+          button.setAttribute("aria-label", `${counts.get(key) ?? 0} of label ${label} and prediction ${said}: show them`);
+          button.addEventListener("click", () => {
+            Object.assign(state.kept, { label, [name]: said });
+            state.page = "1";
+            show();
+          });
+          field.append(button);
+          row.append(field);
+        }
+        table.append(row);
+      }
+    }
+  };
+
+  const axes = () => {
+    const numeric = shown().filter((name) => !isText(name));
+    const usual = (wanted, other) => (numeric.includes(wanted) ? wanted : numeric.find((name) => name !== other) ?? "");
+    const x = usual(state.x || "gold", ""), y = usual(state.y || "similarity_a", x);
+    return { numeric, x, y };
+  };
+  const PAD = { left: 52, right: 12, top: 10, bottom: 34 };
+  let plane = null;
+  const draw = (items) => {
+    const { x, y } = axes(), canvas = by("picture");
+    by("drawing").hidden = !(isRanked() && x && y);
+    if (by("drawing").hidden) return;
+    const all = members(), ratio = devicePixelRatio || 1, wide = canvas.clientWidth, high = canvas.clientHeight;
+    canvas.width = wide * ratio;
+    canvas.height = high * ratio;
+    const ends = (name) => {
+      let [low, top] = [Infinity, -Infinity];
+      for (const item of all) { const value = columns[name][item]; if (value < low) low = value; if (value > top) top = value; }
+      return low < top ? [low, top] : [low - 1, top + 1];
+    };
+    const [left, right] = ends(x), [bottom, top] = ends(y);
+    plane = { x, y, left, right, bottom, top, wide: wide - PAD.left - PAD.right, high: high - PAD.top - PAD.bottom };
+    const style = getComputedStyle(document.documentElement), colour = (name) => style.getPropertyValue(name).trim();
+    const pen = canvas.getContext("2d");
+    pen.scale(ratio, ratio);
+    pen.fillStyle = colour("--paper");
+    pen.fillRect(0, 0, wide, high);
+    pen.font = "13px system-ui, sans-serif";
+    pen.fillStyle = colour("--quiet");
+    pen.strokeStyle = colour("--line");
+    const across = (value) => PAD.left + plane.wide * (value - left) / (right - left);
+    const up = (value) => PAD.top + plane.high * (top - value) / (top - bottom);
+    const ticks = (low, end) => {
+      const step = 10 ** Math.floor(Math.log10(end - low)), by = [0.2, 0.5, 1, 2].map((part) => part * step).find((part) => (end - low) / part <= 6) ?? step;
+      const found = [];
+      for (let at = Math.ceil(low / by) * by; at <= end + by / 1e6; at += by) found.push(Number(at.toPrecision(6)));
+      return found;
+    };
+    pen.textAlign = "center";
+    for (const tick of ticks(left, right)) {
+      pen.fillText(String(tick).replace("-", "\u2212"), across(tick), high - 18);
+      pen.beginPath(); pen.moveTo(across(tick), PAD.top); pen.lineTo(across(tick), high - PAD.bottom); pen.stroke();
+    }
+    pen.fillText(heading[x], PAD.left + plane.wide / 2, high - 3);
+    pen.textAlign = "right";
+    for (const tick of ticks(bottom, top)) {
+      pen.fillText(String(tick).replace("-", "\u2212"), PAD.left - 6, up(tick) + 4);
+      pen.beginPath(); pen.moveTo(PAD.left, up(tick)); pen.lineTo(wide - PAD.right, up(tick)); pen.stroke();
+    }
+    pen.save();
+    pen.translate(12, PAD.top + plane.high / 2);
+    pen.rotate(-Math.PI / 2);
+    pen.textAlign = "center";
+    pen.fillText(heading[y], 0, 0);
+    pen.restore();
+    // The denser they lie, the more each lets through: where many are, it is darker.
+    const dots = (some, name, alpha) => {
+      pen.globalAlpha = alpha;
+      pen.fillStyle = colour(name);
+      for (const item of some) {
+        const [px, py] = [across(columns[x][item]), up(columns[y][item])];
+        if (px === px && py === py) pen.fillRect(px - 1.5, py - 1.5, 3, 3);
+      }
+      pen.globalAlpha = 1;
+    };
+    const isAll = items.length === all.length, alpha = (some) => Math.min(0.8, Math.max(0.12, 900 / some.length));
+    if (!isAll) dots(all, "--quiet", Math.min(0.25, alpha(all)));
+    dots(items, "--link", alpha(items));
+    canvas.setAttribute("aria-label", `${heading[y]} against ${heading[x]} of ${count(all.length)} items, ${count(items.length)} of them chosen.`);
+  };
+
+  let box = null;
+  const at = (event) => {
+    const place = by("picture").getBoundingClientRect();
+    const share = (value) => Math.min(1, Math.max(0, value));
+    return [share((event.clientX - place.left - PAD.left) / plane.wide), share((event.clientY - place.top - PAD.top) / plane.high)];
+  };
+  by("picture").addEventListener("pointerdown", (event) => { box = at(event); by("picture").setPointerCapture(event.pointerId); });
+  by("picture").addEventListener("pointermove", (event) => {
+    if (!box) return;
+    draw(filtered());
+    const [x, y] = at(event), pen = by("picture").getContext("2d");
+    pen.strokeStyle = getComputedStyle(document.documentElement).getPropertyValue("--ink");
+    pen.strokeRect(PAD.left + box[0] * plane.wide, PAD.top + box[1] * plane.high, (x - box[0]) * plane.wide, (y - box[1]) * plane.high);
+  });
+  by("picture").addEventListener("pointerup", (event) => {
+    if (!box) return;
+    const [x, y] = at(event), [left, top] = [Math.min(x, box[0]), Math.min(y, box[1])], [right, bottom] = [Math.max(x, box[0]), Math.max(y, box[1])];
+    box = null;
+    const value = (low, high, part) => Number((low + part * (high - low)).toPrecision(4));
+    // A mere click takes the box away.
+    if (right - left < 0.01 && bottom - top < 0.01) { delete state.ranges[plane.x]; delete state.ranges[plane.y]; }
+    else {
+      state.ranges[plane.x] = [value(plane.left, plane.right, left), value(plane.left, plane.right, right)];
+      state.ranges[plane.y] = [value(plane.bottom, plane.top, 1 - bottom), value(plane.bottom, plane.top, 1 - top)];
+    }
+    state.page = "1";
+    show();
+    controls();
+  });
+  by("picture").addEventListener("pointercancel", () => { box = null; show(); });
+
+  const options = (select, list, value) => {
+    select.replaceChildren(...list.map(([key, text]) => make("option", text, { value: key })));
+    select.value = value;
+  };
+  const controls = () => {
+    options(by("task"), choices.map((choice, number) => [String(number), choice.name]), state.task);
+    if (by("words")) by("words").value = state.q;
+    by("verdict-label").hidden = !canBeWrong();
+    options(by("verdict"), [["", "All"], ...Object.entries(VERDICTS).map(([key, [text]]) => [key, text])], state.verdict);
+    by("wrong-label").hidden = !canBeWrong() || isLabelled();
+    by("wrong").value = state.wrong;
+    const { numeric, x, y } = axes();
+    options(by("across"), numeric.map((name) => [name, heading[name]]), x);
+    options(by("up"), numeric.map((name) => [name, heading[name]]), y);
+    by("ranges").replaceChildren(...numeric.map((name) => {
+      const group = make("fieldset");
+      group.append(make("legend", heading[name]));
+      ["from", "to"].forEach((word, side) => {
+        const label = make("label", `${word} `), input = make("input", "", { type: "number", step: "any" });
+        const value = state.ranges[name]?.[side];
+        input.value = value === undefined || Number.isNaN(value) ? "" : String(value);
+        input.addEventListener("change", () => {
+          const limits = state.ranges[name] ?? [NaN, NaN];
+          limits[side] = input.value === "" ? NaN : Number(input.value);
+          if (limits.every(Number.isNaN)) delete state.ranges[name]; else state.ranges[name] = limits;
+          state.page = "1";
+          show();
+        });
+        label.append(input);
+        group.append(label);
+      });
+      return group;
+    }));
+    by("columns").replaceChildren(...shown().flatMap((name) => [make("dt", heading[name]), make("dd", COLUMNS.find(([own]) => own === name)[3])]));
+  };
+
+  const show = () => {
+    const list = shown(), items = sorted(filtered());
+    tell(items);
+    chips();
+    head(list);
+    body(items, list);
+    confusion();
+    draw(items);
+    detail(list);
+    write();
+  };
+  const changed = (id, name, event = "change") => by(id)?.addEventListener(event, () => {
+    state[name] = by(id).value;
+    state.page = "1";
+    if (name === "task") Object.assign(state, { ranges: {}, kept: {}, open: "", verdict: "", x: "", y: "" });
+    show();
+    if (["task", "x", "y"].includes(name)) controls();
+  });
+  changed("task", "task");
+  changed("words", "q", "input");
+  changed("verdict", "verdict");
+  changed("wrong", "wrong");
+  changed("across", "x");
+  changed("up", "y");
+  by("controls").addEventListener("submit", (event) => event.preventDefault());
+  const turn = (step) => { state.page = String(Number(state.page) + step); show(); };
+  by("before").addEventListener("click", () => turn(-1));
+  by("after").addEventListener("click", () => turn(1));
+  by("close").addEventListener("click", () => { state.open = ""; show(); by("rows").querySelector("tbody button")?.focus(); });
+
+  const save = (name, type, text) => {
+    const link = make("a", "", { href: URL.createObjectURL(new Blob([text], { type })), download: name });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  };
+  const table = () => {
+    const list = shown(), heads = ["Item", ...(data.sentences ? ["Sentence 1", "Sentence 2"] : []), ...list.map((name) => heading[name])];
+    const rows = [...sorted(filtered())].map((item) => [
+      columns.item_id[item],
+      ...(data.sentences ? [0, 1].map((side) => data.sentences[sidesOf(item)[side]] ?? "") : []),
+      ...list.map((name) => (isText(name) ? word(name, item) : Number.isNaN(columns[name][item]) ? "" : String(columns[name][item]))),
+    ]);
+    return [heads, ...rows];
+  };
+  const line = (text) => text.replace(/[\t\r\n]+/g, " ");
+  by("tsv").addEventListener("click", () => save("pairs.tsv", "text/tab-separated-values", `${table().map((row) => row.map(line).join("\t")).join("\n")}\n`));
+  by("markdown").addEventListener("click", () => {
+    const escaped = (text) => line(text).replace(/[\\`*_{}[\]<>#|]/g, "\\$&");
+    const [heads, ...rows] = table().map((row) => `| ${row.map(escaped).join(" | ")} |`);
+    save("pairs.md", "text/markdown", [heads, heads.replace(/[^|]+/g, " --- "), ...rows, ""].join("\n"));
+  });
+
+  let waiting = 0;
+  const again = () => { cancelAnimationFrame(waiting); waiting = requestAnimationFrame(() => draw(filtered())); };
+  addEventListener("resize", again);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
+  by("theme").addEventListener("click", again);
+  addEventListener("hashchange", () => { read(); controls(); show(); });
+  read();
+  controls();
+  show();
+})();

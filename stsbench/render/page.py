@@ -1,0 +1,72 @@
+"""Pages that need no network: their looks, and what a browser may do for them."""
+
+from base64 import b64encode
+from collections.abc import Sequence
+from hashlib import sha256
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from stsbench.render.cells import one_line
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+
+def render_page(
+    package: str, template: str, style: tuple[str, ...], script: tuple[str, ...], **content: Any
+) -> str:
+    """Return a page made of a template; all text that it is given is escaped.
+
+    Args:
+        package: whose folder `templates` holds the template, `stsbench.reports` say.
+        template: its file.
+        style: the CSS files, of the package or of `stsbench.render`.
+        script: the JavaScript files, likewise.
+        **content: what the template names.
+    """
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader(package),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["line"] = one_line
+    css, js = (_assets(package, names) for names in (style, script))
+    return environment.get_template(template).render(css=css, script=js, policy=_policy(css, js), **content)
+
+
+def _policy(css: str, script: str) -> str:
+    """Return what a browser may do for the page: run its own script, take its own style, show its own figures.
+
+    Whatever else finds its way into a page, text of a data set or a name, is shown and never run or fetched.
+    """
+    rules = {
+        "default-src": "'none'",
+        "img-src": "'self' data:",
+        "style-src": _hash(css),
+        "script-src": _hash(script),
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+    return "; ".join(f"{name} {value}" for name, value in rules.items())
+
+
+def _hash(content: str) -> str:
+    return f"'sha256-{b64encode(sha256(content.encode()).digest()).decode()}'"
+
+
+def _assets(package: str, names: Sequence[str]) -> "Markup":
+    from markupsafe import Markup
+
+    texts = []
+    for name in names:
+        own = files(package).joinpath("templates", name)
+        shared = files("stsbench.render").joinpath("templates", name)
+        texts.append((own if own.is_file() else shared).read_text(encoding="utf-8"))
+    # Our own files, not data: they go into the page as they are. With the line breaks inside the elements: the
+    # hashes in the page's policy are of all that stands in them.
+    return Markup("\n" + "".join(texts))

@@ -1,0 +1,89 @@
+"""What is told of each item, against the plainest way to compute it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import rankdata, spearmanr
+
+import stsbench as sb
+from stsbench.browsing.items import overlap_of, percentiles
+from stsbench.statistics.dependence import Sharing
+
+Make = Callable[..., sb.RunRecord]
+
+
+@pytest.fixture
+def make(hash_encode: Callable[..., Any], toy_data: Callable[..., Any]) -> Make:
+    """Return a maker of records of two tasks; another shift is another model."""
+
+    def made(shift: float = 0.0, **protocol: Any) -> sb.RunRecord:
+        data = [toy_data("toy", pairs=30), toy_data("other", pairs=24, seed=1)]
+        return sb.evaluate(
+            lambda sentences: hash_encode(sentences) + shift,
+            data,
+            protocol=sb.protocol(**protocol),
+            use_cache=False,
+        )
+
+    return made
+
+
+def test_ranks_are_those_of_the_pairs_that_are_ranked_together(make: Make) -> None:
+    frame = sb.explore(make(), without_text=True).frame.set_index("task").loc["toy"]
+    for side, values in (("rank_gold", frame["gold"]), ("rank_a", frame["similarity_a"])):
+        expected = 100 * (rankdata(values) - 0.5) / len(values)
+        np.testing.assert_allclose(frame[side], expected)
+    np.testing.assert_allclose(frame["residual_a"], frame["rank_a"] - frame["rank_gold"])
+
+
+def test_where_the_score_is_a_mean_over_subsets_each_is_ranked_by_itself(make: Make) -> None:
+    frame = sb.explore(make(aggregation="mean"), without_text=True).frame
+    for _, part in frame.groupby(["task", "subset"]):
+        expected = 100 * (rankdata(part["similarity_a"]) - 0.5) / len(part)
+        np.testing.assert_allclose(part["rank_a"], expected)
+
+
+def test_an_influence_is_what_the_score_loses_without_the_pair(make: Make) -> None:
+    frame = sb.explore(make(metric="pearson"), without_text=True).frame.set_index("task").loc["toy"]
+    gold, similarity = frame["gold"].to_numpy(), frame["similarity_a"].to_numpy()
+    whole = np.corrcoef(gold, similarity)[0, 1]
+    without = [np.corrcoef(np.delete(gold, pair), np.delete(similarity, pair))[0, 1] for pair in range(len(gold))]
+    # To first order: what is left is of the order of the square.
+    assert np.corrcoef(100 * (whole - np.array(without)), frame["influence_a"])[0, 1] > 0.99
+    assert frame["influence_a"].sum() == pytest.approx(0, abs=1e-9)
+
+
+def test_gains_add_up_to_the_difference(make: Make) -> None:
+    a, b = make(), make(0.5)
+    explored = sb.explore([a, b], without_text=True)
+    gains = explored.frame.groupby("task")["gain"].sum()
+    for score_a, score_b in zip(a.scores, b.scores, strict=True):
+        assert gains[score_a.task] == pytest.approx(100 * (score_b.value - score_a.value))
+    (average,) = explored.averages
+    assert gains.mean() == pytest.approx(average.scores[1] - average.scores[0])
+
+
+def test_shares_counts_each_other_pair_once() -> None:
+    rng = np.random.default_rng(0)
+    from stsbench.browsing.items import shares
+
+    first, second = rng.integers(0, 12, 40), rng.integers(0, 12, 40)
+    pairs = [set(pair) for pair in zip(first.tolist(), second.tolist(), strict=True)]
+    expected = [sum(bool(one & other) for other in pairs) - 1 for one in pairs]
+    assert shares(Sharing.of(first, second)).tolist() == expected
+
+
+def test_ties_share_a_place_and_a_sentence_overlaps_with_itself() -> None:
+    assert percentiles(np.zeros(4), [np.arange(4)]).tolist() == [50.0] * 4
+    assert overlap_of("A b b", "b A") == 1.0
+    assert overlap_of("a", "b") == 0.0
+
+
+def test_the_page_tells_what_the_frame_holds(make: Make) -> None:
+    explored = sb.explore(make(), without_text=True)
+    frame = explored.frame.set_index("task").loc["toy"]
+    assert spearmanr(frame["rank_gold"], frame["rank_a"])[0] == pytest.approx(
+        explored.tasks[0].total.scores[0] / 100
+    )

@@ -1,0 +1,173 @@
+"""The page in a real browser: what is chosen, what it says of that, and how it is reached."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from browser import browser_or_skip, has_contrast, passes_axe
+
+import stsbench as sb
+from stsbench.statistics.dependence import Sharing, variance
+from stsbench.statistics.intervals import plain_interval
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[Any]:
+    with browser_or_skip(tmp_path / "profile") as started:
+        yield started
+
+
+@pytest.fixture
+def runs(hash_encode: Callable[..., Any], toy_data: Callable[..., Any]) -> list[sb.RunRecord]:
+    data = [toy_data("toy", pairs=60), toy_data("other", pairs=50, seed=1)]
+    return [
+        sb.evaluate(lambda sentences, add=add: hash_encode(sentences) + add, data, use_cache=False)
+        for add in (0.0, 0.7)
+    ]
+
+
+def told(browser: Any) -> str:
+    text: str = browser.run("return document.getElementById('told').textContent")
+    return text.replace("\u2212", "-")
+
+
+def rows(browser: Any) -> list[list[str]]:
+    script = """
+        return [...document.querySelectorAll('#rows tbody tr')].map(
+          (row) => [...row.cells].map((cell) => cell.textContent));
+    """
+    found: list[list[str]] = browser.run(script)
+    return found
+
+
+def choose(browser: Any, name: str, value: str, event: str = "change") -> None:
+    browser.run(
+        "const [name, value, event] = arguments; const field = document.getElementById(name);"
+        "field.value = value; field.dispatchEvent(new Event(event));",
+        name,
+        value,
+        event,
+    )
+
+
+def test_what_is_chosen_and_what_it_makes_of_the_difference(
+    browser: Any, runs: list[sb.RunRecord], tmp_path: Path
+) -> None:
+    explored = sb.explore(runs, tmp_path / "pairs.html", without_text=True)
+    browser.open(tmp_path / "pairs.html")
+    compared = sb.compare(*runs).frame.set_index("task")
+    # All of the average, and all of a task, have the intervals of `compare`.
+    for place, name in enumerate(("Avg.", "toy", "other")):
+        choose(browser, "task", str(place))
+        row = compared[compared["subset"] == ""].loc[name] if name != "Avg." else compared.loc[name]
+        number, low, high = (row[column] for column in ("difference", "low", "high"))
+        assert f"They make {number:.2f} [{low:.2f}, {high:.2f}] of the difference of {number:.2f}" in told(browser)
+    # Some of a task: their sum, and the interval of a sum of which the others are 0.
+    choose(browser, "task", "1")
+    choose(browser, "verdict", "a")
+    frame = explored.frame.set_index("task").loc["toy"]
+    kept = (frame["residual_a"].abs() >= 25) & (frame["residual_b"].abs() < 25)
+    parts = frame["gain"].where(kept, 0.0)
+    total = explored.tasks[0].total
+    spread = variance(parts - parts.mean(), Sharing.of(frame["sentence_a"], frame["sentence_b"]))
+    reach = total.quantile * spread.standard_error
+    assert 0 < kept.sum() < len(frame)
+    number = parts.sum()
+    expected = f"They make {number:.2f} [{number - reach:.2f}, {number + reach:.2f}]"
+    assert told(browser).startswith(f"{kept.sum()} of 60 pairs. {expected}")
+    assert plain_interval(0.0, spread).exists
+
+
+def test_sorting_filtering_and_the_address(browser: Any, runs: list[sb.RunRecord], tmp_path: Path) -> None:
+    page = tmp_path / "pairs.html"
+    explored = sb.explore(runs[0], page, without_text=True)
+    browser.open(page)
+    choose(browser, "task", "1")
+    frame = explored.frame.set_index("task").loc["toy"]
+    # What costs most comes first.
+    influence = frame.set_index("item_id")["influence_a"]
+    shown = [influence[row[0]] for row in rows(browser)]
+    assert shown == pytest.approx(sorted(influence)[:50], abs=1e-6)
+    heads = "return [...document.querySelectorAll('#rows thead button')].map((button) => button.textContent)"
+    place = browser.run(heads).index("Gold")
+    browser.run("document.querySelectorAll('#rows thead button')[arguments[0]].focus()", place)
+    browser.press("\ue007")
+    shown = [float(row[place + 1]) for row in rows(browser)]
+    assert shown == sorted(frame["gold"], reverse=True)[:50]
+    limit = "const [low] = document.querySelectorAll('#ranges input'); low.value = 3;"
+    browser.run(f"{limit} low.dispatchEvent(new Event('change'))")
+    assert told(browser).startswith(f"{(frame['gold'] >= 3).sum()} of 60 pairs")
+    before = rows(browser)
+    browser.reload()
+    assert rows(browser) == before
+    browser.run("document.querySelector('#chips button').click()")
+    assert told(browser).startswith("60 of 60 pairs")
+
+
+def test_a_box_in_the_picture_chooses(browser: Any, runs: list[sb.RunRecord], tmp_path: Path) -> None:
+    page = tmp_path / "pairs.html"
+    explored = sb.explore(runs[0], page, without_text=True)
+    browser.resize(1280)
+    browser.open(page)
+    drag = """
+        const canvas = document.getElementById('picture'), box = canvas.getBoundingClientRect();
+        canvas.setPointerCapture = () => {};
+        const send = (name, x, y) => canvas.dispatchEvent(
+          new PointerEvent(name, {clientX: box.left + x, clientY: box.top + y, pointerId: 1}));
+        send('pointerdown', 0, 0); send('pointermove', 100, 100); send('pointerup', box.width / 2, box.height);
+    """
+    browser.run(drag)
+    frame = explored.frame
+    address = browser.run("return Object.fromEntries(new URLSearchParams(location.hash.slice(1)))")
+    inside = pd.Series(True, index=frame.index)
+    for name in ("gold", "similarity_a"):
+        low, high = map(float, address[f"in.{name}"].split("~"))
+        inside &= frame[name].between(low, high)
+    assert 0 < inside.sum() < len(frame)
+    assert told(browser).startswith(f"{inside.sum()} of {len(frame)} pairs")
+
+
+def test_a_pair_is_opened_by_the_keyboard_and_words_are_found(
+    browser: Any, hash_encode: Any, tmp_path: Path
+) -> None:
+    page = tmp_path / "pairs.html"
+    explored = sb.explore(sb.evaluate(hash_encode, "sample", use_cache=False), page)
+    browser.open(page)
+    choose(browser, "words", "NOT", "input")
+    frame = explored.frame
+    has = frame["sentence_a"].str.lower().str.contains("not") | frame["sentence_b"].str.lower().str.contains("not")
+    assert told(browser).startswith(f"{has.sum()} of {len(frame)} pairs")
+    browser.run("document.querySelector('#rows tbody button').focus()")
+    browser.press("\ue007")
+    title = browser.run("return document.activeElement.textContent")
+    assert title == f"sample, item {rows(browser)[0][0]}"
+    assert browser.run("return document.querySelectorAll('#pair li').length") == 5
+
+
+def test_it_fits_reads_and_is_reached(browser: Any, hash_encode: Any, tmp_path: Path) -> None:
+    page = tmp_path / "pairs.html"
+    sb.explore(sb.evaluate(hash_encode, "sample", use_cache=False), page)
+    browser.open(page)
+    browser.run("document.querySelector('#rows tbody button').click()")
+    for width in (360, 768, 1440):
+        browser.resize(width)
+        assert browser.run("return document.documentElement.scrollWidth") == width
+    has_contrast(browser)
+    passes_axe(browser)
+    assert browser.console() == []
+
+
+def test_labels_and_predictions_filter(browser: Any, hash_encode: Any, tmp_path: Path) -> None:
+    page = tmp_path / "pairs.html"
+    explored = sb.explore(sb.evaluate(hash_encode, "sample-questions", use_cache=False), page)
+    browser.open(page)
+    assert browser.run("return document.getElementById('drawing').hidden")
+    frame = explored.frame
+    label = sorted(frame["label"])[0]
+    expected = ((frame["label"] == label) & (frame["prediction_a"] == label)).sum()
+    browser.run("document.querySelector('#confusion td button').click()")
+    assert told(browser).startswith(f"{expected} of {len(frame)} items")

@@ -150,10 +150,8 @@ def _unexplained_beyond(beyond: Search) -> str:
     nearest = beyond.nearest
     if not nearest.count:
         return ""
-    return (
-        f"Nor does one of {beyond.settings - 1:,} settings beyond the grid; the nearest is {_setting(nearest)}: "
-        f"{_numbers(beyond, nearest)}{_off(beyond, nearest)}."
-    )
+    tried = f"{beyond.settings - 1:,} settings beyond the grid were tried too, and none of them gives it. "
+    return tried + f"The nearest is {_setting(nearest)}, with {_numbers(beyond, nearest)}{_off(beyond, nearest)}."
 
 
 def _partly(search: Search) -> list[str]:
@@ -303,7 +301,10 @@ def _off(search: Search, candidate: Candidate) -> str:
     if len(candidate.scores) > 1:
         return ""
     difference = candidate.scores[0] - search.claim.values[0].score
-    return f", {abs(difference):.2f} {'above' if difference > 0 else 'below'}"
+    # A distance of 0.00 would read as a hit.
+    distance = f"{abs(difference):.2f}"
+    distance = "less than 0.01" if distance == "0.00" else distance
+    return f", {distance} {'above' if difference > 0 else 'below'}"
 
 
 def _percent(share: float) -> str:

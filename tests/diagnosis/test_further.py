@@ -226,7 +226,7 @@ def test_the_budget_in_sentences_is_kept_and_what_it_left_out_is_told(tiny_bert:
     assert found.further.sentences <= 30
     assert found.further.untried
     assert any("Beyond the grid" in note and "Not tried: " in note for note in found.notes)
-    assert "beyond the grid; the nearest is" in found.verdict
+    assert "settings beyond the grid were tried too, and none of them gives it. The nearest is" in found.verdict
     none = diagnosed(sb.load(tiny_bert, device="cpu"), "99.99", data, budget=0)
     assert none.further is not None
     assert none.further.sentences == 0

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from planted.checkpoints import DENSE, TEXTS, WEIGHTS, add_modules, write
+from safetensors.numpy import load_file, save_file
 
 from stsbench.base.errors import UserError
 from stsbench.encoders.load import load
@@ -39,6 +40,27 @@ class Mutation(NamedTuple):
 
 
 @pytest.fixture(scope="module")
+def static(_built: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that both sentence-transformers and model2vec read: the tokens' vectors without the network."""
+    built, folder = _built("bert"), tmp_path_factory.mktemp("mutated") / "static"
+    folder.mkdir()
+    shutil.copy(built / "tokenizer.json", folder)
+    rows = load_file(built / WEIGHTS)["embeddings.word_embeddings.weight"]
+    save_file({"embeddings": rows}, folder / WEIGHTS)
+    write(folder, "config.json", {"model_type": "model2vec", "normalize": True, "max_length": 64})
+    kinds = {"": "StaticEmbedding", "1_Normalize": "Normalize"}
+    write(
+        folder,
+        "modules.json",
+        [
+            {"idx": idx, "name": str(idx), "path": path, "type": f"sentence_transformers.models.{kind}"}
+            for idx, (path, kind) in enumerate(kinds.items())
+        ],
+    )
+    return folder
+
+
+@pytest.fixture(scope="module")
 def whole(_built: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = Path(shutil.copytree(_built("bert"), tmp_path_factory.mktemp("mutated") / "whole"))
     add_modules(folder)
@@ -52,7 +74,7 @@ def _mutations(folder: Path) -> Iterator[Mutation]:
         for place in _places(content):
             for value in VALUES:
                 yield Mutation(name, place, value)
-    for name in (WEIGHTS, DENSE):
+    for name in (name for name in (WEIGHTS, DENSE) if (folder / name).is_file()):
         first = next(tensor for tensor in _header(folder / name)[0] if tensor != "__metadata__")
         for key in ("dtype", "shape", "data_offsets"):
             for value in (*VALUES, ["x", "x"], [None, -1]):
@@ -95,7 +117,7 @@ def _plant(folder: Path, mutation: Mutation) -> None:
 
 def _said(whole: Path, mutation: Mutation) -> str:
     """Return what is wrong with how a mutation is met; empty for one sentence or for vectors."""
-    folder = whole.with_name("mutated")
+    folder = whole.with_name(f"{whole.name}-mutated")
     if not folder.is_dir():
         shutil.copytree(whole, folder)
     _plant(folder, mutation)
@@ -129,13 +151,21 @@ def test_what_once_ended_in_a_traceback_is_told(file: str, key: str, value: Any,
         embed(load(folder), TEXTS, use_cache=False)
 
 
-def test_a_share_of_all_mutations_ends_in_a_sentence_or_in_vectors(whole: Path) -> None:
-    mutations = list(_mutations(whole))
-    assert len(mutations) > 600
-    _met(whole, mutations[::SHARE])
+@pytest.mark.parametrize("kind", ["whole", "static"])
+def test_a_share_of_all_mutations_ends_in_a_sentence_or_in_vectors(
+    kind: str, request: pytest.FixtureRequest
+) -> None:
+    folder = request.getfixturevalue(kind)
+    mutations = list(_mutations(folder))
+    assert len(mutations) > {"whole": 600, "static": 100}[kind]
+    _met(folder, mutations[::SHARE])
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("kind", ["whole", "static"])
 @pytest.mark.parametrize("start", range(1, SHARE))
-def test_every_mutation_ends_in_a_sentence_or_in_vectors(start: int, whole: Path) -> None:
-    _met(whole, list(_mutations(whole))[start::SHARE])
+def test_every_mutation_ends_in_a_sentence_or_in_vectors(
+    start: int, kind: str, request: pytest.FixtureRequest
+) -> None:
+    folder = request.getfixturevalue(kind)
+    _met(folder, list(_mutations(folder))[start::SHARE])

@@ -73,9 +73,9 @@ suppress_warnings = ["ref.python"]  # a word of such an annotation may be the na
 nitpick_ignore_regex = [
     # Other people's types: their documentation is elsewhere, and building fetches nothing.
     ("py:.*", r"(collections|matplotlib|np|numpy|pathlib|pd|pandas|pydantic|torch|types|typing)\..*"),
-    ("py:class", r"Figure|Path|Tensor"),
+    ("py:class", r"Figure|Path|Tensor|nn\.Module|Trainer|TrainingArguments|Trainer(State|Control)"),
     # Aliases, whose values are said in words.
-    ("py:class", r"Label|Rows|Status|Wanted|Style"),
+    ("py:class", r"EncodeFunction|Label|Rows|Status|Wanted|Style"),
     # What a parameter says of the option that is made of it.
     ("py:class", r"stsbench\.base\.options\..*|Spelled|Within|Written|file|folder|figure"),
     # What is behind a public object and nobody needs to make.
@@ -88,7 +88,7 @@ nitpick_ignore_regex = [
     ("py:class", r"stsbench\.(render\.(cells\.Named|table\._Frame)|data\.tables\._Pairs)"),
     ("py:class", r"stsbench\.(encoders\.hashed\.HashedFiles|scoring\.task\.Task)"),
     ("py:class", r"stsbench\.(records\.parts\.RecordPart|compat\.senteval\.utils\.dotdict)"),
-    ("py:class", r"stsbench\.records\.imports\.mteb\.Predictions"),
+    ("py:class", r"stsbench\.(records\.imports\.mteb\.Predictions|judging\.aligned\.AlignedScores)"),
 ]
 
 html_theme = "furo"

@@ -407,5 +407,5 @@ class Change:
 
     @property
     def meaning(self) -> str:
-        """What more is to be said of the value: of this checkpoint first, else of any."""
+        """What more is to be said of the value, of this checkpoint first, else of any."""
         return self.note or self.choice.meanings.get(self.value, "")

@@ -207,7 +207,9 @@ def _row(name: str) -> str:
 def _load_checkpoint(
     name: str, use: Use
 ) -> TransformerEncoder | TokenTableEncoder | CallableEncoder | SidedEncoder:
-    require(MODELS, f"the checkpoint {name}")
+    # A table of token vectors that is here needs no more than its tokenizer: no torch, no Transformers.
+    if not Path(name).expanduser().is_dir():
+        require(MODELS, f"the checkpoint {name}")
     checkpoint = find_checkpoint(name, revision=use.revision, with_code=use.trust_remote_code)
     adapter = checkpoint if is_adapter(checkpoint) else None
     if adapter is not None:
@@ -220,6 +222,7 @@ def _load_checkpoint(
     table = find_table(checkpoint) if adapter is None else None
     if table is not None and (static := _load_static(table, use)) is not None:
         return static
+    require(MODELS, f"the checkpoint {name}")
     use, notes = as_texts(checkpoint, replace(use, template=_choose_template(name, use)))
     use = replace(use, device=resolve_device(use.device))
     saved = read_settings(checkpoint, trust_remote_code=use.trust_remote_code)

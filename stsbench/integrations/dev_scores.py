@@ -173,7 +173,7 @@ class DevScores:
 
     @property
     def name(self) -> str:
-        """What the tasks are called: `sts-b-dev`; several by their kind."""
+        """The name of the tasks, as in `sts-b-dev`; of several that of their kind."""
         first = self._sets[0]
         if len(self._sets) > 1:
             return slug(first.kind)
@@ -182,7 +182,7 @@ class DevScores:
 
     @property
     def metric(self) -> str:
-        """What the primary score is called: `spearman_cosine`, or of several tasks `average_spearman_cosine`."""
+        """The name of the primary score, as in `spearman_cosine`; of several tasks `average_spearman_cosine`."""
         return f"{_AVERAGE}_{self._of_task}" if len(self._sets) > 1 else self._of_task
 
     @property

@@ -85,8 +85,7 @@ def choose_models(
     Args:
         use: how they are used.
         models: what to measure: a Hub name, a folder, `minilm`, a published system (`esimcse-bert-base`, say), a
-            file of word vectors, `mteb:NAME` (as mteb loads it), or `module:function`. By default the packaged
-            `minilm`.
+            file of word vectors, `mteb:NAME` or `module:function`. By default the packaged `minilm`.
         functions: a function of your own, `list[str] -> array`: `mymodel:encode`.
         vectors: score saved vectors: a .npy matrix, with `sentences`.
         sentences: the sentences of `vectors`, one a line.

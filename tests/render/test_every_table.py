@@ -66,6 +66,7 @@ from stsbench.published import catalogue
 from stsbench.published.catalogue import exhibits
 from stsbench.published.lookup import Listing, PrintedRow, PrintedTable
 from stsbench.records.export import ExportedResults
+from stsbench.records.hub import HubExport
 from stsbench.records.labels import labels, task_labels
 from stsbench.records.parts import AveragePart, HeadScore, Number, RaterPart
 from stsbench.records.record import RunRecord
@@ -345,6 +346,11 @@ def explored(names: Names, number: Numbers) -> Made:
     totals = [Total(name, (number(), number()), 2.0) for name in names]
     tasks = [TaskItems(total, "", "pairs", "", PlainTable({"item_id": ["1", "2"]})) for total in totals]
     return Explored(names[:2], tuple(tasks)), [(0, grid([total.scores for total in totals]))]
+
+
+def pushed(names: Names, number: Numbers) -> Made:
+    card = "x" * int(number())
+    return HubExport(names[0], {}, card), [(0, [[str(len(card))]])]
 
 
 def planned(names: Names, number: Numbers) -> Made:
@@ -636,6 +642,7 @@ RESULTS: dict[type[Result], Callable[[Names, Numbers], Made]] = {
     RankResult: ranking,
     BestOf: best_of,
     Explored: explored,
+    HubExport: pushed,
     Plan: planned,
     Check: check,
     Sweep: sweep,

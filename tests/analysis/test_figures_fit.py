@@ -20,6 +20,7 @@ from stsbench.analysis.spectrum import Spectrum, spectrum_frame
 from stsbench.analysis.stability import Stability, stability_frame
 from stsbench.data.shared import FOLDED, SENTENCES
 from stsbench.scoring.settings import Intervals
+from stsbench.statistics.dependence import Sharing
 
 NAMES = ("minilm", "organisation/a-rather-long-checkpoint-name (dimensions 64)", "glove")
 FEW = Intervals()

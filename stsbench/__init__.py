@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from stsbench.analysis.repetition_bias import repetition_bias
     from stsbench.analysis.retrieve import retrieve
     from stsbench.analysis.spectrum import spectrum
+    from stsbench.analysis.stability import stability
     from stsbench.base.errors import UserError
     from stsbench.diagnosis.diagnose import diagnose
     from stsbench.encoders.fit import fit
@@ -85,6 +86,7 @@ __all__ = [
     "retrieve",
     "show",
     "spectrum",
+    "stability",
     "sweep",
     "train",
 ]
@@ -127,6 +129,7 @@ _HOMES = {
     "retrieve": "stsbench.analysis.retrieve:retrieve",
     "show": "stsbench.records.show:show",
     "spectrum": "stsbench.analysis.spectrum:spectrum",
+    "stability": "stsbench.analysis.stability:stability",
     "sweep": "stsbench.sweeps.sweep:sweep",
     "train": "stsbench.training.train:train",
 }

@@ -44,6 +44,7 @@ VERBS = {
     "retrieve",
     "show",
     "spectrum",
+    "stability",
     "sweep",
     "train",
 }

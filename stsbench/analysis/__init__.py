@@ -19,6 +19,7 @@ ANALYSES = {
     "density": "stsbench.analysis.density:DensityCommand",
     "evalrank": "stsbench.analysis.evalrank:EvalRankCommand",
     "repetition-bias": "stsbench.analysis.repetition_bias:RepetitionBiasCommand",
+    "stability": "stsbench.analysis.stability:StabilityCommand",
     "retrieve": "stsbench.analysis.retrieve:RetrieveCommand",
 }
 """Where the command of each analysis is, by its name. Imported when it is asked for."""

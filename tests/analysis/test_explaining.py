@@ -28,7 +28,7 @@ from stsbench.training.folder import RunFolder
 
 Encode = Callable[[list[str]], Any]
 NO_INTERVALS = sb.Intervals(None)
-VERBS = ("density", "evalrank", "geometry", "length_bias", "repetition_bias", "spectrum")
+VERBS = ("density", "evalrank", "geometry", "length_bias", "repetition_bias", "spectrum", "stability")
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def run(vectors_file: Path, tmp_path: Path) -> Path:
 def test_a_run_its_record_and_its_model_give_the_same_table(verb: str, run: Path, vectors_file: Path) -> None:
     analyse = getattr(sb, verb)
     options: dict[str, Any] = {"queries": 10, "seeds": 2}
-    if verb in {"density", "evalrank", "geometry", "spectrum"}:
+    if verb in {"density", "evalrank", "geometry", "spectrum", "stability"}:
         options = {"task": "sample"}
     if verb == "length_bias":
         options = {"tasks": ["sample"], "intervals": NO_INTERVALS}
@@ -276,7 +276,14 @@ def test_an_analysis_that_is_not_possible_keeps_no_other_from_it() -> None:
     )
     explanation = sb.explain(record, leave_out=True)
     assert list(explanation.parts) == ["length-bias", "density"]
-    assert list(explanation.missing) == ["geometry", "spectrum", "evalrank", "repetition-bias", "retrieve"]
+    assert list(explanation.missing) == [
+        "geometry",
+        "spectrum",
+        "evalrank",
+        "repetition-bias",
+        "stability",
+        "retrieve",
+    ]
     with pytest.raises(UserError, match="the record of a callable"):
         sb.explain(record, intervals=NO_INTERVALS)
 

@@ -17,8 +17,10 @@ from stsbench.analysis.length_numbers import length_bias_frame
 from stsbench.analysis.repetition_bias import RepetitionBias, repetition_frame
 from stsbench.analysis.retrieve import Retrieval, find_neighbours, neighbours_frame
 from stsbench.analysis.spectrum import Spectrum, spectrum_frame
+from stsbench.analysis.stability import Stability, stability_frame
 from stsbench.data.shared import FOLDED, SENTENCES
 from stsbench.scoring.settings import Intervals
+from stsbench.statistics.dependence import Sharing
 
 NAMES = ("minilm", "organisation/a-rather-long-checkpoint-name (dimensions 64)", "glove")
 FEW = Intervals()
@@ -63,6 +65,8 @@ def tables() -> dict[str, pd.DataFrame]:
     return {name: pairs(seed) for seed, name in enumerate(NAMES)}
 
 
+APART = (Sharing.independent(9), Intervals())
+
 FIGURES: dict[str, Callable[[], Any]] = {
     "length-bias": lambda: LengthBias(length_bias_frame(tables(), {"made": (0, 5)}, intervals=FEW)).plot(),
     "geometry": lambda: Geometry(plane()).plot(),
@@ -71,6 +75,16 @@ FIGURES: dict[str, Callable[[], Any]] = {
     "density": lambda: Density(density_frame(tables())).plot(),
     "evalrank": lambda: EvalRank(ranked()).plot(),
     "repetition-bias": lambda: RepetitionBias(probe()).plot(),
+    "stability": lambda: Stability(
+        pd.concat(
+            [
+                stability_frame(np.arange(9.0), seeds[0], {"typos 5 %": seeds[1], "lower case": seeds[2]}, *APART)
+                for seeds in np.random.default_rng(0).normal(size=(len(NAMES), 3, 9))
+            ],
+            keys=NAMES,
+            names=["model"],
+        ).reset_index()
+    ).plot(),
     "retrieve": lambda: Retrieval(neighbours()).plot(),
 }
 

@@ -47,6 +47,7 @@ COMMANDS = [
     ("density",),
     ("evalrank",),
     ("repetition-bias",),
+    ("stability",),
     ("retrieve",),
     ("data", "list"),
     ("data", "get"),

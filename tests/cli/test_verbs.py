@@ -46,6 +46,7 @@ NOT_OPTIONS = {
     "density": {"runs": SHAPED},
     "evalrank": {"runs": SHAPED},
     "retrieve": {"runs": SHAPED},
+    "stability": {"runs": SHAPED, "intervals": SHAPED},
     "repetition_bias": {
         "runs": SHAPED,
         "low": SHAPED,

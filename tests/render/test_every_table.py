@@ -39,6 +39,7 @@ from stsbench.analysis.length_measures import ABSOLUTE, ALL, GAP, PARTIAL, RELAT
 from stsbench.analysis.repetition_bias import Q_S1, Q_S2, QUERIES, RISE, SEEDS, TOGETHER, RepetitionBias
 from stsbench.analysis.retrieve import Retrieval
 from stsbench.analysis.spectrum import Spectrum, spectrum_frame
+from stsbench.analysis.stability import Stability
 from stsbench.browsing.explore import Explored
 from stsbench.browsing.items import TaskItems, Total
 from stsbench.data.benchmarks import load_sample
@@ -551,6 +552,17 @@ def evalrank(names: Names, number: Numbers) -> Made:
     return EvalRank(pd.DataFrame(rows)), [(0, grid(hits, 100))]
 
 
+def stability(names: Names, number: Numbers) -> Made:
+    rows = [
+        {"model": n, "change": c, "unchanged": number(), "score": number(), "difference": number()}
+        for n in names
+        for c in ("lower case", "typos 5 %")
+    ]
+    shown = [[row["unchanged"], row["score"], row["difference"]] for row in rows]
+    frame = pd.DataFrame(rows).assign(low=-1.0, high=1.0, changed=0.5, moved=0.25, task="T", split="s", text="t")
+    return Stability(frame), [(0, grid(shown))]
+
+
 def retrieval(names: Names, number: Numbers) -> Made:
     rows = [
         {"model": m, "query": q, "rank": rank, "cosine": number(), "sentence": f"s {number.text()}", "number": 1}
@@ -669,6 +681,7 @@ RESULTS: dict[type[Result], Callable[[Names, Numbers], Made]] = {
     Retrieval: retrieval,
     LengthBias: length_bias,
     RepetitionBias: repetition_bias,
+    Stability: stability,
     Explanation: explanation,
 }
 """Every kind of result, and how one is made of three names."""

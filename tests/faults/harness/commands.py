@@ -306,6 +306,13 @@ USES: dict[str, tuple[Use, ...]] = {
     "spectrum": (_use("spectrum runs/a --task STS-B --json", {**_record("a"), **_DEV}, ["../cache/embeddings"]),),
     "density": (_use("density runs/s --task STS-B --json", {**_record("s"), **_DEV}, ["../cache/embeddings"]),),
     "evalrank": (_use("evalrank runs/a --task STS-B --json", {**_record("a"), **_DEV}, ["../cache/embeddings"]),),
+    "stability": (
+        _use(
+            "stability -m model --task STS-B --split dev --json",
+            {**_CHECKPOINT, **_DEV},
+            ["../cache/embeddings"],
+        ),
+    ),
     "repetition-bias": (
         _use(
             "repetition-bias -m model --corpus corpus.txt --queries 3 --seeds 1 --overlap 1-100 --json",

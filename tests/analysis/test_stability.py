@@ -1,0 +1,134 @@
+"""Stability: changes that keep the meaning, and what they do to a score."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import rankdata, spearmanr
+
+import stsbench as sb
+from stsbench.analysis.perturbations import changes, misspelt, read_paraphrases
+from stsbench.analysis.stability import stability_frame
+from stsbench.data.benchmarks import load_sample
+from stsbench.data.sentences import sentences_in
+from stsbench.scoring.settings import Intervals
+from stsbench.statistics.dependence import Sharing
+
+NONE = Intervals(None)
+
+
+def letters(texts: Sequence[str]) -> Any:
+    """Return how often each letter stands in each text, cases apart."""
+    return [[text.count(letter) for letter in "abcdefghijklmnopqrstuvwxyzAT .,"] for text in texts]
+
+
+def test_scores_and_moved_pairs_are_those_of_a_plain_computation() -> None:
+    found = sb.stability(letters, task="sample", seed=4).frame.set_index("change")
+    data = load_sample()
+    pairs = list(zip(data.table["sentence1"], data.table["sentence2"], strict=True))
+    gold = np.asarray(data.table["gold"], dtype=float)
+
+    def cosines(change: Any) -> Any:
+        sides = [
+            np.array(letters([change(text) for text in side]), dtype=float) for side in zip(*pairs, strict=True)
+        ]
+        first, second = (side / np.linalg.norm(side, axis=1, keepdims=True) for side in sides)
+        return (first * second).sum(axis=1).round(12)
+
+    whole = cosines(str)
+    for name, change in changes(4).items():
+        after, row = cosines(change), found.loc[name]
+        assert row["score"] == pytest.approx(100 * spearmanr(gold, after)[0], abs=0.02)
+        assert row["difference"] == pytest.approx(row["score"] - 100 * spearmanr(gold, whole)[0], abs=0.02)
+        moved = np.abs(rankdata(after) - rankdata(whole)) > len(gold) / 10
+        assert row["moved"] == pytest.approx(moved.mean(), abs=0.011)
+        texts = {text for pair in pairs for text in pair}
+        assert row["changed"] == sum(change(text) != text for text in texts) / len(texts)
+    assert found.loc["typos 10 %", "moved"] > 0
+
+
+def test_a_change_that_a_model_does_not_see_moves_nothing_and_a_turned_model_gives_the_same() -> None:
+    def small(texts: Sequence[str]) -> Any:
+        return letters([" ".join(text.lower().split()) for text in texts])
+
+    turn = np.linalg.qr(np.random.default_rng(0).normal(size=(31, 31)))[0]
+    found = sb.stability(small, task="sample", intervals=NONE).frame.set_index("change")
+    for name in ("lower case", "upper case", "white space"):
+        assert found.loc[name, "difference"] == found.loc[name, "moved"] == 0
+    turned = sb.stability(lambda texts: 3 * np.array(small(texts)) @ turn, task="sample", intervals=NONE).frame
+    np.testing.assert_allclose(turned["score"], found["score"], atol=0.05)
+
+
+def test_the_interval_is_that_of_a_difference_on_the_same_pairs() -> None:
+    """Against a jackknife over pairs that share nothing."""
+    rng = np.random.default_rng(1)
+    gold = rng.normal(size=400)
+    whole, after = gold + rng.normal(size=400), gold + 2 * rng.normal(size=400)
+    frame = stability_frame(gold, whole, {"made": after}, Sharing.independent(400), Intervals())
+    (row,) = frame.to_dict("records")
+    kept = [np.delete(np.arange(400), out) for out in range(400)]
+    differences = [spearmanr(gold[rows], after[rows])[0] - spearmanr(gold[rows], whole[rows])[0] for rows in kept]
+    error = np.sqrt(399 / 400 * ((differences - np.mean(differences)) ** 2).sum())
+    assert (row["high"] - row["low"]) / 2 == pytest.approx(100 * 1.966 * error, rel=0.02)
+
+
+def test_typos_depend_on_the_sentence_and_the_seed_alone_and_more_of_them_hold_the_fewer() -> None:
+    texts = sentences_in(load_sample())
+    few, many = ([misspelt(text, share=share, seed=2) for text in texts] for share in (0.05, 0.10))
+    assert [misspelt(text, share=0.05, seed=2) for text in reversed(texts)] == few[::-1]
+    assert few != [misspelt(text, share=0.05, seed=3) for text in texts]
+    words = [
+        list(zip(*(text.split() for text in same), strict=True)) for same in zip(texts, few, many, strict=True)
+    ]
+    at_few = at_many = total = 0
+    for sentence in words:
+        for whole, lightly, heavily in sentence:
+            total += sum(map(str.isalpha, whole)) > 2
+            at_few += lightly != whole
+            at_many += heavily != whole
+            assert lightly in {whole, heavily}
+            assert whole[0] == heavily[0] or not whole[0].isalpha()
+    assert at_few / total == pytest.approx(0.05, abs=0.02)
+    assert at_many / total == pytest.approx(0.10, abs=0.03)
+
+
+def test_paraphrases_of_a_file_take_the_place_of_their_sentences(tmp_path: Path) -> None:
+    texts = sentences_in(load_sample())
+    file = tmp_path / "mine.tsv"
+    file.write_text(f"sentence\tparaphrase\n{texts[0]}\tAnother way to say it\n", encoding="utf-8")
+    found = sb.stability(letters, task="sample", paraphrases=file, intervals=NONE).frame.set_index("change")
+    assert found.loc["paraphrases", "changed"] == 1 / len(set(texts))
+    assert found.loc["paraphrases", "difference"] != 0
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("only one\n", "line 1: give a sentence and its paraphrase"),
+        ("a\tb\na\tc\n", "line 2: 'a' has another paraphrase"),
+        ("a\t\n", "line 1: give a sentence"),
+        ("sentence\tparaphrase\n", "holds no paraphrase"),
+    ],
+)
+def test_a_file_that_is_no_list_of_paraphrases_is_told_by_its_line(
+    content: str, said: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "mine.tsv"
+    file.write_text(content, encoding="utf-8")
+    with pytest.raises(sb.UserError, match=said):
+        read_paraphrases(file)
+
+
+def test_paraphrases_of_no_sentence_of_the_task_are_told(tmp_path: Path) -> None:
+    file = tmp_path / "mine.tsv"
+    file.write_text("nobody says this\tno one says so\n", encoding="utf-8")
+    with pytest.raises(sb.UserError, match="paraphrases no sentence of sample"):
+        sb.stability(letters, task="sample", paraphrases=file)
+
+
+def test_vectors_that_are_all_alike_have_no_score_and_no_interval() -> None:
+    found = sb.stability(lambda texts: [[1.0, 2.0]] * len(texts), task="sample").frame
+    assert found["score"].isna().all()
+    assert found["low"].isna().all()

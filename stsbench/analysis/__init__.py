@@ -18,6 +18,7 @@ ANALYSES = {
     "spectrum": "stsbench.analysis.spectrum:SpectrumCommand",
     "density": "stsbench.analysis.density:DensityCommand",
     "evalrank": "stsbench.analysis.evalrank:EvalRankCommand",
+    "compress": "stsbench.analysis.compress:CompressCommand",
     "repetition-bias": "stsbench.analysis.repetition_bias:RepetitionBiasCommand",
     "retrieve": "stsbench.analysis.retrieve:RetrieveCommand",
 }

@@ -19,6 +19,7 @@ ANALYSES = {
     "density": "stsbench.analysis.density:DensityCommand",
     "evalrank": "stsbench.analysis.evalrank:EvalRankCommand",
     "compress": "stsbench.analysis.compress:CompressCommand",
+    "ties": "stsbench.analysis.ties:TiesCommand",
     "repetition-bias": "stsbench.analysis.repetition_bias:RepetitionBiasCommand",
     "retrieve": "stsbench.analysis.retrieve:RetrieveCommand",
 }

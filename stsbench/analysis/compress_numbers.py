@@ -25,10 +25,12 @@ from stsbench.statistics.compression import (
     similarities_by_choice,
     stored,
 )
+from stsbench.statistics.correlations import correlate_task
 from stsbench.statistics.dependence import Sharing, Variance, variance
+from stsbench.statistics.influence import task_terms
 from stsbench.statistics.intervals import lower_bound, plain_interval, upper_bound
 from stsbench.statistics.seeds import generator
-from stsbench.statistics.ties import ties_of
+from stsbench.statistics.ties import OrderedGold, ties_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,6 +97,35 @@ class Cell(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
+class _Pairs:
+    """What every smaller vector is scored on, made ready once.
+
+    Attributes:
+        tasks: as the model was scored on them.
+        codes: of each task (n,) the subset of each pair.
+        gold: of each task, for its ties.
+        sharing: of each task, which pairs share a sentence.
+        joined: of all tasks together.
+    """
+
+    tasks: Sequence[ScoredTask]
+    codes: Sequence[NDArray[np.intp]]
+    gold: Sequence[OrderedGold]
+    sharing: Sequence[Sharing]
+    joined: Sharing
+
+    @classmethod
+    def of(cls, tasks: Sequence[ScoredTask]) -> "_Pairs":
+        codes = [coded(task.pairs["subset"])[1] for task in tasks]
+        gold = [
+            OrderedGold.of(task.pairs["gold"], of_task, task.statistic.aggregation)
+            for task, of_task in zip(tasks, codes, strict=True)
+        ]
+        joined = Sharing.join([sharing_of(task.pairs, folded=True) for task in tasks])
+        return cls(tasks, codes, gold, [sharing_of(task.pairs) for task in tasks], joined)
+
+
+@dataclass(frozen=True, eq=False)
 class _Measured:
     """What a smaller vector scores, over k draws of its dimensions (one, but for random ones).
 
@@ -149,7 +180,8 @@ def _rows(name: str, model: PairedVectors, how: Compression) -> Iterator[dict[st
             f"{f' ({model.left_out} more are left out, as the tasks hold them)' if model.left_out else ''}: give "
             f"a --corpus of {needed} or more."
         )
-    measured = dict(_measure(model, sizes, how))
+    pairs = _Pairs.of(model.tasks)
+    measured = dict(_measure(model, pairs, sizes, how))
     full = measured[Cell(sizes[0], ALL, "fp32")]
     for task, value in zip(model.tasks, full.values[0].tolist(), strict=True):
         if np.isnan(value):
@@ -165,7 +197,7 @@ def _rows(name: str, model: PairedVectors, how: Compression) -> Iterator[dict[st
     for cell in sorted(measured, key=order.__getitem__):
         similarity = _kind(cell.stored, how)
         of_cell = cell._asdict() | {"similarity": similarity, "bytes": bytes_of(cell.dimensions, cell.stored)}
-        for row in _compared(model.tasks, measured[cell], full, how):
+        for row in _compared(pairs, measured[cell], full, how):
             yield {"model": name, "task": row.pop("task")} | of_cell | row | about
 
 
@@ -180,7 +212,9 @@ def _kind(numbers: Numbers, how: Compression) -> Kind:
     return "hamming" if numbers == "binary" else how.similarity
 
 
-def _measure(model: PairedVectors, sizes: Sequence[int], how: Compression) -> Iterator[tuple[Cell, _Measured]]:
+def _measure(
+    model: PairedVectors, pairs: _Pairs, sizes: Sequence[int], how: Compression
+) -> Iterator[tuple[Cell, _Measured]]:
     """Yield every smaller vector with what it scores: those of the vectors as they are, then principal components."""
     principal = principal_of(model.calibration)
     width, rank = sizes[0], principal.directions.shape[1]
@@ -188,15 +222,16 @@ def _measure(model: PairedVectors, sizes: Sequence[int], how: Compression) -> It
     places = {(width, ALL): [np.arange(width)]}
     places |= {(size, LEADING): [np.arange(size)] for size in sizes[1:]}
     places |= {(size, RANDOM): [order[:size] for order in orders] for size in sizes[1:]}
-    yield from _measure_choices(model, model.vectors, model.calibration, places, how)
+    yield from _measure_choices(model.rows, pairs, model.vectors, model.calibration, places, how)
     components = {(size, PCA): [np.arange(size)] for size in sizes if size <= rank}
     if components:
-        turned = principal.of(model.vectors), principal.of(model.calibration)
-        yield from _measure_choices(model, *turned, components, how)
+        turned, calibration = principal.of(model.vectors), principal.of(model.calibration)
+        yield from _measure_choices(model.rows, pairs, turned, calibration, components, how)
 
 
 def _measure_choices(
-    model: PairedVectors,
+    rows: Sequence[NDArray[np.int64]],
+    pairs: _Pairs,
     vectors: NDArray[np.floating[Any]],
     calibration: NDArray[np.floating[Any]],
     places: Mapping[tuple[int, str], Sequence[NDArray[np.int64]]],
@@ -207,8 +242,8 @@ def _measure_choices(
     choices = np.zeros((len(every), vectors.shape[1]), dtype=bool)
     for choice, chosen in zip(choices, every, strict=True):
         choice[chosen] = True
-    left, right = np.concatenate(model.rows, axis=1)
-    ends = [0, *accumulate(rows.shape[1] for rows in model.rows)]
+    left, right = np.concatenate(rows, axis=1)
+    ends = [0, *accumulate(of_task.shape[1] for of_task in rows)]
     starts = [0, *accumulate(len(draws) for draws in places.values())]
     ranges = ranges_of(calibration)
     for numbers in BITS:
@@ -217,40 +252,36 @@ def _measure_choices(
         by_task = [values[:, start:end] for start, end in pairwise(ends)]
         for (size, kept), (start, end) in zip(places, pairwise(starts), strict=True):
             draws = [of_task[start:end] for of_task in by_task]
-            yield Cell(size, kept, numbers), _scored(model.tasks, draws)
+            yield Cell(size, kept, numbers), _scored(pairs, draws)
 
 
-def _scored(tasks: Sequence[ScoredTask], similarities: Sequence[Floats]) -> _Measured:
+def _scored(pairs: _Pairs, similarities: Sequence[Floats]) -> _Measured:
     """Return what some draws score: similarities are (k, n) by task."""
     values, terms, ties = [], [], []
-    for task, draws in zip(tasks, similarities, strict=True):
-        statistic = task.statistic
-        gold, codes = task.pairs["gold"], coded(task.pairs["subset"])[1]
-        tables = [task.pairs.with_columns({statistic.similarity: draw}) for draw in draws]
-        values.append([statistic.value(table) for table in tables])
-        terms.append(np.mean([statistic.terms(table) for table in tables], axis=0))
-        of_draws = [ties_of(gold, draw, codes, statistic.aggregation) for draw in draws]
-        open_ = _TIES if statistic.metric == "spearman" else _TIES[:1]
-        ties.append({name: float(np.mean([getattr(each, name) for each in of_draws])) for name in open_})
+    for task, codes, gold, draws in zip(pairs.tasks, pairs.codes, pairs.gold, similarities, strict=True):
+        metric, aggregation, scores = task.statistic.metric, task.statistic.aggregation, task.pairs["gold"]
+        of_draws = [ties_of(gold, draw) for draw in draws]
+        if metric == "spearman":
+            values.append([each.score for each in of_draws])
+        else:
+            values.append([correlate_task(scores, draw, codes, metric).aggregates[aggregation] for draw in draws])
+        terms.append(np.mean([task_terms(scores, draw, codes, metric, aggregation) for draw in draws], axis=0))
+        known = _TIES if metric == "spearman" else _TIES[:1]
+        ties.append({name: float(np.mean([getattr(each, name) for each in of_draws])) for name in known})
     return _Measured(np.array(values).T, terms, ties)
 
 
-def _compared(
-    tasks: Sequence[ScoredTask], small: _Measured, full: _Measured, how: Compression
-) -> Iterator[dict[str, Any]]:
+def _compared(pairs: _Pairs, small: _Measured, full: _Measured, how: Compression) -> Iterator[dict[str, Any]]:
     """Yield for each task and the average how a smaller vector's score differs from that of the full ones."""
     lost = [of_small - of_full for of_small, of_full in zip(small.terms, full.terms, strict=True)]
-    for place, task in enumerate(tasks):
-        yield {"task": task.task} | _difference(
-            small.values[:, place], full.values[0, place], lost[place], sharing_of(task.pairs), how
-        ) | _in_points(small.ties[place])
-    if len(tasks) > 1:
-        joined = Sharing.join([sharing_of(task.pairs, folded=True) for task in tasks])
-        terms = np.concatenate(lost) / len(tasks)
+    for place, (task, sharing) in enumerate(zip(pairs.tasks, pairs.sharing, strict=True)):
+        difference = _difference(small.values[:, place], full.values[0, place], lost[place], sharing, how)
+        yield {"task": task.task} | difference | _in_points(small.ties[place])
+    if len(lost) > 1:
+        means, terms = small.values.mean(axis=1), np.concatenate(lost) / len(lost)
+        difference = _difference(means, full.values[0].mean(), terms, pairs.joined, how)
         ties = {name: float(np.mean([of_task[name] for of_task in small.ties])) for name in small.ties[0]}
-        yield {"task": AVERAGE} | _difference(
-            small.values.mean(axis=1), full.values[0].mean(), terms, joined, how
-        ) | _in_points(ties)
+        yield {"task": AVERAGE} | difference | _in_points(ties)
 
 
 def _in_points(ties: Mapping[str, float]) -> dict[str, float]:

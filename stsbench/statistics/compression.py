@@ -74,10 +74,13 @@ def stored(vectors: Vectors, numbers: Numbers, ranges: ArrayLike | None = None) 
             low, high = np.asarray(ranges, dtype=np.float32)
             step = (high - low) / np.float32(_LEVELS)
             step[step == 0] = 1
-            levels = np.floor((vectors.astype(np.float32) - low) / step)
-            return (np.clip(levels, 0, _LEVELS) - 128).astype(np.int8)
+            levels = vectors.astype(np.float32) - low
+            levels /= step
+            np.clip(np.floor(levels, out=levels), 0, _LEVELS, out=levels)
+            levels -= 128
+            return levels.astype(np.int8)
         case "binary":
-            return np.where(vectors > 0, np.int8(1), np.int8(-1))
+            return 2 * (vectors > 0).astype(np.int8) - 1
 
 
 class Principal(NamedTuple):

@@ -13,15 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stsbench.statistics.correlations import (
-    Aggregation,
-    aggregate,
-    as_pairs,
-    average_ranks,
-    is_undefined,
-    members_of,
-    spearman,
-)
+from stsbench.statistics.correlations import Aggregation, aggregate, average_ranks, is_undefined, members_of
 
 Floats = NDArray[np.float64]
 
@@ -48,8 +40,42 @@ class Ties:
     highest: float
 
 
+@dataclass(frozen=True, eq=False)
+class OrderedGold:
+    """The gold scores of n pairs, made ready to be held against many similarities.
+
+    Attributes:
+        members: of each subset the positions of its pairs; one subset of all pairs where those are ranked together.
+        units: of each subset the deviations of the average ranks of its gold scores, scaled to length 1; None
+            where they are constant.
+        rising: of each subset the positions in `members` by rising gold score.
+        aggregation: of the subsets' correlations.
+    """
+
+    members: tuple[NDArray[np.intp], ...]
+    units: tuple[Floats | None, ...]
+    rising: tuple[NDArray[np.intp], ...]
+    aggregation: Aggregation = "all"
+
+    @classmethod
+    def of(
+        cls, gold: ArrayLike, subsets: ArrayLike | None = None, aggregation: Aggregation = "all"
+    ) -> "OrderedGold":
+        """Make (n,) gold scores ready; arguments as in `ties_of`."""
+        scores = np.asarray(gold, dtype=np.float64)
+        together = subsets is None or aggregation == "all"
+        members = [np.arange(len(scores))] if together else members_of(subsets, len(scores))  # type: ignore[arg-type]
+        parts = [scores[pairs] for pairs in members]
+        units = tuple(None if is_undefined(part) else _unit(average_ranks(part)) for part in parts)
+        rising = tuple(np.argsort(part, kind="stable") for part in parts)
+        return cls(tuple(members), units, rising, "all" if together else aggregation)
+
+
 def ties_of(
-    gold: ArrayLike, similarity: ArrayLike, subsets: ArrayLike | None = None, aggregation: Aggregation = "all"
+    gold: ArrayLike | OrderedGold,
+    similarity: ArrayLike,
+    subsets: ArrayLike | None = None,
+    aggregation: Aggregation = "all",
 ) -> Ties:
     """Return the ties among n similarities, and the range of Spearman's correlation over ways of breaking them.
 
@@ -57,7 +83,7 @@ def ties_of(
     blocks of gold scores that the similarities repeat exactly it is 1, and of no order without ties.
 
     Args:
-        gold: (n,) gold scores.
+        gold: (n,) gold scores, or these made ready with the next two.
         similarity: (n,) similarities of the same pairs.
         subsets: (n,) integer codes 0..k-1, the subset of each pair; by default there is one.
         aggregation: of the subsets' correlations; pairs of two subsets are ranked together by `all` alone, and
@@ -69,34 +95,53 @@ def ties_of(
     >>> [round(value, 4) for value in (ties.expected, ties.lowest, ties.highest)]
     [0.8, 0.6, 1.0]
     """
-    gold, similarity = as_pairs(gold, similarity)
-    whole = _ties(gold, similarity)
-    if subsets is None or aggregation == "all":
-        return whole
-    members = members_of(subsets, len(gold))
-    parts = [_ties(gold[pairs], similarity[pairs]) for pairs in members]
-    sizes = [len(pairs) for pairs in members]
+    ready = gold if isinstance(gold, OrderedGold) else OrderedGold.of(gold, subsets, aggregation)
+    values = np.asarray(similarity, dtype=np.float64)
+    sizes = [len(pairs) for pairs in ready.members]
+    if values.shape != (sum(sizes),):
+        raise ValueError(f"expected similarities of {sum(sizes)} pairs, got shape {values.shape}")
+    parts = [
+        _ties(values[pairs], units, rising)
+        for pairs, units, rising in zip(ready.members, ready.units, ready.rising, strict=True)
+    ]
+    if len(parts) == 1:
+        return parts[0]
     over = {
-        name: float(aggregate(np.array([getattr(part, name) for part in parts]), np.array(np.nan), sizes)[aggregation])
+        name: aggregate(np.array([getattr(part, name) for part in parts]), np.array(np.nan), sizes)
         for name in ("score", "expected", "lowest", "highest")
     }
-    tied = float(np.average([part.tied for part in parts], weights=sizes))
-    return Ties(tied, sum(part.distinct for part in parts), **over)
+    return Ties(
+        tied=float(np.average([part.tied for part in parts], weights=sizes)),
+        distinct=sum(part.distinct for part in parts),
+        **{name: float(aggregates[ready.aggregation]) for name, aggregates in over.items()},
+    )
 
 
-def _ties(gold: Floats, similarity: Floats) -> Ties:
-    size = len(gold)
-    _, sizes = np.unique(similarity, return_counts=True)
-    tied = float(sizes[sizes > 1].sum() / size) if size else 0.0
-    if is_undefined(gold) or is_undefined(similarity):
-        return Ties(tied, len(sizes), *[float("nan")] * 4)
-    ranks = average_ranks(gold) - (size + 1) / 2
-    places = np.arange(size) - (size - 1) / 2
-    spread = np.sqrt((places @ places) * (ranks @ ranks))
-    # In the order of similarity, blocks of one similarity in falling or in rising order of gold.
-    lowest, highest = (float(places @ ranks[np.lexsort((side * ranks, similarity))]) / spread for side in (-1, 1))
-    expected = float((average_ranks(similarity) - (size + 1) / 2) @ ranks) / spread
-    return Ties(tied, len(sizes), spearman(gold, similarity), expected, lowest, highest)
+def _ties(similarity: Floats, gold: Floats | None, rising: NDArray[np.intp]) -> Ties:
+    size = len(similarity)
+    # By similarity, and where that is one by rising gold; from the other side, by falling gold.
+    order = rising[np.argsort(similarity[rising], kind="stable")]
+    ordered = similarity[order]
+    begins = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])) if size else np.empty(0, int)
+    blocks = np.diff(np.append(begins, size))
+    tied = float(blocks[blocks > 1].sum() / size) if size else 0.0
+    if gold is None or is_undefined(similarity):
+        return Ties(tied, len(blocks), *[float("nan")] * 4)
+    places = _unit(np.arange(size, dtype=np.float64))
+    highest = float(places @ gold[order])
+    falling = rising[::-1]
+    lowest = float(places @ gold[falling[np.argsort(similarity[falling], kind="stable")]])
+    # Each of a block has its middle place, which is the mean over all of its orders.
+    middle = np.repeat(np.add.reduceat(places, begins) / blocks, blocks)
+    expected = float(middle @ gold[order])
+    return Ties(tied, len(blocks), float(np.clip(expected / np.sqrt(middle @ middle), -1, 1)), expected, lowest, highest)
+
+
+def _unit(values: Floats) -> Floats:
+    """Return the deviations from the mean, scaled to length 1."""
+    centred = values - values.mean()
+    unit: Floats = centred / np.sqrt(centred @ centred)
+    return unit
 
 
 def rounded(values: ArrayLike, bits: int) -> Floats:

@@ -14,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from stsbench.analysis.compress import compress
     from stsbench.analysis.density import density
     from stsbench.analysis.evalrank import evalrank
     from stsbench.analysis.explain import explain
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from stsbench.analysis.repetition_bias import repetition_bias
     from stsbench.analysis.retrieve import retrieve
     from stsbench.analysis.spectrum import spectrum
+    from stsbench.analysis.ties import ties
     from stsbench.base.errors import UserError
     from stsbench.diagnosis.diagnose import diagnose
     from stsbench.encoders.fit import fit
@@ -58,6 +60,7 @@ __all__ = [
     "check",
     "cite",
     "compare",
+    "compress",
     "default_tasks",
     "density",
     "diagnose",
@@ -86,6 +89,7 @@ __all__ = [
     "show",
     "spectrum",
     "sweep",
+    "ties",
     "train",
 ]
 
@@ -100,6 +104,7 @@ _HOMES = {
     "check": "stsbench.judging.check:check",
     "cite": "stsbench.records.show:cite",
     "compare": "stsbench.judging.compare:compare",
+    "compress": "stsbench.analysis.compress:compress",
     "default_tasks": "stsbench.scoring.tasks:default_tasks",
     "density": "stsbench.analysis.density:density",
     "diagnose": "stsbench.diagnosis.diagnose:diagnose",
@@ -128,6 +133,7 @@ _HOMES = {
     "show": "stsbench.records.show:show",
     "spectrum": "stsbench.analysis.spectrum:spectrum",
     "sweep": "stsbench.sweeps.sweep:sweep",
+    "ties": "stsbench.analysis.ties:ties",
     "train": "stsbench.training.train:train",
 }
 

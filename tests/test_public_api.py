@@ -25,6 +25,7 @@ VERBS = {
     "check",
     "cite",
     "compare",
+    "compress",
     "density",
     "diagnose",
     "evalrank",
@@ -45,6 +46,7 @@ VERBS = {
     "show",
     "spectrum",
     "sweep",
+    "ties",
     "train",
 }
 

@@ -57,7 +57,7 @@ class Compressed(AnalysisResult):
         ties = rows[(rows["similarity"] == "hamming") & rows["lowest"].notna()]
         if len(ties):
             columns = [*_CELL, "tied", "score", "expected", "lowest", "highest"]
-            heads = {"tied": "tied pairs %", "score": "Spearman", "expected": "mean"}
+            heads = {"tied": "tied pairs %", "score": "Spearman"}
             caption = "Ties of binary vectors: Spearman x 100, and over all ways of breaking them"
             tables.append(Table(ties[columns].rename(columns=heads), caption))
         return Tables(tables)

@@ -36,7 +36,7 @@ class TieRanges(AnalysisResult):
 
     def table(self) -> Tables:
         """Return the average of each model, and each of its tasks with the similarities as recorded."""
-        heads = {"tied": "tied pairs %", "score": "Spearman", "expected": "mean"}
+        heads = {"tied": "tied pairs %", "score": "Spearman"}
         tables = []
         over_tasks = self.headline
         caption = f"Spearman x 100, {over_tasks['task'].iloc[0]}, and over all ways of breaking ties"
@@ -76,7 +76,7 @@ class TieRanges(AnalysisResult):
                 axes.plot(part["score"], places, color=colour, marker="|", markersize=7, lw=0, label=model)
             axes.set_yticks(range(len(precisions)), precisions)
             axes.set_ylim(len(precisions) - 0.5, -0.5)
-            axes.set_xlabel("Spearman × 100 (mark: tied pairs share their average rank)")
+            axes.set_xlabel("Spearman × 100 (mark: ties share their rank)")
             legend_above(figure, axes)
         return figure
 
@@ -116,8 +116,6 @@ def ties(
     >>> bool((open_.frame["lowest"] <= open_.frame["highest"]).all())
     True
     """
-    import pandas as pd
-
     from stsbench.analysis.inputs import analysable
     from stsbench.scoring.subjects import scored_tasks
 
@@ -125,7 +123,14 @@ def ties(
         name: scored_tasks(name, subject, tasks, data_dirs=data_dirs, progress=progress)[1]
         for name, subject in analysable(runs, Use(**use)).items()
     }
-    return TieRanges(pd.DataFrame([row for name, scored in models.items() for row in _rows(name, scored)]))
+    return TieRanges(ties_frame(models))
+
+
+def ties_frame(models: "Mapping[str, Sequence[ScoredTask]]") -> "pd.DataFrame":
+    """Return the ranges of several models, each of its tasks as it was scored on them; see `ties`."""
+    import pandas as pd
+
+    return pd.DataFrame([row for name, scored in models.items() for row in _rows(name, scored)])
 
 
 def _rows(name: str, tasks: "Sequence[ScoredTask]") -> Iterator[Mapping[str, Any]]:

@@ -21,6 +21,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "spectrum": (),
     "density": (),
     "evalrank": (),
+    "compress": ("--draws", "2"),
+    "ties": (),
     "repetition-bias": ("--queries", "10", "--seeds", "2"),
     "retrieve": ("--query", "The bridge is closed.", "-k", "2"),
 }
@@ -160,12 +162,14 @@ def test_explain_prints_all_of_it_and_writes_a_page(runs: Stsbench) -> None:
         "Spectrum of the normalised",
         "Cosine by gold score on sample",
         "EvalRank x 100 on sample",
+        "The smallest vectors that are no worse by 0.5 points",
+        "Spearman x 100, sample, and over all ways of breaking ties",
         "before and after repeating shared words in sample",
         "Nearest to:",
     ):
         assert caption in done.out
     assert "written to page/README.md" in done.err
-    names = ("length-bias", "geometry", "spectrum", "density", "evalrank", "repetition-bias", "retrieve")
+    names = ("length-bias", "geometry", "spectrum", "density", "evalrank", "compress", "ties", "repetition-bias", "retrieve")
     made = {path.name for path in Path("page").iterdir()}
     assert made == {"README.md", *(f"{name}.png" for name in names), *(f"{name}.csv" for name in names)}
     assert {path.name for path in Path().glob("all-*.png")} == {f"all-{name}.png" for name in names}

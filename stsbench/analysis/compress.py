@@ -9,10 +9,9 @@ from stsbench.analysis.result import AnalysisCommand, AnalysisResult
 from stsbench.base.errors import UserError
 from stsbench.base.options import Commas, NameOrPath, Points, Spelled, Within
 from stsbench.base.progress import Progress, silent
-from stsbench.base.words import suggestion
+from stsbench.base.words import listed, suggestion
 from stsbench.cli.options import IntervalChoice
 from stsbench.encoders.use import Use, UseOptions, takes_use
-from stsbench.records.kinds import AVERAGE
 from stsbench.render.figures import colours, legend_above, new_figure, shortened, style
 from stsbench.render.table import Table, Tables, interval
 
@@ -42,7 +41,7 @@ class Compressed(AnalysisResult):
         """Return scores, differences, the smallest vectors that are no worse, and what ties leave open."""
         rows = self.headline
         first = rows.iloc[0]
-        what = f"{str(first['metric']).capitalize()} x 100, {first['task']}"
+        what = f"{str(first['metric']).capitalize()} x 100, {listed(list(dict.fromkeys(rows['task'])))}"
         similarity = rows.loc[rows["similarity"] != "hamming", "similarity"].iloc[0]
         cells = [_difference_cell(row) for row in rows.to_dict("records")]
         tables = [
@@ -64,9 +63,8 @@ class Compressed(AnalysisResult):
 
     @property
     def headline(self) -> "pd.DataFrame":
-        """The rows of the average over the tasks, or of the only task."""
-        tasks = self.frame["task"]
-        return self.frame[tasks == (AVERAGE if (tasks == AVERAGE).any() else tasks.iloc[0])]
+        """The rows of each model's average over its tasks, or of its only task."""
+        return self.frame[self.frame["task"] == self.frame.groupby("model")["task"].transform("last")]
 
     @property
     def smallest(self) -> "pd.DataFrame":
@@ -75,7 +73,9 @@ class Compressed(AnalysisResult):
 
         rows = self.headline
         full = rows.groupby("model")["bytes"].transform("max")
-        rows = rows.assign(share=100 * rows["bytes"] / full, interval=list(map(interval, rows["low"], rows["high"])))
+        rows = rows.assign(
+            share=100 * rows["bytes"] / full, interval=list(map(interval, rows["low"], rows["high"]))
+        )
         passing = rows[rows["verdict"] == NO_WORSE].sort_values(["bytes", "score"], ascending=[True, False])
         best = passing.groupby(["model", "kept"], sort=False).head(1)
         columns = [*_CELL, "stored", "bytes", "share", "score", "difference", "interval"]
@@ -96,27 +96,28 @@ class Compressed(AnalysisResult):
     def _notes(self) -> tuple[str, ...]:
         first = self.frame.iloc[0]
         notes = [
-            f"*: no worse by {first['margin']:g} points, each tested by itself. ±: standard deviation over the draws "
-            "of random dimensions; the rest is of their mean."
+            f"*: no worse by {first['margin']:g} points, each tested by itself. ±: standard deviation over the "
+            "draws of random dimensions; the rest is of their mean."
         ]
         for row in self.frame.drop_duplicates("model").to_dict("records"):
-            left_out = f"; {row['left_out']:,} that the tasks have, too, are left out" if row["left_out"] else ""
+            name, left_out = row["model"], row["left_out"]
+            also = f"; {left_out:,} that the tasks have, too, are left out" if left_out else ""
             notes.append(
-                f"{row['model']}: int8's ranges and principal components are of {row['calibration']:,} sentences of "
-                f"{row['corpus']}{left_out}."
+                f"{name}: int8's ranges and principal components are of {row['calibration']:,} sentences of "
+                f"{row['corpus']}{also}."
             )
-            of_model = self.frame[self.frame["model"] == row["model"]]
+            of_model = self.frame[self.frame["model"] == name]
             sizes = set(of_model["dimensions"])
             lacking = sizes - set(of_model.loc[of_model["kept"] == "PCA", "dimensions"])
             if lacking:
                 notes.append(
-                    f"{row['model']}: those sentences vary in fewer than {min(lacking):,} directions, so there are no "
-                    "more principal components."
+                    f"{name}: those sentences vary in fewer than {min(lacking):,} directions, so there are not as "
+                    "many principal components."
                 )
         return tuple(notes)
 
     def plot(self) -> "Figure":
-        """Draw score against bytes, a panel a model: a curve for each way to store a number, and the best of all."""
+        """Draw score against bytes, a panel a model: a curve for each way to store a number, and the best ones."""
         rows = self.headline
         models = list(dict.fromkeys(rows["model"]))
         with style():

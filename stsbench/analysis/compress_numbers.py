@@ -1,7 +1,7 @@
 """The numbers of `compress`: each smaller vector of a model's sentences, its score, and what it loses."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -66,7 +66,7 @@ class Compression:
     seed: int = 0
     similarity: Kind = "cosine"
     margin: float = MARGIN
-    intervals: Intervals = Intervals()
+    intervals: Intervals = field(default_factory=Intervals)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +102,7 @@ class _Pairs:
 
     Attributes:
         tasks: as the model was scored on them.
+        rows: of each task (2, n) the rows of its pairs' sides.
         codes: of each task (n,) the subset of each pair.
         gold: of each task, for its ties.
         sharing: of each task, which pairs share a sentence.
@@ -109,20 +110,22 @@ class _Pairs:
     """
 
     tasks: Sequence[ScoredTask]
+    rows: Sequence[NDArray[np.int64]]
     codes: Sequence[NDArray[np.intp]]
     gold: Sequence[OrderedGold]
     sharing: Sequence[Sharing]
     joined: Sharing
 
     @classmethod
-    def of(cls, tasks: Sequence[ScoredTask]) -> "_Pairs":
+    def of(cls, model: PairedVectors) -> "_Pairs":
+        tasks = model.tasks
         codes = [coded(task.pairs["subset"])[1] for task in tasks]
         gold = [
             OrderedGold.of(task.pairs["gold"], of_task, task.statistic.aggregation)
             for task, of_task in zip(tasks, codes, strict=True)
         ]
         joined = Sharing.join([sharing_of(task.pairs, folded=True) for task in tasks])
-        return cls(tasks, codes, gold, [sharing_of(task.pairs) for task in tasks], joined)
+        return cls(tasks, model.rows, codes, gold, [sharing_of(task.pairs) for task in tasks], joined)
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,7 +183,7 @@ def _rows(name: str, model: PairedVectors, how: Compression) -> Iterator[dict[st
             f"{f' ({model.left_out} more are left out, as the tasks hold them)' if model.left_out else ''}: give "
             f"a --corpus of {needed} or more."
         )
-    pairs = _Pairs.of(model.tasks)
+    pairs = _Pairs.of(model)
     measured = dict(_measure(model, pairs, sizes, how))
     full = measured[Cell(sizes[0], ALL, "fp32")]
     for task, value in zip(model.tasks, full.values[0].tolist(), strict=True):
@@ -215,22 +218,21 @@ def _kind(numbers: Numbers, how: Compression) -> Kind:
 def _measure(
     model: PairedVectors, pairs: _Pairs, sizes: Sequence[int], how: Compression
 ) -> Iterator[tuple[Cell, _Measured]]:
-    """Yield every smaller vector with what it scores: those of the vectors as they are, then principal components."""
+    """Yield every smaller vector with what it scores: of the vectors as they are, then of principal components."""
     principal = principal_of(model.calibration)
     width, rank = sizes[0], principal.directions.shape[1]
     orders = [generator(how.seed, "compress", str(draw)).permutation(width) for draw in range(how.draws)]
     places = {(width, ALL): [np.arange(width)]}
     places |= {(size, LEADING): [np.arange(size)] for size in sizes[1:]}
     places |= {(size, RANDOM): [order[:size] for order in orders] for size in sizes[1:]}
-    yield from _measure_choices(model.rows, pairs, model.vectors, model.calibration, places, how)
+    yield from _measure_choices(pairs, model.vectors, model.calibration, places, how)
     components = {(size, PCA): [np.arange(size)] for size in sizes if size <= rank}
     if components:
         turned, calibration = principal.of(model.vectors), principal.of(model.calibration)
-        yield from _measure_choices(model.rows, pairs, turned, calibration, components, how)
+        yield from _measure_choices(pairs, turned, calibration, components, how)
 
 
 def _measure_choices(
-    rows: Sequence[NDArray[np.int64]],
     pairs: _Pairs,
     vectors: NDArray[np.floating[Any]],
     calibration: NDArray[np.floating[Any]],
@@ -242,8 +244,8 @@ def _measure_choices(
     choices = np.zeros((len(every), vectors.shape[1]), dtype=bool)
     for choice, chosen in zip(choices, every, strict=True):
         choice[chosen] = True
-    left, right = np.concatenate(rows, axis=1)
-    ends = [0, *accumulate(of_task.shape[1] for of_task in rows)]
+    left, right = np.concatenate(pairs.rows, axis=1)
+    ends = [0, *accumulate(rows.shape[1] for rows in pairs.rows)]
     starts = [0, *accumulate(len(draws) for draws in places.values())]
     ranges = ranges_of(calibration)
     for numbers in BITS:
@@ -306,7 +308,7 @@ def _difference(values: Floats, full: float, terms: Floats, sharing: Sharing, ho
 
 
 def verdict_on(loss: float, spread: Variance, margin: float, level: float) -> str:
-    """Return whether a loss is below a margin, as far as the pairs can show: the test of `stsbench check --margin`.
+    """Return whether a loss is below a margin as far as the pairs can show, as `stsbench check --margin` does.
 
     No worse if the one-sided upper bound of the loss is below the margin, worse if the lower one is above it.
     """

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Unpack
 from stsbench.analysis.result import AnalysisCommand, AnalysisResult
 from stsbench.base.options import Commas, Spelled
 from stsbench.base.progress import Progress, silent
+from stsbench.base.words import listed
 from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.records.kinds import AVERAGE
 from stsbench.render.figures import colours, legend_above, new_figure, style
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 RECORDED = "as recorded"
 
 SIGNIFICANT_BITS = {RECORDED: 53, "fp16": 11, "bf16": 8, "fp8": 4}
-"""Formats in which similarities may have been computed, and the significant bits that each leaves (fp8 is E4M3)."""
+"""Formats in which similarities may have been computed, and the significant bits of each (fp8 is E4M3)."""
 
 _NUMBERS = ["tied", "score", "expected", "lowest", "highest"]
 
@@ -39,7 +40,8 @@ class TieRanges(AnalysisResult):
         heads = {"tied": "tied pairs %", "score": "Spearman"}
         tables = []
         over_tasks = self.headline
-        caption = f"Spearman x 100, {over_tasks['task'].iloc[0]}, and over all ways of breaking ties"
+        tasks = listed(list(dict.fromkeys(over_tasks["task"])))
+        caption = f"Spearman x 100, {tasks}, and over all ways of breaking ties"
         tables.append(Table(over_tasks[["model", "precision", *_NUMBERS]].rename(columns=heads), caption))
         if self.frame["task"].nunique() > 1:
             by_task = self.frame[(self.frame["precision"] == RECORDED) & (self.frame["task"] != AVERAGE)]
@@ -50,9 +52,8 @@ class TieRanges(AnalysisResult):
 
     @property
     def headline(self) -> "pd.DataFrame":
-        """The rows of the average over the tasks, or of the only task."""
-        tasks = self.frame["task"]
-        return self.frame[tasks == (AVERAGE if (tasks == AVERAGE).any() else tasks.iloc[0])]
+        """The rows of each model's average over its tasks, or of its only task."""
+        return self.frame[self.frame["task"] == self.frame.groupby("model")["task"].transform("last")]
 
     def numbers(self) -> dict[str, float]:
         """Return the share of tied pairs, and how wide the range is, by precision."""
@@ -70,7 +71,9 @@ class TieRanges(AnalysisResult):
             figure = new_figure(height=0.9 + (0.2 + 0.12 * len(palette)) * len(precisions))
             axes = figure.subplots()
             for number, (model, part) in enumerate(rows.groupby("model", sort=False)):
-                places = [precisions.index(name) + (number - (len(palette) - 1) / 2) * step for name in part["precision"]]
+                places = [
+                    precisions.index(name) + (number - (len(palette) - 1) / 2) * step for name in part["precision"]
+                ]
                 colour = palette[str(model)]
                 axes.hlines(places, part["lowest"], part["highest"], color=colour, linewidth=3, alpha=0.5)
                 axes.plot(part["score"], places, color=colour, marker="|", markersize=7, lw=0, label=model)
@@ -145,19 +148,18 @@ def _rows(name: str, tasks: "Sequence[ScoredTask]") -> Iterator[Mapping[str, Any
         for task in tasks
     ]
     for precision, bits in SIGNIFICANT_BITS.items():
-        of_tasks = []
+        of_tasks: list[dict[str, Any]] = []
         for task, ordered in zip(tasks, gold, strict=True):
             values = task.pairs[task.statistic.similarity]
-            # As they are to the last bit, although rounding to 53 bits would leave them so.
-            open_ = ties_of(ordered, values if precision == RECORDED else rounded(values, bits))
-            numbers = {number: 100 * getattr(open_, number) for number in _NUMBERS}
-            of_tasks.append({"task": task.task, "pairs": len(values), "distinct": open_.distinct} | numbers)
+            open_ = ties_of(ordered, rounded(values, bits))
+            counts = {"task": task.task, "pairs": len(values), "distinct": open_.distinct}
+            of_tasks.append({**counts, **{number: 100 * getattr(open_, number) for number in _NUMBERS}})
         if len(of_tasks) > 1:
             means = {number: float(np.mean([row[number] for row in of_tasks])) for number in _NUMBERS}
-            counts = {count: sum(row[count] for row in of_tasks) for count in ("pairs", "distinct")}
-            of_tasks.append({"task": AVERAGE} | counts | means)
+            sums = {count: sum(row[count] for row in of_tasks) for count in ("pairs", "distinct")}
+            of_tasks.append({"task": AVERAGE, **sums, **means})
         for row in of_tasks:
-            yield {"model": name, "precision": precision, "similarity": similarity} | row
+            yield {"model": name, "precision": precision, "similarity": similarity, **row}
 
 
 class TiesCommand(AnalysisCommand):

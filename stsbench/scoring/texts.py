@@ -46,9 +46,7 @@ def texts_of(
         # A choice of two has no comma before its `or`, one of three has.
         remedies = ["name the folder of the data with --data-dir", "a file of your own with --data"]
         advice = f"{', '.join(remedies)}, or {otherwise}" if otherwise else " or ".join(remedies)
-        raise UserError(
-            f"{lacking:,} of the runs' {len(wanted):,} sentences are not here{reason}: {advice}."
-        )
+        raise UserError(f"{lacking:,} of the runs' {len(wanted):,} sentences are not here{reason}: {advice}.")
     return texts
 
 

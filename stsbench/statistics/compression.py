@@ -80,7 +80,7 @@ def stored(vectors: Vectors, numbers: Numbers, ranges: ArrayLike | None = None) 
             levels -= 128
             return levels.astype(np.int8)
         case "binary":
-            return 2 * (vectors > 0).astype(np.int8) - 1
+            return np.where(vectors > 0, np.int8(1), np.int8(-1))
 
 
 class Principal(NamedTuple):
@@ -99,7 +99,9 @@ class Principal(NamedTuple):
         """Return the (n, r) components of (n, d) vectors: what is left of each without the mean, turned."""
         directions = self.directions.astype(np.float32)
         # (x - mean) W is x W - mean W, which needs no copy of the vectors.
-        return vectors.astype(np.float32, copy=False) @ directions - (self.mean @ self.directions).astype(np.float32)
+        return vectors.astype(np.float32, copy=False) @ directions - (self.mean @ self.directions).astype(
+            np.float32
+        )
 
 
 def principal_of(calibration: Vectors) -> Principal:

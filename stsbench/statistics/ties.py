@@ -45,7 +45,7 @@ class OrderedGold:
     """The gold scores of n pairs, made ready to be held against many similarities.
 
     Attributes:
-        members: of each subset the positions of its pairs; one subset of all pairs where those are ranked together.
+        members: of each subset the positions of its pairs; one of all pairs where those are ranked together.
         units: of each subset the deviations of the average ranks of its gold scores, scaled to length 1; None
             where they are constant.
         rising: of each subset the positions in `members` by rising gold score.
@@ -134,7 +134,9 @@ def _ties(similarity: Floats, gold: Floats | None, rising: NDArray[np.intp]) -> 
     # Each of a block has its middle place, which is the mean over all of its orders.
     middle = np.repeat(np.add.reduceat(places, begins) / blocks, blocks)
     expected = float(middle @ gold[order])
-    return Ties(tied, len(blocks), float(np.clip(expected / np.sqrt(middle @ middle), -1, 1)), expected, lowest, highest)
+    return Ties(
+        tied, len(blocks), float(np.clip(expected / np.sqrt(middle @ middle), -1, 1)), expected, lowest, highest
+    )
 
 
 def _unit(values: Floats) -> Floats:

@@ -95,9 +95,13 @@ def test_a_difference_its_interval_and_the_verdict_are_those_of_compare_and_chec
     full, leading = sb.evaluate(encoder, "sample"), sb.evaluate(encoder, "sample", dimensions=5)
     for margin in (0.5, 5.0, 30.0):
         frame = sb.compress(encoder, tasks=["sample"], sizes=SIZES, margin=margin).frame
-        cell = frame[(frame["dimensions"] == 5) & (frame["kept"] == "leading") & (frame["stored"] == "fp32")].iloc[0]
+        cell = frame[(frame["dimensions"] == 5) & (frame["kept"] == "leading") & (frame["stored"] == "fp32")].iloc[
+            0
+        ]
         row = sb.compare(full, leading).rows[0]
-        assert (cell["difference"], cell["low"], cell["high"]) == pytest.approx((row.difference, row.low, row.high))
+        assert (cell["difference"], cell["low"], cell["high"]) == pytest.approx(
+            (row.difference, row.low, row.high)
+        )
         gate = sb.check(leading, baseline=full, margin=margin)
         assert cell["verdict"] == gate.cells[0].verdict
     assert cell["verdict"] == "no worse"
@@ -129,7 +133,9 @@ def test_of_several_tasks_the_average_is_compared_with_its_shared_sentences(
     for column in ("score", "tied", "lowest", "highest", "expected"):
         assert found[column] == pytest.approx(cell[column].iloc[:-1].mean())
     # Of a person's own pairs nobody but the person has the sentences.
-    with pytest.raises(UserError, match=r"sentences are not here: name the folder .* or a file of your own with --d"):
+    with pytest.raises(
+        UserError, match=r"sentences are not here: name the folder .* or a file of your own with --d"
+    ):
         sb.compress(full)
 
 
@@ -215,7 +221,9 @@ def test_another_metric_has_its_scores_and_no_range_of_spearman(hash_encode: Enc
     pairs = load_sample().pairs
     left, right = (hash_encode(list(pairs[side]))[:, :3] for side in ("sentence1", "sentence2"))
     cell = frame[(frame["dimensions"] == 3) & (frame["kept"] == "leading") & (frame["stored"] == "fp32")].iloc[0]
-    assert cell["score"] == pytest.approx(100 * kendalltau(pairs["gold"], cosines(left, right)).statistic, abs=0.01)
+    assert cell["score"] == pytest.approx(
+        100 * kendalltau(pairs["gold"], cosines(left, right)).statistic, abs=0.01
+    )
     assert frame[["lowest", "highest", "expected"]].isna().all(axis=None)
     assert frame["tied"].notna().all()
 
@@ -267,7 +275,10 @@ def test_vectors_that_bits_do_not_tell_apart_have_no_score_there() -> None:
         ({"similarity": "cosinus"}, "vectors compared by 'cosinus': did you mean cosine"),
         ({"tasks": ["STS16"]}, "STS16"),
         ({"corpus": "none.txt"}, r"none\.txt"),
-        ({"corpus": "few.txt"}, r"^3 sentences are too few to fit 3 principal components: give a --corpus of 4 or"),
+        (
+            {"corpus": "few.txt"},
+            r"^3 sentences are too few to fit 3 principal components: give a --corpus of 4 or",
+        ),
         ({"corpus": "own.txt"}, r"^0 sentences are too few .* \(1 more are left out, as the tasks hold them\)"),
     ],
 )

@@ -276,7 +276,14 @@ def test_an_analysis_that_is_not_possible_keeps_no_other_from_it() -> None:
     )
     explanation = sb.explain(record, leave_out=True)
     assert list(explanation.parts) == ["length-bias", "density", "ties"]
-    assert list(explanation.missing) == ["geometry", "spectrum", "evalrank", "compress", "repetition-bias", "retrieve"]
+    assert list(explanation.missing) == [
+        "geometry",
+        "spectrum",
+        "evalrank",
+        "compress",
+        "repetition-bias",
+        "retrieve",
+    ]
     with pytest.raises(UserError, match="the record of a callable"):
         sb.explain(record, intervals=NO_INTERVALS)
 

@@ -66,7 +66,9 @@ def test_bytes_are_those_of_the_stored_arrays() -> None:
 
 
 @pytest.mark.parametrize("numbers", BITS)
-def test_similarities_of_every_choice_are_those_of_plain_numpy(numbers: Any, vectors: Matrix, others: Matrix) -> None:
+def test_similarities_of_every_choice_are_those_of_plain_numpy(
+    numbers: Any, vectors: Matrix, others: Matrix
+) -> None:
     rng = np.random.default_rng(2)
     choices = np.vstack([np.ones(12, dtype=bool), np.arange(12) < 5, rng.permutation(12) < 4])
     left, right = rng.integers(0, 40, (2, 60))

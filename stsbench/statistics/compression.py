@@ -77,8 +77,8 @@ def stored(vectors: Vectors, numbers: Numbers, ranges: ArrayLike | None = None) 
             levels = vectors.astype(np.float32) - low
             levels /= step
             np.clip(np.floor(levels, out=levels), 0, _LEVELS, out=levels)
-            levels -= 128
-            return levels.astype(np.int8)
+            codes: NDArray[np.int8] = (levels - 128).astype(np.int8)
+            return codes
         case "binary":
             return np.where(vectors > 0, np.int8(1), np.int8(-1))
 

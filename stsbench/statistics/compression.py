@@ -148,6 +148,9 @@ def similarities_by_choice(
     # Each pair once: how a matrix product rounds may depend on where a row stands.
     pairs, places = np.unique(first * np.int64(len(codes)) + second, return_inverse=True)
     first, second = np.divmod(pairs, len(codes))
+    if codes.dtype == np.float16:
+        # Nothing is lost, and processors are slow to read them one pair after the other.
+        codes = codes.astype(np.float32)
     kept = choices.astype(np.float64).T
     products = _products(codes, first, second, kept)
     if kind == "hamming":

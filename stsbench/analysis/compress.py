@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 SIMILARITIES = ("cosine", "dot")
 
 _CELL = ["model", "dimensions", "kept"]
+_TIES = ["tied", "score", "expected", "lowest", "highest"]
 
 
 class Compressed(AnalysisResult):
@@ -38,28 +39,24 @@ class Compressed(AnalysisResult):
     look_for = "the fewest bytes that are no worse than all of them; a random half that loses little"
 
     def table(self) -> Tables:
-        """Return scores, differences, the smallest vectors that are no worse, and what ties leave open."""
+        """Return the smallest vectors that are no worse, scores, differences, and what ties leave open."""
         rows = self.headline
         first = rows.iloc[0]
         what = f"{str(first['metric']).capitalize()} x 100, {listed(list(dict.fromkeys(rows['task'])))}"
         similarity = rows.loc[rows["similarity"] != "hamming", "similarity"].iloc[0]
         cells = [_difference_cell(row) for row in rows.to_dict("records")]
+        # Of bits alone there are many, and how many dimensions decides more than which.
+        ties = rows[(rows["similarity"] == "hamming") & rows["kept"].isin(["all", "leading"])]
+        ties = ties[[*_CELL, *_TIES]].rename(columns={"tied": "tied pairs %", "score": "Spearman"}).dropna()
         tables = [
+            Table(self.smallest, f"The smallest vectors that are no worse by {first['margin']:g} points"),
             Table(_wide(rows, rows["score"]), f"{what}: by {similarity}, of binary vectors by Hamming"),
             Table(
-                _wide(rows, cells),
-                "Difference to the full vectors in fp32, with its interval",
-                notes=self._notes,
+                _wide(rows, cells), "Difference to the full vectors in fp32, with its interval", notes=self._notes
             ),
-            Table(self.smallest, f"The smallest vectors that are no worse by {first['margin']:g} points"),
+            Table(ties, "Ties of binary vectors: Spearman x 100, and over all ways of breaking them"),
         ]
-        ties = rows[(rows["similarity"] == "hamming") & rows["lowest"].notna()]
-        if len(ties):
-            columns = [*_CELL, "tied", "score", "expected", "lowest", "highest"]
-            heads = {"tied": "tied pairs %", "score": "Spearman"}
-            caption = "Ties of binary vectors: Spearman x 100, and over all ways of breaking them"
-            tables.append(Table(ties[columns].rename(columns=heads), caption))
-        return Tables(tables)
+        return Tables(table for table in tables if len(table.frame))
 
     @property
     def headline(self) -> "pd.DataFrame":

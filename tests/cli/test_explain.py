@@ -127,6 +127,11 @@ def test_options_of_length_reach_the_table(runs: Stsbench) -> None:
         ),
         (("repetition-bias", "a", "--tokens", "subwords"), "toys:words has no tokeniser"),
         (("repetition-bias", "a", "--corpus", "none.txt"), "none.txt"),
+        (("compress", "a", "--sizes", "half"), "--sizes half: give numbers of dimensions, such as 256,128,64"),
+        (("compress", "a", "--sizes", "999"), r"--sizes 999: the vectors of toys:words have \d+ dimensions"),
+        (("compress", "a", "--margin", "0"), "a margin of 0 points: give more than 0"),
+        (("compress", "a", "--tasks", "STS16"), r"has no STS16 \(it has sample\)"),
+        (("ties", "a", "--tasks", "STS16"), r"has no STS16 \(it has sample\)"),
         (("retrieve", "a"), "there is no query"),
         (("retrieve", "a", "--query", "x", "--search", "fast"), "unknown search 'fast'"),
         (

@@ -561,6 +561,7 @@ def compressed(names: Names, number: Numbers) -> Made:
         for stored, similarity in (("fp32", "cosine"), ("binary", "hamming"))
     ]
     scores = [[row["score"] for row in rows[i : i + 2]] for i in range(0, len(rows), 2)]
+    # Without a verdict none is the smallest that is no worse, and there is no table of those.
     return Compressed(pd.DataFrame(rows)), [(0, grid(scores))]
 
 

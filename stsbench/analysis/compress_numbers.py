@@ -176,12 +176,12 @@ def compress_frame(models: Mapping[str, PairedVectors], how: Compression) -> "pd
 
 def _rows(name: str, model: PairedVectors, how: Compression) -> Iterator[dict[str, Any]]:
     sizes = sizes_of(model.vectors.shape[1], how.sizes, name)
-    if len(model.calibration) <= sizes[-1] or len(model.calibration) < 2:
-        needed = max(sizes[-1] + 1, 2)
+    needed = max(sizes[-1] + 1, 2)
+    if len(model.calibration) < needed:
+        left_out = f" ({model.left_out:,} more are left out, as the tasks hold them)" if model.left_out else ""
         raise UserError(
-            f"{len(model.calibration)} sentences are too few to fit {sizes[-1]} principal components"
-            f"{f' ({model.left_out} more are left out, as the tasks hold them)' if model.left_out else ''}: give "
-            f"a --corpus of {needed} or more."
+            f"{sizes[-1]} principal components take {needed} other sentences, and the corpus has "
+            f"{len(model.calibration)}{left_out}: name a longer file with --corpus."
         )
     pairs = _Pairs.of(model)
     measured = dict(_measure(model, pairs, sizes, how))

@@ -277,9 +277,9 @@ def test_vectors_that_bits_do_not_tell_apart_have_no_score_there() -> None:
         ({"corpus": "none.txt"}, r"none\.txt"),
         (
             {"corpus": "few.txt"},
-            r"^3 sentences are too few to fit 3 principal components: give a --corpus of 4 or",
+            r"^3 principal components take 4 other sentences, and the corpus has 3: name a longer",
         ),
-        ({"corpus": "own.txt"}, r"^0 sentences are too few .* \(1 more are left out, as the tasks hold them\)"),
+        ({"corpus": "own.txt"}, r"and the corpus has 0 \(1 more are left out, as the tasks hold them\): name"),
     ],
 )
 def test_a_mistake_is_told_in_one_sentence(

@@ -14,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from stsbench.analysis.compress import compress
     from stsbench.analysis.density import density
     from stsbench.analysis.evalrank import evalrank
     from stsbench.analysis.explain import explain
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from stsbench.analysis.retrieve import retrieve
     from stsbench.analysis.spectrum import spectrum
     from stsbench.analysis.stability import stability
+    from stsbench.analysis.ties import ties
     from stsbench.base.errors import UserError
     from stsbench.diagnosis.diagnose import diagnose
     from stsbench.encoders.fit import fit
@@ -59,6 +61,7 @@ __all__ = [
     "check",
     "cite",
     "compare",
+    "compress",
     "default_tasks",
     "density",
     "diagnose",
@@ -88,6 +91,7 @@ __all__ = [
     "spectrum",
     "stability",
     "sweep",
+    "ties",
     "train",
 ]
 
@@ -102,6 +106,7 @@ _HOMES = {
     "check": "stsbench.judging.check:check",
     "cite": "stsbench.records.show:cite",
     "compare": "stsbench.judging.compare:compare",
+    "compress": "stsbench.analysis.compress:compress",
     "default_tasks": "stsbench.scoring.tasks:default_tasks",
     "density": "stsbench.analysis.density:density",
     "diagnose": "stsbench.diagnosis.diagnose:diagnose",
@@ -131,6 +136,7 @@ _HOMES = {
     "spectrum": "stsbench.analysis.spectrum:spectrum",
     "stability": "stsbench.analysis.stability:stability",
     "sweep": "stsbench.sweeps.sweep:sweep",
+    "ties": "stsbench.analysis.ties:ties",
     "train": "stsbench.training.train:train",
 }
 

@@ -32,6 +32,7 @@ READING: dict[tuple[str, ...], tuple[int, str]] = {
     ("rank", RUN, SHORTER): (0, "minilm (dimensions 16)"),
     ("plan", RUN, SHORTER): (0, "252"),
     ("length-bias", RUN): (0, "minilm"),
+    ("ties", RUN): (0, "minilm"),
     ("report", RUN, SHORTER, "--out", "report"): (0, ""),
     ("report", RUN, "--model-card"): (0, "value: 0.803"),
     ("report", RUN, "--badge", "--against", "all-minilm-l6-v2"): (0, "<svg"),

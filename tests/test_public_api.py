@@ -25,6 +25,7 @@ VERBS = {
     "check",
     "cite",
     "compare",
+    "compress",
     "density",
     "diagnose",
     "evalrank",
@@ -46,6 +47,7 @@ VERBS = {
     "spectrum",
     "stability",
     "sweep",
+    "ties",
     "train",
 }
 

@@ -18,6 +18,8 @@ ANALYSES = {
     "spectrum": "stsbench.analysis.spectrum:SpectrumCommand",
     "density": "stsbench.analysis.density:DensityCommand",
     "evalrank": "stsbench.analysis.evalrank:EvalRankCommand",
+    "compress": "stsbench.analysis.compress:CompressCommand",
+    "ties": "stsbench.analysis.ties:TiesCommand",
     "repetition-bias": "stsbench.analysis.repetition_bias:RepetitionBiasCommand",
     "stability": "stsbench.analysis.stability:StabilityCommand",
     "retrieve": "stsbench.analysis.retrieve:RetrieveCommand",

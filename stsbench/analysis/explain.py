@@ -120,7 +120,8 @@ def explain(
 
     Args:
         runs: records or their folders; or encoders, or what `load` makes one of.
-        corpus: the corpus of the repetition probe: a file with one sentence a line, or `sample`.
+        corpus: the corpus of the repetition probe, and the other sentences of `compress`: a file with one sentence
+            a line, or `sample`.
         retrieve_from: the corpus in which neighbours are looked for: a file with one sentence a line, or `sample`.
         query: a sentence to look for neighbours of, or several; by default one each from three parts of the
             sample.

@@ -1,6 +1,6 @@
 """`explore`: all pairs of one or two runs in one page, to see which of them a score is lost on."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
@@ -14,20 +14,17 @@ from stsbench.base.options import DATA, Panel, Spelled, Written
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import listed
 from stsbench.browsing.items import MODELS, TaskItems, Total, items_of, payload
-from stsbench.data.sentences import read_corpus_set
-from stsbench.data.shared import SENTENCES, sentence_ids
-from stsbench.data.views import split_and_view
+from stsbench.data.shared import SENTENCES
 from stsbench.judging.aligned import AlignedScores, aligned_scores, common_scores
 from stsbench.judging.runs import Run, named_runs
 from stsbench.records.kinds import KINDS
 from stsbench.records.record import RunRecord
-from stsbench.records.signature import Signature
 from stsbench.render.cells import beside
 from stsbench.render.page import render_page
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
 from stsbench.scoring.recompute import require_recomputed
-from stsbench.scoring.tasks import TaskSpec, read_task
+from stsbench.scoring.texts import texts_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -188,44 +185,7 @@ def _texts_of(
     data: Sequence[str | Path],
     data_dirs: Sequence[str | Path],
 ) -> dict[int, str]:
-    """Return each sentence of some tasks by its number.
-
-    Raises:
-        UserError: if one is not among the data that is here.
-    """
+    """Return each sentence of some tasks by its number."""
     tables = [table for task in tasks if KINDS[task.kind].has_text for table in task.items]
     wanted = {number for table in tables for side in SENTENCES for number in table[side].tolist()}
-    texts: dict[int, str] = {}
-    missing: UserError | None = None
-    for sentences in _sources(records, data, [Path(folder) for folder in data_dirs]):
-        if isinstance(sentences, UserError):
-            missing = missing or sentences
-            continue
-        numbers = sentence_ids(sentences).tolist()
-        texts |= {number: text for number, text in zip(numbers, sentences, strict=True) if number in wanted}
-    if lacking := len(wanted) - len(texts):
-        reason = f" ({str(missing).rstrip('.')})" if missing else ""
-        raise UserError(
-            f"{lacking:,} of the runs' {len(wanted):,} sentences are not here{reason}: name the folder of the "
-            "data with --data-dir, a file of your own with --data, or make a page --without-text."
-        )
-    return texts
-
-
-def _sources(
-    records: Sequence[RunRecord], data: Sequence[str | Path], folders: Sequence[Path]
-) -> "Iterator[Sequence[str] | UserError]":
-    """Yield the sentences of each task and file, or why a task's are not here."""
-    for path in data:
-        yield read_corpus_set(path).texts
-    seen = set()
-    for score in (score for record in records for score in record.scores):
-        spec = TaskSpec(score.task, split_and_view(score.split)[0], score.text)
-        # Of one's own pairs and of what another tool gave nothing is catalogued.
-        if spec in seen or score.text == "user" or not Signature.parse(score.signature).data:
-            continue
-        seen.add(spec)
-        try:
-            yield read_task(spec, folders).sentences()
-        except UserError as error:
-            yield error
+    return texts_of(records, wanted, data, data_dirs, otherwise="make a page --without-text")

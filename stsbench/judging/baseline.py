@@ -19,15 +19,13 @@ from stsbench.records.labels import task_labels
 from stsbench.records.parts import Score, plain_mean
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import PROTOCOL_FIELDS, UNKNOWN, Signature, differing_fields
+from stsbench.scoring.settings import require_margin
 from stsbench.statistics.dependence import DEPENDENCE, LEVEL, Dependence, Variance
 from stsbench.statistics.intervals import lower_bound, one_sided_p, pairs_needed, upper_bound
 from stsbench.statistics.significance import holm
 
 MAX_DROP = 0.3
 """How many points a score may be lower by default."""
-
-MARGIN = 0.5
-"""Points of 100: what a lower precision may lose against fp32 unless a person says otherwise."""
 
 
 def check_baseline(record: RunRecord, baseline: RunRecord, max_drop: float = MAX_DROP) -> Check:
@@ -123,14 +121,6 @@ def check_margin(
     tasks, _ = aligned_scores({"the baseline": baseline, "the run": record})
     cells = tuple(judged(tasks, margin, interval=interval))
     return replace(compared, kind="margin", allowed=margin, cells=cells)
-
-
-def require_margin(margin: float) -> None:
-    """Refuse a margin that no number of pairs could show to be kept."""
-    if not (math.isfinite(margin) and margin > 0):
-        raise UserError(
-            f"a margin of {margin:g} points: give more than 0, as no number of pairs shows that nothing was lost."
-        )
 
 
 def judged(

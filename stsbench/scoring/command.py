@@ -63,12 +63,11 @@ def run(
     if not {"vectors", "similarities"} & set(named):
         # Before the other imports, which take longer than the hash.
         hash_ahead((named.get("models") or named.get("functions") or [PACKAGED])[0])
-    from stsbench.judging.baseline import MARGIN, require_margin
     from stsbench.records.record import RunRecord
     from stsbench.records.scores import Scores
     from stsbench.records.show import print_scores
     from stsbench.scoring.run import SAMPLE_BANNER, LazyModel, choose_data, measure_each, with_full_precision
-    from stsbench.scoring.settings import Intervals
+    from stsbench.scoring.settings import MARGIN, Intervals, require_margin
 
     if margin is not None and not gate:
         raise UserError("--margin is what --gate allows to be lost: add --gate, or leave it out.")

@@ -12,6 +12,7 @@ SentEval's own paper prints Pearson: `--protocol senteval --metric pearson`. The
 SentEval trains on STS-B and SICK-R are another measurement and no part of these protocols.
 """
 
+import math
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -118,6 +119,18 @@ INTERVALS: tuple[Dependence, ...] = get_args(Dependence)
 KFOLD = 10
 SEED = 1111
 """SentEval's folds and seed."""
+
+
+MARGIN = 0.5
+"""Points of 100: what a lower precision or a smaller vector may lose unless a person says otherwise."""
+
+
+def require_margin(margin: float) -> None:
+    """Refuse a margin that no number of pairs could show to be kept."""
+    if not (math.isfinite(margin) and margin > 0):
+        raise UserError(
+            f"a margin of {margin:g} points: give more than 0, as no number of pairs shows that nothing was lost."
+        )
 
 
 @dataclass(frozen=True)

@@ -37,13 +37,16 @@ from stsbench.encoders.protocol import (
 )
 from stsbench.encoders.template import NO_TEMPLATE
 from stsbench.encoders.use import USUAL, Use, option_of
-from stsbench.records.labels import model_labels
+from stsbench.records.labels import model_labels, task_labels
 from stsbench.records.parts import ModelPart
 from stsbench.records.record import RECORD, MissingTableError, RunRecord
+from stsbench.records.signature import Signature
 from stsbench.records.store import load_run
 from stsbench.scoring.evaluate import evaluate
 from stsbench.scoring.settings import Intervals
+from stsbench.scoring.statistic import Correlation, statistic_of
 from stsbench.scoring.tasks import canonical, read_pairs_of, tasks_here
+from stsbench.statistics.correlations import CORRELATIONS
 from stsbench.statistics.similarity import SIMILARITIES, pair_similarities
 
 if TYPE_CHECKING:
@@ -131,7 +134,12 @@ def pair_tables(
 
 def _only(name: str, record: RunRecord, tasks: Sequence[str]) -> "pd.DataFrame":
     pairs = record.compared_pairs().frame
-    there = list(dict.fromkeys(pairs["task"]))
+    _require_tasks(name, record, list(dict.fromkeys(pairs["task"])), tasks)
+    return pairs[pairs["task"].isin(tasks)]
+
+
+def _require_tasks(name: str, record: RunRecord, there: Sequence[str], tasks: Sequence[str]) -> None:
+    """Refuse a task that a record does not have."""
     for task in tasks:
         if task not in there:
             where = f" in {record.folder}" if record.folder else ""
@@ -139,7 +147,51 @@ def _only(name: str, record: RunRecord, tasks: Sequence[str]) -> "pd.DataFrame":
                 f"the run of {name}{where} has no {task} (it has {', '.join(there)}): measure it with "
                 f"`stsbench run --model {record.model.name} --tasks {task}`, or choose another task."
             )
-    return pairs[pairs["task"].isin(tasks)]
+
+
+class ScoredTask(NamedTuple):
+    """The n pairs of a task as a model was scored on them.
+
+    Attributes:
+        task: its name, with split and text only where those tell two apart.
+        statistic: what makes a score of the pairs.
+        pairs: their rows of the items table.
+    """
+
+    task: str
+    statistic: Correlation
+    pairs: PlainTable
+
+
+def scored_tasks(
+    name: str,
+    subject: Subject,
+    tasks: Sequence[str] = (),
+    *,
+    data_dirs: Sequence[str | Path] = (),
+    progress: Progress = silent,
+) -> tuple[RunRecord, list[ScoredTask]]:
+    """Return the record of what is analysed (a model is measured), and its tasks that are correlations of pairs.
+
+    The tasks are those of `pair_tables`.
+    """
+    wanted = list(dict.fromkeys(canonical(task) for task in tasks))
+    record = subject
+    if not isinstance(record, RunRecord):
+        chosen = wanted or tasks_here(data_dirs)
+        record = evaluate(record, chosen, data_dirs=data_dirs, intervals=Intervals(None), progress=progress)
+    scores = [score for score in record.scores if score.statistic in CORRELATIONS and not score.training]
+    if not scores:
+        raise MissingTableError("this record has no STS task: measure with --tasks that have one.")
+    _require_tasks(name, record, list(dict.fromkeys(score.task for score in scores)), wanted)
+    rows = record.rows_by_score()
+    named = zip(task_labels(scores), scores, strict=True)
+    return record, [
+        ScoredTask(label, statistic, rows[score.key])
+        for label, score in named
+        if (score.task in wanted or not wanted)
+        and isinstance(statistic := statistic_of(Signature.parse(score.signature)), Correlation)
+    ]
 
 
 def gold_ranges(pairs: "pd.DataFrame") -> dict[str, tuple[float, float]]:

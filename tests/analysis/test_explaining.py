@@ -28,7 +28,17 @@ from stsbench.training.folder import RunFolder
 
 Encode = Callable[[list[str]], Any]
 NO_INTERVALS = sb.Intervals(None)
-VERBS = ("density", "evalrank", "geometry", "length_bias", "repetition_bias", "spectrum", "stability")
+VERBS = (
+    "compress",
+    "density",
+    "evalrank",
+    "geometry",
+    "length_bias",
+    "repetition_bias",
+    "spectrum",
+    "stability",
+    "ties",
+)
 
 
 @pytest.fixture
@@ -56,8 +66,8 @@ def test_a_run_its_record_and_its_model_give_the_same_table(verb: str, run: Path
     options: dict[str, Any] = {"queries": 10, "seeds": 2}
     if verb in {"density", "evalrank", "geometry", "spectrum", "stability"}:
         options = {"task": "sample"}
-    if verb == "length_bias":
-        options = {"tasks": ["sample"], "intervals": NO_INTERVALS}
+    if verb in {"compress", "length_bias", "ties"}:
+        options = {"tasks": ["sample"]} | ({} if verb == "ties" else {"intervals": NO_INTERVALS})
     result = analyse(run, **options)
     of_folder = result.frame
     for other in (sb.load_run(run), sb.load(str(vectors_file)), str(vectors_file)):
@@ -275,15 +285,8 @@ def test_an_analysis_that_is_not_possible_keeps_no_other_from_it() -> None:
         lambda texts: [[len(text), text.count("e"), 1.0] for text in texts], "sample", intervals=NO_INTERVALS
     )
     explanation = sb.explain(record, leave_out=True)
-    assert list(explanation.parts) == ["length-bias", "density"]
-    assert list(explanation.missing) == [
-        "geometry",
-        "spectrum",
-        "evalrank",
-        "repetition-bias",
-        "stability",
-        "retrieve",
-    ]
+    assert list(explanation.parts) == ["length-bias", "density", "ties"]
+    assert list(explanation.missing) == [name for name in ANALYSES if name not in explanation.parts]
     with pytest.raises(UserError, match="the record of a callable"):
         sb.explain(record, intervals=NO_INTERVALS)
 
@@ -302,7 +305,7 @@ def test_a_wrong_keyword_and_an_option_that_cannot_apply_are_errors(verb: str, r
     with pytest.raises(UserError, match=r"--pooling.* is for models that are"):
         getattr(sb, verb)(run, pooling="cls", **needed)
     # Version 0.1 answered for STS-B.
-    with pytest.raises(TypeError if verb != "length_bias" else UserError):
+    with pytest.raises(UserError if verb in {"compress", "length_bias", "ties"} else TypeError):
         getattr(sb, verb)(run, tasks="STS16", **needed)
 
 

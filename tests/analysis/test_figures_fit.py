@@ -9,6 +9,8 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from stsbench.analysis import ANALYSES
+from stsbench.analysis.compress import Compressed
+from stsbench.analysis.compress_numbers import Compression, PairedVectors, compress_frame
 from stsbench.analysis.density import Density, density_frame
 from stsbench.analysis.evalrank import EvalRank, evalrank_frame
 from stsbench.analysis.geometry import Geometry, PairVectors, geometry_frame
@@ -18,8 +20,12 @@ from stsbench.analysis.repetition_bias import RepetitionBias, repetition_frame
 from stsbench.analysis.retrieve import Retrieval, find_neighbours, neighbours_frame
 from stsbench.analysis.spectrum import Spectrum, spectrum_frame
 from stsbench.analysis.stability import Stability, stability_frame
+from stsbench.analysis.ties import TieRanges, ties_frame
 from stsbench.data.shared import FOLDED, SENTENCES
+from stsbench.data.tables import PlainTable
 from stsbench.scoring.settings import Intervals
+from stsbench.scoring.statistic import Correlation
+from stsbench.scoring.subjects import ScoredTask
 from stsbench.statistics.dependence import Sharing
 
 NAMES = ("minilm", "organisation/a-rather-long-checkpoint-name (dimensions 64)", "glove")
@@ -61,6 +67,18 @@ def neighbours() -> Any:
     return neighbours_frame(found, ["short", "a query " * 20], [str(number) for number in range(60)])
 
 
+def scored(seed: int) -> list[ScoredTask]:
+    return [ScoredTask("made", Correlation("spearman", "all", "cosine"), PlainTable.of(pairs(seed)))]
+
+
+def compressed() -> Any:
+    rows = np.random.default_rng(0).integers(0, 60, size=(2, 200))
+    models = {
+        name: PairedVectors(scored(seed), vectors(seed), [rows], vectors(9)) for seed, name in enumerate(NAMES)
+    }
+    return compress_frame(models, Compression((6, 3))).assign(corpus="sample")
+
+
 def tables() -> dict[str, pd.DataFrame]:
     return {name: pairs(seed) for seed, name in enumerate(NAMES)}
 
@@ -74,6 +92,8 @@ FIGURES: dict[str, Callable[[], Any]] = {
     "spectrum": lambda: Spectrum(spectrum_frame({name: vectors(seed) for seed, name in enumerate(NAMES)})).plot(),
     "density": lambda: Density(density_frame(tables())).plot(),
     "evalrank": lambda: EvalRank(ranked()).plot(),
+    "compress": lambda: Compressed(compressed()).plot(),
+    "ties": lambda: TieRanges(ties_frame({name: scored(seed) for seed, name in enumerate(NAMES)})).plot(),
     "repetition-bias": lambda: RepetitionBias(probe()).plot(),
     "stability": lambda: Stability(
         pd.concat(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
 import stsbench as sb
-from stsbench.data.benchmarks import load_sts
+from stsbench.data.benchmarks import load_sts, sample_sentences
 from stsbench.data.sentences import sentences_in
 
 pytestmark = [pytest.mark.shared, pytest.mark.minilm, pytest.mark.long]
@@ -97,3 +97,39 @@ def test_groups_of_length_difference_are_those_of_plain_pandas(measured: Measure
                 found = frame.loc[(task, measure, group)]
                 assert found["pairs"] == inside.sum()
                 assert found["value"] == pytest.approx(number, abs=1e-8)
+
+
+@pytest.mark.parametrize("dimensions", [384, 96])
+def test_smaller_vectors_score_what_sentence_transformers_stores(measured: Measured, dimensions: int) -> None:
+    quantization = pytest.importorskip("sentence_transformers.util.quantization")
+    frame = sb.compress(measured.run, tasks=["STS-B"], draws=1).frame.set_index(["dimensions", "kept", "stored"])
+    encoder = sb.load("minilm", device="cpu")
+    embeddings = sb.embed(encoder, [*sentences_in(measured.data), *sample_sentences()])
+    vectors = embeddings.vectors["avg"][embeddings.rows]
+    assert frame["left_out"].eq(0).all()
+    pairs, others = vectors[: -len(sample_sentences())], vectors[-len(sample_sentences()) :]
+    kept = "all" if dimensions == 384 else "leading"
+    for stored in ("fp32", "fp16", "int8", "binary"):
+        codes = pairs.astype(np.float16) if stored == "fp16" else pairs
+        if stored == "int8":
+            codes = quantization.quantize_embeddings(pairs, "int8", calibration_embeddings=others)
+        left, right = np.split(codes[:, :dimensions].astype(np.float64), 2)
+        if stored == "binary":
+            bits = quantization.quantize_embeddings(pairs[:, :dimensions], "ubinary")
+            similarity = -np.unpackbits(np.bitwise_xor(*np.split(bits, 2)), axis=1).sum(axis=1).astype(int)
+        else:
+            lengths = np.linalg.norm(left, axis=1) * np.linalg.norm(right, axis=1)
+            similarity = (left * right).sum(axis=1) / lengths
+        expected = 100 * spearmanr(measured.data.pairs["gold"], similarity).statistic
+        assert frame.loc[(dimensions, kept, stored), "score"] == pytest.approx(expected, abs=0.002), stored
+
+
+def test_ties_of_similarities_in_bf16_are_those_of_torch(measured: Measured) -> None:
+    torch = pytest.importorskip("torch")
+    pairs = measured.run.items
+    pairs = pairs[pairs["task"] == "STS-B"]
+    halves = torch.tensor(pairs["cosine"].to_numpy()).to(torch.bfloat16).double().numpy()
+    row = sb.ties(measured.run, tasks=["STS-B"]).frame.set_index("precision").loc["bf16"]
+    assert row["score"] == pytest.approx(100 * spearmanr(pairs["gold"], halves).statistic, abs=1e-6)
+    assert row["distinct"] == len(np.unique(halves))
+    assert row["lowest"] < row["score"] < row["highest"]

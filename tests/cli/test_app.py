@@ -46,6 +46,8 @@ COMMANDS = [
     ("spectrum",),
     ("density",),
     ("evalrank",),
+    ("compress",),
+    ("ties",),
     ("repetition-bias",),
     ("stability",),
     ("retrieve",),

@@ -21,6 +21,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "spectrum": (),
     "density": (),
     "evalrank": (),
+    "compress": ("--draws", "2"),
+    "ties": (),
     "repetition-bias": ("--queries", "10", "--seeds", "2"),
     "stability": ("--no-intervals",),
     "retrieve": ("--query", "The bridge is closed.", "-k", "2"),
@@ -126,6 +128,11 @@ def test_options_of_length_reach_the_table(runs: Stsbench) -> None:
         ),
         (("repetition-bias", "a", "--tokens", "subwords"), "toys:words has no tokeniser"),
         (("repetition-bias", "a", "--corpus", "none.txt"), "none.txt"),
+        (("compress", "a", "--sizes", "half"), "--sizes half: give numbers of dimensions, such as 256,128,64"),
+        (("compress", "a", "--sizes", "999"), r"--sizes 999: the vectors of toys:words have \d+ dimensions"),
+        (("compress", "a", "--margin", "0"), "a margin of 0 points: give more than 0"),
+        (("compress", "a", "--tasks", "STS16"), r"has no STS16 \(it has sample\)"),
+        (("ties", "a", "--tasks", "STS16"), r"has no STS16 \(it has sample\)"),
         (("retrieve", "a"), "there is no query"),
         (("retrieve", "a", "--query", "x", "--search", "fast"), "unknown search 'fast'"),
         (
@@ -161,21 +168,14 @@ def test_explain_prints_all_of_it_and_writes_a_page(runs: Stsbench) -> None:
         "Spectrum of the normalised",
         "Cosine by gold score on sample",
         "EvalRank x 100 on sample",
+        "The smallest vectors that are no worse by 0.5 points",
+        "Spearman x 100, sample, and over all ways of breaking ties",
         "before and after repeating shared words in sample",
         "Nearest to:",
     ):
         assert caption in done.out
     assert "written to page/README.md" in done.err
-    names = (
-        "length-bias",
-        "geometry",
-        "spectrum",
-        "density",
-        "evalrank",
-        "repetition-bias",
-        "stability",
-        "retrieve",
-    )
+    names = tuple(COMMANDS)
     made = {path.name for path in Path("page").iterdir()}
     assert made == {"README.md", *(f"{name}.png" for name in names), *(f"{name}.csv" for name in names)}
     assert {path.name for path in Path().glob("all-*.png")} == {f"all-{name}.png" for name in names}

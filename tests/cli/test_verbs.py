@@ -45,6 +45,8 @@ NOT_OPTIONS = {
     "spectrum": {"runs": SHAPED},
     "density": {"runs": SHAPED},
     "evalrank": {"runs": SHAPED},
+    "compress": {"runs": SHAPED, "intervals": SHAPED},
+    "ties": {"runs": SHAPED},
     "retrieve": {"runs": SHAPED},
     "stability": {"runs": SHAPED, "intervals": SHAPED},
     "repetition_bias": {

@@ -30,6 +30,7 @@ from markdown_it import MarkdownIt
 
 import stsbench
 import stsbench as sb
+from stsbench.analysis.compress import Compressed
 from stsbench.analysis.density import Density
 from stsbench.analysis.evalrank import EvalRank
 from stsbench.analysis.explain import Explanation
@@ -40,6 +41,7 @@ from stsbench.analysis.repetition_bias import Q_S1, Q_S2, QUERIES, RISE, SEEDS, 
 from stsbench.analysis.retrieve import Retrieval
 from stsbench.analysis.spectrum import Spectrum, spectrum_frame
 from stsbench.analysis.stability import Stability
+from stsbench.analysis.ties import TieRanges
 from stsbench.browsing.explore import Explored
 from stsbench.browsing.items import TaskItems, Total
 from stsbench.data.benchmarks import load_sample
@@ -563,6 +565,39 @@ def stability(names: Names, number: Numbers) -> Made:
     return Stability(frame), [(0, grid(shown))]
 
 
+def compressed(names: Names, number: Numbers) -> Made:
+    kept = (("all", 4), ("leading", 2))
+    about = {"metric": "spearman", "margin": 0.5, "corpus": "c", "calibration": 9, "left_out": 0, "tied": 1.0}
+    about |= {"low": math.nan, "high": math.nan, "spread": math.nan, "verdict": "", "difference": 0.0}
+    about |= dict.fromkeys(("expected", "lowest", "highest"), math.nan)
+    rows = [
+        {"model": m, "task": names[0], "dimensions": d, "kept": k, "stored": stored, "similarity": similarity}
+        | {"bytes": 8, "score": number()}
+        | about
+        for m in names
+        for k, d in kept
+        for stored, similarity in (("fp32", "cosine"), ("binary", "hamming"))
+    ]
+    scores = [[row["score"] for row in rows[i : i + 2]] for i in range(0, len(rows), 2)]
+    # Without a verdict none is the smallest that is no worse, and there is no table of those.
+    return Compressed(pd.DataFrame(rows)), [(0, grid(scores))]
+
+
+def tie_ranges(names: Names, number: Numbers) -> Made:
+    rows = [
+        {"model": m, "precision": precision, "similarity": "cosine", "task": t, "pairs": 3, "distinct": 2}
+        | {"tied": number(), "score": number(), "expected": number(), "lowest": number(), "highest": number()}
+        for m in names
+        for precision in ("as recorded", "fp16")
+        for t in (*task_names(names), "Avg.")
+    ]
+    frame = pd.DataFrame(rows)
+    numbers = ["tied", "score", "expected", "lowest", "highest"]
+    average = frame.loc[frame["task"] == "Avg.", numbers]
+    by_task = frame.loc[(frame["task"] != "Avg.") & (frame["precision"] == "as recorded"), numbers]
+    return TieRanges(frame), [(0, grid(average.to_numpy().tolist())), (1, grid(by_task.to_numpy().tolist()))]
+
+
 def retrieval(names: Names, number: Numbers) -> Made:
     rows = [
         {"model": m, "query": q, "rank": rank, "cosine": number(), "sentence": f"s {number.text()}", "number": 1}
@@ -678,6 +713,8 @@ RESULTS: dict[type[Result], Callable[[Names, Numbers], Made]] = {
     Spectrum: spectrum,
     Density: density,
     EvalRank: evalrank,
+    Compressed: compressed,
+    TieRanges: tie_ranges,
     Retrieval: retrieval,
     LengthBias: length_bias,
     RepetitionBias: repetition_bias,

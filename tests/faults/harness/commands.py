@@ -313,6 +313,10 @@ USES: dict[str, tuple[Use, ...]] = {
             ["../cache/embeddings"],
         ),
     ),
+    "compress": (
+        _use("compress runs/s --draws 1 --json", {**_record("s"), **_DEV, **_CACHED}, ["../cache/embeddings"]),
+    ),
+    "ties": (_use("ties runs/a --json", _record("a")),),
     "repetition-bias": (
         _use(
             "repetition-bias -m model --corpus corpus.txt --queries 3 --seeds 1 --overlap 1-100 --json",

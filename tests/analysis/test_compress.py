@@ -1,0 +1,301 @@
+"""`compress` on the sample and on invented pairs: held against plain NumPy, and against other verbs."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import kendalltau, spearmanr
+
+import stsbench as sb
+from stsbench.analysis.compress_numbers import sizes_of, verdict_on
+from stsbench.base.errors import UserError
+from stsbench.data.benchmarks import load_sample, sample_sentences
+from stsbench.data.shared import same_letters
+from stsbench.statistics.dependence import Variance
+from stsbench.statistics.seeds import generator
+
+Encode = Callable[[list[str]], NDArray[np.float64]]
+NO_INTERVALS = sb.Intervals(None)
+SIZES = [5, 3]
+
+
+def cosines(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.float64]:
+    left, right = left.astype(float), right.astype(float)
+    return (left * right).sum(axis=1) / np.linalg.norm(left, axis=1) / np.linalg.norm(right, axis=1)
+
+
+def by_plain_numpy(encode: Encode, cell: dict[str, Any], seed: int = 0) -> list[float]:
+    """Return the scores of a smaller vector on the sample, a score a draw: slowly, each from the start."""
+    pairs = load_sample().pairs
+    seen = {same_letters(text) for text in [*pairs["sentence1"], *pairs["sentence2"]]}
+    others = encode([text for text in sample_sentences() if same_letters(text) not in seen]).astype(np.float32)
+    sides = [encode(list(pairs[side])).astype(np.float32) for side in ("sentence1", "sentence2")]
+    width, size = others.shape[1], cell["dimensions"]
+    if cell["kept"] == "PCA":
+        mean = others.mean(axis=0, dtype=np.float64)
+        axes = np.linalg.svd(others - mean)[2].T
+        axes = axes * np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(width)])
+        others, *sides = (((matrix - mean) @ axes).astype(np.float32) for matrix in (others, *sides))
+    draws = [np.arange(size)]
+    if cell["kept"] == "random":
+        draws = [generator(seed, "compress", str(draw)).permutation(width)[:size] for draw in range(3)]
+    scores = []
+    for kept in draws:
+        left, right = (side[:, kept] for side in sides)
+        if cell["stored"] == "binary":
+            similarity = -((left > 0) != (right > 0)).sum(axis=1)
+        else:
+            if cell["stored"] == "fp16":
+                left, right = left.astype(np.float16), right.astype(np.float16)
+            if cell["stored"] == "int8":
+                low, high = others[:, kept].min(axis=0), others[:, kept].max(axis=0)
+                left, right = (
+                    np.clip(np.floor((side - low) / ((high - low) / np.float32(255))), 0, 255) - 128
+                    for side in (left, right)
+                )
+            is_dot = cell["similarity"] == "dot"
+            similarity = (left.astype(float) * right).sum(axis=1) if is_dot else cosines(left, right)
+        scores.append(100 * spearmanr(pairs["gold"], similarity).statistic)
+    return scores
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "dot"])
+def test_every_smaller_vector_scores_what_plain_numpy_says(similarity: str, hash_encode: Encode) -> None:
+    frame = sb.compress(
+        hash_encode, tasks=["sample"], sizes=SIZES, draws=3, similarity=similarity, intervals=NO_INTERVALS
+    ).frame
+    assert len(frame) == 4 * (2 + 3 + 3)
+    for cell in frame.to_dict("records"):
+        scores = by_plain_numpy(hash_encode, cell)
+        # A rounding in float32 of a turned vector may move a pair by a step of int8, or a bit at 0.
+        apart = 0.2 if cell["kept"] == "PCA" and cell["stored"] in {"int8", "binary", "fp16"} else 0.01
+        assert cell["score"] == pytest.approx(np.mean(scores), abs=apart), cell
+        if cell["kept"] == "random":
+            assert cell["spread"] == pytest.approx(np.std(scores, ddof=1), abs=apart)
+        else:
+            assert np.isnan(cell["spread"])
+
+
+def test_the_full_vectors_score_what_the_record_says(hash_encode: Encode) -> None:
+    record = sb.evaluate(hash_encode, "sample", intervals=NO_INTERVALS)
+    full = sb.compress(hash_encode, tasks=["sample"]).frame.iloc[0]
+    assert (full["dimensions"], full["kept"], full["stored"], full["bytes"]) == (8, "all", "fp32", 32)
+    assert full["score"] == pytest.approx(100 * (record.scores[0].value or 0), abs=1e-9)
+    assert (full["difference"], full["low"], full["high"], full["verdict"]) == (0, 0, 0, "no worse")
+
+
+def test_a_difference_its_interval_and_the_verdict_are_those_of_compare_and_check(
+    hash_encode: Encode, tmp_path: Path
+) -> None:
+    encoder = sb.load(hash_encode)
+    full, leading = sb.evaluate(encoder, "sample"), sb.evaluate(encoder, "sample", dimensions=5)
+    for margin in (0.5, 5.0, 30.0):
+        frame = sb.compress(encoder, tasks=["sample"], sizes=SIZES, margin=margin).frame
+        cell = frame[(frame["dimensions"] == 5) & (frame["kept"] == "leading") & (frame["stored"] == "fp32")].iloc[
+            0
+        ]
+        row = sb.compare(full, leading).rows[0]
+        assert (cell["difference"], cell["low"], cell["high"]) == pytest.approx(
+            (row.difference, row.low, row.high)
+        )
+        gate = sb.check(leading, baseline=full, margin=margin)
+        assert cell["verdict"] == gate.cells[0].verdict
+    assert cell["verdict"] == "no worse"
+
+
+def test_of_several_tasks_the_average_is_compared_with_its_shared_sentences(
+    hash_encode: Encode, tmp_path: Path
+) -> None:
+    files = []
+    pairs = load_sample().pairs
+    for name, part in (("one", pairs.iloc[:150]), ("other", pairs.iloc[100:])):
+        files.append(tmp_path / f"{name}.tsv")
+        columns = part[["sentence1", "sentence2", "gold"]].rename(columns={"gold": "score"})
+        columns.to_csv(files[-1], sep="\t", index=False)
+    from stsbench.data.own_pairs import load_pairs
+
+    sets = [load_pairs(file, "subset") for file in files]
+    encoder = sb.load(hash_encode)
+    full, leading = (sb.evaluate(encoder, sets, **use) for use in ({}, {"dimensions": 5}))
+    average = sb.compare(full, leading).rows[-1]
+    assert average.task == "Avg."
+    frame = sb.compress(full, sizes=SIZES, data=files).frame
+    cell = frame[(frame["dimensions"] == 5) & (frame["kept"] == "leading") & (frame["stored"] == "fp32")]
+    assert cell["task"].tolist() == [*(data.task for data in sets), "Avg."]
+    found = cell.iloc[-1]
+    assert (found["difference"], found["low"], found["high"]) == pytest.approx(
+        (average.difference, average.low, average.high)
+    )
+    for column in ("score", "tied", "lowest", "highest", "expected"):
+        assert found[column] == pytest.approx(cell[column].iloc[:-1].mean())
+    # Of a person's own pairs nobody but the person has the sentences.
+    with pytest.raises(
+        UserError, match=r"sentences are not here: name the folder .* or a file of your own with --d"
+    ):
+        sb.compress(full)
+
+
+def _scores(subject: Any, **options: Any) -> pd.Series:
+    frame = sb.compress(subject, sizes=SIZES, intervals=NO_INTERVALS, **options).frame
+    return frame.set_index(["dimensions", "kept", "stored"])["score"]
+
+
+def test_scale_does_not_matter_nor_do_turns_where_no_single_dimension_is_kept(hash_encode: Encode) -> None:
+    plain = _scores(hash_encode, tasks=["sample"])
+    # By a power of two, so that nothing rounds otherwise.
+    scaled = _scores(lambda texts: 4 * hash_encode(texts), tasks=["sample"])
+    assert scaled.to_numpy() == pytest.approx(plain.to_numpy(), abs=1e-9)
+    turn = np.linalg.qr(np.random.default_rng(1).normal(size=(8, 8)))[0]
+    turned = _scores(lambda texts: hash_encode(texts) @ turn, tasks=["sample"])
+    for key in [(8, "all", "fp32"), *((size, "PCA", "fp32") for size in (8, *SIZES))]:
+        assert turned[key] == pytest.approx(plain[key], abs=0.02), key
+    assert abs(turned[5, "leading", "fp32"] - plain[5, "leading", "fp32"]) > 0.1
+
+
+def test_the_order_of_pairs_does_not_matter(hash_encode: Encode, tmp_path: Path) -> None:
+    table = load_sample().pairs[["sentence1", "sentence2", "gold"]].rename(columns={"gold": "score"})
+    found = []
+    for order in (np.arange(len(table)), np.random.default_rng(0).permutation(len(table))):
+        path = tmp_path / "pairs.tsv"
+        table.iloc[order].to_csv(path, sep="\t", index=False)
+        record = sb.evaluate(hash_encode, data=path, intervals=NO_INTERVALS)
+        found.append(_scores(record, data=[path]))
+    assert found[1].to_numpy() == pytest.approx(found[0].to_numpy(), abs=1e-9)
+
+
+def test_sentences_that_the_tasks_have_are_left_out_however_they_are_written(
+    hash_encode: Encode, tmp_path: Path
+) -> None:
+    corpus = tmp_path / "corpus.txt"
+    others = list(sample_sentences()[:60])
+    corpus.write_text("\n".join(others), encoding="utf-8")
+    without = sb.compress(hash_encode, tasks=["sample"], corpus=corpus, sizes=SIZES, intervals=NO_INTERVALS)
+    shared = str(load_sample().pairs["sentence1"].iloc[0])
+    corpus.write_text("\n".join([f"  {shared.upper()} !!", *others]), encoding="utf-8")
+    result = sb.compress(hash_encode, tasks=["sample"], corpus=corpus, sizes=SIZES, intervals=NO_INTERVALS)
+    pd.testing.assert_frame_equal(result.frame.drop(columns="left_out"), without.frame.drop(columns="left_out"))
+    assert (result.frame["left_out"] == without.frame["left_out"] + 1).all()
+    assert "left out" in str(result.table())
+
+
+def test_draws_are_by_the_seed(hash_encode: Encode) -> None:
+    def random(**how: Any) -> list[float]:
+        frame = sb.compress(hash_encode, tasks=["sample"], sizes=SIZES, intervals=NO_INTERVALS, **how).frame
+        return list(frame.loc[frame["kept"] == "random", "score"])
+
+    assert random(seed=1) == random(seed=1) != random(seed=2)
+    # Of one draw there is no spread; and other draws do not move the first.
+    one = sb.compress(hash_encode, tasks=["sample"], draws=1, sizes=SIZES, intervals=NO_INTERVALS).frame
+    assert one["spread"].isna().all()
+
+
+def test_the_smallest_vector_is_the_one_of_the_fewest_bytes_that_passes(hash_encode: Encode) -> None:
+    result = sb.compress(hash_encode, tasks=["sample"], sizes=SIZES, margin=12)
+    passing = result.frame[result.frame["verdict"] == "no worse"]
+    assert 1 < len(passing) < len(result.frame)
+    for row in result.smallest.to_dict("records"):
+        assert row["bytes"] == passing.loc[passing["kept"] == row["kept"], "bytes"].min()
+    assert set(result.smallest["kept"]) == set(passing["kept"])
+    assert result.numbers()["fewest bytes no worse"] == passing["bytes"].min()
+    none = sb.compress(hash_encode, tasks=["sample"], sizes=SIZES, intervals=NO_INTERVALS)
+    assert not len(none.smallest)
+    assert none.plot().axes
+
+
+def test_ties_of_full_vectors_are_those_that_the_record_has(hash_encode: Encode) -> None:
+    full = sb.compress(hash_encode, tasks=["sample"], intervals=NO_INTERVALS).frame.iloc[0]
+    recorded = sb.ties(hash_encode, tasks=["sample"]).frame.iloc[0]
+    for column in ("tied", "score", "expected", "lowest", "highest"):
+        assert full[column] == pytest.approx(recorded[column], abs=1e-9)
+
+
+def test_another_metric_has_its_scores_and_no_range_of_spearman(hash_encode: Encode) -> None:
+    record = sb.evaluate(hash_encode, "sample", protocol=sb.protocol(metric="kendall"), intervals=NO_INTERVALS)
+    encoder = sb.load(hash_encode)
+    sb.embed(encoder, list(sample_sentences()))
+    frame = sb.compress(record, sizes=SIZES, intervals=NO_INTERVALS).frame
+    pairs = load_sample().pairs
+    left, right = (hash_encode(list(pairs[side]))[:, :3] for side in ("sentence1", "sentence2"))
+    cell = frame[(frame["dimensions"] == 3) & (frame["kept"] == "leading") & (frame["stored"] == "fp32")].iloc[0]
+    assert cell["score"] == pytest.approx(
+        100 * kendalltau(pairs["gold"], cosines(left, right)).statistic, abs=0.01
+    )
+    assert frame[["lowest", "highest", "expected"]].isna().all(axis=None)
+    assert frame["tied"].notna().all()
+
+
+@pytest.mark.parametrize(
+    ("width", "asked", "sizes"),
+    [
+        (384, (), [384, 192, 96, 48, 24, 16]),
+        (768, (), [768, 384, 192, 96, 48, 24, 16]),
+        (32, (), [32, 16]),
+        (16, (), [16]),
+        (3, (), [3]),
+        (384, (100, 384, 7), [384, 100, 7]),
+    ],
+)
+def test_sizes_are_halves_down_to_16_or_what_was_asked(
+    width: int, asked: tuple[int, ...], sizes: list[int]
+) -> None:
+    assert sizes_of(width, asked, "model") == sizes
+
+
+def test_what_loses_nothing_is_no_worse_and_what_is_not_known_is_undefined() -> None:
+    none, some = Variance(0.0, 0.0, float("nan")), Variance(1e-6, 1e-6, 100.0)
+    assert verdict_on(0.0, none, 0.005, 0.95) == "no worse"
+    assert verdict_on(0.001, none, 0.005, 0.95) == "cannot tell"
+    assert verdict_on(float("nan"), some, 0.005, 0.95) == "undefined"
+    assert [verdict_on(loss, some, 0.005, 0.95) for loss in (0.003, 0.0045, 0.007)] == [
+        "no worse",
+        "cannot tell",
+        "worse",
+    ]
+
+
+def test_vectors_that_bits_do_not_tell_apart_have_no_score_there() -> None:
+    result = sb.compress(lambda texts: [[len(text), text.count("e") + 1, 1.0] for text in texts], tasks=["sample"])
+    binary = result.frame[(result.frame["stored"] == "binary") & (result.frame["kept"] == "all")].iloc[0]
+    assert np.isnan(binary["score"])
+    assert binary["verdict"] == "undefined"
+    assert "vary in fewer than 3 directions" in str(result.table())
+    assert result.plot().axes
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sizes": [9]}, r"--sizes 9: the vectors of .* have 8 dimensions; give 1 to 8\."),
+        ({"sizes": [0]}, r"--sizes 0: the vectors of .* have 8 dimensions"),
+        ({"margin": 0.0}, "a margin of 0 points: give more than 0"),
+        ({"similarity": "cosinus"}, "vectors compared by 'cosinus': did you mean cosine"),
+        ({"tasks": ["STS16"]}, "STS16"),
+        ({"corpus": "none.txt"}, r"none\.txt"),
+        (
+            {"corpus": "few.txt"},
+            r"^3 principal components take 4 other sentences, and the corpus has 3: name a longer",
+        ),
+        ({"corpus": "own.txt"}, r"and the corpus has 0 \(1 more are left out, as the tasks hold them\): name"),
+    ],
+)
+def test_a_mistake_is_told_in_one_sentence(
+    options: dict[str, Any], message: str, hash_encode: Encode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("few.txt").write_text("\n".join(sample_sentences()[:3]), encoding="utf-8")
+    Path("own.txt").write_text(str(load_sample().pairs["sentence1"].iloc[0]), encoding="utf-8")
+    with pytest.raises(UserError, match=message) as told:
+        sb.compress(hash_encode, **{"tasks": ["sample"], "sizes": SIZES, **options})
+    assert len(told.value.args) == 1
+
+
+def test_constant_vectors_and_whitened_ones_are_told(hash_encode: Encode) -> None:
+    with pytest.raises(UserError, match=r"has no score on sample \(its similarities are constant\)"):
+        sb.compress(lambda texts: np.ones((len(texts), 4)), tasks=["sample"])
+    white = sb.evaluate(hash_encode, "sample", whiten=4, intervals=NO_INTERVALS)
+    with pytest.raises(UserError, match="are whitened by each task's own sentences"):
+        sb.compress(white)

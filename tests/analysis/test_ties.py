@@ -1,0 +1,90 @@
+"""`ties` of records that have no vectors, held against scipy."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+import stsbench as sb
+from stsbench.base.errors import UserError
+from stsbench.data.benchmarks import load_sample
+
+Encode = Callable[[list[str]], Any]
+NO_INTERVALS = sb.Intervals(None)
+
+
+def given(path: Path, decimals: int) -> Any:
+    """Return the record of similarities that somebody else computed, with so many decimals."""
+    gold = load_sample().pairs["gold"].to_numpy()
+    values = gold / 5 + np.random.default_rng(0).normal(0, 0.2, len(gold))
+    path.write_text("\n".join(f"{value:.{decimals}f}" for value in values), encoding="utf-8")
+    return sb.evaluate_similarities(path, "sample", intervals=NO_INTERVALS)
+
+
+def test_of_given_similarities_the_range_is_between_gold_rising_and_falling_in_each_tie(tmp_path: Path) -> None:
+    record = given(tmp_path / "s.txt", 1)
+    frame = sb.ties(record).frame
+    assert frame["precision"].tolist() == ["as recorded", "fp16", "bf16", "fp8"]
+    row, gold = frame.iloc[0], load_sample().pairs["gold"].to_numpy()
+    values = np.array([float(line) for line in (tmp_path / "s.txt").read_text().splitlines()])
+    assert row["similarity"] == "given"
+    assert row["score"] == pytest.approx(100 * spearmanr(gold, values).statistic)
+    for column, side in (("lowest", -1), ("highest", 1)):
+        # A nudge that is far smaller than a decimal orders each tie and nothing else.
+        nudged = values + side * 1e-6 * gold + 1e-12 * np.arange(len(gold))
+        assert row[column] == pytest.approx(100 * spearmanr(gold, nudged).statistic, abs=1e-9)
+    assert row["lowest"] < row["score"] < row["highest"]
+    tied = np.mean([(values == value).sum() > 1 for value in values])
+    assert (row["tied"], row["distinct"]) == (pytest.approx(100 * tied), len(set(values)))
+
+
+def test_fewer_bits_tie_more_pairs_and_open_a_wider_range(hash_encode: Encode) -> None:
+    result = sb.ties(hash_encode, tasks=["sample"])
+    frame = result.frame
+    assert frame["tied"].is_monotonic_increasing
+    assert (frame["highest"] - frame["lowest"]).is_monotonic_increasing
+    assert frame["distinct"].is_monotonic_decreasing
+    record = sb.evaluate(hash_encode, "sample", intervals=NO_INTERVALS)
+    halves = record.items["cosine"].to_numpy().astype(np.float16)
+    expected = 100 * spearmanr(record.items["gold"], halves.astype(float)).statistic
+    assert frame.iloc[1]["score"] == pytest.approx(expected)
+    assert result.numbers()["tied pairs %, fp8"] == frame.iloc[3]["tied"]
+
+
+def test_the_average_is_over_tasks(hash_encode: Encode, toy_data: Callable[..., Any]) -> None:
+    record = sb.evaluate(hash_encode, [toy_data("one"), toy_data("two", seed=1)], intervals=NO_INTERVALS)
+    result = sb.ties(record)
+    recorded = result.frame[result.frame["precision"] == "as recorded"]
+    assert recorded["task"].tolist() == ["one", "two", "Avg."]
+    for column in ("tied", "score", "expected", "lowest", "highest"):
+        assert recorded[column].iloc[2] == pytest.approx(recorded[column].iloc[:2].mean())
+    assert recorded["pairs"].tolist() == [30, 30, 60]
+    assert len(result.table()) == 2
+    only = sb.ties(record, tasks=["two"])
+    assert only.frame["task"].unique().tolist() == ["two"]
+    assert len(only.table()) == 1
+    with pytest.raises(UserError, match=r"has no three \(it has one, two\)"):
+        sb.ties(record, tasks=["three"])
+
+
+def test_subsets_whose_scores_are_averaged_are_ranked_apart(
+    hash_encode: Encode, toy_data: Callable[..., Any]
+) -> None:
+    data = toy_data("one")
+    record = sb.evaluate(hash_encode, data, protocol=sb.protocol(aggregation="mean"), intervals=NO_INTERVALS)
+    row = sb.ties(record).frame.iloc[0]
+    items = record.items
+    parts = [part for _, part in items.groupby("subset")]
+    assert row["score"] == pytest.approx(
+        100 * np.mean([spearmanr(part["gold"], part["cosine"]).statistic for part in parts])
+    )
+
+
+def test_a_record_without_scored_pairs_is_told(hash_encode: Encode) -> None:
+    record = sb.evaluate(hash_encode, "sample-products", intervals=NO_INTERVALS)
+    for analyse in (sb.ties, sb.compress):
+        with pytest.raises(UserError, match="this record has no STS task"):
+            analyse(record)

@@ -25,7 +25,7 @@ from stsbench.judging.comparison import ComparisonResult, Judged, by_kind, corre
 from stsbench.judging.runs import require_seeds_of_one_recipe
 from stsbench.records.kinds import KINDS
 from stsbench.records.record import RunRecord
-from stsbench.render.figures import forest
+from stsbench.render.charts import forest
 from stsbench.render.table import Table, Tables, interval
 from stsbench.statistics.dependence import DEPENDENCE, Dependence, Variance
 from stsbench.statistics.seeds import (

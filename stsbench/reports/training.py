@@ -7,6 +7,7 @@ known of a method's seeds from elsewhere.
 import re
 from collections.abc import Mapping
 from pathlib import PurePath
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 from stsbench.base.errors import UserError
@@ -15,8 +16,11 @@ from stsbench.judging.seeds import compare_seeds
 from stsbench.published.measured import logged_dev_scores, logged_systems, seeded_systems, seeds, source
 from stsbench.records.kinds import STS
 from stsbench.records.record import RunRecord
-from stsbench.render.figures import colours, curves, legend_above, new_figure, style, svg_of
+from stsbench.render.charts import curves
+from stsbench.render.figures import colours, new_figure, shortened, style, tell
+from stsbench.render.labels import label_above
 from stsbench.render.section import Filled, ReportFigure, Section
+from stsbench.render.svg import svg_of
 from stsbench.render.table import Table
 from stsbench.reports.scores import Runs
 from stsbench.training.log import LOG, log_frame, read_log
@@ -203,11 +207,13 @@ def _dots(spreads: dict[str, list[float]], marked: dict[str, float]) -> "Figure"
         for place, (method, values) in enumerate(spreads.items()):
             # Spread by rank within the line, so that none hides another.
             heights = [place + 0.5 * (0.5 - rank / max(len(values) - 1, 1)) for rank in range(len(values))]
-            axes.plot(sorted(values), heights, "o", markersize=3, color=palette[method], label=method)
+            axes.plot(sorted(values), heights, "o", markersize=3, color=palette[method])
+            tell(axes, sorted(values), heights, [f"{method}: {value:.2f}" for value in sorted(values)])
         for label, value in marked.items():
             axes.axvline(value, color=palette[label], label=label)
-        axes.set_yticks([])
+        axes.set_yticks(range(len(spreads)), [fill(shortened(method), 18) for method in spreads])
+        axes.grid(visible=False, axis="y")
         axes.set_ylim(len(spreads) - 0.5, -0.5)
         axes.set_xlabel("STS average")
-        legend_above(figure, axes)
+        label_above(figure, axes, {f"{name}: {x:.2f}": (x, palette[name]) for name, x in marked.items()})
     return figure

@@ -1,13 +1,13 @@
 """Figures in the house style: of one of two widths, safe for the colour-blind, a colour for each model.
 
-How wide a figure is, and which models share a report, is not passed from hand to hand: a block `with look(...)`
+How wide a figure is, and which models share a report, is not passed from hand to hand: a block `with look(size)`
 says it, and every figure made inside obeys. Charts that several rooms draw stand in `stsbench.render.charts`.
 """
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from io import BytesIO
 from math import isnan, nan
@@ -85,26 +85,24 @@ _LOOK: ContextVar[Look] = ContextVar("look", default=_PLAIN)
 
 
 @contextmanager
-def look(size: FigureSize | None = None, models: Sequence[str] | None = None) -> Iterator[None]:
-    """Give the figures that are made inside this block a size, or their models the same colours in all of them.
-
-    Args:
-        size: `column` or `page`; by default as it is, which is `column` at first.
-        models: the names, in their order; by default as they are.
+def look(size: FigureSize) -> Iterator[None]:
+    """Give the figures that are made inside this block, or this function, a size: at first it is `column`.
 
     Raises:
         UserError: if there is no such size.
     """
-    if size is not None and size not in WIDTHS:
+    if size not in WIDTHS:
         raise UserError(f"a figure as wide as a {size!r}: choose {' or '.join(f'`{name}`' for name in WIDTHS)}.")
-    before = _LOOK.get()
-    token = _LOOK.set(
-        Look(size or before.size, before.models if models is None else tuple(models)),
-    )
+    token = _LOOK.set(replace(_LOOK.get(), size=size))
     try:
         yield
     finally:
         _LOOK.reset(token)
+
+
+def keep_colours(names: Sequence[str]) -> None:
+    """Give these names the same colours in all figures that are made until the block `look` around ends."""
+    _LOOK.set(replace(_LOOK.get(), models=tuple(names)))
 
 
 @contextmanager
@@ -133,7 +131,7 @@ def colours(names: Sequence[str]) -> dict[str, str]:
     """Return a colour for each name; beyond seven they come again.
 
     A name brings its own colour, the same in every figure. Where an earlier name of the figure has that, it gets
-    the next; inside `look(models=...)`, names of that list keep theirs in all figures.
+    the next; the names of `keep_colours` come before those of a figure.
 
     >>> colours(["minilm", "glove", "minilm"])
     {'minilm': '#0072B2', 'glove': '#009E73'}

@@ -9,7 +9,7 @@ from io import StringIO
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from stsbench.render.figures import Mark, described, style
+from stsbench.render.figures import WIDTHS, Mark, described, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -62,8 +62,11 @@ def inline(svg: str, name: str) -> str:
                 before, hash_, after = value.rpartition("#")
                 each.set(key, f"{before}{hash_}{name}-{after}")
     # Its size in points says nothing to a page, which knows how large letters are: 144 pixels an inch.
+    inches = float(root.attrib["width"].removesuffix("pt")) / 72
     for side in ("width", "height"):
         root.set(side, f"{2 * float(root.attrib[side].removesuffix('pt')):g}")
+    if inches > WIDTHS["column"] + 0.5:
+        root.set("class", "wide")
     return ElementTree.tostring(root, encoding="unicode")
 
 

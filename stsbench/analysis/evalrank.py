@@ -103,7 +103,7 @@ class EvalRank(AnalysisResult):
             axes = figure.subplots()
             for model, part in self.frame.groupby("model", sort=False):
                 words = [f"k {k}" for k in part["k"]]
-                drawn = {"places": words, "marker": "o", "markersize": 2.5}
+                drawn: dict[str, Any] = {"places": words, "marker": "o", "markersize": 2.5}
                 line(axes, str(model), part["k"], 100 * part["hits"], palette[str(model)], **drawn)
             axes.set_xlabel("k")
             axes.set_ylabel("match among the first k, %")

@@ -109,7 +109,11 @@ class LengthBias(AnalysisResult):
             axes.axhline(0, color="0.4", linewidth=0.8)
             for model, part in curve.groupby("model", sort=False):
                 x = [bins.index(group) for group in part["group"]]
-                limits = {"low": part["low"], "high": part["high"], "shade": 0.2 if len(palette) < 3 else 0.1}
+                limits: dict[str, Any] = {
+                    "low": part["low"],
+                    "high": part["high"],
+                    "shade": 0.2 if len(palette) < 3 else 0.1,
+                }
                 colour, words = palette[str(model)], [f"{group} {self.unit}" for group in part["group"]]
                 line(
                     axes, str(model), x, part["value"], colour, **limits, places=words, marker="o", markersize=2.5

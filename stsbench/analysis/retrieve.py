@@ -75,7 +75,7 @@ class Retrieval(AnalysisResult):
             for axes, query in zip(panels, queries, strict=True):
                 for model, part in frame[frame["query"] == query].groupby("model", sort=False):
                     words = [f"rank {rank}" for rank in part["rank"]]
-                    drawn = {"places": words, "marker": "o", "markersize": 3}
+                    drawn: dict[str, Any] = {"places": words, "marker": "o", "markersize": 3}
                     line(axes, str(model), part["rank"], part["cosine"], palette[str(model)], **drawn)
                 axes.set_title(_shortened(query), loc="left", fontsize=7)
                 axes.set_ylabel("cosine")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from stsbench.analysis.result import AnalysisCommand, AnalysisResult
 from stsbench.base.progress import Progress, silent
 from stsbench.encoders.use import Use, UseOptions, takes_use
-from stsbench.render.charts import line
+from stsbench.render.charts import line, plain_logarithms
 from stsbench.render.figures import colours, new_figure, style
 from stsbench.render.labels import label_lines
 from stsbench.render.table import Table, Tables, place
@@ -67,8 +67,7 @@ class Spectrum(AnalysisResult):
                 label, dashes = (f"_{model}, centred", "--") if centred else (str(model), "-")
                 line(axes, label, part["k"], part["value"], palette[str(model)], linestyle=dashes)
             axes.set_yscale("log")
-            # By itself a logarithmic axis has formulas for numbers, and formulas are text here.
-            axes.yaxis.set_major_formatter("{x:g}")
+            plain_logarithms(axes.yaxis)
             axes.set_xlabel("singular value, in order (dashed: centred)")
             axes.set_ylabel("size (largest = 1)")
             label_lines(figure, axes)

@@ -126,9 +126,13 @@ class BestOf(Result):
         with style():
             figure = new_figure()
             axes = figure.add_subplot()
-            limits = {"low": frame["low"], "high": frame["high"]}
+            limits: dict[str, Any] = {"low": frame["low"], "high": frame["high"]}
             words = [f"best of {runs}" for runs in frame["runs"]]
-            drawn = {"places": words, "markersize": 2.5, "marker": "o" if len(frame) <= _FEW_POINTS else ""}
+            drawn: dict[str, Any] = {
+                "places": words,
+                "markersize": 2.5,
+                "marker": "o" if len(frame) <= _FEW_POINTS else "",
+            }
             line(axes, self.task, frame["runs"], frame["expected"], ONE_COLOUR, **limits, **drawn)
             if self.number is not None:
                 axes.axhline(self.number, color="0.3", linewidth=0.8, linestyle="--")

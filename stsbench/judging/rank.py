@@ -284,8 +284,10 @@ def _drawn(task: RankedTask, level: float) -> "Figure":
         right.tick_params(axis="y", length=0, labelleft=False)
         right.set_xlim(0.4, count + 0.6)
         right.xaxis.get_major_locator().set_params(integer=True)
-        left.set_xlabel(fill(f"{task.task} with {100 * level:g} % intervals", letters))
-        right.set_xlabel(fill("rank, and the ranks it can have", letters))
+        # Two panels stand above these words, which are longer than the panels are wide.
+        words = max(10, int(0.65 * letters))
+        left.set_xlabel(fill(f"{task.task} with {100 * level:g} % intervals", words))
+        right.set_xlabel(fill("rank, and the ranks it can have", words))
     return figure
 
 

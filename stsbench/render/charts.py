@@ -11,7 +11,9 @@ from stsbench.render.labels import label_lines
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
+    from numpy.typing import ArrayLike
 
 _MOST_TOLD = 16
 """Points of a line whose numbers can be asked for."""
@@ -27,12 +29,12 @@ _LABEL_WIDTH = 45
 def line(
     axes: "Axes",
     name: str,
-    x: "Sequence[float]",
-    y: "Sequence[float]",
+    x: "ArrayLike",
+    y: "ArrayLike",
     colour: str,
     *,
-    low: "Sequence[float] | None" = None,
-    high: "Sequence[float] | None" = None,
+    low: "ArrayLike | None" = None,
+    high: "ArrayLike | None" = None,
     places: Sequence[str] | None = None,
     shade: float = 0.2,
     **drawn: Any,
@@ -69,6 +71,17 @@ def line(
         for at, where in zip(told, called, strict=True)
     ]
     tell(axes, across[told].tolist(), values[told].tolist(), texts)
+
+
+def plain_logarithms(axis: "Axis") -> None:
+    """Write plain numbers at a logarithmic axis, whose own are formulas, and formulas are text here."""
+    from matplotlib.ticker import LogLocator
+
+    low, high = sorted(axis.get_view_interval())
+    if high < 100 * low:
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter("")
 
 
 def forest(rows: "pd.DataFrame", label: str, *, reference: float | None = None) -> "Figure":

@@ -23,6 +23,7 @@ _GAP = 4
 
 # Of a legend; the sample of a line takes as much room as some letters.
 _CHARACTERS_PER_INCH = 20
+_LABEL_CHARACTERS = 17
 _HANDLE_CHARACTERS = 10
 
 
@@ -114,15 +115,21 @@ def label_lines(figure: "Figure", axes: "Axes", *, beside: bool = False) -> None
     height = axes.get_window_extent().height / figure.dpi
     lines = [1 + label.count("\n") for label in labels]
     fits = max(map(text_width, labels)) <= room and sum(lines) * _LINE <= height and max(lines) <= _MOST_LINES
-    ends = [_end_of(axes, handle, label) for handle, label in zip(handles, labels, strict=True)]
-    if not fits or None in ends:
+    known = _ends_of(axes, handles, labels)
+    if not fits or len(known) < len(labels):
         legend_above(figure, axes)
         return
-    known = [end for end in ends if end is not None]
     axes.set_xlim(axes.get_xlim())
     axes.set_ylim(axes.get_ylim())
+    width = axes.get_window_extent().width / figure.dpi
+    if beside:
+        # Room inside the axes behind each end: a name to the left of it would lie on its own line.
+        shares = [(text_width(end.label) + 2 * _GAP / 72) / width for end in known]
+        more = max(end.at[0] / (1 - share) for end, share in zip(known, shares, strict=True))
+        low, high = axes.get_xlim()
+        axes.set_xlim(low, low + (high - low) * max(more, 1.0))
+        known = _ends_of(axes, handles, labels)
     if beside or all(hasattr(handle, "get_offsets") for handle in handles):
-        width = axes.get_window_extent().width / figure.dpi
         # To the left where the axes end on the right.
         left = [bool(end.at[0] > 0.5 and end.at[0] * width + text_width(end.label) > width) for end in known]
         for side in (False, True):
@@ -132,7 +139,14 @@ def label_lines(figure: "Figure", axes: "Axes", *, beside: bool = False) -> None
         _write(axes, known, height, side="right")
         # What stands on the right has taken room from what stands below.
         left_over = axes.get_window_extent().width / figure.dpi - max(map(text_width, labels))
-        axes.set_xlabel(fill(axes.get_xlabel(), max(12, int(left_over * _CHARACTERS_PER_INCH))))
+        below = axes.figure.axes[-1]
+        below.set_xlabel(fill(below.get_xlabel(), max(12, int(left_over * _LABEL_CHARACTERS))))
+
+
+def _ends_of(axes: "Axes", handles: Sequence[Any], labels: Sequence[str]) -> list[_End]:
+    """Return the ends of those lines that have any."""
+    ends = (_end_of(axes, handle, label) for handle, label in zip(handles, labels, strict=True))
+    return [end for end in ends if end is not None]
 
 
 def _end_of(axes: "Axes", handle: Any, label: str) -> _End | None:

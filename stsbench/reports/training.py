@@ -196,10 +196,11 @@ def _dot_figure(
     ranges = [f"{method}: {min(values):.2f} to {max(values):.2f}" for method, values in spreads.items()]
     ranges += [f"{label} at {value:.2f}" for label, value in marked.items()]
     alt = f"Each seed's average as a dot. {'; '.join(ranges)}"
-    return ReportFigure(name, caption, alt, svg_of(_dots(spreads, marked)))
+    return ReportFigure(name, caption, alt, svg_of(seed_figure(spreads, marked)))
 
 
-def _dots(spreads: dict[str, list[float]], marked: dict[str, float]) -> "Figure":
+def seed_figure(spreads: dict[str, list[float]], marked: dict[str, float]) -> "Figure":
+    """Draw each seed's average as a dot, a line of dots for each method, and single models as lines across."""
     palette = colours([*spreads, *marked])
     with style():
         figure = new_figure(height=1 + 0.4 * len(spreads))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from stsbench.base.words import listed
 from stsbench.render.cells import Key, Named
-from stsbench.render.charts import forest, line
+from stsbench.render.charts import forest, line, plain_logarithms
 from stsbench.render.figures import colours, new_figure, style
 from stsbench.render.labels import label_lines
 from stsbench.render.table import Table, interval
@@ -209,7 +209,7 @@ def curve(
             line(panel, PRINTED, x, y, palette[PRINTED], linestyle="--", marker="s", markersize=3)
         if at[0] > 0 and at[-1] / at[0] > 20:
             panel.set_xscale("log")
-            panel.xaxis.set_major_formatter("{x:g}")
+            plain_logarithms(panel.xaxis)
         panel.set_xlabel(axis)
         panel.set_ylabel(label)
         label_lines(figure, panel)

@@ -100,7 +100,7 @@ def _intervals(states: "Sequence[JobState]") -> tuple[dict[str, dict[str, Any]],
     require_recomputed(*records.values(), intervals=False)
     if len(records) == 1:
         (record,) = records.values()
-        limits = {name: pair for name, _, pair in headlines(record) if pair is not None}
+        limits: dict[str, Any] = {name: pair for name, _, pair in headlines(record) if pair is not None}
         return {name: _interval(100 * low, 100 * high, _PAIRS) for name, (low, high) in limits.items()}, ""
     try:
         compared = compare_seeds(records, {}, ("", ""), level=LEVEL)
@@ -145,9 +145,14 @@ def axis_figure(cells: "pd.DataFrame", axes: Sequence[str], axis: str, measure: 
         if numeric:
             for key, (name, cells_of) in zip(keys, lines, strict=True):
                 points = cells_of.sort_values(axis)
-                numbers, limits = points[axis].astype(float), {"low": points["low"], "high": points["high"]}
-                look = {"marker": "o", "markersize": 3}
-                line(panel, shortened(name), numbers, points["mean"], palette[key], **limits, **look)
+                look: dict[str, Any] = {
+                    "low": points["low"],
+                    "high": points["high"],
+                    "marker": "o",
+                    "markersize": 3,
+                }
+                numbers = points[axis].astype(float)
+                line(panel, shortened(name), numbers, points["mean"], palette[key], **look)
         else:
             places = {value: place for place, value in enumerate(dict.fromkeys(rows[axis]))}
             for number, (key, (name, cells_of)) in enumerate(zip(keys, lines, strict=True)):

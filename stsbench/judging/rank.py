@@ -285,9 +285,9 @@ def _drawn(task: RankedTask, level: float) -> "Figure":
         right.set_xlim(0.4, count + 0.6)
         right.xaxis.get_major_locator().set_params(integer=True)
         # Two panels stand above these words, which are longer than the panels are wide.
-        words = max(10, int(0.65 * letters))
-        left.set_xlabel(fill(f"{task.task} with {100 * level:g} % intervals", words))
-        right.set_xlabel(fill("rank, and the ranks it can have", words))
+        broken = max(10, int(0.65 * letters))
+        left.set_xlabel(fill(f"{task.task} with {100 * level:g} % intervals", broken))
+        right.set_xlabel(fill("rank, and the ranks it can have", broken))
     return figure
 
 

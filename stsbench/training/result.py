@@ -126,7 +126,7 @@ def draw_dev_curve(log: "pd.DataFrame", recipe: Recipe, steps: int) -> "Figure":
     rows = 1 + apart + bool(recipe.tasks)
     with style():
         figure = new_figure(_MARGIN + _PANEL * rows)
-        panels = figure.subplots(rows, 1, squeeze=False, sharex=True)[:, 0]
+        panels = list(figure.subplots(rows, 1, squeeze=False, sharex=True)[:, 0])
         if recipe.tasks:
             *panels, heads = panels
             _draw_heads(heads, curve, recipe, steps)

@@ -12,9 +12,9 @@ from dataclasses import dataclass, fields, replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from stsbench.render.figures import svg_of
 from stsbench.render.result import Result
 from stsbench.render.section import ReportFigure, Section
-from stsbench.render.svg import svg_of
 
 if TYPE_CHECKING:
     import pandas as pd

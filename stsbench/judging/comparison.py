@@ -11,10 +11,9 @@ from stsbench.base.words import listed
 from stsbench.judging.overlap import Overlap, overlap_sentences, overlap_table
 from stsbench.records.kinds import AVERAGES, KINDS
 from stsbench.render.charts import forest
-from stsbench.render.figures import shortened
+from stsbench.render.figures import shortened, svg_of
 from stsbench.render.result import Result
 from stsbench.render.section import ReportFigure, Section
-from stsbench.render.svg import svg_of
 from stsbench.render.table import Table, Tables
 from stsbench.statistics.dependence import Dependence
 from stsbench.statistics.significance import holm

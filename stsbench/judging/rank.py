@@ -19,9 +19,8 @@ from stsbench.judging.runs import Run, model_of, named_runs, require_distinct_mo
 from stsbench.records.kinds import AVERAGES, KINDS
 from stsbench.records.record import RunRecord
 from stsbench.render import cells
-from stsbench.render.figures import new_figure, shortened, spoken, style, tell
+from stsbench.render.figures import new_figure, shortened, spoken, style, svg_of, tell
 from stsbench.render.section import ReportFigure, Section
-from stsbench.render.svg import svg_of
 from stsbench.render.table import Table, Tables
 from stsbench.statistics.dependence import DEPENDENCE, LEVEL, Dependence
 from stsbench.statistics.intervals import Limits, reach_of_mean

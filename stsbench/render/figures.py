@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cache
-from io import BytesIO
+from io import BytesIO, StringIO
 from math import isnan, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -168,8 +168,6 @@ def save_figure(figure: "Figure", path: str | Path) -> Path:
     # No date inside: the same figure is the same file.
     with style(), told_as_unwritable(path), atomic_path(path) as temporary:
         if kind == "svg":
-            from stsbench.render.svg import svg_of
-
             temporary.write_text(svg_of(figure), encoding="utf-8", newline="")
         else:
             figure.savefig(temporary, format=kind, metadata={"CreationDate": None} if kind == "pdf" else None)
@@ -197,7 +195,7 @@ class Mark(NamedTuple):
 
 
 def tell(axes: "Axes", xs: "Sequence[float]", ys: "Sequence[float]", texts: Sequence[str]) -> None:
-    """Say the numbers of some points of the axes, for readers of the SVG: see `stsbench.render.svg`."""
+    """Say the numbers of some points of the axes, for readers of the SVG: see `svg_of`."""
     marks = [Mark(axes, float(x), float(y), text) for x, y, text in zip(xs, ys, texts, strict=True)]
     figure = axes.figure
     figure.marks = (*getattr(figure, "marks", ()), *marks)  # type: ignore[union-attr]
@@ -250,3 +248,26 @@ def described(figure: Any) -> str:
     names = [text.get_text() for legend in legends if legend for text in legend.get_texts()]
     words = "; ".join([*filter(None, panels), *([", ".join(names)] if names else [])])
     return f"Figure: {' '.join(words.split())}"
+
+
+def svg_of(figure: "Figure") -> str:
+    """Return a figure as SVG, without a date inside.
+
+    Each value that was told of is a transparent circle of the class `mark` with a `title`, which browsers show at
+    the pointer; the keyboard goes from one to the next. A value outside its axes is left out.
+    """
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    from stsbench.render.svg import finished
+
+    text, dpi = StringIO(), figure.dpi
+    with style():
+        FigureCanvasSVG(figure).print_svg(text, metadata={"Date": None})
+    # While the figure is as it was drawn, an inch is 72 units, as in the drawing.
+    values = []
+    for mark in getattr(figure, "marks", ()):
+        x, y = mark.axes.transData.transform((mark.x, mark.y))
+        if mark.axes.bbox.padded(1).contains(x, y):
+            values.append((float(x), float(figure.bbox.height - y), mark.text))
+    figure.dpi = dpi
+    return finished(text.getvalue(), described(figure), values)

@@ -5,14 +5,9 @@ attributes of their own, so that the same drawing stands in a file and inside a 
 """
 
 import re
-from io import StringIO
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 from xml.etree import ElementTree
-
-from stsbench.render.figures import WIDTHS, Mark, described, style
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _SVG, _LINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 _HREF = f"{{{_LINK}}}href"
@@ -20,31 +15,28 @@ _HREF = f"{{{_LINK}}}href"
 _REACH = 5
 """Points around a value in which a pointer finds its number."""
 
+_WIDE = 4
+"""Inches; a wider figure does not fit on a phone with letters that can be read."""
+
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _FONT = re.compile(r"^(?P<before>.*?)(?P<size>[\d.]+px) (?P<family>.+)$")
 
 
-def svg_of(figure: "Figure") -> str:
-    """Return a figure as SVG, without a date inside.
+def finished(svg: str, label: str, values: Sequence[tuple[float, float, str]]) -> str:
+    """Return what matplotlib drew without its style sheets, and with titles at some values.
 
-    Each value that was told of (see `stsbench.render.figures.tell`) is a transparent circle of the class `mark`
-    with a `title`, which browsers show at the pointer; the keyboard goes from one to the next.
+    Args:
+        svg: the drawing.
+        label: what it shows, in words.
+        values: of each the coordinates in the drawing, from its upper left corner, and what it says.
     """
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-
-    text, dpi = StringIO(), figure.dpi
-    with style():
-        FigureCanvasSVG(figure).print_svg(text, metadata={"Date": None})
-    # While the figure is as it was drawn, an inch is 72 units, as in the drawing.
-    circles = [circle for mark in getattr(figure, "marks", ()) if (circle := _circle(mark, figure)) is not None]
-    figure.dpi = dpi
     for prefix, address in (("", _SVG), ("xlink", _LINK)):
         ElementTree.register_namespace(prefix, address)
-    root = ElementTree.fromstring(_NOT_XML.sub("\ufffd", text.getvalue()))
+    root = ElementTree.fromstring(_NOT_XML.sub("\ufffd", svg))
     _plain(root)
     root.set("role", "group")
-    root.set("aria-label", _NOT_XML.sub("\ufffd", described(figure)))
-    root.extend(circles)
+    root.set("aria-label", _NOT_XML.sub("\ufffd", label))
+    root.extend(_circle(*value) for value in values)
     return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
 
 
@@ -52,7 +44,7 @@ def inline(svg: str, name: str) -> str:
     """Return the SVG of a figure as a page takes it up: without a head, its inner names made its own.
 
     Args:
-        svg: what `svg_of` returned.
+        svg: what `stsbench.render.figures.svg_of` returned.
         name: of the figure, unlike that of any other in the page.
     """
     root = ElementTree.fromstring(svg)
@@ -65,20 +57,16 @@ def inline(svg: str, name: str) -> str:
     inches = float(root.attrib["width"].removesuffix("pt")) / 72
     for side in ("width", "height"):
         root.set(side, f"{2 * float(root.attrib[side].removesuffix('pt')):g}")
-    if inches > WIDTHS["column"] + 0.5:
+    if inches > _WIDE:
         root.set("class", "wide")
     return ElementTree.tostring(root, encoding="unicode")
 
 
-def _circle(mark: Mark, figure: "Figure") -> "ElementTree.Element | None":
-    """Return where a value is drawn; None where that is outside its axes."""
-    x, y = mark.axes.transData.transform((mark.x, mark.y))
-    if not mark.axes.bbox.padded(1).contains(x, y):
-        return None
-    where = {"cx": f"{x:.2f}", "cy": f"{figure.bbox.height - y:.2f}", "r": str(_REACH)}
+def _circle(x: float, y: float, text: str) -> "ElementTree.Element":
+    where = {"cx": f"{x:.2f}", "cy": f"{y:.2f}", "r": str(_REACH)}
     look = {"class": "mark", "fill": "none", "pointer-events": "all", "tabindex": "0", "role": "img"}
     circle = ElementTree.Element(f"{{{_SVG}}}circle", where | look)
-    ElementTree.SubElement(circle, f"{{{_SVG}}}title").text = _NOT_XML.sub("\ufffd", mark.text)
+    ElementTree.SubElement(circle, f"{{{_SVG}}}title").text = _NOT_XML.sub("\ufffd", text)
     return circle
 
 

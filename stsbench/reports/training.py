@@ -17,10 +17,9 @@ from stsbench.published.measured import logged_dev_scores, logged_systems, seede
 from stsbench.records.kinds import STS
 from stsbench.records.record import RunRecord
 from stsbench.render.charts import curves
-from stsbench.render.figures import colours, new_figure, shortened, style, tell
+from stsbench.render.figures import colours, new_figure, shortened, style, svg_of, tell
 from stsbench.render.labels import label_above
 from stsbench.render.section import Filled, ReportFigure, Section
-from stsbench.render.svg import svg_of
 from stsbench.render.table import Table
 from stsbench.reports.scores import Runs
 from stsbench.training.log import LOG, log_frame, read_log

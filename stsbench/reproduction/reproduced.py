@@ -11,9 +11,9 @@ from stsbench.base.errors import UserError
 from stsbench.base.words import listed
 from stsbench.published.catalogue import papers
 from stsbench.published.schema import Exhibit
+from stsbench.render.figures import svg_of
 from stsbench.render.result import Result
 from stsbench.render.section import Pointer, ReportFigure, Section
-from stsbench.render.svg import svg_of
 from stsbench.render.table import Table, Tables, interval
 from stsbench.reproduction.answers import Answer
 from stsbench.reproduction.table_plan import Names, ScaleName, TablePlan, scales

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from stsbench.render.charts import line
-from stsbench.render.figures import new_figure, style
-from stsbench.render.svg import inline, svg_of
+from stsbench.render.figures import new_figure, style, svg_of
+from stsbench.render.svg import inline
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -95,7 +95,7 @@ class RepetitionBias(AnalysisResult):
                 mean, ends = float(together["value"].iloc[0]), (-0.5, len(seeds) - 0.5)
                 axes.plot(ends, (mean, mean), color=colour, linewidth=0.8, linestyle=":", label=model)
             axes.set_xticks(range(len(seeds)), seeds)
-            axes.set_xlim(-0.5, len(seeds) - 0.5)
+            axes.set_xlim(-0.5, max(len(seeds), 1) - 0.5)
             axes.set_xlabel("seed (bars: interval over queries; dotted: mean)")
             axes.set_ylabel("rise of mean cosine (× 100)")
             label_lines(figure, axes)

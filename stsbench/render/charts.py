@@ -22,8 +22,8 @@ _ROW_HEIGHT = 0.22
 _MARGINS = 0.75
 """Inches: of each line, and of axis and label together."""
 
-_LABEL_WIDTH = 45
-"""Characters of the axis label that fit on a line."""
+_LABEL_CHARACTERS = 13
+"""Characters of the axis label for each inch of the figure's width, part of which names take at its left."""
 
 
 def line(
@@ -133,7 +133,7 @@ def forest(rows: "pd.DataFrame", label: str, *, reference: float | None = None) 
         axes.set_yticks(list(places.values()), list(map(shortened, places)))
         axes.set_ylim(len(places) - 0.5, -0.5)
         axes.grid(visible=False, axis="y")
-        axes.set_xlabel(fill(one_line(label), _LABEL_WIDTH))
+        axes.set_xlabel(fill(one_line(label), int(figure.get_figwidth() * _LABEL_CHARACTERS)))
         label_lines(figure, axes, beside=True)
     return figure
 

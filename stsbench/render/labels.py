@@ -114,7 +114,9 @@ def label_lines(figure: "Figure", axes: "Axes", *, beside: bool = False) -> None
         figure.draw_without_rendering()
     height = axes.get_window_extent().height / figure.dpi
     lines = [1 + label.count("\n") for label in labels]
-    fits = max(map(text_width, labels)) <= room and sum(lines) * _LINE <= height and max(lines) <= _MOST_LINES
+    # Inside the axes a second line of a name would lie on what is drawn below it.
+    most = 1 if beside else _MOST_LINES
+    fits = max(map(text_width, labels)) <= room and sum(lines) * _LINE <= height and max(lines) <= most
     known = _ends_of(axes, handles, labels)
     if not fits or len(known) < len(labels):
         legend_above(figure, axes)
@@ -180,7 +182,13 @@ def _write(axes: "Axes", ends: list[_End], height: float, side: str) -> None:
         how: dict[str, Any] = {"ha": "right" if side == "left" else "left", "va": "center"}
         if is_moved:
             # Dotted, as no interval is.
-            thin = {"arrowstyle": "-", "color": end.colour, "linewidth": 0.6, "linestyle": ":", "shrinkB": 2}
+            thin = {
+                "arrowstyle": "-",
+                "color": end.colour,
+                "linewidth": 0.6,
+                "linestyle": (0, (1, 3)),
+                "shrinkB": 2,
+            }
             how |= {"arrowprops": thin}
         axes.annotate(
             end.label,

@@ -12,6 +12,7 @@ from functools import cache
 from io import BytesIO, StringIO
 from math import isnan, nan
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from zlib import crc32
 
@@ -57,6 +58,14 @@ _STYLE = {
     "svg.fonttype": "none",
     "svg.hashsalt": "stsbench",
 }
+
+# Of names beside lines and in legends: points, inches that a line of them takes, letters that fit into an inch.
+LETTERS = 7
+LINE = 0.125
+CHARACTERS_PER_INCH = 20
+
+_HANDLE_CHARACTERS = 10
+"""The sample of a line in a legend takes as much room as some letters."""
 
 _PIXELS_PER_INCH = 144
 """Half as large again as CSS has an inch: the 8 points of a figure are then as large as the text around it."""
@@ -183,6 +192,23 @@ def shortened(name: str, characters: int = 80) -> str:
     name = one_line(name)
     half = (characters - 1) // 2
     return name if len(name) <= characters else f"{name[:half]}…{name[-half:]}"
+
+
+def legend_above(figure: "Figure", axes: "Axes") -> None:
+    """Put a legend of what is drawn on some axes above all of the figure, where it covers no data.
+
+    For names that find no room at their lines. As many stand side by side as fit into the figure's width; longer
+    ones are broken; for each further line the figure grows.
+    """
+    handles, names = axes.get_legend_handles_labels()
+    if not names:
+        return
+    width = int(figure.get_figwidth() * CHARACTERS_PER_INCH)
+    labels = [fill(shortened(str(name)), width - _HANDLE_CHARACTERS) for name in names]
+    columns = max(1, min(len(labels), width // (max(map(len, names)) + _HANDLE_CHARACTERS)))
+    lines = -(-len(labels) // columns) + sum(label.count("\n") for label in labels)
+    figure.set_figheight(figure.get_figheight() + (lines - 1) * LINE)
+    figure.legend(handles, labels, loc="outside upper left", ncols=columns)
 
 
 class Mark(NamedTuple):

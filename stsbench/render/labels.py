@@ -4,15 +4,12 @@ from collections.abc import Mapping, Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from stsbench.render.figures import shortened, style
+from stsbench.render.figures import CHARACTERS_PER_INCH, LETTERS, LINE, legend_above, shortened, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Letters of names beside lines and of legends, in points, and what a line of them takes in inches.
-_LETTERS = 7
-_LINE = 0.125
 
 _ROOM = 0.36
 """Of a figure's width, what names beside its lines may take at most."""
@@ -21,10 +18,8 @@ _MOST_LINES = 3
 _GAP = 4
 """Points between a line's end and its name."""
 
-# Of a legend; the sample of a line takes as much room as some letters.
-_CHARACTERS_PER_INCH = 20
 _LABEL_CHARACTERS = 17
-_HANDLE_CHARACTERS = 10
+"""Letters of the label of an axis in an inch."""
 
 
 def dark(colour: str) -> str:
@@ -80,7 +75,7 @@ def text_width(text: str) -> float:
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import TextToPath
 
-    measure, font = TextToPath(), FontProperties(size=_LETTERS)
+    measure, font = TextToPath(), FontProperties(size=LETTERS)
     widths = [measure.get_text_width_height_descent(line, font, False)[0] for line in text.split("\n")]
     return float(max(widths)) / 72
 
@@ -109,14 +104,14 @@ def label_lines(figure: "Figure", axes: "Axes", *, beside: bool = False) -> None
     if not names:
         return
     room = _ROOM * figure.get_figwidth()
-    labels = [fill(shortened(str(name)), max(8, int(room * _CHARACTERS_PER_INCH * 0.9))) for name in names]
+    labels = [fill(shortened(str(name)), max(8, int(room * CHARACTERS_PER_INCH * 0.9))) for name in names]
     with style():
         figure.draw_without_rendering()
     height = axes.get_window_extent().height / figure.dpi
     lines = [1 + label.count("\n") for label in labels]
     # Inside the axes a second line of a name would lie on what is drawn below it.
     most = 1 if beside else _MOST_LINES
-    fits = max(map(text_width, labels)) <= room and sum(lines) * _LINE <= height and max(lines) <= most
+    fits = max(map(text_width, labels)) <= room and sum(lines) * LINE <= height and max(lines) <= most
     known = _ends_of(axes, handles, labels)
     if not fits or len(known) < len(labels):
         legend_above(figure, axes)
@@ -173,7 +168,7 @@ def _end_of(axes: "Axes", handle: Any, label: str) -> _End | None:
 
 
 def _write(axes: "Axes", ends: list[_End], height: float, side: str) -> None:
-    line = _LINE / height
+    line = LINE / height
     sizes = [line * (1 + end.label.count("\n")) for end in ends]
     places = apart([end.at[1] for end in ends], sizes, 0.0, max(1.0, sum(sizes)))
     for end, place in zip(ends, places, strict=True):
@@ -195,7 +190,7 @@ def _write(axes: "Axes", ends: list[_End], height: float, side: str) -> None:
             xy=end.data,
             xytext=(across, place),
             textcoords=_shifted(axes, -1 if side == "left" else 1),
-            fontsize=_LETTERS,
+            fontsize=LETTERS,
             color=dark(end.colour),
             annotation_clip=False,
             **how,
@@ -241,7 +236,7 @@ def label_above(figure: "Figure", axes: "Axes", places: Mapping[str, tuple[float
             xycoords=axes.get_xaxis_transform(),
             xytext=(place, 1.0 + 0.06 / (box.height / figure.dpi)),
             textcoords=axes.transAxes,
-            fontsize=_LETTERS,
+            fontsize=LETTERS,
             color=dark(colour),
             ha="center",
             va="bottom",
@@ -250,20 +245,3 @@ def label_above(figure: "Figure", axes: "Axes", places: Mapping[str, tuple[float
             if abs(place - want) < 0.03
             else {"arrowstyle": "-", "color": colour, "linewidth": 0.5},
         )
-
-
-def legend_above(figure: "Figure", axes: "Axes") -> None:
-    """Put a legend of what is drawn on some axes above all of the figure, where it covers no data.
-
-    For names that find no room at their lines. As many stand side by side as fit into the figure's width; longer
-    ones are broken; for each further line the figure grows.
-    """
-    handles, names = axes.get_legend_handles_labels()
-    if not names:
-        return
-    width = int(figure.get_figwidth() * _CHARACTERS_PER_INCH)
-    labels = [fill(shortened(str(name)), width - _HANDLE_CHARACTERS) for name in names]
-    columns = max(1, min(len(labels), width // (max(map(len, names)) + _HANDLE_CHARACTERS)))
-    lines = -(-len(labels) // columns) + sum(label.count("\n") for label in labels)
-    figure.set_figheight(figure.get_figheight() + (lines - 1) * _LINE)
-    figure.legend(handles, labels, loc="outside upper left", ncols=columns)

@@ -7,21 +7,16 @@ writes them all as PNG, to be looked at side by side; the tests hold that nothin
 
 import sys
 from collections.abc import Callable
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 
-from stsbench.analysis.density import Density, density_frame
-from stsbench.analysis.evalrank import EvalRank, evalrank_frame
-from stsbench.analysis.geometry import Geometry, PairVectors, geometry_frame
 from stsbench.analysis.length_bias import LengthBias
 from stsbench.analysis.length_numbers import length_bias_frame
-from stsbench.analysis.repetition_bias import RepetitionBias, repetition_frame
-from stsbench.analysis.retrieve import Retrieval, find_neighbours, neighbours_frame
-from stsbench.analysis.spectrum import Spectrum, spectrum_frame
-from stsbench.data.shared import FOLDED, SENTENCES
 from stsbench.diagnosis.choices import POOLING
 from stsbench.diagnosis.claim import read_claim
 from stsbench.diagnosis.grid import Axis, Grid
@@ -44,48 +39,20 @@ from stsbench.sweeps.cells import axis_figure
 from stsbench.training.recipe_files import read_recipe
 from stsbench.training.result import draw_dev_curve
 
-NAMES = ("minilm", "organisation/a-rather-long-checkpoint-name (dimensions 64)", "glove")
-FEW = Intervals()
+
+def _of_analyses() -> ModuleType:
+    """Return the module in which each analysis has its figures."""
+    path = Path(__file__).resolve().parents[1] / "analysis" / "test_figures_fit.py"
+    spec = spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-def pairs(seed: int) -> pd.DataFrame:
-    rng = np.random.default_rng(seed)
-    gold = rng.uniform(0, 5, size=200)
-    about = {"task": "made", "split": "test", "text": "made", "subset": "made", "gold": gold}
-    cosine = np.clip(gold / 5 + rng.normal(0, 0.2, size=200), -1, 1)
-    ids = dict.fromkeys((*SENTENCES, *FOLDED), np.arange(200, dtype=np.uint64))
-    return pd.DataFrame(about | ids | {"cosine": cosine, "words_a": rng.integers(1, 30, size=200), "words_b": 10})
-
-
-def vectors(seed: int) -> Any:
-    return np.random.default_rng(seed).normal(size=(60, 12)) + 0.1 * seed
-
-
-def plane() -> Any:
-    left, right, gold = np.arange(20), np.arange(20, 40), np.full(20, 4.5)
-    named = {name: PairVectors(vectors(seed), left, right, gold) for seed, name in enumerate(NAMES)}
-    return geometry_frame(named, dict.fromkeys(NAMES, 78.87))
-
-
-def ranked() -> Any:
-    left, right, gold = np.arange(30), np.arange(30, 60), np.linspace(0, 5, 30)
-    return evalrank_frame({name: PairVectors(vectors(seed), left, right, gold) for seed, name in enumerate(NAMES)})
-
-
-def probe() -> Any:
-    rng = np.random.default_rng(0)
-    cosines = {name: [tuple(rng.uniform(0, 1, size=(2, 30))) for _ in range(5)] for name in NAMES}
-    return repetition_frame(cosines, range(5), FEW)
-
-
-def neighbours() -> Any:
-    found = {name: find_neighbours(name, vectors(seed)[:2], [vectors(seed)], 5) for seed, name in enumerate(NAMES)}
-    return neighbours_frame(found, ["short", "a query " * 20], [str(number) for number in range(60)])
-
-
-def tables() -> dict[str, pd.DataFrame]:
-    return {name: pairs(seed) for seed, name in enumerate(NAMES)}
-
+ANALYSES = _of_analyses()
+NAMES: tuple[str, ...] = ANALYSES.NAMES
 
 TASKS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R", "Avg.")
 
@@ -165,18 +132,14 @@ def logged() -> Any:
     return curves(points, "Spearman × 100")
 
 
+def length_bias_of_one() -> Any:
+    tables = dict([*ANALYSES.tables().items()][:1])
+    return LengthBias(length_bias_frame(tables, {"made": (0, 5)}, intervals=Intervals()))
+
+
 MADE: dict[str, Callable[[], Any]] = {
-    "length-bias": lambda: LengthBias(length_bias_frame(tables(), {"made": (0, 5)}, intervals=FEW)),
-    "geometry": lambda: Geometry(plane()),
-    "geometry, a path": lambda: Geometry(plane(), path=2),
-    "spectrum": lambda: Spectrum(spectrum_frame({name: vectors(seed) for seed, name in enumerate(NAMES)})),
-    "density": lambda: Density(density_frame(tables())),
-    "evalrank": lambda: EvalRank(ranked()),
-    "repetition-bias": lambda: RepetitionBias(probe()),
-    "retrieve": lambda: Retrieval(neighbours()),
-    "length-bias, one model": lambda: LengthBias(
-        length_bias_frame(dict([*tables().items()][:1]), {"made": (0, 5)}, intervals=FEW)
-    ),
+    **ANALYSES.FIGURES,
+    "length-bias, one model": length_bias_of_one,
     "compare": comparison,
     "compare, seeds": lambda: over_seeds(("simcse", "esimcse")),
     "compare, seeds of long names": lambda: over_seeds(NAMES[1:]),

@@ -1,0 +1,77 @@
+"""The figure of every analysis on invented numbers; `tests/render/test_every_figure.py` looks at them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from stsbench.analysis import ANALYSES
+from stsbench.analysis.density import Density, density_frame
+from stsbench.analysis.evalrank import EvalRank, evalrank_frame
+from stsbench.analysis.geometry import Geometry, PairVectors, geometry_frame
+from stsbench.analysis.length_bias import LengthBias
+from stsbench.analysis.length_numbers import length_bias_frame
+from stsbench.analysis.repetition_bias import RepetitionBias, repetition_frame
+from stsbench.analysis.retrieve import Retrieval, find_neighbours, neighbours_frame
+from stsbench.analysis.spectrum import Spectrum, spectrum_frame
+from stsbench.data.shared import FOLDED, SENTENCES
+from stsbench.scoring.settings import Intervals
+
+NAMES = ("minilm", "organisation/a-rather-long-checkpoint-name (dimensions 64)", "glove")
+FEW = Intervals()
+
+
+def pairs(seed: int) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    gold = rng.uniform(0, 5, size=200)
+    about = {"task": "made", "split": "test", "text": "made", "subset": "made", "gold": gold}
+    cosine = np.clip(gold / 5 + rng.normal(0, 0.2, size=200), -1, 1)
+    ids = dict.fromkeys((*SENTENCES, *FOLDED), np.arange(200, dtype=np.uint64))
+    return pd.DataFrame(about | ids | {"cosine": cosine, "words_a": rng.integers(1, 30, size=200), "words_b": 10})
+
+
+def vectors(seed: int) -> Any:
+    return np.random.default_rng(seed).normal(size=(60, 12)) + 0.1 * seed
+
+
+def plane() -> Any:
+    left, right, gold = np.arange(20), np.arange(20, 40), np.full(20, 4.5)
+    named = {name: PairVectors(vectors(seed), left, right, gold) for seed, name in enumerate(NAMES)}
+    return geometry_frame(named, dict.fromkeys(NAMES, 78.87))
+
+
+def ranked() -> Any:
+    left, right, gold = np.arange(30), np.arange(30, 60), np.linspace(0, 5, 30)
+    return evalrank_frame({name: PairVectors(vectors(seed), left, right, gold) for seed, name in enumerate(NAMES)})
+
+
+def probe() -> Any:
+    rng = np.random.default_rng(0)
+    cosines = {name: [tuple(rng.uniform(0, 1, size=(2, 30))) for _ in range(5)] for name in NAMES}
+    return repetition_frame(cosines, range(5), FEW)
+
+
+def neighbours() -> Any:
+    found = {name: find_neighbours(name, vectors(seed)[:2], [vectors(seed)], 5) for seed, name in enumerate(NAMES)}
+    return neighbours_frame(found, ["short", "a query " * 20], [str(number) for number in range(60)])
+
+
+def tables() -> dict[str, pd.DataFrame]:
+    return {name: pairs(seed) for seed, name in enumerate(NAMES)}
+
+
+FIGURES: dict[str, Callable[[], Any]] = {
+    "length-bias": lambda: LengthBias(length_bias_frame(tables(), {"made": (0, 5)}, intervals=FEW)).plot(),
+    "geometry": lambda: Geometry(plane()).plot(),
+    "geometry, a path": lambda: Geometry(plane(), path=2).plot(),
+    "spectrum": lambda: Spectrum(spectrum_frame({name: vectors(seed) for seed, name in enumerate(NAMES)})).plot(),
+    "density": lambda: Density(density_frame(tables())).plot(),
+    "evalrank": lambda: EvalRank(ranked()).plot(),
+    "repetition-bias": lambda: RepetitionBias(probe()).plot(),
+    "retrieve": lambda: Retrieval(neighbours()).plot(),
+}
+
+
+def test_the_figure_of_every_analysis_is_looked_at() -> None:
+    assert set(ANALYSES) <= set(FIGURES)

@@ -266,7 +266,7 @@ def _drawn(task: RankedTask, level: float) -> "Figure":
                 solid_capstyle="butt",
             )
             right.plot([row.rank], [place], "o", color=_BAND, markersize=size / 2)
-            words = f"rank {row.rank}, can be {row.best} to {row.worst}"
+            words = f"rank {row.rank}" + (f", can be {row.best} to {row.worst}" if row.best < row.worst else "")
             tell(left, [row.score], [place], [f"{row.model}: {spoken(row.score, row.low, row.high)}; {words}"])
         if count <= 30:
             groups = right.secondary_yaxis("right")

@@ -131,7 +131,7 @@ def draw(curves: pd.DataFrame, spectra: pd.DataFrame, path: Path) -> None:
     names = list(dict.fromkeys(curves["training"]))
     palette = colours([name.partition(",")[0] for name in names])
     with style():
-        figure = new_figure(width=6.8, height=2.9)
+        figure = new_figure(2.9, least=6.8)
         left, middle, right = figure.subplots(1, 3)
         for name in names:
             look = {

@@ -180,7 +180,7 @@ def draw(seeds: pd.DataFrame, path: Path) -> None:
     palette = colours(variants)
     drawn = [summary(seeds.columns[2:].to_series()), *DRAWN]
     with style():
-        figure = new_figure(width=6.8, height=2.2)
+        figure = new_figure(2.2, least=6.8)
         panels = figure.subplots(1, len(drawn), sharey=True)
         for axes, measure in zip(panels, drawn, strict=True):
             for place, variant in enumerate(variants):

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 from stsbench.analysis import ANALYSES, analysis
 from stsbench.base.errors import UserError
 from stsbench.base.options import OUTPUT, Help, Panel, Spelled, Written
-from stsbench.cli.options import FigureFile, IntervalChoice, Output
+from stsbench.cli.options import FigureChoice, IntervalChoice, Output
 from stsbench.cli.output import print_result, progress_bars, say, tell
 from stsbench.cli.verbs import Call, Verb
 from stsbench.encoders.use import Use
-from stsbench.render.figures import FORMATS, save_figure
+from stsbench.render.figures import FORMATS, look, save_figure
 
 if TYPE_CHECKING:
     from stsbench.analysis.result import AnalysisCommand, AnalysisResult
@@ -64,7 +64,7 @@ def command_of(name: str) -> Callable[..., None]:
         asked: Call,
         own: "AnalysisCommand",
         use: Use,
-        figure: FigureFile = None,
+        figure: FigureChoice = FigureChoice(),
         output: Output = Output(),
     ) -> None:
         with progress_bars(quiet=output.quiet) as progress:
@@ -95,6 +95,21 @@ class _ExplainOutput(Output):
             super().__post_init__()
 
 
+@dataclass(frozen=True)
+class _ExplainFigures(FigureChoice):
+    """Where `explain` draws its figures: into files beside one another, into the folder, or both."""
+
+    figure: Annotated[
+        Path | None,
+        Written("figure"),
+        Panel(OUTPUT),
+        Help("Draw every figure into a file: `out.png` gives `out-geometry.png` and so on."),
+    ] = None
+
+    def __post_init__(self) -> None:
+        """Take a size without a file: the figures of `--out` have it, too."""
+
+
 def explain(
     subjects: Subjects,
     asked: Annotated[Call, Verb("stsbench.analysis.explain:explain", without=(*_NOT_ASKED, "leave_out"))],
@@ -106,12 +121,7 @@ def explain(
     figure_format: Annotated[
         str, Panel(OUTPUT), Help("The format of the figures in --out: `png`, `svg` or `pdf`.")
     ] = "png",
-    figure: Annotated[
-        Path | None,
-        Written("figure"),
-        Panel(OUTPUT),
-        Help("Draw every figure into a file: `out.png` gives `out-geometry.png` and so on."),
-    ] = None,
+    figure: _ExplainFigures = _ExplainFigures(),
     output: _ExplainOutput = _ExplainOutput(),
 ) -> None:
     """Explain runs: all analyses, from length bias to nearest neighbours, in one go.
@@ -149,11 +159,12 @@ def explain(
             finished=print_part,
             **vars(use),
         )
-    if out is not None:
-        tell(f"written to {explanation.save(out, figure_format)}", quiet=output.quiet)
-    if figure is not None:
-        for name, part in explanation.parts.items():
-            save_figure(part.plot(), figure.with_name(f"{figure.stem}-{name}{figure.suffix}"))
+    with look(figure.figure_size):
+        if out is not None:
+            tell(f"written to {explanation.save(out, figure_format)}", quiet=output.quiet)
+        if (file := figure.figure) is not None:
+            for name, part in explanation.parts.items():
+                save_figure(part.plot(), file.with_name(f"{file.stem}-{name}{file.suffix}"))
     if not at_once and (out is None or not output.quiet or output.style in {"json", "csv"}):
         print_result(explanation, output)
     if explanation.missing:

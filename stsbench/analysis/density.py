@@ -10,7 +10,8 @@ from stsbench.base.errors import UserError
 from stsbench.base.options import Within
 from stsbench.base.progress import Progress, silent
 from stsbench.encoders.use import Use, UseOptions, takes_use
-from stsbench.render.figures import colours, legend_above, new_figure, style
+from stsbench.render.figures import colours, new_figure, style, tell
+from stsbench.render.labels import label_above
 from stsbench.render.table import Table, Tables, place
 
 if TYPE_CHECKING:
@@ -54,26 +55,34 @@ class Density(AnalysisResult):
 
         Each bucket has a scale of its own: heights compare inside a bucket.
         """
+        import numpy as np
+
         frame = self.frame
         palette = colours(list(frame["model"]))
         buckets = list(dict.fromkeys(frame["bucket"]))[::-1]
         visible = frame[frame["density"] > 0.02]
+        means: dict[str, tuple[float, str]] = {}  # where a name stands: at the first mean that the model has
         low, high = (visible["cosine"].min(), visible["cosine"].max()) if len(visible) else (-1.0, 1.0)
         with style():
             figure = new_figure(height=0.6 + 0.45 * len(buckets))
             rows = figure.subplots(len(buckets), 1, sharex=True, squeeze=False)[:, 0]
             for axes, bucket in zip(rows, buckets, strict=True):
                 for model, part in frame[frame["bucket"] == bucket].groupby("model", sort=False):
-                    axes.fill_between(part["cosine"], part["density"], color=palette[str(model)], alpha=0.2, lw=0)
-                    axes.plot(part["cosine"], part["density"], color=palette[str(model)], label=model)
-                    axes.axvline(part["mean"].iloc[0], color=palette[str(model)], linewidth=0.8, linestyle=":")
+                    colour, mean = palette[str(model)], float(part["mean"].iloc[0])
+                    axes.fill_between(part["cosine"], part["density"], color=colour, alpha=0.2, lw=0)
+                    axes.plot(part["cosine"], part["density"], color=colour, label=model)
+                    if not math.isnan(mean):
+                        axes.axvline(mean, color=colour, linewidth=0.8, linestyle=":")
+                        means.setdefault(str(model), (mean, colour))
+                        height = float(np.interp(mean, part["cosine"], part["density"]))
+                        tell(axes, [mean], [height], [f"{model}, gold score {bucket}: mean cosine {mean:.3f}"])
                 axes.set_ylabel(bucket, rotation=0, ha="right", va="center")
                 axes.set_yticks([])
                 axes.set_ylim(bottom=0)
             rows[-1].set_xlabel("cosine (dotted: mean of the bucket)")
             rows[-1].set_xlim(low, high)
             figure.supylabel("gold score", fontsize=8)
-            legend_above(figure, rows[0])
+            label_above(figure, rows[0], means)
         return figure
 
 

@@ -14,7 +14,9 @@ from stsbench.base.errors import UserError
 from stsbench.base.options import Spelled
 from stsbench.base.progress import Progress, silent
 from stsbench.encoders.use import Use, UseOptions, takes_use
-from stsbench.render.figures import colours, legend_above, new_figure, style
+from stsbench.render.charts import line
+from stsbench.render.figures import colours, new_figure, style
+from stsbench.render.labels import label_lines
 from stsbench.render.table import Table, Tables, place
 
 if TYPE_CHECKING:
@@ -100,12 +102,13 @@ class EvalRank(AnalysisResult):
             figure = new_figure()
             axes = figure.subplots()
             for model, part in self.frame.groupby("model", sort=False):
-                colour = palette[str(model)]
-                axes.plot(part["k"], 100 * part["hits"], color=colour, marker="o", markersize=2.5, label=model)
+                words = [f"k {k}" for k in part["k"]]
+                drawn: dict[str, Any] = {"places": words, "marker": "o", "markersize": 2.5}
+                line(axes, str(model), part["k"], 100 * part["hits"], palette[str(model)], **drawn)
             axes.set_xlabel("k")
             axes.set_ylabel("match among the first k, %")
             axes.set_xticks(range(1, MOST + 1, 2))
-            legend_above(figure, axes)
+            label_lines(figure, axes)
         return figure
 
 

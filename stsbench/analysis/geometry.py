@@ -12,7 +12,8 @@ from stsbench.base.errors import UserError
 from stsbench.base.files import files_in
 from stsbench.base.progress import Progress, silent
 from stsbench.encoders.use import Use, UseOptions, takes_use
-from stsbench.render.figures import colours, legend_above, new_figure, style
+from stsbench.render.figures import colours, new_figure, style, tell
+from stsbench.render.labels import label_lines
 from stsbench.render.table import Table, Tables, place
 
 if TYPE_CHECKING:
@@ -84,14 +85,21 @@ class Geometry(AnalysisResult):
                 score = "" if isnan(row["sts"]) else f" ({row['sts']:.2f})"
                 label, colour = f"{row['model']}{score}", palette[row["model"]]
                 axes.scatter(row["uniformity"], row["alignment"], color=colour, s=24, zorder=2, label=label)
+                _tell_point(axes, label, row)
             if len(self.frame) == 1:
                 _draw_references(axes, self.frame)
             # Of models that lie close to each other the ticks have many digits, of which few have room.
             axes.locator_params(axis="x", nbins=4)
             axes.set_xlabel("uniformity (lower is better)")
             axes.set_ylabel("alignment (lower is better)")
-            legend_above(figure, axes)
+            axes.margins(0.12)
+            label_lines(figure, axes)
         return figure
+
+
+def _tell_point(axes: "Axes", name: str, point: "pd.Series[Any]") -> None:
+    x, y = float(point["uniformity"]), float(point["alignment"])
+    tell(axes, [x], [y], [f"{name}: uniformity {x:.3f}, alignment {y:.3f}"])
 
 
 def _draw_references(axes: "Axes", frame: "pd.DataFrame") -> None:
@@ -109,13 +117,15 @@ def _draw_references(axes: "Axes", frame: "pd.DataFrame") -> None:
         label = f"{point['model']} (for reference)"
         look: dict[str, Any] = {"facecolors": "none", "edgecolors": "0.4", "s": 24, "zorder": 1}
         axes.scatter(point["uniformity"], point["alignment"], marker=marker, label=label, **look)
+        _tell_point(axes, label, point)
 
 
 def _draw_path(axes: "Axes", steps: "pd.DataFrame", colour: str) -> None:
     axes.plot(steps["uniformity"], steps["alignment"], color=colour, marker="o", markersize=2.5, zorder=1)
-    # The ends say where it goes from and to. They can lie on each other: their names stand in the legend.
+    # The ends say where it goes from and to.
     for word, face, end in (("from", "white", steps.iloc[0]), ("to", colour, steps.iloc[-1])):
         label = f"{word} {end['model']}"
+        _tell_point(axes, label, end)
         axes.scatter(
             end["uniformity"], end["alignment"], facecolors=face, edgecolors=colour, s=24, zorder=2, label=label
         )

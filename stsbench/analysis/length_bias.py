@@ -15,7 +15,9 @@ from stsbench.cli.options import IntervalChoice
 from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.records.kinds import ALL_TASKS, AVERAGE
 from stsbench.render.cells import Key, Named, beside
-from stsbench.render.figures import colours, legend_above, new_figure, style
+from stsbench.render.charts import line
+from stsbench.render.figures import colours, new_figure, style
+from stsbench.render.labels import label_lines
 from stsbench.render.table import Table, Tables, interval
 
 if TYPE_CHECKING:
@@ -33,6 +35,10 @@ _PUBLISHED = {"esimcse-arxiv-v1-1": measures.SPEARMAN, "esimcse-coling2022-7": U
 
 _FEWEST = 10
 """Pairs that a point of the drawn curve stands for at least; the table has them all."""
+
+
+_FEW_BINS = 5
+"""Bins whose names stand upright side by side."""
 
 
 class LengthBias(AnalysisResult):
@@ -84,23 +90,38 @@ class LengthBias(AnalysisResult):
         }
 
     def plot(self) -> "Figure":
-        """Draw the error over the length difference, each model's with its confidence band."""
+        """Draw the error by bins of the length difference, each model's with its confidence band.
+
+        The bins stand side by side, however wide they are; a line is broken where a bin has few pairs.
+        """
         frame = self.frame
         curve = frame[
-            (frame["measure"] == measures.RELATIVE) & (frame["task"] == ALL_TASKS) & (frame["pairs"] >= _FEWEST)
+            (frame["measure"] == measures.RELATIVE) & (frame["task"] == ALL_TASKS) & frame["pairs"].notna()
         ]
+        enough = curve["pairs"] >= _FEWEST
+        shown = curve["group"].isin(curve.loc[enough, "group"])
+        curve = curve.assign(**{name: curve[name].where(enough) for name in ("value", "low", "high")})[shown]
+        bins = list(dict.fromkeys(curve["group"]))
         palette = colours(list(frame["model"]))
         with style():
             figure = new_figure()
             axes = figure.subplots()
             axes.axhline(0, color="0.4", linewidth=0.8)
             for model, part in curve.groupby("model", sort=False):
-                x, colour = part["length_difference"], palette[str(model)]
-                axes.plot(x, part["value"], color=colour, marker="o", markersize=2.5, label=model)
-                axes.fill_between(x, part["low"], part["high"], color=colour, alpha=0.2, lw=0)
+                x = [bins.index(group) for group in part["group"]]
+                limits: dict[str, Any] = {
+                    "low": part["low"],
+                    "high": part["high"],
+                    "shade": 0.2 if len(palette) < 3 else 0.1,
+                }
+                colour, words = palette[str(model)], [f"{group} {self.unit}" for group in part["group"]]
+                line(
+                    axes, str(model), x, part["value"], colour, **limits, places=words, marker="o", markersize=2.5
+                )
+            axes.set_xticks(range(len(bins)), bins, rotation=45 if len(bins) > _FEW_BINS else 0)
             axes.set_xlabel(f"length difference ({self.unit})")
             axes.set_ylabel("error less task mean (× 100)")
-            legend_above(figure, axes)
+            label_lines(figure, axes)
         return figure
 
 

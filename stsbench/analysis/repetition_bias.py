@@ -13,7 +13,8 @@ from stsbench.base.options import Count, Help, NameOrPath, Within
 from stsbench.base.progress import Progress, silent
 from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.render.cells import beside
-from stsbench.render.figures import colours, legend_above, new_figure, style
+from stsbench.render.figures import colours, new_figure, spoken, style, tell
+from stsbench.render.labels import label_lines
 from stsbench.render.table import Table, Tables, interval
 
 if TYPE_CHECKING:
@@ -86,13 +87,18 @@ class RepetitionBias(AnalysisResult):
                 places = np.arange(len(part)) + (number - (len(models) - 1) / 2) * 0.6 / len(models)
                 half, colour = (part["high"] - part["low"]) / 2, palette[model]
                 axes.errorbar(places, part["value"], yerr=half, fmt="none", color=colour, elinewidth=1, capsize=2)
-                axes.plot(places, part["value"], "o", color=colour, markersize=3, label=model)
+                axes.plot(places, part["value"], "o", color=colour, markersize=3)
+                limits = zip(part["seed"], part["value"], part["low"], part["high"], strict=True)
+                texts = [f"{model}, seed {seed}: {spoken(*numbers)}" for seed, *numbers in limits]
+                tell(axes, places.tolist(), part["value"].tolist(), texts)
                 together = rises[(rises["model"] == model) & (rises["seed"] == TOGETHER)]
-                axes.axhline(together["value"].iloc[0], color=palette[model], linewidth=0.8, linestyle=":")
+                mean, ends = float(together["value"].iloc[0]), (-0.5, len(seeds) - 0.5)
+                axes.plot(ends, (mean, mean), color=colour, linewidth=0.8, linestyle=":", label=model)
             axes.set_xticks(range(len(seeds)), seeds)
+            axes.set_xlim(-0.5, max(len(seeds), 1) - 0.5)
             axes.set_xlabel("seed (bars: interval over queries; dotted: mean)")
             axes.set_ylabel("rise of mean cosine (× 100)")
-            legend_above(figure, axes)
+            label_lines(figure, axes)
         return figure
 
 

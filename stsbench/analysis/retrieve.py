@@ -12,7 +12,9 @@ from stsbench.base.progress import Progress, silent
 from stsbench.base.words import suggestion
 from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.render.cells import Key, Named
-from stsbench.render.figures import colours, legend_above, new_figure, style
+from stsbench.render.charts import line
+from stsbench.render.figures import colours, new_figure, style
+from stsbench.render.labels import label_lines
 from stsbench.render.table import Table, Tables
 
 if TYPE_CHECKING:
@@ -72,13 +74,14 @@ class Retrieval(AnalysisResult):
             panels = figure.subplots(len(queries), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
             for axes, query in zip(panels, queries, strict=True):
                 for model, part in frame[frame["query"] == query].groupby("model", sort=False):
-                    colour = palette[str(model)]
-                    axes.plot(part["rank"], part["cosine"], color=colour, marker="o", markersize=3, label=model)
+                    words = [f"rank {rank}" for rank in part["rank"]]
+                    drawn: dict[str, Any] = {"places": words, "marker": "o", "markersize": 3}
+                    line(axes, str(model), part["rank"], part["cosine"], palette[str(model)], **drawn)
                 axes.set_title(_shortened(query), loc="left", fontsize=7)
                 axes.set_ylabel("cosine")
             panels[-1].set_xlabel("rank of the neighbour")
             panels[-1].xaxis.get_major_locator().set_params(integer=True)
-            legend_above(figure, panels[0])
+            label_lines(figure, panels[0])
         return figure
 
 

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 from stsbench.analysis.result import AnalysisCommand, AnalysisResult
 from stsbench.base.progress import Progress, silent
 from stsbench.encoders.use import Use, UseOptions, takes_use
-from stsbench.render.figures import colours, legend_above, new_figure, style
+from stsbench.render.charts import line, plain_logarithms
+from stsbench.render.figures import colours, new_figure, style
+from stsbench.render.labels import label_lines
 from stsbench.render.table import Table, Tables, place
 
 if TYPE_CHECKING:
@@ -61,15 +63,14 @@ class Spectrum(AnalysisResult):
             figure = new_figure()
             axes = figure.subplots()
             for (model, centred), part in curves.groupby(["model", "centred"], sort=False):
-                line, label = ("--", None) if centred else ("-", model)
-                axes.plot(part["k"], part["value"], color=palette[str(model)], linestyle=line, label=label)
-            axes.plot([], [], color="0.4", linestyle="--", label="centred")
+                # A label that begins with an underscore is none to matplotlib: one name for both lines.
+                label, dashes = (f"_{model}, centred", "--") if centred else (str(model), "-")
+                line(axes, label, part["k"], part["value"], palette[str(model)], linestyle=dashes)
             axes.set_yscale("log")
-            # By itself a logarithmic axis has formulas for numbers, and formulas are text here.
-            axes.yaxis.set_major_formatter("{x:g}")
-            axes.set_xlabel("singular value, in order")
+            plain_logarithms(axes.yaxis)
+            axes.set_xlabel("singular value, in order (dashed: centred)")
             axes.set_ylabel("size (largest = 1)")
-            legend_above(figure, axes)
+            label_lines(figure, axes)
         return figure
 
 

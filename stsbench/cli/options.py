@@ -12,6 +12,10 @@ from stsbench.base.options import OUTPUT, Help, Panel, Spelled, Written
 from stsbench.base.words import suggestion
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from matplotlib.figure import Figure
+
     from stsbench.render.table import Style
 
 FORMATS = ("table", "json", "csv", "markdown", "latex")
@@ -23,13 +27,44 @@ INTERVALS = "Intervals"
 IntervalName = Literal["dyadic", "components", "independent"]
 """`statistics.dependence.Dependence`, which would load NumPy for a page of help."""
 
+FigureWidth = Literal["column", "page"]
+"""`render.figures.FigureSize`."""
+
 _Flag = Annotated[bool, Panel(OUTPUT)]
 
 QuietFlag = Annotated[_Flag, Spelled("--quiet", "-q"), Help("Print no progress, notes or signatures.")]
 SubsetsFlag = Annotated[_Flag, Help("Print every subset, too.")]
-FigureFile = Annotated[
-    Path | None, Written("figure"), Panel(OUTPUT), Help("Draw the figure into this .png, .svg or .pdf file.")
-]
+
+
+@dataclass(frozen=True)
+class FigureChoice:
+    """Where a command draws its figure, and how wide."""
+
+    figure: Annotated[
+        Path | None, Written("figure"), Panel(OUTPUT), Help("Draw the figure into this .png, .svg or .pdf file.")
+    ] = None
+    figure_size: Annotated[
+        FigureWidth,
+        Panel(OUTPUT),
+        Help(
+            "How wide the figure is: `column`, of a two-column paper (3.3 inches), or `page`, of a paper with one "
+            "column or a page on the screen (5 inches)."
+        ),
+    ] = "column"
+
+    def __post_init__(self) -> None:
+        """Refuse a size of no figure."""
+        if self.figure is None and self.figure_size != "column":
+            raise UserError("--figure-size says how wide the figure is: add --figure.")
+
+    def draw(self, plot: "Callable[[], Figure]") -> Path | None:
+        """Draw what a function plots into the file, if one was asked for; return the file."""
+        if self.figure is None:
+            return None
+        from stsbench.render.figures import look, save_figure
+
+        with look(self.figure_size):
+            return save_figure(plot(), self.figure)
 
 
 @dataclass(frozen=True)

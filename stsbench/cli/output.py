@@ -11,7 +11,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,7 @@ from stsbench.render.cells import harmless, one_line
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
-    from stsbench.cli.options import Output
+    from stsbench.cli.options import FigureChoice, Output
     from stsbench.render.result import Result
     from stsbench.render.table import Table, Tables
 
@@ -50,20 +49,18 @@ def print_table(table: "Table", output: "Output") -> None:
 
 
 def print_result(
-    result: "Result", output: "Output", *, figure: Path | None = None, tables: "Tables | None" = None
+    result: "Result", output: "Output", *, figure: "FigureChoice | None" = None, tables: "Tables | None" = None
 ) -> None:
     """Print a result in the format that was asked for, and draw it if asked to.
 
     Args:
         result: for readers its tables are printed, for programs all of it.
         output: how to print.
-        figure: the file for its picture: only for results that have one.
+        figure: where its picture is drawn: only for results that have one.
         tables: what readers see instead of `result.table()`: with more rows, say.
     """
-    if figure is not None:
-        from stsbench.render.figures import save_figure
-
-        tell(f"drawn in {save_figure(result.plot(), figure)}", quiet=output.quiet)  # type: ignore[attr-defined]
+    if figure is not None and (drawn := figure.draw(result.plot)):  # type: ignore[attr-defined]
+        tell(f"drawn in {drawn}", quiet=output.quiet)
     if output.style in {"json", "csv"}:
         _print_in_full(result.to(output.style), output)
         return

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from stsbench.base.errors import UserError
 from stsbench.base.options import MODEL, OUTPUT, Help, Panel, Spelled
-from stsbench.cli.options import FigureFile, Output
+from stsbench.cli.options import FigureChoice, Output
 from stsbench.cli.output import print_result, progress_bars, say, tell
 from stsbench.cli.verbs import Call, Verb
 from stsbench.encoders.use import Loading, Use
@@ -30,7 +30,7 @@ def diagnose(
     protocol: Annotated[
         str, Panel(_GRID), Help("The protocol that you measured by: `simcse`, `senteval` or `mteb`.")
     ] = "simcse",
-    figure: FigureFile = None,
+    figure: FigureChoice = FigureChoice(),
     out: Annotated[
         Path | None,
         Panel(OUTPUT),

@@ -272,7 +272,7 @@ def _heat_map(search: Search, title: str) -> "Figure":
     width = _MARGIN_WIDTH + _CELL_WIDTH * len(columns) + _LETTER * max(map(len, rows))
     height = _MARGIN_HEIGHT + _CELL_HEIGHT * max(_LEAST_ROWS, len(rows)) + _LETTER * max(map(len, columns))
     with style():
-        figure = new_figure(width, height)
+        figure = new_figure(height, least=width)
         panel = figure.subplots()
         sns.heatmap(
             differences,

@@ -17,7 +17,8 @@ from stsbench.published.measured import logged_dev_scores, logged_systems, seeds
 from stsbench.records.kinds import AVERAGE, AVERAGES
 from stsbench.records.record import RunRecord
 from stsbench.render.cells import Named
-from stsbench.render.figures import COLUMN_WIDTH, colours, new_figure, style
+from stsbench.render.charts import line
+from stsbench.render.figures import ONE_COLOUR, new_figure, style
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
 from stsbench.statistics.seeds import best_of_below, best_of_quantiles, expected_best
@@ -25,6 +26,9 @@ from stsbench.statistics.seeds import best_of_below, best_of_quantiles, expected
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+_FEW_POINTS = 30
+"""Numbers of runs that the curve has a dot each for; more would lie on one another."""
 
 _SHOWN = 10
 """Numbers of runs that a table for readers has, beside all of them as the last."""
@@ -119,18 +123,24 @@ class BestOf(Result):
     def plot(self) -> "Figure":
         """Return the curve: the expected best by number of runs, with the range of nine in ten, and the number."""
         frame = self.frame
-        (colour,) = colours([self.task]).values()
         with style():
-            figure = new_figure(COLUMN_WIDTH, 2.4)
+            figure = new_figure()
             axes = figure.add_subplot()
-            axes.fill_between(frame["runs"], frame["low"], frame["high"], color=colour, alpha=0.2, linewidth=0)
-            axes.plot(frame["runs"], frame["expected"], color=colour, marker="o", markersize=2.5)
+            limits: dict[str, Any] = {"low": frame["low"], "high": frame["high"]}
+            words = [f"best of {runs}" for runs in frame["runs"]]
+            drawn: dict[str, Any] = {
+                "places": words,
+                "markersize": 2.5,
+                "marker": "o" if len(frame) <= _FEW_POINTS else "",
+            }
+            line(axes, self.task, frame["runs"], frame["expected"], ONE_COLOUR, **limits, **drawn)
             if self.number is not None:
                 axes.axhline(self.number, color="0.3", linewidth=0.8, linestyle="--")
-                how: dict[str, Any] = {"ha": "right", "va": "top", "color": "0.3", "fontsize": "small"}
-                axes.text(len(frame), self.number, f"{self.number:.2f}", **how)
+                how: dict[str, Any] = {"xycoords": axes.get_yaxis_transform(), "textcoords": "offset points"}
+                how |= {"va": "center", "color": "0.3", "fontsize": 7, "annotation_clip": False}
+                axes.annotate(f"{self.number:.2f}", (1, self.number), (4, 0), **how)
             axes.set_xlabel(f"best of so many {self.what}")
-            axes.set_ylabel(f"{self.task}, expected and 90 % range")
+            axes.set_ylabel(f"{self.task} (band: 90 %)")
             axes.locator_params(axis="x", integer=True)
         return figure
 

@@ -8,7 +8,7 @@ from typer.core import TyperCommand
 
 from stsbench.base.errors import UserError
 from stsbench.base.options import OUTPUT, Help, Panel, Spelled, Written
-from stsbench.cli.options import INTERVALS, FigureFile, IntervalName, Output, SubsetsFlag
+from stsbench.cli.options import INTERVALS, FigureChoice, IntervalName, Output, SubsetsFlag
 from stsbench.cli.output import print_result, progress_bars, say, tell
 from stsbench.cli.verbs import Call, Verb
 
@@ -59,7 +59,7 @@ def compare(
     ] = None,
     level: Annotated[float, Panel(INTERVALS), Help("How often an interval holds the true value.")] = 0.95,
     subsets: SubsetsFlag = False,
-    figure: FigureFile = None,
+    figure: FigureChoice = FigureChoice(),
     output: Output = Output(),
 ) -> None:
     """Tell whether the difference between two models is real.
@@ -118,7 +118,7 @@ def plan(asked: Annotated[Call, Verb("stsbench.judging.planning:plan")], output:
 
 def best_of(
     asked: Annotated[Call, Verb("stsbench.judging.best_of:best_of")],
-    figure: FigureFile = None,
+    figure: FigureChoice = FigureChoice(),
     output: Output = Output(),
 ) -> None:
     """Tell what the best of n runs scores on average, and of how many runs a number is the best.
@@ -142,7 +142,7 @@ def best_of(
 
 def rank(
     asked: Annotated[Call, Verb("stsbench.judging.rank:rank")],
-    figure: FigureFile = None,
+    figure: FigureChoice = FigureChoice(),
     task: Annotated[
         str | None, Panel(OUTPUT), Help("The task that the figure shows. Default: the average.")
     ] = None,
@@ -162,7 +162,6 @@ def rank(
     if adjust not in {"max", "holm"}:
         raise UserError(f"--adjust {adjust!r}: choose `max` or `holm`.")
     from stsbench.judging.runs import matching_runs
-    from stsbench.render.figures import save_figure
 
     named = matching_runs(asked.options["runs"])
     # A used folder, as the shell names what is in it, holds experiments too.
@@ -171,8 +170,8 @@ def rank(
     ]
     with progress_bars(quiet=output.quiet) as progress:
         ranking = asked(runs=[path for path in named if path not in experiments], progress=progress)
-    if figure is not None:
-        tell(f"drawn in {save_figure(ranking.plot(task), figure)}", quiet=output.quiet)
+    if drawn := figure.draw(lambda: ranking.plot(task)):
+        tell(f"drawn in {drawn}", quiet=output.quiet)
     elif task is not None:
         raise UserError("--task chooses what the figure is of: add --figure.")
     print_result(ranking, output)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 from stsbench.base.words import listed
 from stsbench.judging.overlap import Overlap, overlap_sentences, overlap_table
 from stsbench.records.kinds import AVERAGES, KINDS
-from stsbench.render.figures import forest, shortened, svg_of
+from stsbench.render.charts import forest
+from stsbench.render.figures import shortened, svg_of
 from stsbench.render.result import Result
 from stsbench.render.section import ReportFigure, Section
 from stsbench.render.table import Table, Tables

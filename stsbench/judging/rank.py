@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from textwrap import fill
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
@@ -18,7 +19,7 @@ from stsbench.judging.runs import Run, model_of, named_runs, require_distinct_mo
 from stsbench.records.kinds import AVERAGES, KINDS
 from stsbench.records.record import RunRecord
 from stsbench.render import cells
-from stsbench.render.figures import COLUMN_WIDTH, new_figure, shortened, style, svg_of
+from stsbench.render.figures import new_figure, shortened, spoken, style, svg_of, tell
 from stsbench.render.section import ReportFigure, Section
 from stsbench.render.table import Table, Tables
 from stsbench.statistics.dependence import DEPENDENCE, LEVEL, Dependence
@@ -39,6 +40,9 @@ _FEW = 3
 """So many names fit into a sentence."""
 
 _SHOWN, _BAND = "#0072B2", "#D55E00"
+
+_NAME_LETTERS = 6
+"""Letters of a model's name for each inch of the figure's width."""
 
 
 @dataclass(frozen=True)
@@ -243,7 +247,11 @@ def _drawn(task: RankedTask, level: float) -> "Figure":
     # A hundred models still have to fit on a page.
     line, size = (0.2, 7.0) if count <= 30 else (0.11, 5.0)
     with style():
-        figure = new_figure(2 * COLUMN_WIDTH, 0.9 + line * count)
+        figure = new_figure()
+        letters = int(figure.get_figwidth() * _NAME_LETTERS)
+        names = [fill(shortened(row.model, 2 * letters), letters) for row in task.rows]
+        line *= 1.5 if count <= 30 and any("\n" in name for name in names) else 1
+        figure.set_figheight(0.9 + line * count)
         left, right = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
         places = range(count)
         for place, row in enumerate(task.rows):
@@ -258,19 +266,27 @@ def _drawn(task: RankedTask, level: float) -> "Figure":
                 solid_capstyle="butt",
             )
             right.plot([row.rank], [place], "o", color=_BAND, markersize=size / 2)
+            words = f"rank {row.rank}" + (f", can be {row.best} to {row.worst}" if row.best < row.worst else "")
+            tell(left, [row.score], [place], [f"{row.model}: {spoken(row.score, row.low, row.high)}; {words}"])
         if count <= 30:
-            letters = right.secondary_yaxis("right")
-            letters.set_yticks(list(places), [row.letters if len(row.letters) <= 12 else "" for row in task.rows])
-            letters.tick_params(length=0)
-        left.set_yticks(list(places), [shortened(row.model, 40) for row in task.rows], fontsize=size)
+            groups = right.secondary_yaxis("right")
+            groups.set_yticks(list(places), [row.letters if len(row.letters) <= 12 else "" for row in task.rows])
+            groups.tick_params(length=0)
+        left.set_yticks(
+            list(places),
+            names if count <= 30 else [shortened(row.model, letters) for row in task.rows],
+            fontsize=size,
+        )
         left.set_ylim(count - 0.5, -0.5)
         for axes in (left, right):
             axes.grid(visible=False, axis="y")
         right.tick_params(axis="y", length=0, labelleft=False)
         right.set_xlim(0.4, count + 0.6)
         right.xaxis.get_major_locator().set_params(integer=True)
-        left.set_xlabel(f"{task.task} with {100 * level:g} % intervals")
-        right.set_xlabel("rank, and the ranks it can have")
+        # Two panels stand above these words, which are longer than the panels are wide.
+        broken = max(10, int(0.65 * letters))
+        left.set_xlabel(fill(f"{task.task} with {100 * level:g} % intervals", broken))
+        right.set_xlabel(fill("rank, and the ranks it can have", broken))
     return figure
 
 

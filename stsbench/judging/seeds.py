@@ -8,6 +8,7 @@ the interval of a method's mean is of both, other seeds and other pairs (see `st
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from stsbench.judging.comparison import ComparisonResult, Judged, by_kind, corre
 from stsbench.judging.runs import require_seeds_of_one_recipe
 from stsbench.records.kinds import KINDS
 from stsbench.records.record import RunRecord
-from stsbench.render.figures import forest
+from stsbench.render.charts import forest
 from stsbench.render.table import Table, Tables, interval
 from stsbench.statistics.dependence import DEPENDENCE, Dependence, Variance
 from stsbench.statistics.seeds import (
@@ -161,6 +162,9 @@ class SeedsComparison(ComparisonResult):
         """Return a forest plot: the means with their ranges."""
         import pandas as pd
 
+        # Runs are named by their folders, of which the last part says enough where they differ in it.
+        last = [PurePath(name).name for name in self._sides.values()]
+        names = last if len(set(last)) == len(last) and all(last) else list(self._sides.values())
         rows = [
             {
                 "label": row.task,
@@ -172,7 +176,7 @@ class SeedsComparison(ComparisonResult):
                 "summary": not row.is_task,
             }
             for row in self.rows
-            for side, name in self._sides.items()
+            for side, name in zip(self._sides, names, strict=True)
         ]
         return forest(pd.DataFrame(rows), self._title)
 

@@ -1,31 +1,41 @@
-"""Figures in the house style: a paper's column wide, safe for the colour-blind, one colour per model.
+"""Figures in the house style: of one of two widths, safe for the colour-blind, a colour for each model.
 
-Charts of several rooms stand here: forest plots of intervals, and curves over the steps of trainings.
+How wide a figure is, and which models share a report, is not passed from hand to hand: a block `with look(size)`
+says it, and every figure made inside obeys. Charts that several rooms draw stand in `stsbench.render.charts`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from functools import cache
 from io import BytesIO, StringIO
+from math import isnan, nan
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from zlib import crc32
 
 from stsbench.base.errors import UserError
 from stsbench.render.cells import one_line
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLUMN_WIDTH = 3.3
-"""Inches: a column of a two-column paper."""
+FigureSize = Literal["column", "page"]
+
+WIDTHS: dict[FigureSize, float] = {"column": 3.3, "page": 5.0}
+"""Inches: a column of a two-column paper; the text of our own pages, or of a paper with one column."""
 
 FORMATS = ("png", "svg", "pdf")
 
-# Okabe and Ito (2008), told apart with any colour vision; its yellow is too pale for lines on white.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+# Okabe and Ito (2008), told apart with any colour vision; its yellow is too pale for lines on white. They stand in
+# the order in which the packaged model's own is the blue one.
+_COLOURS = ("#CC79A7", "#E69F00", "#009E73", "#0072B2", "#56B4E9", "#000000", "#D55E00")
+
+ONE_COLOUR = "#0072B2"
+"""Of what is no model's: differences, ranges."""
 
 _STYLE = {
     "font.size": 8,
@@ -49,13 +59,59 @@ _STYLE = {
     "svg.hashsalt": "stsbench",
 }
 
-# Of the legend's font size; a legend's line sample takes as much room as some letters.
-_CHARACTERS_PER_INCH = 20
+# Of names beside lines and in legends: points, inches that a line of them takes, letters that fit into an inch.
+LETTERS = 7
+LINE = 0.125
+CHARACTERS_PER_INCH = 20
+
 _HANDLE_CHARACTERS = 10
-_LEGEND_LINE = 0.13
+"""The sample of a line in a legend takes as much room as some letters."""
 
 _PIXELS_PER_INCH = 144
 """Half as large again as CSS has an inch: the 8 points of a figure are then as large as the text around it."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """What figures have in common.
+
+    Attributes:
+        size: how wide they are, a key of `WIDTHS`.
+        models: the names that share the colours: those of a report, say.
+    """
+
+    size: FigureSize = "column"
+    models: tuple[str, ...] = ()
+
+    @property
+    def stretch(self) -> float:
+        """How much higher figures are than in a paper's column: half of what they are wider."""
+        return (1 + WIDTHS[self.size] / WIDTHS["column"]) / 2
+
+
+_PLAIN = Look()
+_LOOK: ContextVar[Look] = ContextVar("look", default=_PLAIN)
+
+
+@contextmanager
+def look(size: FigureSize) -> Iterator[None]:
+    """Give the figures that are made inside this block, or this function, a size: at first it is `column`.
+
+    Raises:
+        UserError: if there is no such size.
+    """
+    if size not in WIDTHS:
+        raise UserError(f"a figure as wide as a {size!r}: choose {' or '.join(f'`{name}`' for name in WIDTHS)}.")
+    token = _LOOK.set(replace(_LOOK.get(), size=size))
+    try:
+        yield
+    finally:
+        _LOOK.reset(token)
+
+
+def keep_colours(names: Sequence[str]) -> None:
+    """Give these names the same colours in all figures that are made until the block `look` around ends."""
+    _LOOK.set(replace(_LOOK.get(), models=tuple(names)))
 
 
 @contextmanager
@@ -69,20 +125,35 @@ def style() -> Iterator[None]:
         yield
 
 
-def new_figure(width: float = COLUMN_WIDTH, height: float = 2.4) -> "Figure":
-    """Return an empty figure of so many inches, known to no window: it needs no screen. Notebooks show it."""
-    return _shown_figure()(figsize=(width, height))
+def new_figure(height: float = 2.4, *, least: float = 0.0) -> "Figure":
+    """Return an empty figure, known to no window: it needs no screen. Notebooks show it.
+
+    Args:
+        height: inches, in a paper's column; on a page it is a fourth higher.
+        least: inches that what is drawn takes at least in width: wide tables have cells that no page decides.
+    """
+    now = _LOOK.get()
+    return _shown_figure()(figsize=(max(WIDTHS[now.size], least), height * now.stretch))
 
 
 def colours(names: Sequence[str]) -> dict[str, str]:
-    """Return a colour for each name, in their order; beyond seven they come again.
+    """Return a colour for each name; beyond seven they come again.
 
-    A model keeps its colour in every figure that is given the same names.
+    A name brings its own colour, the same in every figure. Where an earlier name of the figure has that, it gets
+    the next; the names of `keep_colours` come before those of a figure.
 
-    >>> colours(["a", "b", "a"])
-    {'a': '#0072B2', 'b': '#D55E00'}
+    >>> colours(["minilm", "glove", "minilm"])
+    {'minilm': '#0072B2', 'glove': '#009E73'}
     """
-    return {name: _COLOURS[place % len(_COLOURS)] for place, name in enumerate(dict.fromkeys(names))}
+    taken: dict[str, str] = {}
+    free: list[int] = []
+    for name in dict.fromkeys([*_LOOK.get().models, *names]):
+        free = free or list(range(len(_COLOURS)))
+        first = crc32(name.encode("utf-8", "surrogatepass")) % len(_COLOURS)
+        place = min(free, key=lambda place: (place - first) % len(_COLOURS))
+        free.remove(place)
+        taken[name] = _COLOURS[place]
+    return {name: taken[name] for name in dict.fromkeys(names)}
 
 
 def figure_kind(path: Path) -> str:
@@ -104,9 +175,11 @@ def save_figure(figure: "Figure", path: str | Path) -> Path:
     path = Path(path).expanduser()
     kind = figure_kind(path)
     # No date inside: the same figure is the same file.
-    dated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
     with style(), told_as_unwritable(path), atomic_path(path) as temporary:
-        figure.savefig(temporary, format=kind, metadata=dated.get(kind))
+        if kind == "svg":
+            temporary.write_text(svg_of(figure), encoding="utf-8", newline="")
+        else:
+            figure.savefig(temporary, format=kind, metadata={"CreationDate": None} if kind == "pdf" else None)
     return path
 
 
@@ -124,97 +197,43 @@ def shortened(name: str, characters: int = 80) -> str:
 def legend_above(figure: "Figure", axes: "Axes") -> None:
     """Put a legend of what is drawn on some axes above all of the figure, where it covers no data.
 
-    As many names stand side by side as fit into the figure's width; longer ones are broken; for each further line
-    the figure grows.
+    For names that find no room at their lines. As many stand side by side as fit into the figure's width; longer
+    ones are broken; for each further line the figure grows.
     """
     handles, names = axes.get_legend_handles_labels()
     if not names:
         return
-    width = int(figure.get_figwidth() * _CHARACTERS_PER_INCH)
+    width = int(figure.get_figwidth() * CHARACTERS_PER_INCH)
     labels = [fill(shortened(str(name)), width - _HANDLE_CHARACTERS) for name in names]
     columns = max(1, min(len(labels), width // (max(map(len, names)) + _HANDLE_CHARACTERS)))
     lines = -(-len(labels) // columns) + sum(label.count("\n") for label in labels)
-    figure.set_figheight(figure.get_figheight() + (lines - 1) * _LEGEND_LINE)
+    figure.set_figheight(figure.get_figheight() + (lines - 1) * LINE)
     figure.legend(handles, labels, loc="outside upper left", ncols=columns)
 
 
-_ROW_HEIGHT = 0.22
-_MARGINS = 0.75
-"""Inches: of each line, and of axis and label together."""
+class Mark(NamedTuple):
+    """A value that is drawn: on which axes, where in data, and what it says in words."""
 
-_LABEL_WIDTH = 45
-"""Characters of the axis label that fit on a line."""
+    axes: "Axes"
+    x: float
+    y: float
+    text: str
 
 
-def forest(rows: "pd.DataFrame", label: str, *, reference: float | None = None) -> "Figure":
-    """Return a forest plot.
+def tell(axes: "Axes", xs: "Sequence[float]", ys: "Sequence[float]", texts: Sequence[str]) -> None:
+    """Say the numbers of some points of the axes, for readers of the SVG: see `svg_of`."""
+    marks = [Mark(axes, float(x), float(y), text) for x, y, text in zip(xs, ys, texts, strict=True)]
+    figure = axes.figure
+    figure.marks = (*getattr(figure, "marks", ()), *marks)  # type: ignore[union-attr]
 
-    Args:
-        rows: columns label (a line each, in this order, from the top), series (a colour each; lines of one label
-            stand together), value, low, high (NaN for no interval), filled (or hollow), summary (a diamond).
-        label: of the axis.
-        reference: where to draw a line to compare with.
+
+def spoken(value: float, low: float = nan, high: float = nan) -> str:
+    """Return a value with its interval, if it has one, in words.
+
+    >>> spoken(78.874), spoken(78.874, 77.9, 79.85)
+    ('78.87', '78.87 (77.9 to 79.85)')
     """
-    places = {name: place for place, name in enumerate(dict.fromkeys(rows["label"]))}
-    series = colours(list(rows["series"]))
-    step = 0.6 / len(series)
-    offsets = {name: (place - (len(series) - 1) / 2) * step for place, name in enumerate(series)}
-    lines = len(places) * (1 if len(series) == 1 else 1.5)
-    with style():
-        figure = new_figure(COLUMN_WIDTH, _MARGINS + _ROW_HEIGHT * lines + (0.25 if len(series) > 1 else 0))
-        axes = figure.add_subplot()
-        if reference is not None:
-            axes.axvline(reference, color="0.4", linewidth=0.8, zorder=1)
-        for row in rows.to_dict("records"):
-            y = places[row["label"]] + offsets[row["series"]]
-            colour = series[row["series"]]
-            axes.plot([row["low"], row["high"]], [y, y], color=colour, zorder=2)
-            axes.plot(
-                [row["value"]],
-                [y],
-                marker="D" if row["summary"] else "o",
-                markersize=4.5,
-                markerfacecolor=colour if row["filled"] else "white",
-                markeredgecolor=colour,
-                linestyle="none",
-                zorder=3,
-            )
-        axes.set_yticks(list(places.values()), list(map(shortened, places)))
-        axes.set_ylim(len(places) - 0.5, -0.5)
-        axes.grid(visible=False, axis="y")
-        axes.set_xlabel(fill(one_line(label), _LABEL_WIDTH))
-        if len(series) > 1:
-            handles = [
-                axes.plot([], [], color=colour, marker="o", markersize=4.5)[0] for colour in series.values()
-            ]
-            figure.legend(handles, list(map(shortened, series)), loc="outside upper center", ncols=len(series))
-    return figure
-
-
-def curves(points: "Mapping[str, pd.DataFrame]", label: str, methods: Mapping[str, str] | None = None) -> "Figure":
-    """Return a figure of some curves.
-
-    Args:
-        points: by name a table with the columns `step` and `value`.
-        label: of the values.
-        methods: for the names that are seeds of one method, the method: they share its colour and its name.
-    """
-    named = {name: (methods or {}).get(name, name) for name in points}
-    palette = colours(list(named.values()))
-    drawn: set[str] = set()
-    with style():
-        figure = new_figure()
-        axes = figure.add_subplot()
-        for name, curve in points.items():
-            method = named[name]
-            # A label that begins with an underscore is none to matplotlib: one line in the legend for all seeds.
-            legend = method if method not in drawn else f"_{method}"
-            drawn.add(method)
-            axes.plot(curve["step"], curve["value"], color=palette[method], label=legend)
-        axes.set_xlabel("step")
-        axes.set_ylabel(label)
-        legend_above(figure, axes)
-    return figure
+    return f"{value:.4g}" if isnan(low) or isnan(high) else f"{value:.4g} ({low:.4g} to {high:.4g})"
 
 
 @cache
@@ -258,14 +277,23 @@ def described(figure: Any) -> str:
 
 
 def svg_of(figure: "Figure") -> str:
-    """Return a figure as SVG, without a date inside: the bytes that its `savefig` writes.
+    """Return a figure as SVG, without a date inside.
 
-    That draws a figure twice, the first time for nothing but its layout, which drawing begins with anyway.
+    Each value that was told of is a transparent circle of the class `mark` with a `title`, which browsers show at
+    the pointer; the keyboard goes from one to the next. A value outside its axes is left out.
     """
     from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    from stsbench.render.svg import finished
 
     text, dpi = StringIO(), figure.dpi
     with style():
         FigureCanvasSVG(figure).print_svg(text, metadata={"Date": None})
+    # While the figure is as it was drawn, an inch is 72 units, as in the drawing.
+    values = []
+    for mark in getattr(figure, "marks", ()):
+        x, y = mark.axes.transData.transform((mark.x, mark.y))
+        if mark.axes.bbox.padded(1).contains(x, y):
+            values.append((float(x), float(figure.bbox.height - y), mark.text))
     figure.dpi = dpi
-    return text.getvalue()
+    return finished(text.getvalue(), described(figure), values)

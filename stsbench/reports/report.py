@@ -19,6 +19,7 @@ from stsbench.published.catalogue import papers
 from stsbench.records.imports import read_results
 from stsbench.records.labels import labels
 from stsbench.records.record import RunRecord
+from stsbench.render.figures import keep_colours, look
 from stsbench.render.section import Filled, Report, Section
 from stsbench.reports.in_short import IN_SHORT, TITLE, in_short
 from stsbench.reports.papers import filled_papers, paper_named, whole_paper
@@ -41,6 +42,7 @@ FEW = 5
 """How many runs are analysed and compared: of more the curves hide one another, and it takes minutes."""
 
 
+@look("page")
 def report(
     runs: "Annotated[Reproduction | RunRecord | str | Path | Sequence[RunRecord | str | Path], Spelled('RUN...')]",
     out: str | Path = "report",
@@ -95,6 +97,7 @@ def report(
     # Of many runs the scores alone: their intervals take seconds.
     recomputed = Filled(_RECOMPUTED, require_recomputed(*records, intervals=len(records) <= FEW))
     dated, named = _date(date, records), dict(zip(labels(records), records, strict=True))
+    keep_colours(list(named))
     checked = verdicts(named, against, tolerance)
     if chosen:
         filled = [whole_paper(chosen, named, tolerance)]
@@ -256,6 +259,7 @@ def comparisons(runs: Runs, how: Intervals, progress: Progress) -> Filled:
     return Filled(replace(section, text=(text,) if parts else (), parts=tuple(parts)), tuple(missing))
 
 
+@look("page")
 def write_reproduction(reproduction: "Reproduction", folder: Path | None = None, *, date: str = "") -> Path:
     """Write the page of a reproduction: HTML that needs no network, the same in Markdown, every table as a file.
 

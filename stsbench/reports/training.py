@@ -7,6 +7,7 @@ known of a method's seeds from elsewhere.
 import re
 from collections.abc import Mapping
 from pathlib import PurePath
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 from stsbench.base.errors import UserError
@@ -15,7 +16,9 @@ from stsbench.judging.seeds import compare_seeds
 from stsbench.published.measured import logged_dev_scores, logged_systems, seeded_systems, seeds, source
 from stsbench.records.kinds import STS
 from stsbench.records.record import RunRecord
-from stsbench.render.figures import colours, curves, legend_above, new_figure, style, svg_of
+from stsbench.render.charts import curves
+from stsbench.render.figures import colours, new_figure, shortened, style, svg_of, tell
+from stsbench.render.labels import label_above
 from stsbench.render.section import Filled, ReportFigure, Section
 from stsbench.render.table import Table
 from stsbench.reports.scores import Runs
@@ -192,10 +195,11 @@ def _dot_figure(
     ranges = [f"{method}: {min(values):.2f} to {max(values):.2f}" for method, values in spreads.items()]
     ranges += [f"{label} at {value:.2f}" for label, value in marked.items()]
     alt = f"Each seed's average as a dot. {'; '.join(ranges)}"
-    return ReportFigure(name, caption, alt, svg_of(_dots(spreads, marked)))
+    return ReportFigure(name, caption, alt, svg_of(seed_figure(spreads, marked)))
 
 
-def _dots(spreads: dict[str, list[float]], marked: dict[str, float]) -> "Figure":
+def seed_figure(spreads: dict[str, list[float]], marked: dict[str, float]) -> "Figure":
+    """Draw each seed's average as a dot, a line of dots for each method, and single models as lines across."""
     palette = colours([*spreads, *marked])
     with style():
         figure = new_figure(height=1 + 0.4 * len(spreads))
@@ -203,11 +207,13 @@ def _dots(spreads: dict[str, list[float]], marked: dict[str, float]) -> "Figure"
         for place, (method, values) in enumerate(spreads.items()):
             # Spread by rank within the line, so that none hides another.
             heights = [place + 0.5 * (0.5 - rank / max(len(values) - 1, 1)) for rank in range(len(values))]
-            axes.plot(sorted(values), heights, "o", markersize=3, color=palette[method], label=method)
+            axes.plot(sorted(values), heights, "o", markersize=3, color=palette[method])
+            tell(axes, sorted(values), heights, [f"{method}: {value:.2f}" for value in sorted(values)])
         for label, value in marked.items():
             axes.axvline(value, color=palette[label], label=label)
-        axes.set_yticks([])
+        axes.set_yticks(range(len(spreads)), [fill(shortened(method), 18) for method in spreads])
+        axes.grid(visible=False, axis="y")
         axes.set_ylim(len(spreads) - 0.5, -0.5)
         axes.set_xlabel("STS average")
-        legend_above(figure, axes)
+        label_above(figure, axes, {f"{name}: {x:.2f}": (x, palette[name]) for name, x in marked.items()})
     return figure

@@ -5,14 +5,19 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import replaced_folder
 from stsbench.render.cells import MISSING, columns_of, is_missing, one_line
 from stsbench.render.formats import escape_markdown, fenced, to_csv, to_latex, to_markdown
 from stsbench.render.page import render_page
-from stsbench.render.section import Pointer, Report, Section
+from stsbench.render.section import Pointer, Report, ReportFigure, Section
+from stsbench.render.svg import inline
 from stsbench.render.table import Table
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 PAGE = "index.html"
 
@@ -157,8 +162,16 @@ def to_html(report: Report) -> str:
         generator=GENERATOR,
         heads=_heads,
         rows=_rows,
+        drawn=_drawn,
         titles=_titles(report),
     )
+
+
+def _drawn(figure: ReportFigure) -> "Markup":
+    from markupsafe import Markup
+
+    # Drawn by us: whatever a name holds was escaped as text of the drawing.
+    return Markup(inline(figure.svg, figure.name))
 
 
 def _heads(table: Table) -> list[tuple[str, bool]]:

@@ -6,7 +6,7 @@ import typer
 
 from stsbench.base.errors import UserError
 from stsbench.base.options import Help, Spelled
-from stsbench.cli.options import FigureFile, Output
+from stsbench.cli.options import FigureChoice, Output
 from stsbench.cli.output import print_result, progress_bars, tell
 from stsbench.cli.verbs import Call, Verb
 
@@ -25,7 +25,7 @@ def reproduce(
         bool,
         Help("List the tables and figures, and whether each can be made; of a named one, all that it takes."),
     ] = False,
-    figure: FigureFile = None,
+    figure: FigureChoice = FigureChoice(),
     output: Output = Output(),
 ) -> None:
     """Make a table or figure of the papers again, and answer what its paper claims with it.

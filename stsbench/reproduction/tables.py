@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from stsbench.base.words import listed
 from stsbench.render.cells import Key, Named
-from stsbench.render.figures import colours, forest, legend_above, new_figure, style
+from stsbench.render.charts import forest, line, plain_logarithms
+from stsbench.render.figures import colours, new_figure, style
+from stsbench.render.labels import label_lines
 from stsbench.render.table import Table, interval
 from stsbench.reproduction.answers import Answer
 from stsbench.reproduction.table_plan import Names
@@ -194,27 +196,23 @@ def curve(
     """Draw a column's cells over the places of their rows on an axis; `here` is what ours are called."""
     palette = colours([HERE, PRINTED])
     points = sorted(((places[cell.row], cell) for cell in cells), key=lambda point: point[0])
-    limited = [(x, cell.low, cell.high) for x, cell in points if not math.isnan(cell.low)]
     printed = [(x, cell.printed) for x, cell in points if cell.is_printed]
     with style():
         figure = new_figure()
         panel = figure.add_subplot()
         at = [x for x, _ in points]
-        panel.plot(
-            at, [cell.here for _, cell in points], marker="o", markersize=3, color=palette[HERE], label=here
-        )
-        if limited:
-            x, low, high = map(list, zip(*limited, strict=True))
-            panel.fill_between(x, low, high, color=palette[HERE], alpha=0.2, linewidth=0)
+        low, high = ([getattr(cell, side) for _, cell in points] for side in ("low", "high"))
+        values = [cell.here for _, cell in points]
+        line(panel, here, at, values, palette[HERE], low=low, high=high, marker="o", markersize=3)
         if printed:
-            of_print: dict[str, Any] = {"color": palette[PRINTED], "label": PRINTED, "linestyle": "--"}
-            panel.plot(*zip(*printed, strict=True), marker="s", markersize=3, **of_print)
+            x, y = map(list, zip(*printed, strict=True))
+            line(panel, PRINTED, x, y, palette[PRINTED], linestyle="--", marker="s", markersize=3)
         if at[0] > 0 and at[-1] / at[0] > 20:
             panel.set_xscale("log")
-            panel.xaxis.set_major_formatter("{x:g}")
+            plain_logarithms(panel.xaxis)
         panel.set_xlabel(axis)
         panel.set_ylabel(label)
-        legend_above(figure, panel)
+        label_lines(figure, panel)
     return figure
 
 

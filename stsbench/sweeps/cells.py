@@ -8,7 +8,9 @@ import numpy as np
 
 from stsbench.base.errors import UserError
 from stsbench.judging.seeds import SeedsDifference, compare_seeds
-from stsbench.render.figures import colours, legend_above, new_figure, shortened, style
+from stsbench.render.charts import line
+from stsbench.render.figures import ONE_COLOUR, colours, new_figure, shortened, style
+from stsbench.render.labels import label_lines
 from stsbench.scoring.recompute import require_recomputed
 from stsbench.statistics.dependence import LEVEL
 from stsbench.statistics.intervals import reach_of_mean
@@ -98,7 +100,7 @@ def _intervals(states: "Sequence[JobState]") -> tuple[dict[str, dict[str, Any]],
     require_recomputed(*records.values(), intervals=False)
     if len(records) == 1:
         (record,) = records.values()
-        limits = {name: pair for name, _, pair in headlines(record) if pair is not None}
+        limits: dict[str, Any] = {name: pair for name, _, pair in headlines(record) if pair is not None}
         return {name: _interval(100 * low, 100 * high, _PAIRS) for name, (low, high) in limits.items()}, ""
     try:
         compared = compare_seeds(records, {}, ("", ""), level=LEVEL)
@@ -129,37 +131,41 @@ def axis_figure(cells: "pd.DataFrame", axes: Sequence[str], axis: str, measure: 
     rows = cells[cells["measure"] == measure]
     numeric = is_numeric_dtype(rows[axis]) and not is_bool_dtype(rows[axis])
     others = [name for name in axes if name != axis]
-    # Two choices may be written alike.
     lines = [
-        (", ".join(map(label_of, key)), line)
-        for key, line in (rows.groupby(others, sort=False) if others else [((), rows)])
+        (", ".join(map(label_of, key)), cells_of)
+        for key, cells_of in (rows.groupby(others, sort=False) if others else [((), rows)])
     ]
-    palette = list(colours([str(place) for place in range(len(lines))]).values())
-    looks: list[dict[str, Any]] = [
-        {"color": colour, "label": shortened(name) or None}
-        for colour, (name, _) in zip(palette, lines, strict=True)
-    ]
+    names = [name for name, _ in lines]
+    # Two choices may be written alike.
+    keys = [name + " " * names[:place].count(name) for place, name in enumerate(names)]
+    palette = colours(keys) if others else dict.fromkeys(keys, ONE_COLOUR)
     with style():
         figure = new_figure()
         panel = figure.add_subplot()
         if numeric:
-            for look, (_, line) in zip(looks, lines, strict=True):
-                points = line.sort_values(axis)
-                panel.plot(points[axis], points["mean"], marker="o", markersize=3, **look)
+            for key, (name, cells_of) in zip(keys, lines, strict=True):
+                points = cells_of.sort_values(axis)
+                look: dict[str, Any] = {
+                    "low": points["low"],
+                    "high": points["high"],
+                    "marker": "o",
+                    "markersize": 3,
+                }
                 numbers = points[axis].astype(float)
-                panel.fill_between(numbers, points["low"], points["high"], color=look["color"], alpha=0.2, lw=0)
+                line(panel, shortened(name), numbers, points["mean"], palette[key], **look)
         else:
             places = {value: place for place, value in enumerate(dict.fromkeys(rows[axis]))}
-            for number, (look, (_, line)) in enumerate(zip(looks, lines, strict=True)):
+            for number, (key, (name, cells_of)) in enumerate(zip(keys, lines, strict=True)):
                 shift = 0.5 * ((number + 0.5) / len(lines) - 0.5)
-                at = [places[value] + shift for value in line[axis]]
-                panel.plot(at, line["mean"], marker="o", markersize=3.5, linestyle="none", **look)
-                panel.vlines(at, line["low"], line["high"], color=look["color"])
+                at = [places[value] + shift for value in cells_of[axis]]
+                words = [label_of(value) for value in cells_of[axis]]
+                look = {"marker": "o", "markersize": 3.5, "linestyle": "none"}
+                line(panel, shortened(name), at, cells_of["mean"], palette[key], places=words, **look)
+                panel.vlines(at, cells_of["low"], cells_of["high"], color=palette[key])
             _label_choices(panel, [label_of(value) for value in places])
         panel.set_xlabel(shortened(axis))
         panel.set_ylabel(shortened(measure))
-        if others:
-            legend_above(figure, panel)
+        label_lines(figure, panel)
     return figure
 
 
@@ -169,4 +175,5 @@ def _label_choices(panel: "Axes", labels: list[str]) -> None:
     panel.set_xticks(
         range(len(labels)), names, rotation=30 if is_turned else 0, ha="right" if is_turned else "center"
     )
+    panel.set_xlim(-0.5, len(labels) - 0.5)
     panel.grid(visible=False, axis="x")

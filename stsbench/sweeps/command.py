@@ -4,14 +4,14 @@ from typing import Annotated
 
 import typer
 
-from stsbench.cli.options import FigureFile, Output
+from stsbench.cli.options import FigureChoice, Output
 from stsbench.cli.output import print_result, progress_bars, tell
 from stsbench.cli.verbs import Call, Verb
 
 
 def sweep(
     asked: Annotated[Call, Verb("stsbench.sweeps.sweep:sweep")],
-    figure: FigureFile = None,
+    figure: FigureChoice = FigureChoice(),
     output: Output = Output(),
 ) -> None:
     """Train and measure along the axes of an experiment, with several seeds; killed or changed, it goes on.

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from stsbench.published.measured import logged_dev_scores, logged_systems
 from stsbench.records.record import RunRecord
 from stsbench.render.cells import Key, Named
-from stsbench.render.figures import COLUMN_WIDTH, colours, curves, new_figure, style
+from stsbench.render.charts import curves, line
+from stsbench.render.figures import colours, new_figure, style
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
 from stsbench.training.folder import RunFolder
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _REFERENCE = "esimcse-bert-base"
+
+_PANEL, _MARGIN = 1.9, 0.5
+"""Inches: of each panel with what stands above it, and of the axis below them all."""
 
 
 @dataclass(frozen=True)
@@ -119,10 +123,10 @@ def draw_dev_curve(log: "pd.DataFrame", recipe: Recipe, steps: int) -> "Figure":
     published = published_curve(recipe)
     # Another system starts elsewhere: in one panel the two scales would flatten each other. So do heads.
     apart = published is not None and published[0] != _system(recipe)
-    columns = 1 + apart + bool(recipe.tasks)
+    rows = 1 + apart + bool(recipe.tasks)
     with style():
-        figure = new_figure(width=columns * COLUMN_WIDTH)
-        panels = figure.subplots(1, columns, squeeze=False)[0]
+        figure = new_figure(_MARGIN + _PANEL * rows)
+        panels = list(figure.subplots(rows, 1, squeeze=False, sharex=True)[:, 0])
         if recipe.tasks:
             *panels, heads = panels
             _draw_heads(heads, curve, recipe, steps)
@@ -130,7 +134,7 @@ def draw_dev_curve(log: "pd.DataFrame", recipe: Recipe, steps: int) -> "Figure":
 
         share, score = (100 * curve["step"] / steps).to_numpy(), (100 * curve["dev"]).to_numpy()
         label = f"{recipe.name}, {steps} steps"
-        panels[0].plot(share, score, color=ours, marker=".", markersize=3, label=label)
+        line(panels[0], label, share, score, ours, marker=".", markersize=3)
         if len(score) > 1:  # the first is the base's, before any step
             best = 1 + int(score[1:].argmax())
             mark = {"color": ours, "marker": "o", "fillstyle": "none", "linestyle": "none"}
@@ -139,12 +143,12 @@ def draw_dev_curve(log: "pd.DataFrame", recipe: Recipe, steps: int) -> "Figure":
             system, scores = published
             label = f"{system}, the authors' log, best {100 * scores['STS-B'].max():.2f}"
             published_share = 100 * scores["step"] / scores["step"].max()
-            panels[-1].plot(published_share, 100 * scores["STS-B"], color=authors, linewidth=0.8, label=label)
+            line(panels[-1], label, published_share, 100 * scores["STS-B"], authors, linewidth=0.8)
         for axes in panels:
-            axes.set_xlabel("share of the training (%)")
-            axes.set_ylabel(f"Spearman x 100, {recipe.selection.task}")
-            # Above the panel, where no line can run through it.
+            axes.set_ylabel(f"Spearman × 100, {recipe.selection.task}")
+            # Above the panel, where no line can run through it: these names are sentences.
             axes.legend(loc="lower left", bbox_to_anchor=(0, 1))
+        figure.axes[-1].set_xlabel("share of the training (%)")
     return figure
 
 
@@ -154,8 +158,7 @@ def _draw_heads(axes: "Axes", curve: "pd.DataFrame", recipe: Recipe, steps: int)
         column = f"{name} {recipe.tasks[name].measure}"
         if column in curve:
             share, score = 100 * curve["step"] / steps, 100 * curve[column]
-            axes.plot(share, score, color=colour, marker=".", markersize=3, label=column)
-    axes.set_xlabel("share of the training (%)")
+            line(axes, column, share, score, colour, marker=".", markersize=3)
     axes.set_ylabel("heads on their dev sets × 100")
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1))
 

@@ -1,12 +1,10 @@
-"""Nothing that is written in a figure is cut off at its edge or covered by the legend, however long names are."""
+"""The figure of every analysis on invented numbers; `tests/render/test_every_figure.py` looks at them."""
 
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from stsbench.analysis import ANALYSES
 from stsbench.analysis.compress import Compressed
@@ -111,28 +109,3 @@ FIGURES: dict[str, Callable[[], Any]] = {
 
 def test_the_figure_of_every_analysis_is_looked_at() -> None:
     assert set(ANALYSES) <= set(FIGURES)
-
-
-@pytest.mark.parametrize("name", FIGURES)
-def test_a_figure_is_a_column_wide_and_holds_all_that_is_written_in_it(name: str) -> None:
-    drawn = FIGURES[name]()
-    assert drawn.get_figwidth() == pytest.approx(3.3)
-    canvas = FigureCanvasAgg(drawn)
-    canvas.draw()
-    renderer = canvas.get_renderer()
-    edge = drawn.bbox
-    texts = [text for axes in drawn.axes for text in axes.texts]
-    texts += [label for axes in drawn.axes for label in (axes.xaxis.label, axes.yaxis.label, axes.title)]
-    texts += [axes._left_title for axes in drawn.axes]
-    ticks = [tick for axes in drawn.axes for axis in (axes.xaxis, axes.yaxis) for tick in axis.get_ticklabels()]
-    assert not [tick for tick in ticks if "$" in tick.get_text()]
-    for text in [*texts, *(entry for legend in drawn.legends for entry in legend.get_texts())]:
-        if text.get_text():
-            box = text.get_window_extent(renderer)
-            assert box.x0 >= edge.x0 - 1, text
-            assert box.x1 <= edge.x1 + 1, text
-            assert box.y0 >= edge.y0 - 1, text
-            assert box.y1 <= edge.y1 + 1, text
-    for legend in drawn.legends:
-        box = legend.get_window_extent(renderer)
-        assert not any(box.overlaps(axes.get_window_extent(renderer)) for axes in drawn.axes)

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.linalg
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from scipy.integrate import trapezoid
 from scipy.stats import ortho_group
 
@@ -71,16 +72,26 @@ def test_the_plane_has_a_point_for_each_model_with_its_score() -> None:
     frame = geometry_frame({"a": pairs_of(), "b": pairs_of(1)}, {"a": 78.874})
     drawn = Geometry(frame).plot()
     (axes,) = drawn.axes
-    assert [text.get_text() for text in drawn.legends[0].get_texts()] == ["a (78.87)", "b"]
+    names = {text.get_text(): text.xy for text in axes.texts}
+    assert names == {
+        name: pytest.approx(tuple(row))
+        for name, row in zip(
+            ("a (78.87)", "b"), frame[["uniformity", "alignment"]].to_numpy().tolist(), strict=True
+        )
+    }
     points = [points.get_offsets()[0] for points in axes.collections]
     assert np.array(points) == pytest.approx(frame[["uniformity", "alignment"]].to_numpy())
 
 
-def test_the_ends_of_a_path_are_named_in_the_legend_where_no_name_lies_over_another() -> None:
+def test_the_ends_of_a_path_are_named_beside_them_and_no_name_lies_over_another() -> None:
     frame = geometry_frame({"a": pairs_of(), **{f"step-{n}": pairs_of(1) for n in (1, 2, 3)}})
     drawn = Geometry(frame).plot(path=3)
-    assert {text.get_text() for text in drawn.legends[0].get_texts()} == {"a", "from step-1", "to step-3"}
-    assert not drawn.axes[0].texts
+    names = drawn.axes[0].texts
+    assert {text.get_text() for text in names} == {"a", "from step-1", "to step-3"}
+    canvas = FigureCanvasAgg(drawn)
+    canvas.draw()
+    boxes = [text.get_window_extent(canvas.get_renderer()).padded(-1) for text in names]
+    assert not any(box.overlaps(other) for place, box in enumerate(boxes) for other in boxes[:place])
 
 
 def test_the_path_joins_the_checkpoints_in_order() -> None:
@@ -168,11 +179,15 @@ def test_a_model_has_the_same_colour_in_every_figure() -> None:
 
 def test_one_model_alone_is_drawn_beside_points_that_are_known_and_several_are_not() -> None:
     one = sb.geometry(lambda texts: [[len(text), text.count("e"), 1.0] for text in texts], task="sample")
-    legends = [text.get_text() for legend in one.plot().legends for text in legend.get_texts()]
-    assert any("all-MiniLM-L6-v2 (for reference)" in name for name in legends)
+    assert any("all-MiniLM-L6-v2 (for reference)" in name for name in named(one.plot()))
     two = sb.geometry(
         [lambda texts, k=k: [[len(text), text.count("e"), k] for text in texts] for k in (1.0, 9.0)], task="sample"
     )
-    assert not [
-        text for legend in two.plot().legends for text in legend.get_texts() if "reference" in text.get_text()
-    ]
+    assert not [name for name in named(two.plot()) if "reference" in name]
+
+
+def named(figure: Any) -> list[str]:
+    """Return the names in a figure, whether they stand at what they name or in a legend."""
+    texts = [*(text for axes in figure.axes for text in axes.texts)]
+    texts += [text for legend in figure.legends for text in legend.get_texts()]
+    return [" ".join(text.get_text().split()) for text in texts]

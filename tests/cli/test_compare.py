@@ -113,6 +113,18 @@ def test_the_figure_is_drawn_the_same_each_time(runs: Stsbench, kind: str) -> No
     assert Path(f"one.{kind}").read_bytes() == Path(f"two.{kind}").read_bytes()
 
 
+def test_a_figure_is_as_wide_as_asked(runs: Stsbench) -> None:
+    for size, width in (("column", "237.6"), ("page", "360")):
+        assert runs("compare", "a", "b", "--figure", "one.svg", "--figure-size", size).code == 0
+        assert f'width="{width}pt"' in Path("one.svg").read_text(encoding="utf-8")
+
+
+def test_a_size_without_a_figure_and_one_that_there_is_not_are_refused(runs: Stsbench) -> None:
+    assert "add --figure" in runs("compare", "a", "b", "--figure-size", "page").err
+    assert "poster" in runs("compare", "a", "b", "--figure", "one.svg", "--figure-size", "poster").err
+    assert not Path("one.svg").exists()
+
+
 def test_a_figure_may_lie_below_the_home_folder(
     runs: Stsbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

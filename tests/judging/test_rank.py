@@ -118,6 +118,10 @@ def test_it_is_a_table_for_papers_a_frame_plain_data_and_a_figure(runs: list[sb.
     assert scores.get_yticklabels()[0].get_text() == "noise 0.2"
     assert "rank" in bands.get_xlabel()
     assert ranking.plot("x").axes[0].get_xlabel().startswith("x with")
+    told = [mark.text for mark in ranking.plot().marks]  # type: ignore[attr-defined]
+    first = ranking.headlines[0].rows[0]
+    assert told[0].startswith(f"noise 0.2: {first.score:.4g} (")
+    assert told[0].endswith("; rank 1")
     assert "noise 0.2" in ranking._repr_html_()
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from stsbench.render.figures import forest
+from stsbench.render.charts import forest
 
 
 def rows(**columns: list[Any]) -> pd.DataFrame:
@@ -43,15 +43,16 @@ def test_what_is_not_real_is_hollow_and_the_summary_a_diamond() -> None:
     assert last.get_markerfacecolor() == "white"
 
 
-def test_series_stand_side_by_side_in_colours_of_their_own_with_a_legend() -> None:
+def test_series_stand_side_by_side_in_colours_of_their_own_named_beside_their_first_marks() -> None:
     table = rows(label=["STS16", "STS16"], series=["one", "two"])
     figure = forest(table, "mean")
     (axes,) = figure.axes
     heights = [line.get_ydata()[0] for line in axes.lines[:4]]
     assert heights == pytest.approx([-0.15, -0.15, 0.15, 0.15])
     assert axes.lines[0].get_color() != axes.lines[2].get_color()
-    (legend,) = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["one", "two"]
+    assert not figure.legends
+    names = {text.get_text(): text.xy for text in axes.texts}
+    assert names == {"one": (1.5, pytest.approx(-0.15)), "two": (0.5, pytest.approx(0.15))}
 
 
 def test_a_long_label_is_folded_and_not_cut() -> None:

@@ -35,12 +35,17 @@ def test_the_page_works_in_a_browser(browser: Any, page: Path) -> None:
     browser.open(page)
     assert browser.console() == []
     images = "return [...document.images].map((image) => image.naturalWidth > 0 && image.alt !== '')"
-    loaded = browser.run(images)
-    assert loaded
-    assert all(loaded)
+    assert all(browser.run(images))
+    drawings = (
+        "return [...document.querySelectorAll('.drawing svg')].map((svg) => svg.getBoundingClientRect().width)"
+    )
+    widths = browser.run(drawings)
+    assert widths
+    assert min(widths) > 300
     assert browser.run("return document.title").startswith("Report on")
     _sorts(browser)
     _tells_intervals(browser)
+    _tells_numbers_of_figures(browser)
     _switches_theme(browser)
     _never_overflows(browser)
     has_contrast(browser)
@@ -91,6 +96,29 @@ def _tells_intervals(browser: Any) -> None:
     assert "95 % interval" in told
     browser.press("\ue00c")
     assert browser.run(tip)[0]
+
+
+def _tells_numbers_of_figures(browser: Any) -> None:
+    """A figure is one stop for the keyboard; from there arrows go from number to number, and each is told."""
+    stops = """return [...document.querySelectorAll('.drawing svg')].map((svg) =>
+                      [...svg.querySelectorAll('.mark')].filter((mark) => mark.tabIndex === 0).length)"""
+    assert set(browser.run(stops)) == {1}
+    browser.run(
+        "document.querySelector('#training-loss, .drawing:has(.mark + .mark)').querySelector('.mark').focus()"
+    )
+    here = """const mark = document.activeElement, all = [...mark.closest('svg').querySelectorAll('.mark')];
+              const tip = document.getElementById('tip');
+              return [all.indexOf(mark), mark.getAttribute('aria-label'), tip.hidden ? '' : tip.textContent]"""
+    first, second = browser.run(here), browser.press("\ue014") or browser.run(here)
+    assert (first[0], second[0]) == (0, 1)
+    for _, label, told in (first, second):
+        assert label
+        assert told == label
+    assert first[1] != second[1]
+    browser.press("\ue012")
+    assert browser.run(here) == first
+    assert set(browser.run(stops)) == {1}
+    browser.press("\ue00c")
 
 
 def _switches_theme(browser: Any) -> None:

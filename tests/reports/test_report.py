@@ -69,11 +69,14 @@ def test_the_page_is_well_formed_and_needs_nothing_from_elsewhere(make_record: M
             assert address[1:] in ids
         elif not address.startswith("data:"):
             assert (page.parent / address).is_file()
-    images = [attributes for tag, attributes in found.elements if tag == "img"]
-    assert images
-    assert all(image["alt"] for image in images)
+    drawings = [attributes for tag, attributes in found.elements if tag == "svg"]
+    assert drawings
+    assert all(drawing["aria-label"] for drawing in drawings)
     assert "http" not in "".join(found.scripts)
-    assert "url(" not in page.read_text(encoding="utf-8")
+    # What a drawing takes up is in the page.
+    text = page.read_text(encoding="utf-8")
+    assert text.count("url(") == text.count('"url(#') > 0
+    assert set(re.findall(r'"url\(#([^)]*)\)', text)) <= set(ids)
 
 
 def test_a_browser_may_run_and_take_nothing_but_the_pages_own(make_record: Make, tmp_path: Path) -> None:

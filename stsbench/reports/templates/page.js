@@ -17,6 +17,28 @@
     });
   }
 
+  // The numbers of a figure are one stop on the way through the page; arrows go from one to the next.
+  for (const drawing of document.querySelectorAll(".drawing svg")) {
+    const marks = [...drawing.querySelectorAll(".mark")];
+    for (const [place, mark] of marks.entries()) {
+      const title = mark.querySelector("title");
+      mark.setAttribute("tabindex", place ? "-1" : "0");
+      mark.setAttribute("aria-label", title.textContent);
+      mark.dataset.hint = title.textContent;
+      mark.classList.add("hint");
+      title.remove();
+    }
+    drawing.addEventListener("keydown", (event) => {
+      const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key] ?? 0;
+      const here = marks.indexOf(document.activeElement), next = marks[here + step];
+      if (!step || here < 0 || !next) return;
+      marks[here].setAttribute("tabindex", "-1");
+      next.setAttribute("tabindex", "0");
+      next.focus();
+      event.preventDefault();
+    });
+  }
+
   const tip = document.getElementById("tip");
   let told = null;
   const hide = () => { told = null; tip.hidden = true; };

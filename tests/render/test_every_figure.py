@@ -1,0 +1,98 @@
+"""Nothing that is written in a figure is cut off, covered or too pale, in either size and of any names."""
+
+import inspect
+from importlib import import_module
+from pkgutil import walk_packages
+from typing import Any
+
+import pytest
+from gallery import MADE, drawn
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_rgb
+
+import stsbench
+from stsbench.analysis.result import AnalysisResult
+from stsbench.render.figures import WIDTHS, look
+from stsbench.render.result import Result
+
+DRAWN_BY_FUNCTIONS = {"Sweep", "Training"}
+"""The gallery calls what they draw by: their figures are those of `sweep` and `train`."""
+
+AS_WIDE_AS_IT_IS = {"diagnose"}
+"""A heat map has cells of one size."""
+
+
+def below(kind: type) -> set[type]:
+    return {kind, *(each for direct in kind.__subclasses__() for each in below(direct))}
+
+
+def test_the_figure_of_every_result_is_looked_at() -> None:
+    for module in walk_packages(stsbench.__path__, "stsbench."):
+        import_module(module.name)
+    kinds = {kind for kind in below(Result) if kind.__module__.startswith("stsbench.") and hasattr(kind, "plot")}
+    known = {type(make()).__name__ for make in MADE.values()} | DRAWN_BY_FUNCTIONS
+    # Of analyses a test beside their figures says so.
+    others = {kind for kind in kinds if not issubclass(kind, AnalysisResult) and not inspect.isabstract(kind)}
+    assert {kind.__name__ for kind in others} <= known
+
+
+@pytest.mark.parametrize("size", WIDTHS)
+@pytest.mark.parametrize("name", MADE)
+def test_a_figure_is_as_wide_as_asked_and_holds_all_that_is_written_in_it(name: str, size: Any) -> None:
+    with look(size):
+        figure = drawn(MADE[name]())
+    if name not in AS_WIDE_AS_IT_IS:
+        assert figure.get_figwidth() == pytest.approx(WIDTHS[size])
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    renderer = canvas.get_renderer()
+    texts = [text for axes in figure.axes for text in axes.texts]
+    texts += [label for axes in figure.axes for label in (axes.xaxis.label, axes.yaxis.label, axes.title)]
+    texts += [axes._left_title for axes in figure.axes]
+    ticks = [
+        tick
+        for axes in figure.axes
+        for axis in (axes.xaxis, axes.yaxis)
+        for tick in axis.get_ticklabels(which="both")
+    ]
+    assert not [tick for tick in ticks if "$" in tick.get_text()]
+    in_legends = [entry for legend in figure.legends for entry in legend.get_texts()]
+    for text in [*texts, *in_legends]:
+        if text.get_text():
+            box = text.get_window_extent(renderer)
+            assert figure.bbox.padded(1).containsx(box.x0), text
+            assert figure.bbox.padded(1).containsx(box.x1), text
+            assert figure.bbox.padded(1).containsy(box.y0), text
+            assert figure.bbox.padded(1).containsy(box.y1), text
+    for legend in figure.legends:
+        box = legend.get_window_extent(renderer)
+        assert not any(box.overlaps(axes.get_window_extent(renderer)) for axes in figure.axes)
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_no_name_beside_a_line_covers_another_and_each_is_dark_enough(name: str) -> None:
+    figure = drawn(MADE[name]())
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    # The numbers in the cells of a heat map stand on colours of their own.
+    names = [text for axes in figure.axes for text in axes.texts if text.get_fontsize() == 7 and text.get_text()]
+    boxes = [text.get_window_extent(canvas.get_renderer()).padded(-1) for text in names]
+    for place, box in enumerate(boxes):
+        assert not any(box.overlaps(other) for other in boxes[:place]), names[place]
+    for text in names:
+        linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(text.get_color())]
+        assert 1.05 / (0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] + 0.05) >= 4.5, text
+
+
+@pytest.mark.parametrize(
+    "name", ["length-bias, one model", "compare, seeds", "sweep, numbers", "report, trainings"]
+)
+def test_where_names_have_room_at_their_lines_there_is_no_legend(name: str) -> None:
+    figure = drawn(MADE[name]())
+    assert not figure.legends
+    assert [text.get_text() for axes in figure.axes for text in axes.texts if text.get_text()]
+
+
+def test_names_that_have_none_stand_in_a_legend() -> None:
+    figure = drawn(MADE["compare, seeds of long names"]())
+    assert [text.get_text() for legend in figure.legends for text in legend.get_texts()]

@@ -1,0 +1,179 @@
+"""Every figure that stsbench draws, on invented numbers and with names of every length.
+
+    python tests/support/gallery.py FOLDER [column|page]
+
+writes them all as PNG, to be looked at side by side; the tests hold that nothing in them is cut or covered.
+"""
+
+import sys
+from collections.abc import Callable
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+
+from stsbench.analysis.length_bias import LengthBias
+from stsbench.analysis.length_numbers import length_bias_frame
+from stsbench.diagnosis.choices import POOLING
+from stsbench.diagnosis.claim import read_claim
+from stsbench.diagnosis.grid import Axis, Grid
+from stsbench.diagnosis.result import Diagnosis
+from stsbench.diagnosis.search import Search
+from stsbench.judging.best_of import BestOf, best_of
+from stsbench.judging.comparison import Comparison, Difference
+from stsbench.judging.rank import RankedScore, RankedTask, RankResult
+from stsbench.judging.seeds import SeedsComparison, SeedsDifference
+from stsbench.published.catalogue import exhibits
+from stsbench.published.measured import logged_dev_scores
+from stsbench.render.charts import curves
+from stsbench.render.figures import FigureSize, look, save_figure
+from stsbench.reports.training import seed_figure
+from stsbench.reproduction.reproduced import Cost, Reproduction
+from stsbench.reproduction.table_plan import plan_of
+from stsbench.reproduction.tables import ReproducedCell
+from stsbench.scoring.settings import Intervals
+from stsbench.sweeps.cells import axis_figure
+from stsbench.training.recipe_files import read_recipe
+from stsbench.training.result import draw_dev_curve
+
+
+def _of_analyses() -> ModuleType:
+    """Return the module in which each analysis has its figures."""
+    path = Path(__file__).resolve().parents[1] / "analysis" / "test_figures_fit.py"
+    spec = spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+ANALYSES = _of_analyses()
+NAMES: tuple[str, ...] = ANALYSES.NAMES
+
+TASKS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R", "Avg.")
+
+
+def comparison() -> Any:
+    rows = [
+        Difference("sts", task, "", 1000, 70.0, 71.0, 1.0 + n / 3, n / 3, 2.0 + n / 3, 0.01, 0.1, 0, 0.04)
+        for n, task in enumerate(TASKS)
+    ]
+    return Comparison(*NAMES[:2], tuple(rows), 0.95)
+
+
+def over_seeds(names: tuple[str, ...]) -> Any:
+    rows = [
+        SeedsDifference("sts", task, 3, 70.0 + n, 69.0 + n, 71.5 + n, 5, 5, 71.0 + n, 70.0 + n, 72.0 + n, 3)
+        for n, task in enumerate(TASKS)
+    ]
+    return SeedsComparison(*names[:2], tuple(rows), 0.95)
+
+
+def ranking(count: int) -> Any:
+    names = [*NAMES, *(f"model {n}" for n in range(count))][:count]
+    rows = tuple(
+        RankedScore(name, 80 - n / 2, 79 - n / 2, 81 - n / 2, n + 1, max(1, n - 1), min(count, n + 3), "abc", 0.5)
+        for n, name in enumerate(names)
+    )
+    task = RankedTask("sts", "Avg.", 1000, rows, ((1.0,) * count,) * count)
+    return RankResult(tuple(names), (task,), True, "max", "dyadic", 0.95, 10, 0)
+
+
+def reproduced(rows: dict[str, float]) -> Any:
+    cells = tuple(
+        ReproducedCell(row, "STS-B", printed, 80.0 + n / 5, 0.1, 70, 90, "seeds", 3)
+        for n, (row, printed) in enumerate(rows.items())
+    )
+    cost = Cost(jobs=1, planned=1, failed=0, steps=1, hours=0.1, threads=1)
+    table = "simcse-slides-dropout"
+    return Reproduction(exhibits()[table], plan_of(table), "laptop", cells, (), cost, Path(), {})
+
+
+def cells(axis: str, values: list[Any], others: tuple[str, ...]) -> Any:
+    rows = [
+        {"cell": "", axis: value, "method": method, "measure": "STS-B", "mean": 70 + n + m / 2}
+        | {"low": 69.5 + n + m / 2, "high": 70.5 + n + m / 2}
+        for m, method in enumerate(others)
+        for n, value in enumerate(values)
+    ]
+    return axis_figure(pd.DataFrame(rows), [axis, *(["method"] if len(others) > 1 else [])], axis, "STS-B")
+
+
+def diagnosis() -> Any:
+    poolings = ("avg", "cls", "cls_before_pooler", "avg_first_last")
+    axes = (Axis(POOLING, poolings),)
+    values = {"STS16": np.linspace(60, 80, len(poolings))}
+    return Diagnosis("toy", Search(Grid(axes, values), read_claim("80.00").about(("STS16",))))
+
+
+def dev_curve() -> Any:
+    steps = np.arange(0, 1001, 125)
+    log = pd.DataFrame({"step": steps, "loss": np.nan, "dev": 0.6 + 0.2 * (1 - np.exp(-steps / 300))})
+    return draw_dev_curve(log, read_recipe("esimcse-bert-base"), 1000)
+
+
+def trainings() -> Any:
+    points = {
+        name: pd.DataFrame({"step": np.arange(0, 1000, 50), "value": 60 + n + np.log1p(np.arange(20))})
+        for n, name in enumerate(("minilm-seed1", "minilm-seed2", "glove"))
+    }
+    return curves(points, "dev score × 100", {"minilm-seed1": "minilm", "minilm-seed2": "minilm"})
+
+
+def logged() -> Any:
+    log = logged_dev_scores("esimcse-bert-base")
+    points = {
+        str(task): pd.DataFrame({"step": log["step"], "value": 100 * log[task]}) for task in log if task != "step"
+    }
+    return curves(points, "Spearman × 100")
+
+
+def length_bias_of_one() -> Any:
+    tables = dict([*ANALYSES.tables().items()][:1])
+    return LengthBias(length_bias_frame(tables, {"made": (0, 5)}, intervals=Intervals()))
+
+
+MADE: dict[str, Callable[[], Any]] = {
+    **ANALYSES.FIGURES,
+    "length-bias, one model": length_bias_of_one,
+    "compare": comparison,
+    "compare, seeds": lambda: over_seeds(("simcse", "esimcse")),
+    "compare, seeds of long names": lambda: over_seeds(NAMES[1:]),
+    "rank": lambda: ranking(4),
+    "rank, many": lambda: ranking(60),
+    "best-of": lambda: best_of("unsup-simcse-bert-base"),
+    "best-of, checkpoints": lambda: BestOf("a training", "STS-B:dev", tuple(np.linspace(70, 80, 125))),
+    "reproduce, row by row": lambda: reproduced({"dropout-0.0": 64.9, "dropout-0.1": 79.1, "fixed-0.1": 45.2}),
+    "reproduce, along an axis": lambda: reproduced(
+        {"dropout-0.0": 64.9, "dropout-0.1": 79.1, "dropout-0.2": 78.2}
+    ),
+    "sweep, numbers": lambda: cells("rate", [0.1, 0.3, 0.5], ("simcse", "esimcse")),
+    "sweep, words": lambda: cells("checkpoint", ["unsup-simcse-bert-base", "a short one", "glove"], ("",)),
+    "diagnose": diagnosis,
+    "train": dev_curve,
+    "report, trainings": trainings,
+    "report, a published log": logged,
+    "report, seeds": lambda: seed_figure(
+        {"unsup-simcse-bert-base": [75.0, 75.4, 76.1, 74.8], "esimcse": [77.0, 77.2]},
+        {NAMES[0]: 76.2, "glove": 76.3},
+    ),
+}
+"""Results and figures, by what they are."""
+
+
+def drawn(made: Any) -> Any:
+    """Return the figure of what was made, which may be one."""
+    return made if hasattr(made, "savefig") else made.plot()
+
+
+if __name__ == "__main__":
+    size = cast(FigureSize, sys.argv[2] if len(sys.argv) > 2 else "column")
+    with look(size):
+        for name, make in MADE.items():
+            print(
+                save_figure(drawn(make()), Path(sys.argv[1]) / f"{name.replace(', ', '-').replace(' ', '-')}.png")
+            )

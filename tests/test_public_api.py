@@ -22,6 +22,7 @@ def test_every_public_name_and_no_other_has_a_home() -> None:
 
 VERBS = {
     "best_of",
+    "board",
     "check",
     "cite",
     "compare",

@@ -1,1 +1,4 @@
-"""Pages that people look into: `explore`, all pairs of one or two runs, which returns `Explored`."""
+"""Pages that people look into: all pairs of one or two runs (`explore`, `Explored`), all runs (`board`, `Board`).
+
+Read `board` first, then `kept`, what it needs of a record's items, and `sections`, what stands together.
+"""

@@ -1,4 +1,4 @@
-"""`stsbench explore`."""
+"""`stsbench explore` and `stsbench board`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -28,4 +28,22 @@ def explore(
         tell(f"note: {note}", quiet=quiet)
     if explored.texts is not None:
         tell("the page holds the data sets' sentences: do not publish it with them.", quiet=quiet)
+    tell(f"written to {out}", quiet=quiet)
+
+
+def board(
+    asked: Annotated[Call, Verb("stsbench.browsing.board:board", without=("out",))],
+    out: Annotated[Path, Spelled("--out", "-o"), Written("file"), Help("The page to write.")] = Path("board.html"),
+    quiet: QuietFlag = False,
+) -> None:
+    """Write a page with all runs below a folder: scores with intervals, groups, costs, and any two compared.
+
+    Examples:
+    * `stsbench board runs/ --out board.html`
+    * `stsbench board runs/ ../theirs/runs/`
+    """
+    with progress_bars(quiet=quiet) as progress:
+        made = asked(out=out, progress=progress)
+    for note in made.notes:
+        tell(f"note: {note}", quiet=quiet)
     tell(f"written to {out}", quiet=quiet)

@@ -3,16 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
-from stsbench.base.files import atomic_path, require_new_file
+from stsbench.base.files import require_new_file
 from stsbench.base.options import DATA, Panel, Spelled, Written
 from stsbench.base.progress import Progress, silent
-from stsbench.base.words import listed
 from stsbench.browsing.items import MODELS, TaskItems, Total, items_of, payload
 from stsbench.data.shared import SENTENCES
 from stsbench.judging.aligned import AlignedScores, aligned_scores, common_scores
@@ -20,8 +18,7 @@ from stsbench.judging.runs import Run, named_runs
 from stsbench.records.kinds import KINDS
 from stsbench.records.record import RunRecord
 from stsbench.render.cells import beside
-from stsbench.render.page import render_page
-from stsbench.render.result import Result
+from stsbench.render.page import PageResult, render_page
 from stsbench.render.table import Table, Tables
 from stsbench.scoring.recompute import require_recomputed
 from stsbench.scoring.texts import texts_of
@@ -29,12 +26,9 @@ from stsbench.scoring.texts import texts_of
 if TYPE_CHECKING:
     import pandas as pd
 
-_HEIGHT = 900
-"""Of the page in a notebook's cell, in pixels."""
-
 
 @dataclass(frozen=True)
-class Explored(Result):
+class Explored(PageResult):
     """All items of one or two runs.
 
     `.html` is the page, which needs no network, `.save()` writes it, and a notebook shows it in the cell. `.frame`
@@ -58,13 +52,12 @@ class Explored(Result):
     def html(self) -> str:
         """The page."""
         data = payload(self.tasks, self.averages, self.models, self.texts)
-        title = f"{' and '.join(self.models)}: {'pairs' if self._are_pairs else 'items'}"
         return render_page(
             "stsbench.browsing",
             "explore.html.j2",
             ("page.css", "explore.css"),
             ("theme.js", "explore.js"),
-            title=title,
+            title=self.title,
             version=__version__,
             data=data,
             notes=self.notes,
@@ -73,8 +66,10 @@ class Explored(Result):
         )
 
     @property
-    def _are_pairs(self) -> bool:
-        return all(task.unit == "pairs" for task in self.tasks)
+    def title(self) -> str:
+        """What the page is called."""
+        are_pairs = all(task.unit == "pairs" for task in self.tasks)
+        return f"{' and '.join(self.models)}: {'pairs' if are_pairs else 'items'}"
 
     @property
     def frame(self) -> "pd.DataFrame":
@@ -105,26 +100,6 @@ class Explored(Result):
             for total in (*(task.total for task in self.tasks), *self.averages)
         ]
         return Tables([Table(pd.DataFrame(rows))])
-
-    def save(self, path: str | Path) -> Path:
-        """Write the page.
-
-        Raises:
-            UserError: if that cannot be done.
-        """
-        target = Path(path).expanduser()
-        require_new_file(target)
-        with atomic_path(target) as temporary:
-            temporary.write_text(self.html, encoding="utf-8", errors="backslashreplace", newline="")
-        return target
-
-    def _repr_html_(self) -> str:
-        # A frame of its own: neither does the notebook's style reach the page, nor the page's script the notebook.
-        look = f'style="width: 100%; height: {_HEIGHT}px; border: 0"'
-        return (
-            f'<iframe title="{escape(listed(list(self.models)))}" sandbox="allow-scripts allow-downloads" {look} '
-            f'srcdoc="{escape(self.html)}"></iframe>'
-        )
 
 
 def explore(

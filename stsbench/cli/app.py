@@ -45,6 +45,7 @@ COMMANDS = {
     "check": "stsbench.judging.command:check",
     "report": "stsbench.reports.command:report",
     "explore": "stsbench.browsing.command:explore",
+    "board": "stsbench.browsing.command:board",
     "import": "stsbench.scoring.command:import_",
     "export": "stsbench.records.command:export",
     "train": "stsbench.training.command:train",

@@ -326,6 +326,11 @@ class TokenTableEncoder:
             normalizes=self.settings.normalizes,
         )
 
+    @property
+    def weight_bytes(self) -> int:
+        """How large the files of its weights are."""
+        return sum(path.stat().st_size for path in self._weight_files())
+
     def _weight_files(self) -> list[Path]:
         dense = [module for module in self.settings.tail if module.kind == "dense"]
         return [self.table.file, *(module.weight_file(self.table.checkpoint.folder) for module in dense)]

@@ -104,6 +104,11 @@ class TransformerEncoder:
         )
 
     @property
+    def weight_bytes(self) -> int:
+        """How large the files of its weights are."""
+        return sum(path.stat().st_size for path in weight_files(self.checkpoint, self.settings.tail))
+
+    @property
     def token_budget(self) -> int:
         """Padded tokens in one batch."""
         return _TOKEN_BUDGETS[self.use.device]

@@ -12,6 +12,7 @@ from stsbench.published import catalogue
 from stsbench.published.catalogue import PublishedRow, checkpoint_of_system, checkpoints, row, rows
 from stsbench.published.measured import seeded_systems, seeds
 from stsbench.published.schema import KnownCheckpoint, PublishedCell, Setting
+from stsbench.records.labels import task_labels
 from stsbench.records.parts import Score, plain_mean
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import UNKNOWN, Signature
@@ -147,6 +148,43 @@ def _closest(setting: Setting, scores: Iterable[MeasuredScore]) -> MeasuredScore
     """Return the score of a setting's task that was taken most like it; None if the task was not measured."""
     of_task = [score for score in scores if score.of.task == setting.task]
     return min(of_task, key=lambda score: len(_differences(setting, score)), default=None)
+
+
+@dataclass(frozen=True)
+class Beside:
+    """The row to expect of a published system, and those of its values that a record's own compare with.
+
+    Attributes:
+        row: the row.
+        values: by the kind and the name of a task, or of the average over all of the record's tasks of a kind, the
+            printed value x 100.
+    """
+
+    row: PublishedRow
+    values: Mapping[tuple[str, str], float]
+
+
+def published_beside(record: RunRecord) -> Iterator[Beside]:
+    """Yield the row to expect of each published system that has a value which compares with one of a record's."""
+    scores = measured_scores(record)
+    labels = dict(zip([score.key for score in record.scores], task_labels(record.scores), strict=True))
+    for system in catalogue.systems().values():
+        if not system.row:
+            continue
+        values: dict[tuple[str, str], float] = {}
+        for cell in filter(_is_score, rows()[system.row].cells):
+            fit = fitting(cell.setting, scores)
+            if cell.score is None or fit.missing or fit.differences or not fit.scores:
+                continue
+            of = [score.of for score in fit.scores]
+            if any(score.statistic != score.of.statistic for score in fit.scores):
+                continue
+            if cell.setting.task not in AVERAGES:
+                values[of[0].kind, labels[of[0].key]] = cell.score
+            elif {score.key for score in of} == {score.key for score in record.scores_of(of[0].kind)}:
+                values[of[0].kind, of[0].about.average] = cell.score
+        if values:
+            yield Beside(rows()[system.row], values)
 
 
 def _differences(setting: Setting, score: MeasuredScore) -> tuple[FieldDifference, ...]:

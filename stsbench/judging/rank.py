@@ -350,13 +350,9 @@ def rank(
     require_distinct_models(named)  # of two that do not compare, another protocol is the better reason
     ranked = []
     for task in tasks:
-        matrix = task.covariance(interval)
-        ranking = rank_scores(
-            task.scores,
-            matrix,
-            # As every variance here: at least that of independent pairs.
-            np.maximum(difference_errors(matrix), difference_errors(task.covariance("independent"))),
-            df=_degrees_of_freedom(task, interval),
+        ranking = ranking_of(
+            task,
+            interval,
             level=level,
             simultaneous=simultaneous,
             adjustment=adjustment,
@@ -369,6 +365,32 @@ def rank(
             ranked[-1] = _with_tasks(ranked[-1], [each for each in ranked[:-1] if each.kind == task.kind], level)
     return RankResult(
         tuple(named), tuple(ranked), simultaneous, adjustment, interval, level, draws, seed, (*left_out, *notes)
+    )
+
+
+def ranking_of(
+    task: AlignedScores,
+    interval: Dependence = DEPENDENCE,
+    *,
+    level: float = LEVEL,
+    simultaneous: bool = False,
+    adjustment: Adjustment = "max",
+    draws: int = DRAWS,
+    seed: int = SEED,
+) -> Ranking:
+    """Rank the models of one task or of an average; the arguments are those of `rank`."""
+    matrix = task.covariance(interval)
+    return rank_scores(
+        task.scores,
+        matrix,
+        # As every variance here: at least that of independent pairs.
+        np.maximum(difference_errors(matrix), difference_errors(task.covariance("independent"))),
+        df=_degrees_of_freedom(task, interval),
+        level=level,
+        simultaneous=simultaneous,
+        adjustment=adjustment,
+        draws=draws,
+        seed=seed,
     )
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,16 @@ def _differences(first: RunRecord, second: RunRecord) -> Iterator[tuple[str, Any
         yield from _differing(*recipes)
 
 
+def method_of(record: RunRecord) -> str:
+    """Return what the seeds of one recipe agree in, as text; empty where no recipe is beside record or checkpoint.
+
+    Without its recipe nobody knows what a run differs in from another.
+    """
+    recipe = _recipe_of(record)
+    said = {key: value for key, value in recipe.items() if key != "seed"}
+    return repr((sorted(_used(record.model).items()), sorted(said.items(), key=str))) if recipe else ""
+
+
 def _used(model: ModelPart) -> dict[str, object]:
     """Return by name in what of a model the seeds of one recipe agree."""
     use = {name: getattr(model.use, name) for name in names("encoding", "afterwards") if not ABOUT[name].of_place}
@@ -128,12 +139,21 @@ def _used(model: ModelPart) -> dict[str, object]:
     return use | {"normalize": model.normalize} | more
 
 
+def recipe_files(record: RunRecord) -> list[Path]:
+    """Return the recipes beside a record and beside its checkpoint, as far as there are any."""
+    found = []
+    for folder in filter(None, [record.folder, Path(record.model.name).expanduser()]):
+        with suppress(OSError):  # too long a name, or a folder that may not be looked into
+            if (path := folder / _RECIPE).is_file():
+                found.append(path)
+    return found
+
+
 def _recipe_of(record: RunRecord) -> dict[str, Any]:
     """Return the recipe of a run's training; empty if there is none, or it is no recipe."""
-    for folder in filter(None, [record.folder, Path(record.model.name).expanduser()]):
-        path = folder / _RECIPE
+    for path in recipe_files(record):
         try:
-            recipe = parse_yaml(path.read_text(encoding="utf-8")) if path.is_file() else None
+            recipe = parse_yaml(path.read_text(encoding="utf-8"))
         except (OSError, ValueError, yaml.YAMLError):
             continue
         if isinstance(recipe, dict):

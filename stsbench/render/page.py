@@ -1,15 +1,57 @@
 """Pages that need no network: their looks, and what a browser may do for them."""
 
+from abc import abstractmethod
 from base64 import b64encode
 from collections.abc import Sequence
 from hashlib import sha256
+from html import escape
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from stsbench.base.files import atomic_path, require_new_file
 from stsbench.render.cells import one_line
+from stsbench.render.result import Result
 
 if TYPE_CHECKING:
     from markupsafe import Markup
+
+_HEIGHT = 900
+"""Of a page in a notebook's cell, in pixels."""
+
+
+class PageResult(Result):
+    """A result that is a page to look into."""
+
+    @property
+    @abstractmethod
+    def html(self) -> str:
+        """The page."""
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """What the page is called."""
+
+    def save(self, path: str | Path) -> Path:
+        """Write the page.
+
+        Raises:
+            UserError: if that cannot be done.
+        """
+        target = Path(path).expanduser()
+        require_new_file(target)
+        with atomic_path(target) as temporary:
+            temporary.write_text(self.html, encoding="utf-8", errors="backslashreplace", newline="")
+        return target
+
+    def _repr_html_(self) -> str:
+        # A frame of its own: neither does the notebook's style reach the page, nor the page's script the notebook.
+        look = f'style="width: 100%; height: {_HEIGHT}px; border: 0"'
+        return (
+            f'<iframe title="{escape(one_line(self.title))}" sandbox="allow-scripts allow-downloads" {look} '
+            f'srcdoc="{escape(self.html)}"></iframe>'
+        )
 
 
 def render_page(

@@ -281,6 +281,9 @@ def measure_encoder(encoder: Encoder, tasks: Sequence[Task], settings: Settings,
         stages.progress("training", trained, trained)
         stages.done("train")
     cost = {name: value for name, value in vars(embeddings.cost).items() if name != "seconds"}
+    cost |= {"dimensions": recording.model.use.whiten or vectors.compared.shape[1]}
+    if (weight_bytes := getattr(encoder, "weight_bytes", None)) is not None:
+        cost["weight_bytes"] = weight_bytes
     return recording.finish(items, stages, truncated=truncated, notes=notes, encoding=cost)
 
 

@@ -260,8 +260,44 @@ def variance(terms: ArrayLike, sharing: Sharing, method: Dependence = "dyadic") 
     """
     row = np.asarray(terms, dtype=np.float64)
     sums, twice = _sums_of(_rows(row, sharing), sharing, method)
-    independent, fourth = _powers(row)
-    (estimate, fourths), (twice_estimate, twice_fourths) = _powers(sums[0]), _powers(twice[0])
+    return _variance_of(_powers(row), _powers(sums[0]), _powers(twice[0]))
+
+
+def difference_variances(
+    terms: ArrayLike, sharing: Sharing, method: Dependence = "dyadic"
+) -> list[list[Variance]]:
+    """Return what `variance` gives of each difference of several statistics, all of them at once.
+
+    The sums over a sentence are linear in the terms: they are made once for each statistic, not for each of the
+    m (m - 1) / 2 differences.
+
+    Args:
+        terms: (m, n) the terms of m statistics of the same pairs.
+        sharing: of the n pairs.
+        method: which pairs depend on each other.
+
+    Returns:
+        For each statistic those of its differences from the ones after it: m - 1, m - 2, ..., 0 of them.
+
+    >>> sharing = Sharing.of(["a", "a", "c"], ["b", "d", "e"])
+    >>> ((found,), _) = difference_variances([[0.0, 0.0, 0.0], [1.0, 1.0, -2.0]], sharing)
+    >>> found == variance([1.0, 1.0, -2.0], sharing)
+    True
+    """
+    rows = _rows(terms, sharing)
+    parts = [_difference_powers(values) for values in (rows, *_sums_of(rows, sharing, method))]
+    return [
+        [
+            _variance_of(*(tuple(part[:, one, other].tolist()) for part in parts))
+            for other in range(one + 1, len(rows))
+        ]
+        for one in range(len(rows))
+    ]
+
+
+def _variance_of(single: tuple[float, ...], summed: tuple[float, ...], twice: tuple[float, ...]) -> Variance:
+    """Return it by squares and fourth powers: of the terms, of their sums, of what these hold twice."""
+    (independent, fourth), (estimate, fourths), (twice_estimate, twice_fourths) = single, summed, twice
     estimate -= twice_estimate
     # Where nothing is shared the two differ by rounding alone.
     floored = estimate < independent * (1 - 1e-9)
@@ -272,6 +308,22 @@ def variance(terms: ArrayLike, sharing: Sharing, method: Dependence = "dyadic") 
         fourth = max(fourth, fourths - twice_fourths)
     df = estimate * estimate / fourth if fourth > 0 else float("nan")
     return Variance(max(estimate, independent), independent, df, floored)
+
+
+_BLOCK = 4096
+"""Columns at once: a hundred statistics of so many stay in a processor's cache."""
+
+
+def _difference_powers(values: Floats) -> Floats:
+    """Return (2, m, m) the sums of squares and of fourth powers of each difference of two of (m, n) rows."""
+    powers = np.zeros((2, len(values), len(values)))
+    for start in range(0, values.shape[1], _BLOCK):
+        block = values[:, start : start + _BLOCK]
+        for row in range(len(block) - 1):
+            squares = np.square(block[row + 1 :] - block[row])
+            powers[0, row, row + 1 :] += squares.sum(axis=1)
+            powers[1, row, row + 1 :] += np.einsum("ij,ij->i", squares, squares)
+    return powers
 
 
 def _powers(values: Floats) -> tuple[float, float]:

@@ -41,6 +41,7 @@ COMMANDS = [
     ("doctor",),
     ("explain",),
     ("explore",),
+    ("board",),
     ("length-bias",),
     ("geometry",),
     ("spectrum",),

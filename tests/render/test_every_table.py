@@ -42,8 +42,11 @@ from stsbench.analysis.retrieve import Retrieval
 from stsbench.analysis.spectrum import Spectrum, spectrum_frame
 from stsbench.analysis.stability import Stability
 from stsbench.analysis.ties import TieRanges
+from stsbench.browsing.board import Board
 from stsbench.browsing.explore import Explored
 from stsbench.browsing.items import TaskItems, Total
+from stsbench.browsing.kept import Kept
+from stsbench.browsing.sections import BoardColumn, BoardRun, BoardSection
 from stsbench.data.benchmarks import load_sample
 from stsbench.data.describe import Description
 from stsbench.data.overlap import PAIRS, SENTENCES, DataOverlap
@@ -354,6 +357,17 @@ def explored(names: Names, number: Numbers) -> Made:
 def pushed(names: Names, number: Numbers) -> Made:
     card = "x" * int(number())
     return HubExport(names[0], {}, card), [(0, [[str(len(card))]])]
+
+
+def boarded(names: Names, number: Numbers) -> Made:
+    made, values = records(names, number)
+    runs = tuple(BoardRun(name, record, Kept(""), {}) for name, record in zip(names, made, strict=True))
+    labels = task_labels(made[0].scores)
+    columns = tuple(BoardColumn("sts", name, name == "Avg.", name == "Avg.") for name in (*labels, "Avg."))
+    letters = {"Avg.": dict.fromkeys(range(len(runs)), "a")}
+    return Board((BoardSection("tasks", names[0], columns, runs, letters),), "dyadic", 0.95), [
+        (0, grid(values, 100))
+    ]
 
 
 def planned(names: Names, number: Numbers) -> Made:
@@ -690,6 +704,7 @@ RESULTS: dict[type[Result], Callable[[Names, Numbers], Made]] = {
     BestOf: best_of,
     Explored: explored,
     HubExport: pushed,
+    Board: boarded,
     Plan: planned,
     Check: check,
     Sweep: sweep,

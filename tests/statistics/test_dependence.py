@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from stsbench.statistics.dependence import Sharing, covariance, variance
+from stsbench.statistics.dependence import Sharing, covariance, difference_variances, variance
 from stsbench.statistics.influence import mean_terms
 
 sentences = st.integers(0, 5)
@@ -157,3 +157,24 @@ def test_components_are_those_of_scipy_for_chains_and_crowds_of_any_length():
         labels = connected_components(graph, directed=False)[1][np.asarray(first, int)]
         expected = [list(dict.fromkeys(labels)).index(label) for label in labels]
         assert Sharing(np.asarray(first, int), np.asarray(second, int)).components.tolist() == expected
+
+
+@pytest.mark.parametrize("method", ["dyadic", "components", "independent"])
+def test_variances_of_all_differences_are_those_of_each(method, monkeypatch):
+    # In several blocks, the last of which is not full.
+    monkeypatch.setattr("stsbench.statistics.dependence._BLOCK", 16)
+    rng = np.random.default_rng(0)
+    sharing = Sharing.of(rng.integers(0, 30, 70), rng.integers(0, 30, 70))
+    terms = rng.normal(size=(4, 70))
+    # Two that hardly differ, and two that do not.
+    terms[1], terms[3] = terms[0] + 1e-7 * rng.normal(size=70), terms[2]
+    found = difference_variances(terms, sharing, method)
+    assert [len(row) for row in found] == [3, 2, 1, 0]
+    for one in range(4):
+        for other in range(one + 1, 4):
+            expected = variance(terms[other] - terms[one], sharing, method)
+            given = found[one][other - one - 1]
+            assert (given.value, given.independent, given.df) == pytest.approx(
+                (expected.value, expected.independent, expected.df), rel=1e-6, nan_ok=True
+            )
+            assert given.floored == expected.floored

@@ -84,18 +84,26 @@
   };
 
   const chosen = () => choices[state.task];
-  const members = () => {
+  // Made once for each choice of a task: each sort and filter asks for it several times.
+  const once = (make) => {
+    let [task, made] = [null, null];
+    return () => {
+      if (task !== state.task) [task, made] = [state.task, make()];
+      return made;
+    };
+  };
+  const members = once(() => {
     const { tasks } = chosen();
     const parts = tasks.map((task) => Int32Array.from({ length: data.tasks[task].size }, (_, i) => from[task] + i));
     const all = new Int32Array(parts.reduce((sum, part) => sum + part.length, 0));
     let at = 0;
     for (const part of parts) { all.set(part, at); at += part.length; }
     return all;
-  };
+  });
   const isRanked = () => chosen().tasks.every((task) => data.tasks[task].ranked);
   const isLabelled = () => has("correct_a") && chosen().tasks.every((task) => !Number.isNaN(columns.correct_a[from[task]]));
   // A column is shown where one of the items has something in it, and the subsets are not the tasks.
-  const shown = () => {
+  const shown = once(() => {
     const items = members();
     return COLUMNS.map(([name]) => name).filter((name) => {
       if (!has(name)) return false;
@@ -104,7 +112,7 @@
       if (isText(name)) return items.some((item) => names[name][columns[name][item]] !== "");
       return items.some((item) => !Number.isNaN(columns[name][item]));
     });
-  };
+  });
 
   const folded = new Map();
   const textOf = (item) => {
@@ -149,11 +157,11 @@
 
   // The sum of some items' contributions and its standard error, as `statistics.dependence.variance` has it: those
   // that share a sentence depend on each other.
+  const sumOf = (items, name) => items.reduce((sum, item) => sum + columns[name][item], 0) / chosen().tasks.length;
   const total = (items, name) => {
     const all = members(), share = chosen().tasks.length, of_tasks = share > 1;
     const one = new Float64Array(size);
-    let sum = 0;
-    for (const item of items) { one[item] = columns[name][item] / share; sum += one[item]; }
+    for (const item of items) one[item] = columns[name][item] / share;
     // The tasks are fixed: what varies is which items of each there are.
     const means = new Map(), sums = new Map(), twice = new Map();
     const add = (map, key, value) => map.set(key, (map.get(key) ?? 0) + value);
@@ -169,7 +177,7 @@
       add(twice, Math.min(first, second) * data.folded.length + Math.max(first, second), value);
     }
     const squares = (map) => { let all = 0; for (const value of map.values()) all += value * value; return all; };
-    return { sum, error: Math.sqrt(Math.max(squares(sums) - squares(twice), independent)) };
+    return { sum: sumOf(items, name), error: Math.sqrt(Math.max(squares(sums) - squares(twice), independent)) };
   };
 
   const number = (value, digits = 2) => (Number.isNaN(value) ? "–" : value.toFixed(digits).replace(/^-(0\.?0*)$/, "$1").replace("-", "\u2212"));
@@ -184,7 +192,7 @@
       const limits = Number.isNaN(reach) ? "" : ` [${number(sum - reach)}, ${number(sum + reach)}]`;
       text += `They make ${number(sum)}${limits} of the difference of ${number(scores[1] - scores[0])} on ${name} (B ${number(scores[1])}, A ${number(scores[0])}).`;
     } else {
-      text += `${name} is ${scores[0] === null ? "–" : number(scores[0])}; their influence adds up to ${number(total(items, "influence_a").sum)}.`;
+      text += `${name} is ${scores[0] === null ? "–" : number(scores[0])}; their influence adds up to ${number(sumOf(items, "influence_a"))}.`;
     }
     by("told").textContent = text;
   };

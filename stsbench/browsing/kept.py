@@ -1,0 +1,261 @@
+"""What a board needs of a record's items: computed once, and kept in the cache as long as nothing has changed.
+
+A record's scores are computed again from its items, as `compare` does; what each item contributes to each score is
+kept beside them. So a second board reads no table, and two records are compared without their items.
+"""
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stsbench._version import __version__
+from stsbench.base.files import cache_dir, digest_of, sha256_of
+from stsbench.data.shared import FOLDED, SENTENCES
+from stsbench.data.tables import PlainTable
+from stsbench.judging.aligned import AlignedScores, aligned_scores, with_average
+from stsbench.records.items import ITEMS
+from stsbench.records.parts import Score
+from stsbench.records.provenance import redact
+from stsbench.records.record import RunRecord
+from stsbench.records.signature import Signature
+from stsbench.scoring.recompute import require_recomputed
+from stsbench.scoring.statistic import sharing_of, statistic_of
+from stsbench.statistics.dependence import Dependence
+
+Floats = NDArray[np.float64]
+
+_LAYOUT = "board 1"
+"""Of what is kept: under another name nothing of this is found."""
+
+_NOT_OURS = {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+"""What SQLite says of a file that is damaged, or holds something else; all else is about the disk."""
+
+_TRUTHS = ("gold", "label")
+
+
+_KEEP = "INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?)"
+
+
+class Shelf:
+    """What was made before, by a key that says of what; one SQLite file in the cache.
+
+    What is damaged, or was never written here, is as good as absent: it is made again.
+
+    Attributes:
+        path: of the file.
+        trouble: why it is held in memory, and gone with the process; empty where it is not.
+    """
+
+    def __init__(self) -> None:
+        self.path = cache_dir() / "board" / "kept.sqlite"
+        self.trouble = ""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = _opened(self.path)
+        except (OSError, sqlite3.Error) as error:
+            self._recover(error)
+
+    def __enter__(self) -> "Shelf":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def get(self, key: str) -> tuple[Any, Floats] | None:
+        """Return what is kept under a key: plain data, and numbers; None if there is nothing, or it is damaged."""
+        try:
+            row = self._file.execute("SELECT said, numbers, digest FROM kept WHERE key = ?", [key]).fetchone()
+            if row is None or row[2] != _digest(key, row[0], row[1]):
+                return None
+            return json.loads(row[0]), np.frombuffer(row[1], dtype="<f8")
+        except (sqlite3.Error, TypeError, ValueError, AttributeError):
+            return None
+
+    def put(self, key: str, said: Any, numbers: Floats) -> None:
+        """Keep plain data and numbers under a key."""
+        text, blob = json.dumps(said), np.asarray(numbers, dtype="<f8").tobytes()
+        row = [key, text, blob, _digest(key, text, blob)]
+        try:
+            self._file.execute(_KEEP, row)
+        except sqlite3.Error as error:
+            self._recover(error)
+            self._file.execute(_KEEP, row)
+
+    def _recover(self, error: Exception) -> None:
+        """Begin a damaged file, or one of something else, again; go on in memory where the disk is in the way."""
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _NOT_OURS:
+            with suppress(OSError, sqlite3.Error):
+                self.path.unlink()
+                self._file = _opened(self.path)
+                return
+        self.trouble = (
+            f"{redact(str(self.path))} cannot be used ({error}): the next board is made from the beginning."
+        )
+        self._file = _opened(":memory:")
+
+
+def _opened(path: Path | str) -> sqlite3.Connection:
+    file = sqlite3.connect(path, timeout=5, isolation_level=None)
+    try:
+        # What a power cut takes is made again, and what it leaves by half is told by its digest.
+        file.execute("PRAGMA synchronous = OFF")
+        columns = "key TEXT PRIMARY KEY, said TEXT NOT NULL, numbers BLOB NOT NULL, digest TEXT NOT NULL"
+        file.execute(f"CREATE TABLE IF NOT EXISTS kept ({columns})")
+        file.execute("SELECT key, said, numbers, digest FROM kept LIMIT 1").fetchone()
+    except sqlite3.Error:
+        file.close()
+        raise
+    return file
+
+
+def _digest(key: str, said: str, numbers: bytes) -> str:
+    return hashlib.sha256(b"\0".join([key.encode(), said.encode(), numbers])).hexdigest()
+
+
+@dataclass(frozen=True)
+class TaskKept:
+    """A record's score on one task or on average, as its items give it.
+
+    Attributes:
+        value: from 0 to 1 as the statistic has it; None where it is undefined.
+        low: the lower limit of its interval; None where there is none.
+        high: the upper one.
+        size: how many items it is over.
+        items: of a task what stands for its items and their truth, whatever their order; of an average empty.
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+    size: int
+    items: str = ""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What is kept of a record.
+
+    Attributes:
+        key: under which it is kept; empty where its items are not there.
+        tasks: a score for each task, kind by kind; empty where the items are not there.
+        averages: of the kinds that have one, in their order.
+        note: why scores were not computed again; empty where they were.
+    """
+
+    key: str
+    tasks: tuple[TaskKept, ...] = ()
+    averages: tuple[TaskKept, ...] = ()
+    note: str = ""
+
+    @property
+    def is_defined(self) -> bool:
+        """Whether it has items, and a score on each task."""
+        return bool(self.tasks) and all(task.value is not None for task in self.tasks)
+
+
+def keep(record: RunRecord, shelf: Shelf, interval: Dependence, level: float, *, anew: bool = False) -> Kept:
+    """Return what a board needs of a record, from the shelf or from its items.
+
+    Args:
+        record: one that was read from a folder.
+        shelf: where it is kept.
+        interval: which items depend on each other.
+        level: of the intervals.
+        anew: whether to make it again, whatever is kept.
+
+    Raises:
+        UserError: if it does not say what its items give, or these cannot be read.
+    """
+    place = (record.folder or Path()) / ITEMS
+    if record.is_imported or not place.is_file():
+        return Kept("", note=" ".join(require_recomputed(record, intervals=False)))
+    said = {"layout": _LAYOUT, "stsbench": __version__, "interval": interval, "level": level}
+    key = digest_of({**said, "record": record.digest, "items": sha256_of(place)})
+    known = None if anew else shelf.get(key)
+    if known is not None:
+        tasks, averages = ([TaskKept(*fields) for fields in part] for part in known[0])
+        return Kept(key, tuple(tasks), tuple(averages))
+    # Read once for all that follows.
+    held = record.with_items(record.item_table(), record.folder)
+    require_recomputed(held, intervals=False)
+    made: tuple[list[TaskKept], list[TaskKept]] = ([], [])
+    terms = []
+    for task in aligned_scores({record.model.name: held}, may_be_undefined=True, whole=True)[0]:
+        limits = task.limits(0, interval, level)
+        low, high = (limits.low, limits.high) if limits.exists else (None, None)
+        value, items = float(task.scores[0]), ""
+        if not task.is_average:
+            order = _order(task.items[0])
+            items = _shelve_items(task.items[0].take(order), shelf)
+            terms.append(task.terms[0][order])
+        made[task.is_average].append(TaskKept(None if np.isnan(value) else value, low, high, task.size, items))
+    shelf.put(key, [[list(vars(task).values()) for task in part] for part in made], np.concatenate(terms))
+    return Kept(key, tuple(made[0]), tuple(made[1]))
+
+
+def _order(table: PlainTable) -> NDArray[np.intp]:
+    """Return an order of the items that does not depend on how the table was written."""
+    names = list(zip(table["subset"].tolist(), table["item_id"].tolist(), strict=True))
+    return np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.intp)
+
+
+def _shelve_items(table: PlainTable, shelf: Shelf) -> str:
+    """Keep which of a task's items share sentences; return what stands for items and truth."""
+    digest = hashlib.sha256()
+    for name in ("subset", "item_id", *(truth for truth in _TRUTHS if truth in table.columns)):
+        values = table[name]
+        digest.update(repr(values.tolist()).encode() if values.dtype.kind == "O" else values.tobytes())
+    numbers = np.stack([table[name].astype(np.uint64) for name in (*SENTENCES, *FOLDED)])
+    digest.update(numbers.tobytes())
+    items = digest.hexdigest()
+    if shelf.get(items) is None:
+        # Kept as numbers are: by their bits.
+        shelf.put(items, _LAYOUT, numbers.view(np.float64).ravel())
+    return items
+
+
+def aligned(
+    records: Sequence[Kept], scores: Sequence[Score], labels: Sequence[str], shelf: Shelf
+) -> tuple[AlignedScores, ...] | None:
+    """Return records with the same items as `aligned_scores` does, from what is kept of them.
+
+    Args:
+        records: what is kept of each.
+        scores: those of one of them, in the order of its tasks.
+        labels: what the tasks are called.
+        shelf: which holds what is kept.
+
+    Returns:
+        None if the shelf lacks any of it.
+    """
+    first = records[0]
+    tables = [shelf.get(task.items) for task in first.tasks]
+    terms = [shelf.get(kept.key) for kept in records]
+    ends = np.cumsum([task.size for task in first.tasks])[:-1]
+    found = [np.split(numbers, ends) for _, numbers in filter(None, terms)]
+    sharings = [numbers.view(np.uint64).reshape(4, -1) for _, numbers in filter(None, tables)]
+    if len(found) < len(records) or len(sharings) < len(first.tasks):
+        return None
+    by_kind: dict[str, list[AlignedScores]] = {}
+    for place, (label, score, columns) in enumerate(zip(labels, scores, sharings, strict=True)):
+        table = PlainTable(dict(zip((*SENTENCES, *FOLDED), columns, strict=True)))
+        by_kind.setdefault(score.kind, []).append(
+            AlignedScores(
+                score.kind,
+                label,
+                statistic_of(Signature.parse(score.signature)),
+                np.array([kept.tasks[place].value for kept in records], dtype=np.float64),
+                np.stack([parts[place] for parts in found]),
+                sharing_of(table),
+                sharing_of(table, folded=True),
+            )
+        )
+    return tuple(task for of_kind in by_kind.values() for task in with_average(of_kind))

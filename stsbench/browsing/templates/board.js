@@ -1,0 +1,404 @@
+"use strict";
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const by = (id) => document.getElementById(id);
+  const PAGE = 100, PERCENT = `${Number((100 * data.level).toPrecision(6))} %`, ALPHA = `${Number((100 - 100 * data.level).toPrecision(6))} %`;
+
+  const USUAL = { table: "0", q: "", alike: "", fold: "", published: "", sort: "", page: "1", a: "", b: "", x: "", y: "", columns: "" };
+  const state = { ...USUAL, ranges: {} };
+  const section = () => data.sections[state.table];
+
+  // Made once for each choice: a thousand runs are asked for each of their columns.
+  const once = (make, key) => {
+    let [known, made] = [null, null];
+    return () => {
+      if (known !== key()) [known, made] = [key(), make()];
+      return made;
+    };
+  };
+
+  // Of each column: heading, decimals (null for text), what it is, whether it is shown unless somebody chooses.
+  const columns = once(() => {
+    const { columns: tasks, letters } = section(), list = [["name", "Model", null, "What was measured.", true]];
+    tasks.forEach(({ name, is_average: isAverage }, number) => {
+      const what = isAverage ? "The mean of its tasks" : "The score on the task";
+      list.push([`s${number}`, name, 2, `${what} x 100, with its ${PERCENT} interval below.`, true]);
+      if (letters[name]) list.push([`g${number}`, tasks.length > 1 ? `Groups of ${name}` : "Groups", null, `Runs that share a letter cannot be told apart at ${ALPHA} on ${name}, corrected for all pairs of the runs that have letters.`, true]);
+    });
+    return [...list, ...data.facts.map(({ name, heading, decimals, help, shown }) => [name, heading, decimals, help, shown])];
+  }, () => state.table);
+  const shown = () => {
+    const turned = new Set(state.columns.split(",").filter(Boolean));
+    return columns().filter(([id, , , , usual]) => id === "name" || usual !== turned.has(id));
+  };
+  const known = once(() => new Map(columns().map((own) => [own[0], own])), () => state.table);
+  const column = (id) => known().get(id);
+  const heading = (id) => column(id)[1];
+  const isText = (id) => column(id)[2] === null;
+
+  const read = () => {
+    const said = new URLSearchParams(location.hash.slice(1));
+    Object.assign(state, USUAL, { ranges: {} });
+    if (data.sections[said.get("table")]) state.table = said.get("table");
+    for (const [name, value] of said) {
+      const id = name.slice(3);
+      if (name in USUAL && name !== "table") state[name] = value;
+      else if (name.startsWith("in.") && column(id) && !isText(id)) {
+        const [low, high] = value.split("~").map((part) => (part === "" || part === undefined ? NaN : Number(part)));
+        state.ranges[id] = [low, high];
+      }
+    }
+    if (!column(state.sort.replace("-", ""))) state.sort = `-s${section().columns.findIndex((task) => task.is_headline)}`;
+  };
+  const write = () => {
+    const said = new URLSearchParams();
+    for (const [name, usual] of Object.entries(USUAL)) if (state[name] !== usual) said.set(name, state[name]);
+    const limit = (value) => (Number.isNaN(value) ? "" : String(value));
+    for (const [id, [low, high]] of Object.entries(state.ranges)) said.set(`in.${id}`, `${limit(low)}~${limit(high)}`);
+    // A page inside another one may have no address of its own.
+    try { history.replaceState(null, "", `#${said}`); } catch { /* then it is not kept */ }
+  };
+
+  const number = (value, digits = 2) => (value === null || Number.isNaN(value) ? "–" : value.toFixed(digits).replace(/^-(0\.?0*)$/, "$1").replace("-", "\u2212"));
+  const count = (value) => value.toLocaleString("en");
+  const make = (tag, text = "", more = {}) => Object.assign(document.createElement(tag), { textContent: text, ...more });
+
+  // A line of the table: a run, several seeds of a method, or a published row.
+  const isAlike = (place) => Object.values(section().alike).every((places) => places.includes(place));
+  const lines = once(() => {
+    const { runs, folds, published, letters, columns: tasks } = section(), folded = new Set();
+    const list = [];
+    if (state.fold) {
+      for (const { name, places, scores } of folds) {
+        places.forEach((place) => folded.add(place));
+        const values = scores.map(([mean, low, high]) => [mean, low, high]);
+        const first = scores[tasks.findIndex((task) => task.is_headline)];
+        list.push({ name, under: `${places.length} seeds, sd ${number(first[3])}`, scores: values, of: "seeds" });
+      }
+    }
+    const letter = Object.fromEntries(Object.entries(letters).map(([name, of]) => [name, new Map(of)]));
+    runs.forEach((run, place) => {
+      if (folded.has(place)) return;
+      const groups = Object.fromEntries(tasks.map(({ name }, number) => [`g${number}`, letter[name]?.get(place) ?? ""]));
+      list.push({ ...run, ...groups, place, of: "run" });
+    });
+    if (state.published) for (const row of published) list.push({ name: row.name, under: row.row, about: row.source, scores: row.scores.map((value) => [value ?? null, null, null]), of: "paper" });
+    return list;
+  }, () => [state.table, state.fold, state.published].join());
+  const scored = (line, id) => (/^s\d+$/.test(id) ? line.scores[Number(id.slice(1))] : null);
+  const value = (line, id) => {
+    const score = scored(line, id);
+    return score ? score[0] : line[id] ?? (isText(id) ? "" : null);
+  };
+
+  const filtered = () => {
+    const words = state.q.toLowerCase().split(/\s+/).filter(Boolean), texts = columns().filter(([, , digits]) => digits === null).map(([id]) => id);
+    return lines().filter((line) => {
+      if (state.alike && line.of === "run" && !isAlike(line.place)) return false;
+      const said = words.length ? `${line.under ?? ""} ${line.about ?? ""} ${texts.map((id) => value(line, id)).join(" ")}`.toLowerCase() : "";
+      if (!words.every((word) => said.includes(word))) return false;
+      return Object.entries(state.ranges).every(([id, [low, high]]) => {
+        const own = value(line, id);
+        return own !== null && !(own < low) && !(own > high);
+      });
+    });
+  };
+  const sorted = (list) => {
+    const id = state.sort.replace("-", ""), sign = state.sort.startsWith("-") ? -1 : 1;
+    // What has no value stays at the end.
+    const none = (own) => own === null || own === "";
+    return list.map((line) => [value(line, id), line]).sort(([x], [y]) => {
+      if (none(x) || none(y)) return none(x) - none(y);
+      return x < y ? -sign : x > y ? sign : 0;
+    }).map(([, line]) => line);
+  };
+
+  const placeOf = (run) => (run === "" ? -1 : section().runs.findIndex((own) => own.run === run));
+  const picked = () => [placeOf(state.a), placeOf(state.b)].filter((place) => place >= 0);
+  const pick = (run) => {
+    if (state.a === run) [state.a, state.b] = [state.b, ""];
+    else if (state.b === run) state.b = "";
+    else if (placeOf(state.a) < 0) state.a = run;
+    else state.b = run;
+  };
+
+  // What `compare` says: a pattern, whose holes are the names and the numbers as it prints them.
+  const sentence = (one, other) => {
+    const { judged, patterns, pairs, runs } = section(), at = [judged.indexOf(one), judged.indexOf(other)].sort((x, y) => x - y);
+    if (at[0] < 0) return null;
+    const [low, high] = at, [pattern, ...said] = pairs[low * (2 * judged.length - low - 1) / 2 + high - low - 1].split(" ");
+    const names = { "\x00": runs[judged[low]].name, "\x01": runs[judged[high]].name };
+    return { a: judged[low], b: judged[high], text: patterns[pattern].replace(/[\x00-\x02]/g, (hole) => names[hole] ?? said.shift()) };
+  };
+  const compare = () => {
+    const places = picked(), { runs, judged } = section(), box = by("sentence");
+    if (places.length < 2) {
+      const text = places.length ? `${runs[places[0]].name} is chosen: choose another one beside it.` : "Choose two runs in the table, and this says whether their difference is real.";
+      box.replaceChildren(make("p", text, { dir: "auto" }));
+      return;
+    }
+    const found = sentence(...places), [a, b] = found ? [found.a, found.b] : places;
+    const why = judged.length ? `Compared here are the ${count(judged.length)} highest runs of the table that have a score on each task; this tells of others:` : "There are no pairs of these runs here to compare, only scores.";
+    const parts = [make("p", found ? found.text : why, { dir: "auto" })];
+    const facts = [[a, "A"], [b, "B"]].map(([place, letter]) => `${letter}, ${runs[place].name}: ${section().columns.map(({ name }, number_) => `${name} ${number(runs[place].scores[number_][0])}`).join(", ")}.`);
+    parts.push(...facts.map((fact) => make("p", fact, { dir: "auto" })));
+    const line = make("p");
+    const quoted = (text) => (/^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+    const placed = (place) => quoted([data.root, runs[place].run].filter(Boolean).join("/"));
+    line.append(make("code", `stsbench compare ${placed(a)} ${placed(b)}`));
+    if (judged.length) parts.push(line);
+    box.replaceChildren(...parts);
+  };
+
+  const tell = (list) => {
+    const runs = list.filter(({ of }) => of === "run").length, all = section().runs.length, folds = list.filter(({ of }) => of === "seeds").length;
+    const more = folds ? `, and ${count(folds)} ${folds > 1 ? "methods" : "method"} over seeds` : "";
+    const { judged } = section(), some = judged.length && judged.length < all ? ` The ${count(judged.length)} highest are compared with each other.` : "";
+    by("told").textContent = `${count(runs)} of ${count(all)} runs${more}.${some}`;
+  };
+  const head = (list) => {
+    const row = by("rows").querySelector("thead tr");
+    row.replaceChildren(make("th", "Compare", { scope: "col" }));
+    for (const [id, title, digits, help] of list) {
+      const cell = make("th", "", { scope: "col", className: digits === null ? "text" : "num", title: help });
+      const button = make("button", title, { type: "button" }), current = state.sort.replace("-", "") === id;
+      cell.setAttribute("aria-sort", !current ? "none" : state.sort.startsWith("-") ? "descending" : "ascending");
+      button.addEventListener("click", () => {
+        // Numbers begin with the largest, texts with the first.
+        const falls = current ? !state.sort.startsWith("-") : digits !== null;
+        Object.assign(state, { sort: `${falls ? "-" : ""}${id}`, page: "1" });
+        show();
+        [...by("rows").querySelectorAll("thead button")].find((other) => other.textContent === title)?.focus();
+      });
+      cell.append(button);
+      row.append(cell);
+    }
+  };
+  const cell = (line, [id, , digits]) => {
+    if (id === "name") {
+      const name = make("td", line.name, { className: "name", dir: "auto", title: line.about ?? "" });
+      if (line.under) name.append(make("small", line.under));
+      return name;
+    }
+    const own = value(line, id);
+    if (digits === null) return make("td", own, { className: "text", dir: "auto" });
+    const field = make("td", number(own, digits), { className: own === null ? "num missing" : "num" });
+    const score = scored(line, id);
+    if (score) {
+      const [, low, high] = score;
+      if (low !== null) field.append(make("span", `[${number(low)}, ${number(high)}]`, { className: "limits" }));
+    }
+    return field;
+  };
+  const body = (list, titles) => {
+    const last = Math.max(1, Math.ceil(list.length / PAGE));
+    state.page = String(Math.min(Math.max(1, Math.trunc(Number(state.page)) || 1), last));
+    const page = Number(state.page), chosen = new Set(picked());
+    by("rows").querySelector("tbody").replaceChildren(...list.slice((page - 1) * PAGE, page * PAGE).map((line) => {
+      const isPicked = line.of === "run" && chosen.has(line.place), first = make("td");
+      const row = make("tr", "", { className: isPicked ? "picked" : line.of === "paper" ? "other" : "" });
+      if (line.of === "run") {
+        const button = make("button", isPicked ? "Chosen" : "Choose", { type: "button" });
+        button.setAttribute("aria-pressed", String(isPicked));
+        button.setAttribute("aria-label", `Compare ${line.name}`);
+        button.addEventListener("click", () => {
+          pick(line.run);
+          show();
+          [...by("rows").querySelectorAll("tbody button")].find((other) => other.dataset.run === line.run)?.focus();
+        });
+        button.dataset.run = line.run;
+        first.append(button);
+      } else first.textContent = line.of === "paper" ? "published" : "seeds";
+      row.append(first, ...titles.map((title) => cell(line, title)));
+      return row;
+    }));
+    by("page").textContent = `Page ${count(page)} of ${count(last)}`;
+    by("before").disabled = page <= 1;
+    by("after").disabled = page >= last;
+  };
+
+  const numericFacts = () => data.facts.filter(({ name, decimals }) => decimals !== null && section().runs.some((run) => run[name] !== null && run[name] !== undefined));
+  const axes = () => {
+    const facts = numericFacts().map(({ name }) => name), tasks = section().columns.map((_, number) => `s${number}`);
+    const x = facts.includes(state.x) ? state.x : ["ms", "weight_mb", "dimensions"].find((name) => facts.includes(name)) ?? facts[0];
+    return { facts, tasks, x, y: tasks.includes(state.y) ? state.y : `s${section().columns.findIndex((task) => task.is_headline)}` };
+  };
+  const svg = (tag, more = {}, text = "") => {
+    const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    for (const [name, said] of Object.entries(more)) element.setAttribute(name, said);
+    element.textContent = text;
+    return element;
+  };
+  const PAD = { left: 52, right: 16, top: 12, bottom: 44 }, HIGH = 320;
+  const draw = (list) => {
+    const { x, y } = axes(), dots = list.filter((line) => line.of === "run" && x && value(line, x) !== null && value(line, y) !== null);
+    by("drawing").hidden = !x;
+    if (!x) return;
+    const wide = Math.max(260, by("picture").clientWidth), image = svg("svg", { viewBox: `0 0 ${wide} ${HIGH}`, width: wide, height: HIGH, role: "group" });
+    const label = `${heading(y)} against ${heading(x)} of ${count(dots.length)} runs.`;
+    image.setAttribute("aria-label", label);
+    const xs = dots.map((line) => value(line, x)), ys = dots.flatMap((line) => scored(line, y).filter((score) => score !== null));
+    const isLog = xs.length > 0 && Math.min(...xs) > 0 && Math.max(...xs) > 30 * Math.min(...xs), scale = (own) => (isLog ? Math.log10(own) : own);
+    const ends = (values) => {
+      const [low, high] = [Math.min(...values), Math.max(...values)];
+      return low < high ? [low - 0.04 * (high - low), high + 0.04 * (high - low)] : [(low || 0) - 1, (high || 0) + 1];
+    };
+    const [left, right] = dots.length ? ends(xs.map(scale)) : [0, 1], [bottom, top] = dots.length ? ends(ys) : [0, 1];
+    const across = (own) => PAD.left + (wide - PAD.left - PAD.right) * (own - left) / (right - left);
+    const up = (own) => PAD.top + (HIGH - PAD.top - PAD.bottom) * (top - own) / (top - bottom);
+    const ticks = (low, end, most) => {
+      const step = 10 ** Math.floor(Math.log10(end - low)), part = [0.1, 0.2, 0.5, 1, 2].map((share) => share * step).find((share) => (end - low) / share <= most) ?? 5 * step;
+      const found = [];
+      for (let at = Math.ceil(low / part) * part; at <= end; at += part) found.push(Number(at.toPrecision(6)));
+      return found;
+    };
+    const plain = (own) => String(Number(own.toPrecision(3))).replace("-", "\u2212");
+    for (const tick of ticks(left, right, Math.min(8, wide / 90))) {
+      image.append(svg("line", { x1: across(tick), x2: across(tick), y1: PAD.top, y2: HIGH - PAD.bottom }), svg("text", { x: across(tick), y: HIGH - PAD.bottom + 16, "text-anchor": "middle" }, plain(isLog ? 10 ** tick : tick)));
+    }
+    for (const tick of ticks(bottom, top, 6)) {
+      image.append(svg("line", { x1: PAD.left, x2: wide - PAD.right, y1: up(tick), y2: up(tick) }), svg("text", { x: PAD.left - 6, y: up(tick) + 4, "text-anchor": "end" }, plain(tick)));
+    }
+    image.append(svg("text", { x: PAD.left + (wide - PAD.left - PAD.right) / 2, y: HIGH - 8, "text-anchor": "middle" }, heading(x)));
+    image.append(svg("text", { transform: `translate(14 ${(HIGH - PAD.bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, heading(y)));
+    const chosen = new Set(picked()), few = dots.length <= 60;
+    for (const line of dots) {
+      const [score, low, high] = scored(line, y), at = across(scale(value(line, x)));
+      if (few && low !== null) image.append(svg("line", { class: "limits", x1: at, x2: at, y1: up(low), y2: up(high) }));
+      const kinds = [isAlike(line.place) && section().judged.length ? "alike" : "", chosen.has(line.place) ? "picked" : ""].filter(Boolean).join(" ");
+      const said = `${line.name}: ${heading(y)} ${number(score)}${low === null ? "" : ` [${number(low)}, ${number(high)}]`}, ${heading(x)} ${number(value(line, x), column(x)[2])}${kinds.includes("alike") ? ", not told apart from the highest" : ""}`;
+      const dot = svg("circle", { cx: at, cy: up(score), r: few ? 5 : 3.5, class: kinds, role: "img", "aria-label": said });
+      // The keyboard goes through as many as one would read; the table has all.
+      if (few) dot.setAttribute("tabindex", "0");
+      dot.append(svg("title", {}, said));
+      dot.addEventListener("click", () => { pick(line.run); show(); });
+      image.append(dot);
+    }
+    by("picture").replaceChildren(image);
+  };
+
+  const chips = () => {
+    const limit = (own, digits) => (Number.isNaN(own) ? "…" : number(own, digits));
+    by("chips").replaceChildren(...Object.entries(state.ranges).map(([id, [low, high]]) => {
+      const [, title, digits] = column(id), text = `${title} ${limit(low, digits)} to ${limit(high, digits)}`;
+      const button = make("button", `${text} ×`, { type: "button" });
+      button.setAttribute("aria-label", `Remove the filter ${text}`);
+      button.addEventListener("click", () => { delete state.ranges[id]; state.page = "1"; show(); controls(); });
+      return button;
+    }));
+  };
+  const options = (select, list, chosen) => {
+    select.replaceChildren(...list.map(([key, text]) => make("option", text, { value: key })));
+    select.value = chosen;
+  };
+  const choose = (table) => {
+    Object.assign(state, USUAL, { table, ranges: {} });
+    state.sort = `-s${section().columns.findIndex((task) => task.is_headline)}`;
+    show();
+    controls();
+  };
+  const controls = () => {
+    const { folds, published, judged, letters } = section();
+    options(by("table"), data.sections.map(({ name, runs }, place) => [String(place), `${count(runs.length)} ${runs.length > 1 ? "runs" : "run"}: ${name}`]), state.table);
+    by("apart").replaceChildren(...data.sections.flatMap(({ why, runs }, place) => {
+      if (!why) return [];
+      const item = make("li"), button = make("button", `${count(runs.length)} ${runs.length > 1 ? "runs" : "run"}`, { type: "button" });
+      button.addEventListener("click", () => { choose(String(place)); by("table").focus(); });
+      item.append(button, make("span", ` ${runs.length > 1 ? "stand" : "stands"} apart: ${why}.`, { dir: "auto" }));
+      return [item];
+    }));
+    by("words").value = state.q;
+    by("alike-label").hidden = judged.length < 2;
+    by("alike-label").querySelector("span").textContent = `Not told apart from the highest (${Object.keys(letters).join(", ")})`;
+    by("fold-label").hidden = !folds.length;
+    by("published-label").hidden = !published.length;
+    for (const name of ["alike", "fold", "published"]) by(name).checked = Boolean(state[name]);
+    const visible = new Set(shown().map(([id]) => id)), { facts, tasks, x, y } = axes();
+    by("choose").querySelector("div").replaceChildren(...columns().slice(1).map(([id, title]) => {
+      const label = make("label"), input = make("input", "", { type: "checkbox", checked: visible.has(id) });
+      input.addEventListener("change", () => {
+        const turned = new Set(state.columns.split(",").filter(Boolean));
+        if (!turned.delete(id)) turned.add(id);
+        state.columns = [...turned].join(",");
+        show();
+      });
+      label.append(input, ` ${title}`);
+      return label;
+    }));
+    options(by("across"), facts.map((id) => [id, heading(id)]), x);
+    options(by("up"), tasks.map((id) => [id, heading(id)]), y);
+    by("ranges").replaceChildren(...[...tasks, ...facts].map((id) => {
+      const group = make("fieldset");
+      group.append(make("legend", heading(id)));
+      ["from", "to"].forEach((word, side) => {
+        const label = make("label", `${word} `), input = make("input", "", { type: "number", step: "any" }), own = state.ranges[id]?.[side];
+        input.value = own === undefined || Number.isNaN(own) ? "" : String(own);
+        input.addEventListener("change", () => {
+          const limits = state.ranges[id] ?? [NaN, NaN];
+          limits[side] = input.value === "" ? NaN : Number(input.value);
+          if (limits.every(Number.isNaN)) delete state.ranges[id]; else state.ranges[id] = limits;
+          state.page = "1";
+          show();
+        });
+        label.append(input);
+        group.append(label);
+      });
+      return group;
+    }));
+    by("columns").replaceChildren(...columns().flatMap(([, title, , help]) => [make("dt", title), make("dd", help)]));
+  };
+
+  const show = () => {
+    const titles = shown(), list = sorted(filtered());
+    tell(list);
+    chips();
+    compare();
+    head(titles);
+    body(list, titles);
+    draw(list);
+    write();
+  };
+  const changed = (id, name, event = "change") => by(id).addEventListener(event, () => {
+    state[name] = by(id).type === "checkbox" ? (by(id).checked ? "1" : "") : by(id).value;
+    state.page = "1";
+    show();
+  });
+  changed("words", "q", "input");
+  changed("alike", "alike");
+  changed("fold", "fold");
+  changed("published", "published");
+  changed("across", "x");
+  changed("up", "y");
+  by("table").addEventListener("change", () => choose(by("table").value));
+  by("controls").addEventListener("submit", (event) => event.preventDefault());
+  const turn = (step) => { state.page = String(Number(state.page) + step); show(); };
+  by("before").addEventListener("click", () => turn(-1));
+  by("after").addEventListener("click", () => turn(1));
+
+  const save = (name, type, text) => {
+    const link = make("a", "", { href: URL.createObjectURL(new Blob([text], { type })), download: name });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  };
+  const table = () => {
+    const titles = shown(), isScore = (id) => /^s\d+$/.test(id), tail = (100 - 100 * data.level) / 2;
+    const heads = titles.flatMap(([id, title]) => (isScore(id) ? [title, `${title} ${tail.toPrecision(2)} %`, `${title} ${(100 - tail).toPrecision(3)} %`] : [title]));
+    const text = (own) => (own === null ? "" : String(own));
+    const rows = sorted(filtered()).map((line) => titles.flatMap(([id]) => (isScore(id) ? scored(line, id).map(text) : [text(value(line, id))])));
+    return [heads, ...rows];
+  };
+  const line = (text) => text.replace(/[\t\r\n]+/g, " ");
+  by("tsv").addEventListener("click", () => save("board.tsv", "text/tab-separated-values", `${table().map((row) => row.map(line).join("\t")).join("\n")}\n`));
+  by("markdown").addEventListener("click", () => {
+    const escaped = (text) => line(text).replace(/[\\`*_{}[\]<>#|]/g, "\\$&");
+    const [heads, ...rows] = table().map((row) => `| ${row.map(escaped).join(" | ")} |`);
+    save("board.md", "text/markdown", [heads, heads.replace(/[^|]+/g, " --- "), ...rows, ""].join("\n"));
+  });
+
+  let waiting = 0;
+  addEventListener("resize", () => { cancelAnimationFrame(waiting); waiting = requestAnimationFrame(() => draw(sorted(filtered()))); });
+  addEventListener("hashchange", () => { read(); controls(); show(); });
+  read();
+  show();
+  controls();
+})();

@@ -8,7 +8,7 @@ from stsbench.analysis.result import AnalysisCommand, AnalysisResult
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.encoders.use import Use, UseOptions, takes_use
-from stsbench.render.figures import forest
+from stsbench.render.charts import forest
 from stsbench.render.table import Table, Tables, interval, place
 
 if TYPE_CHECKING:

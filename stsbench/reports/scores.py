@@ -44,8 +44,9 @@ def scores(runs: Runs) -> Section:
     people = _people(runs)
     if people:
         text.append(
-            "People are two raters who scored a few dozen of the pairs anew (HUME, arXiv 2510.10062): the interval is "
-            "of so many pairs. The models' scores are on all pairs: one above people's is not thereby better."
+            "People are two raters who scored a few dozen of the pairs anew (HUME, arXiv 2510.10062): the "
+            "interval is of so many pairs. The models' scores are on all pairs: one above people's is not "
+            "thereby better."
         )
     return Section("scores", "Scores", tuple(text), (*tables, *ceilings, *people))
 
@@ -71,7 +72,7 @@ def _ceilings(runs: Runs) -> list[Table]:
 
 
 def _people(runs: Runs) -> list[Table]:
-    """Return what people score on samples of the test sets, beside the models' Spearman correlations on all pairs."""
+    """Return what people score on samples of the test sets, beside the models' Spearman correlations."""
     mean, *alone = (catalogue.row(f"hume-sts/{name}") for name in ("two-raters", "first-rater", "second-rater"))
     sizes = catalogue.row("hume-sts/pairs")
     measured = {cell.setting.task: cell.column for cell in mean.cells}
@@ -102,7 +103,7 @@ def _people(runs: Runs) -> list[Table]:
 
 
 def _is_whole_test_set(score: Score) -> bool:
-    """Return whether a score is of the released test set that people scored a sample of: of STS22 the English one."""
+    """Return whether a score is of the released test set that people had a sample of: of STS22 the English."""
     if Signature.parse(score.signature).split != "test" or score.data.status == "user":
         return False
     return score.task != "STS22" or [subset.subset for subset in score.subsets] == ["en"]

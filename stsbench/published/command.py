@@ -32,8 +32,8 @@ def show(asked: Annotated[Call, Verb("stsbench.published.lookup:show_table")], o
     --resolution it prints which differences the tasks' pairs could tell from chance.
 
     Examples:
-      - `stsbench published show mocose-acl2022-1 --markdown`
-      - `stsbench published show mocose-acl2022-1 --resolution`
+    * `stsbench published show mocose-acl2022-1 --markdown`
+    * `stsbench published show mocose-acl2022-1 --resolution`
     """
     result = asked()
     print_result(result, output)

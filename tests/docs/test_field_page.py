@@ -117,8 +117,8 @@ def hold_against_the_data(runs, tolerance):
     for name, of in made["encoders"].items():
         for task, numbers in of.items():
             assert numbers == pytest.approx(known.encoders[name][task], abs=10 * tolerance), (name, task)
-    stored = {(a, b): of for a, b, of in known.pairs}
+    stored = {frozenset({a, b}): of for a, b, of in known.pairs}
     for a, b, of in made["pairs"]:
         for task, (value, df) in of.items():
-            assert value == pytest.approx(stored[a, b][task][0], abs=tolerance), (a, b, task)
-            assert df == pytest.approx(stored[a, b][task][1], rel=0.02)
+            assert value == pytest.approx(stored[frozenset({a, b})][task][0], abs=tolerance), (a, b, task)
+            assert df == pytest.approx(stored[frozenset({a, b})][task][1], rel=0.02)

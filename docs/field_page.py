@@ -15,6 +15,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from stsbench.base.errors import UserError
 from stsbench.published.catalogue import rows, systems, tables
 from stsbench.published.measured import logged_dev_scores, logged_systems, seeded_systems, seeds
 from stsbench.published.resolution import (
@@ -393,4 +394,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--correlations", nargs=2, type=float, metavar=("LOW", "HIGH"))
     given = parser.parse_args().correlations
-    print(field_page(facts().with_correlations(*given) if given else None), end="")
+    try:
+        print(field_page(facts().with_correlations(*given) if given else None), end="")
+    except UserError as error:
+        parser.error(str(error))

@@ -329,6 +329,9 @@ def baseline(row: PublishedRow) -> PublishedRow | None:
     others = [other for other in rows_of(row.table) if other.name != row.name]
     if row.row.baseline:
         return next(other for other in others if other.row.name == row.row.baseline)
+    # Of a table that prints the default twice, the one that stands nearest in the print.
+    names = [entry.name for entry in row.table.rows]
+    others.sort(key=lambda other: abs(names.index(other.row.name) - names.index(row.row.name)))
     default = [other for other in others if not other.row.variant]
     own = [other for other in default if row.row.variant and other.row.system == row.row.system]
     if own or row.system is None or is_simcse(row) or not backbone(row):

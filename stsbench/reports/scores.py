@@ -92,7 +92,7 @@ def _people(runs: Runs) -> list[Table]:
                     "people": mean.cell(column).score,
                     "low": 100 * limits.low,
                     "high": 100 * limits.high,
-                    "one of them": " and ".join(f"{value:.2f}" for value in each),
+                    "each alone": " and ".join(f"{value:.2f}" for value in each),
                 }
             spearman = score.number("spearman", "all")
             rows[column][Named("model", label)] = None if spearman is None else _percent(spearman.value)

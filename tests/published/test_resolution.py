@@ -92,6 +92,7 @@ def test_a_range_of_one_s_own_takes_the_place_of_those_seen():
         # The table's own differences; a variant's own configuration; SimCSE of the backbone, here and elsewhere.
         "esimcse-coling2022-4/momentum-contrast": "esimcse-coling2022-4/unsup-simcse-bert-base",
         "mocose-acl2022-6/dim-256": "mocose-acl2022-6/dim-768",
+        "mocose-acl2022-6/batch-128": "mocose-acl2022-6/batch-64",
         "esimcse-coling2022-3/esimcse-roberta-large": "esimcse-coling2022-3/unsup-simcse-roberta-large",
         "simcse-slides-sts/sbert-base-flow": "simcse-slides-sts/sup-simcse-bert-base",
         "simcse-slides-sts/is-bert-base": "simcse-slides-sts/unsup-simcse-bert-base-preprint",

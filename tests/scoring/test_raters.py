@@ -113,7 +113,7 @@ def test_the_report_shows_people_beside_spearman_on_the_sets_that_they_scored_a_
     (table,) = [table for table in scores({"mine": run}).tables if table.name == "people"]
     (row,) = table.frame.to_dict("records")
     # Typed from HUMESTS12.json: both raters' mean, and each alone.
-    assert (row["task"], row["their pairs"], row["one of them"]) == ("STS12", 50, "80.63 and 89.50")
+    assert (row["task"], row["their pairs"], row["each alone"]) == ("STS12", 50, "80.63 and 89.50")
     assert row["people"] == pytest.approx(91.21306722870962)
     assert row["mine"] == pytest.approx(100 * run.scores[0].number("spearman", "all").value)
     z, error = math.atanh(0.9121306722870962), math.sqrt((1 + 0.9121306722870962**2 / 2) / 47)

@@ -28,9 +28,12 @@ def list_(
 def show(asked: Annotated[Call, Verb("stsbench.published.lookup:show_table")], output: Output = Output()) -> None:
     """Print a table as its paper prints it.
 
-    JSON and CSV have one record per cell, with the file, the line and the string that it was read from.
+    JSON and CSV have one record per cell, with the file, the line and the string that it was read from. With
+    --resolution it prints which differences the tasks' pairs could tell from chance.
 
-    Example: `stsbench published show mocose-acl2022-1 --markdown`
+    Examples:
+    * `stsbench published show mocose-acl2022-1 --markdown`
+    * `stsbench published show mocose-acl2022-1 --resolution`
     """
     result = asked()
     print_result(result, output)

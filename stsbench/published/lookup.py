@@ -19,6 +19,7 @@ from stsbench.published.catalogue import (
     tables,
 )
 from stsbench.published.catalogue import table as read_table
+from stsbench.published.resolution import ResolvedTable, resolved
 from stsbench.published.schema import PublishedCell, PublishedTable
 from stsbench.render.cells import Named
 from stsbench.render.formats import fitted
@@ -129,21 +130,24 @@ def _counts(table: PublishedTable) -> tuple[int, int, int]:
     return len(status), sum(name in {"restored", "derived"} for name in status), status.count("lost")
 
 
-def show_table(table: str) -> PrintedTable:
+def show_table(table: str, *, resolution: bool = False) -> PrintedTable | ResolvedTable:
     """Return a table as it was printed.
 
     Args:
         table: a table's name, as `stsbench published list` gives it.
+        resolution: whether to print, in place of the scores, each difference to the baseline and to the best row,
+            and whether the tasks' pairs could tell it from chance.
 
     Raises:
-        UserError: if there is no such table.
+        UserError: if there is no such table; of `resolution`, if it has no STS scores to tell apart.
 
     >>> print(show_table("mocose-acl2022-1").table()[0].frame.loc[:1, ["row", "STS12", "Avg."]].to_string())
                         row  STS12   Avg.
     0             glove-avg  55.14  61.32
     1  bert-base-first-last  39.70  56.70
     """
-    return PrintedTable(read_table(table))
+    entry = read_table(table)
+    return resolved(entry) if resolution else PrintedTable(entry)
 
 
 @dataclass(frozen=True)

@@ -78,6 +78,11 @@ def seeds(system: str) -> "pd.DataFrame":
     return _frame("seeds", system, ".csv", seeded_systems())
 
 
+def resolution_facts() -> str:
+    """Return the JSON of what the tasks' pairs resolve, as `docs/resolution_facts.py` wrote it."""
+    return _folder().joinpath("resolution.json").read_text(encoding="utf-8")
+
+
 def _frame(kind: str, system: str, suffix: str, known: tuple[str, ...]) -> "pd.DataFrame":
     import pandas as pd
 

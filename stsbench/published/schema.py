@@ -437,7 +437,8 @@ class System(_PublishedEntry):
     Attributes:
         name: its name here.
         title: its name in the papers.
-        kind: `static` (word vectors), `pretrained`, `postprocessed`, `unsupervised` or `supervised`.
+        kind: `static` (word vectors), `pretrained`, `postprocessed`, `unsupervised` or `supervised`; `people` are
+            no model.
         row: the row to expect of it, full name; empty where it has none of its own.
         aliases: other names.
         edition_of: the system whose earlier edition this is (a preprint's numbers).
@@ -446,7 +447,7 @@ class System(_PublishedEntry):
 
     name: Name
     title: str
-    kind: Literal["static", "pretrained", "postprocessed", "unsupervised", "supervised"]
+    kind: Literal["static", "pretrained", "postprocessed", "unsupervised", "supervised", "people"]
     row: str
     aliases: tuple[str, ...] = ()
     edition_of: str = ""

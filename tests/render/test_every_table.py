@@ -71,6 +71,7 @@ from stsbench.judging.verdicts import CellCheck, Check
 from stsbench.published import catalogue
 from stsbench.published.catalogue import exhibits
 from stsbench.published.lookup import Listing, PrintedRow, PrintedTable
+from stsbench.published.resolution import PrintedDifference, ResolvedTable, facts
 from stsbench.records.export import ExportedResults
 from stsbench.records.hub import HubExport
 from stsbench.records.labels import labels, task_labels
@@ -498,6 +499,17 @@ def printed_table(names: Names, number: Numbers) -> Made:
     return PrintedTable(entry), [(0, numbers)]
 
 
+def resolved_table(names: Names, number: Numbers) -> Made:
+    rows = ("a/one", "a/two")
+    values = [[number() for _ in names] for _ in rows]
+    made = [
+        PrintedDifference(row, name, "STS16", 0.0, "baseline", "a/base", 0.0, value, 0.0, 0.0, "real", math.nan)
+        for row, of_row in zip(rows, values, strict=True)
+        for name, value in zip(names, of_row, strict=True)
+    ]
+    return ResolvedTable(catalogue.table("mocose-acl2022-1"), tuple(made), facts()), [(1, grid(values))]
+
+
 def printed_row(names: Names, number: Numbers) -> Made:
     entry, _ = printed_entry(names)
     return PrintedRow(next(catalogue.rows_of(entry))), []
@@ -721,6 +733,7 @@ RESULTS: dict[type[Result], Callable[[Names, Numbers], Made]] = {
     ExportedResults: exported,
     Listing: lambda names, number: (Listing("tables"), []),
     PrintedTable: printed_table,
+    ResolvedTable: resolved_table,
     PrintedRow: printed_row,
     Fitting: fitted,
     Training: trained,

@@ -108,6 +108,25 @@ def test_the_report_shows_the_ceiling_beside_pearson():
     ]
 
 
+def test_the_report_shows_people_beside_spearman_on_the_sets_that_they_scored_a_sample_of():
+    run = sb.evaluate(encode, [rated(task="STS12"), rated(task="STS16")])
+    (table,) = [table for table in scores({"mine": run}).tables if table.name == "people"]
+    (row,) = table.frame.to_dict("records")
+    # Typed from HUMESTS12.json: both raters' mean, and each alone.
+    assert (row["task"], row["their pairs"], row["each alone"]) == ("STS12", 50, "80.63 and 89.50")
+    assert row["people"] == pytest.approx(91.21306722870962)
+    assert row["mine"] == pytest.approx(100 * run.scores[0].number("spearman", "all").value)
+    z, error = math.atanh(0.9121306722870962), math.sqrt((1 + 0.9121306722870962**2 / 2) / 47)
+    limits = [100 * math.tanh(z + sign * 1.959964 * error) for sign in (-1, 1)]
+    assert [row["low"], row["high"]] == pytest.approx(limits, abs=1e-4)
+
+
+def test_people_are_not_beside_a_development_set_and_not_beside_other_languages_of_sts22():
+    assert "people" not in {table.name for table in scores({"m": sb.evaluate(encode, "sample")}).tables}
+    run = sb.evaluate(encode, rated(task="STS22"))
+    assert "people" not in {table.name for table in scores({"mine": run}).tables}
+
+
 def test_a_language_and_a_version_are_named_in_the_signature(tmp_path):
     data = rated(task="STS17")
     run = sb.evaluate(encode, data)

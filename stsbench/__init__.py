@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from stsbench.analysis.explain import explain
     from stsbench.analysis.geometry import geometry
     from stsbench.analysis.length_bias import length_bias
+    from stsbench.analysis.pair_kinds import pair_kinds
     from stsbench.analysis.repetition_bias import repetition_bias
     from stsbench.analysis.retrieve import retrieve
     from stsbench.analysis.spectrum import spectrum
@@ -75,6 +76,7 @@ __all__ = [
     "load",
     "load_run",
     "model_card",
+    "pair_kinds",
     "plan",
     "protocol",
     "rank",
@@ -117,6 +119,7 @@ _HOMES = {
     "load": "stsbench.encoders.load:load",
     "load_run": "stsbench.records.store:load_run",
     "model_card": "stsbench.reports.cards:model_card",
+    "pair_kinds": "stsbench.analysis.pair_kinds:pair_kinds",
     "plan": "stsbench.judging.planning:plan",
     "protocol": "stsbench.scoring.settings:choose_protocol",
     "rank": "stsbench.judging.rank:rank",

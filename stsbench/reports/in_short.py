@@ -1,17 +1,19 @@
 """What stands at the top of a report: the few sentences that a reader needs, each with where to read on.
 
-The scores with their intervals, the verdicts, how runs differ, and what is odd; a sentence that says nothing of
-the runs at hand is left out.
+The scores with their intervals, where they stand among published ones, the verdicts, how runs differ, what is odd,
+and what was found; beside them a picture. A sentence that says nothing of the runs at hand is left out.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from stsbench.base.words import listed
+from stsbench.judging.published import AVERAGES
 from stsbench.records.kinds import KINDS, Kind
 from stsbench.records.record import RunRecord
 from stsbench.render.section import Pointer, Section
 from stsbench.render.table import interval
 from stsbench.reports.scores import Runs
+from stsbench.reports.standing import STANDING, Place, strip
 
 IN_SHORT, TITLE = "in-short", "In short"
 
@@ -22,13 +24,43 @@ _MOST_SENTENCES = 4
 """Up to so many verdicts, or comparisons, stand here; the sections have them all."""
 
 
-def in_short(runs: Runs, sections: Sequence[Section]) -> Section:
-    """Return the sentences at the top of a report, which lead to its sections."""
+def in_short(
+    runs: Runs,
+    sections: Sequence[Section],
+    standings: Mapping[str, Sequence[Place]] | None = None,
+    found: Sequence[Pointer] = (),
+) -> Section:
+    """Return the top of a report: sentences which lead to its sections, and the picture of where runs stand.
+
+    Args:
+        runs: the report's.
+        sections: what it goes on with.
+        standings: by run, where it stands among published models; of many runs none.
+        found: what stands out.
+    """
     parts = {part.name: part for section in sections for part in section.walk()}
+    figure = strip(standings or {})
     anchors = {*parts, *(table.name for part in parts.values() for table in part.tables)}
-    pointers = [*_scores(runs), *_verdicts(parts), *_differences(parts), *_odd(runs)]
-    kept = [pointer if pointer.to in anchors else Pointer(pointer.text) for pointer in pointers]
-    return Section(IN_SHORT, TITLE, pointers=tuple(kept))
+    anchors |= {figure.name} if figure else set()
+    pointers = [*_scores(runs), *_standings(standings or {}), *_verdicts(parts), *_differences(parts), *_odd(runs)]
+    kept = [pointer if pointer.to in anchors else Pointer(pointer.text) for pointer in (*pointers, *found)]
+    return Section(IN_SHORT, TITLE, pointers=tuple(kept), figures=(figure,) if figure else ())
+
+
+def _standings(standings: Mapping[str, Sequence[Place]]) -> Iterator[Pointer]:
+    """Yield how many published models the run's averages are above, or its one score."""
+    for label, places in standings.items():
+        averages = [place for place in places if place.task in AVERAGES] or places[: len(places) == 1]
+        for place in averages:
+            low, high = place.limits or (place.value, place.value)
+            inside = sum(low <= score <= high for score in place.scores.values())
+            near = f"; {inside} are inside its interval" if inside > 1 else ""
+            whose = f"{label}: of" if len(standings) > 1 else "Of"
+            yield Pointer(
+                f"{whose} {len(place.scores)} published models that compare on {place.task} {place.below} score "
+                f"lower{near}.",
+                STANDING,
+            )
 
 
 def _scores(runs: Runs) -> Iterator[Pointer]:

@@ -1,8 +1,8 @@
 """One table of a paper, with what was measured here beside what it prints."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from stsbench.base.errors import UserError
 from stsbench.base.words import listed
@@ -237,13 +237,26 @@ def paper_named(name: str) -> Paper:
 def filled_papers(runs: Runs, tolerance: float = TOLERANCE) -> Iterator[Filled]:
     """Yield for each paper those of its tables that the runs can fill, without the columns that none has.
 
-    A table in which a run could stand, but of which none has a value, counts as missing.
+    A table in which a run could stand, but of which none has a value, counts as missing. Papers are folded but for
+    the one that fits the runs: in whose tables most of them should reproduce a row; of such papers, and where there
+    is none, the one with most values that a run has, too; of equals the last.
     """
+    filled = {}
     for paper in papers().values():
-        fillings = [filling for filling in _fillings(paper, runs, tolerance) if filling.takes_runs]
+        filled[paper] = [filling for filling in _fillings(paper, runs, tolerance) if filling.takes_runs]
+    fitting_best = max(filled, key=lambda paper: (_fit_of(filled[paper]), paper.year or 0), default=None)
+    for paper, fillings in filled.items():
         shown = [as_table(filling, every_column=False) for filling in fillings if filling.is_filled]
         absent = [sentence for filling in fillings for sentence in missing(filling)] + untouched(fillings)
-        yield Filled(_section(paper, shown) if shown else Section("", ""), tuple(absent))
+        section = _section(paper, shown) if shown else Section("", "")
+        fold: Literal["open", "closed"] = "open" if paper is fitting_best else "closed"
+        yield Filled(replace(section, fold=fold), tuple(absent))
+
+
+def _fit_of(fillings: Sequence[Filling]) -> tuple[int, int]:
+    """Return how many runs have a row of their own in some tables, and how many values of theirs runs have."""
+    own = {label for filling in fillings for label in filling.expected}
+    return len(own), sum(len(filling.filled) * len(filling.rows) for filling in fillings if filling.is_filled)
 
 
 def whole_paper(paper: Paper, runs: Runs, tolerance: float = TOLERANCE) -> Filled:

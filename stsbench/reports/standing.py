@@ -1,0 +1,220 @@
+"""Where runs stand among the published models whose scores compare: by task, on average, and task against average.
+
+A model that is good on average is good on each task, more or less: how much, the published models show. What a run
+scores on a task above or below that is a finding if it lies outside of what one more such model would score.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stsbench.judging.published import AVERAGES, fitting, known_checkpoint, measured_scores
+from stsbench.published.catalogue import PublishedRow, rows
+from stsbench.records.record import RunRecord
+from stsbench.render.figures import colours, new_figure, shortened, style, svg_of
+from stsbench.render.section import ReportFigure
+from stsbench.statistics.dependence import LEVEL, Variance
+from stsbench.statistics.intervals import Limits, plain_interval, two_sided_p
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+STANDING = "standing"
+
+NEAREST = 30
+"""So many published models, nearest in average, say what a model of such an average scores on a task."""
+
+FEWEST = 10
+"""Of fewer nothing is said."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a run stands on a task, or on average. Scores are x 100.
+
+    Attributes:
+        task: as the papers call it; an average is one of `AVERAGES`.
+        value: the run's score.
+        limits: of its interval; None without one.
+        scores: of the published models that compare on all of the run's tasks of the kind, by system.
+    """
+
+    task: str
+    value: float
+    limits: tuple[float, float] | None
+    scores: Mapping[str, float]
+
+    @property
+    def below(self) -> int:
+        """How many published models have a lower score."""
+        return sum(score < self.value for score in self.scores.values())
+
+
+@dataclass(frozen=True)
+class Residual:
+    """How far above the models of its average a run is on a task, in points.
+
+    Attributes:
+        task: which.
+        value: the score less what the models predict.
+        limits: the same less the prediction interval of one more model, at its level.
+        p: the two-sided p-value of the run being one more such model.
+        models: how many there are.
+    """
+
+    task: str
+    value: float
+    limits: Limits
+    p: float
+    models: int
+
+
+def standing(record: RunRecord) -> list[Place]:
+    """Return where a run stands, each average before its tasks; nothing where no published model compares.
+
+    A published model is one by its system: its own configuration, its last edition, not the run's own.
+    """
+    scores = measured_scores(record)
+    places = []
+    for average, tasks in AVERAGES.items():
+        measured = [task for task in tasks if any(score.of.task == task for score in scores)]
+        wanted = [average, *tasks] if len(measured) == len(tasks) else measured
+        published = _published(record, wanted)
+        for task in wanted if published else ():
+            value, limits = _own(record, task)
+            if value is not None:
+                places.append(Place(task, value, limits, {name: of[task] for name, of in published.items()}))
+    return places
+
+
+def _published(record: RunRecord, wanted: list[str]) -> dict[str, dict[str, float]]:
+    """Return by system the scores of the published models that have all the tasks wanted, and compare on them."""
+    known, scores = known_checkpoint(record), measured_scores(record)
+    own = known.system if known is not None else ""
+    compares: dict[object, bool] = {}
+    found: dict[str, dict[str, float]] = {}
+    for row in rows().values():
+        if not wanted or not _stands_for_a_system(row, own) or row.row.system in found:
+            continue
+        values = {}
+        for cell in row.cells:
+            setting = cell.setting
+            if setting.task in wanted and cell.score is not None and setting.unit != "pairs":
+                if setting not in compares:
+                    fit = fitting(setting, scores)
+                    compares[setting] = fit.value is not None and not fit.differences
+                if compares[setting]:
+                    values[setting.task] = cell.score
+        if len(values) == len(wanted):
+            found[row.row.system] = values
+    return found
+
+
+def _stands_for_a_system(row: PublishedRow, own: str) -> bool:
+    system = row.system
+    if system is None or row.row.variant or system.edition_of or system.name == own:
+        return False
+    # Some tables print a system otherwise than its own paper does: that one counts.
+    return not system.row or system.row == row.name or system.row not in rows()
+
+
+def _own(record: RunRecord, task: str) -> tuple[float | None, tuple[float, float] | None]:
+    parts = [mean for mean in record.averages if set(mean.tasks) == set(AVERAGES.get(task, ()))]
+    scores = [score for score in measured_scores(record) if score.of.task == task]
+    value, limits = None, None
+    if parts:
+        value, limits = parts[0].value, parts[0].interval
+    elif scores:
+        number = scores[0].of.number(scores[0].statistic)
+        value, limits = (None, None) if number is None else (number.value, number.interval)
+    shown = None if limits is None else (100 * limits[0], 100 * limits[1])
+    return None if value is None else 100 * value, shown
+
+
+def residuals(places: list[Place], level: float = LEVEL) -> Iterator[Residual]:
+    """Yield for each task how far a run is above the published models of its average.
+
+    The `NEAREST` models in average, by least squares: task = a + b * average. The interval is that of prediction:
+    with n models, s the residual standard error and h = 1 / n + (x - mean)^2 / sum of squares the leverage of the
+    run's average x, the value -+ t(n - 2) * s * sqrt(1 + h). Nothing where fewer than `FEWEST` models compare, or
+    the run's average is outside of theirs: that would be a guess.
+    """
+    by_task = {place.task: place for place in places}
+    for average, tasks in AVERAGES.items():
+        if average not in by_task:
+            continue
+        whole = by_task[average]
+        nearest = sorted(whole.scores, key=lambda name: (abs(whole.scores[name] - whole.value), name))[:NEAREST]
+        x = np.array([whole.scores[name] for name in nearest])
+        if len(x) < FEWEST or not x.min() < whole.value < x.max():
+            continue
+        for task in tasks:
+            y = np.array([by_task[task].scores[name] for name in nearest])
+            yield _residual(task, x, y, (whole.value, by_task[task].value), level)
+
+
+def _residual(task: str, x: np.ndarray, y: np.ndarray, own: tuple[float, float], level: float) -> Residual:
+    centred, size = x - x.mean(), len(x)
+    squares = float(centred @ centred)
+    slope = float(centred @ y) / squares
+    left = y - y.mean() - slope * centred
+    leverage = 1 / size + (own[0] - float(x.mean())) ** 2 / squares
+    squared_error = float(left @ left) / (size - 2) * (1 + leverage)
+    value = own[1] - float(y.mean()) - slope * (own[0] - float(x.mean()))
+    spread = Variance(squared_error, squared_error, size - 2)
+    return Residual(task, value, plain_interval(value, spread, level), two_sided_p(value, spread), size)
+
+
+def strip(standings: Mapping[str, list[Place]]) -> ReportFigure | None:
+    """Return each run's scores with their intervals among the published ones, a line a task; None without any.
+
+    The published scores of each line are those that the first run with such a line compares with.
+    """
+    lines = {place.task: place for places in reversed(standings.values()) for place in places}
+    tasks = list(dict.fromkeys(place.task for places in standings.values() for place in places))
+    if not tasks:
+        return None
+    told = [
+        f"{place.task} {place.value:.2f}, above {place.below} of {len(place.scores)}"
+        for places in standings.values()
+        for place in places
+    ]
+    caption = "Scores with their intervals among the published ones that compare (a grey dot each)"
+    return ReportFigure(
+        STANDING, caption, "; ".join(told), svg_of(_drawn([lines[task] for task in tasks], standings))
+    )
+
+
+def _drawn(lines: list[Place], standings: Mapping[str, list[Place]]) -> "Figure":
+    runs = [label for label, places in standings.items() if places]
+    palette = colours(runs)
+    with style():
+        figure = new_figure(height=0.55 + 0.27 * len(lines) + (0.15 * len(runs) if len(runs) > 1 else 0))
+        axes = figure.add_subplot()
+        for y, place in enumerate(lines):
+            scores = list(place.scores.values())
+            axes.plot(scores, [y] * len(scores), "o", color="0.45", alpha=0.35, markersize=3.5, mew=0, zorder=1)
+        for number, label in enumerate(runs):
+            offset = (number - (len(runs) - 1) / 2) * 0.5 / len(runs)
+            for place in standings[label]:
+                y = next(place_ for place_, line in enumerate(lines) if line.task == place.task) + offset
+                axes.plot(place.limits or [place.value] * 2, [y, y], color=palette[label], linewidth=2, zorder=2)
+                axes.plot(
+                    [place.value],
+                    [y],
+                    "D" if place.task in AVERAGES else "o",
+                    color=palette[label],
+                    markeredgecolor="white",
+                    markersize=6,
+                    zorder=3,
+                )
+        axes.set_yticks(range(len(lines)), [place.task for place in lines])
+        axes.set_ylim(len(lines) - 0.5, -0.5)
+        axes.grid(visible=False, axis="y")
+        axes.set_xlabel("score × 100")
+        if len(runs) > 1:
+            handles = [axes.plot([], [], "o", color=palette[label])[0] for label in runs]
+            figure.legend(handles, [shortened(label, 40) for label in runs], loc="outside upper left", ncols=1)
+    return figure

@@ -1,7 +1,7 @@
 """`pair_kinds`: which kinds of pairs does a model get wrong, and which way?
 
-Two numbers of each kind. The *shift*: how much higher the model ranks these pairs than others of like gold score. The
-*cost*: how many times their share of the rank error they hold. See `docs/definitions/pair-kinds.md`.
+Two numbers of each kind. The *shift*: how much higher the model ranks these pairs than others of like gold score.
+The *cost*: how many times their share of the rank error they hold. See `docs/definitions/pair-kinds.md`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -83,16 +83,18 @@ class PairKinds(AnalysisResult):
         rows: dict[tuple[str, str], dict[str, Any]] = {}
         for row in self.over.to_dict("records"):
             about = {"kind": row["kind"], "model": row["model"], "pairs": row["pairs"], "%": 100 * row["share"]}
-            of_kind = rows.setdefault((row["kind"], row["model"]), about | dict.fromkeys((SHIFT, "[shift]", COST)))
+            of_kind = rows.setdefault(
+                (row["kind"], row["model"]), about | dict.fromkeys((SHIFT, f"[{SHIFT}]", COST))
+            )
             of_kind |= {
                 row["measure"]: row["value"],
                 f"[{row['measure']}]": interval(row["low"], row["high"]),
             }
         called = {
             SHIFT: "ranked too high by",
-            "[shift]": "interval",
+            f"[{SHIFT}]": "its interval",
             COST: "times its share",
-            "[cost]": "interval ",
+            f"[{COST}]": "interval of that",
         }
         frame = pd.DataFrame(list(rows.values())).rename(columns=called)
         notes = [f"without words: {reason}" for reason in dict.fromkeys(self.missing.values())]
@@ -126,9 +128,9 @@ def pair_kinds(
 ) -> PairKinds:
     """Say by kind of pair how wrong runs or models rank pairs, and which way.
 
-    Kinds are told apart by gold score (fifths of the task's scale), length, shared words, a negation in one sentence
-    alone, and numbers that differ; the last three need the tasks' data, and are left out where that is not here. A
-    kind has at least 30 pairs, and leaves 30 outside.
+    Kinds are told apart by gold score (fifths of the task's scale), length, shared words, a negation in one
+    sentence alone, and numbers that differ; the last three need the tasks' data, and are left out where that is not
+    here. A kind has at least 30 pairs, and leaves 30 outside.
 
     Args:
         runs: records or their folders; or encoders, or what `load` makes one of, which are measured first.
@@ -140,11 +142,11 @@ def pair_kinds(
         **use: how models are used; an error where only records are named.
 
     Returns:
-        One row per model, task (and `all tasks`), kind and measure, with `pairs` and their `share`, `value`, `low`,
-        `high`, the p-value `p` of there being no difference, and `weight`: the share of the whole rank error that the
-        value stands for. Measures: `shift`, in per cent of the pairs, how much higher the similarity's rank is than
-        that of other pairs in the same tenth of gold scores of the same task (none for kinds by gold score); `cost`,
-        the kind's share of the sum of squared rank errors over what it would have if its pairs were like its tasks'.
+        One row per model, task (and `all tasks`), kind and measure, with `pairs` and their `share`, `value`,
+        `low`, `high`, the p-value `p` of there being no difference, and `weight`: the share of the whole rank error
+        that the value stands for. Measures: `shift`, how much higher the similarity's rank is, in per cent of the
+        task's pairs, than that of other pairs in the same tenth of its gold scores (none for kinds by gold score);
+        `cost`, the sum of squared rank errors over what it would be if the kind's pairs were like its tasks'.
 
     Raises:
         UserError: if a run's pair table is missing, or lacks a task.
@@ -344,8 +346,9 @@ def shift(tasks: Sequence[RankedPairs], inside: "Sequence[Floats]") -> "tuple[Li
     """Return how much higher the pairs inside are ranked than others of like gold score, and their spread.
 
     It is the least-squares coefficient of `inside` for the similarity's rank, with an intercept for each stratum
-    (Frisch and Waugh 1933): sum(k r) / sum(k^2), k being `inside` less its mean in the stratum, whose sum of squares
-    is the spread. The variance is that of White (1980), with his degrees of freedom (HC1), with the estimated ranks.
+    (Frisch and Waugh 1933): sum(k r) / sum(k^2), k being `inside` less its mean in the stratum, whose sum of
+    squares is the spread. The terms are White's (1980), larger by the degrees of freedom that the intercepts take
+    (HC1: MacKinnon and White 1985), and what a pair does to the ranks of others.
 
     Returns:
         None where every stratum is all inside or all outside.
@@ -403,8 +406,8 @@ def _limits(
 class PairKindsCommand(AnalysisCommand, IntervalChoice):
     """Say by kind of pair how wrong a model ranks pairs, and which way.
 
-    Kinds by gold score, length, shared words, negation and numbers; of each its share of the rank error, and how much
-    too high its pairs are ranked. The words come from the tasks' data.
+    Kinds by gold score, length, shared words, negation and numbers; of each its share of the rank error, and how
+    much too high its pairs are ranked. The words come from the tasks' data.
 
     Examples:
     * `stsbench pair-kinds runs/minilm-avg-sts`

@@ -1,8 +1,8 @@
 """What is worth a reader's time in a report: numbers that stand out after correction for all that were looked at.
 
 Looked at are each task against the published models of the run's average (`standing`), and each kind of pair
-(`analysis.pair_kinds`): its shift and its cost. Of all of them together, and of all runs, Holm's correction says which
-stand out. `docs/definitions/pair-kinds.md` writes down the rules.
+(`analysis.pair_kinds`): its shift and its cost. Of all of them together, and of all runs, Holm's correction says
+which stand out. `docs/definitions/pair-kinds.md` writes down the rules.
 """
 
 from collections.abc import Mapping, Sequence
@@ -75,7 +75,7 @@ _FURTHER = PairKinds.name
 
 
 def _chosen(kept: Sequence[Finding], most: int) -> list[Finding]:
-    """Return the findings of a run that are told: tasks take half of the places or less, if pairs fill the rest."""
+    """Return the findings of a run that are told: of tasks at most half, where those of pairs fill the rest."""
     heaviest: dict[str, Finding] = {}
     for finding in sorted(kept, key=lambda finding: -finding.worth):
         if finding.is_worth_telling:

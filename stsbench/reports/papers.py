@@ -238,14 +238,14 @@ def filled_papers(runs: Runs, tolerance: float = TOLERANCE) -> Iterator[Filled]:
     """Yield for each paper those of its tables that the runs can fill, without the columns that none has.
 
     A table in which a run could stand, but of which none has a value, counts as missing. Papers are folded but for
-    the one that fits the runs: in whose tables most of them should reproduce a row; of such papers, and where there
-    is none, the one with most values that a run has, too; of equals the last.
+    the one that fits the runs, which comes first: in whose tables most of them should reproduce a row, and of such
+    papers, or where there is none, that with most values to compare with; of equals the newest.
     """
     filled = {}
     for paper in papers().values():
         filled[paper] = [filling for filling in _fillings(paper, runs, tolerance) if filling.takes_runs]
     fitting_best = max(filled, key=lambda paper: (_fit_of(filled[paper]), paper.year or 0), default=None)
-    for paper, fillings in filled.items():
+    for paper, fillings in sorted(filled.items(), key=lambda item: item[0] is not fitting_best):
         shown = [as_table(filling, every_column=False) for filling in fillings if filling.is_filled]
         absent = [sentence for filling in fillings for sentence in missing(filling)] + untouched(fillings)
         section = _section(paper, shown) if shown else Section("", "")

@@ -181,10 +181,8 @@ def strip(standings: Mapping[str, list[Place]]) -> ReportFigure | None:
         for places in standings.values()
         for place in places
     ]
-    caption = "Scores with their intervals among the published ones that compare (a grey dot each)"
-    return ReportFigure(
-        STANDING, caption, "; ".join(told), svg_of(_drawn([lines[task] for task in tasks], standings))
-    )
+    drawing = _drawn([lines[task] for task in tasks], standings)
+    return ReportFigure(STANDING, "Among the published models", "; ".join(told), svg_of(drawing))
 
 
 def _drawn(lines: list[Place], standings: Mapping[str, list[Place]]) -> "Figure":
@@ -200,20 +198,21 @@ def _drawn(lines: list[Place], standings: Mapping[str, list[Place]]) -> "Figure"
             offset = (number - (len(runs) - 1) / 2) * 0.5 / len(runs)
             for place in standings[label]:
                 y = next(place_ for place_, line in enumerate(lines) if line.task == place.task) + offset
-                axes.plot(place.limits or [place.value] * 2, [y, y], color=palette[label], linewidth=2, zorder=2)
+                axes.plot(place.limits or [place.value] * 2, [y, y], color=palette[label], linewidth=2.5, zorder=2)
                 axes.plot(
                     [place.value],
                     [y],
                     "D" if place.task in AVERAGES else "o",
                     color=palette[label],
                     markeredgecolor="white",
-                    markersize=6,
+                    markersize=5.5,
+                    markeredgewidth=0.7,
                     zorder=3,
                 )
         axes.set_yticks(range(len(lines)), [place.task for place in lines])
         axes.set_ylim(len(lines) - 0.5, -0.5)
         axes.grid(visible=False, axis="y")
-        axes.set_xlabel("score × 100")
+        axes.set_xlabel("score × 100 (grey: published models that compare)")
         if len(runs) > 1:
             handles = [axes.plot([], [], "o", color=palette[label])[0] for label in runs]
             figure.legend(handles, [shortened(label, 40) for label in runs], loc="outside upper left", ncols=1)

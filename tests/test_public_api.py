@@ -36,6 +36,7 @@ VERBS = {
     "geometry",
     "import_results",
     "length_bias",
+    "pair_kinds",
     "plan",
     "rank",
     "report",

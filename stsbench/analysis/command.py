@@ -114,7 +114,7 @@ def explain(
     ] = None,
     output: _ExplainOutput = _ExplainOutput(),
 ) -> None:
-    """Explain runs: length bias, geometry, spectrum, density, repetition probe and neighbours in one go.
+    """Explain runs: length bias, kinds of pairs, geometry, spectrum, density, neighbours and more in one go.
 
     Each analysis has its command's own defaults.
 

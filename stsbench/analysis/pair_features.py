@@ -44,7 +44,7 @@ _SPELLED = {name: str(value) for value, name in enumerate(_NAMES, 2)}
 _WORD = re.compile(r"\w+(?:['\u2019]\w+)*")
 
 
-class Kind(NamedTuple):
+class PairKind(NamedTuple):
     """Some pairs of a table: what they are told apart by, what they are called, and which they are, (n,).
 
     The name goes on after `pairs with`.
@@ -55,7 +55,7 @@ class Kind(NamedTuple):
     inside: NDArray[np.bool_]
 
 
-class Sentence(NamedTuple):
+class SentenceFeatures(NamedTuple):
     """What is looked at in a sentence: its words, whether one of them negates, its numbers."""
 
     words: frozenset[str]
@@ -63,10 +63,10 @@ class Sentence(NamedTuple):
     numbers: frozenset[str]
 
     @classmethod
-    def of(cls, text: str) -> "Sentence":
+    def of(cls, text: str) -> "SentenceFeatures":
         """Read a sentence.
 
-        >>> Sentence.of("Two dogs don't run 1,500 m").numbers == {"2", "1,500"}
+        >>> SentenceFeatures.of("Two dogs don't run 1,500 m").numbers == {"2", "1,500"}
         True
         """
         folded = text.casefold()
@@ -75,24 +75,26 @@ class Sentence(NamedTuple):
         return cls(words, _NEGATION.search(folded) is not None, frozenset(numbers))
 
 
-def kinds_by_numbers(table: "pd.DataFrame", gold_range: tuple[float, float]) -> list[Kind]:
+def kinds_by_numbers(table: "pd.DataFrame", gold_range: tuple[float, float]) -> list[PairKind]:
     """Return the kinds of a task's pairs by what its table holds: gold score, and length where that is known."""
     low, high = gold_range
     fifth = np.clip(((table["gold"].to_numpy(float) - low) / (high - low) * 5).astype(int), 0, 4)
-    kinds = [Kind(GOLD, f"a gold score in the {name} fifth", fifth == place) for place, name in enumerate(FIFTHS)]
+    kinds = [
+        PairKind(GOLD, f"a gold score in the {name} fifth", fifth == place) for place, name in enumerate(FIFTHS)
+    ]
     if "words_a" not in table or table["words_a"].isna().any():
         return kinds
     first, second = (table[f"words_{side}"].to_numpy(int) for side in "ab")
     apart = np.abs(first - second) > LONG_DIFFERENCE
     return [
         *kinds,
-        Kind(LENGTH, f"lengths more than {LONG_DIFFERENCE} words apart", apart),
-        Kind(LENGTH, f"at most {SHORT} words in both", np.maximum(first, second) <= SHORT),
-        Kind(LENGTH, f"at least {LONG} words in both", np.minimum(first, second) >= LONG),
+        PairKind(LENGTH, f"lengths more than {LONG_DIFFERENCE} words apart", apart),
+        PairKind(LENGTH, f"at most {SHORT} words in both", np.maximum(first, second) <= SHORT),
+        PairKind(LENGTH, f"at least {LONG} words in both", np.minimum(first, second) >= LONG),
     ]
 
 
-def kinds_by_words(table: "pd.DataFrame", sentences: Mapping[int, Sentence]) -> list[Kind]:
+def kinds_by_words(table: "pd.DataFrame", sentences: Mapping[int, SentenceFeatures]) -> list[PairKind]:
     """Return the kinds of a task's pairs by their sentences, which are given by their numbers."""
     sides = zip(*(table[side].tolist() for side in SENTENCES), strict=True)
     pairs = [(sentences[first], sentences[second]) for first, second in sides]
@@ -100,10 +102,10 @@ def kinds_by_words(table: "pd.DataFrame", sentences: Mapping[int, Sentence]) -> 
     negated = np.array([first.negates != second.negates for first, second in pairs], dtype=bool)
     numbers = np.array([first.numbers != second.numbers for first, second in pairs], dtype=bool)
     return [
-        Kind(OVERLAP, f"less than {100 * LOW_OVERLAP:g} % of their words shared", shared < LOW_OVERLAP),
-        Kind(OVERLAP, f"at least {100 * HIGH_OVERLAP:g} % of their words shared", shared >= HIGH_OVERLAP),
-        Kind(NEGATION, "a negation in one sentence alone", negated),
-        Kind(NUMBERS, "different numbers in both", numbers),
+        PairKind(OVERLAP, f"less than {100 * LOW_OVERLAP:g} % of their words shared", shared < LOW_OVERLAP),
+        PairKind(OVERLAP, f"at least {100 * HIGH_OVERLAP:g} % of their words shared", shared >= HIGH_OVERLAP),
+        PairKind(NEGATION, "a negation in one sentence alone", negated),
+        PairKind(NUMBERS, "different numbers in both", numbers),
     ]
 
 
@@ -112,7 +114,9 @@ def _jaccard(first: frozenset[str], second: frozenset[str]) -> float:
     return len(first & second) / either if either else 1.0
 
 
-def sentences_here(table: "pd.DataFrame", data_dirs: Sequence[str | Path]) -> tuple[dict[int, Sentence], str]:
+def sentences_here(
+    table: "pd.DataFrame", data_dirs: Sequence[str | Path]
+) -> tuple[dict[int, SentenceFeatures], str]:
     """Return what stands in the sentences of a task's pairs, by their numbers; or nothing, and why not.
 
     Args:
@@ -131,4 +135,4 @@ def sentences_here(table: "pd.DataFrame", data_dirs: Sequence[str | Path]) -> tu
     known = {number: content for number, content in zip(numbers, texts, strict=True) if number in wanted}
     if lacking := len(wanted) - len(known):
         return {}, f"{lacking:,} of its {len(wanted):,} sentences are not in the data that is here"
-    return {number: Sentence.of(content) for number, content in known.items()}, ""
+    return {number: SentenceFeatures.of(content) for number, content in known.items()}, ""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from stsbench.analysis.pair_features import Kind
+    from stsbench.analysis.pair_features import PairKind
     from stsbench.scoring.settings import Intervals
     from stsbench.scoring.subjects import Wanted
     from stsbench.statistics.dependence import Sharing
@@ -112,7 +112,7 @@ class PairKinds(AnalysisResult):
         drawn = rows[["value", "low", "high"]].assign(
             label=rows["kind"], series=rows["model"], filled=True, summary=False
         )
-        label = "share of the error / share of the pairs"
+        label = "times its share of the error"
         return forest(drawn, label, reference=NONE_EXPECTED[COST])
 
 
@@ -129,8 +129,8 @@ def pair_kinds(
     """Say by kind of pair how wrong runs or models rank pairs, and which way.
 
     Kinds are told apart by gold score (fifths of the task's scale), length, shared words, a negation in one
-    sentence alone, and numbers that differ; the last three need the tasks' data, and are left out where that is not
-    here. A kind has at least 30 pairs, and leaves 30 outside.
+    sentence alone, and numbers that differ; the last three need the tasks' data, and are left out where that is
+    not here. A kind has at least 30 pairs, and leaves 30 outside.
 
     Args:
         runs: records or their folders; or encoders, or what `load` makes one of, which are measured first.
@@ -143,8 +143,8 @@ def pair_kinds(
 
     Returns:
         One row per model, task (and `all tasks`), kind and measure, with `pairs` and their `share`, `value`,
-        `low`, `high`, the p-value `p` of there being no difference, and `weight`: the share of the whole rank error
-        that the value stands for. Measures: `shift`, how much higher the similarity's rank is, in per cent of the
+        `low`, `high`, the p-value `p` of there being no difference, and `weight`: the share of all rank error that
+        the value stands for. Measures: `shift`, how much higher the similarity's rank is, in per cent of the
         task's pairs, than that of other pairs in the same tenth of its gold scores (none for kinds by gold score);
         `cost`, the sum of squared rank errors over what it would be if the kind's pairs were like its tasks'.
 
@@ -177,10 +177,10 @@ class _Sentences:
 
     def __init__(self, data_dirs: Sequence[str | Path]) -> None:
         self._data_dirs = data_dirs
-        self._kinds: dict[tuple[Any, ...], list[Kind]] = {}
+        self._kinds: dict[tuple[Any, ...], list[PairKind]] = {}
         self.missing: dict[str, str] = {}
 
-    def kinds(self, label: str, table: "pd.DataFrame", gold_range: tuple[float, float]) -> "list[Kind]":
+    def kinds(self, label: str, table: "pd.DataFrame", gold_range: tuple[float, float]) -> "list[PairKind]":
         """Return all kinds of a task's pairs."""
         from stsbench.analysis.pair_features import kinds_by_numbers, kinds_by_words, sentences_here
         from stsbench.data.shared import SENTENCES
@@ -213,7 +213,7 @@ class RankedPairs:
     gold: "Floats"
     similarity: "Floats"
     strata: "NDArray[np.intp]"
-    kinds: "Sequence[Kind]"
+    kinds: "Sequence[PairKind]"
     sharing: "Sharing"
 
     def __len__(self) -> int:

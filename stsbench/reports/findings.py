@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from stsbench.analysis.pair_kinds import COST, SHIFT, PairKinds
 from stsbench.render.section import Pointer
 from stsbench.render.table import interval
-from stsbench.reports.standing import STANDING, Place, residuals
+from stsbench.reports.standing import STANDING, Standing, residuals
 from stsbench.statistics.significance import holm
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ MOST = 5
 """So many findings stand at the top of a report, shared by its runs."""
 
 
-class Finding(NamedTuple):
+class Observation(NamedTuple):
     """Something that was looked at.
 
     Attributes:
@@ -46,7 +46,7 @@ class Finding(NamedTuple):
 
 
 def findings(
-    standings: Mapping[str, Sequence[Place]], kinds: PairKinds | None, level: float
+    standings: Mapping[str, Sequence[Standing]], kinds: PairKinds | None, level: float
 ) -> tuple[Pointer, ...]:
     """Return what stands out as sentences, and in how many numbers was looked; nothing where in none.
 
@@ -74,9 +74,9 @@ def findings(
 _FURTHER = PairKinds.name
 
 
-def _chosen(kept: Sequence[Finding], most: int) -> list[Finding]:
+def _chosen(kept: Sequence[Observation], most: int) -> list[Observation]:
     """Return the findings of a run that are told: of tasks at most half, where those of pairs fill the rest."""
-    heaviest: dict[str, Finding] = {}
+    heaviest: dict[str, Observation] = {}
     for finding in sorted(kept, key=lambda finding: -finding.worth):
         if finding.is_worth_telling:
             heaviest.setdefault(finding.about, finding)
@@ -86,9 +86,9 @@ def _chosen(kept: Sequence[Finding], most: int) -> list[Finding]:
     return [*of_tasks, *pairs[: most - len(of_tasks)]]
 
 
-def _tasks(run: str, places: list[Place], level: float) -> list[Finding]:
+def _tasks(run: str, places: list[Standing], level: float) -> list[Observation]:
     return [
-        Finding(
+        Observation(
             f"{run} is {abs(of.value):.2f} points {'above' if of.value > 0 else 'below'} models of its average on "
             f"{of.task} ({_limits(*of.limits[:2], level, 2)}, {of.models} published models).",
             STANDING,
@@ -102,7 +102,7 @@ def _tasks(run: str, places: list[Place], level: float) -> list[Finding]:
     ]
 
 
-def _kinds(over: "pd.DataFrame", level: float, *, several: bool) -> list[Finding]:
+def _kinds(over: "pd.DataFrame", level: float, *, several: bool) -> list[Observation]:
     """Return the findings of kinds of pairs. That a kind costs less than its share is no news."""
     looked = []
     for row in over.to_dict("records"):
@@ -116,7 +116,7 @@ def _kinds(over: "pd.DataFrame", level: float, *, several: bool) -> list[Finding
         told += f" ({_limits(low, high, level, 1 if row['measure'] == SHIFT else 2)})."
         is_news = row["measure"] != COST or value > 1
         looked.append(
-            Finding(
+            Observation(
                 told, _FURTHER, row["model"], row["feature"], row["weight"], row["p"], is_worth_telling=is_news
             )
         )

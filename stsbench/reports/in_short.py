@@ -13,7 +13,7 @@ from stsbench.records.record import RunRecord
 from stsbench.render.section import Pointer, Section
 from stsbench.render.table import interval
 from stsbench.reports.scores import Runs
-from stsbench.reports.standing import STANDING, Place, strip
+from stsbench.reports.standing import STANDING, Standing, strip
 
 IN_SHORT, TITLE = "in-short", "In short"
 
@@ -27,7 +27,7 @@ _MOST_SENTENCES = 4
 def in_short(
     runs: Runs,
     sections: Sequence[Section],
-    standings: Mapping[str, Sequence[Place]] | None = None,
+    standings: Mapping[str, Sequence[Standing]] | None = None,
     found: Sequence[Pointer] = (),
 ) -> Section:
     """Return the top of a report: sentences which lead to its sections, and the picture of where runs stand.
@@ -47,7 +47,7 @@ def in_short(
     return Section(IN_SHORT, TITLE, pointers=tuple(kept), figures=(figure,) if figure else ())
 
 
-def _standings(standings: Mapping[str, Sequence[Place]]) -> Iterator[Pointer]:
+def _standings(standings: Mapping[str, Sequence[Standing]]) -> Iterator[Pointer]:
     """Yield how many published models the run's averages are above, or its one score."""
     for label, places in standings.items():
         averages = [place for place in places if place.task in AVERAGES] or places[: len(places) == 1]

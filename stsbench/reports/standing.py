@@ -31,7 +31,7 @@ FEWEST = 10
 
 
 @dataclass(frozen=True)
-class Place:
+class Standing:
     """Where a run stands on a task, or on average. Scores are x 100.
 
     Attributes:
@@ -71,7 +71,7 @@ class Residual:
     models: int
 
 
-def standing(record: RunRecord) -> list[Place]:
+def standing(record: RunRecord) -> list[Standing]:
     """Return where a run stands, each average before its tasks; nothing where no published model compares.
 
     A published model is one by its system: its own configuration, its last edition, not the run's own.
@@ -85,7 +85,7 @@ def standing(record: RunRecord) -> list[Place]:
         for task in wanted if published else ():
             value, limits = _own(record, task)
             if value is not None:
-                places.append(Place(task, value, limits, {name: of[task] for name, of in published.items()}))
+                places.append(Standing(task, value, limits, {name: of[task] for name, of in published.items()}))
     return places
 
 
@@ -133,7 +133,7 @@ def _own(record: RunRecord, task: str) -> tuple[float | None, tuple[float, float
     return None if value is None else 100 * value, shown
 
 
-def residuals(places: list[Place], level: float = LEVEL) -> Iterator[Residual]:
+def residuals(places: list[Standing], level: float = LEVEL) -> Iterator[Residual]:
     """Yield for each task how far a run is above the published models of its average.
 
     The `NEAREST` models in average, by least squares: task = a + b * average. The interval is that of prediction:
@@ -167,7 +167,7 @@ def _residual(task: str, x: np.ndarray, y: np.ndarray, own: tuple[float, float],
     return Residual(task, value, plain_interval(value, spread, level), two_sided_p(value, spread), size)
 
 
-def strip(standings: Mapping[str, list[Place]]) -> ReportFigure | None:
+def strip(standings: Mapping[str, list[Standing]]) -> ReportFigure | None:
     """Return each run's scores with their intervals among the published ones, a line a task; None without any.
 
     The published scores of each line are those that the first run with such a line compares with.
@@ -185,7 +185,7 @@ def strip(standings: Mapping[str, list[Place]]) -> ReportFigure | None:
     return ReportFigure(STANDING, "Among the published models", "; ".join(told), svg_of(drawing))
 
 
-def _drawn(lines: list[Place], standings: Mapping[str, list[Place]]) -> "Figure":
+def _drawn(lines: list[Standing], standings: Mapping[str, list[Standing]]) -> "Figure":
     runs = [label for label, places in standings.items() if places]
     palette = colours(runs)
     with style():

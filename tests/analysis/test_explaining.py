@@ -28,7 +28,7 @@ from stsbench.training.folder import RunFolder
 
 Encode = Callable[[list[str]], Any]
 NO_INTERVALS = sb.Intervals(None)
-VERBS = ("density", "evalrank", "geometry", "length_bias", "repetition_bias", "spectrum")
+VERBS = ("density", "evalrank", "geometry", "length_bias", "pair_kinds", "repetition_bias", "spectrum")
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_a_run_its_record_and_its_model_give_the_same_table(verb: str, run: Path
     options: dict[str, Any] = {"queries": 10, "seeds": 2}
     if verb in {"density", "evalrank", "geometry", "spectrum"}:
         options = {"task": "sample"}
-    if verb == "length_bias":
+    if verb in {"length_bias", "pair_kinds"}:
         options = {"tasks": ["sample"], "intervals": NO_INTERVALS}
     result = analyse(run, **options)
     of_folder = result.frame
@@ -275,7 +275,7 @@ def test_an_analysis_that_is_not_possible_keeps_no_other_from_it() -> None:
         lambda texts: [[len(text), text.count("e"), 1.0] for text in texts], "sample", intervals=NO_INTERVALS
     )
     explanation = sb.explain(record, leave_out=True)
-    assert list(explanation.parts) == ["length-bias", "density"]
+    assert list(explanation.parts) == ["length-bias", "pair-kinds", "density"]
     assert list(explanation.missing) == ["geometry", "spectrum", "evalrank", "repetition-bias", "retrieve"]
     with pytest.raises(UserError, match="the record of a callable"):
         sb.explain(record, intervals=NO_INTERVALS)

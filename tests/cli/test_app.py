@@ -42,6 +42,7 @@ COMMANDS = [
     ("explain",),
     ("explore",),
     ("length-bias",),
+    ("pair-kinds",),
     ("geometry",),
     ("spectrum",),
     ("density",),

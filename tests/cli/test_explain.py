@@ -17,6 +17,7 @@ Stsbench = Callable[..., Any]
 
 COMMANDS: dict[str, tuple[str, ...]] = {
     "length-bias": ("--no-intervals",),
+    "pair-kinds": ("--no-intervals",),
     "geometry": (),
     "spectrum": (),
     "density": (),
@@ -165,7 +166,16 @@ def test_explain_prints_all_of_it_and_writes_a_page(runs: Stsbench) -> None:
     ):
         assert caption in done.out
     assert "written to page/README.md" in done.err
-    names = ("length-bias", "geometry", "spectrum", "density", "evalrank", "repetition-bias", "retrieve")
+    names = (
+        "length-bias",
+        "pair-kinds",
+        "geometry",
+        "spectrum",
+        "density",
+        "evalrank",
+        "repetition-bias",
+        "retrieve",
+    )
     made = {path.name for path in Path("page").iterdir()}
     assert made == {"README.md", *(f"{name}.png" for name in names), *(f"{name}.csv" for name in names)}
     assert {path.name for path in Path().glob("all-*.png")} == {f"all-{name}.png" for name in names}

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 from stsbench.analysis.result import AnalysisCommand, AnalysisResult
+from stsbench.base.errors import UserError
 from stsbench.base.options import Commas, Spelled
 from stsbench.base.progress import Progress, silent
 from stsbench.cli.options import IntervalChoice
@@ -112,7 +113,7 @@ class PairKinds(AnalysisResult):
         drawn = rows[["value", "low", "high"]].assign(
             label=rows["kind"], series=rows["model"], filled=True, summary=False
         )
-        label = "times its share of the error"
+        label = "times its share"
         return forest(drawn, label, reference=NONE_EXPECTED[COST])
 
 
@@ -149,7 +150,7 @@ def pair_kinds(
         `cost`, the sum of squared rank errors over what it would be if the kind's pairs were like its tasks'.
 
     Raises:
-        UserError: if a run's pair table is missing, or lacks a task.
+        UserError: if a run's pair table is missing, or lacks a task; or if there are too few pairs.
 
     >>> kinds = pair_kinds(lambda sentences: [[len(s), s.count("e")] for s in sentences], tasks=["sample"])
     >>> sorted(set(kinds.frame["measure"])), set(kinds.frame["task"])
@@ -169,6 +170,11 @@ def pair_kinds(
         for model, table in tables.items()
         for row in _rows(_tasks_of(table, ranges, read), intervals or Intervals())
     ]
+    if not rows:
+        raise UserError(
+            f"no kind of pairs has {FEWEST} pairs and leaves {FEWEST} outside, or no rank is wrong: look at "
+            "tasks with more pairs."
+        )
     return PairKinds(pd.DataFrame(rows, columns=list(_COLUMNS)), read.missing)
 
 

@@ -184,10 +184,9 @@ def forest(rows: "pd.DataFrame", label: str, *, reference: float | None = None) 
         axes.grid(visible=False, axis="y")
         axes.set_xlabel(fill(one_line(label), _LABEL_WIDTH))
         if len(series) > 1:
-            handles = [
-                axes.plot([], [], color=colour, marker="o", markersize=4.5)[0] for colour in series.values()
-            ]
-            figure.legend(handles, list(map(shortened, series)), loc="outside upper center", ncols=len(series))
+            for name, colour in series.items():
+                axes.plot([], [], color=colour, marker="o", markersize=4.5, label=name)
+            legend_above(figure, axes)
     return figure
 
 

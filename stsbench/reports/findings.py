@@ -55,7 +55,7 @@ def findings(
         kinds: of the same runs; None where they were not analysed.
         level: of the intervals; 1 less it is what Holm's correction keeps the error below.
     """
-    looked = [finding for run, places in standings.items() for finding in _tasks(run, list(places), level)]
+    looked = [finding for run, places in standings.items() for finding in _tasks(run, places, level)]
     if kinds is not None:
         looked += _kinds(kinds.over, level, several=len(standings) > 1)
     looked = [finding for finding in looked if finding.p == finding.p]
@@ -86,7 +86,7 @@ def _chosen(kept: Sequence[Observation], most: int) -> list[Observation]:
     return [*of_tasks, *pairs[: most - len(of_tasks)]]
 
 
-def _tasks(run: str, places: list[Standing], level: float) -> list[Observation]:
+def _tasks(run: str, places: Sequence[Standing], level: float) -> list[Observation]:
     return [
         Observation(
             f"{run} is {abs(of.value):.2f} points {'above' if of.value > 0 else 'below'} models of its average on "

@@ -4,7 +4,8 @@ A model that is good on average is good on each task, more or less: how much, th
 scores on a task above or below that is a finding if it lies outside of what one more such model would score.
 """
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -38,7 +39,7 @@ class Standing:
         task: as the papers call it; an average is one of `AVERAGES`.
         value: the run's score.
         limits: of its interval; None without one.
-        scores: of the published models that compare on all of the run's tasks of the kind, by system.
+        scores: of the published models that compare on all tasks on which most do, by system.
     """
 
     task: str
@@ -80,23 +81,27 @@ def standing(record: RunRecord) -> list[Standing]:
     places = []
     for average, tasks in AVERAGES.items():
         measured = [task for task in tasks if any(score.of.task == task for score in scores)]
-        wanted = [average, *tasks] if len(measured) == len(tasks) else measured
-        published = _published(record, wanted)
-        for task in wanted if published else ():
+        published = _published(record, [average, *measured])
+        counts = Counter(task for of_system in published.values() for task in of_system)
+        most = max(counts.values(), default=0)
+        # One model that compares on a task alone must not keep out the many that compare on the others.
+        compared = [task for task in (average, *measured) if 2 * counts[task] > most]
+        whole = {name: of for name, of in published.items() if all(task in of for task in compared)}
+        for task in compared:
             value, limits = _own(record, task)
-            if value is not None:
-                places.append(Standing(task, value, limits, {name: of[task] for name, of in published.items()}))
+            if value is not None and whole:
+                places.append(Standing(task, value, limits, {name: of[task] for name, of in whole.items()}))
     return places
 
 
-def _published(record: RunRecord, wanted: list[str]) -> dict[str, dict[str, float]]:
-    """Return by system the scores of the published models that have all the tasks wanted, and compare on them."""
+def _published(record: RunRecord, wanted: Collection[str]) -> dict[str, dict[str, float]]:
+    """Return by system the scores of the published models on those of the tasks wanted that they compare on."""
     known, scores = known_checkpoint(record), measured_scores(record)
     own = known.system if known is not None else ""
     compares: dict[object, bool] = {}
     found: dict[str, dict[str, float]] = {}
     for row in rows().values():
-        if not wanted or not _stands_for_a_system(row, own) or row.row.system in found:
+        if not _stands_for_a_system(row, own):
             continue
         values = {}
         for cell in row.cells:
@@ -107,7 +112,7 @@ def _published(record: RunRecord, wanted: list[str]) -> dict[str, dict[str, floa
                     compares[setting] = fit.value is not None and not fit.differences
                 if compares[setting]:
                     values[setting.task] = cell.score
-        if len(values) == len(wanted):
+        if len(values) > len(found.get(row.row.system, ())):
             found[row.row.system] = values
     return found
 
@@ -133,7 +138,7 @@ def _own(record: RunRecord, task: str) -> tuple[float | None, tuple[float, float
     return None if value is None else 100 * value, shown
 
 
-def residuals(places: list[Standing], level: float = LEVEL) -> Iterator[Residual]:
+def residuals(places: Sequence[Standing], level: float = LEVEL) -> Iterator[Residual]:
     """Yield for each task how far a run is above the published models of its average.
 
     The `NEAREST` models in average, by least squares: task = a + b * average. The interval is that of prediction:
@@ -167,12 +172,12 @@ def _residual(task: str, x: np.ndarray, y: np.ndarray, own: tuple[float, float],
     return Residual(task, value, plain_interval(value, spread, level), two_sided_p(value, spread), size)
 
 
-def strip(standings: Mapping[str, list[Standing]]) -> ReportFigure | None:
+def strip(standings: Mapping[str, Sequence[Standing]]) -> ReportFigure | None:
     """Return each run's scores with their intervals among the published ones, a line a task; None without any.
 
     The published scores of each line are those that the first run with such a line compares with.
     """
-    lines = {place.task: place for places in reversed(standings.values()) for place in places}
+    lines = {place.task: place for places in reversed(list(standings.values())) for place in places}
     tasks = list(dict.fromkeys(place.task for places in standings.values() for place in places))
     if not tasks:
         return None
@@ -185,9 +190,10 @@ def strip(standings: Mapping[str, list[Standing]]) -> ReportFigure | None:
     return ReportFigure(STANDING, "Among the published models", "; ".join(told), svg_of(drawing))
 
 
-def _drawn(lines: list[Standing], standings: Mapping[str, list[Standing]]) -> "Figure":
+def _drawn(lines: list[Standing], standings: Mapping[str, Sequence[Standing]]) -> "Figure":
     runs = [label for label, places in standings.items() if places]
     palette = colours(runs)
+    rows_of = {line.task: number for number, line in enumerate(lines)}
     with style():
         figure = new_figure(height=0.55 + 0.27 * len(lines) + (0.15 * len(runs) if len(runs) > 1 else 0))
         axes = figure.add_subplot()
@@ -197,11 +203,13 @@ def _drawn(lines: list[Standing], standings: Mapping[str, list[Standing]]) -> "F
         for number, label in enumerate(runs):
             offset = (number - (len(runs) - 1) / 2) * 0.5 / len(runs)
             for place in standings[label]:
-                y = next(place_ for place_, line in enumerate(lines) if line.task == place.task) + offset
-                axes.plot(place.limits or [place.value] * 2, [y, y], color=palette[label], linewidth=2.5, zorder=2)
+                height = rows_of[place.task] + offset
+                axes.plot(
+                    place.limits or [place.value] * 2, [height] * 2, color=palette[label], linewidth=2.5, zorder=2
+                )
                 axes.plot(
                     [place.value],
-                    [y],
+                    [height],
                     "D" if place.task in AVERAGES else "o",
                     color=palette[label],
                     markeredgecolor="white",

@@ -53,9 +53,10 @@ def _fill(report: Report, folder: Path) -> None:
         _write(folder / "tables" / f"{table.name}.csv", to_csv(table.frame) + "\r\n")
         text = to_latex(table.frame, decimals=table.decimals, caption=table.caption)
         _write(folder / "tables" / f"{table.name}.tex", text + "\n")
-    drawings = [*report.figures, *(picture for table in report.tables for picture in table.pictures.values())]
-    for drawing in drawings:
-        _write(folder / "figures" / f"{drawing.name}.svg", drawing.svg)
+    drawings = {figure.name: figure.svg for figure in report.figures}
+    drawings |= {picture.name: picture.svg for table in report.tables for picture in table.pictures.values()}
+    for name, svg in drawings.items():
+        _write(folder / "figures" / f"{name}.svg", svg)
     if not drawings:
         shutil.rmtree(folder / "figures")
     _write(folder / "README.md", to_page(report))

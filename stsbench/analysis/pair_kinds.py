@@ -291,16 +291,16 @@ def _tasks_of(
     from stsbench.records.labels import distinct_labels
     from stsbench.scoring.statistic import sharing_of
 
-    labels = distinct_labels(list(zip(table["task"], table["split"], table["text"], strict=True)))
+    parts = {tuple(map(str, key)): part for key, part in table.groupby(["task", "split", "text"], sort=False)}
     tasks = []
-    for name, part in table.groupby(labels, sort=False):
+    for name, part in zip(distinct_labels(list(parts)), parts.values(), strict=True):
         low, high = ranges[str(part["task"].iloc[0])]
         gold = part["gold"].to_numpy(float)
         scaled = (gold - low) / (high - low) if high > low else np.zeros(len(gold))
         strata = np.clip((_STRATA * scaled).astype(np.intp), 0, _STRATA - 1)
         similarity = (part["cosine"] if "cosine" in part else part["given"]).to_numpy(float)
-        kinds = read.kinds(str(name), part, (low, high))
-        tasks.append(RankedPairs(str(name), gold, similarity, strata, kinds, sharing_of(part, folded=True)))
+        kinds = read.kinds(name, part, (low, high))
+        tasks.append(RankedPairs(name, gold, similarity, strata, kinds, sharing_of(part, folded=True)))
     return tasks
 
 

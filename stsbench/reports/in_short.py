@@ -13,7 +13,7 @@ from stsbench.records.record import RunRecord
 from stsbench.render.section import Pointer, Section
 from stsbench.render.table import interval
 from stsbench.reports.scores import Runs
-from stsbench.reports.standing import STANDING, Standing, strip
+from stsbench.reports.standing import Standing, strip
 
 IN_SHORT, TITLE = "in-short", "In short"
 
@@ -42,34 +42,19 @@ def in_short(
     figure = strip(standings or {})
     anchors = {*parts, *(table.name for part in parts.values() for table in part.tables)}
     anchors |= {figure.name} if figure else set()
-    pointers = [*_scores(runs), *_standings(standings or {}), *_verdicts(parts), *_differences(parts), *_odd(runs)]
+    pointers = [*_scores(runs, standings or {}), *_verdicts(parts), *_differences(parts), *_odd(runs)]
     kept = [pointer if pointer.to in anchors else Pointer(pointer.text) for pointer in (*pointers, *found)]
     return Section(IN_SHORT, TITLE, pointers=tuple(kept), figures=(figure,) if figure else ())
 
 
-def _standings(standings: Mapping[str, Sequence[Standing]]) -> Iterator[Pointer]:
-    """Yield how many published models the run's averages are above, or its one score."""
-    for label, places in standings.items():
-        averages = [place for place in places if place.task in AVERAGES] or places[: len(places) == 1]
-        for place in averages:
-            low, high = place.limits or (place.value, place.value)
-            inside = sum(low <= score <= high for score in place.scores.values())
-            near = f"; {inside} are inside its interval" if inside > 1 else ""
-            whose = f"{label}: of" if len(standings) > 1 else "Of"
-            yield Pointer(
-                f"{whose} {len(place.scores)} published models that compare on {place.task} {place.below} score "
-                f"lower{near}.",
-                STANDING,
-            )
-
-
-def _scores(runs: Runs) -> Iterator[Pointer]:
+def _scores(runs: Runs, standings: Mapping[str, Sequence[Standing]]) -> Iterator[Pointer]:
     for kind in KINDS.values():
         headlines = {label: score for label, run in runs.items() if (score := _score(run, kind)) is not None}
         anchor = f"scores-{kind.name}"
         if len(headlines) <= _EACH:
             for label, (value, limits, of) in headlines.items():
-                yield Pointer(f"{label} scores {value:.2f}{limits} {of}.", anchor)
+                among = _among(runs[label], kind, standings.get(label, ()))
+                yield Pointer(f"{label} scores {value:.2f}{limits} {of}{among}.", anchor)
             continue
         subjects = {of for _, _, of in headlines.values()}
         if len(subjects) == 1:
@@ -92,6 +77,19 @@ def _score(run: RunRecord, kind: Kind) -> tuple[float, str, str] | None:
     (score,) = scores
     where = score.task if score.training else f"{score.task}, {score.split}"
     return 100 * scores[0].value, _limits(score.interval, run), f"on {where}"
+
+
+def _among(run: RunRecord, kind: Kind, places: Sequence[Standing]) -> str:
+    """Return above how many published models a run's headline is, as a clause; empty where none compares."""
+    average = run.average(kind.name)
+    tasks = set(average.tasks) if average else {score.task for score in run.scores_of(kind.name)}
+    place = next((place for place in places if set(AVERAGES.get(place.task, (place.task,))) == tasks), None)
+    if place is None:
+        return ""
+    low, high = place.limits or (place.value, place.value)
+    inside = sum(low <= score <= high for score in place.scores.values())
+    near = f" ({inside} lie inside that interval)" if inside > 1 else ""
+    return f", above {place.below} of {len(place.scores)} published models that compare{near}"
 
 
 def _limits(limits: tuple[float, float] | None, run: RunRecord) -> str:

@@ -189,10 +189,11 @@ def test_the_report_opens_with_the_strip_and_folds_all_papers_but_the_one_that_f
     opening = html[html.index('id="in-short"') : html.index('id="scores"')]
     assert 'src="figures/standing.svg"' in opening
     assert "Avg. STS 78.27, above " in opening
-    assert f'href="#{STANDING}"' in opening
+    assert f'id="{STANDING}"' in opening
     assert (page.parent / "figures" / "standing.svg").is_file()
     compared = len(standing(known)[0].scores)
-    assert f"Of {compared} published models that compare on Avg. STS" in opening
+    below = standing(known)[0].below
+    assert f"(Avg.), above {below} of {compared} published models that compare" in opening
     folds = re.findall(r'<section id="paper-([\w-]+)"[^>]*>\s*<details( open)?>', html)
     assert len(folds) > 5
     assert [name for name, is_open in folds if is_open] == ["esimcse-coling2022"]

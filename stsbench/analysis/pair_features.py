@@ -32,9 +32,10 @@ second, or both at least the third."""
 LOW_OVERLAP, HIGH_OVERLAP = 0.25, 0.75
 """Below, and from which on, the share of common words (Jaccard) makes a kind of its own."""
 
-_NEGATION = re.compile(
-    r"\b(?:no|not|cannot|never|none|nobody|nothing|nowhere|neither|nor|without)\b|n['\u2019]t\b"
+_NEGATIONS = frozenset(
+    ("no", "not", "cannot", "never", "none", "nobody", "nothing", "nowhere", "neither", "nor", "without")
 )
+_SHORT_NOT = ("n't", "n\u2019t")
 
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _NAMES = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
@@ -72,7 +73,8 @@ class SentenceFeatures(NamedTuple):
         folded = text.casefold()
         words = frozenset(_WORD.findall(folded))
         numbers = {*_NUMBER.findall(folded), *(_SPELLED[word] for word in words & _SPELLED.keys())}
-        return cls(words, _NEGATION.search(folded) is not None, frozenset(numbers))
+        negates = not words.isdisjoint(_NEGATIONS) or any(short in folded for short in _SHORT_NOT)
+        return cls(words, negates, frozenset(numbers))
 
 
 def kinds_by_numbers(table: "pd.DataFrame", gold_range: tuple[float, float]) -> list[PairKind]:

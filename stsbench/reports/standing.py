@@ -220,7 +220,7 @@ def _drawn(lines: list[Standing], standings: Mapping[str, Sequence[Standing]]) -
         axes.set_yticks(range(len(lines)), [place.task for place in lines])
         axes.set_ylim(len(lines) - 0.5, -0.5)
         axes.grid(visible=False, axis="y")
-        axes.set_xlabel("score × 100 (grey: published models that compare)")
+        axes.set_xlabel("score × 100 (grey: published models)")
         if len(runs) > 1:
             handles = [axes.plot([], [], "o", color=palette[label])[0] for label in runs]
             figure.legend(handles, [shortened(label, 40) for label in runs], loc="outside upper left", ncols=1)

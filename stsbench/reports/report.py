@@ -246,8 +246,10 @@ def analyses(runs: Runs, how: Intervals, data_dirs: Sequence[str | Path], progre
         )
     except UserError as error:
         return Analysed(section, (f"analyses: {error}",))
-    missing = (f"{analysis(name).result.title.lower()}: {why}" for name, why in explanation.missing.items())
+    missing = [f"{analysis(name).result.title.lower()}: {why}" for name, why in explanation.missing.items()]
     kinds = explanation.parts.get(PairKinds.name)
+    if isinstance(kinds, PairKinds):
+        missing += [f"kinds of pairs by their words: {why}" for why in dict.fromkeys(kinds.missing.values())]
     return Analysed(
         replace(section, parts=explanation.sections()),
         tuple(missing),

@@ -203,6 +203,23 @@ def test_the_report_opens_with_the_strip_and_folds_all_papers_but_the_one_that_f
     assert text.count("</details>") == len(folds)
 
 
+def test_a_report_tells_findings_of_pairs_and_what_was_not_looked_at(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    gold, far = rng.uniform(0, 5, size=200).round(1), np.arange(200) % 4 == 0
+    rows = [f"{'a ' * 9}{n}\t{'c ' * (15 if far[n] else 9)}{n}\t{gold[n]}" for n in range(200)]
+    data, similarities = tmp_path / "own.tsv", tmp_path / "own.npy"
+    data.write_text("sentence1\tsentence2\tscore\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    # Similar as people say, but for pairs of unlike length.
+    np.save(similarities, gold / 10 - 0.2 * far)
+    record = sb.evaluate_similarities(similarities, data=data)
+    text = sb.report(record, tmp_path / "page").with_name("README.md").read_text(encoding="utf-8")
+    opening = text[text.index("## In short") : text.index("## Scores")]
+    assert "Pairs with lengths more than 3 words apart are ranked " in opening
+    assert "points too low among pairs of like gold score" in opening
+    assert "(#pair-kinds)" in opening
+    assert "kinds of pairs by their words: own is a file of one" in text[text.index("## Not measured") :]
+
+
 def test_a_paper_that_was_asked_for_is_not_folded(
     as_published: Callable[..., sb.RunRecord], tmp_path: Path
 ) -> None:

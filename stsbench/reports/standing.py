@@ -182,8 +182,8 @@ def strip(standings: Mapping[str, Sequence[Standing]]) -> ReportFigure | None:
     if not tasks:
         return None
     told = [
-        f"{place.task} {place.value:.2f}, above {place.below} of {len(place.scores)}"
-        for places in standings.values()
+        f"{label}: {place.task} {place.value:.2f}, above {place.below} of {len(place.scores)}"
+        for label, places in standings.items()
         for place in places
     ]
     drawing = _drawn([lines[task] for task in tasks], standings)

@@ -188,7 +188,7 @@ def test_the_report_opens_with_the_strip_and_folds_all_papers_but_the_one_that_f
     html, text = page.read_text(encoding="utf-8"), page.with_name("README.md").read_text(encoding="utf-8")
     opening = html[html.index('id="in-short"') : html.index('id="scores"')]
     assert 'src="figures/standing.svg"' in opening
-    assert "Avg. STS 78.27, above " in opening
+    assert "esimcse-bert-base-uncased: Avg. STS 78.27, above " in opening
     assert f'id="{STANDING}"' in opening
     assert (page.parent / "figures" / "standing.svg").is_file()
     compared = len(standing(known)[0].scores)

@@ -291,7 +291,10 @@ def _tasks_of(
     from stsbench.records.labels import distinct_labels
     from stsbench.scoring.statistic import sharing_of
 
-    parts = {tuple(map(str, key)): part for key, part in table.groupby(["task", "split", "text"], sort=False)}
+    parts = {
+        (str(task), str(split), str(text)): part
+        for (task, split, text), part in table.groupby(["task", "split", "text"], sort=False)
+    }
     tasks = []
     for name, part in zip(distinct_labels(list(parts)), parts.values(), strict=True):
         low, high = ranges[str(part["task"].iloc[0])]

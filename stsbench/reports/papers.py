@@ -183,7 +183,7 @@ def _values(filling: Filling, label: str) -> dict[str, float | None]:
 
 def _hint(filling: Filling, label: str, name: str) -> str:
     record, check = filling.runs[label], filling.checks.get(label, {}).get(name)
-    limits = _interval(record, filling.settings[name].task, filling.fits[label][name])
+    limits = fit_interval(record, filling.settings[name].task, filling.fits[label][name])
     parts = [interval_text(100 * limits[0], 100 * limits[1], record.protocol.level)] if limits else []
     if check is not None and check.difference is not None:
         parts.append(f"published {check.expected:.2f}, difference {check.difference:+.2f}: {check.verdict}")
@@ -212,7 +212,8 @@ def _printed(cell: PublishedCell) -> float | None:
     return cell.value if cell.setting.unit == "pairs" else cell.score
 
 
-def _interval(record: RunRecord, task: str, fit: Fit) -> tuple[float, float] | None:
+def fit_interval(record: RunRecord, task: str, fit: Fit) -> tuple[float, float] | None:
+    """Return the interval, from 0 to 1, of what a record has for a published value of a task or an average."""
     if task in AVERAGES:
         return next((mean.interval for mean in record.averages if set(mean.tasks) == set(AVERAGES[task])), None)
     (measured,) = fit.scores

@@ -11,11 +11,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stsbench.judging.published import AVERAGES, fitting, known_checkpoint, measured_scores
-from stsbench.published.catalogue import PublishedRow, rows
+from stsbench.judging.published import (
+    AVERAGES,
+    Fit,
+    MeasuredScore,
+    fitting,
+    known_checkpoint,
+    measured_scores,
+)
+from stsbench.published.catalogue import rows
+from stsbench.published.schema import Setting
 from stsbench.records.record import RunRecord
 from stsbench.render.figures import colours, new_figure, shortened, style, svg_of
 from stsbench.render.section import ReportFigure
+from stsbench.reports.papers import fit_interval
 from stsbench.statistics.dependence import LEVEL, Variance
 from stsbench.statistics.intervals import Limits, plain_interval, two_sided_p
 
@@ -75,67 +84,64 @@ class Residual:
 def standing(record: RunRecord) -> list[Standing]:
     """Return where a run stands, each average before its tasks; nothing where no published model compares.
 
-    A published model is one by its system: its own configuration, its last edition, not the run's own.
+    A published model is one by its system: its own configuration, its last edition, not the run's own. Where a run
+    has several scores of a task (of two splits, say), it is the one that most of them compare with.
     """
     scores = measured_scores(record)
     places = []
     for average, tasks in AVERAGES.items():
-        measured = [task for task in tasks if any(score.of.task == task for score in scores)]
-        published = _published(record, [average, *measured])
-        counts = Counter(task for of_system in published.values() for task in of_system)
+        published, fits = _published(record, scores, {average, *tasks})
+        counts = Counter(number for of_system in published.values() for number in of_system)
         most = max(counts.values(), default=0)
-        # One model that compares on a task alone must not keep out the many that compare on the others.
-        compared = [task for task in (average, *measured) if 2 * counts[task] > most]
-        whole = {name: of for name, of in published.items() if all(task in of for task in compared)}
-        for task in compared:
-            value, limits = _own(record, task)
-            if value is not None and whole:
-                places.append(Standing(task, value, limits, {name: of[task] for name, of in whole.items()}))
+        compared: dict[str, _Number] = {}
+        for number, count in counts.most_common():
+            # One model that compares on a task alone must not keep out the many that compare on the others.
+            if 2 * count > most:
+                compared.setdefault(number[0], number)
+        whole = {name: of for name, of in published.items() if all(number in of for number in compared.values())}
+        for task in (average, *tasks):
+            number = compared.get(task)
+            if number is not None and whole and (value := fits[number].value) is not None:
+                limits = fit_interval(record, task, fits[number])
+                shown = None if limits is None else (100 * limits[0], 100 * limits[1])
+                of_task = {name: of[number] for name, of in whole.items()}
+                places.append(Standing(task, value, shown, of_task))
     return places
 
 
-def _published(record: RunRecord, wanted: Collection[str]) -> dict[str, dict[str, float]]:
-    """Return by system the scores of the published models on those of the tasks wanted that they compare on."""
-    known, scores = known_checkpoint(record), measured_scores(record)
+_Number = tuple[str, tuple[object, ...]]
+"""A number of a record: the task as papers call it, and which of the record's scores it is, or is the mean of."""
+
+
+def _published(
+    record: RunRecord, scores: Sequence[MeasuredScore], wanted: Collection[str]
+) -> tuple[dict[str, dict[_Number, float]], dict[_Number, Fit]]:
+    """Return by system what the published models have for numbers of a record, on the tasks wanted; and those."""
+    known = known_checkpoint(record)
     own = known.system if known is not None else ""
-    compares: dict[object, bool] = {}
-    found: dict[str, dict[str, float]] = {}
+    fitted: dict[Setting, tuple[_Number, Fit]] = {}
+    best: dict[str, tuple[bool, int]] = {}
+    found: dict[str, dict[_Number, float]] = {}
     for row in rows().values():
-        if not _stands_for_a_system(row, own):
+        system = row.system
+        if system is None or row.row.variant or system.edition_of or system.name == own:
             continue
         values = {}
         for cell in row.cells:
             setting = cell.setting
-            if setting.task in wanted and cell.score is not None and setting.unit != "pairs":
-                if setting not in compares:
-                    fit = fitting(setting, scores)
-                    compares[setting] = fit.value is not None and not fit.differences
-                if compares[setting]:
-                    values[setting.task] = cell.score
-        if len(values) > len(found.get(row.row.system, ())):
-            found[row.row.system] = values
-    return found
-
-
-def _stands_for_a_system(row: PublishedRow, own: str) -> bool:
-    system = row.system
-    if system is None or row.row.variant or system.edition_of or system.name == own:
-        return False
-    # Some tables print a system otherwise than its own paper does: that one counts.
-    return not system.row or system.row == row.name or system.row not in rows()
-
-
-def _own(record: RunRecord, task: str) -> tuple[float | None, tuple[float, float] | None]:
-    parts = [mean for mean in record.averages if set(mean.tasks) == set(AVERAGES.get(task, ()))]
-    scores = [score for score in measured_scores(record) if score.of.task == task]
-    value, limits = None, None
-    if parts:
-        value, limits = parts[0].value, parts[0].interval
-    elif scores:
-        number = scores[0].of.number(scores[0].statistic)
-        value, limits = (None, None) if number is None else (number.value, number.interval)
-    shown = None if limits is None else (100 * limits[0], 100 * limits[1])
-    return None if value is None else 100 * value, shown
+            if setting.task not in wanted or cell.score is None or setting.unit == "pairs":
+                continue
+            if setting not in fitted:
+                fit = fitting(setting, scores)
+                fitted[setting] = ((setting.task, tuple((of.of.key, of.statistic) for of in fit.scores)), fit)
+            number, fit = fitted[setting]
+            if fit.value is not None and not fit.differences:
+                values[number] = cell.score
+        # Some tables print a system otherwise than its own paper does: the row that stands for it goes before.
+        rank = (system.row == row.name, len(values))
+        if values and rank > best.get(system.name, (False, 0)):
+            best[system.name], found[system.name] = rank, values
+    return found, dict(fitted.values())
 
 
 def residuals(places: Sequence[Standing], level: float = LEVEL) -> Iterator[Residual]:
@@ -155,7 +161,7 @@ def residuals(places: Sequence[Standing], level: float = LEVEL) -> Iterator[Resi
         x = np.array([whole.scores[name] for name in nearest])
         if len(x) < FEWEST or not x.min() < whole.value < x.max():
             continue
-        for task in tasks:
+        for task in (task for task in tasks if task in by_task):
             y = np.array([by_task[task].scores[name] for name in nearest])
             yield _residual(task, x, y, (whole.value, by_task[task].value), level)
 

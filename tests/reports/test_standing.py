@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from changed_records import with_value
 
 import stsbench as sb
 from stsbench.analysis.pair_kinds import COST, SHIFT, PairKinds
@@ -71,6 +72,18 @@ def test_a_task_that_compares_with_none_leaves_the_others_where_they_stand(
     places = standing(as_published(SIMCSE, NOBODY))
     assert [place.task for place in places] == [task for task in STS_TASKS if task != "SICK-R"]
     assert len(places[0].scores) > 60
+
+
+def test_of_two_scores_of_a_task_the_one_that_the_published_ones_are_of_stands(
+    as_published: Callable[..., sb.RunRecord],
+) -> None:
+    record = as_published(SIMCSE, NOBODY, ["STS-B"])
+    (place,), (score,) = standing(record), record.scores
+    signature = score.signature.replace("STS-B:test:", "STS-B:dev:")
+    dev = with_value(score.model_copy(update={"split": "dev", "signature": signature}), 0.5)
+    (beside,) = standing(record.model_copy(update={"scores": (dev, score)}))
+    assert beside == place
+    assert place.value == pytest.approx(76.85, abs=0.005)
 
 
 def test_a_run_of_some_tasks_stands_on_them_and_has_no_average(as_published: Callable[..., sb.RunRecord]) -> None:

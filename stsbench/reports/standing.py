@@ -100,11 +100,11 @@ def standing(record: RunRecord) -> list[Standing]:
                 compared.setdefault(number[0], number)
         whole = {name: of for name, of in published.items() if all(number in of for number in compared.values())}
         for task in (average, *tasks):
-            number = compared.get(task)
-            if number is not None and whole and (value := fits[number].value) is not None:
-                limits = fit_interval(record, task, fits[number])
+            own = compared.get(task)
+            if own is not None and whole and (value := fits[own].value) is not None:
+                limits = fit_interval(record, task, fits[own])
                 shown = None if limits is None else (100 * limits[0], 100 * limits[1])
-                of_task = {name: of[number] for name, of in whole.items()}
+                of_task = {name: of[own] for name, of in whole.items()}
                 places.append(Standing(task, value, shown, of_task))
     return places
 

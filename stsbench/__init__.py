@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from stsbench.analysis.explain import explain
     from stsbench.analysis.geometry import geometry
     from stsbench.analysis.length_bias import length_bias
+    from stsbench.analysis.pair_kinds import pair_kinds
     from stsbench.analysis.repetition_bias import repetition_bias
     from stsbench.analysis.retrieve import retrieve
     from stsbench.analysis.spectrum import spectrum
@@ -80,6 +81,7 @@ __all__ = [
     "load",
     "load_run",
     "model_card",
+    "pair_kinds",
     "plan",
     "protocol",
     "rank",
@@ -126,6 +128,7 @@ _HOMES = {
     "load": "stsbench.encoders.load:load",
     "load_run": "stsbench.records.store:load_run",
     "model_card": "stsbench.reports.cards:model_card",
+    "pair_kinds": "stsbench.analysis.pair_kinds:pair_kinds",
     "plan": "stsbench.judging.planning:plan",
     "protocol": "stsbench.scoring.settings:choose_protocol",
     "rank": "stsbench.judging.rank:rank",

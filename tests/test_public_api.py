@@ -38,6 +38,7 @@ VERBS = {
     "geometry",
     "import_results",
     "length_bias",
+    "pair_kinds",
     "plan",
     "rank",
     "report",

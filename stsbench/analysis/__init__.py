@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 ANALYSES = {
     "length-bias": "stsbench.analysis.length_bias:LengthBiasCommand",
+    "pair-kinds": "stsbench.analysis.pair_kinds:PairKindsCommand",
     "geometry": "stsbench.analysis.geometry:GeometryCommand",
     "spectrum": "stsbench.analysis.spectrum:SpectrumCommand",
     "density": "stsbench.analysis.density:DensityCommand",

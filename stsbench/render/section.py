@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from stsbench.render.table import Table
 
@@ -50,6 +51,8 @@ class Section:
         pointers: a list of sentences that say where to read on.
         commands: command lines, to be copied.
         parts: sections inside this one.
+        fold: whether a page shows its title alone until a reader asks for more (`closed`), lets them fold it away
+            (`open`), or neither (empty).
     """
 
     name: str
@@ -61,6 +64,7 @@ class Section:
     pointers: tuple[Pointer, ...] = ()
     commands: tuple[str, ...] = ()
     parts: "tuple[Section, ...]" = ()
+    fold: Literal["", "open", "closed"] = ""
 
     def __bool__(self) -> bool:
         """Return whether there is anything in it."""

@@ -49,6 +49,15 @@ def render(frame: "pd.DataFrame | Rows", style: Style, decimals: int = 2, captio
 
 
 @dataclass(frozen=True)
+class Picture:
+    """A small drawing beside a row of a table: its file's name, what it tells, and the drawing as SVG."""
+
+    name: str
+    alt: str
+    svg: str
+
+
+@dataclass(frozen=True)
 class Table:
     """A table for readers. It prints itself, and shows itself in a notebook.
 
@@ -64,6 +73,7 @@ class Table:
         own: the places of rows that were measured here, where others were published.
         verdicts: the column whose text is a verdict; empty for none.
         notes: what a reader should know, below the table.
+        pictures: of rows, by their places: pages have a column for them.
 
     >>> import pandas as pd
     >>> print(Table(pd.DataFrame({"Task": ["STS16"], "Spearman": [78.9912]}), "Scores"))
@@ -82,6 +92,7 @@ class Table:
     own: frozenset[int] = frozenset()
     verdicts: str = ""
     notes: tuple[str, ...] = ()
+    pictures: Mapping[int, Picture] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Give each column a heading of its own."""

@@ -1,17 +1,19 @@
 """What stands at the top of a report: the few sentences that a reader needs, each with where to read on.
 
-The scores with their intervals, the verdicts, how runs differ, and what is odd; a sentence that says nothing of
-the runs at hand is left out.
+The scores with their intervals, where they stand among published ones, the verdicts, how runs differ, what is odd,
+and what was found; beside them a picture. A sentence that says nothing of the runs at hand is left out.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from stsbench.base.words import listed
+from stsbench.judging.published import AVERAGES
 from stsbench.records.kinds import KINDS, Kind
 from stsbench.records.record import RunRecord
 from stsbench.render.section import Pointer, Section
 from stsbench.render.table import interval
 from stsbench.reports.scores import Runs
+from stsbench.reports.standing import Standing, strip
 
 IN_SHORT, TITLE = "in-short", "In short"
 
@@ -22,22 +24,37 @@ _MOST_SENTENCES = 4
 """Up to so many verdicts, or comparisons, stand here; the sections have them all."""
 
 
-def in_short(runs: Runs, sections: Sequence[Section]) -> Section:
-    """Return the sentences at the top of a report, which lead to its sections."""
+def in_short(
+    runs: Runs,
+    sections: Sequence[Section],
+    standings: Mapping[str, Sequence[Standing]] | None = None,
+    found: Sequence[Pointer] = (),
+) -> Section:
+    """Return the top of a report: sentences which lead to its sections, and the picture of where runs stand.
+
+    Args:
+        runs: the report's.
+        sections: what it goes on with.
+        standings: by run, where it stands among published models; of many runs none.
+        found: what stands out.
+    """
     parts = {part.name: part for section in sections for part in section.walk()}
+    figure = strip(standings or {})
     anchors = {*parts, *(table.name for part in parts.values() for table in part.tables)}
-    pointers = [*_scores(runs), *_verdicts(parts), *_differences(parts), *_odd(runs)]
-    kept = [pointer if pointer.to in anchors else Pointer(pointer.text) for pointer in pointers]
-    return Section(IN_SHORT, TITLE, pointers=tuple(kept))
+    anchors |= {figure.name} if figure else set()
+    pointers = [*_scores(runs, standings or {}), *_verdicts(parts), *_differences(parts), *_odd(runs)]
+    kept = [pointer if pointer.to in anchors else Pointer(pointer.text) for pointer in (*pointers, *found)]
+    return Section(IN_SHORT, TITLE, pointers=tuple(kept), figures=(figure,) if figure else ())
 
 
-def _scores(runs: Runs) -> Iterator[Pointer]:
+def _scores(runs: Runs, standings: Mapping[str, Sequence[Standing]]) -> Iterator[Pointer]:
     for kind in KINDS.values():
         headlines = {label: score for label, run in runs.items() if (score := _score(run, kind)) is not None}
         anchor = f"scores-{kind.name}"
         if len(headlines) <= _EACH:
             for label, (value, limits, of) in headlines.items():
-                yield Pointer(f"{label} scores {value:.2f}{limits} {of}.", anchor)
+                among = _among(runs[label], kind, standings.get(label, ()))
+                yield Pointer(f"{label} scores {value:.2f}{limits} {of}{among}.", anchor)
             continue
         subjects = {of for _, _, of in headlines.values()}
         if len(subjects) == 1:
@@ -60,6 +77,19 @@ def _score(run: RunRecord, kind: Kind) -> tuple[float, str, str] | None:
     (score,) = scores
     where = score.task if score.training else f"{score.task}, {score.split}"
     return 100 * scores[0].value, _limits(score.interval, run), f"on {where}"
+
+
+def _among(run: RunRecord, kind: Kind, places: Sequence[Standing]) -> str:
+    """Return above how many published models a run's headline is, as a clause; empty where none compares."""
+    average = run.average(kind.name)
+    tasks = set(average.tasks) if average else {score.task for score in run.scores_of(kind.name)}
+    place = next((place for place in places if set(AVERAGES.get(place.task, (place.task,))) == tasks), None)
+    if place is None:
+        return ""
+    low, high = place.limits or (place.value, place.value)
+    inside = sum(low <= score <= high for score in place.scores.values())
+    near = f" ({inside} lie inside that interval)" if inside > 1 else ""
+    return f", above {place.below} of {len(place.scores)} published models that compare{near}"
 
 
 def _limits(limits: tuple[float, float] | None, run: RunRecord) -> str:

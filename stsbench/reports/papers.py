@@ -1,8 +1,8 @@
 """One table of a paper, with what was measured here beside what it prints."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from stsbench.base.errors import UserError
 from stsbench.base.words import listed
@@ -183,7 +183,7 @@ def _values(filling: Filling, label: str) -> dict[str, float | None]:
 
 def _hint(filling: Filling, label: str, name: str) -> str:
     record, check = filling.runs[label], filling.checks.get(label, {}).get(name)
-    limits = _interval(record, filling.settings[name].task, filling.fits[label][name])
+    limits = fit_interval(record, filling.settings[name].task, filling.fits[label][name])
     parts = [interval_text(100 * limits[0], 100 * limits[1], record.protocol.level)] if limits else []
     if check is not None and check.difference is not None:
         parts.append(f"published {check.expected:.2f}, difference {check.difference:+.2f}: {check.verdict}")
@@ -212,7 +212,8 @@ def _printed(cell: PublishedCell) -> float | None:
     return cell.value if cell.setting.unit == "pairs" else cell.score
 
 
-def _interval(record: RunRecord, task: str, fit: Fit) -> tuple[float, float] | None:
+def fit_interval(record: RunRecord, task: str, fit: Fit) -> tuple[float, float] | None:
+    """Return the interval, from 0 to 1, of what a record has for a published value of a task or an average."""
     if task in AVERAGES:
         return next((mean.interval for mean in record.averages if set(mean.tasks) == set(AVERAGES[task])), None)
     (measured,) = fit.scores
@@ -237,13 +238,26 @@ def paper_named(name: str) -> Paper:
 def filled_papers(runs: Runs, tolerance: float = TOLERANCE) -> Iterator[Filled]:
     """Yield for each paper those of its tables that the runs can fill, without the columns that none has.
 
-    A table in which a run could stand, but of which none has a value, counts as missing.
+    A table in which a run could stand, but of which none has a value, counts as missing. Papers are folded but for
+    the one that fits the runs, which comes first: in whose tables most of them should reproduce a row, and of such
+    papers, or where there is none, that with most values to compare with; of equals the newest.
     """
+    filled = {}
     for paper in papers().values():
-        fillings = [filling for filling in _fillings(paper, runs, tolerance) if filling.takes_runs]
+        filled[paper] = [filling for filling in _fillings(paper, runs, tolerance) if filling.takes_runs]
+    fitting_best = max(filled, key=lambda paper: (_fit_of(filled[paper]), paper.year or 0), default=None)
+    for paper, fillings in sorted(filled.items(), key=lambda item: item[0] is not fitting_best):
         shown = [as_table(filling, every_column=False) for filling in fillings if filling.is_filled]
         absent = [sentence for filling in fillings for sentence in missing(filling)] + untouched(fillings)
-        yield Filled(_section(paper, shown) if shown else Section("", ""), tuple(absent))
+        section = _section(paper, shown) if shown else Section("", "")
+        fold: Literal["open", "closed"] = "open" if paper is fitting_best else "closed"
+        yield Filled(replace(section, fold=fold), tuple(absent))
+
+
+def _fit_of(fillings: Sequence[Filling]) -> tuple[int, int]:
+    """Return how many runs have a row of their own in some tables, and how many values of theirs runs have."""
+    own = {label for filling in fillings for label in filling.expected}
+    return len(own), sum(len(filling.filled) * len(filling.rows) for filling in fillings if filling.is_filled)
 
 
 def whole_paper(paper: Paper, runs: Runs, tolerance: float = TOLERANCE) -> Filled:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from stsbench._version import __version__
 from stsbench.analysis import analysis
 from stsbench.analysis.explain import explain
+from stsbench.analysis.pair_kinds import PairKinds
 from stsbench.base.errors import UserError
 from stsbench.base.options import Points, Spelled
 from stsbench.base.progress import Progress, silent
@@ -21,10 +22,12 @@ from stsbench.records.labels import labels
 from stsbench.records.record import RunRecord
 from stsbench.render.figures import keep_colours, look
 from stsbench.render.section import Filled, Report, Section
+from stsbench.reports.findings import findings
 from stsbench.reports.in_short import IN_SHORT, TITLE, in_short
 from stsbench.reports.papers import filled_papers, paper_named, whole_paper
 from stsbench.reports.reproducibility import reproducibility
 from stsbench.reports.scores import Runs, intervals, scores, shared_sentences, subsets
+from stsbench.reports.standing import standing
 from stsbench.reports.training import seed_distributions, training
 from stsbench.reports.write import require_replaceable, write_report
 from stsbench.scoring.recompute import require_recomputed
@@ -99,6 +102,7 @@ def report(
     dated, named = _date(date, records), dict(zip(labels(records), records, strict=True))
     keep_colours(list(named))
     checked = verdicts(named, against, tolerance)
+    how, kinds = _intervals(records, interval), None
     if chosen:
         filled = [whole_paper(chosen, named, tolerance)]
         parts = [checked, *filled]
@@ -106,9 +110,9 @@ def report(
     else:
         filled = list(filled_papers(named, tolerance))
         curves, spread = training(named), seed_distributions(named)
-        how = _intervals(records, interval)
         compared = comparisons(named, how, progress) if analyse or len(named) == 1 else _left_out("Comparisons")
         behind = analyses(named, how, data_dirs, progress) if analyse else _left_out("Analyses")
+        kinds = behind.kinds if isinstance(behind, Analysed) else None
         parts = [checked, *filled, compared, behind, curves, spread]
         sections = [
             *(scores(named), checked.section, _papers(filled), intervals(named), subsets(named)),
@@ -117,7 +121,9 @@ def report(
         ]
     sections[:0] = [experiment.section() for experiment in experiments]
     sections += [reproducibility(named), _not_measured([*parts, recomputed])]
-    sections.insert(0, in_short(named, sections))
+    standings = {label: standing(record) for label, record in named.items()} if len(named) <= FEW else {}
+    found = findings(standings, kinds, how.level)
+    sections.insert(0, in_short(named, sections, standings, found))
     heading = title or _title(named, chosen.title if chosen else "")
     page = Report(heading, dated, __version__, tuple(sections))
     return write_report(page, folder)
@@ -215,12 +221,23 @@ def _intervals(records: Sequence[RunRecord], interval: Dependence | None) -> Int
     return how if interval is None else replace(how, interval=interval)
 
 
-def analyses(runs: Runs, how: Intervals, data_dirs: Sequence[str | Path], progress: Progress) -> Filled:
+@dataclass(frozen=True)
+class Analysed(Filled):
+    """What is behind the scores, and which analyses were not possible.
+
+    Attributes:
+        kinds: the errors by kind of pair, of which findings are told; None without them.
+    """
+
+    kinds: PairKinds | None = None
+
+
+def analyses(runs: Runs, how: Intervals, data_dirs: Sequence[str | Path], progress: Progress) -> Analysed:
     """Return what is behind the scores, and which analyses were not possible."""
     section = Section("analyses", "Analyses")
     if len(runs) > FEW:
         reason = f"analyses: made for at most {FEW} runs, here are {len(runs)}; `stsbench explain` takes more"
-        return Filled(section, (reason,))
+        return Analysed(section, (reason,))
     try:
         explanation = explain(
             list(runs.values()),
@@ -231,9 +248,16 @@ def analyses(runs: Runs, how: Intervals, data_dirs: Sequence[str | Path], progre
             progress=progress,
         )
     except UserError as error:
-        return Filled(section, (f"analyses: {error}",))
-    missing = (f"{analysis(name).result.title.lower()}: {why}" for name, why in explanation.missing.items())
-    return Filled(replace(section, parts=explanation.sections()), tuple(missing))
+        return Analysed(section, (f"analyses: {error}",))
+    missing = [f"{analysis(name).result.title.lower()}: {why}" for name, why in explanation.missing.items()]
+    kinds = explanation.parts.get(PairKinds.name)
+    if isinstance(kinds, PairKinds):
+        missing += [f"kinds of pairs by their words: {why}" for why in dict.fromkeys(kinds.missing.values())]
+    return Analysed(
+        replace(section, parts=explanation.sections()),
+        tuple(missing),
+        kinds if isinstance(kinds, PairKinds) else None,
+    )
 
 
 def comparisons(runs: Runs, how: Intervals, progress: Progress) -> Filled:

@@ -17,11 +17,15 @@ from stsbench.records.signature import Signature
 from stsbench.render.cells import Key, Named, Rows, told_apart
 from stsbench.render.section import Section
 from stsbench.render.table import Table
+from stsbench.reports.pictures import pictures
 from stsbench.statistics.dependence import Variance
 from stsbench.statistics.intervals import Limits, correlation_interval
 
 Runs = Mapping[str, RunRecord]
 """Records by the names that the report gives them."""
+
+MOST_DRAWN = 5
+"""Of more runs there are no small pictures."""
 
 
 def scores(runs: Runs) -> Section:
@@ -124,7 +128,7 @@ def _percent(value: float | None) -> float | None:
 
 
 def intervals(runs: Runs) -> Section:
-    """Return every score that has an interval, with its limits."""
+    """Return every score that has an interval, with its limits, and a small picture of each STS task's pairs."""
     import pandas as pd
 
     rows = [
@@ -137,8 +141,21 @@ def intervals(runs: Runs) -> Section:
     if frame.empty:
         return Section("intervals", "Intervals")
     frame = frame.rename(columns={"items": "pairs or items"})
+    drawn = {
+        (label, task): picture
+        for number, (label, record) in enumerate(runs.items() if len(runs) <= MOST_DRAWN else (), 1)
+        for task, picture in pictures(record, f"pairs-{number}").items()
+    }
+    # A task's picture stands beside its headline, which is its first row.
+    keys = list(zip(frame["model"], frame["task"], strict=True))
+    beside = {keys.index(key): picture for key, picture in drawn.items() if key in keys}
     text = tuple(f"{remark[0].upper()}{remark[1:]}." for remark in interval_remarks(list(runs.items())))
-    return Section("intervals", "Intervals", text, (Table(frame, "Scores and limits", name="every-interval"),))
+    return Section(
+        "intervals",
+        "Intervals",
+        text,
+        (Table(frame, "Scores and limits", name="every-interval", pictures=beside),),
+    )
 
 
 def subsets(runs: Runs) -> Section:

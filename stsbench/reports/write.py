@@ -4,6 +4,7 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,9 +58,11 @@ def _fill(report: Report, folder: Path) -> None:
         _write(folder / "tables" / f"{table.name}.csv", to_csv(table.frame) + "\r\n")
         text = to_latex(table.frame, decimals=table.decimals, caption=table.caption)
         _write(folder / "tables" / f"{table.name}.tex", text + "\n")
-    for figure in report.figures:
-        _write(folder / "figures" / f"{figure.name}.svg", figure.svg)
-    if not report.figures:
+    drawings = {figure.name: figure.svg for figure in report.figures}
+    drawings |= {picture.name: picture.svg for table in report.tables for picture in table.pictures.values()}
+    for name, svg in drawings.items():
+        _write(folder / "figures" / f"{name}.svg", svg)
+    if not drawings:
         shutil.rmtree(folder / "figures")
     _write(folder / "README.md", to_page(report))
     _write(folder / PAGE, to_html(report))
@@ -114,7 +117,11 @@ def _titles(report: Report) -> dict[str, str]:
 
 
 def _section(section: Section, level: int, titles: Mapping[str, str]) -> Iterator[str]:
-    yield from ("", f'<a id="{section.name}"></a>', "", f"{'#' * level} {_plain(section.title)}")
+    yield from ("", f'<a id="{section.name}"></a>', "")
+    if section.fold:
+        opened = " open" if section.fold == "open" else ""
+        yield from (f"<details{opened}>", f"<summary>{escape(one_line(section.title).strip())}</summary>", "")
+    yield f"{'#' * level} {_plain(section.title)}"
     for paragraph in section.text:
         yield from ("", _plain(paragraph))
     if section.pointers:
@@ -126,6 +133,9 @@ def _section(section: Section, level: int, titles: Mapping[str, str]) -> Iterato
         yield to_markdown(table.frame, decimals=table.decimals, caption=table.caption)
         if table.notes:
             yield from ("", *(f"- {_plain(note)}" for note in table.notes))
+        if table.pictures:
+            images = (f"![{_plain(of.alt)}](figures/{of.name}.svg)" for of in table.pictures.values())
+            yield from ("", *images)
         yield from ("", f"[CSV](tables/{table.name}.csv), [LaTeX](tables/{table.name}.tex)")
     for figure in section.figures:
         image = f"![{_plain(figure.alt)}](figures/{figure.name}.svg)"
@@ -135,6 +145,8 @@ def _section(section: Section, level: int, titles: Mapping[str, str]) -> Iterato
     for part in section.parts:
         if part:
             yield from _section(part, min(level + 1, 6), titles)
+    if section.fold:
+        yield from ("", "</details>")
 
 
 def _plain(text: str) -> str:

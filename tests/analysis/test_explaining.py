@@ -34,6 +34,7 @@ VERBS = (
     "evalrank",
     "geometry",
     "length_bias",
+    "pair_kinds",
     "repetition_bias",
     "spectrum",
     "stability",
@@ -66,7 +67,7 @@ def test_a_run_its_record_and_its_model_give_the_same_table(verb: str, run: Path
     options: dict[str, Any] = {"queries": 10, "seeds": 2}
     if verb in {"density", "evalrank", "geometry", "spectrum", "stability"}:
         options = {"task": "sample"}
-    if verb in {"compress", "length_bias", "ties"}:
+    if verb in {"compress", "length_bias", "pair_kinds", "ties"}:
         options = {"tasks": ["sample"]} | ({} if verb == "ties" else {"intervals": NO_INTERVALS})
     result = analyse(run, **options)
     of_folder = result.frame
@@ -285,7 +286,7 @@ def test_an_analysis_that_is_not_possible_keeps_no_other_from_it() -> None:
         lambda texts: [[len(text), text.count("e"), 1.0] for text in texts], "sample", intervals=NO_INTERVALS
     )
     explanation = sb.explain(record, leave_out=True)
-    assert list(explanation.parts) == ["length-bias", "density", "ties"]
+    assert list(explanation.parts) == ["length-bias", "pair-kinds", "density", "ties"]
     assert list(explanation.missing) == [name for name in ANALYSES if name not in explanation.parts]
     with pytest.raises(UserError, match="the record of a callable"):
         sb.explain(record, intervals=NO_INTERVALS)
@@ -305,7 +306,7 @@ def test_a_wrong_keyword_and_an_option_that_cannot_apply_are_errors(verb: str, r
     with pytest.raises(UserError, match=r"--pooling.* is for models that are"):
         getattr(sb, verb)(run, pooling="cls", **needed)
     # Version 0.1 answered for STS-B.
-    with pytest.raises(UserError if verb in {"compress", "length_bias", "ties"} else TypeError):
+    with pytest.raises(UserError if verb in {"compress", "length_bias", "pair_kinds", "ties"} else TypeError):
         getattr(sb, verb)(run, tasks="STS16", **needed)
 
 

@@ -14,6 +14,7 @@ from stsbench.analysis.evalrank import EvalRank, evalrank_frame
 from stsbench.analysis.geometry import Geometry, PairVectors, geometry_frame
 from stsbench.analysis.length_bias import LengthBias
 from stsbench.analysis.length_numbers import length_bias_frame
+from stsbench.analysis.pair_kinds import COST, PairKinds
 from stsbench.analysis.repetition_bias import RepetitionBias, repetition_frame
 from stsbench.analysis.retrieve import Retrieval, find_neighbours, neighbours_frame
 from stsbench.analysis.spectrum import Spectrum, spectrum_frame
@@ -77,6 +78,16 @@ def compressed() -> Any:
     return compress_frame(models, Compression((6, 3))).assign(corpus="sample")
 
 
+def errors() -> PairKinds:
+    kinds = (
+        "a gold score in the highest fifth",
+        "at least 75 % of their words shared",
+        "different numbers in both",
+    )
+    about = {"task": "all tasks", "measure": COST, "value": 1.0, "low": 0.5, "high": 2.5}
+    return PairKinds(pd.DataFrame([{"model": name, "kind": kind} | about for name in NAMES for kind in kinds]))
+
+
 def tables() -> dict[str, pd.DataFrame]:
     return {name: pairs(seed) for seed, name in enumerate(NAMES)}
 
@@ -85,6 +96,7 @@ APART = (Sharing.independent(9), Intervals())
 
 FIGURES: dict[str, Callable[[], Any]] = {
     "length-bias": lambda: LengthBias(length_bias_frame(tables(), {"made": (0, 5)}, intervals=FEW)).plot(),
+    "pair-kinds": lambda: errors().plot(),
     "geometry": lambda: Geometry(plane()).plot(),
     "geometry, a path": lambda: Geometry(plane(), path=2).plot(),
     "spectrum": lambda: Spectrum(spectrum_frame({name: vectors(seed) for seed, name in enumerate(NAMES)})).plot(),

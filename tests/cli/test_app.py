@@ -43,6 +43,7 @@ COMMANDS = [
     ("explore",),
     ("board",),
     ("length-bias",),
+    ("pair-kinds",),
     ("geometry",),
     ("spectrum",),
     ("density",),

@@ -17,6 +17,7 @@ Stsbench = Callable[..., Any]
 
 COMMANDS: dict[str, tuple[str, ...]] = {
     "length-bias": ("--no-intervals",),
+    "pair-kinds": ("--no-intervals",),
     "geometry": (),
     "spectrum": (),
     "density": (),

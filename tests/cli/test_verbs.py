@@ -42,6 +42,7 @@ NOT_OPTIONS = {
     "fit": {"method": "the command's name"},
     "import_results": {"command": "the command line itself"},
     "length_bias": {"runs": SHAPED, "intervals": SHAPED},
+    "pair_kinds": {"runs": SHAPED, "intervals": SHAPED},
     "geometry": {"runs": SHAPED},
     "spectrum": {"runs": SHAPED},
     "density": {"runs": SHAPED},

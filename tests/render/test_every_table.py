@@ -37,6 +37,7 @@ from stsbench.analysis.explain import Explanation
 from stsbench.analysis.geometry import Geometry
 from stsbench.analysis.length_bias import LengthBias
 from stsbench.analysis.length_measures import ABSOLUTE, ALL, GAP, PARTIAL, RELATIVE, SIGNED, SLOPE, SPEARMAN
+from stsbench.analysis.pair_kinds import COST, SHIFT, PairKinds
 from stsbench.analysis.repetition_bias import Q_S1, Q_S2, QUERIES, RISE, SEEDS, TOGETHER, RepetitionBias
 from stsbench.analysis.retrieve import Retrieval
 from stsbench.analysis.spectrum import Spectrum, spectrum_frame
@@ -676,6 +677,15 @@ def length_bias(names: Names, number: Numbers) -> Made:
     return LengthBias(frame.astype({"pairs": "Int64"})), [(1, grid(values)), (5, grid(curve))]
 
 
+def pair_kinds(names: Names, number: Numbers) -> Made:
+    measures = (SHIFT, COST)
+    about = {"task": "all tasks", "kind": "different numbers in both", "pairs": 50, "share": 0.1}
+    about |= {"low": math.nan, "high": math.nan}
+    rows = [{"model": m, "measure": of, "value": number()} | about for m in names for of in measures]
+    of_models = [[row["value"] for row in rows if row["model"] == m] for m in names]
+    return PairKinds(pd.DataFrame(rows)), [(0, grid(of_models))]
+
+
 def task_names(names: Names) -> list[str]:
     """Return what the labels of tasks of such names are: none is called as an average."""
     made, _ = records(names, Numbers())
@@ -745,6 +755,7 @@ RESULTS: dict[type[Result], Callable[[Names, Numbers], Made]] = {
     TieRanges: tie_ranges,
     Retrieval: retrieval,
     LengthBias: length_bias,
+    PairKinds: pair_kinds,
     RepetitionBias: repetition_bias,
     Stability: stability,
     Explanation: explanation,

@@ -43,6 +43,7 @@ def test_the_page_works_in_a_browser(browser: Any, page: Path) -> None:
     assert widths
     assert min(widths) > 300
     assert browser.run("return document.title").startswith("Report on")
+    _opens_what_is_folded(browser, page)
     _sorts(browser)
     _tells_intervals(browser)
     _tells_numbers_of_figures(browser)
@@ -51,6 +52,48 @@ def test_the_page_works_in_a_browser(browser: Any, page: Path) -> None:
     has_contrast(browser)
     passes_axe(browser)
     assert browser.console() == []
+
+
+@pytest.fixture
+def whole_page(hash_encode: Callable[..., Any], tmp_path: Path) -> Path:
+    """Return the page of a run of the seven tasks, or of the sample where their data is not here."""
+    record = sb.evaluate(hash_encode, use_cache=False)
+    return sb.report(record, tmp_path / "whole")
+
+
+@pytest.mark.parametrize("width", [768, 1440])
+def test_the_answer_stands_on_the_first_screen(browser: Any, whole_page: Path, width: int) -> None:
+    browser.resize(width, 900)
+    browser.open(whole_page)
+    shown = """
+        const end = (found) => found ? Math.round(found.getBoundingClientRect().bottom) : 0;
+        const part = document.getElementById('in-short');
+        return [end(part.querySelector('.short')), end(part.querySelector('img')), end(part)];
+    """
+    assert all(end <= 900 for end in browser.run(shown))
+    assert "scores" in browser.run("return document.querySelector('#in-short li').textContent")
+    assert "numbers that were looked at" in browser.run("return document.querySelector('#in-short').textContent")
+    browser.resize(360)
+    assert browser.run("return document.documentElement.scrollWidth") == 360
+    passes_axe(browser)
+
+
+def _opens_what_is_folded(browser: Any, page: Path) -> None:
+    """Open a paper by the keyboard, another by a link to it; a link into an open one leaves it open."""
+    state = "return [...document.querySelectorAll('main details')].map((fold) => fold.open)"
+    first, *others = browser.run(state)
+    assert first
+    assert not any(others)
+    browser.run("document.querySelectorAll('main summary')[1].focus()")
+    browser.press("\ue007")
+    assert browser.run(state)[:2] == [True, True]
+    browser.run("document.querySelectorAll('main details')[1].open = false")
+    names = browser.run("return [...document.querySelectorAll('main details')].map((of) => of.parentElement.id)")
+    browser.run("location.hash = arguments[0]", names[2])
+    wait_for(browser, "return document.querySelectorAll('main details')[2].open")
+    assert browser.run(state)[:3] == [True, False, True]
+    # The tests that follow look at a table of any paper.
+    browser.run("for (const fold of document.querySelectorAll('main details')) fold.open = true")
 
 
 def _sorts(browser: Any) -> None:

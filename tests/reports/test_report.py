@@ -315,7 +315,7 @@ def test_training_curves_come_from_the_log_beside_the_record(make_record: Make, 
     log.write_text("not JSON\n", encoding="utf-8")
     page = sb.report(run, tmp_path / "out", analyse=False)
     assert "its log.jsonl cannot be read" in Page(page).text
-    assert not (page.parent / "figures").exists()
+    assert not (page.parent / "figures" / "training-dev.svg").exists()
 
 
 def test_runs_called_alike_but_for_the_seed_are_told_as_seeds(make_record: Make, tmp_path: Path) -> None:

@@ -38,6 +38,15 @@
       event.preventDefault();
     });
   }
+  // A link to what is folded away opens it; paper has no folds.
+  const reveal = () => {
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const fold = target && (target.closest("main details") ?? target.querySelector(":scope > details"));
+    if (fold && !fold.open) { fold.open = true; target.scrollIntoView(); }
+  };
+  addEventListener("hashchange", reveal);
+  addEventListener("beforeprint", () => { for (const fold of document.querySelectorAll("main details")) fold.open = true; });
+  reveal();
 
   const tip = document.getElementById("tip");
   let told = null;

@@ -304,6 +304,7 @@ USES: dict[str, tuple[Use, ...]] = {
             is_slow=True,
         ),
     ),
+    "pair-kinds": (_use("pair-kinds runs/s --tasks STS-B --json", {**_record("s"), **_DEV}),),
     "spectrum": (_use("spectrum runs/a --task STS-B --json", {**_record("a"), **_DEV}, ["../cache/embeddings"]),),
     "density": (_use("density runs/s --task STS-B --json", {**_record("s"), **_DEV}, ["../cache/embeddings"]),),
     "evalrank": (_use("evalrank runs/a --task STS-B --json", {**_record("a"), **_DEV}, ["../cache/embeddings"]),),

@@ -1,0 +1,216 @@
+"""Kinds of pairs: what is planted is found, nothing where nothing is, and a jackknife confirms the terms."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import stsbench as sb
+from stsbench.analysis.pair_features import (
+    LENGTH,
+    NEGATION,
+    NUMBERS,
+    OVERLAP,
+    PairKind,
+    SentenceFeatures,
+    kinds_by_numbers,
+    kinds_by_words,
+)
+from stsbench.analysis.pair_kinds import COST, FEWEST, SHIFT, RankedPairs, cost, shift
+from stsbench.base.errors import UserError
+from stsbench.data.shared import sentence_ids
+from stsbench.statistics.dependence import Sharing
+
+
+def ranked(size: int, seed: int = 0, *, up: float = 0.0, noise: float = 0.0, name: str = "made") -> RankedPairs:
+    """Return pairs of which a third, at random, is lifted in similarity, and another spread wider."""
+    rng = np.random.default_rng(seed)
+    gold = rng.integers(0, 51, size=size) / 10
+    inside = rng.uniform(size=size) < 1 / 3
+    similarity = gold / 5 + rng.normal(0, 0.15, size=size) + up * inside + noise * inside * rng.normal(size=size)
+    strata = np.clip((2 * gold).astype(np.intp), 0, 9)
+    return RankedPairs(name, gold, similarity, strata, [PairKind("x", "y", inside)], Sharing.independent(size))
+
+
+def inside(tasks: Sequence[RankedPairs]) -> list[Any]:
+    return [task.kinds[0].inside.astype(float) for task in tasks]
+
+
+def leave_out(task: RankedPairs, pair: int) -> RankedPairs:
+    kept = np.arange(len(task)) != pair
+    (kind,) = task.kinds
+    return RankedPairs(
+        task.name,
+        task.gold[kept],
+        task.similarity[kept],
+        task.strata[kept],
+        [kind._replace(inside=kind.inside[kept])],
+        Sharing.independent(len(task) - 1),
+    )
+
+
+def plain_shift(tasks: Sequence[RankedPairs]) -> float:
+    """Return the coefficient by least squares with a column for each stratum of each task."""
+    ranks = [100 * (pd.Series(task.similarity).rank().to_numpy() - 0.5) / len(task) for task in tasks]
+    strata = [f"{task.name} {code}" for task in tasks for code in task.strata]
+    design = pd.get_dummies(pd.Series(strata), dtype=float).to_numpy()
+    design = np.column_stack([np.concatenate(inside(tasks)), design])
+    return float(np.linalg.lstsq(design, np.concatenate(ranks), rcond=None)[0][0])
+
+
+def plain_cost(tasks: Sequence[RankedPairs]) -> float:
+    found = expected = 0.0
+    for task, of_task in zip(tasks, inside(tasks), strict=True):
+        ranks = [pd.Series(side).rank().to_numpy() / len(task) for side in (task.similarity, task.gold)]
+        squares = (ranks[0] - ranks[1]) ** 2
+        found += squares[of_task > 0].sum()
+        expected += squares.mean() * of_task.sum()
+    return found / expected
+
+
+@pytest.mark.parametrize(("measure", "plain"), [(shift, plain_shift), (cost, plain_cost)])
+def test_a_measure_is_what_a_plain_computation_gives_and_its_terms_are_those_of_a_jackknife(
+    measure: Any, plain: Any
+) -> None:
+    tasks = [ranked(150, 1, up=0.1, noise=0.2), ranked(90, 2, name="other", noise=0.1)]
+    (estimate, _) = measure(tasks, inside(tasks))
+    assert estimate.value == pytest.approx(plain(tasks), rel=1e-9)
+    task, other = tasks
+    # Left out, a pair takes away what it contributes, to first order.
+    jackknife = np.array([estimate.value - plain([leave_out(task, pair), other]) for pair in range(len(task))])
+    terms = estimate.terms[task.name]
+    assert abs(sum(of.sum() for of in estimate.terms.values())) < 1e-9
+    assert np.corrcoef(terms, jackknife)[0, 1] > 0.995
+    assert float(terms @ terms) == pytest.approx(float(jackknife @ jackknife), rel=0.12)
+
+
+def test_the_ranks_that_a_pair_moves_count_in_its_terms() -> None:
+    tasks = [ranked(200, 3, up=0.2)]
+    estimate, spread = shift(tasks, inside(tasks)) or pytest.fail("no shift")
+    centred = tasks[0].centred(inside(tasks)[0])
+    assert np.abs(tasks[0].through_ranks(0, centred / spread)).max() > 0.001
+    assert estimate.value > 5
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Return a file of pairs: a sixth has a negation in one sentence, a sixth other numbers."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for number in range(600):
+        words = [f"w{code}" for code in rng.integers(0, 400, size=6)]
+        others = [*words[:3], *(f"w{code}" for code in rng.integers(0, 400, size=3))]
+        if number % 6 == 0:
+            others[0] = "not"
+        if number % 6 == 1:
+            words[1], others[1] = "3", "seven"
+        gold = round(float(rng.uniform(0, 5)), 1)
+        rows.append("\t".join([" ".join(words), " ".join(others), str(gold)]))
+    path = tmp_path / "pairs.tsv"
+    path.write_text("sentence1\tsentence2\tscore\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    return path
+
+
+def test_kinds_are_told_apart_by_words_as_their_names_say() -> None:
+    texts = {
+        "plain": "A dog runs in the park",
+        "negated": "A dog doesn't run in the park",
+        "nothing": "Nothing runs",
+        "numbers": "Two dogs run 3 miles",
+        "other": "Three dogs run 3 miles",
+        "spelled": "2 dogs run three miles",
+        "same": "the park A dog runs in",
+        "long": "one two three four five six seven eight nine ten a b c d e f g h i j",
+    }
+    ids = dict(zip(texts, sentence_ids(texts.values()).tolist(), strict=True))
+    pairs = [
+        ("plain", "negated"),
+        ("negated", "nothing"),
+        ("numbers", "other"),
+        ("numbers", "spelled"),
+        ("plain", "same"),
+        ("plain", "nothing"),
+        ("long", "long"),
+    ]
+    table = pd.DataFrame({"sentence_a": [ids[a] for a, _ in pairs], "sentence_b": [ids[b] for _, b in pairs]})
+    table = table.assign(
+        gold=[0.0, 0.9, 1.0, 2.5, 5.0, 3.0, 4.0],
+        words_a=[len(texts[a].split()) for a, _ in pairs],
+        words_b=[len(texts[b].split()) for _, b in pairs],
+    )
+    sentences = {ids[name]: SentenceFeatures.of(text) for name, text in texts.items()}
+    kinds = [*kinds_by_numbers(table, (0.0, 5.0)), *kinds_by_words(table, sentences)]
+    found = {(kind.feature, kind.name): np.flatnonzero(kind.inside).tolist() for kind in kinds}
+    assert found[NEGATION, "a negation in one sentence alone"] == [0, 5]
+    assert found[NUMBERS, "different numbers in both"] == [2]
+    assert found[OVERLAP, "at least 75 % of their words shared"] == [4, 6]
+    assert found[OVERLAP, "less than 25 % of their words shared"] == [1, 5]
+    assert found[LENGTH, "lengths more than 3 words apart"] == [1, 5]
+    assert found[LENGTH, "at least 20 words in both"] == [6]
+    assert found[LENGTH, "at most 8 words in both"] == [0, 1, 2, 3, 4, 5]
+    by_gold = [of for (feature, _), of in found.items() if feature == "gold score"]
+    assert by_gold == [[0, 1], [2], [3], [5], [4, 6]]
+    # Each word is looked at whatever stands beside it.
+    assert SentenceFeatures.of("It is not, I say.").negates
+    assert not SentenceFeatures.of("A notable knot").negates
+
+
+def on_the_sample(lift: float) -> sb.RunRecord:
+    """Return a record of the sample whose similarities are gold's with noise; pairs far in length are lowered."""
+    measured = sb.evaluate(lambda texts: [[len(text), text.count("e")] for text in texts], "sample")
+    items, rng = measured.item_table(), np.random.default_rng(0)
+    far = np.abs(items["words_a"].astype(int) - items["words_b"]) > 3
+    cosine = items["gold"] / 5 - lift * far + rng.normal(0, 0.1, size=len(items))
+    return measured.with_items(items.with_columns({"cosine": np.clip(cosine, -1, 1)}))
+
+
+def test_a_planted_shift_is_found_and_none_where_there_is_none() -> None:
+    def row(lift: float) -> Any:
+        frame = sb.pair_kinds(on_the_sample(lift)).frame.set_index(["kind", "measure"])
+        return frame.loc[("lengths more than 3 words apart", SHIFT)]
+
+    found, nothing = row(0.3), row(0.0)
+    assert found["high"] < 0
+    assert found["p"] < 1e-6
+    assert nothing["low"] < 0 < nothing["high"]
+
+
+def test_shifts_of_a_kind_at_random_are_found_as_seldom_as_the_level_says() -> None:
+    from stsbench.statistics.dependence import variance
+    from stsbench.statistics.intervals import two_sided_p
+
+    p_values = {SHIFT: [], COST: []}
+    for seed in range(200):
+        tasks = [ranked(120, seed)]
+        for measure, of, none in ((SHIFT, shift, 0.0), (COST, cost, 1.0)):
+            estimate, _ = of(tasks, inside(tasks))
+            spread = variance(estimate.terms["made"], tasks[0].sharing)
+            p_values[measure].append(two_sided_p(estimate.value - none, spread))
+    for found in p_values.values():
+        # Of 200 at 5 %, 10 on average; more than 20 has a chance of one in a thousand.
+        assert 1 <= sum(p < 0.05 for p in found) <= 20
+
+
+def test_what_needs_words_is_left_out_where_the_data_is_not_here(data: Path) -> None:
+    run = sb.evaluate(
+        lambda texts: [[len(text), text.count("w")] for text in texts], data=data, intervals=sb.Intervals(None)
+    )
+    kinds = sb.pair_kinds(run)
+    assert {NEGATION, NUMBERS, OVERLAP}.isdisjoint(kinds.frame["feature"])
+    (note,) = kinds.table()[0].notes
+    assert "a file of one's own" in note
+    of_sample = sb.pair_kinds(on_the_sample(0.0))
+    assert {NEGATION, OVERLAP} <= set(of_sample.frame["feature"])
+    assert not of_sample.table()[0].notes
+
+
+def test_too_few_pairs_are_refused_in_a_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "few.tsv"
+    rows = [f"one {number}\ttwo {number * number}\t{number % 5}" for number in range(FEWEST + 5)]
+    path.write_text("sentence1\tsentence2\tscore\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    run = sb.evaluate(lambda texts: [[len(text), text.count("1")] for text in texts], data=path)
+    with pytest.raises(UserError, match="no kind of pairs has 30 pairs"):
+        sb.pair_kinds(run)

@@ -14,10 +14,13 @@ if TYPE_CHECKING:
 
 ANALYSES = {
     "length-bias": "stsbench.analysis.length_bias:LengthBiasCommand",
+    "length-collapse": "stsbench.analysis.length_collapse:LengthCollapseCommand",
     "geometry": "stsbench.analysis.geometry:GeometryCommand",
     "spectrum": "stsbench.analysis.spectrum:SpectrumCommand",
+    "dimensions": "stsbench.analysis.dimensions:DimensionsCommand",
     "density": "stsbench.analysis.density:DensityCommand",
     "evalrank": "stsbench.analysis.evalrank:EvalRankCommand",
+    "hubness": "stsbench.analysis.hubness:HubnessCommand",
     "repetition-bias": "stsbench.analysis.repetition_bias:RepetitionBiasCommand",
     "retrieve": "stsbench.analysis.retrieve:RetrieveCommand",
 }

@@ -217,6 +217,25 @@ def curves(points: "Mapping[str, pd.DataFrame]", label: str, methods: Mapping[st
     return figure
 
 
+def draw_by_model(axes: "Axes", rows: "pd.DataFrame", palette: Mapping[str, str]) -> None:
+    """Draw values with their intervals at some places along an axis, model beside model.
+
+    Args:
+        axes: what to draw on.
+        rows: with the columns `model`, `place`, `value`, `low` and `high`; NaN where there is no interval.
+        palette: each model's colour.
+    """
+    places = {place: number for number, place in enumerate(dict.fromkeys(rows["place"]))}
+    step = 0.7 / max(1, len(palette))
+    for number, (model, colour) in enumerate(palette.items()):
+        part = rows[rows["model"] == model]
+        x = part["place"].map(places) + step * (number - (len(palette) - 1) / 2)
+        axes.vlines(x, part["low"], part["high"], color=colour, linewidth=1.2)
+        axes.plot(x, part["value"], color=colour, marker="o", markersize=3, linestyle="", label=model)
+    axes.set_xticks(range(len(places)), [str(place) for place in places], rotation=45, ha="right")
+    axes.set_xlim(-0.5, len(places) - 0.5)
+
+
 @cache
 def _shown_figure() -> "type[Figure]":
     # Made when the first figure is: matplotlib takes long to import.

@@ -291,7 +291,7 @@ def match_ranks(
         progress("searches", start + block.shape[1], len(searches))
     above, not_below = np.hstack(counts) if counts else np.zeros((2, 0), dtype=np.int64)
     ranks, tied = 1 + above.astype(np.int64), not_below > above
-    lost = ~directed[searches].all(axis=1)
+    lost = np.asarray(~directed[searches].all(axis=1))
     ranks[lost] = len(vectors) - 1
     return MatchRanks(ranks, tied & ~lost, lost)
 

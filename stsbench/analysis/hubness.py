@@ -47,7 +47,7 @@ class Hubs(AnalysisResult):
             row = {"model": model, "task": task, "sentences": measured["sentences"].iloc[0]}
             for measure, scale in ((SKEWNESS, 1), (ANTIHUBS, 100)):
                 value, low, high = (
-                    float(scale * measured.loc[measure, name]) for name in ("value", "low", "high")
+                    scale * float(measured[name].to_dict()[measure]) for name in ("value", "low", "high")
                 )
                 name = measure if scale == 1 else f"{measure} %"
                 row |= {name: value, f"{measure}: interval": interval(low, high)}

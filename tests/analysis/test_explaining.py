@@ -28,7 +28,11 @@ from stsbench.training.folder import RunFolder
 
 Encode = Callable[[list[str]], Any]
 NO_INTERVALS = sb.Intervals(None)
-VERBS = ("density", "evalrank", "geometry", "length_bias", "repetition_bias", "spectrum")
+VERBS = (
+    *("density", "dimensions", "evalrank", "geometry", "hubness", "length_bias", "length_collapse"),
+    *("repetition_bias", "spectrum"),
+)
+OF_TASKS = {"dimensions", "hubness", "length_bias", "length_collapse"}
 
 
 @pytest.fixture
@@ -56,7 +60,7 @@ def test_a_run_its_record_and_its_model_give_the_same_table(verb: str, run: Path
     options: dict[str, Any] = {"queries": 10, "seeds": 2}
     if verb in {"density", "evalrank", "geometry", "spectrum"}:
         options = {"task": "sample"}
-    if verb == "length_bias":
+    if verb in OF_TASKS:
         options = {"tasks": ["sample"], "intervals": NO_INTERVALS}
     result = analyse(run, **options)
     of_folder = result.frame
@@ -240,7 +244,8 @@ def test_explaining_gives_every_table_and_a_page_with_every_figure(
     monkeypatch.setattr("stsbench.analysis.inputs.read_pairs_of", read)
     # As where no benchmark data is: all of it is about the sample.
     explanation = sb.explain(run, intervals=NO_INTERVALS)
-    assert len(tasks_read) == 1  # for geometry, spectrum and EvalRank together
+    # Once for geometry, spectrum and EvalRank together, and once for those of the tasks that the run has.
+    assert len(tasks_read) == 2
     assert list(explanation.parts) == list(ANALYSES)
     assert list(explanation.to_dict()) == list(ANALYSES)
     assert set(explanation.frame["analysis"]) == set(ANALYSES)
@@ -276,7 +281,10 @@ def test_an_analysis_that_is_not_possible_keeps_no_other_from_it() -> None:
     )
     explanation = sb.explain(record, leave_out=True)
     assert list(explanation.parts) == ["length-bias", "density"]
-    assert list(explanation.missing) == ["geometry", "spectrum", "evalrank", "repetition-bias", "retrieve"]
+    assert list(explanation.missing) == [
+        *("length-collapse", "geometry", "spectrum", "dimensions", "evalrank", "hubness", "repetition-bias"),
+        "retrieve",
+    ]
     with pytest.raises(UserError, match="the record of a callable"):
         sb.explain(record, intervals=NO_INTERVALS)
 
@@ -295,7 +303,7 @@ def test_a_wrong_keyword_and_an_option_that_cannot_apply_are_errors(verb: str, r
     with pytest.raises(UserError, match=r"--pooling.* is for models that are"):
         getattr(sb, verb)(run, pooling="cls", **needed)
     # Version 0.1 answered for STS-B.
-    with pytest.raises(TypeError if verb != "length_bias" else UserError):
+    with pytest.raises(TypeError if verb not in OF_TASKS else UserError):
         getattr(sb, verb)(run, tasks="STS16", **needed)
 
 

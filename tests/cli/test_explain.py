@@ -17,10 +17,13 @@ Stsbench = Callable[..., Any]
 
 COMMANDS: dict[str, tuple[str, ...]] = {
     "length-bias": ("--no-intervals",),
+    "length-collapse": ("--no-intervals",),
     "geometry": (),
     "spectrum": (),
+    "dimensions": ("--no-intervals",),
     "density": (),
     "evalrank": (),
+    "hubness": ("-k", "5"),
     "repetition-bias": ("--queries", "10", "--seeds", "2"),
     "retrieve": ("--query", "The bridge is closed.", "-k", "2"),
 }
@@ -115,6 +118,17 @@ def test_options_of_length_reach_the_table(runs: Stsbench) -> None:
         (("length-bias", "a", "--tasks", "STS16"), r"has no STS16 \(it has sample\)"),
         (("density", "a", "--buckets", "0"), "--buckets 0: give a number from 1"),
         (("density", "a", "--task", "SICK-R"), r"has no SICK-R \(it has sample\)"),
+        (("length-collapse", "a", "--length", "letters"), "unknown length unit 'letters'"),
+        (("length-collapse", "a", "--length", "subwords"), "lengths in subwords are unknown"),
+        (("length-collapse", "a", "--bins", "3,8"), "bins 3,8: give where each begins, from 0 and rising"),
+        (
+            ("dimensions", "a", "--top", "1,1000"),
+            r"--top 1000: vectors of toys:words have \d+ dimensions, and one",
+        ),
+        (("dimensions", "a", "--top", "0"), "--top 0: give numbers of dimensions from 1"),
+        (("dimensions", "a", "--tasks", "STS16"), r"has no STS16 \(it has sample\)"),
+        (("hubness", "a", "-k", "503"), "503 neighbours: sample has 504 distinct sentences that .*, and 505 are"),
+        (("hubness", "a", "-k", "0"), "give a number from 1"),
         (("geometry", "a", "--task", "STS-B"), "STS-B"),
         (("geometry", "a", "--task", "MR"), "MR has labels"),
         (("geometry", "--path", "."), "has no checkpoints in it"),
@@ -159,13 +173,19 @@ def test_explain_prints_all_of_it_and_writes_a_page(runs: Stsbench) -> None:
         "Alignment and uniformity on sample",
         "Spectrum of the normalised",
         "Cosine by gold score on sample",
+        "Mean cosine of unrelated sentences",
+        "Spearman x 100 by how vectors are compared",
+        "Hubness: how often a sentence",
         "EvalRank x 100 on sample",
         "before and after repeating shared words in sample",
         "Nearest to:",
     ):
         assert caption in done.out
     assert "written to page/README.md" in done.err
-    names = ("length-bias", "geometry", "spectrum", "density", "evalrank", "repetition-bias", "retrieve")
+    names = (
+        *("length-bias", "length-collapse", "geometry", "spectrum", "dimensions", "density", "evalrank"),
+        *("hubness", "repetition-bias", "retrieve"),
+    )
     made = {path.name for path in Path("page").iterdir()}
     assert made == {"README.md", *(f"{name}.png" for name in names), *(f"{name}.csv" for name in names)}
     assert {path.name for path in Path().glob("all-*.png")} == {f"all-{name}.png" for name in names}

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 TOP = (1, 3, 10)
-"""Of how many dimensions the share is told, as in tables 1 and 2 of the paper."""
+"""Of how many dimensions the share is told, and without how many the score."""
 
 MEAN, SHARE, SPEARMAN, DIFFERENCE = "mean cosine", "share", "spearman", "difference"
 COSINE, STANDARDISED, RANKS, MANHATTAN = "cosine", "standardised", "ranks", "manhattan"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from stsbench.scoring.subjects import Wanted
 
 NEIGHBOURS = 10
-"""The k of Radovanović et al. (2010), section 2, and of Nielsen and Hansen (2023)."""
+"""The k of N_k: Radovanović et al. (2010) print the skewness of N_10 of their data sets."""
 
 SKEWNESS, ANTIHUBS = "skewness", "anti-hubs"
 

@@ -24,8 +24,8 @@ SINGULAR, RANK, SHARE = "singular value", "effective rank", "top share"
 ISOSCORE, PARTITION = "isoscore", "partition isotropy"
 
 _AT_ODDS = (
-    "A higher isotropy is not better by itself: isotropic vectors have no clusters to tell classes by (Mickus et al. "
-    "2024)."
+    "A higher isotropy is not better by itself: vectors that lie in clusters are not isotropic, and classes are "
+    "told apart by clusters (Mickus et al. 2024)."
 )
 
 

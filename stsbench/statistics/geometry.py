@@ -140,8 +140,8 @@ def mean_cosine(vectors: Vectors) -> float:
 def mean_cosine_by_dimension(units: Floats) -> Floats:
     """Return what each dimension makes of the mean cosine over all pairs i < j, (d,); they add up to it.
 
-    Timkey and van Schijndel (2021), equation 3: the mean of u_k v_k over random pairs of unit vectors, here over
-    all of them, exactly as in `mean_cosine`.
+    The contribution of a dimension of Timkey and van Schijndel (2021): the mean of u_k v_k over random pairs of
+    unit vectors, here over all of them, exactly as in `mean_cosine`.
 
     Args:
         units: (n, d) vectors of length 1, n at least 2.

@@ -133,7 +133,7 @@ class Hubness(NamedTuple):
 
 
 def hubness(neighbours: Counts) -> Hubness:
-    """Return the skewness of the k-occurrence and the share of anti-hubs (Radovanović et al. 2010, section 2).
+    """Return the skewness of the k-occurrence and the share of anti-hubs (Radovanović et al. 2010).
 
     The terms take the counts as a sample whose mean, k, is known. That counts of vectors that lie together depend
     on each other is left out: for normal clouds of 5 to 50 dimensions the standard errors are 0.95 to 1.35 times

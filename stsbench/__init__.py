@@ -16,10 +16,13 @@ if TYPE_CHECKING:
 
     from stsbench.analysis.compress import compress
     from stsbench.analysis.density import density
+    from stsbench.analysis.dimensions import dimensions
     from stsbench.analysis.evalrank import evalrank
     from stsbench.analysis.explain import explain
     from stsbench.analysis.geometry import geometry
+    from stsbench.analysis.hubness import hubness
     from stsbench.analysis.length_bias import length_bias
+    from stsbench.analysis.length_collapse import length_collapse
     from stsbench.analysis.pair_kinds import pair_kinds
     from stsbench.analysis.repetition_bias import repetition_bias
     from stsbench.analysis.retrieve import retrieve
@@ -67,6 +70,7 @@ __all__ = [
     "default_tasks",
     "density",
     "diagnose",
+    "dimensions",
     "embed",
     "evalrank",
     "evaluate",
@@ -76,8 +80,10 @@ __all__ = [
     "export_results",
     "fit",
     "geometry",
+    "hubness",
     "import_results",
     "length_bias",
+    "length_collapse",
     "load",
     "load_run",
     "model_card",
@@ -114,6 +120,7 @@ _HOMES = {
     "default_tasks": "stsbench.scoring.tasks:default_tasks",
     "density": "stsbench.analysis.density:density",
     "diagnose": "stsbench.diagnosis.diagnose:diagnose",
+    "dimensions": "stsbench.analysis.dimensions:dimensions",
     "embed": "stsbench.encoders.plan:embed",
     "evalrank": "stsbench.analysis.evalrank:evalrank",
     "evaluate": "stsbench.scoring.evaluate:evaluate",
@@ -123,8 +130,10 @@ _HOMES = {
     "export_results": "stsbench.records.export:export_results",
     "fit": "stsbench.encoders.fit:fit",
     "geometry": "stsbench.analysis.geometry:geometry",
+    "hubness": "stsbench.analysis.hubness:hubness",
     "import_results": "stsbench.scoring.evaluate:import_results",
     "length_bias": "stsbench.analysis.length_bias:length_bias",
+    "length_collapse": "stsbench.analysis.length_collapse:length_collapse",
     "load": "stsbench.encoders.load:load",
     "load_run": "stsbench.records.store:load_run",
     "model_card": "stsbench.reports.cards:model_card",

@@ -34,12 +34,8 @@ SHARE = 0.25
 MOST = 15
 """Hits are counted up to this rank, as in the authors' code."""
 
-_QUERIES_AT_ONCE = 256
 _SAME_COSINE = 1e-9
 """Cosines that are no further apart than that are one: rounding decides no rank."""
-
-_NO_DIRECTION = 1e-9
-"""A centred vector shorter than this share of the longest uncentred one is rounding noise: it has no direction."""
 
 
 class EvalRank(AnalysisResult):
@@ -276,19 +272,14 @@ def match_ranks(
     """
     import numpy as np
 
+    from stsbench.statistics.neighbours import QUERIES_AT_ONCE, directions
     from stsbench.statistics.threads import in_threads
 
-    rows = vectors.astype(np.float64)
-    longest = np.linalg.norm(rows, axis=1).max(initial=0.0)
-    if centred:
-        rows = rows - rows.mean(axis=0)
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    directed = lengths[:, 0] > _NO_DIRECTION * longest
-    units = np.divide(rows, lengths, out=np.zeros_like(rows), where=directed[:, np.newaxis])
+    units, directed = directions(vectors, centred=centred)
 
     def counted(start: int) -> "NDArray[np.intp]":
         """Return for some searches how many sentences are above the match, and how many are not below it."""
-        queries, matches = searches[start : start + _QUERIES_AT_ONCE].T
+        queries, matches = searches[start : start + QUERIES_AT_ONCE].T
         cosines = units[queries] @ units.T
         places = np.arange(len(queries))
         of_match = cosines[places, matches][:, np.newaxis]
@@ -297,13 +288,13 @@ def match_ranks(
         return np.stack([np.count_nonzero(chosen, axis=1) for chosen in (above, not_below)])
 
     counts: list[NDArray[np.intp]] = []
-    starts = range(0, len(searches), _QUERIES_AT_ONCE)
+    starts = range(0, len(searches), QUERIES_AT_ONCE)
     for start, block in zip(starts, in_threads(counted, starts), strict=True):
         counts.append(block)
         progress("searches", start + block.shape[1], len(searches))
     above, not_below = np.hstack(counts) if counts else np.zeros((2, 0), dtype=np.int64)
     ranks, tied = 1 + above.astype(np.int64), not_below > above
-    lost = ~directed[searches].all(axis=1)
+    lost = np.asarray(~directed[searches].all(axis=1))
     ranks[lost] = len(vectors) - 1
     return MatchRanks(ranks, tied & ~lost, lost)
 

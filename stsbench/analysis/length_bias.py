@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 from stsbench.analysis import length_measures as measures
 from stsbench.analysis.length_measures import ALL, GAP, Lengths
-from stsbench.analysis.result import AnalysisCommand, AnalysisResult
+from stsbench.analysis.result import AnalysisResult, CommandWithIntervals
 from stsbench.base.errors import UserError
 from stsbench.base.options import Commas, Spelled, Within
 from stsbench.base.progress import Progress, silent
-from stsbench.cli.options import IntervalChoice
 from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.records.kinds import ALL_TASKS, AVERAGE
 from stsbench.render.cells import Key, Named, beside
@@ -278,7 +277,7 @@ def _published_rows(lengths: Lengths) -> "pd.DataFrame":
 
 
 @dataclass(frozen=True)
-class LengthBiasCommand(AnalysisCommand, IntervalChoice):
+class LengthBiasCommand(CommandWithIntervals):
     """Ask whether a model finds sentences more alike because they are of like length.
 
     Spearman and mean similarity difference in the groups of short and long length difference, per task; one slope;
@@ -293,9 +292,3 @@ class LengthBiasCommand(AnalysisCommand, IntervalChoice):
     verb = staticmethod(length_bias)
     result = LengthBias
     of_pairs = True
-
-    def keywords(self) -> dict[str, Any]:
-        """Return how intervals are computed."""
-        from stsbench.scoring.settings import Intervals
-
-        return {"intervals": Intervals(self.dependence)}

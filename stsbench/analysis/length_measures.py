@@ -79,13 +79,18 @@ class Lengths:
             bins[f"{start}{last}"] = start, end
         return bins
 
-    def differences(self, pairs: "pd.DataFrame") -> "NDArray[np.float64]":
-        """Return the length difference of each pair of a pair table; refuse one whose lengths are unknown."""
+    def sides(self, pairs: "pd.DataFrame") -> "tuple[NDArray[np.float64], NDArray[np.float64]]":
+        """Return the lengths of each pair's two sentences in a pair table; refuse one without such lengths."""
         a, b = (pairs[f"{self.unit}_{side}"].to_numpy(float) for side in "ab")
         if (a < 0).any() or (b < 0).any():
             raise UserError(
                 f"the lengths in {self.unit} are unknown, as the model has no tokeniser: "
                 "use --length words or --length characters."
             )
+        return a, b
+
+    def differences(self, pairs: "pd.DataFrame") -> "NDArray[np.float64]":
+        """Return the length difference of each pair of a pair table."""
+        a, b = self.sides(pairs)
         difference: NDArray[np.float64] = abs(a - b)
         return difference

@@ -5,7 +5,7 @@ subtract, multiply and divide, so that what a gap or a slope is stands here once
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from stsbench.analysis import length_measures as measures
 from stsbench.analysis.length_measures import ALL, GAP, Lengths
+from stsbench.data.tables import PlainTable
 from stsbench.records.kinds import ALL_TASKS, AVERAGE
 from stsbench.records.labels import distinct_labels
 from stsbench.scoring.settings import Intervals
@@ -22,7 +23,7 @@ from stsbench.scoring.statistic import sharing_of
 from stsbench.statistics.correlations import partial_spearman, spearman
 from stsbench.statistics.dependence import Sharing, variance
 from stsbench.statistics.influence import Linear, spearman_terms, task_terms
-from stsbench.statistics.intervals import correlation_interval, plain_interval
+from stsbench.statistics.intervals import correlation_interval, plain_interval, share_interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,7 +78,7 @@ class Estimates:
     folded: dict[str, Sharing] = field(default_factory=dict)
     joined: dict[tuple[str, ...], Sharing] = field(default_factory=dict)
 
-    def block(self, name: str, pairs: "pd.DataFrame") -> None:
+    def block(self, name: str, pairs: "pd.DataFrame | PlainTable") -> None:
         """Take note of which of a task's pairs share sentences, before anything is estimated from them."""
         self.released[name], self.folded[name] = sharing_of(pairs), sharing_of(pairs, folded=True)
 
@@ -126,11 +127,14 @@ class Estimates:
         terms = both.terms[block] / below + slopes[0] * of_x.terms[block] + slopes[1] * of_y.terms[block]
         return Linear(value, {block: 100 * terms})
 
-    def limits(self, estimate: Linear, pairs: int, *, correlation: bool = False) -> dict[str, float]:
+    def limits(
+        self, estimate: Linear, pairs: int, *, correlation: bool = False, share: bool = False, normal: bool = False
+    ) -> dict[str, float]:
         """Return an estimate's `value`, `low` and `high`, NaN where there is none.
 
         Those of one task are by sentences as released, those of several by letters and digits. A correlation is x
-        100.
+        100; a share stays between 0 and 1. `normal` takes that distribution in place of Student's t, whose degrees
+        of freedom are next to none where few items are other than the rest.
         """
         value, how, level = estimate.value, self.intervals.interval, self.intervals.level
         if np.isnan(value) or pairs < _FEWEST or how is None:
@@ -138,7 +142,11 @@ class Estimates:
         terms = np.concatenate(list(estimate.terms.values()))
         sharing = self._sharing(tuple(estimate.terms))
         if not correlation:
-            low, high, _ = plain_interval(value, variance(terms, sharing, how), level)
+            spread = variance(terms, sharing, how)
+            spread = replace(spread, df=np.inf) if normal else spread
+            low, high, _ = (
+                share_interval(value, spread, pairs, level) if share else plain_interval(value, spread, level)
+            )
             return {"value": value, "low": low, "high": high}
         low, high, _ = correlation_interval(value / 100, variance(terms / 100, sharing, how), pairs, level)
         return {"value": value, "low": 100 * low, "high": 100 * high}

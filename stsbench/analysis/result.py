@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields, replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from stsbench.cli.options import IntervalChoice
 from stsbench.render.figures import svg_of
 from stsbench.render.result import Result
 from stsbench.render.section import ReportFigure, Section
@@ -98,3 +99,14 @@ class AnalysisCommand:
         """Return whether the person chose the data: by the options that were typed, or by naming runs."""
         choices = {"task", "tasks"} & set(signature(cls.verb).parameters)
         return not choices or not choices.isdisjoint(named) or (runs and cls.of_pairs)
+
+
+@dataclass(frozen=True)
+class CommandWithIntervals(AnalysisCommand, IntervalChoice):
+    """The command of an analysis that takes `intervals`, typed as `--interval` and `--no-intervals`."""
+
+    def keywords(self) -> dict[str, Any]:
+        """Return how intervals are computed."""
+        from stsbench.scoring.settings import Intervals
+
+        return {"intervals": Intervals(self.dependence)}

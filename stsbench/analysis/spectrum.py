@@ -25,6 +25,11 @@ TOP = (1, 5, 10)
 SINGULAR, RANK, SHARE = "singular value", "effective rank", "top share"
 ISOSCORE, PARTITION = "isoscore", "partition isotropy"
 
+_AT_ODDS = (
+    "A higher isotropy is not better by itself: vectors that lie in clusters are not isotropic, and classes are "
+    "told apart by clusters (Mickus et al. 2024)."
+)
+
 
 class Spectrum(AnalysisResult):
     """The singular values of models' sentence vectors, and what they amount to."""
@@ -45,7 +50,8 @@ class Spectrum(AnalysisResult):
         order = [RANK, *(f"top {k} share" for k in TOP), PARTITION, ISOSCORE]
         table = wide[["model", "dimensions", "centred", *order]]
         table = table.assign(centred=table["centred"].map({True: "yes", False: "no"}))
-        return Tables([Table(table, f"Spectrum of the normalised sentence vectors{place(self.frame)}", 3)])
+        caption = f"Spectrum of the normalised sentence vectors{place(self.frame)}"
+        return Tables([Table(table, caption, 3, notes=(_AT_ODDS,))])
 
     def numbers(self) -> dict[str, float]:
         """Return what the singular values amount to, uncentred and centred."""

@@ -73,6 +73,28 @@ def line(
     tell(axes, across[told].tolist(), values[told].tolist(), texts)
 
 
+def draw_by_model(axes: "Axes", rows: "pd.DataFrame", palette: Mapping[str, str]) -> None:
+    """Draw values with their intervals at some places along an axis, model beside model.
+
+    Args:
+        axes: what to draw on.
+        rows: with the columns `model`, `place`, `value`, `low` and `high`; NaN where there is no interval.
+        palette: each model's colour.
+    """
+    places = {place: number for number, place in enumerate(dict.fromkeys(rows["place"]))}
+    step = 0.7 / max(1, len(palette))
+    for number, (model, colour) in enumerate(palette.items()):
+        part = rows[rows["model"] == model]
+        x = part["place"].map(places) + step * (number - (len(palette) - 1) / 2)
+        axes.vlines(x, part["low"], part["high"], color=colour, linewidth=1.2)
+        axes.plot(x, part["value"], color=colour, marker="o", markersize=3, linestyle="", label=model)
+        numbers = part[["value", "low", "high"]].itertuples(index=False)
+        said = [f"{model}, {place}: {spoken(*of)}" for place, of in zip(part["place"], numbers, strict=True)]
+        tell(axes, x.tolist(), part["value"].tolist(), said)
+    axes.set_xticks(range(len(places)), [str(place) for place in places], rotation=45, ha="right")
+    axes.set_xlim(-0.5, len(places) - 0.5)
+
+
 def plain_logarithms(axis: "Axis") -> None:
     """Write plain numbers at a logarithmic axis, whose own are formulas, and formulas are text here."""
     from matplotlib.ticker import LogLocator

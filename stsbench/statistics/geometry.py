@@ -137,6 +137,26 @@ def mean_cosine(vectors: Vectors) -> float:
     return float((total @ total - n) / (n * (n - 1)))
 
 
+def mean_cosine_by_dimension(units: Floats) -> Floats:
+    """Return what each dimension makes of the mean cosine over all pairs i < j, (d,); they add up to it.
+
+    The contribution of a dimension of Timkey and van Schijndel (2021): the mean of u_k v_k over random pairs of
+    unit vectors, here over all of them, exactly as in `mean_cosine`.
+
+    Args:
+        units: (n, d) vectors of length 1, n at least 2.
+
+    >>> mean_cosine_by_dimension(np.array([[1.0, 0.0], [0.6, 0.8]])).round(12).tolist()
+    [0.6, 0.0]
+    """
+    n = len(units)
+    if units.ndim != 2 or n < 2:
+        raise ValueError(f"a mean over pairs needs at least two vectors, got shape {units.shape}")
+    sums, squares = units.sum(axis=0), np.einsum("ij,ij->j", units, units)
+    shares: Floats = (sums * sums - squares) / (n * (n - 1))
+    return shares
+
+
 class PrincipalAxes(NamedTuple):
     """The singular value decomposition of a matrix of vectors, but for the part that is as long as the matrix.
 

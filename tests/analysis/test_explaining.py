@@ -31,15 +31,19 @@ NO_INTERVALS = sb.Intervals(None)
 VERBS = (
     "compress",
     "density",
+    "dimensions",
     "evalrank",
     "geometry",
+    "hubness",
     "length_bias",
+    "length_collapse",
     "pair_kinds",
     "repetition_bias",
     "spectrum",
     "stability",
     "ties",
 )
+OF_TASKS = {"compress", "dimensions", "hubness", "length_bias", "length_collapse", "pair_kinds", "ties"}
 
 
 @pytest.fixture
@@ -67,7 +71,7 @@ def test_a_run_its_record_and_its_model_give_the_same_table(verb: str, run: Path
     options: dict[str, Any] = {"queries": 10, "seeds": 2}
     if verb in {"density", "evalrank", "geometry", "spectrum", "stability"}:
         options = {"task": "sample"}
-    if verb in {"compress", "length_bias", "pair_kinds", "ties"}:
+    if verb in OF_TASKS:
         options = {"tasks": ["sample"]} | ({} if verb == "ties" else {"intervals": NO_INTERVALS})
     result = analyse(run, **options)
     of_folder = result.frame
@@ -251,7 +255,8 @@ def test_explaining_gives_every_table_and_a_page_with_every_figure(
     monkeypatch.setattr("stsbench.analysis.inputs.read_pairs_of", read)
     # As where no benchmark data is: all of it is about the sample.
     explanation = sb.explain(run, intervals=NO_INTERVALS)
-    assert len(tasks_read) == 1  # for geometry, spectrum and EvalRank together
+    # Once for geometry, spectrum and EvalRank together, and once for those of the tasks that the run has.
+    assert len(tasks_read) == 2
     assert list(explanation.parts) == list(ANALYSES)
     assert list(explanation.to_dict()) == list(ANALYSES)
     assert set(explanation.frame["analysis"]) == set(ANALYSES)
@@ -306,7 +311,7 @@ def test_a_wrong_keyword_and_an_option_that_cannot_apply_are_errors(verb: str, r
     with pytest.raises(UserError, match=r"--pooling.* is for models that are"):
         getattr(sb, verb)(run, pooling="cls", **needed)
     # Version 0.1 answered for STS-B.
-    with pytest.raises(UserError if verb in {"compress", "length_bias", "pair_kinds", "ties"} else TypeError):
+    with pytest.raises(TypeError if verb not in OF_TASKS else UserError):
         getattr(sb, verb)(run, tasks="STS16", **needed)
 
 

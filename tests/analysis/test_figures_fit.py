@@ -10,9 +10,14 @@ from stsbench.analysis import ANALYSES
 from stsbench.analysis.compress import Compressed
 from stsbench.analysis.compress_numbers import Compression, PairedVectors, compress_frame
 from stsbench.analysis.density import Density, density_frame
+from stsbench.analysis.dimensions import Dimensions, dimensions_frame
 from stsbench.analysis.evalrank import EvalRank, evalrank_frame
 from stsbench.analysis.geometry import Geometry, PairVectors, geometry_frame
+from stsbench.analysis.hubness import Hubs, hubness_frame
+from stsbench.analysis.inputs import ScoredVectors
 from stsbench.analysis.length_bias import LengthBias
+from stsbench.analysis.length_collapse import EDGES, LengthCollapse, length_collapse_frame
+from stsbench.analysis.length_measures import Lengths
 from stsbench.analysis.length_numbers import length_bias_frame
 from stsbench.analysis.pair_kinds import COST, PairKinds
 from stsbench.analysis.repetition_bias import RepetitionBias, repetition_frame
@@ -94,9 +99,30 @@ def tables() -> dict[str, pd.DataFrame]:
 
 APART = (Sharing.independent(9), Intervals())
 
+
+def of_tasks() -> dict[str, list[ScoredVectors]]:
+    left, right = np.arange(30), np.arange(30, 60)
+    ids, chains = np.arange(60, dtype=np.uint64), np.tile(np.arange(30), 2)
+    of = {name: pairs(seed).head(30) for seed, name in enumerate(NAMES)}
+    return {
+        name: [
+            ScoredVectors(task, of[name], vectors(seed) + 0.5, left, right, ids, chains)
+            for task in ("STS12", "a-task-of-a-long-name", "SICK-R")
+        ]
+        for seed, name in enumerate(NAMES)
+    }
+
+
+def collapse() -> Any:
+    return length_collapse_frame(of_tasks(), Lengths(edges=EDGES["words"]), FEW)
+
+
 FIGURES: dict[str, Callable[[], Any]] = {
     "length-bias": lambda: LengthBias(length_bias_frame(tables(), {"made": (0, 5)}, intervals=FEW)).plot(),
     "pair-kinds": lambda: errors().plot(),
+    "length-collapse": lambda: LengthCollapse(collapse()).plot(),
+    "dimensions": lambda: Dimensions(dimensions_frame(of_tasks())).plot(),
+    "hubness": lambda: Hubs(hubness_frame(of_tasks(), 3)).plot(),
     "geometry": lambda: Geometry(plane()).plot(),
     "geometry, a path": lambda: Geometry(plane(), path=2).plot(),
     "spectrum": lambda: Spectrum(spectrum_frame({name: vectors(seed) for seed, name in enumerate(NAMES)})).plot(),

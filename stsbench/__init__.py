@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from stsbench.analysis.length_bias import length_bias
     from stsbench.analysis.length_collapse import length_collapse
     from stsbench.analysis.pair_kinds import pair_kinds
+    from stsbench.analysis.probes import probes
     from stsbench.analysis.repetition_bias import repetition_bias
     from stsbench.analysis.retrieve import retrieve
     from stsbench.analysis.spectrum import spectrum
@@ -89,6 +90,7 @@ __all__ = [
     "model_card",
     "pair_kinds",
     "plan",
+    "probes",
     "protocol",
     "rank",
     "repetition_bias",
@@ -139,6 +141,7 @@ _HOMES = {
     "model_card": "stsbench.reports.cards:model_card",
     "pair_kinds": "stsbench.analysis.pair_kinds:pair_kinds",
     "plan": "stsbench.judging.planning:plan",
+    "probes": "stsbench.analysis.probes:probes",
     "protocol": "stsbench.scoring.settings:choose_protocol",
     "rank": "stsbench.judging.rank:rank",
     "repetition_bias": "stsbench.analysis.repetition_bias:repetition_bias",

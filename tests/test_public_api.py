@@ -72,6 +72,7 @@ def test_the_public_names_are_the_verbs_and_few_that_scripts_need_beside_them() 
         "load",
         "load_run",
         "model_card",
+        "probes",
         "protocol",
         "reproductions",
     }

@@ -26,6 +26,7 @@ ANALYSES = {
     "hubness": "stsbench.analysis.hubness:HubnessCommand",
     "repetition-bias": "stsbench.analysis.repetition_bias:RepetitionBiasCommand",
     "stability": "stsbench.analysis.stability:StabilityCommand",
+    "probes": "stsbench.analysis.probes:ProbesCommand",
     "retrieve": "stsbench.analysis.retrieve:RetrieveCommand",
 }
 """Where the command of each analysis is, by its name. Imported when it is asked for."""

@@ -1,8 +1,8 @@
 """Intervals and tests from a value and its variance.
 
 A correlation has its interval on Fisher's scale, where it is nearly symmetric, with Student's t; a difference and
-an average as they are; a share (an accuracy) by Wilson's score interval with an effective number of items. A level
-is between 0 and 1, else it is a ValueError.
+an average as they are; a share (an accuracy) by Wilson's score interval with an effective number of items, and a
+difference of shares of the same items by Newcombe's. A level is between 0 and 1, else it is a ValueError.
 
 From a standard error also follow how large a difference a test can find, and how many pairs or runs it takes.
 """
@@ -136,6 +136,43 @@ def share_interval(value: float, variance: Variance, items: int, level: float = 
     reach = t / shrink * math.sqrt(value * (1 - value) / size + (t / (2 * size)) ** 2)
     # Rounding must not put the share itself outside.
     return Limits(min(max(centre - reach, 0.0), value), max(min(centre + reach, 1.0), value))
+
+
+def share_difference_interval(one: ArrayLike, other: ArrayLike, of_one: Limits, of_other: Limits) -> Limits:
+    """Return the interval of the difference of two shares of the same items: Newcombe's (1998), method 10.
+
+    Each share's own interval by Wilson (`share_interval`) says how far it may be off, and phi, the correlation of
+    the two over the items, how far together. It stays inside [-1, 1] and exists where the items agree, too.
+
+    Args:
+        one: (n,) 1 where an item counts for the first share, else 0.
+        other: (n,) the same for the second, which is subtracted.
+        of_one: the interval of the first share.
+        of_other: the interval of the second.
+
+    >>> one, other = np.repeat([1, 1, 0], [36, 12, 2]), np.repeat([1, 0, 1], [36, 12, 2])
+    >>> errors = [Variance(x.var() / 50, x.var() / 50, math.inf) for x in (one, other)]
+    >>> limits = [share_interval(x.mean(), error, 50) for x, error in zip((one, other), errors)]
+    >>> difference = share_difference_interval(one, other, *limits)
+    >>> round(difference.low, 4), round(difference.high, 4)
+    (0.0569, 0.3404)
+    """
+    if not (of_one.exists and of_other.exists):
+        return _no_limits(of_one.reason or of_other.reason or "undefined")
+    first, second = np.asarray(one, dtype=np.float64), np.asarray(other, dtype=np.float64)
+    n, p, q = len(first), float(first.mean()), float(second.mean())
+    # Of the table of both: ad - bc, which is n squared times the covariance.
+    product = float(n * (first @ second) - first.sum() * second.sum())
+    if product > 0:
+        product = max(product - n / 2, 0.0)
+    spread = n * n * math.sqrt(p * (1 - p) * q * (1 - q))
+    phi = product / spread if spread > 0 else 0.0
+
+    def reach(own: float, others: float) -> float:
+        return math.sqrt(max(own * own - 2 * phi * own * others + others * others, 0.0))
+
+    low = p - q - reach(p - of_one.low, of_other.high - q)
+    return Limits(low, p - q + reach(of_one.high - p, q - of_other.low))
 
 
 def two_sided_p(value: float, variance: Variance) -> float:

@@ -20,6 +20,7 @@ from stsbench.analysis.length_collapse import EDGES, LengthCollapse, length_coll
 from stsbench.analysis.length_measures import Lengths
 from stsbench.analysis.length_numbers import length_bias_frame
 from stsbench.analysis.pair_kinds import COST, PairKinds
+from stsbench.analysis.probes import Cosines, Probes, probes_frame
 from stsbench.analysis.repetition_bias import RepetitionBias, repetition_frame
 from stsbench.analysis.retrieve import Retrieval, find_neighbours, neighbours_frame
 from stsbench.analysis.spectrum import Spectrum, spectrum_frame
@@ -64,6 +65,13 @@ def probe() -> Any:
     rng = np.random.default_rng(0)
     cosines = {name: [tuple(rng.uniform(0, 1, size=(2, 30))) for _ in range(5)] for name in NAMES}
     return repetition_frame(cosines, range(5), FEW)
+
+
+def probed() -> Any:
+    rng = np.random.default_rng(0)
+    kinds = [kind for kind in ("negation", "a kind whose name is long", "typo") for _ in range(8)]
+    cosines = {name: Cosines(*rng.uniform(0, 1, size=(2, 24))) for name in NAMES}
+    return probes_frame(cosines, kinds, [str(number) for number in range(24)], FEW)
 
 
 def neighbours() -> Any:
@@ -141,6 +149,7 @@ FIGURES: dict[str, Callable[[], Any]] = {
             names=["model"],
         ).reset_index()
     ).plot(),
+    "probes": lambda: Probes(probed()).plot(),
     "retrieve": lambda: Retrieval(neighbours()).plot(),
 }
 

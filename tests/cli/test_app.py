@@ -55,6 +55,7 @@ COMMANDS = [
     ("hubness",),
     ("repetition-bias",),
     ("stability",),
+    ("probes",),
     ("retrieve",),
     ("data", "list"),
     ("data", "get"),

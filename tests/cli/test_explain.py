@@ -29,6 +29,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "hubness": ("-k", "5"),
     "repetition-bias": ("--queries", "10", "--seeds", "2"),
     "stability": ("--no-intervals",),
+    "probes": ("--kinds", "negation,typo"),
     "retrieve": ("--query", "The bridge is closed.", "-k", "2"),
 }
 PUBLISHED = {"length-bias", "repetition-bias"}
@@ -77,7 +78,7 @@ def test_a_model_needs_no_run(command: str, stsbench: Stsbench) -> None:
     assert done.code == 0, done.err
     assert "toys:words" in done.out
     # Said where nobody asked for the sample, as no benchmark data is here.
-    assert ("SAMPLE" in done.err) == (command not in {"repetition-bias", "retrieve"})
+    assert ("SAMPLE" in done.err) == (command not in {"repetition-bias", "probes", "retrieve"})
     assert "SAMPLE" not in stsbench(command, "--model", "toys:words", *COMMANDS[command], "--quiet").err
 
 
@@ -148,6 +149,8 @@ def test_options_of_length_reach_the_table(runs: Stsbench) -> None:
         (("compress", "a", "--margin", "0"), "a margin of 0 points: give more than 0"),
         (("compress", "a", "--tasks", "STS16"), r"has no STS16 \(it has sample\)"),
         (("ties", "a", "--tasks", "STS16"), r"has no STS16 \(it has sample\)"),
+        (("probes", "a", "--kinds", "tence"), "bundled has no triples of the kind 'tence': did you mean tense?"),
+        (("probes", "a", "--triples", "none.tsv"), "there is no file none.tsv"),
         (("retrieve", "a"), "there is no query"),
         (("retrieve", "a", "--query", "x", "--search", "fast"), "unknown search 'fast'"),
         (
@@ -189,6 +192,7 @@ def test_explain_prints_all_of_it_and_writes_a_page(runs: Stsbench) -> None:
         "The smallest vectors that are no worse by 0.5 points",
         "Spearman x 100, sample, and over all ways of breaking ties",
         "before and after repeating shared words in sample",
+        "Mean cosine x 100 to a paraphrase",
         "Nearest to:",
     ):
         assert caption in done.out

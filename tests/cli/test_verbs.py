@@ -61,6 +61,7 @@ NOT_OPTIONS = {
         "intervals": "one method, as queries share nothing",
     },
     "plan": {},
+    "probes": {"runs": SHAPED, "intervals": SHAPED},
     "protocol": {},
     "rank": {},
     "report": {"out": "of a card or a badge it is a file: an option of the command's own"},

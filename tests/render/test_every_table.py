@@ -41,6 +41,8 @@ from stsbench.analysis.length_bias import LengthBias
 from stsbench.analysis.length_collapse import LengthCollapse
 from stsbench.analysis.length_measures import ABSOLUTE, ALL, GAP, PARTIAL, RELATIVE, SIGNED, SLOPE, SPEARMAN
 from stsbench.analysis.pair_kinds import COST, SHIFT, PairKinds
+from stsbench.analysis.probes import CHANGED, ORDER, PARAPHRASE, Probes
+from stsbench.analysis.probes import GAP as PROBED_GAP
 from stsbench.analysis.repetition_bias import Q_S1, Q_S2, QUERIES, RISE, SEEDS, TOGETHER, RepetitionBias
 from stsbench.analysis.retrieve import Retrieval
 from stsbench.analysis.spectrum import Spectrum, spectrum_frame
@@ -766,6 +768,23 @@ def repetition_bias(names: Names, number: Numbers) -> Made:
     return RepetitionBias(pd.DataFrame(rows).assign(corpus="c")), [(0, grid(values))]
 
 
+def probes(names: Names, number: Numbers) -> Made:
+    own = [[number() for _ in range(5)] for _ in names]
+    paired = [[number() for _ in range(2)] for _ in names[1:]]
+    about = {"kind": "k", "low": 0.1, "high": 0.2, "triples": "t"}
+    rows = [
+        about | {"model": m, "against": "", "measure": measure, "items": items, "value": value / 100}
+        for m, (items, *values) in zip(names, own, strict=True)
+        for measure, value in zip((PARAPHRASE, CHANGED, PROBED_GAP, ORDER), values, strict=True)
+    ]
+    rows += [
+        about | {"model": m, "against": names[0], "measure": measure, "items": 8, "value": value / 100}
+        for m, values in zip(names[1:], paired, strict=True)
+        for measure, value in zip((PROBED_GAP, ORDER), values, strict=True)
+    ]
+    return Probes(pd.DataFrame(rows)), [(0, grid(own)), (1, grid(paired))]
+
+
 def explanation(names: Names, number: Numbers) -> Made:
     parts = {name: make(names, number) for name, make in (("geometry", geometry), ("density", density))}
     numbers = [(place, of[0][1]) for place, (_, of) in enumerate(parts.values())]
@@ -816,6 +835,7 @@ RESULTS: dict[type[Result], Callable[[Names, Numbers], Made]] = {
     PairKinds: pair_kinds,
     RepetitionBias: repetition_bias,
     Stability: stability,
+    Probes: probes,
     Explanation: explanation,
 }
 """Every kind of result, and how one is made of three names."""

@@ -333,6 +333,13 @@ USES: dict[str, tuple[Use, ...]] = {
             ["../cache/embeddings"],
         ),
     ),
+    "probes": (
+        _use(
+            "probes -m model --triples triples.tsv --json",
+            {**_CHECKPOINT, "triples.tsv": THEIRS},
+            ["../cache/embeddings"],
+        ),
+    ),
     "retrieve": (
         _use(
             "retrieve -m model --corpus corpus.txt --query owl --json",

@@ -240,6 +240,12 @@ def write_inputs(folder: Path, seed: int) -> None:
     write("words.txt", "".join(vectors))
     write("template.yaml", f"title: a test\ntexts: '{WORDS[seed]} {{sentence}}'\nrules: [strip]\npooling: avg\n")
     write("corpus.txt", "".join(f"{sentence()}\n" for _ in range(42)))
+    triples = (
+        f"{kind}\t{number} {sentence()}\t{sentence()} {number}\t{number}{number} {sentence()}\n"
+        for kind in "ab"
+        for number in range(4)
+    )
+    write("triples.tsv", "kind\tsentence\tparaphrase\tchanged\n" + "".join(triples))
     write("recipe.yaml", RECIPE.replace("seed: 7", f"seed: {7 + seed}"))
     write("experiment.yaml", EXPERIMENT)
     write("mymodel.py", "def encode(sentences):\n    return [[len(s), s.count('a'), 1] for s in sentences]\n")

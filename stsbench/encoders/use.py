@@ -335,6 +335,24 @@ def option_of(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
+def shown(name: str, value: object, most: int | None = None) -> str:
+    """Return the value of a field for a reader: the text before sentences in quotes, for each side its own.
+
+    Args:
+        name: of the field.
+        value: None and an empty text are `none`.
+        most: how many characters of a text are shown; None for all.
+
+    >>> shown("prompts", ("find: ", "")), shown("prompt", "search_query: ", 9), shown("pooling", "cls")
+    ("'find: ', ''", "'search_qu…'", 'cls')
+    """
+    if value is None or value == "":
+        return "none"
+    texts = value if isinstance(value, tuple) else (str(value),)
+    cut = [text if most is None or len(text) <= most else f"{text[:most]}…" for text in texts]
+    return ", ".join(map(repr, cut) if name in PROMPTS else cut)
+
+
 def own_use(pooling: str, asked: Use = USUAL) -> Use:
     """Return how a model with one pooling of its own is used: only what is done to its vectors can be chosen."""
     return Use(pooling=pooling, prompt="", device="cpu").processed(asked)

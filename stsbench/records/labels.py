@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path, PurePath
 
+from stsbench.encoders.poolers import AUTO
 from stsbench.encoders.use import names, shown
 from stsbench.records.kinds import ALL_TASKS, AVERAGES
 from stsbench.records.parts import ModelPart, NoInterval, ProtocolPart, RunFields, Score
@@ -89,7 +90,7 @@ def _names_with_choices(models: Sequence[ModelPart]) -> list[str]:
         # A choice that was not made (no dimensions left out, no prompt) goes without saying.
         values = [(field.removeprefix("use."), attrgetter(field)(model)) for field in differing[name]]
         choices = ", ".join(
-            f"{field} {shown(field, value, _SHOWN)}" for field, value in values if value not in {None, ""}
+            f"{field} {shown(field, value, _SHOWN)}" for field, value in values if value not in {None, "", AUTO}
         )
         called.append(f"{name} ({choices})" if choices else name)
     return called

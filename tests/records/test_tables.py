@@ -138,6 +138,7 @@ def test_prompts_in_a_label_are_in_quotes_and_what_is_left_out_of_a_long_one_is_
     sided = renamed(record, prompts=("query: ", "a passage of twenty-nine letters"), prompt="")
     found = labels([record, renamed(record, prompt=" so "), sided])
     assert found == ["one", "one (prompt ' so ')", "one (prompts 'query: ', 'a passage of twenty-…')"]
+    assert labels([record, renamed(record, attention_mask="causal")]) == ["one", "one (attention_mask causal)"]
 
 
 def test_records_that_differ_in_nothing_are_told_apart_by_their_folders(

@@ -165,7 +165,7 @@ class Loading:
         always=True,
         safe="#",
         pattern=_PRECISION,
-        named=lambda use: "" if use.computed_in == FP32 else use.computed_in,
+        named=lambda use: "" if use.computed_in in {FP32, UNKNOWN} else use.computed_in,
         tried=lambda: tuple(PRECISIONS),
     )
     revision: str | None = _option(

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from stsbench.base.errors import UserError
+from stsbench.base.extras import MINILM as MINILM_EXTRA
 from stsbench.base.extras import MODELS, require
 from stsbench.encoders.adapter import base_of, find_base, is_adapter
 from stsbench.encoders.callables import CallableEncoder, from_function, import_function, is_callable
@@ -207,7 +208,7 @@ def _row(name: str) -> str:
 def _load_checkpoint(
     name: str, use: Use
 ) -> TransformerEncoder | TokenTableEncoder | CallableEncoder | SidedEncoder:
-    require(MODELS, f"the checkpoint {name}")
+    require(MODELS, f"the checkpoint {name}", by=MINILM_EXTRA if name == PACKAGED else "")
     checkpoint = find_checkpoint(name, revision=use.revision, with_code=use.trust_remote_code)
     adapter = checkpoint if is_adapter(checkpoint) else None
     if adapter is not None:

@@ -50,18 +50,19 @@ def missing(extra: str) -> list[str]:
     return [package for module, package in PACKAGES[extra].items() if not _is_here(module)]
 
 
-def require(extra: str, what: str) -> None:
+def require(extra: str, what: str, *, by: str = "") -> None:
     """Refuse what cannot be done without an extra, if a package of it is not installed.
 
     Args:
         extra: its name, as in `stsbench[models]`.
         what: what needs it, as the beginning of a sentence.
+        by: the extra to type, where another one brings what is needed with it.
 
     Raises:
         UserError: if a package is missing, with the line to type.
     """
     if packages := missing(extra):
-        raise UserError(_sentence(what, packages, extra))
+        raise UserError(_sentence(what, packages, by or extra))
 
 
 def sentence_on(error: BaseException) -> str:

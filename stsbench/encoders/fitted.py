@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict
 from stsbench.base.errors import UserError
 from stsbench.base.words import shown_difference
 from stsbench.data.shared import folded_ids
+from stsbench.encoders.mteb_models import KIND as OF_MTEB
 from stsbench.encoders.poolers import AUTO
 from stsbench.encoders.postprocess import normalize
 from stsbench.encoders.protocol import (
@@ -39,6 +40,10 @@ KIND = "fitted"
 
 _SAME = ("weights_sha256", "tokenizer_sha256", "config_sha256", "modules", "normalizes")
 _LONGEST_NAME = 60
+
+_ATTENTION = ("attention", "attention_mask")
+_FILLED = ("max_length", "prompt", "revision", *_ATTENTION)
+"""What a fit remembers of how its model was used, where the person makes no choice."""
 
 
 class _Part(BaseModel):
@@ -143,24 +148,29 @@ class FitAbout(_Part):
                 f"{name}: the {self.method} was fitted with pooling {fitted.pooling}: leave out --pooling "
                 f"{asked.pooling}, or fit again with it."
             )
+        # How mteb reads a sentence is not asked of it.
+        filled = ("revision",) if model.kind == OF_MTEB else _FILLED
         return replace(
             asked,
             template=NO_TEMPLATE,
             pooling=fitted.pooling if model.kind in WITH_POOLINGS else AUTO,
-            max_length=fitted.max_length if asked.max_length is None else asked.max_length,
-            prompt=fitted.prompt if asked.prompt is None else asked.prompt,
-            revision=fitted.revision if asked.revision is None else asked.revision,
+            **{field: getattr(fitted, field) for field in filled if field not in asked.changed()},
         )
 
     def notes_of(self, name: str, asked: Use) -> tuple[str, ...]:
         """Return what was fitted, and where the person uses the model otherwise; arguments as in `use_of`."""
-        fitted = self.model.use
+        fitted, chosen = self.model.use, asked.changed()
         changed = (
             f"{name}: the {self.method} was fitted with {what} {then!r}, and is used with {now!r}."
             for what, then, now in (
                 ("max_length", fitted.max_length, asked.max_length),
                 ("prompt", fitted.prompt, asked.prompt),
                 ("precision", fitted.computed_in, asked.computed_in),
+                *(
+                    (field, getattr(fitted, field), getattr(asked, field))
+                    for field in _ATTENTION
+                    if field in chosen
+                ),
             )
             if now is not None and now != then
         )

@@ -25,6 +25,7 @@ from stsbench.base.files import DIGEST, atomic_folder, digest_of, files_in, sha2
 from stsbench.base.parsing import parse_json
 from stsbench.encoders.checkpoint import NOTES
 from stsbench.encoders.fitted import FitAbout, Map
+from stsbench.encoders.poolers import AUTO
 from stsbench.encoders.protocol import Encoder, FloatMatrix
 from stsbench.encoders.sentence_transformers import pooling_config
 from stsbench.encoders.transformer import TransformerEncoder, TransformerSettings
@@ -185,6 +186,9 @@ def _damaged(folder: Path) -> UserError:
 def layerable(base: Encoder) -> TransformerEncoder | None:
     """Return a model if its files and a dense layer make a checkpoint that the library reads, else None."""
     if not isinstance(base, TransformerEncoder) or base.use.trust_remote_code:
+        return None
+    # The library's files have no place for a mask, and it would read the model with its own.
+    if base.use.attention_mask != AUTO:
         return None
     return base if pooling_config(base.use.pooling, 1) is not None else None
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from stsbench.base.errors import UserError
+from stsbench.base.extras import MINILM as MINILM_EXTRA
 from stsbench.base.extras import MODELS, require
 from stsbench.encoders.adapter import base_of, find_base, is_adapter
 from stsbench.encoders.callables import CallableEncoder, from_function, import_function, is_callable
@@ -208,8 +209,9 @@ def _load_checkpoint(
     name: str, use: Use
 ) -> TransformerEncoder | TokenTableEncoder | CallableEncoder | SidedEncoder:
     # A table of token vectors that is here needs no more than its tokenizer: no torch, no Transformers.
+    needs = partial(require, MODELS, f"the checkpoint {name}", by=MINILM_EXTRA if name == PACKAGED else "")
     if not Path(name).expanduser().is_dir():
-        require(MODELS, f"the checkpoint {name}")
+        needs()
     checkpoint = find_checkpoint(name, revision=use.revision, with_code=use.trust_remote_code)
     adapter = checkpoint if is_adapter(checkpoint) else None
     if adapter is not None:
@@ -222,7 +224,7 @@ def _load_checkpoint(
     table = find_table(checkpoint) if adapter is None else None
     if table is not None and (static := _load_static(table, use)) is not None:
         return static
-    require(MODELS, f"the checkpoint {name}")
+    needs()
     use, notes = as_texts(checkpoint, replace(use, template=_choose_template(name, use)))
     use = replace(use, device=resolve_device(use.device))
     saved = read_settings(checkpoint, trust_remote_code=use.trust_remote_code)

@@ -8,6 +8,7 @@ task that mteb does not have is read as one of mteb's type STS.
 
 import inspect
 import logging
+import math
 import re
 import sys
 import warnings
@@ -210,6 +211,8 @@ def load_from_mteb(name: str, use: Use) -> Encoder:
         raise UserError(f"{name} names no model: write its name or folder behind it, as in {PREFIX}{PACKAGED}.")
     with _quiet(), told(f"load {model} with mteb"):
         is_here = model == PACKAGED or Path(model).expanduser().exists()
+        if not is_here and model.startswith(("/", "./", "../", "~")):
+            raise UserError(f"{name} names no folder that is here: check the path behind {PREFIX}.")
         loaded = _of_folder(name, model, use) if is_here else _of_name(name, model, use)
     if not isinstance(loaded.model, EncoderProtocol):
         raise UserError(
@@ -219,7 +222,7 @@ def load_from_mteb(name: str, use: Use) -> Encoder:
     dtypes = {f"torch.{long}": short for short, long in PRECISIONS.items()}
     how = Use(
         pooling=KIND,
-        max_length=getattr(network, "max_seq_length", None),
+        max_length=_length_of(network),
         precision=dtypes.get(str(getattr(network, "dtype", "")), UNKNOWN),
         revision=loaded.revision,
         device=resolve_device(use.device),
@@ -244,6 +247,12 @@ def load_from_mteb(name: str, use: Use) -> Encoder:
         loaded, Identity(name, KIND, how.processed(use), weights_sha256=loaded.sha256), tuple(notes)
     )
     return by_task.alike() or by_task
+
+
+def _length_of(network: Any) -> int | None:
+    """Return how many sub-words a model reads; None where it says none, or infinitely many (static embeddings)."""
+    length = getattr(network, "max_seq_length", None)
+    return int(length) if isinstance(length, int | float) and math.isfinite(length) else None
 
 
 def _of_folder(name: str, model: str, use: Use) -> _Loaded:
@@ -308,12 +317,14 @@ def _digest(**what: str | None) -> str:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Keep mteb and the libraries below it from printing: what a person has to know becomes notes."""
-    log = logging.getLogger("mteb")
-    level = log.level
-    log.setLevel(logging.CRITICAL)
+    logs = [logging.getLogger(name) for name in ("mteb", "sentence_transformers")]
+    levels = [log.level for log in logs]
+    for log in logs:
+        log.setLevel(logging.CRITICAL)
     try:
         with warnings.catch_warnings(), quiet_transformers():
             warnings.simplefilter("ignore")
             yield
     finally:
-        log.setLevel(level)
+        for log, level in zip(logs, levels, strict=True):
+            log.setLevel(level)

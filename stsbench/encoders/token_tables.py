@@ -307,6 +307,11 @@ class TokenTableEncoder:
     token_budget: int = 65_536
 
     @property
+    def checkpoint(self) -> Checkpoint:
+        """Whose files these are."""
+        return self.table.checkpoint
+
+    @property
     def use(self) -> Use:
         """How it is used."""
         return self.settings.use

@@ -165,7 +165,7 @@ class Loading:
         always=True,
         safe="#",
         pattern=_PRECISION,
-        named=lambda use: "" if use.computed_in == FP32 else use.computed_in,
+        named=lambda use: "" if use.computed_in in {FP32, UNKNOWN} else use.computed_in,
         tried=lambda: tuple(PRECISIONS),
     )
     revision: str | None = _option(
@@ -333,6 +333,24 @@ def names(*changes: str) -> tuple[str, ...]:
 def option_of(name: str) -> str:
     """Return what a person calls a field: `--max-length`."""
     return f"--{name.replace('_', '-')}"
+
+
+def shown(name: str, value: object, most: int | None = None) -> str:
+    """Return the value of a field for a reader: the text before sentences in quotes, for each side its own.
+
+    Args:
+        name: of the field.
+        value: None and an empty text are `none`.
+        most: how many characters of a text are shown; None for all.
+
+    >>> shown("prompts", ("find: ", "")), shown("prompt", "search_query: ", 9), shown("pooling", "cls")
+    ("'find: ', ''", "'search_qu…'", 'cls')
+    """
+    if value is None or value == "":
+        return "none"
+    texts = value if isinstance(value, tuple) else (str(value),)
+    cut = [text if most is None or len(text) <= most else f"{text[:most]}…" for text in texts]
+    return ", ".join(map(repr, cut) if name in PROMPTS else cut)
 
 
 def own_use(pooling: str, asked: Use = USUAL) -> Use:

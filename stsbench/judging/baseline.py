@@ -12,10 +12,11 @@ from dataclasses import replace
 
 from stsbench.base.errors import UserError
 from stsbench.base.words import rounded_up
+from stsbench.encoders.use import shown
 from stsbench.judging.aligned import FEWEST, MANY, AlignedScores, aligned_scores
 from stsbench.judging.verdicts import CellCheck, Check, FieldDifference, in_words, within
 from stsbench.records.kinds import KINDS
-from stsbench.records.labels import task_labels
+from stsbench.records.labels import name_beside, task_labels
 from stsbench.records.parts import Score, plain_mean
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import PROTOCOL_FIELDS, UNKNOWN, Signature, differing_fields
@@ -50,7 +51,14 @@ def check_baseline(record: RunRecord, baseline: RunRecord, max_drop: float = MAX
             new_mean = plain_mean([cell.measured for cell in checked])
             cells.append(_dropped(kind.average, old_mean, new_mean, max_drop))
     name = f"the baseline {baseline.folder or baseline.model.name}"
-    return Check(record.model.name, (name,), "baseline", max_drop, tuple(cells), tuple(_notes(record, baseline)))
+    return Check(
+        name_beside(record.model, baseline.model),
+        (name,),
+        "baseline",
+        max_drop,
+        tuple(cells),
+        tuple(_notes(record, baseline)),
+    )
 
 
 def _compared(name: str, old: Score, scores: Sequence[Score], max_drop: float) -> CellCheck:
@@ -88,15 +96,23 @@ def _differences(old: Score, new: Score) -> tuple[FieldDifference, ...]:
 
 
 def _notes(record: RunRecord, baseline: RunRecord) -> Iterator[str]:
-    old, new = baseline.signatures[0], record.signatures[0]
-    of_baseline = old.model_fields()
-    for name, here in new.model_fields().items():
-        there = of_baseline[name]
-        if here != there:
-            yield f"{name}: {here or 'none'} here, {there or 'none'} in the baseline"
+    before = {_place(signature): signature for signature in baseline.signatures}
+    # The text before sentences can go by task.
+    same = [(new, before[_place(new)]) for new in record.signatures if _place(new) in before]
+    noted = (
+        f"{name}: {shown(name, here or '')} here, {shown(name, there or '')} in the baseline"
+        for new, old in same or [(record.signatures[0], baseline.signatures[0])]
+        for (name, here), there in zip(new.model_fields().items(), old.model_fields().values(), strict=True)
+        if here != there
+    )
+    yield from dict.fromkeys(noted)
     for name in sorted(PROTOCOL_FIELDS):
         if any(getattr(signature, name) == UNKNOWN for signature in (*record.signatures, *baseline.signatures)):
             yield f"{name}: an imported file does not say"
+
+
+def _place(signature: Signature) -> tuple[str, str, str]:
+    return signature.task, signature.split, signature.text
 
 
 def check_margin(

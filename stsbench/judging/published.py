@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from stsbench.base.errors import UserError
 from stsbench.encoders.protocol import WITH_POOLINGS
+from stsbench.encoders.use import USUAL, shown
 from stsbench.judging.best_of import BestOf
 from stsbench.judging.verdicts import CellCheck, Check, FieldDifference, in_words, within
 from stsbench.published import catalogue
@@ -345,11 +346,13 @@ _POOLED_HERE = {*WITH_POOLINGS, "static"}
 
 _UNSTATED = {
     "prompt": "",
-    "prompts": None,
+    "prompts": "",
     "template": "",
     "precision": "fp32",
     "dimensions": None,
     "postprocessing": "",
+    "attention": USUAL.attention,
+    "attention_mask": USUAL.attention_mask,
 }
 """What no row states, and what is usual: anything else is remarked on."""
 
@@ -396,13 +399,17 @@ def _model_remarks(row: PublishedRow, record: RunRecord) -> Iterator[str]:
         yield f"{what}: {same} ones that the row was taken with (SHA-256 {own[:12]}…)"
     stated_use = {"template": row.usage.template, "precision": row.usage.precision}
     use = model.use
+    # The text before sentences can go by task.
+    on_tasks = dict.fromkeys(each.use.prompts or each.use.prompt or "" for each in record.signatures)
     used = {
-        "prompt": use.prompt or "",
-        "prompts": use.prompts,
+        "prompt": ", ".join(shown("prompt", text) for text in on_tasks if isinstance(text, str) and text),
+        "prompts": "; ".join(shown("prompts", texts) for texts in on_tasks if not isinstance(texts, str)),
         "template": getattr(use.template, "name", ""),
         "precision": use.computed_in,
         "dimensions": use.dimensions,
         "postprocessing": model.postprocessing,
+        "attention": use.attention,
+        "attention_mask": use.attention_mask,
     }
     for name, usual in _UNSTATED.items():
         there = stated_use.get(name, "")

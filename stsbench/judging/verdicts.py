@@ -128,7 +128,7 @@ class Check(Result):
     """What was found about a run.
 
     Attributes:
-        run: what was checked: the model's name.
+        run: what was checked: the model's name; against a baseline of the same name with what they differ in.
         against: what with: the names of published rows, or a baseline.
         kind: `published`, `baseline`, or `margin`: against a baseline with a margin.
         allowed: how many points a score may be off; against a baseline, how many it may be lower.
@@ -197,9 +197,10 @@ class Check(Result):
     @property
     def _margin_sentence(self) -> str:
         against, share = " and ".join(self.against), f"{100 * self.level:g} %"
-        than = f"than {against} by more than {self.allowed:g} points"
+        than = f"than {against} by more than {self.allowed:g} point{'' if self.allowed == 1 else 's'}"
         if self.verdict == "no worse":
-            return f"no worse: {self.run} is not worse {than}, at {share}: {len(self.cells)} scores."
+            scores = "1 score" if len(self.cells) == 1 else f"{len(self.cells)} scores"
+            return f"no worse: {self.run} is not worse {than}, at {share}: {scores}."
         cells = self.of(self.verdict)
         if self.verdict == "worse":
             losses = ", ".join(f"{cell.name} {_signed(cell)}" for cell in cells)

@@ -19,6 +19,7 @@ from stsbench.base.words import listed, storable
 from stsbench.encoders.checkpoint import NOTES, Checkpoint, find_checkpoint
 from stsbench.encoders.load import load_with
 from stsbench.encoders.sentence_transformers import read_settings, transformer_config_files
+from stsbench.encoders.token_tables import find_table
 from stsbench.encoders.use import ABOUT, USUAL, names, option_of
 from stsbench.records.export import card_with_scores, model_card
 from stsbench.records.provenance import redact
@@ -152,6 +153,10 @@ def _files(checkpoint: Checkpoint) -> Iterator[tuple[str, Path]]:
         raise UserError(
             f"{folder} has no modules.json, so sentence-transformers would take the mean of the tokens, whatever "
             "the model was trained with: export a checkpoint that `stsbench train` or sentence-transformers wrote."
+        )
+    if find_table(checkpoint) is not None:
+        raise UserError(
+            f"{folder} holds static embeddings, of which no card is made here: push the folder with `hf upload`."
         )
     if checkpoint.own_code() is not None or read_settings(checkpoint) is None:
         raise UserError(

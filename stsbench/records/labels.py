@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path, PurePath
 
-from stsbench.encoders.use import names
+from stsbench.encoders.poolers import AUTO
+from stsbench.encoders.use import names, shown
 from stsbench.records.kinds import ALL_TASKS, AVERAGES
 from stsbench.records.parts import ModelPart, NoInterval, ProtocolPart, RunFields, Score
 from stsbench.records.provenance import redact
@@ -14,6 +15,10 @@ from stsbench.statistics.dependence import DEPENDENCE, Dependence
 
 # The fields in which records of one model may differ, the most telling first.
 _TELLING = (*(f"use.{name}" for name in names("encoding", "afterwards")), "fitted", "weights_sha256")
+
+
+_SHOWN = 20
+"""So many characters of what models differ in stand in their names."""
 
 
 def task_labels(scores: Sequence[Score]) -> list[str]:
@@ -55,6 +60,11 @@ def labels(records: Sequence[RunFields]) -> list[str]:
     return model_labels([record.model for record in records], [record.folder for record in records])
 
 
+def name_beside(model: ModelPart, other: ModelPart) -> str:
+    """Return a model's name without folders, with what it differs in from another of that name."""
+    return _names_with_choices([model, other])[0]
+
+
 def model_labels(models: Sequence[ModelPart], folders: Sequence[Path | None] = ()) -> list[str]:
     """Return a name for each model as `labels` does, with the folders of their records (None for none)."""
     folders = folders or [None] * len(models)
@@ -78,9 +88,9 @@ def _names_with_choices(models: Sequence[ModelPart]) -> list[str]:
     for model in models:
         name = _model_name(model)
         # A choice that was not made (no dimensions left out, no prompt) goes without saying.
-        values = [(field, attrgetter(field)(model)) for field in differing[name]]
+        values = [(field.removeprefix("use."), attrgetter(field)(model)) for field in differing[name]]
         choices = ", ".join(
-            f"{field.removeprefix('use.')} {str(value)[:20]}" for field, value in values if value not in {None, ""}
+            f"{field} {shown(field, value, _SHOWN)}" for field, value in values if value not in {None, "", AUTO}
         )
         called.append(f"{name} ({choices})" if choices else name)
     return called
@@ -103,9 +113,12 @@ NOT_PATHS = {"function", "vectors", "similarities", "predictions"}
 
 
 def _model_name(model: ModelPart) -> str:
-    is_path = model.kind not in NOT_PATHS and model.name.startswith(("/", "~", "."))
+    # What another library loads has that library before its place (`mteb:/models/mine`).
+    loader = f"{model.kind}:" if model.name.startswith(f"{model.kind}:") else ""
+    name = model.name.removeprefix(loader)
+    is_path = model.kind not in NOT_PATHS and name.startswith(("/", "~", "."))
     # A function of a script or a notebook is known by its own name.
-    return PurePath(model.name).name or model.name if is_path else model.name.removeprefix("__main__:")
+    return loader + ((PurePath(name).name or name) if is_path else name.removeprefix("__main__:"))
 
 
 INTERVAL_OF = (

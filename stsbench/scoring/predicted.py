@@ -22,7 +22,6 @@ from stsbench.base.words import listed, storable
 from stsbench.data.qrels import Qrels, Ranking, read_run, task_of_qrels
 from stsbench.data.tables import StsData
 from stsbench.encoders.protocol import Identity
-from stsbench.encoders.use import own_use
 from stsbench.records.imports.mteb import (
     ENDING,
     Part,
@@ -50,7 +49,7 @@ from stsbench.scoring.kinds.sts import StsPairs, compared_elsewhere
 from stsbench.scoring.measure import Recording
 from stsbench.scoring.ranked import NDCG, IdenticalIds, Measure
 from stsbench.scoring.settings import GIVEN_SIMILARITY, PROTOCOLS, Protocol, Settings, Stages
-from stsbench.scoring.similarities import require_same_pairs
+from stsbench.scoring.similarities import given_use, require_same_pairs
 from stsbench.scoring.task import Items
 from stsbench.statistics.correlations import CORRELATIONS, Metric
 
@@ -173,8 +172,8 @@ def _of_mteb(path: Path, gold: GoldSource, asked: Asked) -> _Imported:
         f"the predictions are MTEB's, {storable(path.name)}: it read its own copy of the data.",
         *(f"left out, as {reason}: {listed(names)}." for reason, names in reasons.items() if names),
     ]
-    use = replace(own_use(GIVEN_SIMILARITY), revision=files.revision)
-    return Identity(files.model, "predictions", use, weights_sha256=files.sha256), scored, notes
+    identity = Identity(files.model, "predictions", given_use(files.revision), weights_sha256=files.sha256)
+    return identity, scored, notes
 
 
 def _of_run(path: Path, gold: GoldSource, asked: Asked) -> _Imported:
@@ -197,7 +196,7 @@ def _of_run(path: Path, gold: GoldSource, asked: Asked) -> _Imported:
     if missed:
         notes.append(f"{missed:,} queries count 0, as nothing was found for them.")
     ranking = {query: run.ranking.get(query, {}) for query in relevant}
-    identity = Identity(run.tag, "items", own_use(GIVEN_SIMILARITY), weights_sha256=sha256_of(path))
+    identity = Identity(run.tag, "items", given_use(), weights_sha256=sha256_of(path))
     return identity, [_measured(part, ranking, judged, asked)], notes
 
 

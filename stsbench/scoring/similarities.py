@@ -16,7 +16,7 @@ from stsbench.data.tables import StsData
 from stsbench.data.views import split_and_view
 from stsbench.encoders.hashed import HashedFiles
 from stsbench.encoders.protocol import Identity
-from stsbench.encoders.use import own_use
+from stsbench.encoders.use import UNKNOWN, Use, own_use
 from stsbench.records.imports.mteb import (
     MTEB_SPLITS,
     PredictedPairs,
@@ -25,6 +25,11 @@ from stsbench.records.imports.mteb import (
     read_predictions,
 )
 from stsbench.scoring.settings import GIVEN_SIMILARITY
+
+
+def given_use(revision: str | None = None) -> Use:
+    """Return how a model was used of which its similarities or predictions alone are here: nobody knows how."""
+    return replace(own_use(GIVEN_SIMILARITY), precision=UNKNOWN, revision=revision)
 
 
 @dataclass(frozen=True)
@@ -44,8 +49,7 @@ class SavedSimilarities:
     @cached_property
     def identity(self) -> Identity:
         """The file's name and hash."""
-        use = own_use(GIVEN_SIMILARITY)
-        return Identity(self.path.stem, "similarities", use, weights_sha256=self._sha256())
+        return Identity(self.path.stem, "similarities", given_use(), weights_sha256=self._sha256())
 
     @cached_property
     def values(self) -> NDArray[np.float64]:
@@ -139,7 +143,7 @@ class SavedPredictions:
     def identity(self) -> Identity:
         """The model's name and commit as the files tell them, and their hash."""
         held = self.read
-        use = replace(own_use(GIVEN_SIMILARITY), revision=held.revision)
+        use = given_use(held.revision)
         return Identity(held.model or self.path.stem, "predictions", use, weights_sha256=held.sha256)
 
     @property

@@ -298,6 +298,7 @@ def test_saved_similarities_are_scored(stsbench: Stsbench, toys: Any, tmp_path: 
         record = sb.load_run(f"runs/{Path(name).stem}-given-sample")
         assert record.scores[0].value == direct.scores[0].value
         assert "|spearman|given|" in record.signature
+        assert "||given|-|stsbench:" in record.signature
 
 
 def test_a_file_of_one_s_own_is_scored(stsbench: Stsbench, pairs_file: Path) -> None:

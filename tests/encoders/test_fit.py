@@ -255,6 +255,22 @@ def test_another_use_than_that_of_the_fit_is_told_and_another_pooling_refused(wh
         assert load_with(folder, Use(pooling="avg")).identity == sb.load(folder).identity
 
 
+@pytest.mark.parametrize(("method", "options"), [("whitening", {"dimensions": 6}), ("flow", FLOW)])
+def test_a_fit_remembers_the_attention_mask_of_its_model(method, options, tiny_bert, tmp_path):
+    causal = sb.load(str(tiny_bert), pooling="avg", attention_mask="causal")
+    folder = sb.fit(method, causal, sentences=TEXTS, out=tmp_path / "fit", use_cache=False, **options).folder
+    fitted = sb.load(str(folder))
+    assert fitted.identity.use.attention_mask == "causal"
+    expected = fitted.tail(vectors(causal, TEXTS, use_cache=False))
+    np.testing.assert_allclose(vectors(fitted, TEXTS, use_cache=False), expected, rtol=0, atol=1e-4)
+    # No file of sentence-transformers says a mask: it would read the model with another one.
+    assert not (folder / "modules.json").exists()
+    other = sb.load(str(folder), attention_mask="bidirectional")
+    assert any(
+        "was fitted with attention_mask 'causal', and is used with 'bidirectional'" in note for note in other.notes
+    )
+
+
 def edit(file: Path, **entries) -> None:
     """Change entries of a fit.json whose digest then agrees."""
     content = json.loads(file.read_text()) | entries

@@ -14,7 +14,7 @@ from stsbench.cli.verbs import spelled_out
 from stsbench.data.tables import StsData
 from stsbench.encoders.cache import EmbeddingCache
 from stsbench.encoders.protocol import Identity
-from stsbench.encoders.use import ABOUT, Loading, Use, UseOptions, names, own_use, takes_use
+from stsbench.encoders.use import ABOUT, Loading, Use, UseOptions, names, own_use, shown, takes_use
 from stsbench.records.labels import model_labels
 from stsbench.records.parts import ModelPart
 from stsbench.records.signature import Signature
@@ -91,7 +91,7 @@ def test_a_field_that_changes_vectors_tells_two_records_apart(name: str) -> None
     models = [ModelPart(**vars(identity)) for identity in (IDENTITY, used(name))]
     assert models[0] != models[1]
     _, label = model_labels(models)
-    assert (str(OTHER[name]) in label) == (ABOUT[name].changes != "nothing")
+    assert (shown(name, OTHER[name]) in label) == (ABOUT[name].changes != "nothing")
 
 
 @each_field

@@ -201,8 +201,25 @@ def test_a_variant_of_a_system_states_no_pooling(make_run: MakeRun) -> None:
 
 def test_a_prompt_or_whitening_is_noted(make_run: MakeRun) -> None:
     notes = check(make_run({"STS-B": 76.85}, {"prompt": "query: ", "whiten": 0})).notes
-    assert "prompt: the row states none; query:  here" in notes
+    assert "prompt: the row states none; 'query: ' here" in notes
     assert "postprocessing: the row states none; whiten here" in notes
+
+
+def test_prompts_of_sides_or_tasks_and_another_attention_are_noted(make_run: MakeRun) -> None:
+    use = {"prompts": ("a: ", ""), "attention": "eager", "attention_mask": "causal"}
+    notes = check(make_run({"STS-B": 76.85}, use)).notes
+    assert "prompts: the row states none; 'a: ', '' here" in notes
+    assert "attention: the row states none; eager here" in notes
+    assert "attention_mask: the row states none; causal here" in notes
+    plain = make_run({"STS12": 68.4, "STS13": 82.41})
+    assert not [note for note in check(plain).notes if note.startswith(("prompt", "attention"))]
+    # Where the text goes by task, the signatures alone say it.
+    by_task = [
+        score.model_copy(update={"signature": str(replace(signature, use=replace(signature.use, prompt=text)))})
+        for score, signature, text in zip(plain.scores, plain.signatures, ("it is ", "a bird "), strict=True)
+    ]
+    notes = check(plain.model_copy(update={"scores": tuple(by_task)})).notes
+    assert "prompt: the row states none; 'it is ', 'a bird ' here" in notes
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,18 @@ def test_another_use_of_the_model_is_noted_and_compares(make_run: MakeRun) -> No
     found = check_baseline(make_run(OLD, {"pooling": "avg"}), make_run(OLD))
     assert found.verdict == "pass"
     assert found.notes == ("pooling: avg here, cls_before_pooler in the baseline",)
+    assert found.run == "mine (pooling avg)"
+
+
+def test_prompts_are_noted_as_texts_whichever_task_they_are_of(make_run: MakeRun) -> None:
+    old = make_run(OLD)
+    new = make_run(OLD, {"prompts": ("so: ", "")})
+    last = replace(new.signatures[-1], use=replace(old.signatures[-1].use, prompt="it is "))
+    scores = (*new.scores[:-1], new.scores[-1].model_copy(update={"signature": str(last)}))
+    assert check_baseline(new.model_copy(update={"scores": scores}), old).notes == (
+        "prompts: 'so: ', '' here, none in the baseline",
+        "prompt: 'it is ' here, none in the baseline",
+    )
 
 
 def test_an_undefined_score_keeps_the_gate_shut(make_run: MakeRun) -> None:

@@ -105,6 +105,8 @@ def test_the_long_table_has_all_that_is_needed_to_work_on(record: sb.RunRecord) 
         ({"name": "/models/mine"}, "mine"),
         ({"name": "~/models/mine/"}, "mine"),
         ({"name": "org/mine"}, "org/mine"),
+        ({"name": "mteb:/models/mine", "kind": "mteb"}, "mteb:mine"),
+        ({"name": "mteb:org/mine", "kind": "mteb"}, "mteb:org/mine"),
         ({"name": "."}, "."),
         ({"name": "module:encode", "kind": "function"}, "module:encode"),
         ({"name": "__main__:encode", "kind": "function"}, "encode"),
@@ -130,6 +132,13 @@ def test_a_task_is_labelled_with_what_tells_it_apart_and_no_more(hash_encode: En
 def test_records_of_one_model_are_labelled_with_what_they_differ_in(record: sb.RunRecord) -> None:
     found = labels([record, renamed(record, pooling="cls", max_length=32), renamed(record, name="two")])
     assert found == ["one (pooling own)", "one (pooling cls, max_length 32)", "two"]
+
+
+def test_prompts_in_a_label_are_in_quotes_and_what_is_left_out_of_a_long_one_is_seen(record: sb.RunRecord) -> None:
+    sided = renamed(record, prompts=("query: ", "a passage of twenty-nine letters"), prompt="")
+    found = labels([record, renamed(record, prompt=" so "), sided])
+    assert found == ["one", "one (prompt ' so ')", "one (prompts 'query: ', 'a passage of twenty-…')"]
+    assert labels([record, renamed(record, attention_mask="causal")]) == ["one", "one (attention_mask causal)"]
 
 
 def test_records_that_differ_in_nothing_are_told_apart_by_their_folders(

@@ -5,7 +5,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from tiny_words import sample_word_pieces
 
 import stsbench as sb
 from stsbench.analysis import analyses
@@ -172,6 +174,36 @@ def test_without_prompts_by_task_it_is_one_encoder_that_every_analysis_takes(sav
     assert sb.geometry(record, task="sample").frame["sentences"].tolist() == [504]
 
 
+def test_static_embeddings_have_no_maximum_length_and_mtebs_number(
+    tmp_path: Path, toy_data: Callable[..., StsData]
+) -> None:
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+
+    tokenizer = sample_word_pieces(200)._tokenizer
+    table = np.random.default_rng(5).normal(size=(tokenizer.get_vocab_size(), 16)).astype(np.float32)
+    module = StaticEmbedding(tokenizer, embedding_weights=table)
+    SentenceTransformer(modules=[module], device="cpu", prompts={"STS": "it is "}).save(str(tmp_path / "static"))
+    data = toy_data("STS16", pairs=40)
+    record = sb.evaluate(f"mteb:{tmp_path / 'static'}", data, out=tmp_path / "run")
+    assert record.scores[0].value == pytest.approx(by_mteb(library(tmp_path / "static"), data), abs=1e-5)
+    assert load_run(tmp_path / "run").model.use.max_length is None
+    natively = sb.evaluate(tmp_path / "static", data, prompt="it is ")
+    assert natively.scores[0].value == pytest.approx(record.scores[0].value, abs=1e-5)
+
+
+def test_what_was_fitted_for_a_model_that_mteb_loads_is_measured(
+    saved: Saved, tmp_path: Path, toy_data: Callable[..., StsData]
+) -> None:
+    name, texts = f"mteb:{saved({'own': 'nobody asks '}, default='own')}", [f"sentence {n}" for n in range(60)]
+    folder = sb.fit("whitening", sb.load(name), sentences=texts, out=tmp_path / "fit", dimensions=4).folder
+    encoder = sb.load(folder)
+    assert encoder.identity.use.prompt == "nobody asks "
+    by_fit = sb.embed(encoder, texts).vectors["mteb"].astype(np.float64)
+    np.testing.assert_allclose(np.cov(by_fit.T), np.eye(4), atol=1e-3)
+    assert sb.evaluate(folder, toy_data()).model.fitted.startswith("whitening4+")
+
+
 @pytest.mark.parametrize("of_record", [False, True])
 def test_with_prompts_by_task_vectors_without_a_task_are_refused_and_own_pairs_are_told(
     of_record: bool, saved: Saved, tmp_path: Path
@@ -210,6 +242,11 @@ def test_the_same_command_finds_its_folder_again(
         ("SAVED", {"pooling": "cls"}, r"^--pooling: not for a model that mteb loads\.$"),
         ("SAVED", {"prompts": "a: ,b: "}, r"^--prompts: not for a model that mteb loads"),
         ("", {}, r"^mteb: names no model: write its name or folder behind it, as in mteb:minilm\.$"),
+        (
+            "/nowhere/model",
+            {},
+            r"^mteb:/nowhere/model names no folder that is here: check the path behind mteb:\.$",
+        ),
         ("SAVED", {"revision": "v2"}, r"is a folder, which has no revisions: leave out --revision\.$"),
         ("sentence-transformers/all-MiniLM-L6-v2", {"revision": "v9"}, "revision v9 not found"),
         ("nomic-ai/nomic-embed-text-v1", {}, r"lets Python code run .* pass --trust-remote-code\.$"),

@@ -146,7 +146,8 @@ def stability(
 
     def cosines(subject: Any, texts: Sequence[str]) -> "Floats":
         vectors, rows = vectors_of(subject, texts, progress, data_dirs=data_dirs)
-        return pair_similarities(vectors, *np.split(rows, 2))["cosine"]
+        first, second = np.split(rows, 2)
+        return pair_similarities(vectors, first, second)["cosine"]
 
     frames = []
     for name, subject in subjects.items():

@@ -208,8 +208,8 @@ def _row(name: str) -> str:
 def _load_checkpoint(
     name: str, use: Use
 ) -> TransformerEncoder | TokenTableEncoder | CallableEncoder | SidedEncoder:
-    # A table of token vectors that is here needs no more than its tokenizer: no torch, no Transformers.
     needs = partial(require, MODELS, f"the checkpoint {name}", by=MINILM_EXTRA if name == PACKAGED else "")
+    # A table of token vectors that is here needs no more than its tokenizer: no torch, no Transformers.
     if not Path(name).expanduser().is_dir():
         needs()
     checkpoint = find_checkpoint(name, revision=use.revision, with_code=use.trust_remote_code)

@@ -11,6 +11,7 @@ import string
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -240,10 +241,11 @@ def write_inputs(folder: Path, seed: int) -> None:
     write("words.txt", "".join(vectors))
     write("template.yaml", f"title: a test\ntexts: '{WORDS[seed]} {{sentence}}'\nrules: [strip]\npooling: avg\n")
     write("corpus.txt", "".join(f"{sentence()}\n" for _ in range(42)))
+    near = [WORDS[(seed + number) % len(WORDS)] for number in range(6)]
     triples = (
-        f"{kind}\t{number} {sentence()}\t{sentence()} {number}\t{number}{number} {sentence()}\n"
+        f"{kind}\tthe {word} {kind}\ta {word} {kind}\tthe {other} {kind}\n"
         for kind in "ab"
-        for number in range(4)
+        for word, other in pairwise(near)
     )
     write("triples.tsv", "kind\tsentence\tparaphrase\tchanged\n" + "".join(triples))
     write("recipe.yaml", RECIPE.replace("seed: 7", f"seed: {7 + seed}"))

@@ -307,6 +307,11 @@
       item.append(button, make("span", ` ${runs.length > 1 ? "stand" : "stands"} apart: ${why}.`, { dir: "auto" }));
       return [item];
     }));
+    // A list of many would stand before the table that it is about.
+    const others = by("apart").children.length;
+    by("others").hidden = !others;
+    by("others").open = others <= 3;
+    by("others").querySelector("summary").textContent = `${others} ${others > 1 ? "tables" : "table"} more, and why ${others > 1 ? "they stand" : "it stands"} apart`;
     by("words").value = state.q;
     by("alike-label").hidden = judged.length < 2;
     by("alike-label").querySelector("span").textContent = `Not told apart from the highest (${Object.keys(letters).join(", ")})`;

@@ -270,7 +270,9 @@ def import_results(
     try:
         record = import_scores(path, model, aggregation, metric or "spearman", command)
     except NotResultsError as error:
-        raise gold_wanted(path) or error from error
+        if (wanted := gold_wanted(path)) is not None:
+            raise wanted from error
+        raise
     if folder is None:
         return record
     require_free(folder, Measurement.of(record), overwrite=overwrite)

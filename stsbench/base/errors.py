@@ -41,7 +41,10 @@ def by_interrupt(error: BaseException) -> bool:
 
     A library may catch the interrupt and raise something of its own, an ImportError, say.
     """
+    causes: list[BaseException] = []
     seen: BaseException | None = error
-    while seen is not None and not isinstance(seen, KeyboardInterrupt):
+    # An exception can be its own cause (`raise error from error`).
+    while seen is not None and seen not in causes:
+        causes.append(seen)
         seen = seen.__cause__ or seen.__context__
-    return seen is not None
+    return any(isinstance(cause, KeyboardInterrupt) for cause in causes)

@@ -197,6 +197,8 @@ def test_of_a_synonym_and_a_typo_both_edits_are_of_the_same_word(kind: str) -> N
             word, misspelt, other = edited
             assert edits(word, misspelt) == 1, row
             assert 1 <= edits(word, other) <= 2, row
+            # Nobody could take the misspelt word for the other.
+            assert edits(misspelt, other) >= 2, row
             assert len(misspelt) >= len(word)
 
 

@@ -11,11 +11,10 @@ from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
-from stsbench.analysis.result import AnalysisCommand, AnalysisResult
+from stsbench.analysis.result import AnalysisResult, CommandWithIntervals
 from stsbench.base.errors import UserError
 from stsbench.base.options import Commas, Spelled
 from stsbench.base.progress import Progress, silent
-from stsbench.cli.options import IntervalChoice
 from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.records.kinds import ALL_TASKS
 from stsbench.render.charts import forest
@@ -411,8 +410,7 @@ def _limits(
     return {"value": value, "low": low, "high": high, "p": two_sided_p(value - NONE_EXPECTED[measure], spread)}
 
 
-@dataclass(frozen=True)
-class PairKindsCommand(AnalysisCommand, IntervalChoice):
+class PairKindsCommand(CommandWithIntervals):
     """Say by kind of pair how wrong a model ranks pairs, and which way.
 
     Kinds by gold score, length, shared words, negation and numbers; of each its share of the rank error, and how
@@ -426,9 +424,3 @@ class PairKindsCommand(AnalysisCommand, IntervalChoice):
     verb = staticmethod(pair_kinds)
     result = PairKinds
     of_pairs = True
-
-    def keywords(self) -> dict[str, Any]:
-        """Return how intervals are computed."""
-        from stsbench.scoring.settings import Intervals
-
-        return {"intervals": Intervals(self.dependence)}

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from stsbench.analysis.result import AnalysisCommand, AnalysisResult
+from stsbench.analysis.result import AnalysisResult, CommandWithIntervals
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.encoders.use import Use, UseOptions, takes_use
@@ -216,7 +216,7 @@ def stability_frame(
     return pd.DataFrame(rows)
 
 
-class StabilityCommand(AnalysisCommand):
+class StabilityCommand(CommandWithIntervals):
     """Score the same pairs with typos, another case, punctuation or white space, or with paraphrases of your own.
 
     Examples:

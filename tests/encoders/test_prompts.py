@@ -24,7 +24,7 @@ pytest.importorskip("sentence_transformers")
 
 PROMPTS = {"query": "so she ", "passage": "the dog ", "short": "Q", "again": "so she "}
 NATIVELY, BY_LIBRARY = "sentence-transformers", "sentence-transformers-library"
-OF_PAIRS = {"length-bias", "density"}
+OF_PAIRS = {"length-bias", "pair-kinds", "density", "ties"}
 """The analyses of pairs' similarities, which have their sides."""
 
 Prompted = Callable[..., Path]

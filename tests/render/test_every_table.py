@@ -363,7 +363,7 @@ def explored(names: Names, number: Numbers) -> Made:
 
 def pushed(names: Names, number: Numbers) -> Made:
     card = "x" * int(number())
-    return HubExport(names[0], {}, card), [(0, [[str(len(card))]])]
+    return HubExport(names[0], {}, card), [(0, [[f"{len(card):.2f}"]])]
 
 
 def boarded(names: Names, number: Numbers) -> Made:

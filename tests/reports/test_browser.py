@@ -41,7 +41,8 @@ def test_the_page_works_in_a_browser(browser: Any, page: Path) -> None:
     )
     widths = browser.run(drawings)
     assert widths
-    assert min(widths) > 300
+    # The strip among the published models stands in a column of its own.
+    assert min(widths) > 250
     assert browser.run("return document.title").startswith("Report on")
     _opens_what_is_folded(browser, page)
     _sorts(browser)

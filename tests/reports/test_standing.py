@@ -200,7 +200,7 @@ def test_the_report_opens_with_the_strip_and_folds_all_papers_but_the_one_that_f
     page = sb.report(known, tmp_path / "page", analyse=False)
     html, text = page.read_text(encoding="utf-8"), page.with_name("README.md").read_text(encoding="utf-8")
     opening = html[html.index('id="in-short"') : html.index('id="scores"')]
-    assert 'src="figures/standing.svg"' in opening
+    assert "<svg" in opening
     assert "esimcse-bert-base-uncased: Avg. STS 78.27, above " in opening
     assert f'id="{STANDING}"' in opening
     assert (page.parent / "figures" / "standing.svg").is_file()

@@ -71,7 +71,7 @@ class PairKinds(AnalysisResult):
 
     @property
     def over(self) -> "pd.DataFrame":
-        """The rows that stand for a model: of all tasks together, or of the one."""
+        """The rows that stand for a model, of all tasks together or of the one."""
         frame = self.frame
         pooled = frame[frame["task"] == ALL_TASKS]
         return pooled if len(pooled) else frame

@@ -277,7 +277,7 @@ def difference_variances(
         method: which pairs depend on each other.
 
     Returns:
-        For each statistic those of its differences from the ones after it: m - 1, m - 2, ..., 0 of them.
+        The variances of each statistic's differences from the ones after it, so m - 1, m - 2, ..., 0 of them.
 
     >>> sharing = Sharing.of(["a", "a", "c"], ["b", "d", "e"])
     >>> ((found,), _) = difference_variances([[0.0, 0.0, 0.0], [1.0, 1.0, -2.0]], sharing)

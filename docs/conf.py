@@ -89,7 +89,8 @@ nitpick_ignore_regex = [
     ("py:class", r"stsbench\.browsing\.kept\.Kept"),
     ("py:class", r"stsbench\.(encoders\.hashed\.HashedFiles|scoring\.task\.Task)"),
     ("py:class", r"stsbench\.(records\.parts\.RecordPart|compat\.senteval\.utils\.dotdict)"),
-    ("py:class", r"stsbench\.(records\.imports\.mteb\.Predictions|judging\.(aligned\.AlignedScores|published\.Beside))"),
+    ("py:class", r"stsbench\.(records\.imports\.mteb\.Predictions|judging\.published\.Beside)"),
+    ("py:class", r"stsbench\.judging\.aligned\.AlignedScores"),
 ]
 
 html_theme = "furo"

@@ -72,7 +72,10 @@ PICTURES = {
         height=1200,
     ),
     "board": Picture(
-        "board runs --out board.html", "board.html", ("runs/minilm", "runs/minilm-64", "runs/minilm-cls")
+        "board runs --out board.html",
+        "board.html",
+        ("runs/minilm", "runs/minilm-64", "runs/minilm-cls"),
+        height=1280,
     ),
 }
 """By the name of the pictures. Without its command in stsbench a picture is left out."""

@@ -128,7 +128,7 @@ def test_seeds_fold_into_one_line(
     (fold,) = section.folds
     lines = {row[0]: row for row in rows(browser)}
     assert len(rows(browser)) == 2
-    assert [float(cell) for cell in lines["seeds"][2:4]] == [round(score[0], 2) for score in fold.scores[:2]]
+    assert [float(cell) for cell in lines["seeds"][4:6]] == [round(score[0], 2) for score in fold.scores[:2]]
 
 
 def test_the_picture_holds_what_the_table_holds(browser: Any, board_runs: Runs, tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_the_picture_holds_what_the_table_holds(browser: Any, board_runs: Runs, 
     assert len(browser.run(dots)) == len(KNOWN)
     choose(browser, "words", "beta", "input")
     (label,) = browser.run(dots)
-    assert label.startswith(f"beta: Avg. {rows(browser)[0][4]} [")
+    assert label.startswith(f"beta: Avg. {rows(browser)[0][2]} [")
 
 
 def test_what_stands_apart_is_one_step_away(

@@ -20,7 +20,9 @@
   // Of each column: heading, decimals (null for text), what it is, whether it is shown unless somebody chooses.
   const columns = once(() => {
     const { columns: tasks, letters } = section(), list = [["name", "Model", null, "What was measured.", true]];
-    tasks.forEach(({ name, is_average: isAverage }, number) => {
+    // What people sort by stands where it is seen first.
+    const inOrder = [...tasks.entries()].sort(([, one], [, other]) => other.is_average - one.is_average);
+    inOrder.forEach(([number, { name, is_average: isAverage }]) => {
       const what = isAverage ? "The mean of its tasks" : "The score on the task";
       list.push([`s${number}`, name, 2, `${what} x 100, with its ${PERCENT} interval below.`, true]);
       if (letters[name]) list.push([`g${number}`, tasks.length > 1 ? `Groups of ${name}` : "Groups", null, `Runs that share a letter cannot be told apart at ${ALPHA} on ${name}, corrected for all pairs of the runs that have letters.`, true]);
@@ -219,8 +221,9 @@
 
   const numericFacts = () => data.facts.filter(({ name, decimals }) => decimals !== null && section().runs.some((run) => run[name] !== null && run[name] !== undefined));
   const axes = () => {
+    const differs = (name) => facts.includes(name) && new Set(lines().map((line) => value(line, name))).size > 1;
     const facts = numericFacts().map(({ name }) => name), tasks = section().columns.map((_, number) => `s${number}`);
-    const x = facts.includes(state.x) ? state.x : ["ms", "weight_mb", "dimensions"].find((name) => facts.includes(name)) ?? facts[0];
+    const x = facts.includes(state.x) ? state.x : ["ms", "weight_mb", "dimensions"].find(differs) ?? facts[0];
     return { facts, tasks, x, y: tasks.includes(state.y) ? state.y : `s${section().columns.findIndex((task) => task.is_headline)}` };
   };
   const svg = (tag, more = {}, text = "") => {

@@ -69,19 +69,23 @@ def lines() -> Iterator[tuple[str, str, Cell]]:
         chosen(task="Avg.", measure="share", group="1", times=100, decimals=1),
     )
     yield (
-        "score without that dimension",
+        "difference of the score without that dimension",
         "dimensions",
         chosen(task="Avg.", measure="difference", group="without top 1"),
     )
     yield "skewness of the k-occurrence", "hubness", chosen(task="Avg.", measure="skewness")
     yield "anti-hubs, %", "hubness", chosen(task="Avg.", measure="anti-hubs", times=100)
-    yield "score of one bit a dimension", "compress", chosen(**full, stored="binary", value="difference")
+    yield (
+        "difference of the score of one bit a dimension",
+        "compress",
+        chosen(**full, stored="binary", value="difference"),
+    )
     yield "fewest bytes that are no worse by 0.5 points", "compress", smallest
     yield "pairs tied in bf16, %", "ties", chosen(task="Avg.", precision="bf16", value="tied", decimals=1)
     for kind in ("negation", "number", "role-swap", "typo"):
         yield f"right order, {kind}, %", "probes", chosen(kind=kind, measure="order", times=100, decimals=0)
     yield (
-        "score with typos in 5 % of the words (STS-B)",
+        "difference of the score with typos in 5 % of the words of STS-B",
         "stability",
         chosen(change="typos 5 %", value="difference"),
     )

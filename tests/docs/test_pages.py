@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 NUMBERS = "<!-- python docs/single_changes.py -->\n"
 GENERATIONS = "<!-- python docs/library_generations.py -->\n"
+NOT_SHOWN = "<!-- python docs/not_shown.py -->\n"
 
 
 @pytest.fixture(autouse=True)
@@ -152,6 +153,12 @@ def test_the_page_on_generations_has_a_row_for_each_way_of_computing(
 ) -> None:
     found = beside("library_generations").table(sb.load(tiny_bert, device="cpu"), toy_data("STS-B"))
     assert [line.split("|")[1] for line in _generations()] == [line.split("|")[1] for line in found]
+
+
+def test_what_a_score_does_not_show_is_what_the_examples_say() -> None:
+    page = (DOCS / "what-a-score-does-not-show.md").read_text(encoding="utf-8")
+    claimed = page.partition(NOT_SHOWN)[2].partition("\n\n")[0].splitlines()
+    assert claimed == beside("not_shown").table()
 
 
 @pytest.mark.long

@@ -30,6 +30,7 @@ from stsbench.statistics.dependence import Sharing, Variance, variance
 from stsbench.statistics.influence import task_terms
 from stsbench.statistics.intervals import lower_bound, plain_interval, upper_bound
 from stsbench.statistics.seeds import generator
+from stsbench.statistics.threads import in_threads
 from stsbench.statistics.ties import OrderedGold, ties_of
 
 if TYPE_CHECKING:
@@ -248,13 +249,18 @@ def _measure_choices(
     ends = [0, *accumulate(rows.shape[1] for rows in pairs.rows)]
     starts = [0, *accumulate(len(draws) for draws in places.values())]
     ranges = ranges_of(calibration)
-    for numbers in BITS:
+
+    def scored(numbers: Numbers) -> list[tuple[Cell, _Measured]]:
         codes = stored(vectors, numbers, ranges)
         values = similarities_by_choice(codes, left, right, choices, _kind(numbers, how))
         by_task = [values[:, start:end] for start, end in pairwise(ends)]
-        for (size, kept), (start, end) in zip(places, pairwise(starts), strict=True):
-            draws = [of_task[start:end] for of_task in by_task]
-            yield Cell(size, kept, numbers), _scored(pairs, draws)
+        return [
+            (Cell(size, kept, numbers), _scored(pairs, [of_task[start:end] for of_task in by_task]))
+            for (size, kept), (start, end) in zip(places, pairwise(starts), strict=True)
+        ]
+
+    for cells in in_threads(scored, tuple(BITS)):
+        yield from cells
 
 
 def _scored(pairs: _Pairs, similarities: Sequence[Floats]) -> _Measured:

@@ -1,6 +1,7 @@
 """Do a few dimensions make the cosine, and do they hide what the others know? (Timkey and van Schijndel 2021)"""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
@@ -198,13 +199,11 @@ def dimensions_frame(
     models: "Mapping[str, Sequence[ScoredVectors]]", top: Sequence[int] = (), intervals: "Intervals | None" = None
 ) -> "pd.DataFrame":
     """Measure the dimensions of several models' vectors of the tasks' sentences; see `dimensions`."""
-    import numpy as np
     import pandas as pd
 
     from stsbench.analysis.length_numbers import Estimates
     from stsbench.scoring.settings import Intervals
-    from stsbench.statistics.geometry import mean_cosine_by_dimension
-    from stsbench.statistics.neighbours import directions
+    from stsbench.statistics.threads import in_threads
 
     rows: list[dict[str, Any]] = []
     for model, tasks in models.items():
@@ -213,13 +212,11 @@ def dimensions_frame(
         counts = _counts(model, size, top)
         for task in tasks:
             task.require_directions(model)
-            units = directions(task.vectors[task.usable]).units
-            order = np.argsort(-mean_cosine_by_dimension(units), kind="stable")
-            measured = dict(_of_shares(task, units, order, counts, estimates))
-            measured |= _of_scores(task, order, counts, estimates)
+        measure = partial(_measured, counts=counts, estimates=estimates)
+        for task, (measured, order) in zip(tasks, list(in_threads(measure, tasks)), strict=True):
             by_task.append(measured)
             about = {"model": model, "task": task.task, "dimensions": size}
-            about |= {"sentences": len(units), "pairs": len(task.pairs)}
+            about |= {"sentences": int(task.usable.sum()), "pairs": len(task.pairs)}
             for row in _rows(measured, about, estimates):
                 which = order[: int(row["group"])] if row["measure"] == SHARE else ()
                 rows.append(row | {"which": ",".join(map(str, which))})
@@ -232,6 +229,21 @@ def dimensions_frame(
     columns = ["model", "task", "measure", "group", "value", "low", "high"]
     columns += ["pairs", "sentences", "dimensions", "which"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def _measured(
+    task: "ScoredVectors", counts: Sequence[int], estimates: "Estimates"
+) -> "tuple[dict[tuple[str, str], Linear], NDArray[np.intp]]":
+    """Return the numbers of a task, and its dimensions from the one with the largest share down."""
+    import numpy as np
+
+    from stsbench.statistics.geometry import mean_cosine_by_dimension
+    from stsbench.statistics.neighbours import directions
+
+    units = directions(task.vectors[task.usable]).units
+    order = np.argsort(-mean_cosine_by_dimension(units), kind="stable")
+    measured = dict(_of_shares(task, units, order, counts, estimates))
+    return measured | _of_scores(task, order, counts, estimates), order
 
 
 def _counts(model: str, size: int, top: Sequence[int]) -> tuple[int, ...]:

@@ -264,11 +264,13 @@ def _paired_vectors(
     import numpy as np
 
     from stsbench.analysis.compress_numbers import PairedVectors, folded_of
+    from stsbench.analysis.inputs import scored_sentences
     from stsbench.data.shared import SENTENCES, folded_ids
-    from stsbench.scoring.subjects import scored_tasks, vectors_of
-    from stsbench.scoring.texts import texts_of
+    from stsbench.scoring.subjects import vectors_of
 
-    record, scored = scored_tasks(name, subject, tasks, data_dirs=data_dirs, progress=progress)
+    record, scored, texts = scored_sentences(
+        name, subject, tasks, data=data, data_dirs=data_dirs, progress=progress
+    )
     if record.model.use.whiten is not None:
         raise UserError(
             f"the vectors of {name} are whitened by each task's own sentences, and other sentences have none like "
@@ -276,7 +278,6 @@ def _paired_vectors(
         )
     ids = [np.stack([task.pairs[side] for side in SENTENCES]) for task in scored]
     numbers, places = np.unique(np.concatenate(ids, axis=1), return_inverse=True)
-    texts = texts_of([record], numbers.tolist(), data, data_dirs)
     seen = np.isin(folded_ids(others), folded_of(scored))
     calibration = [text for text, is_seen in zip(others, seen.tolist(), strict=True) if not is_seen]
     sentences = [texts[number] for number in numbers.tolist()]

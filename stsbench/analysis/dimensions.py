@@ -154,6 +154,7 @@ def dimensions(
     *,
     tasks: Annotated[Sequence[str], Commas(), Spelled("--tasks", "-t")] = (),
     top: Annotated[Sequence[int], Commas("give how many dimensions, such as 1,3,10")] = (),
+    data: Annotated[Sequence[str | Path], Spelled("--data")] = (),
     intervals: "Intervals | None" = None,
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
@@ -167,6 +168,7 @@ def dimensions(
             the sample.
         top: of how many dimensions the share is told, and without how many the score; by default `1,3,10`, as far
             as vectors have more.
+        data: files with the sentences of runs on pairs of your own; repeatable. Records hold no sentences.
         intervals: how intervals are computed.
         data_dirs: folders to look for data in.
         progress: told how far it is.
@@ -191,7 +193,7 @@ def dimensions(
     if any(count < 1 for count in top):
         raise UserError(f"--top {','.join(map(str, top))}: give numbers of dimensions from 1, such as 1,3,10.")
     subjects = analysable(runs, Use(**use))
-    models = scored_vectors(subjects, tasks, data_dirs=data_dirs, progress=progress)
+    models = scored_vectors(subjects, tasks, data=data, data_dirs=data_dirs, progress=progress)
     return Dimensions(dimensions_frame(models, top, intervals))
 
 
@@ -308,7 +310,7 @@ def _of_scores(
         ways[way] = pair_similarities(changed, task.left, task.right)["cosine"]
     ways[MANHATTAN] = plain["manhattan"]
     scores = {
-        (SPEARMAN, way): estimates.spearman_of_task(block, task.pairs.assign(similarity=similarity))
+        (SPEARMAN, way): estimates.spearman_of_task(block, task.pairs, similarity)
         for way, similarity in ways.items()
     }
     cosine = scores[SPEARMAN, COSINE]

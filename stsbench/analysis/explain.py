@@ -3,14 +3,14 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 from stsbench.analysis import analyses
 from stsbench.analysis.inputs import analysable, sharing
 from stsbench.analysis.result import AnalysisResult
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path
-from stsbench.base.options import NameOrPath
+from stsbench.base.options import NameOrPath, Spelled
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import storable, suggestion
 from stsbench.data.benchmarks import load_sample
@@ -109,6 +109,7 @@ def explain(
     retrieve_from: NameOrPath = "sample",
     query: str | Sequence[str] = (),
     published: bool = False,
+    data: Annotated[Sequence[str | Path], Spelled("--data")] = (),
     intervals: Intervals | None = None,
     data_dirs: Sequence[str | Path] = (),
     leave_out: bool = False,
@@ -126,6 +127,7 @@ def explain(
         query: a sentence to look for neighbours of, or several; by default one each from three parts of the
             sample.
         published: whether to put the papers' rows beside the results.
+        data: files with the sentences of runs on pairs of your own; repeatable. Records hold no sentences.
         intervals: how intervals are computed.
         data_dirs: folders to look for data in.
         leave_out: whether an analysis that is not possible is left out, and told in `missing`; by default it ends
@@ -148,6 +150,7 @@ def explain(
         "retrieve_from": retrieve_from,
         "query": queries or _queries(),
         "published": published,
+        "data": data,
         "intervals": intervals,
         "data_dirs": data_dirs,
     }

@@ -115,6 +115,7 @@ def hubness(
     *,
     tasks: Annotated[Sequence[str], Commas(), Spelled("--tasks", "-t")] = (),
     k: Annotated[Count, Spelled("--top", "-k")] = NEIGHBOURS,
+    data: Annotated[Sequence[str | Path], Spelled("--data")] = (),
     intervals: "Intervals | None" = None,
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
@@ -127,6 +128,7 @@ def hubness(
         tasks: the tasks to look at, with commas; by default all that a run has, for models the seven STS tasks, or
             the sample.
         k: how many neighbours of each sentence are looked at.
+        data: files with the sentences of runs on pairs of your own; repeatable. Records hold no sentences.
         intervals: how intervals are computed; sentences depend on each other that a chain of pairs joins.
         data_dirs: folders to look for data in.
         progress: told how far it is.
@@ -149,7 +151,7 @@ def hubness(
     from stsbench.analysis.inputs import analysable, scored_vectors
 
     subjects = analysable(runs, Use(**use))
-    models = scored_vectors(subjects, tasks, data_dirs=data_dirs, progress=progress)
+    models = scored_vectors(subjects, tasks, data=data, data_dirs=data_dirs, progress=progress)
     return Hubs(hubness_frame(models, k, intervals, progress))
 
 

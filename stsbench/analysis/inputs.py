@@ -5,35 +5,32 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
-from stsbench.base.progress import Progress, silent
+from stsbench.base.progress import Progress
 from stsbench.data.sentences import sentences_in
-from stsbench.data.shared import FOLDED, SENTENCES, sentence_ids
+from stsbench.data.shared import FOLDED, SENTENCES
 from stsbench.data.tables import PlainTable, StsData
-from stsbench.data.views import split_and_view
 from stsbench.encoders.use import Use
-from stsbench.records.labels import distinct_labels
 from stsbench.records.record import RunRecord
 from stsbench.scoring.subjects import (
+    ScoredTask,
     SentenceVectors,
     Subject,
     Wanted,
     named_subjects,
-    pair_tables,
+    scored_tasks,
     vectors_of,
 )
 from stsbench.scoring.tasks import read_pairs_of
+from stsbench.scoring.texts import texts_of
 from stsbench.statistics.dependence import Sharing
 from stsbench.statistics.neighbours import directions
 from stsbench.statistics.similarity import zero_rows
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _SAME = 1e-9
 """Directions that differ by no more are one."""
@@ -97,7 +94,7 @@ class ScoredVectors:
 
     Attributes:
         task: its name, with split and text only where those tell two apart.
-        pairs: their rows of the pair table.
+        pairs: their rows of the items table.
         vectors: (m, d), a row for each distinct sentence; in an order that no order of the pairs changes.
         left: (n,) the row of each pair's first sentence.
         right: (n,) that of the second.
@@ -106,12 +103,21 @@ class ScoredVectors:
     """
 
     task: str
-    pairs: "pd.DataFrame"
+    pairs: PlainTable
     vectors: NDArray[np.floating[Any]]
     left: NDArray[np.intp]
     right: NDArray[np.intp]
     ids: NDArray[np.uint64]
     chains: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, task: ScoredTask, vectors: NDArray[np.floating[Any]], chains: NDArray[np.intp]) -> "ScoredVectors":
+        """Return a task with the vectors of its sentences, by their rising numbers, and its pairs' chains."""
+        ids, where = np.unique(np.concatenate([task.pairs[side] for side in SENTENCES]), return_inverse=True)
+        left, right = np.split(where, 2)
+        of_sentences = np.empty(len(ids), dtype=np.intp)
+        of_sentences[left] = of_sentences[right] = chains
+        return cls(task.task, task.pairs, vectors, left, right, ids, of_sentences)
 
     @property
     def usable(self) -> NDArray[np.bool_]:
@@ -136,78 +142,95 @@ class ScoredVectors:
         return PlainTable(dict.fromkeys((*SENTENCES, *FOLDED), self.chains[inside]))
 
 
-def scored_vectors(
-    subjects: Mapping[str, Subject],
+class ScoredSentences(NamedTuple):
+    """The tasks that a model was scored on, and the texts of their distinct sentences by their numbers."""
+
+    record: RunRecord
+    tasks: list[ScoredTask]
+    texts: dict[int, str]
+
+
+def scored_sentences(
+    name: str,
+    subject: Subject,
     tasks: Sequence[str] = (),
     *,
+    data: Sequence[str | Path] = (),
     data_dirs: Sequence[str | Path] = (),
     progress: Progress,
-) -> dict[str, list[ScoredVectors]]:
-    """Return by model the vectors of the sentences of the tasks that it was scored on, which are `pair_tables`'.
+) -> ScoredSentences:
+    """Return the tasks that a model was scored on with their sentences, which a record holds as numbers alone.
+
+    Args:
+        name: the model's, for messages.
+        subject: the record or model.
+        tasks: their names; by default all of a record, the seven STS tasks or the sample of a model.
+        data: files with the sentences of a person's own pairs, which are in no catalogue.
+        data_dirs: folders to look for the tasks' data in.
+        progress: told how far encoding is.
 
     Raises:
         UserError: if a run lacks a task, or its sentences are not here.
     """
-    key = ("scored", *map(id, subjects.values()), tuple(tasks), tuple(map(str, data_dirs)))
+    known = _known()
+    key = ("sentences", id(subject), *(tuple(map(str, each)) for each in (tasks, data, data_dirs)))
+    if key not in known:
+        record, scored = scored_tasks(name, subject, tasks, data_dirs=data_dirs, progress=progress)
+        numbers = np.unique(np.concatenate([task.pairs[side] for task in scored for side in SENTENCES]))
+        known[key] = ScoredSentences(record, scored, texts_of([record], numbers.tolist(), data, data_dirs))
+    found: ScoredSentences = known[key]
+    return found
+
+
+def scored_vectors(
+    subjects: Mapping[str, Subject],
+    tasks: Sequence[str] = (),
+    *,
+    data: Sequence[str | Path] = (),
+    data_dirs: Sequence[str | Path] = (),
+    progress: Progress,
+) -> dict[str, list[ScoredVectors]]:
+    """Return by model the vectors of the sentences of the tasks that it was scored on.
+
+    Args and errors are as of `scored_sentences`.
+    """
+    key = ("scored", *map(id, subjects.values()), *(tuple(map(str, each)) for each in (tasks, data, data_dirs)))
     known = _known()
     if key not in known:
-        known[key] = _all_scored(subjects, tasks, data_dirs, progress)
+        known[key] = {
+            name: _scored(
+                subject,
+                scored_sentences(name, subject, tasks, data=data, data_dirs=data_dirs, progress=progress),
+                data_dirs,
+                progress,
+            )
+            for name, subject in subjects.items()
+        }
     scored: dict[str, list[ScoredVectors]] = known[key]
     return scored
 
 
-def _all_scored(
-    subjects: Mapping[str, Subject], tasks: Sequence[str], data_dirs: Sequence[str | Path], progress: Progress
-) -> dict[str, list[ScoredVectors]]:
-    models = {}
-    for name, table in pair_tables(subjects, tasks, data_dirs=data_dirs, progress=progress).items():
-        chains = Sharing.of(*(table[column].to_numpy() for column in FOLDED)).components
-        keys = list(zip(table["task"], table["split"], table["text"], strict=True))
-        labels = np.array(distinct_labels(keys))
-        models[name] = [
-            _scored(
-                {name: subjects[name]}, label, table[labels == label], chains[labels == label], data_dirs=data_dirs
-            )
-            for label in dict.fromkeys(labels.tolist())
-        ]
-    return models
-
-
 def _scored(
-    subject: Mapping[str, Subject],
-    label: str,
-    pairs: "pd.DataFrame",
-    chains: NDArray[np.intp],
-    *,
-    data_dirs: Sequence[str | Path],
-) -> ScoredVectors:
-    """Return one task of one model, whose pairs stand in some chains."""
-    (name,) = subject
-    first = pairs.iloc[0]
-    if first["text"] == "user":
-        raise UserError(
-            f"{label} is a file of {name}'s own pairs, of which a record holds numbers in place of sentences: "
-            "choose tasks of the catalogue with --tasks, or name the model with --model."
-        )
-    task = task_vectors(
-        subject,
-        first["task"],
-        split_and_view(first["split"])[0],
-        first["text"],
-        data_dirs=data_dirs,
-        progress=silent,
-    )
-    vectors, rows = task.models[name]
-    # A text counts once, however often it occurs; two texts that a model reads alike are two.
-    known, places = np.unique(sentence_ids(sentences_in(task.data)), return_index=True)
-    ids, where = np.unique(np.concatenate([pairs[side] for side in SENTENCES]), return_inverse=True)
-    if not np.isin(ids, known).all():
-        raise UserError(f"the sentences of {label} that {name} was measured on are not those that are here.")
-    left, right = np.split(where, 2)
-    of_sentences = np.empty(len(ids), dtype=np.intp)
-    of_sentences[left] = of_sentences[right] = chains
-    of_ids = vectors[rows[places[np.searchsorted(known, ids)]]]
-    return ScoredVectors(label, pairs, of_ids, left, right, ids, of_sentences)
+    subject: Subject, sentences: ScoredSentences, data_dirs: Sequence[str | Path], progress: Progress
+) -> list[ScoredVectors]:
+    record, tasks, texts = sentences
+    sides = [np.concatenate([task.pairs[side] for task in tasks]) for side in FOLDED]
+    ends = np.cumsum([len(task.pairs) for task in tasks])[:-1]
+    chains = np.split(Sharing.of(*sides).components, ends)
+    # What is whitened is so by the sentences of one task; of the rest each is looked up once.
+    whitened = record.model.use.whiten is not None
+    groups = [[task] for task in tasks] if whitened else [tasks]
+    vectors: list[NDArray[np.floating[Any]]] = []
+    for group in groups:
+        ids = [np.concatenate([task.pairs[side] for side in SENTENCES]) for task in group]
+        asked = ids[0] if whitened else np.unique(np.concatenate(ids))
+        found = vectors_of(subject, [texts[number] for number in asked.tolist()], progress, data_dirs=data_dirs)
+        numbers, places = np.unique(asked, return_index=True)
+        for of_task in ids:
+            rows = found.rows[places[np.searchsorted(numbers, np.unique(of_task))]]
+            vectors.append(found.vectors[rows])
+    parts = zip(tasks, vectors, chains, strict=True)
+    return [ScoredVectors.of(task, of_sentences, of_pairs) for task, of_sentences, of_pairs in parts]
 
 
 _shared: ContextVar[dict[Hashable, Any] | None] = ContextVar("_shared", default=None)

@@ -139,6 +139,7 @@ def length_collapse(
     tasks: Annotated[Sequence[str], Commas(), Spelled("--tasks", "-t")] = (),
     length: str = "words",
     bins: Annotated[Sequence[int], Commas("give where each bin begins, such as 0,8,16,32")] = (),
+    data: Annotated[Sequence[str | Path], Spelled("--data")] = (),
     intervals: "Intervals | None" = None,
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
@@ -152,6 +153,7 @@ def length_collapse(
             the sample.
         length: how length is measured: in `words` (whitespace tokens as released), `subwords` or `characters`.
         bins: where the bins of length begin, from 0 and rising, such as `0,8,16,32`.
+        data: files with the sentences of runs on pairs of your own; repeatable. Records hold no sentences.
         intervals: how intervals are computed; sentences depend on each other that a chain of pairs joins.
         data_dirs: folders to look for data in.
         progress: told how far it is.
@@ -177,7 +179,7 @@ def length_collapse(
         raise UserError(f"unknown length unit {length!r}: {suggestion(length, THRESHOLDS)}")
     lengths = Lengths(length, edges=tuple(bins) or EDGES[length])
     subjects = analysable(runs, Use(**use))
-    models = scored_vectors(subjects, tasks, data_dirs=data_dirs, progress=progress)
+    models = scored_vectors(subjects, tasks, data=data, data_dirs=data_dirs, progress=progress)
     return LengthCollapse(length_collapse_frame(models, lengths, intervals))
 
 

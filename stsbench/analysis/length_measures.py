@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
+    from stsbench.data.tables import PlainTable
+
 GAP, ALL = "gap", "all"
 SPEARMAN, SIGNED, ABSOLUTE = "spearman", "signed difference", "absolute difference"
 PARTIAL, SLOPE, ERROR, RELATIVE = "partial spearman", "slope", "error", "relative error"
@@ -79,9 +81,11 @@ class Lengths:
             bins[f"{start}{last}"] = start, end
         return bins
 
-    def sides(self, pairs: "pd.DataFrame") -> "tuple[NDArray[np.float64], NDArray[np.float64]]":
+    def sides(self, pairs: "pd.DataFrame | PlainTable") -> "tuple[NDArray[np.float64], NDArray[np.float64]]":
         """Return the lengths of each pair's two sentences in a pair table; refuse one without such lengths."""
-        a, b = (pairs[f"{self.unit}_{side}"].to_numpy(float) for side in "ab")
+        import numpy as np
+
+        a, b = (np.asarray(pairs[f"{self.unit}_{side}"], dtype=float) for side in "ab")
         if (a < 0).any() or (b < 0).any():
             raise UserError(
                 f"the lengths in {self.unit} are unknown, as the model has no tokeniser: "

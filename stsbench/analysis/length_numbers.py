@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from stsbench.analysis import length_measures as measures
 from stsbench.analysis.length_measures import ALL, GAP, Lengths
-from stsbench.data.tables import PlainTable
+from stsbench.data.tables import PlainTable, coded
 from stsbench.records.kinds import ALL_TASKS, AVERAGE
 from stsbench.records.labels import distinct_labels
 from stsbench.scoring.settings import Intervals
@@ -100,11 +100,10 @@ class Estimates:
         terms[inside] = 100 * spearman_terms(x, y)
         return Linear(100 * spearman(x, y), {block: terms})
 
-    def spearman_of_task(self, block: str, pairs: "pd.DataFrame") -> Linear:
+    def spearman_of_task(self, block: str, pairs: "pd.DataFrame | PlainTable", similarity: Floats) -> Linear:
         """Return that of a whole task as `stsbench run` has it: the subsets fixed."""
-        names = list(dict.fromkeys(pairs["subset"]))
-        gold, similarity = pairs["gold"].to_numpy(float), pairs["similarity"].to_numpy(float)
-        terms = task_terms(gold, similarity, pairs["subset"].map(names.index).to_numpy())
+        gold, codes = np.asarray(pairs["gold"], dtype=float), coded(pairs["subset"])[1]
+        terms = task_terms(gold, similarity, codes)
         return Linear(100 * spearman(gold, similarity), {block: 100 * terms})
 
     def partial(self, block: str, sides: tuple[Floats, Floats], fixed: Floats) -> Linear:
@@ -211,7 +210,7 @@ def _measured(name: str, pairs: "pd.DataFrame", lengths: Lengths, estimates: Est
     of_groups: dict[tuple[str, str], Linear] = {}
     for group, inside in groups.items():
         of_groups[measures.SPEARMAN, group] = (
-            estimates.spearman_of_task(block, pairs)
+            estimates.spearman_of_task(block, pairs, similarity)
             if group == ALL
             else estimates.spearman(block, (gold, similarity), inside)
         )

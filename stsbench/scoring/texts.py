@@ -41,6 +41,8 @@ def texts_of(
             continue
         numbers = sentence_ids(sentences).tolist()
         texts |= {number: text for number, text in zip(numbers, sentences, strict=True) if number in wanted}
+        if len(texts) == len(wanted):
+            return texts
     if lacking := len(wanted) - len(texts):
         reason = f" ({str(missing).rstrip('.')})" if missing else ""
         # A choice of two has no comma before its `or`, one of three has.

@@ -255,8 +255,8 @@ def test_explaining_gives_every_table_and_a_page_with_every_figure(
     monkeypatch.setattr("stsbench.analysis.inputs.read_pairs_of", read)
     # As where no benchmark data is: all of it is about the sample.
     explanation = sb.explain(run, intervals=NO_INTERVALS)
-    # Once for geometry, spectrum and EvalRank together, and once for those of the tasks that the run has.
-    assert len(tasks_read) == 2
+    # Once for geometry, spectrum and EvalRank together.
+    assert len(tasks_read) == 1
     assert list(explanation.parts) == list(ANALYSES)
     assert list(explanation.to_dict()) == list(ANALYSES)
     assert set(explanation.frame["analysis"]) == set(ANALYSES)

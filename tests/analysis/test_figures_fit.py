@@ -111,7 +111,7 @@ APART = (Sharing.independent(9), Intervals())
 def of_tasks() -> dict[str, list[ScoredVectors]]:
     left, right = np.arange(30), np.arange(30, 60)
     ids, chains = np.arange(60, dtype=np.uint64), np.tile(np.arange(30), 2)
-    of = {name: pairs(seed).head(30) for seed, name in enumerate(NAMES)}
+    of = {name: PlainTable.of(pairs(seed).head(30)) for seed, name in enumerate(NAMES)}
     return {
         name: [
             ScoredVectors(task, of[name], vectors(seed) + 0.5, left, right, ids, chains)

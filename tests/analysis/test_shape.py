@@ -17,7 +17,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.progress import silent
 from stsbench.data.benchmarks import load_sample, load_sts
 from stsbench.data.shared import same_letters
-from stsbench.data.tables import StsData
+from stsbench.data.tables import PlainTable, StsData
 
 Encode = Callable[[list[str]], Any]
 NO_INTERVALS = sb.Intervals(None)
@@ -202,17 +202,21 @@ def test_the_order_of_pairs_and_of_their_sides_changes_nothing(
     from stsbench.analysis.length_measures import Lengths
 
     record = sb.evaluate(hash_encode, "sample", intervals=NO_INTERVALS)
-    table = inputs.pair_tables({"a": record})["a"]
-    shuffled = table.sample(frac=1, random_state=0).reset_index(drop=True)
+    encoder = sb.load(hash_encode)
+    sentences = inputs.scored_sentences("a", record, progress=silent)
+    (task,) = sentences.tasks
+    shuffled = task.pairs.take(np.random.default_rng(0).permutation(len(task.pairs)))
     swapped = {
         f"{name}_{side}": f"{name}_{other}"
         for name in ("sentence", "folded", "words")
         for side, other in ("ab", "ba")
     }
     found = []
-    for pairs in (table, shuffled.rename(columns=swapped)):
-        monkeypatch.setattr(inputs, "pair_tables", lambda *_, pairs=pairs, **__: {"a": pairs})
-        models = scored_vectors({"a": sb.load(hash_encode)}, progress=silent)
+    turned = PlainTable({swapped.get(name, name): shuffled[name] for name in shuffled.columns})
+    for pairs in (task.pairs, turned):
+        given = sentences._replace(tasks=[task._replace(pairs=pairs)])
+        monkeypatch.setattr(inputs, "scored_sentences", lambda *_, given=given, **__: given)
+        models = scored_vectors({"a": encoder}, progress=silent)
         lengths = Lengths(edges=EDGES["words"])
         frames = (dimensions_frame(models), hubness_frame(models), length_collapse_frame(models, lengths))
         found.append(pd.concat([frame[["measure", "value", "low", "high"]] for frame in frames]))
@@ -343,15 +347,22 @@ def test_what_has_no_answer_is_told_in_one_sentence(
     assert "\n" not in str(told.value)
 
 
-def test_a_record_of_own_pairs_says_that_its_sentences_are_not_there(tmp_path: Path, hash_encode: Encode) -> None:
+def test_a_record_of_own_pairs_takes_its_sentences_from_the_persons_file(
+    tmp_path: Path, hash_encode: Encode
+) -> None:
     path = tmp_path / "mine.tsv"
-    rows = load_sample().pairs.head(20)
+    rows = load_sample().pairs
     path.write_text(
         "".join(f"{r.sentence1}\t{r.sentence2}\t{r.gold}\n" for r in rows.itertuples()), encoding="utf-8"
     )
-    record = sb.evaluate(hash_encode, data=path, intervals=NO_INTERVALS)
+    record = sb.evaluate(encoder := sb.load(hash_encode), data=path, intervals=NO_INTERVALS)
     for verb in VERBS:
-        with pytest.raises(UserError, match=r"mine is a file of .* own pairs.*choose tasks of the catalogue"):
+        found, expected = verb(record, data=[path]).frame, verb(encoder, tasks=["sample"]).frame
+        assert set(found["task"]) == {"mine"}
+        # Intervals hold the sample's subsets fixed, of which a person's file has none.
+        assert found["value"].to_numpy(float) == pytest.approx(expected["value"].to_numpy(float), nan_ok=True)
+        assert (found["low"].isna() == expected["low"].isna()).all()
+        with pytest.raises(UserError, match=r"sentences are not here: name the folder .* of your own with --data"):
             verb(record)
 
 

@@ -12,7 +12,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.files import require_new_file
 from stsbench.base.options import Spelled, Written
 from stsbench.base.progress import Progress, silent
-from stsbench.browsing.kept import Kept, Shelf, keep
+from stsbench.browsing.kept import Kept, Shelf, keep, keep_ahead, key_of
 from stsbench.browsing.sections import BoardRun, BoardSection, sections_of
 from stsbench.records.labels import common_interval, labels
 from stsbench.records.provenance import redact
@@ -237,11 +237,13 @@ def board(
     records, notes = _read(folders, progress)
     method = interval or common_interval(records.values())
     kept: dict[str, Kept] = {}
+    keys = {place: key_of(record, method, level) for place, record in records.items()}
     with Shelf() as shelf:
+        keep_ahead({keys[place]: records[place] for place in records}, shelf, method, level, progress)
         for number, (place, record) in enumerate(records.items()):
             progress("records", number, len(records))
             try:
-                kept[place] = keep(record, shelf, method, level)
+                kept[place] = keep(record, keys[place], shelf, method, level)
             except UserError as error:
                 notes.append(f"left out: {error}")
         progress("records", len(records), len(records))

@@ -6,18 +6,26 @@ kept beside them. So a second board reads no table, and two records are compared
 
 import hashlib
 import json
+import os
 import sqlite3
-from collections.abc import Sequence
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stsbench._version import __version__
+from stsbench.base.errors import UserError
 from stsbench.base.files import cache_dir, digest_of, sha256_of
+from stsbench.base.machine import cores
+from stsbench.base.progress import Progress
 from stsbench.data.shared import FOLDED, SENTENCES
 from stsbench.data.tables import PlainTable
 from stsbench.judging.aligned import AlignedScores, aligned_scores, with_average
@@ -26,13 +34,14 @@ from stsbench.records.parts import Score
 from stsbench.records.provenance import redact
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import Signature
+from stsbench.records.store import load_run
 from stsbench.scoring.recompute import require_recomputed
 from stsbench.scoring.statistic import sharing_of, statistic_of
 from stsbench.statistics.dependence import Dependence
 
 Floats = NDArray[np.float64]
 
-_LAYOUT = "board 1"
+_LAYOUT = "board 2"
 """Of what is kept: under another name nothing of this is found."""
 
 _NOT_OURS = {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
@@ -40,6 +49,8 @@ _NOT_OURS = {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB
 
 _TRUTHS = ("gold", "label")
 
+_WORTH_A_PROCESS = 25
+"""Records for which a process of its own is started: it takes half a second to begin, as some ten of them."""
 
 _KEEP = "INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?)"
 
@@ -161,11 +172,23 @@ class Kept:
         return bool(self.tasks) and all(task.value is not None for task in self.tasks)
 
 
-def keep(record: RunRecord, shelf: Shelf, interval: Dependence, level: float, *, anew: bool = False) -> Kept:
+def key_of(record: RunRecord, interval: Dependence, level: float) -> str:
+    """Return under which key a record is kept; empty where its items are not there."""
+    place = (record.folder or Path()) / ITEMS
+    if record.is_imported or not place.is_file():
+        return ""
+    said = {"layout": _LAYOUT, "stsbench": __version__, "interval": interval, "level": level}
+    return digest_of({**said, "record": record.digest, "items": sha256_of(place)})
+
+
+def keep(
+    record: RunRecord, key: str, shelf: Shelf, interval: Dependence, level: float, *, anew: bool = False
+) -> Kept:
     """Return what a board needs of a record, from the shelf or from its items.
 
     Args:
         record: one that was read from a folder.
+        key: under which it is kept (`key_of`).
         shelf: where it is kept.
         interval: which items depend on each other.
         level: of the intervals.
@@ -174,11 +197,8 @@ def keep(record: RunRecord, shelf: Shelf, interval: Dependence, level: float, *,
     Raises:
         UserError: if it does not say what its items give, or these cannot be read.
     """
-    place = (record.folder or Path()) / ITEMS
-    if record.is_imported or not place.is_file():
+    if not key:
         return Kept("", note=" ".join(require_recomputed(record, intervals=False)))
-    said = {"layout": _LAYOUT, "stsbench": __version__, "interval": interval, "level": level}
-    key = digest_of({**said, "record": record.digest, "items": sha256_of(place)})
     known = None if anew else shelf.get(key)
     if known is not None:
         tasks, averages = ([TaskKept(*fields) for fields in part] for part in known[0])
@@ -193,33 +213,100 @@ def keep(record: RunRecord, shelf: Shelf, interval: Dependence, level: float, *,
         low, high = (limits.low, limits.high) if limits.exists else (None, None)
         value, items = float(task.scores[0]), ""
         if not task.is_average:
-            order = _order(task.items[0])
-            items = _shelve_items(task.items[0].take(order), shelf)
-            terms.append(task.terms[0][order])
+            arranged = _arranged(*_told(task.items[0]))
+            items = arranged.digest
+            if shelf.get(items) is None:
+                # Kept as numbers are: by their bits.
+                shelf.put(items, _LAYOUT, arranged.sentences.view(np.float64).ravel())
+            terms.append(task.terms[0][arranged.order])
         made[task.is_average].append(TaskKept(None if np.isnan(value) else value, low, high, task.size, items))
     shelf.put(key, [[list(vars(task).values()) for task in part] for part in made], np.concatenate(terms))
     return Kept(key, tuple(made[0]), tuple(made[1]))
 
 
-def _order(table: PlainTable) -> NDArray[np.intp]:
-    """Return an order of the items that does not depend on how the table was written."""
-    names = list(zip(table["subset"].tolist(), table["item_id"].tolist(), strict=True))
-    return np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.intp)
+class _Arranged(NamedTuple):
+    """The n items of a task: an order that does not depend on how they were written, and in it their sentences.
+
+    `digest` stands for the items and their truth, `sentences` is (4, n).
+    """
+
+    order: NDArray[np.intp]
+    digest: str
+    sentences: NDArray[np.uint64]
 
 
-def _shelve_items(table: PlainTable, shelf: Shelf) -> str:
-    """Keep which of a task's items share sentences; return what stands for items and truth."""
-    digest = hashlib.sha256()
-    for name in ("subset", "item_id", *(truth for truth in _TRUTHS if truth in table.columns)):
-        values = table[name]
-        digest.update(repr(values.tolist()).encode() if values.dtype.kind == "O" else values.tobytes())
+def _told(table: PlainTable) -> tuple[tuple[str, ...], tuple[str, ...], tuple[Any, ...], bytes]:
+    """Return what tells a task's items from others: subsets, ids, truths, and the numbers of their sentences."""
+    truths = [table[name] for name in _TRUTHS if name in table.columns]
     numbers = np.stack([table[name].astype(np.uint64) for name in (*SENTENCES, *FOLDED)])
-    digest.update(numbers.tobytes())
-    items = digest.hexdigest()
-    if shelf.get(items) is None:
-        # Kept as numbers are: by their bits.
-        shelf.put(items, _LAYOUT, numbers.view(np.float64).ravel())
-    return items
+    told = [tuple(values.tolist()) if values.dtype.kind == "O" else values.tobytes() for values in truths]
+    return tuple(table["subset"].tolist()), tuple(table["item_id"].tolist()), tuple(told), numbers.tobytes()
+
+
+@lru_cache(maxsize=64)
+def _arranged(
+    subsets: tuple[str, ...], ids: tuple[str, ...], truths: tuple[Any, ...], numbers: bytes
+) -> _Arranged:
+    """Arrange the items of a task, once for the many records of it."""
+    names = list(zip(subsets, ids, strict=True))
+    order = np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.intp)
+    digest = hashlib.sha256(repr([names[place] for place in order]).encode())
+    for truth in truths:
+        values = np.frombuffer(truth, dtype="V8") if isinstance(truth, bytes) else np.array(truth, dtype=object)
+        digest.update(repr(values[order].tolist()).encode())
+    sentences = np.frombuffer(numbers, dtype=np.uint64).reshape(4, -1)[:, order]
+    digest.update(sentences.tobytes())
+    return _Arranged(order, digest.hexdigest(), sentences)
+
+
+def keep_ahead(
+    records: Mapping[str, RunRecord], shelf: Shelf, interval: Dependence, level: float, progress: Progress
+) -> None:
+    """Fill the shelf with what is not there of many records, by their keys, on all cores; `keep` finds it.
+
+    Each core has a process of its own, which writes into the same shelf; what it cannot make is left to `keep`,
+    which says why. Nothing of the main program is run in it.
+    """
+    processes = cores()
+    new = [record for key, record in records.items() if key and shelf.get(key) is None]
+    if processes < 2 or len(new) < _WORTH_A_PROCESS * processes or shelf.trouble:
+        return
+    code = "from stsbench.browsing.kept import _keep_named; _keep_named()"
+    environment = {**os.environ, "STSBENCH_CACHE": str(cache_dir()), "PYTHONPATH": os.pathsep.join(sys.path)}
+    working = []
+    for core in range(processes):
+        with tempfile.TemporaryFile("w+") as asked:
+            json.dump([[str(record.folder) for record in new[core::processes]], interval, level], asked)
+            asked.seek(0)
+            # One of them says how far they are.
+            said = subprocess.PIPE if core == 0 else subprocess.DEVNULL
+            command = [sys.executable, "-c", code]
+            working.append(
+                subprocess.Popen(command, stdin=asked, stdout=said, stderr=subprocess.DEVNULL, env=environment)
+            )
+    lines = working[0].stdout
+    assert lines is not None
+    try:
+        for number, _ in enumerate(lines):
+            progress("records", min(number * processes, len(new)), len(new))
+        for process in working:
+            process.wait()
+    finally:
+        lines.close()
+        for process in working:
+            process.kill()
+            process.wait()
+
+
+def _keep_named() -> None:
+    """Keep the records that are named on standard input, and print a line for each."""
+    folders, interval, level = json.load(sys.stdin)
+    with Shelf() as shelf:
+        for folder in folders:
+            with suppress(UserError):
+                record = load_run(folder)
+                keep(record, key_of(record, interval, level), shelf, interval, level)
+            print(folder, flush=True)
 
 
 def aligned(

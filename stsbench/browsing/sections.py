@@ -342,7 +342,7 @@ def _aligned(runs: Sequence[BoardRun], shelf: Shelf, intervals: Intervals) -> tu
     tasks = found()
     if tasks is None:  # What was kept has been damaged since.
         for run in runs:
-            keep(run.record, shelf, intervals.interval or "dyadic", intervals.level, anew=True)
+            keep(run.record, run.kept.key, shelf, intervals.interval or "dyadic", intervals.level, anew=True)
         tasks = found()
     if tasks is None:
         raise RuntimeError("what was just kept of the records is gone")

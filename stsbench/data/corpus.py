@@ -11,7 +11,7 @@ from typing import Annotated
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path
-from stsbench.base.memory import require_memory
+from stsbench.base.machine import require_memory
 from stsbench.base.options import Written
 from stsbench.data.benchmarks import sample_sentences
 from stsbench.data.catalogue import source

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import require_file, sha256_of
-from stsbench.base.memory import require_memory
+from stsbench.base.machine import require_memory
 from stsbench.base.words import storable, suggestion
 from stsbench.data.rows import FORMATS, PACKED, NumberedCells, RowError, Rows, ending_of, number, open_rows
 from stsbench.data.shared import sentence_ids, unordered_pairs

@@ -120,9 +120,29 @@ def coded(values: Collection[Hashable]) -> tuple[list[Any], NDArray[np.intp]]:
     >>> names, codes.tolist()
     (['news', 'forum'], [0, 1, 0])
     """
+    if isinstance(values, np.ndarray):
+        names, codes = coded_rows([values])
+        return [name for (name,) in names], codes
     distinct = list(dict.fromkeys(values))
     place = {value: number for number, value in enumerate(distinct)}
     return distinct, np.fromiter(map(place.__getitem__, values), dtype=np.intp, count=len(values))
+
+
+def coded_rows(columns: Sequence[Column]) -> tuple[list[tuple[Any, ...]], NDArray[np.intp]]:
+    """Return the distinct rows of (n,) columns in the order in which they first occur, and each row's place there.
+
+    Rows of a table mostly stand together: only the first of each run of equal ones is looked at.
+
+    >>> coded_rows([np.array(["a", "a", "b", "a"]), np.array([1, 1, 1, 1])])[1].tolist()
+    [0, 0, 1, 0]
+    """
+    changes = np.zeros(len(columns[0]), dtype=bool)
+    changes[:1] = True
+    for column in columns:
+        changes[1:] |= (column[1:] != column[:-1]).astype(bool)
+    starts = np.flatnonzero(changes)
+    names, codes = coded(list(zip(*(column[starts].tolist() for column in columns), strict=True)))
+    return names, np.repeat(codes, np.diff(starts, append=len(changes)))
 
 
 def _or_missing(table: PlainTable, name: str, tables: Sequence[PlainTable]) -> Column:

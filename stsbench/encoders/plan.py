@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_folder, told_as_unwritable
-from stsbench.base.memory import require_memory
+from stsbench.base.machine import require_memory
 from stsbench.base.progress import Progress, silent
 from stsbench.encoders.cache import (
     CachedText,

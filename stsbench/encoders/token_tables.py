@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
-from stsbench.base.memory import require_memory
+from stsbench.base.machine import require_memory
 from stsbench.encoders.checkpoint import Checkpoint, nothing_printed, told
 from stsbench.encoders.checkpoint_files import Model2VecFile, TokenizerFile
 from stsbench.encoders.network import load_tail

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
-from stsbench.base.memory import require_memory
+from stsbench.base.machine import require_memory
 from stsbench.encoders.checkpoint import Checkpoint
 from stsbench.encoders.generation import require_pickles_are_safe
 

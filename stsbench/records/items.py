@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import numpy as np
 
 from stsbench.data.shared import FOLDED, SENTENCES
-from stsbench.data.tables import Column, PlainTable, as_column
+from stsbench.data.tables import Column, PlainTable, as_column, coded_rows
 from stsbench.records.kinds import COUNT, FLAG, ID, KINDS, NUMBER, TEXT
 from stsbench.records.parts import RunFields
 from stsbench.records.signature import Signature
@@ -73,7 +73,8 @@ def _faults_in_rows(table: PlainTable, record: RunFields) -> Iterator[str]:
     # Of some kinds no number is of a subset, although the items name them.
     undivided = {score.key for score in record.scores if not score.subsets}
     rows: Counter[tuple[str, ...]] = Counter()
-    for key, count in Counter(zip(*(table[name] for name in (*KEY, "subset")), strict=True)).items():
+    keys, codes = coded_rows([table[name] for name in (*KEY, "subset")])
+    for key, count in zip(keys, np.bincount(codes, minlength=len(keys)).tolist(), strict=True):
         named = tuple("" if cell is None else str(cell) for cell in key)
         rows[*named[:-1], "" if named[:-1] in undivided else named[-1]] += count
     held_out = {(score.kind, score.task, score.text): score.held_out for score in record.scores}

@@ -1,7 +1,6 @@
 """Where a record was made: versions, threads, command line. Nothing that names a person or a machine."""
 
 import getpass
-import os
 import platform
 import re
 import shlex
@@ -11,6 +10,8 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
+
+from stsbench.base.machine import cores
 
 _PACKAGES = (
     "numpy",
@@ -42,7 +43,7 @@ def threads() -> int:
     if "torch" in sys.modules:
         count: int = sys.modules["torch"].get_num_threads()
         return count
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores()
 
 
 def now() -> str:

@@ -10,7 +10,7 @@ from pydantic import PrivateAttr
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import DIGEST, sha256_of
-from stsbench.data.tables import PlainTable, coded
+from stsbench.data.tables import PlainTable, coded_rows
 from stsbench.records.items import ITEMS, KEY, as_plain, fault_in_columns, fault_in_rows, read_table
 from stsbench.records.parts import RunFields, TableFile, sealed
 from stsbench.records.scores import Scores, score_rows
@@ -146,7 +146,7 @@ class RunRecord(Result, RunFields):
             UserError: as `item_table`.
         """
         table = self.item_table()
-        keys, codes = coded(list(zip(*(table[name] for name in KEY), strict=True)))
+        keys, codes = coded_rows([table[name] for name in KEY])
         return {key: table.take(rows) for key, rows in zip(keys, members_of(codes, len(table)), strict=True)}
 
     def _require_sound(self, fault: str) -> None:

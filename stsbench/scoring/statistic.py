@@ -10,6 +10,7 @@ releases tokenise one sentence differently.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -136,9 +137,11 @@ class Correlation(Statistic):
         return IndependentTest("williams", by_williams.p_value, details)
 
     def value(self, items: PlainTable) -> float:
+        gold, similarity = items["gold"], items[self.similarity]
+        if self.aggregation == "all":
+            return CORRELATIONS[self.metric](gold, similarity)
         codes = coded(items["subset"])[1]
-        scores = correlate_task(items["gold"], items[self.similarity], codes, self.metric)
-        return scores.aggregates[self.aggregation]
+        return correlate_task(gold, similarity, codes, self.metric).aggregates[self.aggregation]
 
     def terms(self, items: PlainTable) -> Floats:
         codes = coded(items["subset"])[1]
@@ -298,8 +301,14 @@ class Support:
 
 def sharing_of(table: "PlainTable | pd.DataFrame", *, folded: bool = False) -> Sharing:
     """Return which rows of a table share sentences: as released, or by letters and digits alone."""
-    first, second = FOLDED if folded else SENTENCES
-    return Sharing.of(np.asarray(table[first]), np.asarray(table[second]))
+    first, second = (np.asarray(table[side], dtype=np.uint64) for side in (FOLDED if folded else SENTENCES))
+    return _sharing(first.tobytes(), second.tobytes())
+
+
+@lru_cache(maxsize=64)
+def _sharing(first: bytes, second: bytes) -> Sharing:
+    """Return the sharing of sentences by their numbers: many records are of the same pairs."""
+    return Sharing.of(np.frombuffer(first, dtype=np.uint64), np.frombuffer(second, dtype=np.uint64))
 
 
 def interval_of(statistic: Statistic, items: PlainTable, intervals: Intervals) -> tuple[Interval | None, Support]:

@@ -19,6 +19,7 @@ from uuid import uuid4
 
 from stsbench.base.errors import UserError
 from stsbench.base.extras import require
+from stsbench.base.machine import cores
 from stsbench.sweeps.experiment import Ray, Slurm
 from stsbench.sweeps.folder import ExperimentFolder
 from stsbench.sweeps.run_job import PARENT
@@ -185,11 +186,6 @@ class LocalPool:
 
 def _wait(unit: str, process: "subprocess.Popen[bytes]", codes: "SimpleQueue[tuple[str, int]]") -> None:
     codes.put((unit, process.wait()))
-
-
-def cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def gpus() -> list[str]:

@@ -20,7 +20,7 @@ import yaml
 
 from stsbench.base.errors import UserError, by_interrupt
 from stsbench.base.files import atomic_path, cache_at, told_as_unwritable
-from stsbench.base.memory import is_of_memory
+from stsbench.base.machine import is_of_memory
 from stsbench.base.progress import Progress
 from stsbench.sweeps.folder import ExperimentFolder, Running, write_json
 from stsbench.sweeps.jobs import Job, inputs_now, outdated

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.utils import deterministic as torch_deterministic
 
 from stsbench.base.errors import UserError
-from stsbench.base.memory import is_of_memory
+from stsbench.base.machine import is_of_memory
 from stsbench.encoders.generation import has_attention_table
 from stsbench.training.recipe import Recipe
 

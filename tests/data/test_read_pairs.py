@@ -490,7 +490,7 @@ def test_a_sentence_that_stands_in_several_pairs_is_held_once(tmp_path):
 
 
 def test_pairs_that_do_not_fit_into_memory_are_refused_while_they_are_read(tmp_path, monkeypatch):
-    monkeypatch.setattr("stsbench.base.memory.available_bytes", lambda: 10_000)
+    monkeypatch.setattr("stsbench.base.machine.available_bytes", lambda: 10_000)
     monkeypatch.setattr("stsbench.data.own_pairs._PAIRS_AT_ONCE", 10)
     path = text_file(tmp_path, "a.tsv", "".join(f"a\tb\t{n}\n" for n in range(30)))
     fails(path, "the first 10 pairs of ")

@@ -123,7 +123,7 @@ def test_shards_give_the_vectors_of_one_file(asked_model: Callable[[str], Path],
 def test_weights_that_will_not_fit_are_refused_before_they_are_read(
     asked_model: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("stsbench.base.memory.available_bytes", lambda: 60_000)
+    monkeypatch.setattr("stsbench.base.machine.available_bytes", lambda: 60_000)
     told = r"the weights of .*llama in {} take 0.0 GB of memory, of which 0.0 GB are free: use {}a smaller model"
     with pytest.raises(UserError, match=told.format("fp32", "--precision bf16, ")):
         vectors(asked_model("llama"))

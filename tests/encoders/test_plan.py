@@ -170,13 +170,13 @@ def test_a_pooling_asked_for_twice_is_one():
 
 def test_what_does_not_fit_in_memory_is_refused_with_the_first_batch(monkeypatch):
     encoder = Recorder()
-    monkeypatch.setattr("stsbench.base.memory.available_bytes", lambda: 55)
+    monkeypatch.setattr("stsbench.base.machine.available_bytes", lambda: 55)
     with pytest.raises(
         UserError, match=r"the vectors of 7 sentences \(2 dimensions\) take .* GB of memory, of which"
     ):
         embed(encoder, TEXTS)
     assert len(encoder.batches) == 1
-    monkeypatch.setattr("stsbench.base.memory.available_bytes", lambda: 56)
+    monkeypatch.setattr("stsbench.base.machine.available_bytes", lambda: 56)
     assert embed(encoder, TEXTS).vectors["avg"].nbytes == 56
 
 

@@ -116,7 +116,7 @@ def test_sentences_to_look_at_are_read_from_a_packed_file_each_once(tmp_path):
 def test_a_corpus_that_memory_does_not_hold_is_refused(tmp_path, monkeypatch):
     path = tmp_path / "corpus.txt"
     path.write_text("One.\nTwo.\n", encoding="utf-8")
-    monkeypatch.setattr("stsbench.base.memory.available_bytes", lambda: 19)
+    monkeypatch.setattr("stsbench.base.machine.available_bytes", lambda: 19)
     with pytest.raises(sb.UserError, match=r"the sentences of .*corpus.txt take .* GB of memory"):
         load_corpus(path)
 

@@ -1,5 +1,9 @@
-"""How much memory is free, so that what cannot be held is refused before the work, not killed in its middle."""
+"""What the machine leaves to this process: its cores, and its memory.
 
+What cannot be held is refused before the work, not killed in its middle.
+"""
+
+import os
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -7,6 +11,11 @@ from pathlib import Path
 from stsbench.base.errors import UserError
 
 _CGROUP = Path("/sys/fs/cgroup")
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def available_bytes() -> int | None:

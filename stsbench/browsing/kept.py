@@ -268,7 +268,7 @@ def keep_ahead(
     which says why. Nothing of the main program is run in it.
     """
     processes = cores()
-    new = [record for key, record in records.items() if key and shelf.get(key) is None]
+    new = [(str(record.folder), key) for key, record in records.items() if key and shelf.get(key) is None]
     if processes < 2 or len(new) < _WORTH_A_PROCESS * processes or shelf.trouble:
         return
     code = "from stsbench.browsing.kept import _keep_named; _keep_named()"
@@ -276,7 +276,7 @@ def keep_ahead(
     working = []
     for core in range(processes):
         with tempfile.TemporaryFile("w+") as asked:
-            json.dump([[str(record.folder) for record in new[core::processes]], interval, level], asked)
+            json.dump([new[core::processes], interval, level], asked)
             asked.seek(0)
             # One of them says how far they are.
             said = subprocess.PIPE if core == 0 else subprocess.DEVNULL
@@ -300,12 +300,11 @@ def keep_ahead(
 
 def _keep_named() -> None:
     """Keep the records that are named on standard input, and print a line for each."""
-    folders, interval, level = json.load(sys.stdin)
+    named, interval, level = json.load(sys.stdin)
     with Shelf() as shelf:
-        for folder in folders:
+        for folder, key in named:
             with suppress(UserError):
-                record = load_run(folder)
-                keep(record, key_of(record, interval, level), shelf, interval, level)
+                keep(load_run(folder), key, shelf, interval, level)
             print(folder, flush=True)
 
 

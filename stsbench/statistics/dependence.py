@@ -8,7 +8,7 @@ whatever has terms: a score, an average over tasks, the difference of two models
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -105,20 +105,7 @@ class Sharing:
         """
         if not sharings:
             raise ValueError("there is nothing to join")
-        named = [sharing.nodes for sharing in sharings if sharing.nodes is not None]
-        nodes = np.unique(np.concatenate(named)) if named else None
-        size = 0 if nodes is None else len(nodes)
-        sides: list[tuple[Codes, Codes]] = []
-        for sharing in sharings:
-            if nodes is not None and sharing.nodes is not None:
-                places = np.searchsorted(nodes, sharing.nodes)
-                sides.append((places[sharing.first], places[sharing.second]))
-            else:
-                sides.append((sharing.first + size, sharing.second + size))
-                size += sharing.sentences
-        first, second = (np.concatenate(side) for side in zip(*sides, strict=True))
-        # With nameless nodes among them the names no longer cover the codes; what is joined is not joined again.
-        return cls(first, second, nodes if nodes is not None and size == len(nodes) else None)
+        return _joined(tuple(sharings))
 
     def take(self, pairs: ArrayLike) -> "Sharing":
         """Return the sharing of some of the pairs: (k,) positions, or (n,) truth values.
@@ -188,6 +175,25 @@ class Sharing:
             repeated=twice / self.pairs,
             largest_degree=int(degrees.max()),
         )
+
+
+@lru_cache(maxsize=16)
+def _joined(sharings: tuple[Sharing, ...]) -> Sharing:
+    """Join sharings, once for the many models that are scored on the same tasks."""
+    named = [sharing.nodes for sharing in sharings if sharing.nodes is not None]
+    nodes = np.unique(np.concatenate(named)) if named else None
+    size = 0 if nodes is None else len(nodes)
+    sides: list[tuple[Codes, Codes]] = []
+    for sharing in sharings:
+        if nodes is not None and sharing.nodes is not None:
+            places = np.searchsorted(nodes, sharing.nodes)
+            sides.append((places[sharing.first], places[sharing.second]))
+        else:
+            sides.append((sharing.first + size, sharing.second + size))
+            size += sharing.sentences
+    first, second = (np.concatenate(side) for side in zip(*sides, strict=True))
+    # With nameless nodes among them the names no longer cover the codes; what is joined is not joined again.
+    return Sharing(first, second, nodes if nodes is not None and size == len(nodes) else None)
 
 
 @dataclass(frozen=True)

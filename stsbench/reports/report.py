@@ -25,6 +25,7 @@ from stsbench.render.section import Filled, Report, Section
 from stsbench.reports.findings import findings
 from stsbench.reports.in_short import IN_SHORT, TITLE, in_short
 from stsbench.reports.papers import filled_papers, paper_named, whole_paper
+from stsbench.reports.people import people
 from stsbench.reports.reproducibility import reproducibility
 from stsbench.reports.scores import Runs, intervals, scores, shared_sentences, subsets
 from stsbench.reports.standing import standing
@@ -103,10 +104,11 @@ def report(
     keep_colours(list(named))
     checked = verdicts(named, against, tolerance)
     how, kinds = _intervals(records, interval), None
+    measured = tuple(filter(None, [scores(named), people(named)]))
     if chosen:
         filled = [whole_paper(chosen, named, tolerance)]
         parts = [checked, *filled]
-        sections = [scores(named), checked.section, filled[0].section]
+        sections = [*measured, checked.section, filled[0].section]
     else:
         filled = list(filled_papers(named, tolerance))
         curves, spread = training(named), seed_distributions(named)
@@ -115,7 +117,7 @@ def report(
         kinds = behind.kinds if isinstance(behind, Analysed) else None
         parts = [checked, *filled, compared, behind, curves, spread]
         sections = [
-            *(scores(named), checked.section, _papers(filled), intervals(named), subsets(named)),
+            *(*measured, checked.section, _papers(filled), intervals(named), subsets(named)),
             shared_sentences(named),
             *(part.section for part in (compared, behind, curves, spread)),
         ]

@@ -1,25 +1,19 @@
 """What was measured: one table for each kind of task, every interval, every subset, and what tasks share."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, combinations
-from typing import Any
 
 from stsbench.base.errors import UserError
 from stsbench.data.shared import FOLDED, unordered_pairs
-from stsbench.published import catalogue
 from stsbench.records.kinds import KINDS, Kind
 from stsbench.records.labels import interval_remarks, task_labels
-from stsbench.records.parts import Score
 from stsbench.records.record import RunRecord
 from stsbench.records.scores import Row, across_models, column_of, headline_rows, rows_of_kind, score_rows
 from stsbench.records.signature import Signature
-from stsbench.render.cells import Key, Named, Rows, told_apart
+from stsbench.render.cells import Rows, told_apart
 from stsbench.render.section import Section
 from stsbench.render.table import Table
 from stsbench.reports.pictures import pictures
-from stsbench.statistics.dependence import Variance
-from stsbench.statistics.intervals import Limits, correlation_interval
 
 Runs = Mapping[str, RunRecord]
 """Records by the names that the report gives them."""
@@ -39,92 +33,7 @@ def scores(runs: Runs) -> Section:
     text = ["Scores are x 100."]
     if any(table.hints for table in tables):
         text[0] += f" Point at a score, or move to it with the keyboard, for its {_levels(runs)} interval."
-    ceilings = _ceilings(runs)
-    if ceilings:
-        text.append(
-            "A ceiling is the Pearson correlation of a similarity without error: the root of the gold scores' "
-            "reliability, from the spread of the published ratings."
-        )
-    people = _people(runs)
-    if people:
-        text.append(
-            "People are two raters who scored a few dozen of the pairs anew (HUME, arXiv 2510.10062): the "
-            "interval is of so many pairs. The models' scores are on all pairs: one above people's is not "
-            "thereby better."
-        )
-    return Section("scores", "Scores", tuple(text), (*tables, *ceilings, *people))
-
-
-def _ceilings(runs: Runs) -> list[Table]:
-    """Return the Pearson correlations beside the ceilings that raters set, where their ratings are published."""
-    rows: dict[tuple[Any, ...], dict[Key, Any]] = {}
-    called = task_names(runs)
-    for label, record in runs.items():
-        for name, score in zip(task_labels(record.scores), record.scores, strict=True):
-            if score.raters is not None:
-                raters = score.raters
-                key = (called[label, name], raters.ratings, raters.reliability, _percent(raters.ceiling))
-                pearson = score.number("pearson", "all")
-                rows.setdefault(key, {})[Named("model", label)] = (
-                    None if pearson is None else _percent(pearson.value)
-                )
-    if not rows:
-        return []
-    keys = ("task", "ratings a pair", "reliability", "ceiling")
-    table = Rows([dict(zip(keys, key, strict=True)) | scores for key, scores in rows.items()])
-    return [Table(table, "Pearson x 100 beside the ceiling that the raters' agreement sets", name="ceilings")]
-
-
-def _people(runs: Runs) -> list[Table]:
-    """Return what people score on samples of the test sets, beside the models' Spearman correlations."""
-    mean, *alone = (catalogue.row(f"hume-sts/{name}") for name in ("two-raters", "first-rater", "second-rater"))
-    sizes = catalogue.row("hume-sts/pairs")
-    measured = {cell.setting.task: cell.column for cell in mean.cells}
-    rows: dict[str, dict[Key, Any]] = {}
-    for label, record in runs.items():
-        for score in record.scores:
-            column = measured.get(score.task)
-            if column is None or not _is_whole_test_set(score):
-                continue
-            if column not in rows:
-                pairs = int(sizes.cell(column).value or 0)
-                limits = _of_sample((mean.cell(column).score or 0.0) / 100, pairs)
-                each = sorted(rater.cell(column).score or 0.0 for rater in alone)
-                rows[column] = {
-                    "task": column,
-                    "their pairs": pairs,
-                    "people": mean.cell(column).score,
-                    "low": 100 * limits.low,
-                    "high": 100 * limits.high,
-                    "each alone": " and ".join(f"{value:.2f}" for value in each),
-                }
-            spearman = score.number("spearman", "all")
-            rows[column][Named("model", label)] = None if spearman is None else _percent(spearman.value)
-    if not rows:
-        return []
-    caption = "People on samples of the test sets, beside Spearman x 100 on all pairs"
-    return [Table(Rows(list(rows.values())), caption, name="people")]
-
-
-def _is_whole_test_set(score: Score) -> bool:
-    """Return whether a score is of the released test set that people had a sample of: of STS22 the English."""
-    if Signature.parse(score.signature).split != "test" or score.data.status == "user":
-        return False
-    return score.task != "STS22" or [subset.subset for subset in score.subsets] == ["en"]
-
-
-def _of_sample(correlation: float, pairs: int) -> Limits:
-    """Return the interval of a Spearman correlation of which the number of pairs alone is known.
-
-    Fisher's z has Bonett and Wright's (2000) variance (1 + r^2 / 2) / (n - 3), of independent pairs.
-    """
-    to_r = (1 - correlation**2) ** 2
-    variance = (1 + correlation**2 / 2) / (pairs - 3) * to_r
-    return correlation_interval(correlation, Variance(variance, variance, math.inf), pairs)
-
-
-def _percent(value: float | None) -> float | None:
-    return None if value is None else 100 * value
+    return Section("scores", "Scores", tuple(text), tuple(tables))
 
 
 def intervals(runs: Runs) -> Section:

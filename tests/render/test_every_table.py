@@ -89,6 +89,7 @@ from stsbench.render.result import Result
 from stsbench.render.section import Report, Section
 from stsbench.render.table import Table, Tables
 from stsbench.reports import papers, reproducibility
+from stsbench.reports import people as report_people
 from stsbench.reports import scores as report_scores
 from stsbench.reports.write import to_html
 from stsbench.reproduction.reproduce import Reproductions
@@ -851,7 +852,9 @@ def report_of_scores(names: Names, number: Numbers) -> Made:
     runs = dict(zip(labels(made), made, strict=True))
     across = np.array(shares).T.tolist()
     # The ceilings have a row a task, of Pearson's correlations.
-    return report(report_scores.scores(runs)), [(0, grid(shares, 100)), (1, grid(across, 100))]
+    sections = filter(None, [report_scores.scores(runs), report_people.people(runs)])
+    tables = Tables([table for section in sections for table in report(section)])
+    return tables, [(0, grid(shares, 100)), (1, grid(across, 100))]
 
 
 def report_of_subsets(names: Names, number: Numbers) -> Made:
@@ -888,6 +891,7 @@ def report_of_papers(names: Names, number: Numbers) -> Made:
 
 OTHERS: dict[str, Callable[[Names, Numbers], Made]] = {
     "show, records of other tasks": scores_of_several_tasks,
+    "reports/people.py": report_of_scores,
     "reports/scores.py": report_of_scores,
     "reports/scores.py, subsets": report_of_subsets,
     "reports/scores.py, intervals": report_of_intervals,

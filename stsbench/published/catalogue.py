@@ -3,7 +3,7 @@
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from operator import attrgetter
@@ -180,6 +180,7 @@ def system(name: str) -> System:
     return systems()[system_name]
 
 
+@lru_cache(maxsize=4096)
 def known_checkpoint(name: str, *, pooling: str = "", weights_sha256: str | None = None) -> KnownCheckpoint | None:
     """Return what is known of a checkpoint; None if nothing is.
 
@@ -308,6 +309,7 @@ def _system_names() -> Mapping[str, str]:
     return names
 
 
+@lru_cache(maxsize=4096)
 def _plain(name: str) -> str:
     return "".join(character for character in name.casefold() if character.isalnum() or character in "/.+")
 

@@ -155,8 +155,14 @@ def shared_sentences(runs: Runs) -> Section:
     """
     called = task_names(runs)
     rows: dict[tuple[str, str], dict[str, object]] = {}
+    seen: set[tuple[str, ...]] = set()
     for label, record in runs.items():
-        for first, second, counts in _shared_pairs(record):
+        tasks = tuple(called[label, name] for name in task_labels(record.scores))
+        # Tasks that are called alike are of the same pairs.
+        if tasks in seen or (shared := _shared_pairs(record)) is None:
+            continue
+        seen.add(tasks)
+        for first, second, counts in shared:
             a, b = called[label, first], called[label, second]
             rows.setdefault((a, b), {"a": a, "b": b} | counts)
     import pandas as pd
@@ -166,13 +172,14 @@ def shared_sentences(runs: Runs) -> Section:
     return Section("shared", "Shared sentences", tables=(table,) if rows else ())
 
 
-def _shared_pairs(record: RunRecord) -> list[tuple[str, str, dict[str, object]]]:
+def _shared_pairs(record: RunRecord) -> list[tuple[str, str, dict[str, object]]] | None:
+    """Return what each two tasks of a record share; None if it has one task alone, or its items are not there."""
     if len(record.scores) < 2 or record.is_imported:
-        return []
+        return None
     try:
         rows = record.rows_by_score()
     except UserError:
-        return []
+        return None
     by_key = {key: set(unordered_pairs(*(of_task[name] for name in FOLDED))) for key, of_task in rows.items()}
     compared = [score for score in record.scores if score.about.by_similarity and not score.training]
     labels = dict(zip(task_labels(compared), compared, strict=True))

@@ -120,7 +120,7 @@ def rows_of_scores(record: RunRecord) -> Iterator[Rows]:
     for score in record.scores:
         scored, task = groups[score.key], _without_split(score.key)
         held_out = [rows for key, rows in groups.items() if key not in keys and _without_split(key) == task]
-        yield Rows(scored, PlainTable.join(held_out or [scored.take(np.zeros(0, dtype=np.intp))]))
+        yield Rows(scored, PlainTable.join(held_out) if held_out else scored.take(np.zeros(0, dtype=np.intp)))
 
 
 def _without_split(key: tuple[str, str, str, str]) -> tuple[str, str, str]:

@@ -55,6 +55,7 @@ def run(
     * `stsbench run -m minilm --tasks all --out runs/minilm-all`
     * `stsbench run -m minilm --data pairs.tsv`
     * `stsbench run --encoder-module mymodel:encode --tasks MR,CR,TREC --json`
+    * `stsbench run -m minilm --fast`
     * `stsbench run -m minilm --backend openvino --precision int8 --gate`
     """
     from stsbench.encoders.checkpoint import PACKAGED, hash_ahead
@@ -66,7 +67,14 @@ def run(
     from stsbench.records.record import RunRecord
     from stsbench.records.scores import Scores
     from stsbench.records.show import print_scores
-    from stsbench.scoring.run import SAMPLE_BANNER, LazyModel, choose_data, measure_each, with_full_precision
+    from stsbench.scoring.run import (
+        SAMPLE_BANNER,
+        LazyModel,
+        choose_data,
+        made_fast,
+        measure_each,
+        with_full_precision,
+    )
     from stsbench.scoring.settings import MARGIN, Intervals, require_margin
 
     if margin is not None and not gate:
@@ -86,8 +94,10 @@ def run(
         tell(SAMPLE_BANNER)
     failures: list[str] = []
     measured: list[tuple[LazyModel, RunRecord]] = []
-    to_measure = [each for model in wanted for each in with_full_precision(model)] if gate else wanted
     with progress_bars(quiet=output.quiet) as progress:
+        if asked.options.get("fast"):
+            wanted = [made_fast(model, progress) for model in wanted]
+        to_measure = [each for model in wanted for each in with_full_precision(model)] if gate else wanted
         each_measured = measure_each(
             to_measure,
             chosen,

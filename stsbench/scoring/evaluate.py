@@ -61,6 +61,7 @@ def evaluate(
         Help("The folder of the record. Default: `runs/<model>-<pooling>-<tasks>`."),
     ] = None,
     overwrite: Annotated[bool, Panel(RUN)] = False,
+    fast: Annotated[bool, Panel(RUN)] = False,
     progress: Progress = silent,
     **use: Unpack[UseOptions],
 ) -> RunRecord:
@@ -87,6 +88,8 @@ def evaluate(
         use_cache: whether to read and write the embedding cache.
         out: folder to save the record and its items in; None to keep them in memory.
         overwrite: whether to replace another measurement in that folder.
+        fast: whether the quickest program and precision at hand computes that passes the gate on the sample: it
+            loses no more than half a point there. What was chosen, and what it changed, is said and recorded.
         progress: told how far it is.
         **use: how the model is used; of an encoder that is loaded already, what is done to its vectors alone.
 
@@ -105,6 +108,10 @@ def evaluate(
         hash_ahead(encoder)
     asked = Use(**use)
     encoder = _loaded(encoder, asked)
+    if fast:
+        from stsbench.scoring.fast import quickest
+
+        encoder = quickest(encoder, progress)
     settings = Settings(
         protocol=protocol or Protocol(),
         use=asked,

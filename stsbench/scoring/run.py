@@ -4,6 +4,7 @@ import re
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -146,6 +147,20 @@ def with_full_precision(model: LazyModel) -> tuple[LazyModel, LazyModel]:
         LazyModel(model.name, lower),
         LazyModel(model.name, lambda: lower().with_use(precision=FP32, backend=TORCH), beside="-fp32"),
     )
+
+
+def made_fast(model: LazyModel, progress: Progress) -> LazyModel:
+    """Return a model as the quickest program at hand computes it that passes the gate (see `fast`)."""
+
+    def load() -> Encoder:
+        from stsbench.scoring.fast import quickest
+
+        loaded = model.load()
+        if isinstance(loaded, SavedSimilarities | SavedPredictions):
+            raise UserError(f"--fast: {model.name} is computed already: leave it out.")
+        return quickest(loaded, progress)
+
+    return replace(model, load=cache(load))
 
 
 def choose_data(request: Request) -> ChosenData:

@@ -1,0 +1,232 @@
+"""`--fast`: the quickest program and precision at hand that tells what fp32 tells, as far as the sample shows.
+
+Each candidate encodes sentences of the sample, and is timed on them against fp32. The quickest has to pass the
+gate of `run --gate` on the sample: with the one-sided bound of 95 % it loses no more than half a point. Then it
+measures in place of fp32, and signature and notes of the record say so; where none passes, fp32 does.
+"""
+
+import json
+import platform
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from stsbench._version import __version__
+from stsbench.base.errors import UserError
+from stsbench.base.extras import PACKAGES, missing
+from stsbench.base.files import atomic_folder, cache_dir, digest_of
+from stsbench.base.progress import Progress, silent
+from stsbench.data.benchmarks import load_sample
+from stsbench.encoders.plan import embed
+from stsbench.encoders.protocol import Encoder, Identity
+from stsbench.encoders.use import FP32, TORCH
+from stsbench.records.provenance import threads
+from stsbench.records.record import RunRecord
+from stsbench.records.signature import Signature
+from stsbench.scoring.measure import measure_encoder
+from stsbench.scoring.settings import MARGIN, Intervals, Settings, Stages
+from stsbench.scoring.statistic import sharing_of, statistic_of
+from stsbench.scoring.tasks import read_data
+from stsbench.statistics.dependence import DEPENDENCE, LEVEL, variance
+from stsbench.statistics.intervals import upper_bound
+
+if TYPE_CHECKING:
+    from stsbench.encoders.sides import SidedEncoder
+    from stsbench.encoders.transformer import TransformerEncoder
+
+    Checkpoint = TransformerEncoder | SidedEncoder
+
+
+class Candidate(NamedTuple):
+    """What could compute in place of torch in fp32."""
+
+    backend: str
+    precision: str
+
+    def __str__(self) -> str:
+        return self.precision if self.backend == TORCH else f"{self.backend}-{self.precision}"
+
+
+ON_A_GPU = (Candidate(TORCH, "bf16"),)
+LOWER = (Candidate(TORCH, "bf16"), Candidate("openvino", "int8"))
+COMPILED = (Candidate("openvino", FP32), Candidate("onnx", FP32))
+"""On a processor: tried one group after the other, until one of a group passes."""
+
+WORTH_IT = 1.1
+"""How many times as fast as fp32 a candidate has to be: less is within what two timings differ by."""
+
+TIMED, ROUNDS = 128, 3
+"""Sentences that are timed, and how often."""
+
+_FILE = "choice.json"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What computes in place of torch in fp32, or that nothing does.
+
+    Attributes:
+        backend: the program.
+        precision: in which it computes.
+        ratio: how many times as fast as fp32 it was on the sample; 1 of fp32 itself.
+        said: why, in a sentence.
+    """
+
+    backend: str
+    precision: str
+    ratio: float
+    said: str
+
+
+def quickest(encoder: Encoder, progress: Progress = silent) -> "Checkpoint":
+    """Return a checkpoint as the quickest program at hand computes it that passes the gate, with a note of it.
+
+    The choice is kept in the cache, by weights, versions and machine, and so is what was compiled for it.
+
+    Args:
+        encoder: a checkpoint of layers, as torch computes it in fp32.
+        progress: told which candidate is tried.
+
+    Raises:
+        UserError: if it is none whose layers another program could compute, or back end or precision were chosen.
+    """
+    from stsbench.encoders.sides import SidedEncoder
+    from stsbench.encoders.transformer import TransformerEncoder
+
+    first = encoder.sides[0] if isinstance(encoder, SidedEncoder) else encoder
+    if not isinstance(encoder, TransformerEncoder | SidedEncoder) or not isinstance(first, TransformerEncoder):
+        raise UserError(
+            f"--fast: {encoder.identity.name} is no checkpoint whose layers another program could compute: leave "
+            "it out."
+        )
+    if first.use.computed_in != FP32:
+        raise UserError(
+            f"--fast chooses what computes, and {first.use.computed_in} was chosen: leave out --fast, or "
+            "--backend and --precision."
+        )
+    folder = cache_dir() / "compiled" / digest_of(_depends_on(encoder.identity))[:32]
+    choice = _kept(folder)
+    if choice is None:
+        choice = _choose(encoder, first.use.device, progress)
+        with atomic_folder(folder) as being_made:
+            (being_made / _FILE).write_text(json.dumps(asdict(choice)), encoding="utf-8")
+    chosen = encoder.with_use(backend=choice.backend, precision=choice.precision)
+    return replace(chosen, notes=(*chosen.notes, choice.said))
+
+
+def _depends_on(identity: Identity) -> dict[str, Any]:
+    """Return what a choice depends on: the model as it is used, the packages, the machine."""
+    from torch.backends.cpu import get_cpu_capability
+
+    packages = ["torch", *(name for extra in ("openvino", "onnx") for name in PACKAGES[extra].values())]
+    versions = {}
+    for package in packages:
+        with suppress(ImportError):
+            versions[package] = version(package)
+    machine = [platform.machine(), platform.processor(), get_cpu_capability(), threads()]
+    return {"fast": __version__, "model": identity.key(), "versions": versions, "machine": machine}
+
+
+def _kept(folder: Path) -> Choice | None:
+    """Return the choice that is kept, None if there is none, or it is damaged: then it is made again."""
+    try:
+        kept = json.loads((folder / _FILE).read_text(encoding="utf-8"))
+        return Choice(str(kept["backend"]), str(kept["precision"]), float(kept["ratio"]), str(kept["said"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _choose(encoder: "Checkpoint", device: str, progress: Progress) -> Choice:
+    groups: Sequence[Sequence[Candidate]] = (LOWER, COMPILED) if device == "cpu" else (ON_A_GPU,)
+    total = sum(map(len, groups))
+    plain: RunRecord | None = None
+    refused: list[str] = []
+    done = 0
+    for group in groups:
+        timed: list[tuple[float, Candidate]] = []
+        for candidate in group:
+            progress(f"choosing what computes: {candidate}", done, total)
+            done += 1
+            if candidate.backend != TORCH and missing(candidate.backend):
+                refused.append(f"{candidate} is not installed (pip install 'stsbench[{candidate.backend}]')")
+                continue
+            try:
+                ratio = _times_as_fast(encoder, _as(encoder, candidate))
+            except UserError as error:
+                refused.append(f"{candidate}: {str(error).rstrip('.')}")
+                continue
+            if ratio < WORTH_IT:
+                refused.append(f"{candidate} takes {1 / ratio:.2f} times as long")
+            else:
+                timed.append((ratio, candidate))
+        for ratio, candidate in sorted(timed, reverse=True):
+            plain = _scored(encoder) if plain is None else plain
+            change, loss = _change(plain, _scored(_as(encoder, candidate)))
+            moved = (
+                f"its score on the sample moves by {100 * change:+.2f} points, a loss of at most {100 * loss:.2f}"
+            )
+            if loss < MARGIN / 100:
+                progress("choosing what computes", total, total)
+                said = f"--fast: {candidate} in place of fp32, {ratio:.1f} times as fast on the sample; {moved}"
+                return Choice(candidate.backend, candidate.precision, ratio, said + _others(refused))
+            refused.append(f"{candidate}: {moved}, which may be more than {MARGIN:g}")
+    progress("choosing what computes", total, total)
+    return Choice(
+        TORCH, FP32, 1.0, "--fast: fp32, as nothing at hand is faster and tells the same" + _others(refused)
+    )
+
+
+def _others(refused: Sequence[str]) -> str:
+    return f" ({'; '.join(refused)})" if refused else ""
+
+
+def _as(encoder: "Checkpoint", candidate: Candidate) -> "Checkpoint":
+    return encoder.with_use(backend=candidate.backend, precision=candidate.precision)
+
+
+def _times_as_fast(encoder: "Checkpoint", candidate: "Checkpoint") -> float:
+    """Return how many times as fast a candidate encodes some sentences, once all is loaded or compiled.
+
+    The two take turns and the quickest pass of each counts, as other work on the machine comes and goes.
+    """
+    from stsbench.encoders.sides import SidedEncoder
+
+    sides = [each.sides[0] if isinstance(each, SidedEncoder) else each for each in (encoder, candidate)]
+    texts = list(_sentences())[:TIMED]
+    for side in sides:
+        embed(side, texts[:8], use_cache=False)
+    taken: list[list[float]] = [[], []]
+    for _ in range(ROUNDS):
+        for side, seconds in zip(sides, taken, strict=True):
+            start = time.perf_counter()
+            embed(side, texts, use_cache=False)
+            seconds.append(time.perf_counter() - start)
+    return min(taken[0]) / min(taken[1])
+
+
+def _sentences() -> Iterator[str]:
+    pairs = load_sample().pairs
+    for first, second in zip(pairs["sentence1"], pairs["sentence2"], strict=True):
+        yield from (first, second)
+
+
+def _scored(encoder: "Checkpoint") -> RunRecord:
+    settings = Settings(intervals=Intervals(None), use_cache=False)
+    return measure_encoder(encoder, read_data("sample", protocol=settings.protocol), settings, Stages(silent))
+
+
+def _change(plain: RunRecord, other: RunRecord) -> tuple[float, float]:
+    """Return by how much a score is higher than fp32's, and the one-sided upper bound of what it loses."""
+    statistic = statistic_of(Signature.parse(plain.scores[0].signature))
+    items = [record.item_table() for record in (plain, other)]
+    change = statistic.value(items[1]) - statistic.value(items[0])
+    spread = variance(statistic.terms(items[0]) - statistic.terms(items[1]), sharing_of(items[0]), DEPENDENCE)
+    if np.isnan(change) or np.isnan(spread.value):
+        return float("nan"), float("inf")
+    return change, -change if spread.value <= 0 else upper_bound(-change, spread, LEVEL)

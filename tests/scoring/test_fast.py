@@ -1,0 +1,120 @@
+"""`run --fast`: the quickest at hand that passes the gate, said and recorded; fp32 where none does."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import stsbench as sb
+from stsbench.base.files import cache_dir
+from stsbench.cli.app import app
+from stsbench.scoring import fast
+from stsbench.scoring.fast import Candidate, quickest
+
+BF16, FP16 = Candidate("torch", "bf16"), Candidate("torch", "fp16")
+
+
+@pytest.fixture
+def paced(monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[Candidate, float]], None]:
+    """Return what sets the candidates with how many times as fast as fp32 each is."""
+
+    def pace(ratios: dict[Candidate, float]) -> None:
+        def times_as_fast(_encoder: Any, other: Any) -> float:
+            return ratios[Candidate(other.use.backend, other.use.precision)]
+
+        monkeypatch.setattr(fast, "LOWER", tuple(ratios))
+        monkeypatch.setattr(fast, "COMPILED", ())
+        monkeypatch.setattr(fast, "_times_as_fast", times_as_fast)
+
+    return pace
+
+
+def test_the_quickest_that_passes_measures_and_is_recorded_and_kept(
+    tiny_bert: Path, paced: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paced({BF16: 1.5, FP16: 1.2})
+    # Of a model that knows nothing the sample cannot tell half a point.
+    monkeypatch.setattr(fast, "MARGIN", 100)
+    record = sb.evaluate(tiny_bert, "sample", fast=True, device="cpu")
+    plain = sb.evaluate(tiny_bert, "sample", precision="bf16", device="cpu")
+    assert record.scores[0].signature == plain.scores[0].signature
+    assert "|bf16|" in record.scores[0].signature
+    assert record.scores[0].value == plain.scores[0].value
+    (said,) = [note for note in record.notes if note.startswith("--fast: ")]
+    assert said.startswith(
+        "--fast: bf16 in place of fp32, 1.5 times as fast on the sample; its score on the sample"
+    )
+    full = sb.evaluate(tiny_bert, "sample", device="cpu")
+    moved = 100 * ((plain.scores[0].value or 0) - (full.scores[0].value or 0))
+    assert f"moves by {moved:+.2f} points" in said
+    # It is not chosen again, unless what was kept is damaged.
+    monkeypatch.setattr(fast, "_choose", lambda *_: pytest.fail("it was chosen before"))
+    assert quickest(sb.load(tiny_bert, device="cpu")).use.precision == "bf16"
+    (kept,) = (cache_dir() / "compiled").glob("*/choice.json")
+    kept.write_text("{")
+    again = fast.Choice("torch", "fp16", 1.3, "--fast: again")
+    monkeypatch.setattr(fast, "_choose", lambda *_: again)
+    assert quickest(sb.load(tiny_bert, device="cpu")).use.precision == "fp16"
+    assert json.loads(kept.read_text())["precision"] == "fp16"
+
+
+def test_what_loses_more_than_the_gate_allows_or_takes_longer_is_left_out_and_said(
+    tiny_bert: Path, paced: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paced({BF16: 3.0, FP16: 0.5})
+    monkeypatch.setattr(fast, "_change", lambda *_: (-0.004, 0.0061))
+    record = sb.evaluate(tiny_bert, "sample", fast=True, device="cpu")
+    assert "|fp32|" in record.scores[0].signature
+    (said,) = [note for note in record.notes if note.startswith("--fast: ")]
+    assert said.startswith(
+        "--fast: fp32, as nothing at hand is faster and tells the same (fp16 takes 2.00 times as"
+    )
+    assert "bf16: its score on the sample moves by -0.40 points, a loss of at most 0.61, which may be more" in said
+
+
+def test_the_loss_is_the_gates(tiny_bert: Path, tmp_path: Path) -> None:
+    plain, other = (
+        sb.evaluate(tiny_bert, "sample", out=tmp_path / precision, precision=precision, device="cpu")
+        for precision in ("fp32", "bf16")
+    )
+    change, loss = fast._change(plain, other)
+    check = sb.check(other, baseline=plain, margin=0.5)
+    (cell,) = check.cells
+    assert 100 * change == pytest.approx(cell.difference)
+    assert 100 * loss == pytest.approx(cell.loss_high)
+
+
+def test_the_times_are_of_both_encoding_the_same(tiny_bert: Path) -> None:
+    encoder = sb.load(tiny_bert, device="cpu")
+    assert 0.01 < fast._times_as_fast(encoder, encoder) < 100
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--precision", "bf16"], "--fast chooses what computes, and bf16 was chosen: leave out --fast, or"),
+        (["--gate"], "--gate holds a lower precision against fp32, which this is"),
+    ],
+)
+def test_what_was_chosen_already_is_told(
+    tiny_bert: Path, tmp_path: Path, paced: Callable[..., None], options: list[str], message: str
+) -> None:
+    paced({})
+    command = ["run", "-m", str(tiny_bert), "--tasks", "sample", "--fast", "--device", "cpu", *options]
+    result = CliRunner().invoke(app, [*command, "--out", str(tmp_path / "run")])
+    assert isinstance(result.exception, sb.UserError)
+    assert message in str(result.exception)
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_is_no_checkpoint_of_layers_is_told(tmp_path: Path) -> None:
+    with pytest.raises(sb.UserError, match="no checkpoint whose layers another program could compute"):
+        sb.evaluate(lambda texts: [[len(text), 1] for text in texts], "sample", fast=True)
+    similarities = tmp_path / "own.txt"
+    similarities.write_text("1\n" * 252)
+    result = CliRunner().invoke(app, ["run", "--similarities", str(similarities), "--tasks", "sample", "--fast"])
+    assert isinstance(result.exception, sb.UserError)
+    assert "is computed already: leave it out" in str(result.exception)

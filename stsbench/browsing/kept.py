@@ -6,6 +6,7 @@ kept beside them. So a second board reads no table, and two records are compared
 
 import hashlib
 import json
+import os
 import sqlite3
 from collections.abc import Sequence
 from contextlib import suppress
@@ -17,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stsbench._version import __version__
-from stsbench.base.files import cache_dir, digest_of, sha256_of
+from stsbench.base.files import digest_of, sha256_of
 from stsbench.data.shared import FOLDED, SENTENCES
 from stsbench.data.tables import PlainTable
+from stsbench.encoders.cache import kept_by_board
 from stsbench.judging.aligned import AlignedScores, aligned_scores, with_average
 from stsbench.records.items import ITEMS
 from stsbench.records.parts import Score
@@ -55,7 +57,7 @@ class Shelf:
     """
 
     def __init__(self) -> None:
-        self.path = cache_dir() / "board" / "kept.sqlite"
+        self.path = kept_by_board()
         self.trouble = ""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -68,6 +70,9 @@ class Shelf:
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
+        if not self.trouble:
+            with suppress(OSError):  # cleared meanwhile
+                os.utime(self.path)
 
     def get(self, key: str) -> tuple[Any, Floats] | None:
         """Return what is kept under a key: plain data, and numbers; None if there is nothing, or it is damaged."""

@@ -124,7 +124,7 @@ def without(kind: str, file: Path) -> None:
 
 
 def _of(kind: str, change: Callable[[bytearray, bytearray], object]) -> Callable[[Path], None]:
-    """Return what plants a change of the keys and contents of blocks of a kind; the head tells their new number."""
+    """Return what changes the keys and contents of blocks of a kind, whose heads tell their new number."""
 
     def plant(file: Path) -> None:
         rewritten(file, lambda found, keys, contents: change(keys, contents) and None if found == kind else None)

@@ -134,7 +134,8 @@ class BlockFile:
             Of each block that has any its keys, in order, and their contents, shape (keys, width). Blocks that are
             damaged are dropped.
         """
-        found, damaged = [], []
+        found: list[tuple[list[bytes], Contents]] = []
+        damaged: list[Block] = []
         for block, keys, stream in self._keys(kind, damaged):
             if places := [place for place, key in enumerate(keys) if key in wanted]:
                 content = content_of(stream, block)

@@ -224,7 +224,7 @@ class EmbeddingCache:
 
 
 def _holds_texts(contents: Contents) -> bool:
-    return contents.shape[1] == _TEXT_ROW.size
+    return bool(contents.shape[1] == _TEXT_ROW.size)
 
 
 def embeddings_dir() -> Path:

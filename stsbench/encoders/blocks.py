@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 KEY_BYTES = 16
-ROWS_AT_ONCE = 1024
+ROWS_AT_ONCE = 256
 """The rows of a block at most: what one damage costs, and what is read for one vector."""
 
 Contents = NDArray[np.uint8]

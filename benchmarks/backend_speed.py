@@ -1,7 +1,7 @@
 """What other back ends and precisions take, as ratios to torch in fp32 in one run, and what they do to scores.
 
-    STSBENCH_DATA=path/to/senteval python benchmarks/backend_speed.py [--task STS-B] [--rounds 3] [--models minilm]
-    STSBENCH_DATA=path/to/senteval python benchmarks/backend_speed.py --fast [--task STS-B] [--rounds 3] [--models minilm]
+    python benchmarks/backend_speed.py [--task STS-B] [--rounds 3] [--models minilm]
+    python benchmarks/backend_speed.py --fast [--task STS-B] [--rounds 3] [--models minilm]
 
 Encodes the distinct sentences of one task with the packaged all-MiniLM-L6-v2 (or the models named) in batches
 sorted by length, of one token budget: torch fp32 and bf16, OpenVINO fp32 and int8, ONNX Runtime fp32. Rounds take

@@ -28,6 +28,7 @@ from stsbench.base.machine import cores
 from stsbench.base.progress import Progress
 from stsbench.data.shared import FOLDED, SENTENCES
 from stsbench.data.tables import PlainTable
+from stsbench.encoders.cache import kept_by_board
 from stsbench.judging.aligned import AlignedScores, aligned_scores, with_average
 from stsbench.records.items import ITEMS
 from stsbench.records.parts import Score
@@ -66,7 +67,7 @@ class Shelf:
     """
 
     def __init__(self) -> None:
-        self.path = cache_dir() / "board" / "kept.sqlite"
+        self.path = kept_by_board()
         self.trouble = ""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -79,6 +80,9 @@ class Shelf:
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
+        if not self.trouble:
+            with suppress(OSError):  # cleared meanwhile
+                os.utime(self.path)
 
     def get(self, key: str) -> tuple[Any, Floats] | None:
         """Return what is kept under a key: plain data, and numbers; None if there is nothing, or it is damaged."""

@@ -54,6 +54,12 @@ class PlainTable:
             return table
         return cls({str(name): column.to_numpy() for name, column in table.items()})
 
+    def read_only(self) -> PlainTable:
+        """Return the table, whose columns nobody can write into any more."""
+        for column in self._columns.values():
+            column.setflags(write=False)
+        return self
+
     @classmethod
     def join(cls, tables: Sequence[PlainTable]) -> PlainTable:
         """Return the rows of several tables, one after the other, with the columns of any of them.

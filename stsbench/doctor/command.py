@@ -27,7 +27,7 @@ cache = typer.Typer(help="Look into what is cached, or clear it.", no_args_is_he
 
 @cache.command()
 def info(output: Output = Output()) -> None:
-    """List the embeddings that are cached: models, poolings, number of vectors, size.
+    """List the embeddings that are cached (models, poolings, prompts, number of vectors, size), and what else is.
 
     Example: `stsbench cache info`
     """
@@ -42,7 +42,7 @@ def info(output: Output = Output()) -> None:
 def clear(
     yes: Annotated[bool, Spelled("--yes", "-y"), Help("Delete without asking.")] = False,
 ) -> None:
-    """Delete all embeddings and tokenised corpora. Records are not touched; the next run encodes again.
+    """Delete embeddings, tokenised corpora and what the board keeps. No record is touched; it is made again.
 
     Example: `stsbench cache clear --yes`
     """

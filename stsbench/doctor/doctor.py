@@ -2,7 +2,7 @@
 
 import os
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,10 +18,18 @@ from stsbench.base.words import listed
 from stsbench.data.catalogue import source
 from stsbench.data.locate import remedy
 from stsbench.data.overview import verify
-from stsbench.encoders.cache import CacheFile, cache_files, embeddings_dir
+from stsbench.encoders.cache import (
+    CacheFile,
+    cache_files,
+    embeddings_dir,
+    files_of_earlier_versions,
+    kept_by_board,
+)
 from stsbench.encoders.cache import clear_cache as clear_embeddings
+from stsbench.encoders.cache import remove as remove_file
 from stsbench.encoders.checkpoint import packaged_model
 from stsbench.encoders.device import resolve_device
+from stsbench.encoders.use import shown
 from stsbench.records.provenance import threads
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
@@ -206,14 +214,22 @@ def _cache() -> list[Finding]:
     size = sum(file.size for file in files) / 1e6
     count = "1 file" if len(files) == 1 else f"{len(files)} files"
     findings = [Finding("embedding cache", "ok", f"{count}, {size:.0f} MB in {folder}")]
-    broken = sorted({path.name for path in folder.glob("*.sqlite")} - {file.path.name for file in files})
+    broken = sorted({path.name for path in folder.glob("*.vectors")} - {file.path.name for file in files})
     if broken:
         problem = f"{len(broken)} cannot be read, the first is {folder / broken[0]}: `stsbench cache clear`"
         findings.append(Finding("embedding cache", "problem", problem))
+    if earlier := files_of_earlier_versions():
+        findings.append(Finding("embedding cache", "note", f"{_of_earlier(earlier)}: `stsbench cache clear`"))
     return findings
 
 
-_COLUMNS = ("model", "pooling", "precision", "device", "weights", "vectors", "MB", "last used")
+def _of_earlier(files: Sequence[Path]) -> str:
+    size = sum(path.stat().st_size for path in files if path.exists()) / 1e6
+    count = "1 file" if len(files) == 1 else f"{len(files)} files"
+    return f"{count} of an earlier version ({size:.1f} MB), which this one does not read"
+
+
+_COLUMNS = ("model", "pooling", "prompt", "precision", "device", "weights", "vectors", "MB", "last used")
 
 
 @dataclass(frozen=True)
@@ -223,29 +239,36 @@ class CacheContents(Result):
     Attributes:
         files: of embeddings, one for each way a model was used.
         corpora: the number of tokenised corpora, and `corpora_bytes` their size together.
+        board_bytes: the size of what the board keeps of records.
+        earlier: files of embeddings that an earlier version wrote.
     """
 
     files: tuple[CacheFile, ...]
     corpora: int
     corpora_bytes: int
+    board_bytes: int = 0
+    earlier: tuple[Path, ...] = ()
 
     @property
     def sentence(self) -> str:
         """What is cached, and where."""
         return (
-            f"{len(self.files)} embedding files (the least recently used go first above the size limit) and "
-            f"{self.corpora} tokenised corpora ({self.corpora_bytes / 1e6:.1f} MB) in {cache_dir()}"
+            f"{len(self.files)} embedding files (the least recently used go first above the size limit), "
+            f"{self.corpora} tokenised corpora ({self.corpora_bytes / 1e6:.1f} MB) and what the board keeps of "
+            f"records ({self.board_bytes / 1e6:.1f} MB) in {cache_dir()}"
+            + (f"; {_of_earlier(self.earlier)}" if self.earlier else "")
         )
 
     @property
     def frame(self) -> "pd.DataFrame":
-        """One row per file of embeddings: model, pooling, vectors, size in MB, last use."""
+        """One row per file of embeddings: model, pooling, prompt, vectors, size in MB, last use."""
         import pandas as pd
 
         rows = [
             (
                 file.identity["name"],
                 file.identity["pooling"],
+                shown("prompt", file.use.get("prompt")),
                 file.identity["precision"],
                 file.identity["device"],
                 str(file.identity["weights_sha256"])[:12],
@@ -267,13 +290,17 @@ def cache_contents() -> CacheContents:
     with _told("read"):
         stores = token_store.stores()
         size = sum(map(token_store.bytes_of, stores))
-        return CacheContents(tuple(cache_files()), len(stores), size)
+        board = kept_by_board()
+        board_bytes = board.stat().st_size if board.is_file() else 0
+        earlier = tuple(files_of_earlier_versions())
+        return CacheContents(tuple(cache_files()), len(stores), size, board_bytes, earlier)
 
 
 def clear_cache() -> int:
-    """Delete all embeddings and all tokenised corpora; return how many bytes that freed."""
+    """Delete all embeddings, all tokenised corpora and what the board keeps; return how many bytes that freed."""
     with _told("clear"):
-        return clear_embeddings() + token_store.clear_stores()
+        board = [kept_by_board(), kept_by_board().with_name("kept.sqlite-journal")]
+        return clear_embeddings() + token_store.clear_stores() + sum(map(remove_file, board))
 
 
 @contextmanager

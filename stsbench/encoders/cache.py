@@ -1,20 +1,16 @@
-"""The embedding cache: one SQLite file for each way of making vectors, so that nothing is encoded twice.
+"""The embedding cache: one file for each way of making vectors, so that nothing is encoded twice.
 
 A file is named by the hash of everything a vector depends on besides the text (`Identity`): a changed weight
 file is another cache file. Inside, texts point to token sequences and token sequences to vectors, so that a
-second run needs neither tokeniser nor weights. SQLite keeps a file whole when a process is killed or the plug is
-pulled; of what changes a file behind its back (a failing disk, a bad copy) it sees little. So every row carries a
-digest over its key, its content and the file it belongs to. A row that does not agree with it is dropped, told and
-encoded again; a file that SQLite cannot read is begun again. The digest is a CRC-32: of damaged rows one in four
-thousand million passes, and none whose damage is within 32 bits. It guards against accidents, not against a person
-who writes rows on purpose.
+second run needs neither tokeniser nor weights. It is made of blocks, each with a digest (`blocks`): a block that
+does not agree with it is dropped and told, and what is needed of it is encoded again.
 
 The cache keeps to `STSBENCH_CACHE_SIZE` (bytes, or "5GB", "500 MB"; 10 GiB by default): above it, the files
-that were not used for longest are deleted. Processes take turns by one lock; a run that does not get it in a
-minute goes on without the cache and says so.
+that were not used for longest are deleted; files of an earlier version, and what the board keeps, count, too.
+Processes take turns by one lock; a run that does not get it in a minute goes on without the cache and says so.
 
 It is ours and not a general cache's (joblib's, diskcache's): those key whole calls or single objects, where here
-thousands of sentences are asked for in one query, and two keys lead to a vector.
+thousands of sentences are asked for at once, and two keys lead to a vector.
 """
 
 import hashlib
@@ -22,15 +18,12 @@ import json
 import logging
 import os
 import re
-import sqlite3
 import struct
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
-from zlib import crc32
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from filelock import FileLock, Timeout
@@ -39,44 +32,19 @@ from numpy.typing import NDArray
 from stsbench.base.errors import UserError
 from stsbench.base.files import cache_dir
 from stsbench.base.parsing import parse_json
+from stsbench.encoders.blocks import KEY_BYTES, BlockFile, Contents, blocks_in, content_of, salt_of
 from stsbench.encoders.protocol import FloatMatrix, Identity
 
 DEFAULT_MAX_BYTES = 10 * 1024**3
 
-# Raised when the layout below, or the meaning of a vector, changes.
-_FORMAT = 5
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS about (identity TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS texts (
-    text BLOB PRIMARY KEY, sequence BLOB NOT NULL, length INTEGER NOT NULL, truncated INTEGER NOT NULL,
-    digest INTEGER NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS vectors (
-    sequence BLOB PRIMARY KEY, vector BLOB NOT NULL, digest INTEGER NOT NULL
-);
-"""
-_TEXTS = "SELECT text, sequence, length, truncated, digest FROM texts"
-_VECTORS = "SELECT sequence, vector, digest FROM vectors"
-_AT_ONCE = 500
-"""Rows that are taken at a time: as many as one statement of SQLite takes parameters."""
-_WORTH_A_SCAN = 0.25
-"""The share of a table's rows from which on reading them all is quicker than finding each."""
-_KEY_BYTES = 16
-_TEXT_ROW = struct.Struct(f"<{_KEY_BYTES}s{_KEY_BYTES}sqq")
+# Raised when the layout, or the meaning of a vector, changes.
+_FORMAT = 6
+_ABOUT, _TEXTS, _VECTORS = b"about", b"texts", b"vectors"
+"""The kinds of blocks: the identity, in the first block alone; what is known of texts; vectors."""
+_TEXT_ROW = struct.Struct(f"<{KEY_BYTES}sq?")
+_OURS, _EARLIER = "*.vectors", ("*.sqlite", "*.sqlite-journal")
 
-# What SQLite says when the disk, a permission or another process is in the way. All else is about the content.
-_SURROUNDINGS = {
-    sqlite3.SQLITE_PERM,
-    sqlite3.SQLITE_BUSY,
-    sqlite3.SQLITE_LOCKED,
-    sqlite3.SQLITE_NOMEM,
-    sqlite3.SQLITE_INTERRUPT,
-    sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_AUTH,
-}
-_SHOWN = {"name", "pooling", "precision", "device", "weights_sha256"}
+_SHOWN = {"name", "use", "pooling", "precision", "device", "weights_sha256"}
 """What of an identity is shown of a cache file; one that lacks any of it is damaged."""
 _WAIT_SECONDS = 60.0
 _WAIT_AGAIN_SECONDS = 1.0
@@ -106,6 +74,12 @@ class CacheFile:
     vectors: int
     size: int
     last_used: float
+
+    @property
+    def use(self) -> dict[str, object]:
+        """How its model was used: prompt, longest text, ..."""
+        use = self.identity["use"]
+        return use if isinstance(use, dict) else {}
 
 
 class KnownVectors(Mapping[bytes, NDArray[np.float32]]):
@@ -151,7 +125,7 @@ class KnownVectors(Mapping[bytes, NDArray[np.float32]]):
 
 def text_key(text: str) -> bytes:
     """Return the 16 bytes that stand for a text."""
-    return hashlib.sha256(text.encode("utf-8", errors="surrogatepass")).digest()[:_KEY_BYTES]
+    return hashlib.sha256(text.encode("utf-8", errors="surrogatepass")).digest()[:KEY_BYTES]
 
 
 class EmbeddingCache:
@@ -162,137 +136,95 @@ class EmbeddingCache:
         key, use = identity.key() | chosen, identity.use
         description = identity.as_dict() | {"precision": use.computed_in, "device": use.device} | chosen
         digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
-        self.path = (folder or embeddings_dir()) / f"{digest[:32]}.sqlite"
-        self._description = json.dumps(description, sort_keys=True)
-        # Of a row of another file, copied or renamed to this one's place, nothing agrees.
-        self._salt = crc32(self.path.stem.encode())
+        self.path = (folder or embeddings_dir()) / f"{digest[:32]}.vectors"
+        self._description = json.dumps(description, sort_keys=True).encode()
         self._dropped = 0
 
     def texts(self, texts: Sequence[str]) -> dict[str, CachedText]:
-        """Return what is known of those of the texts that are known; damaged rows are dropped."""
+        """Return what is known of those of the texts that are known; damaged blocks are dropped."""
         by_key = {text_key(text): text for text in texts}
+        found = self._ask(lambda file: file.find(_TEXTS, by_key, _holds_texts)) or []
+        return {
+            by_key[key]: CachedText._make(row)
+            for keys, contents in found
+            for key, row in zip(keys, _TEXT_ROW.iter_unpack(contents.tobytes()), strict=True)
+        }
 
-        def read(file: sqlite3.Connection) -> dict[str, CachedText]:
-            known: dict[str, CachedText] = {}
-            damaged: list[tuple[Any]] = []
-            salt = self._salt
-            for block in _blocks(file, _TEXTS, "text", list(by_key)):
-                whole = {
-                    by_key[key]: CachedText(sequence, length, bool(cut))
-                    for key, sequence, length, cut, digest in block
-                    # Of a damaged index comes a row that nobody asked for.
-                    if key in by_key and digest == _text_digest(salt, key, sequence, length, cut)
-                }
-                known |= whole
-                if len(whole) < len(block):
-                    damaged += [(key,) for key, *_ in block if by_key.get(key) not in whole]
-            file.executemany("DELETE FROM texts WHERE text = ?", damaged)
-            self._dropped += len(damaged)
-            return known
+    def vectors(self, sequences: Sequence[bytes]) -> KnownVectors:
+        """Return the vectors of those of the token sequences that have one; damaged blocks are dropped.
 
-        return self._ask(read) or {}
-
-    def vectors(self, sequences: Sequence[bytes]) -> "KnownVectors":
-        """Return the vectors of those of the token sequences that have one; damaged rows are dropped.
-
-        A row is whole if its digest agrees, its numbers are finite, and it is as wide as the others.
+        A block is whole if its digests agree, its numbers are finite, and they are as many as in the others.
         """
+        known, widths = KnownVectors(), set[int]()
 
-        def read(file: sqlite3.Connection) -> KnownVectors:
-            known = KnownVectors()
-            damaged: list[bytes] = []
-            width, salt = 0, self._salt
-            for block in _blocks(file, _VECTORS, "sequence", sequences):
-                # The types first, as damage turns a vector into a number or nothing.
-                whole = [
-                    (key, vector)
-                    for key, vector, digest in block
-                    if type(vector) is type(key) is bytes and crc32(vector, crc32(key, salt)) == digest
-                ]
-                width = width or _commonest_width([vector for _, vector in whole])
-                keys, matrix = _finite([row for row in whole if width and len(row[1]) == width], width // 4)
-                if keys:
-                    known.add(keys, matrix)
-                if len(keys) < len(block):
-                    damaged += [key for key, *_ in block if key not in known]
-            file.executemany("DELETE FROM vectors WHERE sequence = ?", [(key,) for key in damaged])
-            self._dropped += len(damaged)
-            return known
+        def is_sound(contents: Contents) -> bool:
+            width = contents.shape[1]
+            widths.update(() if widths else (width,))
+            return width in widths and width % 4 == 0 and bool(np.isfinite(contents.view("<f4")).all())
 
-        return self._ask(read) or KnownVectors()
+        wanted = frozenset(sequences)
+        for keys, contents in self._ask(lambda file: file.find(_VECTORS, wanted, is_sound)) or []:
+            known.add(keys, contents.view("<f4"))
+        return known
 
     def add_texts(self, texts: Mapping[str, CachedText]) -> None:
         """Remember what was found out of some texts."""
-        rows = [(text_key(text), *row) for text, row in texts.items()]
-        with_digests = [(*row, _text_digest(self._salt, *row)) for row in rows]
-        self._ask(
-            lambda file: file.executemany("INSERT OR REPLACE INTO texts VALUES (?, ?, ?, ?, ?)", with_digests)
-        )
+        rows = b"".join([_TEXT_ROW.pack(*row) for row in texts.values()])
+        self._add(_TEXTS, list(map(text_key, texts)), np.ndarray((len(texts), _TEXT_ROW.size), np.uint8, rows))
 
     def add_vectors(self, vectors: Mapping[bytes, NDArray[np.float32]]) -> None:
-        """Remember the vectors of some token sequences, all of them or, if the process dies, none."""
-        rows = [(key, vector.astype("<f4").tobytes()) for key, vector in vectors.items()]
-        with_digests = [(key, vector, crc32(vector, crc32(key, self._salt))) for key, vector in rows]
-        self._ask(lambda file: file.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", with_digests))
+        """Remember the vectors of some token sequences; if the process dies, some whole blocks of them."""
+        if vectors:
+            self._add(_VECTORS, list(vectors), np.stack(list(vectors.values())).astype("<f4").view(np.uint8))
 
     def tell_dropped(self) -> None:
-        """Say how many damaged rows were dropped since it was last said, if any were."""
+        """Say how many entries were in damaged blocks since it was last said, if any were."""
         if self._dropped:
             _log.warning(
-                "%d damaged entries of the embedding cache %s were dropped: what they held is encoded again.",
+                "%d entries of the embedding cache %s stood in damaged blocks and were dropped: what is needed of "
+                "them is encoded again.",
                 self._dropped,
                 self.path,
             )
         self._dropped = 0
 
-    def _ask(self, question: Callable[[sqlite3.Connection], _Result]) -> _Result | None:
-        """Ask the file one question in one transaction; None if another process holds the cache for too long."""
+    def _add(self, kind: bytes, keys: Sequence[bytes], contents: Contents) -> None:
+        def write(file: BlockFile) -> None:
+            if file.is_empty:
+                about = np.frombuffer(self._description, np.uint8)[None]
+                file.add(_ABOUT, [bytes(KEY_BYTES)], about)
+            file.add(kind, keys, contents)
+
+        if keys:
+            self._ask(write)
+
+    def _ask(self, question: Callable[[BlockFile], _Result]) -> _Result | None:
+        """Ask the file one question; None if another process holds the cache for too long."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with _alone(self.path.parent):
-                try:
-                    return self._answer(question)
-                except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-                    # SQLite's message quotes the file, and what it quotes may be no text.
-                    if isinstance(error, sqlite3.DatabaseError) and not self._is_damage(error):
-                        raise
-                    _remove(self.path)
+                file = BlockFile(self.path)
+                if file.cut_at is not None:
                     _log.warning(
-                        "the embedding cache %s was damaged (%s) and is begun again: nothing else is lost.",
+                        "the embedding cache %s was damaged, or a run was killed while it wrote it: what stood "
+                        "from byte %d on was dropped, and what is needed of that is encoded again.",
                         self.path,
-                        error if isinstance(error, sqlite3.DatabaseError) else "its tables have no names",
+                        file.cut_at,
                     )
-                    return self._answer(question)
+                answer = question(file)
+                self._dropped += file.dropped
+                return answer
         except Timeout:
             return None
-        except (sqlite3.Error, OSError) as error:
+        except OSError as error:
             raise UserError(
-                f"cannot use the embedding cache {self.path} ({error}): "
+                f"cannot use the embedding cache {self.path} ({error.strerror or error}): "
                 "free some space, set STSBENCH_CACHE to another folder, or use --no-cache."
             ) from error
 
-    def _is_damage(self, error: sqlite3.DatabaseError) -> bool:
-        code = getattr(error, "sqlite_errorcode", None)  # none where the mistake is in our own use of SQLite
-        if code is None or not self.path.is_file():
-            return False
-        primary = code & 0xFF  # the higher bits give details
-        if primary == sqlite3.SQLITE_READONLY:  # also the answer to a version in the header that is not known
-            return all(os.access(path, os.W_OK) for path in (self.path, self.path.parent))
-        return primary not in _SURROUNDINGS
 
-    def _answer(self, question: Callable[[sqlite3.Connection], _Result]) -> _Result:
-        with closing(sqlite3.connect(self.path)) as file:
-            # A damaged row can say of its content that it is text: that is no reason to fail on its letters.
-            file.text_factory = bytes
-            # A cache may lose its last writes in a power cut.
-            file.execute("PRAGMA synchronous=NORMAL")
-            # For a new file: vectors are kilobytes, and on the usual page of 4 KiB much of it would be empty.
-            file.execute("PRAGMA page_size=32768")
-            with file:
-                file.executescript(_SCHEMA)
-                if file.execute("SELECT COUNT(*) FROM about").fetchone() == (0,):
-                    file.execute("INSERT INTO about VALUES (?)", (self._description,))
-                return question(file)
+def _holds_texts(contents: Contents) -> bool:
+    return bool(contents.shape[1] == _TEXT_ROW.size)
 
 
 def embeddings_dir() -> Path:
@@ -300,31 +232,40 @@ def embeddings_dir() -> Path:
     return cache_dir() / "embeddings"
 
 
+def kept_by_board() -> Path:
+    """Return the file in which the board keeps what it computed of records."""
+    return cache_dir() / "board" / "kept.sqlite"
+
+
 def cache_files(folder: Path | None = None) -> list[CacheFile]:
     """Return the files of the cache, the most recently used first."""
     files = []
-    for path in (folder or embeddings_dir()).glob("*.sqlite"):
+    for path in (folder or embeddings_dir()).glob(_OURS):
         # A file that is damaged or has just been begun has nothing to show.
-        with (
-            suppress(sqlite3.Error, OSError, TypeError, ValueError, AttributeError),
-            closing(sqlite3.connect(path)) as file,
-        ):
-            identity = parse_json(file.execute("SELECT identity FROM about").fetchone()[0])
+        with suppress(OSError, ValueError, AttributeError), path.open("rb") as stream:
+            first, *others = blocks_in(stream, salt_of(path))
+            identity = parse_json(content_of(stream, first) or b"")
             if not identity.keys() >= _SHOWN:
                 continue
-            count = file.execute("SELECT COUNT(*) FROM vectors").fetchone()[0]
-            files.append(CacheFile(path, identity, count, _size(path), path.stat().st_mtime))
+            count = sum(block.rows for block in others if block.kind == _VECTORS)
+            state = path.stat()
+            files.append(CacheFile(path, identity, count, state.st_size, state.st_mtime))
     return sorted(files, key=lambda file: -file.last_used)
 
 
+def files_of_earlier_versions(folder: Path | None = None) -> list[Path]:
+    """Return the files that earlier versions wrote and this one does not read: they are trimmed and cleared."""
+    return [path for pattern in _EARLIER for path in (folder or embeddings_dir()).glob(pattern)]
+
+
 def clear_cache(folder: Path | None = None) -> int:
-    """Delete the cache; return how many bytes that freed."""
+    """Delete the cache, and what earlier versions wrote there; return how many bytes that freed."""
     folder = folder or embeddings_dir()
     if not folder.is_dir():
         return 0
     try:
         with _alone(folder):
-            return sum(_remove(path) for path in folder.glob("*.sqlite"))
+            return sum(map(remove, [*folder.glob(_OURS), *files_of_earlier_versions(folder)]))
     except Timeout as error:
         raise UserError(
             f"another process holds the embedding cache {folder}: clear it when that is done."
@@ -343,36 +284,49 @@ def max_cache_bytes() -> int:
     size = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)B?", wanted, re.IGNORECASE)
     if size is None:
         raise UserError(f"STSBENCH_CACHE_SIZE is {wanted!r}, which is no size: give bytes, or 5GB, or 500MB.")
-    # No disk is larger than the largest number that SQLite and the system count in.
+    # No disk is larger than the largest number that the system counts in.
     return int(min(float(size[1]) * _UNITS[size[2].upper()], 2.0**62))
 
 
 def touch_and_trim(used: Path, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
     """Note that a cache file was used, and delete the least recently used ones above the size limit.
 
-    The file in use stays, even if it is alone above the limit.
+    The file in use stays, even if it is alone above the limit. In the person's cache what the board keeps is a
+    file like the others.
     """
+    folder = used.parent
     try:
-        with _alone(used.parent):
+        with _alone(folder):
             with suppress(FileNotFoundError):  # another process cleared the cache meanwhile
                 os.utime(used)
-            files = sorted(used.parent.glob("*.sqlite"), key=lambda path: path.stat().st_mtime, reverse=True)
+            files = [*folder.glob(_OURS), *files_of_earlier_versions(folder)]
+            if folder == embeddings_dir() and kept_by_board().is_file():
+                files.append(kept_by_board())
             total = 0
-            for path in files:
-                total += _size(path)
+            for path in sorted(files, key=lambda path: path.stat().st_mtime, reverse=True):
+                total += path.stat().st_size
                 if total > max_bytes and path != used:
-                    _remove(path)
+                    remove(path)
     except Timeout:  # the next run tidies
         return
     except OSError as error:
-        raise UserError(f"cannot tidy the embedding cache {used.parent} ({error}): use --no-cache.") from error
+        raise UserError(f"cannot tidy the embedding cache {folder} ({error}): use --no-cache.") from error
+
+
+def remove(path: Path) -> int:
+    """Delete a file that may be gone; return how many bytes that freed."""
+    with suppress(FileNotFoundError):
+        size = path.stat().st_size
+        path.unlink()
+        return size
+    return 0
 
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
     """Hold the lock of the cache.
 
-    SQLite's own locks do not stop one process from deleting a file that another has open, which damages it.
+    A file is cut, appended to and deleted by one process at a time.
 
     Raises:
         Timeout: if another process holds it for too long; the first time, the person is told.
@@ -395,59 +349,3 @@ def _alone(folder: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-def _text_digest(salt: int, key: Any, sequence: Any, length: Any, truncated: Any) -> int | None:
-    """Return the digest of a row of `texts`; None for what can be no such row."""
-    try:
-        return crc32(_TEXT_ROW.pack(key, sequence, length, truncated), salt)
-    except struct.error:
-        return None
-
-
-def _blocks(file: sqlite3.Connection, query: str, key: str, keys: Sequence[bytes]) -> Iterator[list[Any]]:
-    """Yield the rows of some keys in blocks; the query gives all rows of a table, the key first."""
-    if len(keys) > _AT_ONCE:
-        (rows,) = file.execute(f"SELECT COUNT(*) FROM ({query})").fetchone()
-        if len(keys) >= _WORTH_A_SCAN * rows:
-            wanted, every = frozenset(keys), file.execute(query)
-            while block := every.fetchmany(_AT_ONCE):
-                if there := [row for row in block if row[0] in wanted]:
-                    yield there
-            return
-    for start in range(0, len(keys), _AT_ONCE):
-        asked = keys[start : start + _AT_ONCE]
-        yield file.execute(f"{query} WHERE {key} IN ({','.join('?' * len(asked))})", asked).fetchall()
-
-
-def _commonest_width(vectors: Sequence[bytes]) -> int:
-    """Return how many bytes most of the vectors have; 0 without vectors, or where these are no whole numbers."""
-    widths = Counter(map(len, vectors)).most_common(1)
-    return widths[0][0] if widths and widths[0][0] % 4 == 0 else 0
-
-
-def _finite(rows: Sequence[tuple[bytes, bytes]], dimensions: int) -> tuple[list[bytes], FloatMatrix]:
-    """Return the keys and the numbers of those of some vectors of one width that hold finite ones."""
-    keys = [key for key, _ in rows]
-    matrix = np.frombuffer(b"".join([vector for _, vector in rows]), dtype="<f4")
-    matrix = matrix.reshape(len(rows), dimensions)
-    finite = np.isfinite(matrix)
-    if finite.all():
-        return keys, matrix
-    good = np.flatnonzero(finite.all(axis=1))
-    return [keys[row] for row in good], matrix[good]
-
-
-def _companions(path: Path) -> list[Path]:
-    return [path, path.with_name(f"{path.name}-journal")]
-
-
-def _size(path: Path) -> int:
-    return sum(file.stat().st_size for file in _companions(path) if file.exists())
-
-
-def _remove(path: Path) -> int:
-    size = _size(path)
-    for file in _companions(path):
-        file.unlink(missing_ok=True)
-    return size

@@ -6,8 +6,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from stsbench.base.errors import UserError
 from stsbench.base.parsing import parse_yaml
 from stsbench.encoders.use import ABOUT, names
@@ -151,6 +149,8 @@ def recipe_files(record: RunRecord) -> list[Path]:
 
 def _recipe_of(record: RunRecord) -> dict[str, Any]:
     """Return the recipe of a run's training; empty if there is none, or it is no recipe."""
+    import yaml
+
     for path in recipe_files(record):
         try:
             recipe = parse_yaml(path.read_text(encoding="utf-8"))

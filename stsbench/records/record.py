@@ -1,9 +1,11 @@
 """The run record that people hold: its scores, and its items table, read from disk when it is asked for."""
 
 import json
+from collections.abc import Callable
 from contextlib import suppress
+from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from pydantic import PrivateAttr
@@ -23,6 +25,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 RECORD = "run.json"
+
+_Read: TypeAlias = "tuple[pa.Table, Callable[[], PlainTable]]"
+"""A table as it was read, and what makes plain columns of it, once."""
+_KEPT_ROWS = 1_000_000
+"""The rows up to which a table that was read is kept, in case it is asked for again."""
 
 
 class MissingTableError(UserError):
@@ -105,7 +112,7 @@ class RunRecord(Result, RunFields):
         return record
 
     def item_table(self) -> PlainTable:
-        """Return what `items` holds as plain columns: from memory, or from disk without keeping it.
+        """Return what `items` holds as plain columns: from memory, or from disk, hashed each time.
 
         Raises:
             MissingTableError: if the record has none, or it is not there.
@@ -118,11 +125,11 @@ class RunRecord(Result, RunFields):
             raise MissingTableError(
                 f"{self.model.name} was imported, with scores alone: measure it for the {ITEMS}."
             )
-        table = _read_table(self.folder, self.items_file)
+        table, plain = _read_table(self.folder, self.items_file)
         if self.items_file is not None and len(table) != self.items_file.rows:
             self._require_sound(f"has {len(table)} rows, and {RECORD} says {self.items_file.rows}")
         self._require_sound(fault_in_columns(table, self))
-        items = as_plain(table)
+        items = plain()
         self._require_sound(fault_in_rows(items, self))
         return items
 
@@ -160,7 +167,16 @@ def staged(table: Path) -> Path:
     return table.with_suffix(f".next{table.suffix}")
 
 
-def _read_table(folder: Path | None, file: TableFile | None) -> "pa.Table":
+@lru_cache(maxsize=4)
+def _parsed(path: Path, _sha256: str) -> "_Read":
+    """Read a file of that hash; the analyses of a record ask for it one after the other."""
+    # Opened here, as pyarrow takes no path that is not UTF-8.
+    with path.open("rb") as stream:
+        table = read_table(stream)
+    return table, cache(lambda: as_plain(table).read_only())
+
+
+def _read_table(folder: Path | None, file: TableFile | None) -> "_Read":
     if folder is None or file is None:
         raise MissingTableError("this record has no items table: measure again.")
     table = folder / ITEMS
@@ -169,9 +185,7 @@ def _read_table(folder: Path | None, file: TableFile | None) -> "pa.Table":
         with suppress(FileNotFoundError):
             if path.is_file() and sha256_of(path) == file.sha256:
                 try:
-                    # Opened here, as pyarrow takes no path that is not UTF-8.
-                    with path.open("rb") as stream:
-                        return read_table(stream)
+                    return (_parsed if file.rows <= _KEPT_ROWS else _parsed.__wrapped__)(path, file.sha256)
                 except FileNotFoundError:
                     raise
                 except (ValueError, OSError, KeyError) as error:

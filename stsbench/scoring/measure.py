@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import inf, isfinite
 from types import MappingProxyType
 
 import numpy as np
@@ -16,17 +15,17 @@ from stsbench.encoders.postprocess import normalize, truncate, whiten
 from stsbench.encoders.protocol import Encoder, Identity, notes_on, reader_of
 from stsbench.encoders.sides import embed_each
 from stsbench.encoders.use import Use
-from stsbench.records.kinds import KINDS
-from stsbench.records.parts import AveragePart, DataFile, DataPart, ModelPart, ProtocolPart, Score
+from stsbench.records.parts import DataFile, DataPart, ModelPart, ProtocolPart, Score
 from stsbench.records.provenance import environment, now, redact
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import Signature
 from stsbench.records.store import HeldError, MeasuredTask, Measurement, require_free, save_beside, save_run
 from stsbench.scoring.kinds import in_order
 from stsbench.scoring.kinds.sts import compared_elsewhere, rater_part
-from stsbench.scoring.settings import GIVEN_SIMILARITY, Intervals, Settings, Stages
+from stsbench.scoring.recompute import averages, counts_in
+from stsbench.scoring.settings import GIVEN_SIMILARITY, Settings, Stages
 from stsbench.scoring.similarities import SavedPredictions, SavedSimilarities
-from stsbench.scoring.statistic import Support, mean_limits
+from stsbench.scoring.statistic import Support
 from stsbench.scoring.task import Items, Rows, Scoring, Task, Vectors
 
 
@@ -184,29 +183,6 @@ class Recording:
         return score, computed.support
 
 
-def counts_in(items: PlainTable) -> dict[str, int]:
-    """Return how many items are unlike the others (see `Score.counts`), where the items say so."""
-    return {f"{name}_pairs": int(items[name].sum()) for name in ("identical", "zero") if name in items.columns}
-
-
-def averages(
-    scores: Sequence[Score], supports: Sequence[Support], intervals: Intervals
-) -> tuple[AveragePart, ...]:
-    """Return the mean of the headlines of each kind of which there are several, with its interval.
-
-    There is no interval where a task's own headline has none.
-    """
-    parts = []
-    for kind in KINDS.values():
-        places = [place for place, score in enumerate(scores) if score.kind == kind.name]
-        complete = len(places) > 1 and all(scores[place].interval is not None for place in places)
-        bounds = (kind.lowest, 1.0 if isfinite(kind.lowest) else inf)
-        limits = mean_limits([supports[place] for place in places], intervals, bounds) if complete else None
-        tasks, values = [scores[place].task for place in places], [scores[place].value for place in places]
-        parts.append(AveragePart.of(kind.name, tasks, values, limits))
-    return tuple(part for part in parts if part is not None)
-
-
 def _use_on(task: Task, use: Use, encoder: Encoder) -> Use:
     """Return how a model is used on a task: with the text before its sentences, or those of their sides."""
     prompts = [reader.identity.use.prompt for reader in _readers(encoder, task)]
@@ -257,13 +233,13 @@ def measure_encoder(encoder: Encoder, tasks: Sequence[Task], settings: Settings,
     embeddings = embed_each(read, use_cache=settings.use_cache, progress=stages.progress)
     stages.done("encode")
     stages.seconds |= {stage: round(value, 3) for stage, value in embeddings.cost.seconds.items()}
-    vectors = _AllVectors.of(embeddings, recording.model)
+    trained = sum(task.is_trained for task in recording.tasks)
+    vectors = _AllVectors.of(embeddings, recording.model, is_trained=trained > 0)
     # Apple's GPU has no float64, in which the logistic regression is solved.
     device = "cuda" if identity.use.device == "cuda" else "cpu"
 
     items, truncated, notes = [], [], list(encoder.notes)
     ends = np.cumsum([len(of_task) for of_task in sentences]).tolist()
-    trained = sum(task.is_trained for task in recording.tasks)
     for number, (task, of_task, end) in enumerate(zip(recording.tasks, sentences, ends, strict=True)):
         place = slice(end - len(of_task), end)
         # A sentence that occurs twice was cut once, or by either side where these are read apart.
@@ -341,12 +317,14 @@ class _AllVectors:
     whiten: int | None
 
     @classmethod
-    def of(cls, embeddings: Embeddings, model: ModelPart) -> "_AllVectors":
+    def of(cls, embeddings: Embeddings, model: ModelPart, *, is_trained: bool) -> "_AllVectors":
         (plain,) = embeddings.vectors.values()
         use = model.use
         if use.dimensions is not None:
             plain = truncate(plain, use.dimensions)
-        compared = normalize(plain) if model.normalize else plain
+        # Where nobody trains on them as they are, they are scaled in their place, and not held twice.
+        in_place = plain.flags.c_contiguous and (use.normalize or not is_trained)
+        compared = normalize(plain, out=plain if in_place else None) if model.normalize else plain
         return cls(compared, compared if use.normalize else plain, use.whiten)
 
     def of_task(self, task: Task, embeddings: Embeddings, place: slice, device: str) -> tuple[Vectors, list[str]]:

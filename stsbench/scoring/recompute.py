@@ -6,6 +6,7 @@ other half: a record whose numbers are not those of its items. The same function
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import inf, isfinite
 
 import numpy as np
 
@@ -16,12 +17,12 @@ from stsbench.records.consistency import EXACT, as_stated
 from stsbench.records.items import ITEMS
 from stsbench.records.kinds import KINDS
 from stsbench.records.labels import task_labels
-from stsbench.records.parts import Interval, Number, Score
+from stsbench.records.parts import AveragePart, Interval, Number, Score
 from stsbench.records.record import RECORD, MissingTableError, RunRecord
 from stsbench.scoring.kinds import numbers_of
 from stsbench.scoring.kinds.sts import rater_part
-from stsbench.scoring.measure import averages, counts_in
 from stsbench.scoring.settings import Intervals
+from stsbench.scoring.statistic import Support, mean_limits
 from stsbench.scoring.task import Rows
 
 _LIMIT = 1e-9
@@ -170,3 +171,26 @@ def _limits(where: str, stated: Interval | None, given: Interval | None) -> Iter
 def _some(names: Collection[str]) -> str:
     shown = list(names)[:_SHOWN]
     return ", ".join(shown) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+
+
+def counts_in(items: PlainTable) -> dict[str, int]:
+    """Return how many items are unlike the others (see `Score.counts`), where the items say so."""
+    return {f"{name}_pairs": int(items[name].sum()) for name in ("identical", "zero") if name in items.columns}
+
+
+def averages(
+    scores: Sequence[Score], supports: Sequence[Support], intervals: Intervals
+) -> tuple[AveragePart, ...]:
+    """Return the mean of the headlines of each kind of which there are several, with its interval.
+
+    There is no interval where a task's own headline has none.
+    """
+    parts = []
+    for kind in KINDS.values():
+        places = [place for place, score in enumerate(scores) if score.kind == kind.name]
+        complete = len(places) > 1 and all(scores[place].interval is not None for place in places)
+        bounds = (kind.lowest, 1.0 if isfinite(kind.lowest) else inf)
+        limits = mean_limits([supports[place] for place in places], intervals, bounds) if complete else None
+        tasks, values = [scores[place].task for place in places], [scores[place].value for place in places]
+        parts.append(AveragePart.of(kind.name, tasks, values, limits))
+    return tuple(part for part in parts if part is not None)

@@ -47,3 +47,15 @@ def test_a_cached_run_and_what_reads_it_load_no_torch_and_few_pandas(tiny_bert: 
     assert again["encoding"]["encoded"] == 0
     assert loaded[:3] == [[0, []]] * 3
     assert loaded[3:] == [[0, ["scipy.sparse", "pandas"]]] * 2
+
+
+def test_to_show_and_to_check_a_run_loads_nothing_that_encodes(tiny_bert: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    evaluate(tiny_bert, "sample", out=run)
+    names = ("stsbench.encoders.plan", "stsbench.encoders.network", "stsbench.scoring.measure", "filelock", "yaml")
+    commands = [["show", str(run)], ["check", str(run), "--baseline", str(run)]]
+    script = f"HEAVY = {names!r}\n{SCRIPT}"
+    ended = subprocess.run(
+        [sys.executable, "-c", script, json.dumps(commands)], capture_output=True, text=True, check=True
+    )
+    assert json.loads(ended.stdout.rpartition("LOADED ")[2]) == [[0, []]] * 2

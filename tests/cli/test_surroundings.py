@@ -150,6 +150,27 @@ def test_the_cache_tells_what_it_holds_and_is_cleared_on_demand(stsbench: Stsben
     assert json.loads(stsbench("cache", "info", "--json").out) == []
 
 
+def test_the_cache_tells_prompts_apart_and_shows_and_clears_what_else_it_holds(
+    stsbench: Stsbench, tiny_bert: Path
+) -> None:
+    from stsbench.encoders.cache import embeddings_dir, kept_by_board
+
+    for prompt in ("query: ", "passage: "):
+        assert stsbench("run", "-m", tiny_bert, "--prompt", prompt, "--tasks", "sample").code == 0
+    rows = json.loads(stsbench("cache", "info", "--json").out)
+    assert {row["prompt"] for row in rows} == {"'query: '", "'passage: '"}
+    kept_by_board().parent.mkdir()
+    kept_by_board().write_bytes(bytes(3_000_000))
+    (embeddings_dir() / f"{'0' * 32}.sqlite").write_bytes(bytes(1_000_000))
+    told = stsbench("cache", "info").err
+    assert "what the board keeps of records (3.0 MB)" in told
+    assert "1 file of an earlier version (1.0 MB), which this one does not read" in told
+    assert stsbench("doctor").out.count("1 file of an earlier version (1.0 MB)") == 1
+    assert stsbench("cache", "clear", "--yes").code == 0
+    assert not kept_by_board().exists()
+    assert [path.name for path in embeddings_dir().iterdir()] == [".lock"]
+
+
 def test_tokenised_corpora_are_counted_and_cleared_with_the_cache(stsbench: Stsbench) -> None:
     from stsbench.training.token_store import CorpusCounts, tokens_dir
 

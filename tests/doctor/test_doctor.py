@@ -74,10 +74,10 @@ def test_a_cache_that_is_a_file_or_holds_what_cannot_be_read_is_a_problem(
         "problem",
         f"{tmp_path / 'file'} is no folder: move it away, or set STSBENCH_CACHE",
     )
-    broken = tmp_path / "cache" / "embeddings" / "broken.sqlite"
+    broken = tmp_path / "cache" / "embeddings" / "broken.vectors"
     monkeypatch.setenv("STSBENCH_CACHE", str(tmp_path / "cache"))
     broken.parent.mkdir(parents=True)
-    broken.write_bytes(b"no database")
+    broken.write_bytes(b"no blocks")
     assert found()["embedding cache"] == (
         "problem",
         f"1 cannot be read, the first is {broken}: `stsbench cache clear`",
@@ -88,7 +88,7 @@ def test_a_cache_that_is_read_only_is_told_in_a_sentence(tmp_path: Path, monkeyp
     def refused(*_arguments: object, **_options: object) -> None:
         raise OSError(30, "Read-only file system")
 
-    file = tmp_path / "cache" / "embeddings" / "some.sqlite"
+    file = tmp_path / "cache" / "embeddings" / "some.vectors"
     file.parent.mkdir(parents=True)
     file.write_bytes(b"")
     with monkeypatch.context() as patch:

@@ -1,11 +1,12 @@
 """The cache: nothing is encoded twice, nothing stale is served, and damage costs no more than time."""
 
 import os
-import sqlite3
+import resource
 
 import numpy as np
 import pytest
 from damages import flip
+from planted.cache import rewritten, without
 
 from stsbench.base.errors import UserError
 from stsbench.encoders.cache import (
@@ -15,6 +16,8 @@ from stsbench.encoders.cache import (
     cache_files,
     clear_cache,
     embeddings_dir,
+    files_of_earlier_versions,
+    kept_by_board,
     max_cache_bytes,
     touch_and_trim,
 )
@@ -130,8 +133,7 @@ def test_what_a_text_is_one_poolers_cache_tells_for_all(tiny, sentences, monkeyp
     assert again.cost.encoded == 0
     assert len(asked) == 1
     # What one has lost another knows.
-    with sqlite3.connect(asked[0].path) as connection:
-        connection.execute("DELETE FROM texts")
+    without("texts", asked[0].path)
     last = embed(load(folder), sentences, poolings=poolings)
     assert last.cost.encoded == 0
     assert len(asked) == 3
@@ -143,8 +145,7 @@ def test_texts_whose_vectors_are_gone_are_encoded_again(tiny, sentences):
     folder = tiny()
     first = embed(load(folder), sentences)
     (file,) = cache_files()
-    with sqlite3.connect(file.path) as connection:
-        connection.execute("DELETE FROM vectors")
+    without("vectors", file.path)
     again = embed(load(folder), sentences)
     assert again.cost.encoded == 8
     np.testing.assert_allclose(again.vectors["avg"], first.vectors["avg"], atol=1e-5)
@@ -159,9 +160,9 @@ def test_vectors_keep_their_bits(tmp_path):
     assert vector.tobytes() == given[key].tobytes()
 
 
-def test_more_keys_than_one_statement_takes_are_found(tmp_path):
+def test_more_keys_than_a_block_takes_are_found(tmp_path):
     cache = cache_of(1, tmp_path)
-    given = fill(cache, 1203)
+    given = fill(cache, 2503)
     assert cache.vectors(list(given)).keys() == given.keys()
 
 
@@ -172,17 +173,17 @@ def test_any_text_can_be_remembered(tmp_path):
     assert cache.texts([*texts, "unknown"]) == texts
 
 
-@pytest.mark.parametrize("damage", ["garbage", "cut", "header", "pages"])
+@pytest.mark.parametrize("damage", ["garbage", "cut", "header", "tail"])
 def test_a_damaged_file_is_replaced_and_said_so(damage, tiny, sentences, caplog):
     folder = tiny()
     first = embed(load(folder), sentences * 5)
     (file,) = cache_files()
     content = bytearray(file.path.read_bytes())
     damaged = {
-        "garbage": b"not a database " * 100,
+        "garbage": b"not of blocks " * 100,
         "cut": bytes(content[: len(content) // 2]),
         "header": b"x" * 100 + bytes(content[100:]),
-        "pages": bytes(content[:1024]) + b"\xff" * (len(content) - 1024),
+        "tail": bytes(content[:1024]) + b"\xff" * (len(content) - 1024),
     }
     file.path.write_bytes(damaged[damage])
     again = embed(load(folder), sentences)
@@ -200,22 +201,60 @@ def test_an_empty_file_is_a_new_one(tmp_path):
     assert cache.vectors(list(given)).keys() == given.keys()
 
 
-def test_a_full_disk_is_told(tmp_path, monkeypatch):
+def test_a_full_disk_is_told_and_all_or_nothing_is_kept(tmp_path):
     cache = cache_of(1, tmp_path)
     fill(cache)
-    opened = sqlite3.connect
-
-    def small_disk(path):
-        connection = opened(path)
-        connection.execute("PRAGMA max_page_count = 8")
-        return connection
-
-    monkeypatch.setattr(sqlite3, "connect", small_disk)
-    with pytest.raises(UserError, match=r"cannot use the embedding cache .*full.*free some space") as told:
-        fill(cache, 2000, start=100)
+    before, limits = cache.path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
+    # The system takes a part of the second block and refuses the rest, as a disk does that is full.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 100_000, limits[1]))
+    try:
+        with pytest.raises(
+            UserError, match=r"cannot use the embedding cache .*too large.*free some space"
+        ) as told:
+            fill(cache, 2000, start=100)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert "\n" not in str(told.value)
-    monkeypatch.undo()
-    assert len(cache.vectors([n.to_bytes(16, "big") for n in range(2100)])) == 10, "all or nothing is kept"
+    assert cache.path.read_bytes() == before
+
+
+def test_what_is_known_is_not_kept_twice(tmp_path):
+    cache = cache_of(1, tmp_path)
+    fill(cache)
+    before = cache.path.stat().st_size
+    fill(cache)
+    assert cache.path.stat().st_size == before
+    fill(cache, 12)
+    assert before < cache.path.stat().st_size < 2 * before
+    assert cache_files(tmp_path)[0].vectors == 12
+
+
+def test_files_of_earlier_versions_are_trimmed_and_cleared_and_never_read(tmp_path):
+    cache, older = cache_of(1, tmp_path), tmp_path / f"{'0' * 32}.sqlite"
+    fill(cache, 100)
+    size = cache.path.stat().st_size
+    older.write_bytes(bytes(1000))
+    os.utime(older, (1, 1))
+    (tmp_path / "a-person-s.txt").write_text("not ours")
+    assert [file.path for file in cache_files(tmp_path)] == [cache.path]
+    assert files_of_earlier_versions(tmp_path) == [older]
+    touch_and_trim(cache.path, max_bytes=size + 999)
+    assert not older.exists()
+    older.write_bytes(bytes(1000))
+    assert clear_cache(tmp_path) == 1000 + size
+    assert [path.name for path in tmp_path.glob("[!.]*")] == ["a-person-s.txt"]
+
+
+def test_what_the_board_keeps_is_trimmed_when_it_was_not_used_for_longest(tiny, monkeypatch):
+    kept_by_board().parent.mkdir(parents=True)
+    kept_by_board().write_bytes(bytes(1000))
+    monkeypatch.setenv("STSBENCH_CACHE_SIZE", "1MB")
+    folder = tiny()
+    embed(load(folder), ["the dog"])
+    assert kept_by_board().exists()
+    monkeypatch.setenv("STSBENCH_CACHE_SIZE", "500")
+    embed(load(folder), ["the dog"])
+    assert not kept_by_board().exists()
 
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path, tiny, monkeypatch):
@@ -301,8 +340,11 @@ def test_a_file_whose_identity_is_damaged_is_not_shown(about, tmp_path):
     cache = cache_of(1, tmp_path)
     fill(cache)
     assert len(cache_files(tmp_path)) == 1
-    with sqlite3.connect(cache.path) as connection:
-        connection.execute("UPDATE about SET identity = ?", (about,))
+
+    def say(kind, _, contents):
+        contents[:] = about.encode() if kind == "about" else contents
+
+    rewritten(cache.path, say, digests=True)
     assert cache_files(tmp_path) == []
 
 
@@ -310,7 +352,7 @@ def test_the_cache_can_be_looked_into_and_cleared(tiny, sentences):
     assert cache_files() == []
     assert clear_cache() == 0
     embed(load(tiny()), sentences)
-    (embeddings_dir() / f"{'0' * 32}.sqlite").write_bytes(b"damaged")
+    (embeddings_dir() / f"{'0' * 32}.vectors").write_bytes(b"damaged")
     (file,) = cache_files()
     assert file.vectors == 8
     assert file.identity["pooling"] == "avg"
@@ -318,21 +360,3 @@ def test_the_cache_can_be_looked_into_and_cleared(tiny, sentences):
     assert file.size == file.path.stat().st_size
     assert clear_cache() == file.size + len(b"damaged")
     assert cache_files() == []
-
-
-def test_most_of_a_file_is_read_at_once_and_the_same_is_known_and_dropped(tmp_path):
-    cache = cache_of(1, tmp_path)
-    vectors = fill(cache, 1200)
-    cache.add_texts({str(n): CachedText(key, n, False) for n, key in enumerate(vectors)})
-    with sqlite3.connect(cache.path) as file:
-        file.execute("UPDATE vectors SET digest = digest + 1 WHERE rowid % 100 = 1")
-    asked = [*list(vectors)[:1000], b"unknown"]
-    every = cache.vectors(asked)
-    one_by_one = {key: vector for key in asked for key, vector in cache_of(1, tmp_path).vectors([key]).items()}
-    assert len(every) == 990
-    assert every.keys() == one_by_one.keys()
-    assert all(np.array_equal(every[key], vectors[key]) for key in every)
-    assert len(cache.texts([str(n) for n in range(100, 900)])) == 800
-    # Those that nobody asked for are as they were.
-    with sqlite3.connect(cache.path) as file:
-        assert file.execute("SELECT COUNT(*) FROM vectors").fetchone() == (1190,)

@@ -126,7 +126,7 @@ def test_a_model_s_vectors_are_taken_from_the_cache_and_the_fit_has_a_file_of_it
     once = vectors(tmp_path / "x", TEXTS)
     shutil.rmtree(normalised) if method == "whitening" else None
     assert np.array_equal(vectors(tmp_path / "x", TEXTS), once)
-    files = list((tmp_path / "cache" / "embeddings").glob("*.sqlite"))
+    files = list((tmp_path / "cache" / "embeddings").glob("*.vectors"))
     assert len(files) == 2
 
 

@@ -161,7 +161,7 @@ def test_nothing_of_a_live_model_is_read_from_the_cache_or_written_to_it(
 ) -> None:
     monkeypatch.setenv("STSBENCH_CACHE", str(tmp_path / "kept"))
     DevScores(own).measure(torch.nn.Identity(), planted(own)(0.1), 0)
-    assert not list((tmp_path / "kept").rglob("*.sqlite*"))
+    assert not list((tmp_path / "kept").rglob("*.vectors"))
     assert not [path for path in (tmp_path / "kept").rglob("*") if path.is_file()]
 
 

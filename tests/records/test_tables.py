@@ -1,5 +1,6 @@
 """Records as tables: side by side only where they compare, and told apart where they are of one model."""
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,9 +13,10 @@ import pytest
 import stsbench as sb
 from stsbench.data.tables import StsData
 from stsbench.encoders.use import names
+from stsbench.records.items import KEY
 from stsbench.records.labels import INTERVAL_OF, METHODS, distinct_labels, labels, task_labels
 from stsbench.records.scores import Scores, require_comparable
-from stsbench.records.store import save_run
+from stsbench.records.store import load_run, save_run
 
 Encode = Callable[[list[str]], Any]
 Data = Callable[..., StsData]
@@ -212,3 +214,33 @@ def test_a_record_is_a_result_that_prints_itself_as_run_does(record: sb.RunRecor
     assert "2.5 %" not in record.to("latex")
     assert record.frame["task"].tolist() == ["b", "b", "b", "a", "a", "a", "Avg."]
     assert sb.RunRecord.model_validate(record.to_dict()) == record
+
+
+def test_a_second_reading_of_a_table_costs_its_hash_alone_and_sees_what_changed(
+    record: sb.RunRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_run(record, tmp_path / "run")
+    first = load_run(tmp_path / "run").item_table()
+    with monkeypatch.context() as patch:
+        patch.setattr("stsbench.records.record.read_table", None)
+        again = load_run(tmp_path / "run").item_table()
+    assert again is first
+    with pytest.raises(ValueError, match="read-only"):
+        again["gold"][0] = 9.0
+    place = tmp_path / "run" / "items.parquet"
+    stamp, content = place.stat(), bytearray(place.read_bytes())
+    content[len(content) // 2] ^= 1
+    place.write_bytes(content)
+    os.utime(place, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+    with pytest.raises(sb.UserError, match="is not the table"):
+        load_run(tmp_path / "run").item_table()
+
+
+def test_rows_of_a_score_are_those_with_its_key_in_their_order(record: sb.RunRecord) -> None:
+    table = record.item_table()
+    expected: dict[tuple[str, ...], list[str]] = {}
+    for *key, item in zip(*(table[name] for name in (*KEY, "item_id")), strict=True):
+        expected.setdefault(tuple(key), []).append(item)
+    found = {key: rows["item_id"].tolist() for key, rows in record.rows_by_score().items()}
+    assert found == expected
+    assert list(found) == list(expected)

@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from stsbench import UserError, protocol
@@ -153,3 +155,23 @@ def make_run() -> Callable[..., RunRecord]:
         return recording.finish(items, Stages())
 
     return make
+
+
+@pytest.mark.parametrize(
+    ("is_trained", "asked", "in_place"), [(False, None, True), (True, None, False), (True, True, True)]
+)
+def test_vectors_are_scaled_in_their_place_but_where_something_is_trained_on_them_as_they_are(
+    is_trained: bool, asked: bool | None, in_place: bool
+) -> None:
+    from types import SimpleNamespace
+
+    from stsbench.scoring.measure import _AllVectors
+
+    plain = np.array([[3.0, 4.0], [0.0, 0.0]], np.float32)
+    use = SimpleNamespace(dimensions=None, normalize=asked, whiten=None)
+    embeddings: Any = SimpleNamespace(vectors={"avg": plain})
+    model: Any = SimpleNamespace(use=use, normalize=True)
+    found = _AllVectors.of(embeddings, model, is_trained=is_trained)
+    assert np.shares_memory(found.compared, plain) == in_place
+    assert found.compared.tolist() == [[np.float32(0.6), np.float32(0.8)], [0, 0]]
+    assert found.trained_on.tolist() == (found.compared.tolist() if in_place else [[3, 4], [0, 0]])

@@ -1,19 +1,21 @@
 """Wrong numbers planted in an embedding cache: what is done to its file, and what comes of it.
 
-`VARIANTS` are bytes changed all over the file, the file cut, rows edited as one can with SQLite, and another
-model's file in its place. `outcome` plants one and measures again.
+`VARIANTS` are bytes changed all over the file, the file cut, blocks edited whose heads are as they should be, and
+another model's file in its place. `outcome` plants one and measures again.
 """
 
 import random
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
+from zlib import crc32
 
 import numpy as np
 
 from stsbench.base.errors import UserError
+from stsbench.encoders.blocks import _DIGEST as DIGEST
+from stsbench.encoders.blocks import _HEAD as HEAD
+from stsbench.encoders.blocks import KEY_BYTES, blocks_in, salt_of
 from stsbench.encoders.cache import EmbeddingCache, embeddings_dir
 from stsbench.encoders.plan import Embeddings, embed
 from stsbench.encoders.protocol import Identity, Tokenized
@@ -21,6 +23,7 @@ from stsbench.encoders.use import own_use
 
 TEXTS = [f"word {number} " * (number % 7 + 1) for number in range(40)]
 DIMENSIONS = 16
+TEXT_ROW = 25
 
 
 class Variant(NamedTuple):
@@ -65,7 +68,7 @@ def outcome(variant: Variant, file: Path, content: bytes, measured: Embeddings) 
     Returns:
         `right` for the numbers measured before, `told` for one sentence, else `wrong`.
     """
-    for path in embeddings_dir().glob("*sqlite*"):
+    for path in embeddings_dir().glob("*.vectors"):
         path.unlink()
     file.write_bytes(content)
     variant.plant(file)
@@ -88,22 +91,87 @@ def _bytes(change: Callable[[bytearray, random.Random], None], seed: str) -> Cal
     return plant
 
 
-def _sql(*statements: str) -> Callable[[Path], None]:
+def rewritten(file: Path, change: Callable[[str, bytearray, bytearray], None], *, digests: bool = False) -> None:
+    """Write a cache file again with its blocks changed.
+
+    Args:
+        file: of the cache.
+        change: is given the kind of each block, its keys and its contents, and changes them in place.
+        digests: whether they are to agree with what was changed, as if the cache had written it.
+    """
+    with file.open("rb") as stream:
+        blocks = blocks_in(stream, salt_of(file))
+    content, written = file.read_bytes(), b""
+    for block in blocks:
+        keys = bytearray(content[block.keys_start : block.contents_start])
+        contents = bytearray(content[block.contents_start : block.end])
+        change(block.kind.decode(), keys, contents)
+        rows = len(keys) // KEY_BYTES
+        width = len(contents) // rows if rows else 0
+        keys_digest, digest = block.keys_digest, block.digest
+        if digests:
+            keys_digest = crc32(keys, salt_of(file))
+            digest = crc32(contents, keys_digest)
+        if rows:
+            head = HEAD.pack(block.kind, rows, width, keys_digest, digest)
+            written += head + DIGEST.pack(crc32(head, salt_of(file))) + keys + contents
+    file.write_bytes(written)
+
+
+def without(kind: str, file: Path) -> None:
+    """Take all blocks of a kind out of a cache file."""
+    rewritten(file, lambda found, keys, _: keys.clear() if found == kind else None)
+
+
+def _of(kind: str, change: Callable[[bytearray, bytearray], object]) -> Callable[[Path], None]:
+    """Return what changes the keys and contents of blocks of a kind, whose heads tell their new number."""
+
     def plant(file: Path) -> None:
-        with closing(sqlite3.connect(file)) as connection, connection:
-            connection.create_function("floats", 1, lambda value: np.full(DIMENSIONS, value, "<f4").tobytes())
-            connection.create_function("nans", 0, lambda: np.full(DIMENSIONS, np.nan, "<f4").tobytes())
-            connection.create_function("flipped", 2, _with_a_bit_flipped)
-            for statement in statements:
-                connection.execute(statement)
+        rewritten(file, lambda found, keys, contents: change(keys, contents) and None if found == kind else None)
 
     return plant
 
 
-def _with_a_bit_flipped(content: bytes, place: int) -> bytes:
-    changed = bytearray(content)
-    changed[place % len(changed)] ^= 1 << place % 8
-    return bytes(changed)
+def _filled(contents: bytearray, value: float) -> None:
+    contents[:] = np.full(len(contents) // 4, value, "<f4").tobytes()
+
+
+def _put(content: bytearray, start: int, new: bytes) -> None:
+    content[start : start + len(new)] = new
+
+
+def _turned(content: bytearray, by: int) -> None:
+    content[:] = content[by:] + content[:by]
+
+
+def _set_lengths(contents: bytearray, length: int) -> None:
+    for start in range(0, len(contents), TEXT_ROW):
+        _put(contents, start + KEY_BYTES, length.to_bytes(8, "little"))
+
+
+def _set_cuts(contents: bytearray, value: int) -> None:
+    for start in range(TEXT_ROW - 1, len(contents), TEXT_ROW):
+        contents[start] = value
+
+
+def _flip_bit(contents: bytearray, place: int) -> None:
+    start = (place % 40) * DIMENSIONS * 4
+    contents[start + place] ^= 1 << place % 8
+
+
+def _head(change: Callable[[bytearray], object]) -> Callable[[Path], None]:
+    """Return what plants a change of the head of the block of vectors."""
+
+    def plant(file: Path) -> None:
+        with file.open("rb") as stream:
+            block = next(block for block in blocks_in(stream, salt_of(file)) if block.kind == b"vectors")
+        content = bytearray(file.read_bytes())
+        head = content[block.start : block.keys_start]
+        change(head)
+        content[block.start : block.keys_start] = head
+        file.write_bytes(content)
+
+    return plant
 
 
 def _used(content: bytes) -> list[int]:
@@ -157,42 +225,43 @@ _GENERATED = {
     "two stretches swapped": (_swap_stretches, 8),
 }
 
-_ROWS = {
-    "a vector zeroed": "UPDATE vectors SET vector = zeroblob(64) WHERE rowid = 3",
-    "all vectors zeroed": "UPDATE vectors SET vector = zeroblob(64)",
-    "all NaN": "UPDATE vectors SET vector = nans()",
-    "all the same": "UPDATE vectors SET vector = floats(1.5)",
-    "all cut to 2 of 16 dimensions": "UPDATE vectors SET vector = substr(vector, 1, 8)",
-    "one cut to 15 dimensions": "UPDATE vectors SET vector = substr(vector, 1, 60) WHERE rowid = 5",
-    "one cut within a number": "UPDATE vectors SET vector = substr(vector, 1, 62) WHERE rowid = 5",
-    "empty vectors": "UPDATE vectors SET vector = x''",
-    "longer vectors": "UPDATE vectors SET vector = vector || vector",
-    "a number for a vector": "UPDATE vectors SET vector = 7",
-    "text for a vector": "UPDATE vectors SET vector = 'seven'",
-    "a fraction for a vector": "UPDATE vectors SET vector = 0.5",
-    "all vectors another's": "UPDATE vectors SET vector = (SELECT vector FROM vectors WHERE rowid = 1)",
-    "vectors and digests another's": "UPDATE vectors SET (vector, digest) = "
-    "(SELECT vector, digest FROM vectors LIMIT 1)",
-    "no digests": "UPDATE vectors SET digest = 0",
-    "text for digests": "UPDATE vectors SET digest = 'none'",
-    "a length changed": "UPDATE texts SET length = length + 1",
-    "a length that is text": "UPDATE texts SET length = 'long'",
-    "a huge length": "UPDATE texts SET length = 9223372036854775807",
-    "a cut denied": "UPDATE texts SET truncated = 0",
-    "a cut of no truth": "UPDATE texts SET truncated = 2",
-    "all texts one sequence": "UPDATE texts SET sequence = (SELECT sequence FROM texts LIMIT 1)",
-    "a sequence of no key": "UPDATE texts SET sequence = x'00'",
-    "a sequence that is a number": "UPDATE texts SET sequence = 3",
-    "rows of another text": "UPDATE texts SET (sequence, length, truncated, digest) = "
-    "(SELECT sequence, length, truncated, digest FROM texts LIMIT 1)",
-    "vectors gone": "DELETE FROM vectors",
-    "some vectors gone": "DELETE FROM vectors WHERE rowid % 3 = 0",
-    "texts gone": "DELETE FROM texts",
-    "no table of vectors": "DROP TABLE vectors",
-    "no table of texts": "DROP TABLE texts",
-    "another table of vectors": "ALTER TABLE vectors ADD COLUMN more",
-    "columns renamed": "ALTER TABLE vectors RENAME COLUMN vector TO content",
-    "nothing about it": "DELETE FROM about",
+_ROW = DIMENSIONS * 4
+
+_BLOCKS = {
+    "a vector zeroed": _of("vectors", lambda _, contents: _put(contents, 3 * _ROW, bytes(_ROW))),
+    "all vectors zeroed": _of("vectors", lambda _, contents: _filled(contents, 0.0)),
+    "all NaN": _of("vectors", lambda _, contents: _filled(contents, np.nan)),
+    "all the same": _of("vectors", lambda _, contents: _filled(contents, 1.5)),
+    "all cut to 2 of 16 dimensions": _of("vectors", lambda _, contents: contents.__delitem__(slice(40 * 8, None))),
+    "all cut within a number": _of("vectors", lambda _, contents: contents.__delitem__(slice(40 * 62, None))),
+    "empty vectors": _of("vectors", lambda _, contents: contents.clear()),
+    "longer vectors": _of("vectors", lambda _, contents: contents.extend(bytes(contents))),
+    "all vectors another's": _of("vectors", lambda _, contents: _put(contents, _ROW, bytes(contents[:_ROW]) * 39)),
+    "vectors of their neighbours": _of("vectors", lambda _, contents: _turned(contents, _ROW)),
+    "keys of their neighbours": _of("vectors", lambda keys, _: _turned(keys, KEY_BYTES)),
+    "two keys swapped": _of("vectors", lambda keys, _: _put(keys, 0, bytes(keys[16:32] + keys[:16]))),
+    "fewer keys than vectors": _of("vectors", lambda keys, _: keys.__delitem__(slice(20 * KEY_BYTES, None))),
+    "more keys than vectors": _of("vectors", lambda keys, _: keys.extend(bytes(keys))),
+    "no digest of keys": _head(lambda head: _put(head, 24, bytes(4))),
+    "no digest of vectors": _head(lambda head: _put(head, 28, bytes(4))),
+    "no digest of a head": _head(lambda head: _put(head, 32, bytes(4))),
+    "another kind": _head(lambda head: _put(head, 0, b"texts\0\0\0")),
+    "a head of more rows": _head(lambda head: _put(head, 8, (41).to_bytes(8, "little"))),
+    "a head of endless rows": _head(lambda head: _put(head, 8, b"\xff" * 8)),
+    "a head of fewer dimensions": _head(lambda head: _put(head, 16, (32).to_bytes(8, "little"))),
+    "lengths changed": _of("texts", lambda _, contents: _set_lengths(contents, 3)),
+    "huge lengths": _of("texts", lambda _, contents: _set_lengths(contents, 2**63 - 1)),
+    "cuts denied": _of("texts", lambda _, contents: _set_cuts(contents, 0)),
+    "cuts of no truth": _of("texts", lambda _, contents: _set_cuts(contents, 2)),
+    "all texts one sequence": _of("texts", lambda _, contents: _put(contents, 25, bytes(contents[:25]) * 39)),
+    "rows of other texts": _of("texts", lambda _, contents: _turned(contents, TEXT_ROW)),
+    "texts of other rows": _of("texts", lambda keys, _: _turned(keys, KEY_BYTES)),
+    "rows of texts that are too short": _of(
+        "texts", lambda _, contents: contents.__delitem__(slice(40 * 9, None))
+    ),
+    "vectors gone": lambda file: without("vectors", file),
+    "texts gone": lambda file: without("texts", file),
+    "nothing about it": lambda file: without("about", file),
 }
 
 VARIANTS = [
@@ -201,13 +270,10 @@ VARIANTS = [
         for name, (change, count) in _GENERATED.items()
         for n in range(count)
     ),
-    *(Variant(name, _sql(statement)) for name, statement in _ROWS.items()),
+    *(Variant(name, plant) for name, plant in _BLOCKS.items()),
     *(
-        Variant(
-            f"bit {place} of a vector",
-            _sql(f"UPDATE vectors SET vector = flipped(vector, {place}) WHERE rowid = {place % 40 + 1}"),
-        )
-        for place in range(0, 64, 5)
+        Variant(f"bit {place} of a vector", _of("vectors", lambda _, contents, at=place: _flip_bit(contents, at)))
+        for place in range(0, 64, 3)
     ),
     Variant("the last byte lost", _bytes(_lose_the_last_byte, "")),
     Variant("another model's file", _another_models_file),

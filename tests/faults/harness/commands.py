@@ -32,10 +32,10 @@ _STS13 = {
 
 _DEV = {"data/downstream/STS/STSBenchmark/sts-dev.csv": THEIRS}
 
-_CACHED = {"../cache/embeddings/*.sqlite": OURS}
+_CACHED = {"../cache/embeddings/*.vectors": OURS}
 
 # What is there is all that these commands tell.
-_TOLD = {"../cache/embeddings/*.sqlite": OPTIONAL, "../cache/tokens/*/*": OPTIONAL}
+_TOLD = {"../cache/embeddings/*.vectors": OPTIONAL, "../cache/tokens/*/*": OPTIONAL}
 
 
 def _spared(name: str) -> dict[str, str]:

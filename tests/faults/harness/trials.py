@@ -336,7 +336,7 @@ def try_cache_race(bench: Bench, runners: int, *, clearing: bool) -> Verdict:
     """Have several processes fill one cold cache, while another one may clear it; then one uses it."""
     world, use = bench.world, USES["run"][1]
     right = bench.right(use)
-    for file in world.paths("../cache/embeddings/*.sqlite"):
+    for file in world.paths("../cache/embeddings/*.vectors"):
         file.unlink()
     cases = [world.case(*_out(use, f"runs/race{number}")) for number in range(runners)]
     if clearing:

@@ -81,7 +81,7 @@
     const letter = Object.fromEntries(Object.entries(letters).map(([name, of]) => [name, new Map(of)]));
     runs.forEach((run, place) => {
       if (folded.has(place)) return;
-      const groups = Object.fromEntries(tasks.map(({ name }, number) => [`g${number}`, letter[name]?.get(place) ?? ""]));
+      const groups = Object.fromEntries(tasks.map(({ name }, index) => [`g${index}`, letter[name]?.get(place) ?? ""]));
       list.push({ ...run, ...groups, place, of: "run" });
     });
     if (state.published) for (const row of published) list.push({ name: row.name, under: row.row, about: row.source, scores: row.scores.map((value) => [value ?? null, null, null]), of: "paper" });
@@ -130,7 +130,7 @@
     if (at[0] < 0) return null;
     const [low, high] = at, [pattern, ...said] = pairs[low * (2 * judged.length - low - 1) / 2 + high - low - 1].split(" ");
     const names = { "\x00": runs[judged[low]].name, "\x01": runs[judged[high]].name };
-    return { a: judged[low], b: judged[high], text: patterns[pattern].replace(/[\x00-\x02]/g, (hole) => names[hole] ?? said.shift()) };
+    return { a: judged[low], b: judged[high], text: patterns[pattern].replace(/\p{Cc}/gu, (hole) => names[hole] ?? said.shift()) };
   };
   const compare = () => {
     const places = picked(), { runs, judged } = section(), box = by("sentence");
@@ -222,7 +222,7 @@
   const numericFacts = () => data.facts.filter(({ name, decimals }) => decimals !== null && section().runs.some((run) => run[name] !== null && run[name] !== undefined));
   const axes = () => {
     const differs = (name) => facts.includes(name) && new Set(lines().map((line) => value(line, name))).size > 1;
-    const facts = numericFacts().map(({ name }) => name), tasks = section().columns.map((_, number) => `s${number}`);
+    const facts = numericFacts().map(({ name }) => name), tasks = section().columns.map((_, index) => `s${index}`);
     const x = facts.includes(state.x) ? state.x : ["ms", "weight_mb", "dimensions"].find(differs) ?? facts[0];
     return { facts, tasks, x, y: tasks.includes(state.y) ? state.y : `s${section().columns.findIndex((task) => task.is_headline)}` };
   };

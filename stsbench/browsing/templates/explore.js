@@ -176,7 +176,7 @@
       add(sums, second, value);
       add(twice, Math.min(first, second) * data.folded.length + Math.max(first, second), value);
     }
-    const squares = (map) => { let all = 0; for (const value of map.values()) all += value * value; return all; };
+    const squares = (map) => { let sum = 0; for (const value of map.values()) sum += value * value; return sum; };
     return { sum: sumOf(items, name), error: Math.sqrt(Math.max(squares(sums) - squares(twice), independent)) };
   };
 
@@ -211,10 +211,10 @@
     row.replaceChildren(make("th", "Item", { scope: "col" }));
     if (data.sentences) row.append(make("th", "Sentences", { scope: "col" }));
     for (const name of list) {
-      const cell = make("th", "", { scope: "col", className: isText(name) ? "text" : "num", title: COLUMNS.find(([own]) => own === name)[3] });
+      const title = make("th", "", { scope: "col", className: isText(name) ? "text" : "num", title: COLUMNS.find(([own]) => own === name)[3] });
       const button = make("button", heading[name], { type: "button" });
       const current = state.sort.replace("-", "") === name;
-      cell.setAttribute("aria-sort", !current ? "none" : state.sort.startsWith("-") ? "descending" : "ascending");
+      title.setAttribute("aria-sort", !current ? "none" : state.sort.startsWith("-") ? "descending" : "ascending");
       button.addEventListener("click", () => {
         // Numbers begin with the largest, texts with the first.
         const falls = current ? !state.sort.startsWith("-") : !isText(name);
@@ -223,15 +223,15 @@
         show();
         [...by("rows").querySelectorAll("thead button")].find((other) => other.textContent === heading[name])?.focus();
       });
-      cell.append(button);
-      row.append(cell);
+      title.append(button);
+      row.append(title);
     }
   };
   const body = (items, list) => {
     const last = Math.max(1, Math.ceil(items.length / PAGE));
     state.page = String(Math.min(Math.max(1, Math.trunc(Number(state.page)) || 1), last));
     const page = Number(state.page), rows = by("rows").querySelector("tbody");
-    rows.replaceChildren(...[...items.slice((page - 1) * PAGE, page * PAGE)].map((item) => {
+    rows.replaceChildren(...Array.from(items.slice((page - 1) * PAGE, page * PAGE), (item) => {
       const row = make("tr", "", { className: String(item) === state.open ? "open" : "" });
       const open = make("button", columns.item_id[item], { type: "button" });
       open.addEventListener("click", () => { state.open = String(item); show(); by("detail-title").focus(); });
@@ -271,7 +271,7 @@
     const sides = sidesOf(item);
     if (data.sentences) {
       const texts = sides.map((side) => data.sentences[side]);
-      pair.append(...texts.map((text, number) => marked(text, texts[1 - number] ?? text)));
+      pair.append(...texts.map((text, side) => marked(text, texts[1 - side] ?? text)));
     }
     const facts = list.map((name) => `${heading[name]} ${isText(name) ? word(name, item) || "–" : number(columns[name][item], decimals[name])}`);
     pair.append(make("p", `${facts.join("; ")}.`));
@@ -356,12 +356,12 @@
     const all = members(), ratio = devicePixelRatio || 1, wide = canvas.clientWidth, high = canvas.clientHeight;
     canvas.width = wide * ratio;
     canvas.height = high * ratio;
-    const ends = (name) => {
+    const limits = (name) => {
       let [low, top] = [Infinity, -Infinity];
       for (const item of all) { const value = columns[name][item]; if (value < low) low = value; if (value > top) top = value; }
       return low < top ? [low, top] : [low - 1, top + 1];
     };
-    const [left, right] = ends(x), [bottom, top] = ends(y);
+    const [left, right] = limits(x), [bottom, top] = limits(y);
     plane = { x, y, left, right, bottom, top, wide: wide - PAD.left - PAD.right, high: high - PAD.top - PAD.bottom };
     const style = getComputedStyle(document.documentElement), colour = (name) => style.getPropertyValue(name).trim();
     const pen = canvas.getContext("2d");
@@ -374,9 +374,9 @@
     const across = (value) => PAD.left + plane.wide * (value - left) / (right - left);
     const up = (value) => PAD.top + plane.high * (top - value) / (top - bottom);
     const ticks = (low, end) => {
-      const step = 10 ** Math.floor(Math.log10(end - low)), by = [0.2, 0.5, 1, 2].map((part) => part * step).find((part) => (end - low) / part <= 6) ?? step;
+      const step = 10 ** Math.floor(Math.log10(end - low)), apart = [0.2, 0.5, 1, 2].map((part) => part * step).find((part) => (end - low) / part <= 6) ?? step;
       const found = [];
-      for (let at = Math.ceil(low / by) * by; at <= end + by / 1e6; at += by) found.push(Number(at.toPrecision(6)));
+      for (let at = Math.ceil(low / apart) * apart; at <= end + apart / 1e6; at += apart) found.push(Number(at.toPrecision(6)));
       return found;
     };
     pen.textAlign = "center";
@@ -402,7 +402,7 @@
       pen.fillStyle = colour(name);
       for (const item of some) {
         const [px, py] = [across(columns[x][item]), up(columns[y][item])];
-        if (px === px && py === py) pen.fillRect(px - 1.5, py - 1.5, 3, 3);
+        if (!Number.isNaN(px) && !Number.isNaN(py)) pen.fillRect(px - 1.5, py - 1.5, 3, 3);
       }
       pen.globalAlpha = 1;
     };
@@ -448,7 +448,7 @@
     select.value = value;
   };
   const controls = () => {
-    options(by("task"), choices.map((choice, number) => [String(number), choice.name]), state.task);
+    options(by("task"), choices.map((choice, place) => [String(place), choice.name]), state.task);
     if (by("words")) by("words").value = state.q;
     by("verdict-label").hidden = !canBeWrong();
     options(by("verdict"), [["", "All"], ...Object.entries(VERDICTS).map(([key, [text]]) => [key, text])], state.verdict);
@@ -460,8 +460,8 @@
     by("ranges").replaceChildren(...numeric.map((name) => {
       const group = make("fieldset");
       group.append(make("legend", heading[name]));
-      ["from", "to"].forEach((word, side) => {
-        const label = make("label", `${word} `), input = make("input", "", { type: "number", step: "any" });
+      ["from", "to"].forEach((end, side) => {
+        const label = make("label", `${end} `), input = make("input", "", { type: "number", step: "any" });
         const value = state.ranges[name]?.[side];
         input.value = value === undefined || Number.isNaN(value) ? "" : String(value);
         input.addEventListener("change", () => {
@@ -516,7 +516,7 @@
   };
   const table = () => {
     const list = shown(), heads = ["Item", ...(data.sentences ? ["Sentence 1", "Sentence 2"] : []), ...list.map((name) => heading[name])];
-    const rows = [...sorted(filtered())].map((item) => [
+    const rows = Array.from(sorted(filtered()), (item) => [
       columns.item_id[item],
       ...(data.sentences ? [0, 1].map((side) => data.sentences[sidesOf(item)[side]] ?? "") : []),
       ...list.map((name) => (isText(name) ? word(name, item) : Number.isNaN(columns[name][item]) ? "" : String(columns[name][item]))),

@@ -1,5 +1,6 @@
 """Pages that need no network: their looks, and what a browser may do for them."""
 
+import re
 from abc import abstractmethod
 from base64 import b64encode
 from collections.abc import Sequence
@@ -77,8 +78,20 @@ def render_page(
         keep_trailing_newline=True,
     )
     environment.filters["line"] = one_line
+    environment.filters["sentence"] = _sentence
     css, js = (_assets(package, names) for names in (style, script))
     return environment.get_template(template).render(css=css, script=js, policy=_policy(css, js), **content)
+
+
+_OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*(?: [\w-]{1,20}:[\w-]{1,20}(?![\w:-]))?")
+"""An option in a sentence, with a task and its split after it: `--tasks SICK-R:all`."""
+
+
+def _sentence(text: str) -> "Markup":
+    """Return text as one line of HTML, options in it as code: it is not to be broken at their hyphens."""
+    from markupsafe import Markup
+
+    return Markup(_OPTION.sub(r"<code>\g<0></code>", escape(one_line(text))))  # escaped before
 
 
 def _policy(css: str, script: str) -> str:

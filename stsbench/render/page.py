@@ -78,7 +78,7 @@ def render_page(
         keep_trailing_newline=True,
     )
     environment.filters["line"] = one_line
-    environment.filters["sentence"] = _sentence
+    environment.filters["sentence"] = as_sentence
     css, js = (_assets(package, names) for names in (style, script))
     return environment.get_template(template).render(css=css, script=js, policy=_policy(css, js), **content)
 
@@ -87,8 +87,12 @@ _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*(?: [\w-]{1,20}:[\w-]{1,20}(?![\w
 """An option in a sentence, with a task and its split after it: `--tasks SICK-R:all`."""
 
 
-def _sentence(text: str) -> "Markup":
-    """Return text as one line of HTML, options in it as code: it is not to be broken at their hyphens."""
+def as_sentence(text: str) -> "Markup":
+    """Return text as one line of HTML, options in it as code: a line does not end at their hyphens.
+
+    >>> print(as_sentence("a < b with --tasks STS12:all"))
+    a &lt; b with <code>--tasks STS12:all</code>
+    """
     from markupsafe import Markup
 
     return Markup(_OPTION.sub(r"<code>\g<0></code>", escape(one_line(text))))  # escaped before

@@ -82,6 +82,18 @@ def test_what_is_chosen_and_what_it_makes_of_the_difference(
     assert plain_interval(0.0, spread).exists
 
 
+def test_the_table_begins_on_the_first_screen(browser: Any, hash_encode: Any, tmp_path: Path) -> None:
+    encoders = [lambda sentences, add=add: hash_encode(sentences) + add for add in (0.0, 0.7)]
+    runs = [sb.evaluate(encode, "sample", use_cache=False) for encode in encoders]
+    sb.explore(runs, tmp_path / "pairs.html")
+    first_row = "return document.querySelector('#rows tbody tr').getBoundingClientRect().top"
+    for width in (360, 768, 1440):
+        browser.resize(width, 900)
+        browser.open(tmp_path / "pairs.html")
+        assert browser.run(first_row) < 900, width
+        assert browser.run("return document.documentElement.scrollWidth") == width
+
+
 def test_sorting_filtering_and_the_address(browser: Any, runs: list[sb.RunRecord], tmp_path: Path) -> None:
     page = tmp_path / "pairs.html"
     explored = sb.explore(runs[0], page, without_text=True)

@@ -1,6 +1,7 @@
 """The page in a real browser: the system's Chromium, driven by its ChromeDriver; skipped where they are absent."""
 
 from collections.abc import Callable, Iterator
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -8,13 +9,14 @@ import pytest
 from browser import browser_or_skip, has_contrast, passes_axe, wait_for
 
 import stsbench as sb
+from stsbench.render import page as page_of
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def browser(tmp_path: Path) -> Iterator[Any]:
-    with browser_or_skip(tmp_path / "profile") as started:
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with browser_or_skip(tmp_path_factory.mktemp("profile")) as started:
         yield started
 
 
@@ -62,21 +64,41 @@ def whole_page(hash_encode: Callable[..., Any], tmp_path: Path) -> Path:
     return sb.report(record, tmp_path / "whole")
 
 
-@pytest.mark.parametrize("width", [768, 1440])
-def test_the_answer_stands_on_the_first_screen(browser: Any, whole_page: Path, width: int) -> None:
-    browser.resize(width, 900)
+def test_the_answer_stands_on_the_first_screen(browser: Any, whole_page: Path) -> None:
     browser.open(whole_page)
     shown = """
         const end = (found) => found ? Math.round(found.getBoundingClientRect().bottom) : 0;
         const part = document.getElementById('in-short');
         return [end(part.querySelector('.short')), end(part.querySelector('img')), end(part)];
     """
-    assert all(end <= 900 for end in browser.run(shown))
+    for width in (768, 1440):
+        browser.resize(width, 900)
+        assert all(end <= 900 for end in browser.run(shown)), width
     assert "scores" in browser.run("return document.querySelector('#in-short li').textContent")
     assert "numbers that were looked at" in browser.run("return document.querySelector('#in-short').textContent")
     browser.resize(360)
     assert browser.run("return document.documentElement.scrollWidth") == 360
-    passes_axe(browser)
+
+
+def test_an_option_stands_on_one_line(browser: Any, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    said = "measure with --tasks SICK-R:all, not --tasks=a, a--b or --out FOLDER"
+    page.write_text(_sentences(said), encoding="utf-8")
+    browser.open(page)
+    told = """const codes = [...document.querySelectorAll('li code')];
+              return codes.map((code) => [code.textContent, code.getClientRects().length])"""
+    for width in range(130, 360, 10):
+        browser.resize(width)
+        codes = browser.run(told)
+        assert [text for text, _ in codes] == ["--tasks SICK-R:all", "--tasks", "--out"]
+        assert {lines for _, lines in codes} == {1}
+    assert browser.run("return document.querySelector('li').textContent") == said
+
+
+def _sentences(text: str) -> str:
+    """Return a page with a sentence in our looks."""
+    css = files("stsbench.render").joinpath("templates", "page.css").read_text(encoding="utf-8")
+    return f"<!doctype html><title>a</title><style>{css}</style><ul><li>{page_of.as_sentence(text)}</li></ul>"
 
 
 def _opens_what_is_folded(browser: Any, page: Path) -> None:
@@ -178,8 +200,13 @@ def _switches_theme(browser: Any) -> None:
     assert light[0] != dark[0]
     # The button says what it leads to.
     assert [light[1], dark[1]] == ["Dark", "Light"]
+    # Figures go with the page: what was white is dark.
+    figure = """return [...document.querySelectorAll('.drawing svg, .small')].map(
+                       (drawn) => getComputedStyle(drawn).filter)"""
+    assert set(browser.run(figure)) == {"invert(1) hue-rotate(180deg)"}
     browser.run("document.getElementById('theme').click()")
     assert browser.run(look) == light
+    assert set(browser.run(figure)) == {"none"}
     browser.reload()
     assert browser.run(look) == light
     browser.run("localStorage.clear()")
@@ -188,7 +215,7 @@ def _switches_theme(browser: Any) -> None:
 
 
 def _never_overflows(browser: Any) -> None:
-    for width in (360, 1280):
+    for width in (1280, 360):
         browser.resize(width)
         whole, seen = browser.run("return [document.documentElement.scrollWidth, innerWidth]")
         assert (seen, whole) == (width, width)

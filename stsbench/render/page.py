@@ -91,11 +91,11 @@ def as_sentence(text: str) -> "Markup":
     """Return text as one line of HTML, options in it as code: a line does not end at their hyphens.
 
     >>> print(as_sentence("a < b with --tasks STS12:all"))
-    a &lt; b with <code>--tasks STS12:all</code>
+    a &lt; b with <code class="option">--tasks STS12:all</code>
     """
     from markupsafe import Markup
 
-    return Markup(_OPTION.sub(r"<code>\g<0></code>", escape(one_line(text))))  # escaped before
+    return Markup(_OPTION.sub(r"""<code class="option">\g<0></code>""", escape(one_line(text))))  # escaped before
 
 
 def _policy(css: str, script: str) -> str:

@@ -83,8 +83,11 @@ def test_what_is_chosen_and_what_it_makes_of_the_difference(
 
 
 def test_the_table_begins_on_the_first_screen(browser: Any, hash_encode: Any, tmp_path: Path) -> None:
-    encoders = [lambda sentences, add=add: hash_encode(sentences) + add for add in (0.0, 0.7)]
-    runs = [sb.evaluate(encode, "sample", use_cache=False) for encode in encoders]
+    runs = []
+    for name, add in (("minilm", 0.0), ("minilm (dimensions 64)", 0.7)):
+        record = sb.evaluate(lambda sentences, add=add: hash_encode(sentences) + add, "sample", use_cache=False)
+        model = record.model.model_copy(update={"name": name})
+        runs.append(record.model_copy(update={"model": model}).with_items(record.item_table()))
     sb.explore(runs, tmp_path / "pairs.html")
     first_row = "return document.querySelector('#rows tbody tr').getBoundingClientRect().top"
     for width in (360, 768, 1440):

@@ -95,7 +95,7 @@ def as_sentence(text: str) -> "Markup":
     """
     from markupsafe import Markup
 
-    return Markup(_OPTION.sub(r"""<code class="option">\g<0></code>""", escape(one_line(text))))  # escaped before
+    return Markup(_OPTION.sub(r'<code class="option">\g<0></code>', escape(one_line(text))))  # escaped before
 
 
 def _policy(css: str, script: str) -> str:

@@ -8,8 +8,8 @@ sorted by length, of one token budget: torch fp32 and bf16, OpenVINO fp32 and in
 turns; the first pass, which loads or compiles, is told apart. Behind the ratio are the score (Spearman x 100) and
 the cosines to torch in fp32. A back end that is not installed is left out, and named.
 
-`--fast` times whole commands in place of that: `run` and `run --fast` in turns, without the embedding cache. The first
-`--fast` chooses and quantises, and is told apart.
+`--fast` times whole commands in place of that: `run` and `run --fast` in turns, without the embedding cache. The
+first `--fast` chooses and quantises, and is told apart.
 """
 
 import argparse

@@ -132,6 +132,13 @@
     const names = { "\x00": runs[judged[low]].name, "\x01": runs[judged[high]].name };
     return { a: judged[low], b: judged[high], text: patterns[pattern].replace(/\p{Cc}/gu, (hole) => names[hole] ?? said.shift()) };
   };
+  // Two that differ by themselves may share a group: of many pairs some differ by chance.
+  const grouped = (a, b) => {
+    const { letters, judged } = section(), [[headline, of]] = Object.entries(letters), pairs = judged.length * (judged.length - 1) / 2;
+    const [one, other] = [a, b].map((place) => of.find(([own]) => own === place)?.[1] ?? "");
+    const shared = [...one].some((letter) => other.includes(letter));
+    return `That is of these two alone. Corrected for all ${count(pairs)} pairs of runs, as groups are, ${headline} ${shared ? "does not tell them apart" : "tells them apart"}.`;
+  };
   const compare = () => {
     const places = picked(), { runs, judged } = section(), box = by("sentence");
     if (places.length < 2) {
@@ -142,6 +149,7 @@
     const found = sentence(...places), [a, b] = found ? [found.a, found.b] : places;
     const why = judged.length ? `Compared here are the ${count(judged.length)} highest runs of the table that have a score on each task; this tells of others:` : "There are no pairs of these runs here to compare, only scores.";
     const parts = [make("p", found ? found.text : why, { dir: "auto" })];
+    if (found && judged.length > 2) parts.push(make("p", grouped(a, b)));
     const facts = [[a, "A"], [b, "B"]].map(([place, letter]) => `${letter}, ${runs[place].name}: ${section().columns.map(({ name }, number_) => `${name} ${number(runs[place].scores[number_][0])}`).join(", ")}.`);
     parts.push(...facts.map((fact) => make("p", fact, { dir: "auto" })));
     const line = make("p");
@@ -317,7 +325,7 @@
     by("others").querySelector("summary").textContent = `${others} ${others > 1 ? "tables" : "table"} more, and why ${others > 1 ? "they stand" : "it stands"} apart`;
     by("words").value = state.q;
     by("alike-label").hidden = judged.length < 2;
-    by("alike-label").querySelector("span").textContent = `Not told apart from the highest (${Object.keys(letters).join(", ")})`;
+    by("alike-label").querySelector("span").textContent = `Not told apart from the highest (${Object.keys(letters).join(", ")}), corrected for all pairs`;
     by("fold-label").hidden = !folds.length;
     by("published-label").hidden = !published.length;
     for (const name of ["alike", "fold", "published"]) by(name).checked = Boolean(state[name]);

@@ -125,7 +125,7 @@
   const isWrong = (item, end) => (isLabelled() ? columns[`correct_${end}`][item] === 0
     : Math.abs(columns[`residual_${end}`][item]) >= Number(state.wrong));
   const VERDICTS = two
-    ? { a: ["Only A is wrong", (a, b) => a && !b], b: ["Only B is wrong", (a, b) => b && !a], both: ["Both are wrong", (a, b) => a && b], none: ["Neither is wrong", (a, b) => !a && !b] }
+    ? { a: ["Only A is wrong, B is right", (a, b) => a && !b], b: ["Only B is wrong, A is right", (a, b) => b && !a], both: ["Both are wrong", (a, b) => a && b], none: ["Neither is wrong", (a, b) => !a && !b] }
     : { wrong: ["Wrong", (a) => a], right: ["Right", (a) => !a] };
   const canBeWrong = () => isLabelled() || isRanked();
 
@@ -191,9 +191,14 @@
       const { sum, error } = total(items, "gain"), reach = quantile === null ? NaN : quantile * error;
       const limits = Number.isNaN(reach) ? "" : ` [${number(sum - reach)}, ${number(sum + reach)}]`;
       text += `They make ${number(sum)}${limits} of the difference of ${number(scores[1] - scores[0])} on ${name} (B ${number(scores[1])}, A ${number(scores[0])}).`;
+      const share = Math.round(100 * sum / (scores[1] - scores[0]));
+      if (items.length < every && Number.isFinite(share)) text += ` That is ${number(share, 0)} % of it, by ${number(100 * items.length / every, 0)} % of the ${unit}.`;
     } else {
-      text += `${name} is ${scores[0] === null ? "–" : number(scores[0])}; their influence adds up to ${number(sumOf(items, "influence_a"))}.`;
+      text += `${name} is ${scores[0] === null ? "–" : number(scores[0])}`;
+      text += items.length < every ? `; their influence adds up to ${number(sumOf(items, "influence_a"))}.` : ".";
     }
+    const column = state.sort.replace("-", "");
+    if (column) text += ` By ${heading[column]}, ${state.sort.startsWith("-") ? "highest" : "lowest"} first.`;
     by("told").textContent = text;
   };
 
@@ -493,6 +498,8 @@
   const changed = (id, name, event = "change") => by(id)?.addEventListener(event, () => {
     state[name] = by(id).value;
     state.page = "1";
+    // What one gets right and the other wrong is told best by the pairs that make most of it.
+    if (name === "verdict" && two && ["gain", "-gain"].includes(state.sort)) state.sort = state.verdict === "b" ? "gain" : "-gain";
     if (name === "task") Object.assign(state, { ranges: {}, kept: {}, open: "", verdict: "", x: "", y: "" });
     show();
     if (["task", "x", "y"].includes(name)) controls();

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 GATE = Path(__file__).resolve().parents[1] / ".ci" / "run"
-TOOLS = ("lint-imports", "mypy", "pytest", "ruff", "sphinx-build")
+TOOLS = ("lint-imports", "mypy", "oxlint", "pytest", "ruff", "sphinx-build")
 TOOL = """#!/usr/bin/env bash
 echo "$(basename "$0") speaks"
 [ -z "${PYTHONDONTWRITEBYTECODE+set}" ] || exit 4
@@ -55,7 +55,7 @@ def test_the_gate_passes_if_every_step_does_and_lists_them(checkout: Path) -> No
     done = gate(checkout)
     assert done.returncode == 0, done.stderr
     steps = {line.split()[0]: line.split()[-1] for line in done.stdout.splitlines() if " s  " in line}
-    names = ("lint", "format", "imports", "types", "site", "pages", "tests")
+    names = ("lint", "format", "scripts", "imports", "types", "site", "pages", "tests")
     assert steps == dict.fromkeys(names, "passed")
 
 
@@ -63,6 +63,7 @@ def test_the_gate_passes_if_every_step_does_and_lists_them(checkout: Path) -> No
     ("tool", "steps"),
     [
         ("ruff", ["lint", "format"]),
+        ("oxlint", ["scripts"]),
         ("lint-imports", ["imports"]),
         ("mypy", ["types"]),
         ("sphinx-build", ["site"]),

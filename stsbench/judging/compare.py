@@ -265,7 +265,7 @@ def every_two(
             a, b = values[one], values[other]
             difference, spread = float(task.scores[other] - task.scores[one]), of_task[one][other - one - 1]
             limits = _limits(difference, spread, intervals.level) if task.size >= FEWEST else {}
-            row = Difference(task.kind, task.task, "", task.size, a, b, b - a)
-            rows.setdefault(task.kind, []).append(replace(row, **limits))  # type: ignore[arg-type]
+            row = Difference(task.kind, task.task, "", task.size, a, b, b - a, **limits)  # type: ignore[arg-type]
+            rows.setdefault(task.kind, []).append(row)
         judged = tuple(row for of_kind in rows.values() for row in corrected(of_kind))
         yield one, other, Comparison(names[one], names[other], judged, intervals.level)

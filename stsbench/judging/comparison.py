@@ -111,13 +111,14 @@ def corrected(rows: Sequence[_Tested]) -> tuple[_Tested, ...]:
     """Return rows of one kind with p-values after Holm's correction: over the tasks, and over all subsets."""
     tasks = [place for place, row in enumerate(rows) if row.is_task]
     subsets = [place for place, row in enumerate(rows) if not (row.is_task or row.is_average)]
-    adjusted = list(rows)
+    adjusted: list[dict[str, float]] = [{} for _ in rows]
     for places in (tasks, subsets):
         for test in type(rows[0]).tests if places else ():
             p_values = holm([getattr(rows[place], test) for place in places])
             for place, p in zip(places, p_values.tolist(), strict=True):
-                adjusted[place] = replace(adjusted[place], **{f"{test}_holm": p})  # type: ignore[type-var]
-    return tuple(adjusted)
+                adjusted[place][f"{test}_holm"] = p
+    changed = zip(rows, adjusted, strict=True)
+    return tuple(replace(row, **fields) for row, fields in changed)  # type: ignore[type-var]
 
 
 @dataclass(frozen=True)

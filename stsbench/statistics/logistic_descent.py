@@ -174,12 +174,11 @@ def inverse_hessian(objective: LogisticObjective, w: "torch.Tensor", c: float) -
 def _inverse(curvatures: "torch.Tensor") -> "torch.Tensor":
     import torch
 
-    dtype, curvatures = curvatures.dtype, curvatures.double()
     diagonals = curvatures.diagonal(dim1=1, dim2=2)
     diagonals[:, :-1] += 1.0
     # The intercept has no penalty; this much keeps the factorisation alive where no row moves it.
     diagonals[:, -1] += 1e-10
-    return torch.cholesky_inverse(torch.linalg.cholesky(curvatures)).to(dtype)
+    return torch.cholesky_inverse(torch.linalg.cholesky(curvatures))
 
 
 OfProblems = Callable[["torch.Tensor", "torch.Tensor"], "torch.Tensor"]
@@ -206,8 +205,9 @@ def descend(
 ) -> Solved:
     """Minimise the objective of f training sets for every set and its penalties, (f, c) values of C.
 
-    Single precision leads close to the minima, in half the time a step; double precision goes on from there. It ends
-    where every gradient's Euclidean norm is within the tolerance, or after `max_iterations` gradients in double.
+    Single precision leads close to the minima, in half the time a step; double precision goes on from there.
+    It ends where every gradient's Euclidean norm is within the tolerance, or after `max_iterations` gradients at
+    either precision.
     Problem i of the solutions is set i // c with its penalty i % c.
     """
     import torch
@@ -218,14 +218,16 @@ def descend(
     value_of = torch.as_tensor(which.ravel(), device=x.device)
     sets = torch.arange(penalties.shape[0], device=x.device).repeat_interleave(penalties.shape[1])
     single = objective.single()
-    starts, at_zero = _starts(single, c_values)
+    starts, at_zero = _starts(objective, single, c_values)
+    near_all = _finite(starts.double())
 
     sizes = objective.masks.sum(dim=1).double()
     share = float(sizes.mean() / len(objective.x))
     # The curvature is taken where the next smaller C has its solution. A row that a fold holds out is less sure in
     # that fold than in the fit on all rows; the smaller C has about the curvature that the folds have on average.
     inverses = [
-        inverse_hessian(single, starts[:, [max(0, i - 1)]], share * c) for i, c in enumerate(c_values.tolist())
+        inverse_hessian(objective, near_all[:, [max(0, i - 1)]], share * c)
+        for i, c in enumerate(c_values.tolist())
     ]
 
     def solved(part: LogisticObjective, w: "torch.Tensor", until: "float | torch.Tensor") -> Solved:
@@ -237,17 +239,20 @@ def descend(
             max_iterations=max_iterations,
         )
 
-    near = solved(single, starts.index_select(1, value_of), (_SINGLE * at_zero).clamp(min=tolerance)[value_of])
-    return solved(objective, _centred(near.weights.double()), tolerance)
+    near = solved(
+        single, near_all.float().index_select(1, value_of), (_SINGLE * at_zero).clamp(min=tolerance)[value_of]
+    )
+    return solved(objective, _centred(_finite(near.weights.double())), tolerance)
 
 
-def _starts(objective: LogisticObjective, c_values: "torch.Tensor") -> Solved:
-    """Return near-minimisers (k, values, d + 1) of the fits on all rows for each C, and gradients' norms at zero."""
+def _starts(objective: LogisticObjective, single: LogisticObjective, c_values: "torch.Tensor") -> Solved:
+    """Return near-minimisers (k, values, d + 1) of the fits on all rows for each C, and the norms at zero."""
     import torch
 
-    pooled, values = objective.pooled(), len(c_values)
-    inverses = inverse_bounds(pooled, c_values.tolist())
-    zeros = objective.x.new_zeros((pooled.outputs, values, objective.x.shape[1]))
+    pooled, values = single.pooled(), len(c_values)
+    # A curvature in single precision may have no inverse, as where features share a large constant.
+    inverses = inverse_bounds(objective.pooled(), c_values.tolist())
+    zeros = pooled.x.new_zeros((pooled.outputs, values, pooled.x.shape[1]))
     first = torch.zeros(values, dtype=torch.int64, device=zeros.device)
     norms = pooled.gradient(zeros, first, c_values).square().sum(dim=(0, 2)).sqrt()
     near = _minimise(
@@ -268,8 +273,13 @@ def _step(inverses: "list[torch.Tensor]", value_of: "torch.Tensor", g: "torch.Te
     for value in torch.unique(value_of).tolist():
         columns = torch.nonzero(value_of == value)[:, 0]
         inverse = inverses[value]
-        step[:, columns] = (g.index_select(1, columns).to(inverse.dtype) @ inverse).to(g.dtype)
+        step[:, columns] = (g.index_select(1, columns).double() @ inverse).to(g.dtype)
     return _centred(step)
+
+
+def _finite(w: "torch.Tensor") -> "torch.Tensor":
+    """Return weights with zero, a safe start, where features were too large for single precision."""
+    return w.nan_to_num(0.0, 0.0, 0.0)
 
 
 def _centred(w: "torch.Tensor") -> "torch.Tensor":

@@ -5,8 +5,8 @@
 
 Trains each recipe with each seed both ways, on a CPU, and prints each curve: Spearman x 100 on the dev set of
 STS-B at the base and at every so many steps. At last, for each recipe and step, both means over the seeds with
-their 95 % intervals by Student's t, and whether each mean is within the other's interval. The intervals are those of few
-seeds: they would not show a harm of a tenth of a point.
+their 95 % intervals by Student's t, and whether each mean is within the other's interval. The intervals are those
+of few seeds: they would not show a harm of a tenth of a point.
 """
 
 import argparse

@@ -88,8 +88,8 @@ def fit_logistic(
 ) -> LogisticFits:
     """Fit an L2-regularised logistic regression for every training set and regulariser.
 
-    Deterministic: the solution of a strictly convex problem, started at zero. Memory: the features twice in
-    float64, and some 20 numbers for each weight of each fit.
+    Deterministic: the solution of a strictly convex problem, started at zero. Memory: the features once in
+    float64 and once in float32, and some 20 numbers for each weight of each fit.
 
     Args:
         features: (n, d) rows.

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
-from stsbench.statistics.logistic import fit_logistic
+from stsbench.statistics.logistic import TOLERANCE, fit_logistic
 
 C_VALUES = [0.25, 2.0, 8.0]
 
@@ -113,3 +113,30 @@ def test_wrong_input_is_named():
         fit_logistic(x, y, [1.0], (y == 0)[:, None])
     with pytest.raises(ValueError, match="expected"):
         fit_logistic(x, y[:-1], [1.0])
+
+
+def test_single_precision_on_the_way_leaves_no_trace_in_a_solution_of_many_classes() -> None:
+    """Rounding gives the classes' weights a mean that no probability shows but the penalty does."""
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=(900, 30)), rng.integers(6, size=900)
+    x[np.arange(900), y] += 4.0
+
+    fits = fit_logistic(x, y, [32.0])
+
+    weights, intercepts = fits.weights[0, 0], fits.intercepts[0, 0]
+    scores = x @ weights.T + intercepts
+    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+    residuals = shares / shares.sum(axis=1, keepdims=True) - np.eye(6)[y]
+    gradient = np.column_stack([32.0 * residuals.T @ x + weights, 32.0 * residuals.sum(axis=0)])
+    assert np.linalg.norm(gradient) <= 2 * TOLERANCE
+    assert np.abs(weights.mean(axis=0)).max() < 1e-12
+
+
+@pytest.mark.parametrize("constant", [0.0, 1e3])
+def test_features_with_a_large_constant_are_fitted_though_single_precision_cannot_tell_them_apart(
+    constant: float,
+) -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(300, 10)) + constant, rng.integers(3, size=300)
+
+    assert fit_logistic(x, y, [1.0, 8.0]).converged.all()

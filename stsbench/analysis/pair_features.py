@@ -1,4 +1,4 @@
-"""The kinds of pairs that errors are looked for in: by gold score, length, shared words, negation and numbers.
+"""The kinds of pairs that errors are looked for in: gold score, ratings, length, shared words, negation, numbers.
 
 A pair table says how long sentences are. Their words are needed for the rest, and stand in no record: they are
 looked up in the data, by the sentences' numbers. The lists of words are English, as the tasks are.
@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 from stsbench.base.errors import UserError
 from stsbench.data.shared import SENTENCES, sentence_ids
 from stsbench.data.views import split_and_view
+from stsbench.scoring.kinds.sts import COUNT, VARIANCE
 from stsbench.scoring.tasks import TaskSpec, read_task
 
 if TYPE_CHECKING:
     import pandas as pd
 
-GOLD, LENGTH, OVERLAP, NEGATION, NUMBERS = "gold score", "length", "word overlap", "negation", "numbers"
+GOLD, RATINGS, LENGTH = "gold score", "ratings", "length"
+OVERLAP, NEGATION, NUMBERS = "word overlap", "negation", "numbers"
 """What kinds of pairs are told apart by."""
 
 FIFTHS = ("lowest", "second", "middle", "fourth", "highest")
@@ -31,6 +33,9 @@ second, or both at least the third."""
 
 LOW_OVERLAP, HIGH_OVERLAP = 0.25, 0.75
 """Below, and from which on, the share of common words (Jaccard) makes a kind of its own."""
+
+_APART = 0.75
+"""Pairs whose ratings spread more than at that quantile are a kind: their mean may hide two opinions."""
 
 _NEGATIONS = frozenset(
     ("no", "not", "cannot", "never", "none", "nobody", "nothing", "nowhere", "neither", "nor", "without")
@@ -78,19 +83,25 @@ class SentenceFeatures(NamedTuple):
 
 
 def kinds_by_numbers(table: "pd.DataFrame", gold_range: tuple[float, float]) -> list[PairKind]:
-    """Return the kinds of a task's pairs by what its table holds: gold score, and length where that is known."""
+    """Return the kinds of a task's pairs by what its table holds: gold score, raters and length where known."""
     low, high = gold_range
     fifth = np.clip(((table["gold"].to_numpy(float) - low) / (high - low) * 5).astype(int), 0, 4)
     kinds = [
         PairKind(GOLD, f"a gold score in the {name} fifth", fifth == place) for place, name in enumerate(FIFTHS)
     ]
+    if VARIANCE in table:
+        spread = table[VARIANCE].to_numpy(float)
+        rated = np.isfinite(spread) & (table[COUNT].to_numpy(float) >= 2)
+        if rated.any():
+            apart = rated & (spread > np.quantile(spread[rated], _APART))
+            kinds.append(PairKind(RATINGS, "ratings further apart than on three of four", apart))
     if "words_a" not in table or table["words_a"].isna().any():
         return kinds
     first, second = (table[f"words_{side}"].to_numpy(int) for side in "ab")
-    apart = np.abs(first - second) > LONG_DIFFERENCE
+    unlike = np.abs(first - second) > LONG_DIFFERENCE
     return [
         *kinds,
-        PairKind(LENGTH, f"lengths more than {LONG_DIFFERENCE} words apart", apart),
+        PairKind(LENGTH, f"lengths more than {LONG_DIFFERENCE} words apart", unlike),
         PairKind(LENGTH, f"at most {SHORT} words in both", np.maximum(first, second) <= SHORT),
         PairKind(LENGTH, f"at least {LONG} words in both", np.minimum(first, second) >= LONG),
     ]

@@ -128,9 +128,10 @@ def pair_kinds(
 ) -> PairKinds:
     """Say by kind of pair how wrong runs or models rank pairs, and which way.
 
-    Kinds are told apart by gold score (fifths of the task's scale), length, shared words, a negation in one
-    sentence alone, and numbers that differ; the last three need the tasks' data, and are left out where that is
-    not here. A kind has at least 30 pairs, and leaves 30 outside.
+    Kinds are told apart by gold score (fifths of the task's scale), the spread of the ratings where they are
+    published one by one, length, shared words, a negation in one sentence alone, and numbers that differ; the last
+    three need the tasks' data, and are left out where that is not here. A kind has at least 30 pairs, and leaves
+    30 outside.
 
     Args:
         runs: records or their folders; or encoders, or what `load` makes one of, which are measured first.

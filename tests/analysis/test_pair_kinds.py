@@ -14,6 +14,7 @@ from stsbench.analysis.pair_features import (
     NEGATION,
     NUMBERS,
     OVERLAP,
+    RATINGS,
     PairKind,
     SentenceFeatures,
     kinds_by_numbers,
@@ -156,6 +157,15 @@ def test_kinds_are_told_apart_by_words_as_their_names_say() -> None:
     # Each word is looked at whatever stands beside it.
     assert SentenceFeatures.of("It is not, I say.").negates
     assert not SentenceFeatures.of("A notable knot").negates
+
+
+def test_ratings_that_are_far_apart_are_a_kind_where_they_are_published() -> None:
+    table = pd.DataFrame({"gold": np.linspace(0, 5, 12), "raters": [5.0] * 10 + [1.0, np.nan]})
+    assert not [kind for kind in kinds_by_numbers(table, (0.0, 5.0)) if kind.feature == RATINGS]
+    # Nothing is known of the spread of a single rating, or where there are none.
+    table["rater_variance"] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 2.0, 3.0, np.nan, np.nan]
+    (kind,) = (kind for kind in kinds_by_numbers(table, (0.0, 5.0)) if kind.feature == RATINGS)
+    assert np.flatnonzero(kind.inside).tolist() == [7, 8, 9]
 
 
 def on_the_sample(lift: float) -> sb.RunRecord:

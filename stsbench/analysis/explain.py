@@ -65,6 +65,13 @@ class Explanation(Result):
         """Return each analysis as a part of a report."""
         return tuple(part.section() for part in self.parts.values())
 
+    def left_out(self) -> list[str]:
+        """Return each reason for which analyses were not possible, after the names of these."""
+        names: dict[str, list[str]] = {}
+        for name, reason in self.missing.items():
+            names.setdefault(reason, []).append(name)
+        return [f"{', '.join(those)}: {reason}" for reason, those in names.items()]
+
     def save(self, folder: str | Path, kind: str = "png") -> Path:
         """Write a folder with a page of all tables and figures, the figures, and every tidy table as CSV.
 
@@ -82,7 +89,7 @@ class Explanation(Result):
         folder = Path(folder).expanduser()
         lines = ["# What is behind the scores", ""]
         lines += [f"- {label}: `{signature}`" for label, signature in self.signatures.items()]
-        lines += [f"- not possible: {name}: {storable(reason)}" for name, reason in self.missing.items()]
+        lines += [f"- not possible: {storable(line)}" for line in self.left_out()]
         for name, part in self.parts.items():
             figure = save_figure(part.plot(), folder / f"{name}.{kind}")
             with atomic_path(folder / f"{name}.csv") as path:

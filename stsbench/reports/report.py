@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from stsbench._version import __version__
-from stsbench.analysis import analysis
 from stsbench.analysis.explain import explain
 from stsbench.analysis.pair_kinds import PairKinds
 from stsbench.base.errors import UserError
@@ -251,7 +250,7 @@ def analyses(runs: Runs, how: Intervals, data_dirs: Sequence[str | Path], progre
         )
     except UserError as error:
         return Analysed(section, (f"analyses: {error}",))
-    missing = [f"{analysis(name).result.title.lower()}: {why}" for name, why in explanation.missing.items()]
+    missing = explanation.left_out()
     kinds = explanation.parts.get(PairKinds.name)
     if isinstance(kinds, PairKinds):
         missing += [f"kinds of pairs by their words: {why}" for why in dict.fromkeys(kinds.missing.values())]

@@ -33,9 +33,8 @@ def run(
         bool,
         Panel(RUN),
         Help(
-            "Measure the same checkpoint in fp32 too (the folder's name ends in -fp32), and hold the lower "
-            "precision against it, as `stsbench check` does. The exit code is 3 unless no score is worse by "
-            "--margin."
+            "Measure the checkpoint in fp32 too (in a folder on -fp32) and `check` the lower precision "
+            "against it. The exit code is 3 unless no score is worse by --margin."
         ),
     ] = False,
     margin: Annotated[
@@ -52,10 +51,8 @@ def run(
     * `stsbench run --model princeton-nlp/unsup-simcse-bert-base-uncased`
     * `stsbench run -m my/checkpoint --pooling cls_before_pooler --tasks STS-B:dev`
     * `stsbench run -m minilm -m glove.6B.300d.txt --subsets --csv > scores.csv`
-    * `stsbench run -m minilm --tasks all --out runs/minilm-all`
-    * `stsbench run -m minilm --data pairs.tsv`
+    * `stsbench run -m minilm --fast --data pairs.tsv --out runs/own`
     * `stsbench run --encoder-module mymodel:encode --tasks MR,CR,TREC --json`
-    * `stsbench run -m minilm --fast`
     * `stsbench run -m minilm --backend openvino --precision int8 --gate`
     """
     from stsbench.encoders.checkpoint import PACKAGED, hash_ahead

@@ -88,8 +88,8 @@ def evaluate(
         use_cache: whether to read and write the embedding cache.
         out: folder to save the record and its items in; None to keep them in memory.
         overwrite: whether to replace another measurement in that folder.
-        fast: whether the quickest program and precision at hand computes that passes the gate on the sample: it
-            loses no more than half a point there. What was chosen, and what it changed, is said and recorded.
+        fast: whether the quickest program and precision computes that loses no more than half a point on the
+            sample; it is said and recorded which.
         progress: told how far it is.
         **use: how the model is used; of an encoder that is loaded already, what is done to its vectors alone.
 

@@ -475,7 +475,7 @@ def examination(names: Names, number: Numbers) -> Made:
 
 def cache_contents(names: Names, number: Numbers) -> Made:
     sizes = [number() for _ in names]
-    about = {"pooling": "avg", "precision": "fp32", "device": "cpu", "weights_sha256": "0"}
+    about = {"pooling": "avg", "precision": "fp32", "device": "cpu", "weights_sha256": "0", "use": {}}
     files = [
         CacheFile(Path(n), {"name": n, **about}, 1, int(1e6 * s), 0) for n, s in zip(names, sizes, strict=True)
     ]

@@ -33,8 +33,8 @@ def run(
         bool,
         Panel(RUN),
         Help(
-            "Measure the checkpoint in fp32 too (in a folder on -fp32) and `check` the lower precision "
-            "against it. The exit code is 3 unless no score is worse by --margin."
+            "Measure the checkpoint in fp32 too (into OUT-fp32) and check the lower precision against it: "
+            "exit code 3 unless no score is worse by --margin."
         ),
     ] = False,
     margin: Annotated[

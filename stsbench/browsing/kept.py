@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
 from stsbench.base.files import cache_dir, digest_of, sha256_of
-from stsbench.base.machine import cores
+from stsbench.base.machine import cores, threads_told
 from stsbench.base.progress import Progress
 from stsbench.data.shared import FOLDED, SENTENCES
 from stsbench.data.tables import PlainTable
@@ -276,7 +276,8 @@ def keep_ahead(
     if processes < 2 or len(new) < _WORTH_A_PROCESS * processes or shelf.trouble:
         return
     code = "from stsbench.browsing.kept import _keep_named; _keep_named()"
-    environment = {**os.environ, "STSBENCH_CACHE": str(cache_dir()), "PYTHONPATH": os.pathsep.join(sys.path)}
+    ours = {"STSBENCH_CACHE": str(cache_dir()), "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment = {**os.environ, **ours, **threads_told(1)}
     working = []
     for core in range(processes):
         with tempfile.TemporaryFile("w+") as asked:

@@ -102,8 +102,10 @@ class PlainTable:
         return PlainTable({name: self._columns[name] for name in names})
 
     def take(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> PlainTable:
-        """Return some rows: (k,) positions, or (n,) truth values."""
-        return PlainTable({name: values[rows] for name, values in self._columns.items()})
+        """Return some rows: (k,) positions, or (n,) truth values. Those that stand together are not copied."""
+        together = rows.dtype != bool and len(rows) > 0 and bool((np.diff(rows) == 1).all())
+        chosen = slice(int(rows[0]), int(rows[-1]) + 1) if together else rows
+        return PlainTable({name: values[chosen] for name, values in self._columns.items()})
 
     def with_columns(self, columns: Mapping[str, Column | Sequence[Any]]) -> PlainTable:
         """Return the table with some columns replaced, new ones last."""

@@ -169,6 +169,8 @@ def _bits(values: Column) -> Column:
 def _from_arrow(column: "pa.ChunkedArray") -> Column:
     import pyarrow as pa
 
+    if pa.types.is_boolean(column.type) and not column.null_count:
+        return _from_arrow(column.cast(pa.uint8())).astype(bool)
     is_number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
     if is_number and not column.null_count and column.num_chunks:
         return np.concatenate([np.from_dlpack(chunk) for chunk in column.chunks])
@@ -180,8 +182,6 @@ def _from_arrow(column: "pa.ChunkedArray") -> Column:
     values = column.to_pylist()
     if pa.types.is_floating(column.type):
         return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
-    if pa.types.is_boolean(column.type) and not column.null_count:
-        return np.array(values, dtype=bool)
     return as_column(values)
 
 

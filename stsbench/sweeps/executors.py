@@ -19,20 +19,10 @@ from uuid import uuid4
 
 from stsbench.base.errors import UserError
 from stsbench.base.extras import require
-from stsbench.base.machine import cores
+from stsbench.base.machine import cores, threads_told
 from stsbench.sweeps.experiment import Ray, Slurm
 from stsbench.sweeps.folder import ExperimentFolder
 from stsbench.sweeps.run_job import PARENT
-
-_THREADS = (
-    "OMP_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "NUMEXPR_NUM_THREADS",
-    "VECLIB_MAXIMUM_THREADS",
-    "RAYON_NUM_THREADS",
-)
-"""What the libraries that compute for us read when they are loaded."""
 
 Ended = Callable[[str, int], None]
 """Called with a unit and the exit code of its process: negative for the number of a signal that ended it."""
@@ -74,7 +64,7 @@ class Work:
     @property
     def environment(self) -> dict[str, str]:
         """The environment: ours, with the threads that the experiment names, wherever it runs."""
-        threads = dict.fromkeys(_THREADS, str(self.threads))
+        threads = threads_told(self.threads)
         data = os.pathsep.join([*map(str, self.data_dirs), *filter(None, [os.environ.get("STSBENCH_DATA")])])
         named = {"STSBENCH_DATA": data} if self.data_dirs else {}
         quiet = {"TOKENIZERS_PARALLELISM": "false", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}

@@ -28,6 +28,7 @@ from stsbench.base.words import suggestion
 from stsbench.data.rows import text_lines
 from stsbench.encoders.checkpoint import PACKAGED
 from stsbench.encoders.load import load_with
+from stsbench.encoders.places import placed
 from stsbench.encoders.plan import embed
 from stsbench.encoders.protocol import Encoder, Identity
 from stsbench.encoders.use import Use, UseOptions, takes_use
@@ -162,6 +163,8 @@ def embed_file(
     *,
     out: Annotated[str | Path, Spelled("--out", "-o"), Written("file"), Panel(RUN)],
     stored: Annotated[str, Panel(RUN)] = "fp32",
+    devices: Annotated[str | None, Panel(RUN)] = None,
+    on: Annotated[str | None, Panel(RUN)] = None,
     overwrite: Annotated[bool, Panel(RUN)] = False,
     progress: Progress = silent,
     **use: Unpack[UseOptions],
@@ -178,6 +181,9 @@ def embed_file(
             also an encoder that was loaded.
         out: the file to write, `vectors.npy`; what it is of stands in `vectors.json`.
         stored: how a number is stored: `fp32` or `fp16`.
+        devices: share the batches over GPUs, `0,1`, or groups of cores where there is none; `all` for every one,
+            or each core. The vectors are those of one.
+        on: `ray`: share them over the GPUs, or the machines, of a Ray cluster (`pip install 'stsbench[ray]'`).
         overwrite: whether to replace other vectors there.
         progress: told how many sentences are done.
         **use: how the model is used.
@@ -202,6 +208,7 @@ def embed_file(
     if target.suffix != ".npy":
         raise UserError(f"--out {target}: name a file that ends in .npy.")
     loaded = encoder if isinstance(encoder, Encoder) else load_with(encoder, Use(**use))
+    loaded = placed(loaded, devices, on)
     if loaded.identity.use.whiten is not None:
         raise UserError(
             "vectors that come some at a time cannot be whitened: fit it with `stsbench fit whitening`."

@@ -99,7 +99,7 @@ def embed(rows: int, folder: Path) -> Callable[[], object]:
 def find(rows: int, folder: Path) -> Callable[[], object]:
     import stsbench as sb
 
-    vectors, queries = _embedding(rows, folder)(), list(sentences(10, seed=2))
+    vectors, queries = _embedding(rows, folder)(), list(sentences(10))
     return lambda: sb.retrieve(sb.load(folder / "words.txt"), query=queries, corpus=vectors)
 
 

@@ -76,7 +76,9 @@ def test_what_a_worker_has_against_its_files_is_one_sentence(tiny):
     shared = placed(sb.load(folder), on="ray")
     _ = shared.identity
     (folder / "config.json").write_text((folder / "config.json").read_text() + "\n", encoding="utf-8")
-    with pytest.raises(UserError, match=r"^.* holds another model on the worker's machine than here: let both see"):
+    with pytest.raises(
+        UserError, match=r"^.* holds another model on the worker's machine than here: let both see"
+    ):
         vectors(shared, use_cache=False)
 
 

@@ -182,7 +182,7 @@ def embed_file(
         out: the file to write, `vectors.npy`; what it is of stands in `vectors.json`.
         stored: how a number is stored: `fp32` or `fp16`.
         devices: share the batches over GPUs, `0,1`, or groups of cores where there is none; `all` for every one,
-            or each core. The vectors are those of one.
+            or each core. The vectors are those of one of them.
         on: `ray`: share them over the GPUs, or the machines, of a Ray cluster (`pip install 'stsbench[ray]'`).
         overwrite: whether to replace other vectors there.
         progress: told how many sentences are done.

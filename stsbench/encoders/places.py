@@ -1,7 +1,7 @@
 """`--devices`: batches shared over several GPUs or groups of cores, with the vectors that one of them gives.
 
-The planner makes the same batches whatever computes them, and takes their vectors in the same order. So all that a
-place may change is how long it takes.
+The planner makes the same batches whatever computes them, and takes their vectors in the same order. So vectors do
+not depend on how many places there are, or on which is the quicker.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -94,7 +94,7 @@ def evaluate(
         fast: whether the quickest program and precision computes that loses no more than half a point on the
             sample; it is said and recorded which.
         devices: share the batches over GPUs, `0,1`, or groups of cores where there is none; `all` for every one,
-            or each core. The vectors are those of one.
+            or each core. The vectors are those of one of them.
         on: `ray`: share them over the GPUs, or the machines, of a Ray cluster (`pip install 'stsbench[ray]'`).
         progress: told how far it is.
         **use: how the model is used; of an encoder that is loaded already, what is done to its vectors alone.

@@ -1,16 +1,17 @@
 """Time and peak memory of large inputs, and how both grow: a person's own pairs, a corpus, many records.
 
-    python benchmarks/scale.py [--parts pairs,retrieve,tokens,show,rank,report] [--rows N] [--sizes 4]
+    python benchmarks/scale.py [--parts pairs,embed,find,retrieve,tokens,...] [--rows N] [--sizes 4]
 
 Each part is run on a quarter, a half and the whole of its size (`--sizes` tells how many), each in a process of
 its own, as the peak of memory is a process's. The sizes: 500,000 pairs for `pairs` (`run --data`), ten million
-sentences for `retrieve` (the nearest sentences in a corpus) and `tokens` (what `train` reads its corpus into, on
-disk), a thousand records for `show` and `report`, the hundred that `rank` takes; `--rows` sets another.
-Sentences are drawn from 5,000 invented words, vectors are those of a callable that counts letters: this is about
-what stands around an encoder. Prints seconds, the peak of memory, and the growth: both grow as the size to the
-power of it, between the last two sizes (1 is linear).
+sentences for `embed` (into a file of vectors), `find` (the nearest sentences in that file), `retrieve` (in a
+corpus) and `tokens` (what `train` reads its corpus into, on disk), a thousand records for `show` and `report`, the
+hundred that `rank` takes; `--rows` sets another. Sentences are drawn from 5,000 invented words; vectors are those
+of a callable that counts letters, of `embed` means of word vectors of 64 dimensions: this is about what stands
+around an encoder. Prints seconds, the peak of memory, and the growth: both grow as the size to the power of it,
+between the last two sizes (1 is linear).
 Goal: no exponent above 1.15 but of `rank`, which compares pairs of models, and memory that does not grow where the
-work is a stream (`tokens`).
+work is a stream (`embed`, `find`, `tokens`).
 """
 
 import argparse
@@ -24,19 +25,29 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 PAIRS, SENTENCES, RECORDS, RANKED = 500_000, 10_000_000, 1000, 100
 
 WORDS_OF_A_SENTENCE = 10
 
 
-def sentences(count: int, seed: int = 0) -> Iterator[str]:
-    """Yield invented sentences, a block at a time."""
+def words_of(seed: int) -> "tuple[NDArray[np.str_], np.random.Generator]":
+    """Return 5,000 invented words, and what goes on drawing."""
     import numpy as np
 
     rng = np.random.default_rng(seed)
     letters = np.array(list("abcdefghijklmnopqrstuvwxyz"))
-    words = np.array(["".join(rng.choice(letters, 2 + number % 7)) for number in range(5000)])
+    return np.array(["".join(rng.choice(letters, 2 + number % 7)) for number in range(5000)]), rng
+
+
+def sentences(count: int, seed: int = 0) -> Iterator[str]:
+    """Yield invented sentences, a block at a time."""
+    words, rng = words_of(seed)
     for start in range(0, count, 10_000):
         block = words[rng.integers(len(words), size=(min(10_000, count - start), WORDS_OF_A_SENTENCE))]
         yield from (f"{' '.join(row)} {start + place}" for place, row in enumerate(block.tolist()))
@@ -68,6 +79,28 @@ def retrieve(rows: int, folder: Path) -> Callable[[], object]:
 
     corpus, queries = write_lines(folder / "corpus.txt", rows), list(sentences(10, seed=2))
     return lambda: sb.retrieve(counted, query=queries, corpus=corpus)
+
+
+def _embedding(rows: int, folder: Path) -> Callable[[], Path]:
+    import stsbench as sb
+
+    words, rng = words_of(0)
+    with (folder / "words.txt").open("w", encoding="utf-8") as stream:
+        for word in dict.fromkeys(words.tolist()):
+            print(word, *(f"{value:.4f}" for value in rng.normal(size=64)), file=stream)
+    corpus = write_lines(folder / "corpus.txt", rows)
+    return lambda: sb.embed_file(corpus, folder / "words.txt", out=folder / "corpus.npy").path
+
+
+def embed(rows: int, folder: Path) -> Callable[[], object]:
+    return _embedding(rows, folder)
+
+
+def find(rows: int, folder: Path) -> Callable[[], object]:
+    import stsbench as sb
+
+    vectors, queries = _embedding(rows, folder)(), list(sentences(10))
+    return lambda: sb.retrieve(sb.load(folder / "words.txt"), query=queries, corpus=vectors)
 
 
 def tokens(rows: int, folder: Path) -> Callable[[], object]:
@@ -121,6 +154,8 @@ def report(rows: int, folder: Path) -> Callable[[], object]:
 
 PARTS: dict[str, tuple[Callable[[int, Path], Callable[[], object]], int]] = {
     "pairs": (pairs, PAIRS),
+    "embed": (embed, SENTENCES),
+    "find": (find, SENTENCES),
     "retrieve": (retrieve, SENTENCES),
     "tokens": (tokens, SENTENCES),
     "show": (show, RECORDS),

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from stsbench.analysis.ties import ties
     from stsbench.base.errors import UserError
     from stsbench.diagnosis.diagnose import diagnose
+    from stsbench.encoders.embedded import embed_file
     from stsbench.encoders.fit import fit
     from stsbench.encoders.load import load
     from stsbench.encoders.plan import embed
@@ -73,6 +74,7 @@ __all__ = [
     "diagnose",
     "dimensions",
     "embed",
+    "embed_file",
     "evalrank",
     "evaluate",
     "evaluate_similarities",
@@ -130,6 +132,7 @@ _HOMES = {
     "explain": "stsbench.analysis.explain:explain",
     "explore": "stsbench.browsing.explore:explore",
     "export_results": "stsbench.records.export:export_results",
+    "embed_file": "stsbench.encoders.embedded:embed_file",
     "fit": "stsbench.encoders.fit:fit",
     "geometry": "stsbench.analysis.geometry:geometry",
     "hubness": "stsbench.analysis.hubness:hubness",

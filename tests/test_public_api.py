@@ -30,6 +30,7 @@ VERBS = {
     "density",
     "diagnose",
     "dimensions",
+    "embed_file",
     "evalrank",
     "evaluate",
     "explain",

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Unpack
 
 from stsbench.analysis.result import AnalysisCommand, AnalysisResult
@@ -106,7 +107,8 @@ def retrieve(
         runs: records or their folders; or encoders, or what `load` makes one of.
         query: a sentence to find neighbours of, or several.
         corpus: a file with one sentence a line, or `sample` for the sample's sentences. A sentence that is there
-            twice is found once.
+            twice is found once. Or a file of vectors that `stsbench embed` made (`vectors.npy`), of which some are
+            in memory at a time: then nothing but the queries is encoded, and each of its sentences is a row.
         k: how many neighbours.
         search: `exact` looks at every sentence; `faiss` asks an HNSW graph of the FAISS library, which is faster
             for many queries and may miss a neighbour (`pip install 'stsbench[faiss]'`).
@@ -132,16 +134,63 @@ def retrieve(
         raise UserError("there is no query: give a sentence with --query.")
     if search not in SEARCHES:
         raise UserError(f"unknown search {search!r}: {suggestion(search, SEARCHES)}")
+    subjects = analysable(runs, Use(**use))
+    if str(corpus).endswith(".npy"):
+        return Retrieval(
+            _among_vectors(subjects, queries, Path(corpus).expanduser(), k, search, progress=progress)
+        )
     sentences = load_corpus(corpus)
-    if not 1 <= k <= len(sentences):
-        raise UserError(f"{k} neighbours: the corpus has {len(sentences)} sentences.")
+    _require_neighbours(k, len(sentences))
     models = {}
-    for name, subject in analysable(runs, Use(**use)).items():
+    for name, subject in subjects.items():
         parts = _vectors_in_parts(subject, [*queries, *sentences], progress)
         first = next(parts)
         of_queries, of_corpus = first[: len(queries)], chain([first[len(queries) :]], parts)
         models[name] = find_neighbours(name, of_queries, of_corpus, k, search)
     return Retrieval(neighbours_frame(models, queries, sentences))
+
+
+def _require_neighbours(k: int, sentences: int) -> None:
+    if not 1 <= k <= sentences:
+        raise UserError(f"{k} neighbours: the corpus has {sentences:,} sentences.")
+
+
+def _among_vectors(
+    subjects: "Mapping[str, Subject]",
+    queries: Sequence[str],
+    file: Path,
+    k: int,
+    search: str,
+    *,
+    progress: Progress,
+) -> "pd.DataFrame":
+    """Return the neighbours of queries among vectors that stand in a file; see `neighbours_frame`."""
+    from stsbench.encoders.embedded import Embedded
+    from stsbench.records.record import RunRecord
+    from stsbench.scoring.subjects import RecordedModel, vectors_of
+
+    embedded = Embedded.read(file)
+    rows = embedded.about.rows
+    _require_neighbours(k, rows)
+    models = {}
+    for name, subject in subjects.items():
+        identity = (RecordedModel(subject.model) if isinstance(subject, RunRecord) else subject).identity
+        embedded.require_of(identity)
+        of_queries = vectors_of(subject, queries).each()
+        models[name] = find_neighbours(
+            name, of_queries, _told(embedded.parts(_AT_ONCE), rows, progress), k, search
+        )
+    found = {int(row) for neighbours in models.values() for row in neighbours.rows.ravel()}
+    return neighbours_frame(models, queries, embedded.sentences(list(found)))
+
+
+def _told(parts: "Iterator[Vectors]", rows: int, progress: Progress) -> Iterator["Vectors"]:
+    done = 0
+    for part in parts:
+        progress("looking at vectors", done, rows)
+        yield part
+        done += len(part)
+    progress("looking at vectors", done, rows)
 
 
 def _vectors_in_parts(subject: "Subject", texts: Sequence[str], progress: Progress) -> Iterator["Vectors"]:
@@ -236,7 +285,7 @@ def _nearest_by_faiss(queries: "Vectors", corpus: "Vectors", k: int) -> Neighbou
 
 
 def neighbours_frame(
-    models: "Mapping[str, Neighbours]", queries: Sequence[str], corpus: Sequence[str]
+    models: "Mapping[str, Neighbours]", queries: Sequence[str], corpus: Sequence[str] | Mapping[int, str]
 ) -> "pd.DataFrame":
     """Put the neighbours of each query in a corpus, by model, into a table; see `retrieve`."""
     import pandas as pd
@@ -247,7 +296,7 @@ def neighbours_frame(
             "query": query,
             "rank": rank,
             "cosine": float(cosine),
-            "sentence": corpus[number],
+            "sentence": corpus[int(number)],
             "number": int(number) + 1,
         }
         for model, neighbours in models.items()
@@ -263,6 +312,7 @@ class RetrieveCommand(AnalysisCommand):
     Examples:
     * `stsbench retrieve runs/a runs/b --corpus wiki.txt --query "A dog runs." -k 3`
     * `stsbench retrieve --corpus sample --query "The bridge is closed." --markdown`
+    * `stsbench retrieve -m minilm --corpus wiki.npy --query "A dog runs."`
     """
 
     verb = staticmethod(retrieve)

@@ -52,6 +52,7 @@ COMMANDS = {
     "sweep": "stsbench.sweeps.command:sweep",
     "reproduce": "stsbench.reproduction.command:reproduce",
     "fit": "stsbench.encoders.command:app",
+    "embed": "stsbench.encoders.command:embed",
     "cite": "stsbench.records.command:cite",
     "diagnose": "stsbench.diagnosis.command:diagnose",
     "explain": "stsbench.analysis.command:explain",

@@ -1,4 +1,4 @@
-"""`stsbench fit`."""
+"""`stsbench fit` and `stsbench embed`."""
 
 from typing import Annotated
 
@@ -63,3 +63,23 @@ def _fit(method: str, asked: Call, loading: Loading, output: Output) -> None:
     # A table of the terminal has its notes below.
     tell(*encoder.notes, *(() if output.style == "terminal" else fitted.notes), quiet=output.quiet)
     tell(f"fitted in {fitted.folder}; measure it: stsbench run --model {fitted.folder}", quiet=output.quiet)
+
+
+def embed(
+    asked: Annotated[Call, Verb("stsbench.encoders.embedded:embed_file")],
+    use: Use = Use(),
+    output: Output = Output(),
+) -> None:
+    """Embed a file of sentences, millions of them, into a file of vectors.
+
+    NumPy reads it (`numpy.load("wiki.npy", mmap_mode="r")`), and `stsbench retrieve --corpus wiki.npy` finds the
+    nearest sentences in it. After a kill the same command goes on where it was.
+
+    Examples:
+    * `stsbench embed wiki.txt -m minilm --out wiki.npy`
+    * `stsbench embed wiki.txt.gz -m my/checkpoint --pooling cls --stored fp16 -o wiki.npy`
+    """
+    with progress_bars(quiet=output.quiet) as progress:
+        embedded = asked(progress=progress, **vars(use))
+    print_result(embedded, output)
+    tell(f"written to {embedded.path}", quiet=output.quiet)

@@ -9,7 +9,7 @@ is halved.
 import hashlib
 import time
 from array import array
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,6 +31,7 @@ from stsbench.encoders.cache import (
     text_key,
     touch_and_trim,
 )
+from stsbench.encoders.places import Forward, computing
 from stsbench.encoders.postprocess import normalize as to_unit_length
 from stsbench.encoders.postprocess import processed, whiten
 from stsbench.encoders.protocol import (
@@ -318,22 +319,32 @@ def _forward(
     early. Where a batch does not fit, the budget is halved for it and all that follow.
     """
     order = sorted(work, key=lambda item: -len(item[1]))
-    start = 0
-    while start < len(order):
-        longest = max(1, len(order[start][1]))
-        batch = order[start : start + max(1, budget // longest)]
-        try:
-            matrices = encoder.forward([sequence for _, sequence in batch], poolings)
-        except DeviceOutOfMemory as error:
-            if len(batch) == 1:
-                raise UserError(
-                    f"one sentence of {longest} tokens does not fit in the device's memory: "
-                    "use --max-length, --precision bf16 or --device cpu."
-                ) from error
-            budget = len(batch) * longest // 2
-            continue
-        yield batch, matrices
-        start += len(batch)
+    start = begun = 0
+    in_work: deque[tuple[list[_Work], Forward]] = deque()
+    with computing(encoder) as (most, compute):
+        while start < len(order):
+            while len(in_work) < most and begun < len(order):
+                longest = max(1, len(order[begun][1]))
+                batch = order[begun : begun + max(1, budget // longest)]
+                in_work.append((batch, compute([sequence for _, sequence in batch], poolings)))
+                begun += len(batch)
+            batch, vectors = in_work.popleft()
+            try:
+                matrices = vectors()
+            except DeviceOutOfMemory as error:
+                longest = max(1, len(batch[0][1]))
+                if len(batch) == 1:
+                    raise UserError(
+                        f"one sentence of {longest} tokens does not fit in the device's memory: "
+                        "use --max-length, --precision bf16 or --device cpu."
+                    ) from error
+                budget = len(batch) * longest // 2
+                # Those behind it are cut anew, as where they had not been begun.
+                in_work.clear()
+                begun = start
+                continue
+            yield batch, matrices
+            start += len(batch)
 
 
 def _tokenize(encoder: Encoder, texts: Sequence[str]) -> tuple[dict[str, CachedText], dict[bytes, TokenSequence]]:

@@ -11,6 +11,7 @@ from stsbench.encoders.backends import Calibration, calibration, compiled
 from stsbench.encoders.checkpoint import ADAPTER_CONFIG, Checkpoint
 from stsbench.encoders.misread import Misread
 from stsbench.encoders.network import Network, TailModule, Without, load_network, weight_files
+from stsbench.encoders.places import Place
 from stsbench.encoders.protocol import Encoder, FloatMatrix, Identity, Tokenized, TokenSequence
 from stsbench.encoders.rendering import alone, render
 from stsbench.encoders.template import Template
@@ -60,6 +61,7 @@ class TransformerEncoder:
         notes: choices and mismatches to tell the person about.
         adapter: the differences that are merged into its weights; None for none.
         loaded: another encoder of this checkpoint whose network is used, so that it is loaded once; None for none.
+        places: where its batches are computed (`placed`); empty for here, one after the other.
     """
 
     checkpoint: Checkpoint
@@ -68,6 +70,7 @@ class TransformerEncoder:
     notes: tuple[str, ...] = ()
     adapter: Checkpoint | None = None
     loaded: "TransformerEncoder | None" = None
+    places: tuple[Place, ...] = ()
 
     @property
     def use(self) -> Use:

@@ -29,6 +29,17 @@ from stsbench.encoders.use import USUAL, Use, own_use
 WORD_VECTOR_SUFFIXES = (".txt", ".vec", ".bin", ".gz")
 
 
+_READS = 2
+"""How often a file is scanned for some of its words."""
+
+
+class _Every(frozenset[str]):
+    """Holds every word."""
+
+    def __contains__(self, word: object) -> bool:
+        return True
+
+
 @dataclass
 class StaticEncoder:
     """The mean of a sentence's word vectors: lower-cased whitespace tokens, unknown words skipped.
@@ -43,6 +54,8 @@ class StaticEncoder:
     notes: tuple[str, ...] = ()
     token_budget: int = 65_536  # words
     _vectors: dict[str, NDArray[np.float32] | None] = field(default_factory=dict, repr=False)
+    _reads: int = field(default=0, repr=False)
+    _is_whole: bool = field(default=False, repr=False)
     _hashed: HashedFiles = field(default_factory=HashedFiles, repr=False)
 
     @cached_property
@@ -58,9 +71,9 @@ class StaticEncoder:
     def tokenize(self, texts: Sequence[str]) -> Tokenized:
         """Return the known words of each text, and how many words it has."""
         words = [text.lower().split() for text in texts]
-        if new := {word for sentence in words for word in sentence} - self._vectors.keys():
+        if not self._is_whole and (new := {word for row in words for word in row} - self._vectors.keys()):
             self._read(new)
-        known = [tuple(word for word in sentence if self._vectors[word] is not None) for sentence in words]
+        known = [tuple(word for word in row if self._vectors.get(word) is not None) for row in words]
         return Tokenized(list(known), [len(sentence) for sentence in words], [False] * len(texts))
 
     def forward(self, sequences: Sequence[TokenSequence], poolings: Sequence[str]) -> dict[str, FloatMatrix]:
@@ -90,7 +103,14 @@ class StaticEncoder:
         return dimensions
 
     def _read(self, words: Collection[str]) -> None:
-        """Scan the file once for the vectors of some words; the others are noted as unknown."""
+        """Scan the file once for the vectors of some words; the others are noted as unknown.
+
+        Who asks for the third time goes on asking: then all words are read, and no other is noted.
+        """
+        self._reads += 1
+        self._is_whole = self._reads > _READS
+        if self._is_whole:
+            words = _Every()
         dimensions = self._dimensions
         with self._opened() as stream:
             header, binary = _header(stream, self.path)
@@ -98,10 +118,10 @@ class StaticEncoder:
                 rows = _binary_rows(stream, words, *header, self.path)
             else:
                 rows = _text_rows(stream, words, dimensions, self.path, first_line=2 if header else 1)
-            vectors: dict[str, NDArray[np.float32]] = {}
+            vectors: dict[str, NDArray[np.float32] | None] = {}
             for word, vector in rows:
                 vectors.setdefault(word, vector)
-        self._vectors.update(dict.fromkeys(words) | vectors)
+        self._vectors = vectors if self._is_whole else self._vectors | dict.fromkeys(words) | vectors
 
     @contextmanager
     def _opened(self) -> Iterator[BinaryIO]:

@@ -68,7 +68,7 @@ def run(
         SAMPLE_BANNER,
         LazyModel,
         choose_data,
-        made_fast,
+        computed_by,
         measure_each,
         with_full_precision,
     )
@@ -92,8 +92,8 @@ def run(
     failures: list[str] = []
     measured: list[tuple[LazyModel, RunRecord]] = []
     with progress_bars(quiet=output.quiet) as progress:
-        if asked.options.get("fast"):
-            wanted = [made_fast(model, progress) for model in wanted]
+        if how := {name: asked.options[name] for name in ("fast", "devices", "on") if asked.options.get(name)}:
+            wanted = [computed_by(model, progress, **how) for model in wanted]
         to_measure = [each for model in wanted for each in with_full_precision(model)] if gate else wanted
         each_measured = measure_each(
             to_measure,

@@ -14,6 +14,7 @@ from stsbench.base.words import storable
 from stsbench.data.views import PairView
 from stsbench.encoders.checkpoint import hash_ahead
 from stsbench.encoders.load import load_with
+from stsbench.encoders.places import placed
 from stsbench.encoders.protocol import Encoder, Identity
 from stsbench.encoders.use import Use, UseOptions, names, option_of, takes_use
 from stsbench.records.imports import NotResultsError, import_scores
@@ -62,6 +63,8 @@ def evaluate(
     ] = None,
     overwrite: Annotated[bool, Panel(RUN)] = False,
     fast: Annotated[bool, Panel(RUN)] = False,
+    devices: Annotated[str | None, Panel(RUN)] = None,
+    on: Annotated[str | None, Panel(RUN)] = None,
     progress: Progress = silent,
     **use: Unpack[UseOptions],
 ) -> RunRecord:
@@ -90,6 +93,9 @@ def evaluate(
         overwrite: whether to replace another measurement in that folder.
         fast: whether the quickest program and precision computes that loses no more than half a point on the
             sample; it is said and recorded which.
+        devices: share the batches over GPUs, `0,1`, or groups of cores where there is none; `all` for every one,
+            or each core. The vectors are those of one of them.
+        on: `ray`: share them over the GPUs, or the machines, of a Ray cluster (`pip install 'stsbench[ray]'`).
         progress: told how far it is.
         **use: how the model is used; of an encoder that is loaded already, what is done to its vectors alone.
 
@@ -112,6 +118,7 @@ def evaluate(
         from stsbench.scoring.fast import quickest
 
         encoder = quickest(encoder, progress)
+    encoder = placed(encoder, devices, on)
     settings = Settings(
         protocol=protocol or Protocol(),
         use=asked,

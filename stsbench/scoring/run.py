@@ -14,6 +14,7 @@ from stsbench.base.progress import Progress
 from stsbench.data.views import PairView, split_and_view
 from stsbench.encoders.checkpoint import PACKAGED, hash_ahead, packaged_model
 from stsbench.encoders.load import load_with
+from stsbench.encoders.places import placed
 from stsbench.encoders.protocol import Encoder, Identity
 from stsbench.encoders.use import FP32, TORCH, Use, name_parts
 from stsbench.encoders.vector_files import SavedVectors
@@ -149,16 +150,21 @@ def with_full_precision(model: LazyModel) -> tuple[LazyModel, LazyModel]:
     )
 
 
-def made_fast(model: LazyModel, progress: Progress) -> LazyModel:
-    """Return a model as the quickest program at hand computes it that passes the gate (see `fast`)."""
+def computed_by(
+    model: LazyModel, progress: Progress, *, fast: bool = False, devices: str | None = None, on: str | None = None
+) -> LazyModel:
+    """Return a model as the quickest program computes it that passes the gate (see `fast`), in several places."""
 
     def load() -> Encoder:
-        from stsbench.scoring.fast import quickest
-
         loaded = model.load()
         if isinstance(loaded, SavedSimilarities | SavedPredictions):
-            raise UserError(f"--fast: {model.name} is computed already: leave it out.")
-        return quickest(loaded, progress)
+            option = "--fast" if fast else "--devices" if devices else "--on"
+            raise UserError(f"{option}: {model.name} is computed already: leave it out.")
+        if fast:
+            from stsbench.scoring.fast import quickest
+
+            loaded = quickest(loaded, progress)
+        return placed(loaded, devices, on)
 
     return replace(model, load=cache(load))
 

@@ -17,6 +17,7 @@ from threading import Thread
 from typing import Any, Literal, Protocol
 from uuid import uuid4
 
+from stsbench.base.cluster import connected
 from stsbench.base.errors import UserError
 from stsbench.base.extras import require
 from stsbench.base.machine import cores, threads_told
@@ -200,7 +201,7 @@ class RayCluster:
 
     def check(self, folder: ExperimentFolder) -> None:
         """Connect, and make sure that every node sees the experiment's folder."""
-        ray = self._connected()
+        ray = connected(self.asked.address)
         with mark_in(folder) as mark:
             from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -224,7 +225,7 @@ class RayCluster:
 
     def run(self, work: Sequence[Work], ended: Ended, idle: Callable[[], None]) -> None:
         """Run all of them as tasks."""
-        ray = self._connected()
+        ray = connected(self.asked.address)
         memory = {} if self.asked.memory is None else {"memory": int(self.asked.memory * 1e9)}
         task = ray.remote(
             num_cpus=self.threads, num_gpus=self.asked.gpus, max_retries=self.asked.retries, **memory
@@ -250,25 +251,6 @@ class RayCluster:
         finally:
             for reference in running:
                 ray.cancel(reference, force=True)
-
-    def _connected(self) -> Any:
-        require("ray", "--on ray")
-        import ray
-
-        if not ray.is_initialized():
-            try:
-                ray.init(
-                    address=self.asked.address,
-                    configure_logging=False,
-                    log_to_driver=False,
-                    include_dashboard=None if self.asked.address else False,
-                )
-            except (ConnectionError, ValueError, RuntimeError) as error:
-                where = self.asked.address or "on this machine"
-                raise UserError(
-                    f"no Ray cluster answers {where} ({str(error).splitlines()[0]}): start one with `ray start`."
-                ) from error
-        return ray
 
 
 def _demand_room(ray: Any, threads: int, asked: Ray) -> None:

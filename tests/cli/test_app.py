@@ -36,6 +36,7 @@ COMMANDS = [
     ("reproduce",),
     ("fit", "whitening"),
     ("fit", "flow"),
+    ("embed",),
     ("cite",),
     ("diagnose",),
     ("doctor",),

@@ -39,6 +39,7 @@ NOT_OPTIONS = {
     "export_results": {"run": SHAPED, "out": SHAPED},
     "explore": {"out": "the command writes one anyway"},
     "board": {"out": "the command writes one anyway"},
+    "embed_file": {},
     "fit": {"method": "the command's name"},
     "import_results": {"command": "the command line itself"},
     "length_bias": {"runs": SHAPED, "intervals": SHAPED},

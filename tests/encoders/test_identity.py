@@ -581,6 +581,7 @@ CHANGES_NOTHING = {
     "TransformerEncoder.settings": "each of its fields has a row",
     "TransformerEncoder.notes": "words for readers",
     "TransformerEncoder.loaded": "shares the network of the same files",
+    "TransformerEncoder.places": "the same vectors wherever they are computed",
 }
 
 

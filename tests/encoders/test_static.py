@@ -135,6 +135,18 @@ def test_words_asked_for_later_are_read_then(tmp_path, vectors_of):
     np.testing.assert_allclose(vectors_of(encoder, ["the dog"])[0], mean("the", "dog"), atol=1e-6)
 
 
+def test_who_asks_on_has_the_file_read_once_and_no_unknown_word_is_kept(tmp_path, vectors_of, monkeypatch):
+    encoder = load(glove(tmp_path))
+    reads = []
+    read = type(encoder)._read
+    monkeypatch.setattr(type(encoder), "_read", lambda self, words: reads.append(words) or read(self, words))
+    for number in range(6):
+        found = vectors_of(encoder, [f"the dog nobody{number}", f"ran nobody{number}"])
+        np.testing.assert_allclose(found, [mean("the", "dog"), mean("ran")], atol=1e-6)
+    assert len(reads) == 3
+    assert not any(word.startswith("nobody") for word in encoder._vectors)
+
+
 def test_a_word_with_blanks_is_not_taken_for_another(tmp_path, vectors_of):
     path = tmp_path / "glove.840B.txt"
     path.write_text("the 1 2 3 4\n. . . 7 7 7 7\n. 5 5 5 5\n")

@@ -66,6 +66,7 @@ from stsbench.diagnosis.result import Diagnosis
 from stsbench.diagnosis.search import Search
 from stsbench.doctor.doctor import CacheContents, Examination, Finding
 from stsbench.encoders.cache import CacheFile
+from stsbench.encoders.embedded import About, Embedded
 from stsbench.encoders.fit import Fitting
 from stsbench.judging.best_of import BestOf
 from stsbench.judging.comparison import Comparison, Difference
@@ -522,6 +523,12 @@ def printed_row(names: Names, number: Numbers) -> Made:
     return PrintedRow(next(catalogue.rows_of(entry))), []
 
 
+def embedded(names: Names, number: Numbers) -> Made:
+    rows = int(1e3 * number())
+    about = About("1", names[0], names[1], "", names[2], "", rows, "fp32", 50_000)
+    return Embedded(Path("v.npy"), about, 8, ()), [(0, [[f"{rows:.2f}"]])]
+
+
 def fitted(names: Names, number: Numbers) -> Made:
     explained = number()
     about = SimpleNamespace(
@@ -815,6 +822,7 @@ RESULTS: dict[type[Result], Callable[[Names, Numbers], Made]] = {
     Diagnosis: diagnosis,
     Examination: examination,
     CacheContents: cache_contents,
+    Embedded: embedded,
     ExportedResults: exported,
     Listing: lambda names, number: (Listing("tables"), []),
     PrintedTable: printed_table,

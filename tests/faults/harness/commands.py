@@ -340,7 +340,15 @@ USES: dict[str, tuple[Use, ...]] = {
             ["../cache/embeddings"],
         ),
     ),
+    "embed": (
+        _use("embed corpus.txt -m model --out made.npy --json", {**_CHECKPOINT, "corpus.txt": THEIRS}, ["made.*"]),
+    ),
     "retrieve": (
+        _use(
+            "retrieve -m model --corpus vectors.npy --query owl --json",
+            {**_CHECKPOINT, "corpus.txt": THEIRS, "vectors.npy": OURS, "vectors.json": OURS},
+            ["../cache/embeddings"],
+        ),
         _use(
             "retrieve -m model --corpus corpus.txt --query owl --json",
             {**_CHECKPOINT, "corpus.txt": THEIRS},

@@ -1,0 +1,265 @@
+"""`embed`: what is in the file, what a kill costs, and which vectors are refused."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import stsbench as sb
+from stsbench.base.errors import UserError
+from stsbench.encoders import embedded as module
+from stsbench.encoders.embedded import Embedded, embed_file
+from stsbench.encoders.protocol import Encoder
+
+LINES = [f"Sentence {number} of a long file{' and more' * (number % 7)}." for number in range(40)] + ["A cat."] * 3
+
+
+@pytest.fixture
+def lines(tmp_path: Path) -> Path:
+    path = tmp_path / "lines.txt"
+    path.write_text("\n\n".join(f" {line} " for line in LINES) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def bert(tiny: Callable[..., Path]) -> Path:
+    return tiny("bert")
+
+
+@pytest.fixture
+def encoder(bert: Path) -> Encoder:
+    return sb.load(bert)
+
+
+@pytest.fixture(autouse=True)
+def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "AT_ONCE", 16)
+
+
+def plain(encoder: Encoder, texts: list[str]) -> np.ndarray:
+    """Embed the parts one by one, as nobody promises more than rounding across other batches."""
+    parts = [sb.embed(encoder, texts[start : start + 16], use_cache=False) for start in range(0, len(texts), 16)]
+    return np.concatenate([next(iter(part.vectors.values()))[part.rows] for part in parts])
+
+
+@pytest.mark.parametrize(("stored", "kind"), [("fp32", np.float32), ("fp16", np.float16)])
+def test_each_line_has_its_row(lines, encoder, tmp_path, stored, kind):
+    seen = []
+    made = embed_file(lines, encoder, out=tmp_path / "v.npy", stored=stored, progress=lambda *at: seen.append(at))
+    vectors = np.load(tmp_path / "v.npy", mmap_mode="r")
+    assert vectors.dtype == kind
+    assert np.array_equal(vectors, plain(encoder, LINES).astype(kind))
+    assert np.array_equal(np.concatenate(list(made.parts(7))), vectors.astype(np.float32))
+    assert seen[-1] == ("embedding", len(LINES), len(LINES))
+    assert made.about.rows == len(LINES)
+    assert json.loads((tmp_path / "v.json").read_text())["model"] == encoder.identity.name
+    assert sorted(path.name for path in tmp_path.glob("v*")) == ["v.json", "v.npy"]
+    assert made.sentences([0, 42]) == {0: LINES[0], 42: "A cat."}
+
+
+def test_what_was_interrupted_goes_on_where_it_was(lines, encoder, tmp_path, monkeypatch):
+    out, asked = tmp_path / "v.npy", []
+
+    def interrupted(stage, done, total):
+        if done == 32:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        embed_file(lines, encoder, out=out, progress=interrupted)
+    assert not out.exists()
+    # A kill in the middle of a chunk leaves half of it.
+    with (tmp_path / "v.npy.unfinished").open("ab") as stream:
+        stream.write(b"half of a chunk")
+    own = module._vectors
+    monkeypatch.setattr(
+        module, "_vectors", lambda encoder, texts, stored: asked.append(len(texts)) or own(encoder, texts, stored)
+    )
+    embed_file(lines, encoder, out=out)
+    assert asked == [len(LINES) - 32]
+    assert np.array_equal(np.load(out), plain(encoder, LINES))
+    embed_file(lines, encoder, out=out)
+    assert len(asked) == 1, "what is there is not made again"
+
+
+def test_vectors_that_were_said_to_be_written_and_are_not_there_are_made_again(lines, encoder, tmp_path):
+    out = tmp_path / "v.npy"
+    with pytest.raises(KeyboardInterrupt):
+        embed_file(lines, encoder, out=out, progress=_interrupted_at(32))
+    begun = tmp_path / "v.npy.unfinished"
+    begun.write_bytes(begun.read_bytes()[:-8])
+    embed_file(lines, encoder, out=out)
+    assert np.array_equal(np.load(out), plain(encoder, LINES))
+
+
+def _interrupted_at(number):
+    def progress(stage, done, total):
+        if done == number:
+            raise KeyboardInterrupt
+
+    return progress
+
+
+def test_a_killed_process_goes_on_to_the_same_bytes(bert, tmp_path, monkeypatch):
+    (tmp_path / "lines.txt").write_text("\n".join(f"Line {number}." for number in range(3000)), encoding="utf-8")
+    script = (
+        "import sys; from stsbench.encoders import embedded; embedded.AT_ONCE = 100; "
+        "embedded.embed_file(sys.argv[1], sys.argv[2], out=sys.argv[3])"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path / "lines.txt"), str(bert)]
+    process = subprocess.Popen([*command, str(tmp_path / "killed.npy")])
+    state = tmp_path / "killed.npy.unfinished.json"
+    while not state.exists():
+        assert process.poll() is None
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    monkeypatch.setattr(module, "AT_ONCE", 100)
+    for name in ("killed", "whole"):
+        embed_file(tmp_path / "lines.txt", bert, out=tmp_path / f"{name}.npy")
+    assert (tmp_path / "killed.npy").read_bytes() == (tmp_path / "whole.npy").read_bytes()
+
+
+def test_another_model_or_another_file_is_refused(lines, encoder, bert, tmp_path):
+    out = tmp_path / "v.npy"
+    embed_file(lines, encoder, out=out)
+    with pytest.raises(UserError, match=r"holds vectors of another use \(.*\): name another --out, or add --over"):
+        embed_file(lines, bert, out=out, max_length=9)
+    with pytest.raises(UserError, match=r"holds vectors of another stored \(fp32\)"):
+        embed_file(lines, encoder, out=out, stored="fp16")
+    lines.write_text("Other lines.\n", encoding="utf-8")
+    with pytest.raises(UserError, match="holds vectors of another sha256"):
+        embed_file(lines, encoder, out=out)
+    assert embed_file(lines, encoder, out=out, overwrite=True).about.rows == 1
+    begun = tmp_path / "w.npy"
+    lines.write_text("\n".join(LINES), encoding="utf-8")
+    with pytest.raises(KeyboardInterrupt):
+        embed_file(lines, encoder, out=begun, progress=_interrupted_at(16))
+    with pytest.raises(UserError, match=r"w\.npy\.unfinished holds vectors of another use"):
+        embed_file(lines, bert, out=begun, max_length=9)
+
+
+def test_what_cannot_be_hashed_is_never_gone_on_with(lines, tmp_path):
+    out = tmp_path / "v.npy"
+    embed_file(lines, lambda texts: [[float(len(text)), 1.0] for text in texts], out=out)
+    with pytest.raises(UserError, match="holds vectors of a model without a hash"):
+        embed_file(lines, lambda texts: [[0.0, 1.0] for _ in texts], out=out)
+    made = embed_file(lines, lambda texts: [[0.0, 1.0] for _ in texts], out=out, overwrite=True)
+    assert np.array_equal(np.load(out), np.tile([0.0, 1.0], (len(LINES), 1)))
+    with pytest.raises(
+        UserError, match=r"nothing tells if the vectors in .* are of it as it is now: name .*lines.txt"
+    ):
+        sb.retrieve(lambda texts: [[0.0, 1.0] for _ in texts], query="x", corpus=made.path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"stored": "int8"}, "numbers stored as 'int8'"),
+        ({"out": "v.bin"}, r"v\.bin: name a file that ends in \.npy"),
+        ({"whiten": 4}, "some at a time cannot be whitened"),
+    ],
+)
+def test_what_cannot_be_asked(lines, bert, tmp_path, changes, sentence):
+    with pytest.raises(UserError, match=sentence):
+        embed_file(lines, bert, **{"out": tmp_path / "v.npy", **changes})
+    assert not list(tmp_path.glob("v*"))
+
+
+def test_a_file_without_a_sentence(encoder, tmp_path):
+    (tmp_path / "empty.txt").write_text("\n \n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"empty\.txt holds no sentence"):
+        embed_file(tmp_path / "empty.txt", encoder, out=tmp_path / "v.npy")
+
+
+def test_numbers_that_fp16_does_not_hold(lines, tmp_path):
+    with pytest.raises(UserError, match="numbers that fp16 does not hold: leave out --stored fp16"):
+        embed_file(lines, lambda texts: [[1e6, 1.0] for _ in texts], out=tmp_path / "v.npy", stored="fp16")
+    assert not (tmp_path / "v.npy").exists()
+
+
+def test_a_file_that_is_being_written_is_left_alone(lines, encoder, tmp_path):
+    def meanwhile(stage, done, total):
+        if done == 16:
+            embed_file(lines, encoder, out=tmp_path / "v.npy")
+
+    with pytest.raises(UserError, match="another process is writing"):
+        embed_file(lines, encoder, out=tmp_path / "v.npy", progress=meanwhile)
+
+
+def test_a_text_file_that_changes_meanwhile_is_told(lines, encoder, tmp_path):
+    def meanwhile(stage, done, total):
+        if done == 16:
+            lines.write_text("\n".join(LINES[:-1]) + "\nA dog.", encoding="utf-8")
+
+    with pytest.raises(UserError, match="has changed while it was read"):
+        embed_file(lines, encoder, out=tmp_path / "v.npy", progress=meanwhile)
+    assert not (tmp_path / "v.npy").exists()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda folder: (folder / "v.json").unlink(),
+        lambda folder: (folder / "v.json").write_text("{"),
+        lambda folder: (folder / "v.json").write_text('{"rows": 3}'),
+        lambda folder: (folder / "v.npy").write_bytes((folder / "v.npy").read_bytes()[:-4]),
+        lambda folder: (folder / "v.npy").write_bytes(b"no array"),
+        lambda folder: np.save(folder / "v.npy", np.zeros((2, 3), dtype=np.float32)),
+    ],
+)
+def test_a_damaged_file_is_refused(lines, encoder, tmp_path, damage):
+    embed_file(lines, encoder, out=tmp_path / "v.npy")
+    damage(tmp_path)
+    with pytest.raises(UserError, match=r"v\.npy .*again"):
+        Embedded.read(tmp_path / "v.npy")
+
+
+def test_a_number_that_changed_is_told(lines, encoder, tmp_path):
+    made = embed_file(lines, encoder, out=tmp_path / "v.npy")
+    content = bytearray(made.path.read_bytes())
+    content[-4 * made.dimensions * (len(LINES) - 20)] ^= 1
+    made.path.write_bytes(content)
+    with pytest.raises(
+        UserError, match=r"v\.npy: some of the vectors 17 to 32 are not as they were written: make"
+    ):
+        list(made.parts())
+    with pytest.raises(UserError, match="some of the vectors 17 to 32"):
+        sb.retrieve(encoder, query="x", corpus=made.path, k=1)
+
+
+def test_a_part_that_changed_is_embedded_again(lines, encoder, tmp_path):
+    out = tmp_path / "v.npy"
+    with pytest.raises(KeyboardInterrupt):
+        embed_file(lines, encoder, out=out, progress=_interrupted_at(32))
+    begun = tmp_path / "v.npy.unfinished"
+    begun.write_bytes(begun.read_bytes()[:-1] + b"?")
+    embed_file(lines, encoder, out=out)
+    assert np.array_equal(np.load(out), plain(encoder, LINES))
+
+
+def test_retrieve_finds_among_vectors_what_it_finds_among_sentences(lines, encoder, bert, tmp_path):
+    made = embed_file(lines, encoder, out=tmp_path / "v.npy")
+    distinct = list(dict.fromkeys(LINES))
+    asked = {"query": ["A cat.", "Sentence 3 of a long file."], "k": 3}
+    among_texts = sb.retrieve(encoder, corpus=lines, **asked).frame
+    among_vectors = sb.retrieve(encoder, corpus=made.path, **asked).frame
+    # The same sentence three times is found once in a corpus, and is three rows of a file.
+    first = among_vectors[among_vectors["query"] == "A cat."]
+    assert first["number"].tolist() == [41, 42, 43]
+    second = [frame[frame["query"] != "A cat."].reset_index(drop=True) for frame in (among_texts, among_vectors)]
+    assert second[0]["sentence"].tolist() == second[1]["sentence"].tolist()
+    assert np.allclose(second[0]["cosine"], second[1]["cosine"], atol=1e-6)
+    assert set(second[1]["sentence"]) <= set(distinct)
+    with pytest.raises(UserError, match=r"are of .*, and the queries of .* ask with the same model, used alike"):
+        sb.retrieve(bert, corpus=made.path, max_length=9, **asked)
+    with pytest.raises(UserError, match="50 neighbours: the corpus has 43 sentences"):
+        sb.retrieve(encoder, query="x", corpus=made.path, k=50)
+    lines.write_text("Other.\n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"lines\.txt, whose vectors .* is not there or has changed"):
+        sb.retrieve(encoder, corpus=made.path, **asked)

@@ -1,0 +1,221 @@
+"""Batches that are shared over places give the vectors of one, to the last bit."""
+
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from test_plan import TEXTS, Recorder
+
+import stsbench as sb
+from stsbench.base.errors import UserError
+from stsbench.encoders import on_ray, places
+from stsbench.encoders.on_ray import RayWorker
+from stsbench.encoders.places import Cores, Gpu, placed
+from stsbench.encoders.plan import embed
+
+TEXT = "a small cat sat on the old mat by the door and the dog ran home over the green field"
+WORDS = TEXT.split()
+LINES = [" ".join(WORDS[number : number + 1 + number % 9]) for number in range(len(WORDS) - 9)] * 2
+
+
+@pytest.fixture(autouse=True)
+def four_cores(monkeypatch):
+    monkeypatch.setattr(places, "cores", lambda: 4)
+
+
+@pytest.fixture
+def bert(tiny):
+    return tiny("bert")
+
+
+def vectors(encoder, **options):
+    (matrix,) = embed(encoder, LINES, use_cache=False, token_budget=64, **options).vectors.values()
+    return matrix
+
+
+@pytest.mark.parametrize("devices", ["all", "0,1", "3"])
+@pytest.mark.parametrize("use", [{}, {"template": "promptbert-denoised", "pooling": "auto"}, {"pooling": "cls"}])
+def test_groups_of_cores_give_the_vectors_of_one(bert, devices, use):
+    alone = sb.load(bert, **use)
+    before = torch.get_num_threads()
+    shared = placed(alone, devices)
+    group = {"all": Cores(1), "0,1": Cores(2), "3": Cores(4)}[devices]
+    assert shared.places == (group,) * {"all": 4, "0,1": 2, "3": 1}[devices]
+    given = vectors(shared)
+    assert torch.get_num_threads() == before
+    assert np.array_equal(given, vectors(replace(alone, places=(group,))))
+    # Another number of threads may round otherwise.
+    np.testing.assert_allclose(given, vectors(alone), atol=1e-6)
+    assert shared.identity == alone.identity
+
+
+def test_batches_are_computed_at_once_each_in_a_place_of_its_own(bert):
+    together, most, busy = threading.Lock(), [], set()
+
+    class Watched(Cores):
+        def forward(self, encoder, sequences, poolings):
+            with together:
+                assert id(self) not in busy
+                busy.add(id(self))
+                most.append(len(busy))
+            time.sleep(0.02)
+            with together:
+                busy.remove(id(self))
+            return encoder.forward(sequences, poolings)
+
+    encoder = placed(sb.load(bert), "0,1")
+    encoder.places = (Watched(1), Watched(1))
+    assert np.array_equal(vectors(encoder), vectors(sb.load(bert)))
+    assert max(most) == 2
+
+
+class Elsewhere:
+    """A place that takes its time for some batches, so that a later one is done first."""
+
+    def forward(self, encoder, sequences, poolings):
+        time.sleep(0.01 * (len(sequences) % 3))
+        return encoder.forward(sequences, poolings)
+
+
+@pytest.mark.parametrize("room", [10**9, 11, 9])
+def test_a_batch_that_does_not_fit_is_cut_as_on_one_device(room):
+    alone, shared = Recorder(room), Recorder(room)
+    shared.places = (Elsewhere(),) * 3
+    one, other = (embed(encoder, TEXTS * 2, use_cache=False) for encoder in (alone, shared))
+    assert np.array_equal(one.vectors["avg"][one.rows], other.vectors["avg"][other.rows])
+    assert one.cost.padded_tokens == other.cost.padded_tokens
+    too_small = Recorder(8)
+    too_small.places = (Elsewhere(),) * 3
+    with pytest.raises(UserError, match="one sentence of 9 tokens does not fit"):
+        embed(too_small, TEXTS, use_cache=False)
+
+
+def test_an_error_in_a_place_is_told_and_nothing_hangs(bert):
+    class Broken:
+        def forward(self, encoder, sequences, poolings):
+            raise UserError("the place is gone.")
+
+    encoder = placed(sb.load(bert), "all")
+    encoder.places = (Broken(),) * 4
+    with pytest.raises(UserError, match="the place is gone"):
+        vectors(encoder)
+
+
+def test_each_gpu_has_a_network_of_its_own_which_encoders_share_that_share_one(bert, monkeypatch):
+    entered = []
+
+    @contextmanager
+    def device(number):
+        entered.append(number)
+        yield
+
+    monkeypatch.setattr(torch.cuda, "device", device)
+    encoder = sb.load(bert)
+    there = Gpu(0), Gpu(1)
+    encoder.places = there
+    assert np.array_equal(vectors(encoder), vectors(sb.load(bert)))
+    assert set(entered) == {0, 1}
+    prompted = encoder.with_use(prompt="say: ")
+    assert np.array_equal(vectors(prompted), vectors(sb.load(bert, prompt="say: ")))
+    networks = {id(gpu._here(each)._network) for gpu in there for each in (encoder, prompted)}
+    assert len(networks) == 2
+    assert id(encoder._network) not in networks
+
+
+def test_what_is_not_there_is_refused(bert, monkeypatch):
+    encoder = sb.load(bert)
+    for devices, sentence in {
+        "0,1,2,3,4": "5 groups of cores, and there are 4 cores",
+        "0,0": "each once",
+        "": "give numbers with commas",
+        "-1": "give numbers with commas",
+        "cuda:0": "give numbers with commas",
+    }.items():
+        with pytest.raises(UserError, match=sentence):
+            placed(encoder, devices)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert [gpu.number for gpu in places._places("all", "cuda")] == [0, 1]
+    assert [gpu.number for gpu in places._places("1", "cuda")] == [1]
+    with pytest.raises(UserError, match="there is no GPU 2, the last is 1"):
+        places._places("0,2", "cuda")
+    with pytest.raises(UserError, match="there is but one mps"):
+        places._places("0", "mps")
+    with pytest.raises(UserError, match="leave one of them out"):
+        placed(encoder, "0", "ray")
+    with pytest.raises(UserError, match="batches run on `ray`"):
+        placed(encoder, on="slurm")
+    with pytest.raises(UserError, match=r"--devices shares the batches of a checkpoint .* leave it out"):
+        placed(sb.load(lambda texts: [[1.0] for _ in texts]), "all")
+
+
+def test_sides_and_fitted_encoders_share_their_checkpoints_batches(bert, tmp_path):
+    folder = bert
+    sided = {"prompts": ("q: ", "d: ")}
+    data = tmp_path / "pairs.tsv"
+    data.write_text("".join(f"{a}\t{b}\t{len(b) % 5}\n" for a, b in pairwise(LINES)))
+    alone, shared = (
+        sb.evaluate(folder, data=data, use_cache=False, **sided, **more) for more in ({}, {"devices": "all"})
+    )
+    assert shared.items["cosine"].tolist() == alone.items["cosine"].tolist()
+    (tmp_path / "lines.txt").write_text("\n".join(LINES), encoding="utf-8")
+    fitted = sb.fit("whitening", folder, sentences=tmp_path / "lines.txt", dimensions=4, out=tmp_path / "white")
+    white = sb.load(fitted.folder)
+    assert np.array_equal(vectors(placed(white, "0,1")), vectors(white))
+    assert len(placed(white, "0,1").base.places) == 2
+
+
+class _InProcess:
+    """What Ray does, in this process: arguments and results go through pickles."""
+
+    class exceptions:
+        class RayError(Exception):
+            """As Ray's."""
+
+        class RayTaskError(RayError):
+            """As Ray's."""
+
+    @staticmethod
+    def get(result):
+        return result()
+
+
+class _Actor:
+    def __init__(self):
+        self.forward = self
+        self.worker = on_ray._Worker(torch.get_num_threads())
+
+    def remote(self, *arguments):
+        return lambda: self.worker.forward(*arguments)
+
+
+@pytest.fixture
+def worker():
+    on_ray._held.cache_clear()
+    on_ray._used.cache_clear()
+    return RayWorker(_InProcess, _Actor(), "here")
+
+
+def test_a_worker_is_told_what_it_is_to_load(bert, worker):
+    encoder = sb.load(bert)
+    encoder.places = (worker,)
+    prompted = encoder.with_use(prompt="say: ")
+    assert np.array_equal(vectors(encoder), vectors(sb.load(bert)))
+    assert np.array_equal(vectors(prompted), vectors(sb.load(bert, prompt="say: ")))
+    (held,) = {id(on_ray._used(*on_ray._sent(each))._network) for each in (encoder, prompted)}
+    assert held != id(encoder._network)
+
+
+def test_a_worker_that_sees_other_files_is_told(bert, worker):
+    encoder = sb.load(bert)
+    encoder.places = (worker,)
+    holder, settings = on_ray._sent(encoder)
+    (encoder.checkpoint.folder / "config.json").write_text(
+        (encoder.checkpoint.folder / "config.json").read_text() + "\n", encoding="utf-8"
+    )
+    with pytest.raises(UserError, match="holds another model on the worker's machine than here"):
+        on_ray._used(holder, settings)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 STORED = {"fp32": "<f4", "fp16": "<f2"}
 """How a number is stored, and NumPy's name of that."""
 
-AT_ONCE = 50_000
+AT_ONCE = 10_000
 """Sentences that are in memory at once, and that a kill costs at most."""
 
 Part = NDArray[np.float32]
@@ -171,7 +171,7 @@ def embed_file(
 ) -> Embedded:
     """Embed a file of sentences into a file of vectors, whatever its size.
 
-    Sentences are read, encoded and written 50,000 at a time, each distinct one of these once; memory does not grow
+    Sentences are read, encoded and written 10,000 at a time, each distinct one of these once; memory does not grow
     with the file. What was killed goes on where it was with the same command. The embedding cache is left alone.
 
     Args:
@@ -179,7 +179,7 @@ def embed_file(
             around a sentence is dropped, and so are empty lines.
         encoder: what embeds: a Hub name, a folder, `minilm`, a file of word vectors, `module:function`. In Python
             also an encoder that was loaded.
-        out: the file to write, `vectors.npy`; what it is of stands in `vectors.json`.
+        out: the file to write, `vectors.npy`; what it is of stands in `vectors.npy.json`.
         stored: how a number is stored: `fp32` or `fp16`.
         devices: share the batches over GPUs, `0,1`, or groups of cores where there is none; `all` for every one,
             or each core. The vectors are those of one of them.
@@ -258,7 +258,7 @@ def _write(
         texts = islice(_sentences(file), done, None)
         progress("embedding", done, about.rows)
         while part := list(islice(texts, about.at_once)):
-            vectors = _vectors(encoder, part, about.stored)
+            vectors = _vectors(encoder, part, about, _within(progress, done, len(part), about.rows))
             if not done:
                 # Of the second kind, as that is what long shapes need.
                 header = {"descr": STORED[about.stored], "fortran_order": False}
@@ -348,12 +348,17 @@ def _refuse_others(path: Path, there: About, wanted: About) -> NoReturn:
     raise UserError(f"{path} holds vectors of {other}: name another --out, or add --overwrite.")
 
 
-def _vectors(encoder: Encoder, texts: Sequence[str], stored: str) -> NDArray[Any]:
+def _within(progress: Progress, before: int, count: int, rows: int) -> Progress:
+    """Return what tells how far a part is as how far all of it is."""
+    return lambda _stage, done, total: progress("embedding", before + count * done // total, rows)
+
+
+def _vectors(encoder: Encoder, texts: Sequence[str], about: About, progress: Progress) -> NDArray[Any]:
     """Return the vectors of some texts, a row each, as they are stored."""
-    embeddings = embed(encoder, texts, use_cache=False)
+    embeddings = embed(encoder, texts, use_cache=False, progress=progress)
     (vectors,) = embeddings.vectors.values()
     with np.errstate(over="ignore"):
-        made = vectors[embeddings.rows].astype(STORED[stored])
+        made = vectors[embeddings.rows].astype(STORED[about.stored])
     if not np.isfinite(made).all():
         raise UserError(f"{encoder.identity.name} has numbers that fp16 does not hold: leave out --stored fp16.")
     return made
@@ -374,7 +379,7 @@ def _header(path: Path) -> tuple[tuple[int, ...], "np.dtype[Any]", int]:
 
 
 def _beside(path: Path) -> Path:
-    return path.with_suffix(".json")
+    return path.with_name(f"{path.name}.json")
 
 
 def _key(identity: Identity) -> str:

@@ -525,7 +525,7 @@ def printed_row(names: Names, number: Numbers) -> Made:
 
 def embedded(names: Names, number: Numbers) -> Made:
     rows = int(1e3 * number())
-    about = About("1", names[0], names[1], "", names[2], "", rows, "fp32", 50_000)
+    about = About("1", names[0], names[1], "", names[2], "", rows, "fp32", 10_000)
     return Embedded(Path("v.npy"), about, 8, ()), [(0, [[f"{rows:.2f}"]])]
 
 

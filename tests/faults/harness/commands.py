@@ -346,7 +346,7 @@ USES: dict[str, tuple[Use, ...]] = {
     "retrieve": (
         _use(
             "retrieve -m model --corpus vectors.npy --query owl --json",
-            {**_CHECKPOINT, "corpus.txt": THEIRS, "vectors.npy": OURS, "vectors.json": OURS},
+            {**_CHECKPOINT, "corpus.txt": THEIRS, "vectors.npy": OURS, "vectors.npy.json": OURS},
             ["../cache/embeddings"],
         ),
         _use(

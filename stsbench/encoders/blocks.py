@@ -17,6 +17,7 @@ damaged blocks one in four thousand million passes, and none whose damage is wit
 accidents, not against a person who writes blocks on purpose.
 """
 
+import errno
 import struct
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import suppress
@@ -71,6 +72,13 @@ def salt_of(path: Path) -> int:
     return crc32(path.stem.encode())
 
 
+def opened(path: Path) -> BinaryIO:
+    """Open a file to read it; a pipe, on which one would wait for ever, is an OSError like a folder."""
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "it is no file")
+    return path.open("rb")
+
+
 def blocks_in(stream: BinaryIO, salt: int) -> list[Block]:
     """Return the blocks of a file up to the first whose head is damaged, or that is unfinished."""
     size, start, blocks = stream.seek(0, 2), 0, list[Block]()
@@ -108,7 +116,7 @@ class BlockFile:
         self.dropped = 0
         self._salt = salt_of(path)
         self._blocks: list[Block] = []
-        with suppress(FileNotFoundError), path.open("rb") as stream:
+        with suppress(FileNotFoundError), opened(path) as stream:
             self._blocks = blocks_in(stream, self._salt)
             if stream.seek(0, 2) > self._end:
                 self.cut_at = self._end

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from stsbench.base.errors import UserError
 from stsbench.base.files import cache_dir
 from stsbench.base.parsing import parse_json
-from stsbench.encoders.blocks import KEY_BYTES, BlockFile, Contents, blocks_in, content_of, salt_of
+from stsbench.encoders.blocks import KEY_BYTES, BlockFile, Contents, blocks_in, content_of, opened, salt_of
 from stsbench.encoders.protocol import FloatMatrix, Identity
 
 DEFAULT_MAX_BYTES = 10 * 1024**3
@@ -242,7 +242,7 @@ def cache_files(folder: Path | None = None) -> list[CacheFile]:
     files = []
     for path in (folder or embeddings_dir()).glob(_OURS):
         # A file that is damaged or has just been begun has nothing to show.
-        with suppress(OSError, ValueError, AttributeError), path.open("rb") as stream:
+        with suppress(OSError, ValueError, AttributeError), opened(path) as stream:
             first, *others = blocks_in(stream, salt_of(path))
             identity = parse_json(content_of(stream, first) or b"")
             if not identity.keys() >= _SHOWN:

@@ -230,7 +230,10 @@ def embed_file(
         AT_ONCE,
     )
     if target.exists() and not overwrite:
-        there = Embedded.read(target)
+        try:
+            there = Embedded.read(target)
+        except UserError as error:
+            raise UserError(f"{error} Or name another --out; --overwrite replaces it.") from error
         if there.about != about or identity.weights_sha256 is None:
             _refuse_others(target, there.about, about)
         return there

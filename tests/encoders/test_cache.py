@@ -194,6 +194,15 @@ def test_a_damaged_file_is_replaced_and_said_so(damage, tiny, sentences, caplog)
     assert embed(load(folder), sentences).cost.encoded == 0
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes here")
+def test_a_pipe_in_a_files_place_is_told_and_not_waited_for(tmp_path):
+    cache = cache_of(1, tmp_path)
+    os.mkfifo(cache.path)
+    with pytest.raises(UserError, match=r"cannot use the embedding cache .* \(it is no file\)"):
+        cache.vectors([b"0" * 16])
+    assert cache_files(tmp_path) == []
+
+
 def test_an_empty_file_is_a_new_one(tmp_path):
     cache = cache_of(1, tmp_path)
     cache.path.write_bytes(b"")

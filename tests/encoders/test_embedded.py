@@ -218,6 +218,10 @@ def test_a_damaged_file_is_refused(lines, encoder, tmp_path, damage):
     damage(tmp_path)
     with pytest.raises(UserError, match=r"v\.npy .*again"):
         Embedded.read(tmp_path / "v.npy")
+    damaged = (tmp_path / "v.npy").read_bytes()
+    with pytest.raises(UserError, match=r"Or name another --out; --overwrite replaces it\.$"):
+        embed_file(lines, encoder, out=tmp_path / "v.npy")
+    assert (tmp_path / "v.npy").read_bytes() == damaged
 
 
 def test_a_number_that_changed_is_told(lines, encoder, tmp_path):

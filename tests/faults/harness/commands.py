@@ -345,8 +345,8 @@ USES: dict[str, tuple[Use, ...]] = {
     ),
     "retrieve": (
         _use(
-            "retrieve -m model --corpus vectors.npy --query owl --json",
-            {**_CHECKPOINT, "corpus.txt": THEIRS, "vectors.npy": OURS, "vectors.npy.json": OURS},
+            "retrieve -m model --corpus embedded.npy --query owl --json",
+            {**_CHECKPOINT, "corpus.txt": THEIRS, "embedded.npy": OURS, "embedded.npy.json": OURS},
             ["../cache/embeddings"],
         ),
         _use(

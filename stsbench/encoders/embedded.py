@@ -189,7 +189,7 @@ def embed_file(
         **use: how the model is used.
 
     Returns:
-        The file: `.path`, `.about`; `.parts()` yields the vectors some rows at a time.
+        The file, with `.path`, `.about` and `.parts()`, which yields the vectors some rows at a time.
 
     Raises:
         UserError: if the file has no sentence, other vectors stand there, or a number does not fit in fp16.

@@ -4,46 +4,19 @@ The planner makes the same batches whatever computes them, and takes their vecto
 not depend on how many places there are, or on which is the quicker.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from queue import SimpleQueue
 from typing import TYPE_CHECKING
-
-# Not typing's: see `encoders.protocol`.
-from typing_extensions import Protocol, runtime_checkable
 
 from stsbench.base.errors import UserError
 from stsbench.base.machine import cores
-from stsbench.encoders.protocol import Encoder, FloatMatrix, TokenSequence
+from stsbench.encoders.protocol import Encoder, FloatMatrix, Place, TokenSequence
 from stsbench.encoders.use import TORCH
 
 if TYPE_CHECKING:
     from stsbench.encoders.transformer import TransformerEncoder
 
 ALL = "all"
-
-Forward = Callable[[], dict[str, FloatMatrix]]
-"""Called for the vectors of a batch that was given to be computed, or to compute them."""
-
-
-class Place(Protocol):
-    """Where batches are computed, one at a time."""
-
-    def forward(
-        self, encoder: "TransformerEncoder", sequences: Sequence[TokenSequence], poolings: Sequence[str]
-    ) -> dict[str, FloatMatrix]:
-        """Return what the encoder's own `forward` does."""
-
-
-@runtime_checkable
-class Placed(Encoder, Protocol):
-    """An encoder whose batches may be computed in several places; in none of their own where there are none."""
-
-    @property
-    def places(self) -> Sequence[Place]:
-        """Where batches are computed."""
 
 
 @dataclass(frozen=True)
@@ -149,38 +122,3 @@ def _places(devices: str, device: str) -> tuple[Place, ...]:
     if absent := [number for number in numbers if number >= there]:
         raise UserError(f"--devices {devices}: there is no GPU {absent[0]}, the last is {there - 1}.")
     return tuple(map(Gpu, numbers))
-
-
-@contextmanager
-def computing(
-    encoder: Encoder,
-) -> Iterator[tuple[int, Callable[[Sequence[TokenSequence], Sequence[str]], Forward]]]:
-    """Yield how many batches to have in work, and a function to give one to be computed.
-
-    An encoder without places computes a batch when its vectors are asked for.
-    """
-    places = encoder.places if isinstance(encoder, Placed) else ()
-    if not places:
-        yield 1, lambda sequences, poolings: lambda: encoder.forward(sequences, poolings)
-        return
-    import torch
-
-    free: SimpleQueue[Place] = SimpleQueue()
-    for place in places:
-        free.put(place)
-
-    def computed(sequences: Sequence[TokenSequence], poolings: Sequence[str]) -> dict[str, FloatMatrix]:
-        place = free.get()
-        try:
-            return place.forward(encoder, sequences, poolings)  # type: ignore[arg-type]
-        finally:
-            free.put(place)
-
-    threads = torch.get_num_threads()
-    with ThreadPoolExecutor(len(places)) as pool:
-        try:
-            # One more for each waits, so that none of them does.
-            yield 2 * len(places), lambda sequences, poolings: pool.submit(computed, sequences, poolings).result
-        finally:
-            pool.shutdown(cancel_futures=True)
-            torch.set_num_threads(threads)

@@ -10,9 +10,12 @@ import hashlib
 import time
 from array import array
 from collections import defaultdict, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from queue import SimpleQueue
 from typing import NoReturn
 
 import numpy as np
@@ -31,7 +34,6 @@ from stsbench.encoders.cache import (
     text_key,
     touch_and_trim,
 )
-from stsbench.encoders.places import Forward, computing
 from stsbench.encoders.postprocess import normalize as to_unit_length
 from stsbench.encoders.postprocess import processed, whiten
 from stsbench.encoders.protocol import (
@@ -39,6 +41,8 @@ from stsbench.encoders.protocol import (
     Encoder,
     FloatMatrix,
     Identity,
+    Place,
+    Placed,
     Tailed,
     TokenSequence,
     require_own_pooling,
@@ -48,6 +52,8 @@ from stsbench.encoders.use import FP32
 _Work = tuple[bytes, TokenSequence]
 _Taken = tuple[int, int, int]
 """Sequences that were not in the cache, and the real and the padded tokens that the model took for them."""
+_Forward = Callable[[], dict[str, FloatMatrix]]
+"""Called for the vectors of a batch that was given to be computed, or to compute them."""
 
 # A killed run loses at most this much encoding.
 _SAVE_EVERY_SECONDS = 5.0
@@ -320,8 +326,8 @@ def _forward(
     """
     order = sorted(work, key=lambda item: -len(item[1]))
     start = begun = 0
-    in_work: deque[tuple[list[_Work], Forward]] = deque()
-    with computing(encoder) as (most, compute):
+    in_work: deque[tuple[list[_Work], _Forward]] = deque()
+    with _computing(encoder) as (most, compute):
         while start < len(order):
             while len(in_work) < most and begun < len(order):
                 longest = max(1, len(order[begun][1]))
@@ -345,6 +351,41 @@ def _forward(
                 continue
             yield batch, matrices
             start += len(batch)
+
+
+@contextmanager
+def _computing(
+    encoder: Encoder,
+) -> Iterator[tuple[int, Callable[[Sequence[TokenSequence], Sequence[str]], _Forward]]]:
+    """Yield how many batches to have in work, and a function to give one to be computed.
+
+    An encoder without places computes a batch when its vectors are asked for.
+    """
+    places = encoder.places if isinstance(encoder, Placed) else ()
+    if not places:
+        yield 1, lambda sequences, poolings: lambda: encoder.forward(sequences, poolings)
+        return
+    import torch
+
+    free: SimpleQueue[Place] = SimpleQueue()
+    for place in places:
+        free.put(place)
+
+    def computed(sequences: Sequence[TokenSequence], poolings: Sequence[str]) -> dict[str, FloatMatrix]:
+        place = free.get()
+        try:
+            return place.forward(encoder, sequences, poolings)
+        finally:
+            free.put(place)
+
+    threads = torch.get_num_threads()
+    with ThreadPoolExecutor(len(places)) as pool:
+        try:
+            # One more for each waits, so that none of them does.
+            yield 2 * len(places), lambda sequences, poolings: pool.submit(computed, sequences, poolings).result
+        finally:
+            pool.shutdown(cancel_futures=True)
+            torch.set_num_threads(threads)
 
 
 def _tokenize(encoder: Encoder, texts: Sequence[str]) -> tuple[dict[str, CachedText], dict[bytes, TokenSequence]]:

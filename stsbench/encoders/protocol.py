@@ -142,6 +142,24 @@ class Tailed(Encoder, Protocol):
         """
 
 
+class Place(Protocol):
+    """Where batches are computed, one at a time."""
+
+    def forward(
+        self, encoder: Any, sequences: Sequence[TokenSequence], poolings: Sequence[str]
+    ) -> dict[str, FloatMatrix]:
+        """Return what the encoder's own `forward` does, for the encoder whose place it is."""
+
+
+@runtime_checkable
+class Placed(Encoder, Protocol):
+    """An encoder whose batches may be computed in several places; in none of their own where there are none."""
+
+    @property
+    def places(self) -> Sequence[Place]:
+        """Where batches are computed."""
+
+
 def notes_on(encoder: Encoder, task: str, sentences: Sequence[str]) -> tuple[str, ...]:
     """Return what an encoder says of a task; one that has seen sentences has such a method itself."""
     notes: tuple[str, ...] = encoder.notes_on(task, sentences) if hasattr(encoder, "notes_on") else ()

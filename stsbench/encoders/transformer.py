@@ -11,8 +11,7 @@ from stsbench.encoders.backends import Calibration, calibration, compiled
 from stsbench.encoders.checkpoint import ADAPTER_CONFIG, Checkpoint
 from stsbench.encoders.misread import Misread
 from stsbench.encoders.network import Network, TailModule, Without, load_network, weight_files
-from stsbench.encoders.places import Place
-from stsbench.encoders.protocol import Encoder, FloatMatrix, Identity, Tokenized, TokenSequence
+from stsbench.encoders.protocol import Encoder, FloatMatrix, Identity, Place, Tokenized, TokenSequence
 from stsbench.encoders.rendering import alone, render
 from stsbench.encoders.template import Template
 from stsbench.encoders.tokenizer import Tokenizer, position_limit

@@ -1,7 +1,7 @@
 """The checkpoint that training starts from, and the networks made of it."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from torch import nn
 from stsbench.base.errors import UserError
 from stsbench.base.words import listed
 from stsbench.encoders.checkpoint import Checkpoint
-from stsbench.encoders.generation import can_leave_compiled
+from stsbench.encoders.generation import can_leave_compiled, has_attention_table
 from stsbench.encoders.load import load
 from stsbench.encoders.network import Network, load_network
 from stsbench.encoders.template import NO_TEMPLATE
@@ -85,6 +85,7 @@ def load_model(base: Base, recipe: Recipe, device: str) -> tuple[SentenceModel, 
             f"compile: torch {torch.__version__} cannot score a compiled model as it was: install torch 2.6 or "
             "newer, or use --set compile=false."
         )
+    drawn_by = _drawn_by(recipe, device)
     network = load_network(
         base.checkpoint,
         precision="fp32",
@@ -92,15 +93,17 @@ def load_model(base: Base, recipe: Recipe, device: str) -> tuple[SentenceModel, 
         pad_id=base.tokenizer.pad_id,
         tail=(),
         trust_remote_code=False,
-        attention=plain_attention(recipe.dropout_kind, recipe.dropout_draws if device == "cpu" else "torch"),
+        attention=plain_attention(recipe.dropout_kind, drawn_by),
     )
     transformer = network.model
     if recipe.dropout is not None:
         set_dropout(transformer, recipe.dropout)
     if recipe.dropout_kind == "gaussian":
         make_gaussian(transformer)
-    if recipe.dropout_draws == "numpy" and device == "cpu":
-        let_numpy_draw(transformer)
+    if drawn_by == "numpy":
+        # Nobody asked for it who says nothing: where attention cannot be replaced, torch draws its masks.
+        with nullcontext() if recipe.dropout_draws else suppress(UserError):
+            let_numpy_draw(transformer)
     if recipe.reinitialise:
         _reinitialise(transformer, recipe)
     model = SentenceModel(transformer, recipe.pooling, **_heads(transformer, recipe, network.has_pooler, device))
@@ -113,6 +116,14 @@ def load_model(base: Base, recipe: Recipe, device: str) -> tuple[SentenceModel, 
     scored = nn.Sequential(*(getattr(model, name) for name in recipe.scored_heads))
     dense_layers(scored)  # which says so if a checkpoint cannot hold them
     return model, replace(network, tail=scored)
+
+
+def _drawn_by(recipe: Recipe, device: str) -> str:
+    """Return who draws the masks of a recipe's dropout on a device, `numpy` or `torch`."""
+    if device != "cpu":
+        return "torch"
+    by_numpy = recipe.dropout_kind == "binary" and not recipe.compile and has_attention_table()
+    return recipe.dropout_draws or ("numpy" if by_numpy else "torch")
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,11 @@ from stsbench.encoders.poolers import AUTO
 _LEVELS = 2**16
 """A draw of NumPy's is one of so many: a rate is met to 1/131,072, and what is left is scaled by the rate met."""
 
+_SEEDS: ContextVar[torch.Generator | None] = ContextVar("the seeds of NumPy's masks", default=None)
+"""Where a thread draws the seeds of its masks; None for torch's own generator, which all threads share."""
+
+_ATTENTION = "stsbench_{}"
+"""What Transformers' table of attention functions calls ours."""
 
 _RATES = ("attention_dropout", "dropout_prob")
 """What Transformers calls a rate that attention hands to torch's function instead of a module of its own."""
@@ -60,6 +66,16 @@ def let_numpy_draw(transformer: nn.Module) -> None:
     _exchange(transformer, NumpyDropout, _binary_attention, "dropout_draws", "numpy", "torch")
 
 
+def numpy_draws(transformer: Any) -> bool:
+    """Return whether NumPy draws all that a Transformer draws in training, which leaves no layer out at random."""
+    attends = getattr(transformer.config, "_attn_implementation", None) == _ATTENTION.format("numpy")
+    whole = not any(getattr(module, "layerdrop", 0) for module in transformer.modules())
+    return whole and all(
+        isinstance(module, NumpyDropout) if isinstance(module, nn.Dropout) else attends
+        for module, _ in dropout_places(transformer)
+    )
+
+
 def _exchange(  # noqa: PLR0917 - of two lines above
     transformer: Any, layer: type[nn.Dropout], attention: Callable[..., Any], key: str, chosen: str, allowed: str
 ) -> None:
@@ -69,7 +85,7 @@ def _exchange(  # noqa: PLR0917 - of two lines above
     Transformers has no table of attention functions, the model is one with `plain_attention`, whose weights go
     through a dropout that is exchanged like any other: the same draws, on the same weights.
     """
-    name = f"stsbench_{chosen}"
+    name = _ATTENTION.format(chosen)
     for module in list(transformer.modules()):
         for place, child in module.named_children():
             if type(child) is nn.Dropout:
@@ -143,20 +159,31 @@ def drawn_by_numpy(values: Tensor, rate: float) -> Tensor:
     """Return for each value what it is multiplied by: 0, at a rate, or else 1 / (1 - rate).
 
     Values are on a CPU, the rate is above 0 and below 1: its nearest multiple of 1/65,536 counts, at least one.
-    The seed of each call is drawn from torch's own generator: whoever has seeded that one has seeded this.
+    The seed of each call is drawn from torch's own generator, or that of `drawing_by`: whoever has seeded that one
+    has seeded this.
 
     >>> _ = torch.manual_seed(0)
     >>> drawn_by_numpy(torch.ones(2, 8), 0.5).unique().tolist()
     [0.0, 2.0]
     """
     dropped = min(max(round(rate * _LEVELS), 1), _LEVELS - 1)
-    seed = int(torch.randint(2**63 - 1, ()))
+    seed = int(torch.randint(2**63 - 1, (), generator=_SEEDS.get()))
     # Four draws to a word of 64 bits, by the fastest of NumPy's generators.
     words = np.random.SFC64(seed).random_raw(-(-values.numel() // 4)).astype("<u8", copy=False)
     draws = torch.from_numpy(words.view("<i2")[: values.numel()]).view(values.shape)
     factors = torch.empty(values.shape, dtype=values.dtype)
     torch.ge(draws, dropped - _LEVELS // 2, out=factors)
     return factors.mul_(_LEVELS / (_LEVELS - dropped))
+
+
+@contextmanager
+def drawing_by(seed: int | None) -> Iterator[None]:
+    """Let masks of NumPy's follow from a seed for a while, as by `torch.manual_seed`, in this thread alone."""
+    token = _SEEDS.set(None if seed is None else torch.Generator().manual_seed(seed))
+    try:
+        yield
+    finally:
+        _SEEDS.reset(token)
 
 
 def _factors(values: Tensor, rate: float) -> Tensor:

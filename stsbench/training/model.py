@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from stsbench.base.errors import UserError
 from stsbench.encoders.poolers import POOLERS
 from stsbench.training.batches import Sequences
-from stsbench.training.dropout import draws, dropout_at
+from stsbench.training.cpu import balanced, passes_at_once
+from stsbench.training.dropout import drawing_by, draws, dropout_at, numpy_draws
 from stsbench.training.gpu import WIDTH, Graphs
 from stsbench.training.noise import NoisePart
 from stsbench.training.recipe import Pooling
@@ -192,6 +193,8 @@ class Forward:
         chunk: sequences in one forward pass; None for all.
         graphs: the recordings of passes on a GPU; None where there are none.
         tokens: padded tokens in one forward pass, in place of `chunk`; None to count sequences.
+        at_once: passes on a CPU at one time, which share its cores, where torch draws nothing in them: threads
+            share its generator.
     """
 
     pad_id: int
@@ -200,6 +203,7 @@ class Forward:
     precision: str = "fp32"
     graphs: Graphs | None = None
     tokens: int | None = None
+    at_once: int = 1
 
     def chunks(self, sequences: Sequences) -> list[Chunk]:
         """Return the chunks of some sequences."""
@@ -240,17 +244,41 @@ class Forward:
         with autocast(self.device, self.precision), dropout_at(dropout, model, head):
             flat = torch.cat([chunk.ids.flatten() for chunk in chunks])
             embedded = model.word_embeddings(self.move(flat))
-            vectors = []
-            for chunk, part in zip(chunks, embedded.split([chunk.ids.numel() for chunk in chunks]), strict=True):
-                drawn_by = None if seed is None else seed(chunk.places[0])
-                inputs = part.view(*chunk.ids.shape, -1)
-                inputs = inputs if altered is None else altered(inputs, chunk)
-                pooled = self._pooled(model, inputs, chunk, noise, dropout=dropout, seed=drawn_by)
-                vectors.append(head(pooled) if by_chunk else pooled)
-            together = torch.cat(vectors)
+            sizes = [chunk.ids.numel() for chunk in chunks]
+            parts = [
+                part.view(*chunk.ids.shape, -1) for chunk, part in zip(chunks, embedded.split(sizes), strict=True)
+            ]
+            apart = seed is None or numpy_draws(model.transformer)
+            if self.at_once > 1 and apart and not (by_chunk or noise or altered):
+                together = self._at_once(model, parts, chunks, seed)
+            else:
+                vectors = []
+                for chunk, inputs in zip(chunks, parts, strict=True):
+                    drawn_by = None if seed is None else seed(chunk.places[0])
+                    changed = inputs if altered is None else altered(inputs, chunk)
+                    pooled = self._pooled(model, changed, chunk, noise, dropout=dropout, seed=drawn_by)
+                    vectors.append(head(pooled) if by_chunk else pooled)
+                together = torch.cat(vectors)
             in_chunks = at_least_single(together if by_chunk else head(together))
         order = torch.tensor([place for chunk in chunks for place in chunk.places])
         return in_chunks[self.move(torch.argsort(order))]
+
+    def _at_once(
+        self,
+        model: SentenceModel,
+        parts: Sequence[Tensor],
+        chunks: Sequence[Chunk],
+        seed: Callable[[int], int] | None,
+    ) -> Tensor:
+        def pooled(number: int, part: Tensor) -> Tensor:
+            chunk = chunks[number]
+            drawn_by = None if seed is None else seed(chunk.places[0])
+            # What holds for one thread is to be said in each.
+            with autocast(self.device, self.precision), drawing_by(drawn_by):
+                return cast(Tensor, model(part, chunk.mask, chunk.mask if chunk.padded else None))
+
+        groups = balanced([chunk.ids.numel() + _CHUNK_COST for chunk in chunks], self.at_once)
+        return passes_at_once(pooled, parts, list(model.transformer.parameters()), groups)
 
     def _pooled(
         self,

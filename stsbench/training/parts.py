@@ -248,10 +248,11 @@ class Optimiser(RecipePart):
             trained the papers' models: small gradients move less in the first steps.
         gradient_cache: whether the batch is encoded `chunk` rows at a time without holding its graph (twice the
             forward passes, for batches that do not fit in memory).
-        chunk: sentences in one forward pass; None chooses. Sentences of like length go together, so that little
-            is padded.
+        chunk: sentences in one forward pass, those of like length together, so that little is padded; None to
+            count tokens.
         chunk_tokens: tokens in one forward pass, padding included, in place of `chunk`: sentences are parted where
-            that pads least. Other chunks draw other dropout. None to count sentences.
+            that pads least. Other chunks draw other dropout. None, without `chunk`: 640 on a CPU, the whole batch
+            on a GPU.
     """
 
     epochs: int = Field(1, ge=1)

@@ -45,8 +45,10 @@ class Recipe(RecipePart):
         dropout: everywhere in the encoder; None for the checkpoint's own.
         dropout_kind: what dropout does, everywhere in the encoder: `binary` sets to zero, `gaussian` multiplies by
             draws around 1 of the same variance (Srivastava et al. 2014, section 10).
-        dropout_draws: who draws the masks of binary dropout in the encoder on a CPU: `torch`, or `numpy`, which is
-            several times faster and rounds rates to multiples of 1/65,536. A GPU draws its own.
+        dropout_draws: who draws the masks of dropout in the encoder on a CPU: `numpy`, which is several times
+            faster, lets passes be computed side by side and rounds rates to multiples of 1/65,536; or `torch`.
+            None for NumPy wherever it can: for binary dropout, uncompiled, from Transformers 5 on. A GPU draws its
+            own.
         reinitialise: how many of the encoder's last layers start from random weights (seeded); for trainings of a
             base that has little left to learn.
         head: behind the pooling, on both sides.
@@ -70,7 +72,7 @@ class Recipe(RecipePart):
     pooling: Pooling
     dropout: float | None = Field(None, ge=0, lt=1)
     dropout_kind: Literal["binary", "gaussian"] = "binary"
-    dropout_draws: Literal["torch", "numpy"] = "torch"
+    dropout_draws: Literal["torch", "numpy"] | None = None
     reinitialise: int = Field(0, ge=0)
     noise: Noises = Noises()
     head: Head = NoHead()

@@ -30,9 +30,9 @@ from stsbench.training.task_heads import LabelledBatch, TaskTerm, score_tasks
 from stsbench.training.tasks import CONTRASTIVE
 from stsbench.training.token_store import TokenStore
 
-# Sentences in one forward pass, if the recipe does not say. On a CPU small chunks of like length save padding and
+# Tokens in one forward pass, if the recipe does not say. On a CPU small chunks of like length save padding and
 # stay in its cache; a GPU wants to be filled.
-_CHUNK_ON_CPU = 16
+_TOKENS_ON_CPU = 640
 
 # What Transformers takes by default, and so do the papers' scripts.
 _BETAS, _EPSILON = (0.9, 0.999), 1e-8
@@ -71,13 +71,15 @@ class Trainer:
         self.reader = BatchReader(store, base.tokenizer, recipe, base.longest, base.encoder.settings.lower_case)
         self.model, self.evaluating = load_model(base, recipe, device)
         self.graphs = Graphs() if device.startswith("cuda") and has_graphs(recipe) else None
+        by_tokens = device == "cpu" and recipe.optimiser.chunk is None
         forward = Forward(
             base.tokenizer.pad_id,
-            recipe.optimiser.chunk or (_CHUNK_ON_CPU if device == "cpu" else None),
+            recipe.optimiser.chunk,
             device,
             recipe.precision,
             self.graphs,
-            recipe.optimiser.chunk_tokens,
+            recipe.optimiser.chunk_tokens or (_TOKENS_ON_CPU if by_tokens else None),
+            torch.get_num_threads() if device == "cpu" else 1,
         )
         # The evaluating network says behind what a vector is scored; the base's own has nothing there.
         behind = self.evaluating.tail if isinstance(self.evaluating.tail, nn.Module) else nn.Identity()

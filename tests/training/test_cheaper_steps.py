@@ -12,9 +12,14 @@ from hypothesis import strategies as st
 import stsbench as sb
 from stsbench.encoders import generation
 from stsbench.encoders.generation import can_leave_compiled, has_attention_table
-from stsbench.training.dropout import NumpyDropout, drawn_by_numpy
+from stsbench.training.dropout import (
+    GaussianDropout,
+    NumpyDropout,
+    drawn_by_numpy,
+    dropout_places,
+    numpy_draws,
+)
 from stsbench.training.model import _CHUNK_COST, chunks_of, cuts_by_tokens
-from stsbench.training.recipe import Recipe
 from stsbench.training.recipe_files import read_recipe
 
 CHEAPER = ("dropout_draws=numpy", "optimiser.chunk_tokens=40", "selection.tokens=60")
@@ -147,16 +152,47 @@ def test_a_cheaper_training_says_so_in_its_recipe_and_its_checkpoint_scores_as_i
     assert done.record.scores[0].value == pytest.approx(done.best.score, abs=1e-9)
 
 
-def test_a_recipe_of_before_trains_as_it_did():
-    before = read_recipe("minilm-esimcse").model_dump(mode="json")
-    for part, key in (
-        (before, "dropout_draws"),
-        (before["optimiser"], "chunk_tokens"),
-        (before["selection"], "tokens"),
-    ):
-        del part[key]
-    recipe = Recipe.model_validate(before)
-    assert (recipe.dropout_draws, recipe.optimiser.chunk_tokens, recipe.selection.tokens) == ("torch", None, None)
+@pytest.mark.parametrize(
+    ("overrides", "drawn_by"),
+    [
+        ((), NumpyDropout if has_attention_table() else torch.nn.Dropout),
+        (("dropout_draws=torch",), torch.nn.Dropout),
+        (("dropout_draws=numpy",), NumpyDropout),
+        (("dropout_kind=gaussian",), GaussianDropout),
+    ],
+)
+def test_numpy_draws_wherever_it_can_unless_the_recipe_says(assembled, overrides, drawn_by):
+    layers = {type(module) for module in assembled(*overrides).model.modules()}
+    assert drawn_by in layers
+    assert not ({torch.nn.Dropout, NumpyDropout, GaussianDropout} - {drawn_by}) & layers
+
+
+@pytest.mark.skipif(not has_attention_table(), reason="from Transformers 5.0 on")
+def test_where_attention_cannot_be_replaced_torch_draws_its_masks_unless_numpy_was_asked_for(
+    assembled, monkeypatch
+):
+    from transformers import PreTrainedModel
+
+    def refused(_model, name):
+        raise ValueError(f"{name} is unknown")
+
+    monkeypatch.setattr(PreTrainedModel, "set_attn_implementation", refused)
+    trainer = assembled("dropout=0.3")
+    assert not numpy_draws(trainer.model.transformer) or not any(
+        name != "p" for _, name in dropout_places(trainer.model.transformer)
+    )
+    with pytest.raises(sb.UserError, match="dropout_draws numpy: the attention of BertModel cannot be replaced"):
+        assembled("dropout_draws=numpy")
+
+
+def test_chunks_are_cut_by_tokens_on_a_cpu_unless_the_recipe_says(assembled):
+    sequences = [np.arange(20)] * 40
+    sizes = [
+        [len(chunk.places) for chunk in assembled(*overrides).terms[0].forward.chunks(sequences)]
+        for overrides in (["optimiser.chunk=null"], ["optimiser.chunk=16"], ["optimiser.chunk_tokens=400"])
+    ]
+    assert sizes[1:] == [[16, 16, 8], [20, 20]]
+    assert sizes[0] == [32, 8] or max(sizes[0]) <= 32
 
 
 @given(st.lists(st.integers(1, 40), max_size=8), st.integers(1, 160))

@@ -1,5 +1,7 @@
 """Dev curves of trainings with masks drawn by NumPy and chunks cut by tokens, against torch's and 16 sentences.
 
+The first is how a CPU trains unless a recipe says otherwise.
+
     STSBENCH_DATA=FOLDER python benchmarks/draws_curve.py --corpus FILE [--seeds 5] [--recipes simcse,esimcse]
         [--rows 960] [--batch 32] [--every 10] [--rate 3e-5]
 

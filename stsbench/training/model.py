@@ -22,6 +22,10 @@ from stsbench.training.recipe import Pooling
 _CHUNK_COST = 40
 """What a chunk costs beside its tokens, in tokens: the calls of a pass, and gradients that are added up."""
 
+_SHARES = 2
+"""Shares of about the same cost into which a CPU's chunks part. It is so whatever the cores: chunks have draws of
+their own, and a seed names the same training wherever there are more or fewer."""
+
 _HALF = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
@@ -134,12 +138,18 @@ class Chunk:
 
 
 def chunks_of(
-    sequences: Sequences, rows: int | None, pad_id: int, multiple: int = 1, tokens: int | None = None
+    sequences: Sequences,
+    rows: int | None,
+    pad_id: int,
+    *,
+    multiple: int = 1,
+    tokens: int | None = None,
+    shares: int = 1,
 ) -> list[Chunk]:
     """Return the sequences in chunks of like length, the longest first, each as wide as a multiple of `multiple`.
 
     A chunk has `rows` sequences (None: all), or in place of that at most `tokens` tokens, padding included, if it
-    is not a single sequence.
+    is not a single sequence; these are cut so that they part into so many `shares` that cost about the same.
     """
     order = sorted(range(len(sequences)), key=lambda place: -len(sequences[place]))
     if tokens is None:
@@ -147,7 +157,7 @@ def chunks_of(
         cuts = [slice(start, start + size) for start in range(0, len(order), size)]
     else:
         widths = np.array([-(-len(sequences[place]) // multiple) * multiple for place in order], dtype=np.int64)
-        cuts = cuts_by_tokens(widths, tokens)
+        cuts = evened(cuts_by_tokens(widths, tokens), widths, shares)
     return [_padded(sequences, order[cut], pad_id, multiple) for cut in cuts]
 
 
@@ -174,6 +184,29 @@ def cuts_by_tokens(widths: NDArray[np.int64], most: int) -> list[slice]:
         cuts.append(slice(begins[end], end))
         end = begins[end]
     return cuts[::-1]
+
+
+def evened(cuts: list[slice], widths: NDArray[np.int64], shares: int) -> list[slice]:
+    """Return chunks cut in two as long as that lowers the cost of the dearest of so many shares of them.
+
+    >>> evened([slice(0, 3), slice(3, 6)], np.array([320, 320, 320, 9, 8, 8]), 2)
+    [slice(0, 1, None), slice(1, 3, None), slice(3, 6, None)]
+    """
+
+    def dearest(ways: list[slice]) -> int:
+        costs = [(cut.stop - cut.start) * int(widths[cut.start]) + _CHUNK_COST for cut in ways]
+        return max((sum(costs[number] for number in group) for group in balanced(costs, shares)), default=0)
+
+    while True:
+        ways = [
+            [*cuts[:number], slice(cut.start, at), slice(at, cut.stop), *cuts[number + 1 :]]
+            for number, cut in enumerate(cuts)
+            for at in range(cut.start + 1, cut.stop)
+        ]
+        best = min(ways, key=dearest, default=cuts)
+        if shares == 1 or dearest(best) >= dearest(cuts):
+            return cuts
+        cuts = best
 
 
 def _padded(sequences: Sequences, places: list[int], pad_id: int, multiple: int) -> Chunk:
@@ -208,7 +241,12 @@ class Forward:
     def chunks(self, sequences: Sequences) -> list[Chunk]:
         """Return the chunks of some sequences."""
         return chunks_of(
-            sequences, self.chunk, self.pad_id, 1 if self.graphs is None else WIDTH, tokens=self.tokens
+            sequences,
+            self.chunk,
+            self.pad_id,
+            multiple=1 if self.graphs is None else WIDTH,
+            tokens=self.tokens,
+            shares=_SHARES if self.device == "cpu" else 1,
         )
 
     def move(self, tensor: Tensor) -> Tensor:

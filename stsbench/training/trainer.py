@@ -34,6 +34,9 @@ from stsbench.training.token_store import TokenStore
 # stay in its cache; a GPU wants to be filled.
 _TOKENS_ON_CPU = 640
 
+# Each of the passes at once has gradients as large as the weights.
+_MOST_AT_ONCE = 4
+
 # What Transformers takes by default, and so do the papers' scripts.
 _BETAS, _EPSILON = (0.9, 0.999), 1e-8
 
@@ -79,7 +82,7 @@ class Trainer:
             recipe.precision,
             self.graphs,
             recipe.optimiser.chunk_tokens or (_TOKENS_ON_CPU if by_tokens else None),
-            torch.get_num_threads() if device == "cpu" else 1,
+            min(torch.get_num_threads(), _MOST_AT_ONCE) if device == "cpu" else 1,
         )
         # The evaluating network says behind what a vector is scored; the base's own has nothing there.
         behind = self.evaluating.tail if isinstance(self.evaluating.tail, nn.Module) else nn.Identity()

@@ -9,6 +9,7 @@ import pytest
 from browser import browser_or_skip, has_contrast, passes_axe
 
 import stsbench as sb
+from stsbench.records.store import save_run
 
 pytestmark = pytest.mark.slow
 
@@ -139,6 +140,24 @@ def test_the_picture_holds_what_the_table_holds(browser: Any, board_runs: Runs, 
     choose(browser, "words", "beta", "input")
     (label,) = browser.run(dots)
     assert label.startswith(f"beta: Avg. {rows(browser)[0][2]} [")
+
+
+def test_the_picture_is_against_the_cost_that_most_runs_say(
+    browser: Any, board_runs: Runs, tmp_path: Path
+) -> None:
+    root = board_runs(**KNOWN)
+    for place, name in enumerate(KNOWN):
+        record = sb.load_run(root / name)
+        # The vectors of all but two came from the cache.
+        cost = {"weight_bytes": 1e6 * (1 + place)} | ({"encoded": 0} if place > 1 else {})
+        changed = record.model_copy(update={"encoding": record.encoding | cost})
+        save_run(changed.with_items(record.item_table(), root / name), root / name, overwrite=True)
+    sb.board(root, tmp_path / "board.html")
+    browser.open(tmp_path / "board.html")
+    assert browser.run("return document.getElementById('across').value") == "weight_mb"
+    assert browser.run("return document.querySelectorAll('#picture circle').length") == len(KNOWN)
+    choose(browser, "across", "ms")
+    assert browser.run("return document.querySelectorAll('#picture circle').length") == 2
 
 
 def test_what_stands_apart_is_one_step_away(

@@ -217,7 +217,7 @@ def test_chunks_by_tokens_cost_least_of_all_that_fit(lengths, most):
 def test_chunks_by_tokens_hold_every_sequence_once_and_pad_to_a_multiple():
     rng = np.random.default_rng(0)
     sequences = [rng.integers(5, 50, size=size) for size in rng.integers(1, 33, size=60)]
-    chunks = chunks_of(sequences, None, 0, 8, tokens=256)
+    chunks = chunks_of(sequences, None, 0, multiple=8, tokens=256)
     assert sorted(place for chunk in chunks for place in chunk.places) == list(range(60))
     assert all(chunk.ids.shape[1] % 8 == 0 and chunk.ids.numel() <= 256 for chunk in chunks)
     for chunk in chunks:

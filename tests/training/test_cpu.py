@@ -123,8 +123,10 @@ def test_a_model_that_leaves_layers_out_at_random_is_not_drawn_by_numpy_alone(as
     assert not numpy_draws(transformer)
 
 
-def test_as_many_passes_at_once_as_there_are_threads(assembled, two_threads):
+def test_as_many_passes_at_once_as_there_are_threads_at_most_four(assembled, two_threads):
     assert assembled().terms[0].forward.at_once == 2
+    torch.set_num_threads(16)
+    assert assembled().terms[0].forward.at_once == 4
 
 
 def test_an_error_of_a_pass_is_told_and_the_number_of_threads_is_as_before(two_threads):

@@ -187,26 +187,31 @@ def cuts_by_tokens(widths: NDArray[np.int64], most: int) -> list[slice]:
 
 
 def evened(cuts: list[slice], widths: NDArray[np.int64], shares: int) -> list[slice]:
-    """Return chunks cut in two as long as that lowers the cost of the dearest of so many shares of them.
+    """Return chunks of which some are cut in two, so that the dearest of so many shares of them costs less.
 
     >>> evened([slice(0, 3), slice(3, 6)], np.array([320, 320, 320, 9, 8, 8]), 2)
-    [slice(0, 1, None), slice(1, 3, None), slice(3, 6, None)]
+    [slice(0, 2, None), slice(2, 3, None), slice(3, 6, None)]
     """
 
-    def dearest(ways: list[slice]) -> int:
+    def parted(ways: list[slice]) -> tuple[list[list[int]], list[int]]:
         costs = [(cut.stop - cut.start) * int(widths[cut.start]) + _CHUNK_COST for cut in ways]
-        return max((sum(costs[number] for number in group) for group in balanced(costs, shares)), default=0)
+        groups = balanced(costs, shares)
+        return groups, [sum(costs[number] for number in group) for group in groups]
 
-    while True:
-        ways = [
-            [*cuts[:number], slice(cut.start, at), slice(at, cut.stop), *cuts[number + 1 :]]
-            for number, cut in enumerate(cuts)
-            for at in range(cut.start + 1, cut.stop)
-        ]
-        best = min(ways, key=dearest, default=cuts)
-        if shares == 1 or dearest(best) >= dearest(cuts):
-            return cuts
-        cuts = best
+    while cuts:
+        groups, sums = parted(cuts)
+        gap = max(sums) - (min(sums) if len(sums) == shares else 0)
+        ways = []
+        for number in groups[sums.index(max(sums))]:
+            cut = cuts[number]
+            at = cut.stop - round(gap / 2 / int(widths[cut.start]))
+            if cut.start < at < cut.stop:
+                ways.append([*cuts[:number], slice(cut.start, at), slice(at, cut.stop), *cuts[number + 1 :]])
+        better = min(ways, key=lambda way: max(parted(way)[1]), default=cuts)
+        if max(parted(better)[1]) >= max(sums):
+            break
+        cuts = better
+    return cuts
 
 
 def _padded(sequences: Sequences, places: list[int], pad_id: int, multiple: int) -> Chunk:

@@ -21,7 +21,7 @@ from stsbench.training.gpu import Graphs, has_graphs
 from stsbench.training.labelled import LabelledTask
 from stsbench.training.log import Log, Meter
 from stsbench.training.model import Forward, SentenceModel
-from stsbench.training.objectives import Adversary, Branch, Contrastive, MaskedLanguageTerm, Term
+from stsbench.training.objectives import Adversary, Branch, Contrastive, MaskedLanguageTerm, Term, dropout_seed
 from stsbench.training.parts import Optimiser
 from stsbench.training.recipe import Recipe
 from stsbench.training.selection import Selector
@@ -212,7 +212,8 @@ def _queue(
         """Return the target's vectors of the queries (the side that is not repeated)."""
         share = batch.share(world.share(len(batch.query)))
         chunks = forward.chunks(share.query)
-        vectors = forward(target.model, target.model.key_head, chunks, None, dropout=target.dropout(None))
+        seed = dropout_seed(recipe, world, "queue", *batch.name) if target.part.dropout else None
+        vectors = forward(target.model, target.model.key_head, chunks, seed, dropout=target.dropout(None))
         return world.gather(vectors, len(batch.query))
 
     width = model.width if recipe.projector is None else recipe.projector.output_of(model.width)

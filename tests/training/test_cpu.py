@@ -14,6 +14,7 @@ from stsbench.encoders.generation import has_attention_table
 from stsbench.training import model as model_module
 from stsbench.training.cpu import balanced, passes_at_once
 from stsbench.training.dropout import numpy_draws
+from stsbench.training.model import _CHUNK_COST, cuts_by_tokens, evened
 
 TOKENS = "optimiser.chunk_tokens=40"
 pytestmark = pytest.mark.skipif(not has_attention_table(), reason="from Transformers 5.0 on")
@@ -48,6 +49,25 @@ def test_groups_hold_each_pass_once_and_none_has_more_than_another_and_one_pass(
     assert max(sums, default=0) - min(sums, default=0) <= max(costs, default=0)
 
 
+@given(st.lists(st.integers(1, 40), max_size=60), st.integers(1, 300), st.integers(1, 4))
+def test_cutting_chunks_evens_their_shares_and_keeps_every_sequence(lengths, most, shares):
+    widths = np.array(sorted(lengths, reverse=True), dtype=np.int64)
+
+    def dearest(cuts):
+        costs = [(cut.stop - cut.start) * int(widths[cut.start]) + _CHUNK_COST for cut in cuts]
+        return max((sum(costs[place] for place in group) for group in balanced(costs, shares)), default=0)
+
+    cuts = cuts_by_tokens(widths, most)
+    found = evened(cuts, widths, shares)
+    assert [place for cut in found for place in range(cut.start, cut.stop)] == list(range(len(widths)))
+    assert dearest(found) <= dearest(cuts)
+    assert found == cuts or shares > 1
+    if shares == 2 and found:
+        # What is left between them is a sequence's width and what a chunk more would cost.
+        whole = sum((cut.stop - cut.start) * int(widths[cut.start]) + _CHUNK_COST for cut in found)
+        assert dearest(found) <= whole / 2 + widths.max() + _CHUNK_COST
+
+
 @pytest.mark.parametrize("count", [2, 3, 50])
 @pytest.mark.parametrize(
     "more",
@@ -75,10 +95,11 @@ def test_passes_at_once_have_the_loss_and_the_gradients_of_one_after_the_other(
     assert torch.get_num_threads() == 2
 
 
-def test_a_training_at_once_has_the_same_bits_each_time(assembled, two_threads, monkeypatch):
+@pytest.mark.parametrize("more", [(), ("target.dropout=true",)])
+def test_a_training_at_once_has_the_same_bits_each_time(assembled, two_threads, monkeypatch, more):
     ends = []
     for late in (0, 1):  # which of the groups is late makes no difference
-        trainer = at_once(assembled("dropout=0.3", TOKENS, "negatives.queue={size: 20}"), 2)
+        trainer = at_once(assembled("dropout=0.3", TOKENS, "negatives.queue={size: 20}", *more), 2)
         plain, calls = type(trainer.model).forward, []
 
         def slowed(*arguments, plain=plain, calls=calls, late=late):
@@ -93,7 +114,7 @@ def test_a_training_at_once_has_the_same_bits_each_time(assembled, two_threads, 
             trainer.step(step)
         monkeypatch.undo()
         assert len(set(calls)) > 1
-        ends.append(trainer.state_dict()["modules"]["model"])
+        ends.append(trainer.state_dict()["modules"]["model"] | {"queue": trainer.queue.columns()})
     assert all(torch.equal(ends[1][name], value) for name, value in ends[0].items())
 
 

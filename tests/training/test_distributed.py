@@ -58,7 +58,7 @@ WORKER = textwrap.dedent(
                 "losses": losses,
                 "gradients": gradients,
                 "weights": trainer.model.state_dict(),
-                "queue": trainer.queue.columns(),
+                "queue": None if trainer.queue is None else trainer.queue.columns(),
             },
             f"{result}.{case}.{world.rank}",
         )

@@ -231,9 +231,9 @@
   const axes = () => {
     const facts = numericFacts().map(({ name }) => name), tasks = section().columns.map((_, index) => `s${index}`);
     // What most runs say, and not all alike: a run whose vectors came from the cache says nothing of its time.
-    const known = (name) => lines().map((line) => (line.of === "run" ? value(line, name) : null)).filter((own) => own !== null);
-    const telling = ["ms", "weight_mb", "dimensions"].filter((name) => facts.includes(name) && new Set(known(name)).size > 1);
-    const x = facts.includes(state.x) ? state.x : telling.sort((one, other) => known(other).length - known(one).length)[0] ?? facts[0];
+    const told = (name) => lines().map((line) => (line.of === "run" ? value(line, name) : null)).filter((own) => own !== null);
+    const telling = ["ms", "weight_mb", "dimensions"].filter((name) => facts.includes(name) && new Set(told(name)).size > 1);
+    const x = facts.includes(state.x) ? state.x : telling.sort((one, other) => told(other).length - told(one).length)[0] ?? facts[0];
     return { facts, tasks, x, y: tasks.includes(state.y) ? state.y : `s${section().columns.findIndex((task) => task.is_headline)}` };
   };
   const svg = (tag, more = {}, text = "") => {

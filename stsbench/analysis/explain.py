@@ -18,7 +18,6 @@ from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.records.record import RunRecord
 from stsbench.render.figures import FORMATS, save_figure
 from stsbench.render.result import Result
-from stsbench.render.section import Section
 from stsbench.render.table import Tables
 from stsbench.scoring.settings import Intervals
 from stsbench.scoring.subjects import Wanted
@@ -60,10 +59,6 @@ class Explanation(Result):
     def to_dict(self) -> dict[str, Any]:
         """Return the rows of each analysis by its name."""
         return {name: part.to_dict() for name, part in self.parts.items()}
-
-    def sections(self) -> tuple[Section, ...]:
-        """Return each analysis as a part of a report."""
-        return tuple(part.section() for part in self.parts.values())
 
     def left_out(self) -> list[str]:
         """Return each reason for which analyses were not possible, after the names of these."""

@@ -2,6 +2,8 @@
 
 import os
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -239,23 +241,27 @@ def analyses(runs: Runs, how: Intervals, data_dirs: Sequence[str | Path], progre
     if len(runs) > FEW:
         reason = f"analyses: made for at most {FEW} runs, here are {len(runs)}; `stsbench explain` takes more"
         return Analysed(section, (reason,))
-    try:
-        explanation = explain(
-            list(runs.values()),
-            published=True,
-            intervals=how,
-            data_dirs=data_dirs,
-            leave_out=True,
-            progress=progress,
-        )
-    except UserError as error:
-        return Analysed(section, (f"analyses: {error}",))
+    drawn: list[Future[Section]] = []
+    # Drawing is Python's own work, which one core does; the next analysis has products, which need no Python.
+    with ThreadPoolExecutor(1) as drawing:
+        try:
+            explanation = explain(
+                list(runs.values()),
+                published=True,
+                intervals=how,
+                data_dirs=data_dirs,
+                leave_out=True,
+                progress=progress,
+                finished=lambda part: drawn.append(drawing.submit(copy_context().run, part.section)),
+            )
+        except UserError as error:
+            return Analysed(section, (f"analyses: {error}",))
     missing = explanation.left_out()
     kinds = explanation.parts.get(PairKinds.name)
     if isinstance(kinds, PairKinds):
         missing += [f"kinds of pairs by their words: {why}" for why in dict.fromkeys(kinds.missing.values())]
     return Analysed(
-        replace(section, parts=explanation.sections()),
+        replace(section, parts=tuple(each.result() for each in drawn)),
         tuple(missing),
         kinds if isinstance(kinds, PairKinds) else None,
     )

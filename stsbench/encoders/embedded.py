@@ -353,7 +353,8 @@ def _refuse_others(path: Path, there: About, wanted: About) -> NoReturn:
 
 def _within(progress: Progress, before: int, count: int, rows: int) -> Progress:
     """Return what tells how far a part is as how far all of it is."""
-    return lambda _stage, done, total: progress("embedding", before + count * done // total, rows)
+    # Sentences without a word that is known are no tokens at all.
+    return lambda _stage, done, total: progress("embedding", before + count * done // max(1, total), rows)
 
 
 def _vectors(encoder: Encoder, texts: Sequence[str], about: About, progress: Progress) -> NDArray[Any]:

@@ -183,6 +183,13 @@ def test_numbers_that_fp16_does_not_hold(lines, tmp_path):
     assert not (tmp_path / "v.npy").exists()
 
 
+def test_sentences_of_which_no_word_is_known(tmp_path):
+    (tmp_path / "words.txt").write_text("the 1 2\ndog 5 5\n", encoding="utf-8")
+    (tmp_path / "lines.txt").write_text("Nobody\nknows.\n", encoding="utf-8")
+    made = embed_file(tmp_path / "lines.txt", tmp_path / "words.txt", out=tmp_path / "v.npy")
+    assert np.load(made.path).tolist() == [[0, 0], [0, 0]]
+
+
 def test_a_file_that_is_being_written_is_left_alone(lines, encoder, tmp_path):
     def meanwhile(stage, done, total):
         if done > 16:

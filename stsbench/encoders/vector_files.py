@@ -46,8 +46,7 @@ class StaticEncoder:
     """The mean of a sentence's word vectors: lower-cased whitespace tokens, unknown words skipped.
 
     A sentence of unknown words only has the zero vector; its pairs score 0 and are counted. Of the file only
-    the words that are asked for are kept, or all where they fit in memory, so that it may be of any size. It may be
-    gzipped.
+    the words that are asked for are kept, or all where they fit in memory: it may be of any size, and gzipped.
     """
 
     path: Path
@@ -108,7 +107,8 @@ class StaticEncoder:
         """Scan the file once for the vectors of some words; the others are noted as unknown.
 
         Who asks for the third time goes on asking: then all words are read, and no other is noted, unless memory
-        is short of that. A word takes half of its line of text, and a quarter more than in a binary or gzipped file.
+        is short of that. A word takes half of its line of text, and a quarter more than in a binary or gzipped
+        file.
         """
         self._reads += 1
         free = available_bytes()

@@ -223,10 +223,10 @@ def find_neighbours(
 ) -> Neighbours:
     """Return the k rows of a corpus with the highest cosine to each query, zero vectors left out.
 
-    Of equal cosines, to the 9th decimal as rounding decides no neighbour, the earlier row comes first (scikit-learn's
-    `NearestNeighbors` leaves their order open, and at the k-th place which of them is there: hence a search of our
-    own). The (n, d) matrix of the corpus comes in parts of some of its rows, of which an exact search holds one at a
-    time.
+    Of equal cosines, to the 9th decimal as rounding decides no neighbour, the earlier row comes first
+    (scikit-learn's `NearestNeighbors` leaves their order open, and at the k-th place which of them is there: hence
+    a search of our own). The (n, d) matrix of the corpus comes in parts of some of its rows, of which an exact
+    search holds one at a time.
 
     >>> import numpy as np
     >>> corpus = np.array([[0.0, 1.0], [2.0, 0.0], [1.0, 1.0]])

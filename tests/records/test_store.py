@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow.parquet
 import pytest
@@ -340,7 +341,7 @@ def test_a_table_that_is_exchanged_after_its_hash_was_taken_is_not_read(
 ) -> None:
     save_run(make_record(), tmp_path / "ours")
     other = make_record()
-    other = other.with_items(other.item_table().with_columns({"gold": [1.0] * 60}))
+    other = other.with_items(other.item_table().with_columns({"gold": np.ones(60)}))
     save_run(other, tmp_path / "other")
     hash_of = record_module.sha256_of
 

@@ -163,6 +163,7 @@ def test_what_cannot_be_hashed_is_never_gone_on_with(lines, tmp_path):
         ({"stored": "int8"}, "numbers stored as 'int8'"),
         ({"out": "v.bin"}, r"v\.bin: name a file that ends in \.npy"),
         ({"whiten": 4}, "some at a time cannot be whitened"),
+        ({"prompts": "query: ,passage: "}, "give one prompt for all"),
     ],
 )
 def test_what_cannot_be_asked(lines, bert, tmp_path, changes, sentence):
@@ -177,9 +178,10 @@ def test_a_file_without_a_sentence(encoder, tmp_path):
         embed_file(tmp_path / "empty.txt", encoder, out=tmp_path / "v.npy")
 
 
-def test_numbers_that_fp16_does_not_hold(lines, tmp_path):
+@pytest.mark.parametrize("number", [1e6, 1e-9])
+def test_numbers_that_fp16_does_not_hold(lines, tmp_path, number):
     with pytest.raises(UserError, match="numbers that fp16 does not hold: leave out --stored fp16"):
-        embed_file(lines, lambda texts: [[1e6, 1.0] for _ in texts], out=tmp_path / "v.npy", stored="fp16")
+        embed_file(lines, lambda texts: [[number, 0.0] for _ in texts], out=tmp_path / "v.npy", stored="fp16")
     assert not (tmp_path / "v.npy").exists()
 
 
@@ -217,6 +219,7 @@ def test_a_text_file_that_changes_meanwhile_is_told(lines, encoder, tmp_path):
         lambda folder: (folder / "v.npy.json").write_text('{"rows": 3}'),
         lambda folder: (folder / "v.npy").write_bytes((folder / "v.npy").read_bytes()[:-4]),
         lambda folder: (folder / "v.npy").write_bytes(b"no array"),
+        lambda folder: (folder / "v.npy").write_bytes((folder / "v.npy").read_bytes().replace(b"<f4", b">f4")),
         lambda folder: np.save(folder / "v.npy", np.zeros((2, 3), dtype=np.float32)),
     ],
 )

@@ -124,11 +124,16 @@ class Embedded(Result):
         return cls(path, about, shape[1], sums)
 
     def require_of(self, identity: Identity) -> None:
-        """Refuse another model, one that is used otherwise, and one of which nothing tells that it is the same."""
+        """Refuse another model, one used otherwise or whitened, and one that nothing tells to be the same."""
         if identity.weights_sha256 is None:
             raise UserError(
                 f"{identity.name} has no weights that could be hashed, so nothing tells if the vectors in "
                 f"{self.path} are of it as it is now: name {self.about.sentences} itself."
+            )
+        if identity.use.whiten is not None:
+            raise UserError(
+                f"the vectors in {self.path} are not whitened, and queries alone cannot be: fit it with `stsbench "
+                "fit whitening`, and embed with that."
             )
         if _key(identity) != self.about.key:
             raise UserError(

@@ -272,6 +272,11 @@ def test_retrieve_finds_among_vectors_what_it_finds_among_sentences(lines, encod
     assert set(second[1]["sentence"]) <= set(distinct)
     with pytest.raises(UserError, match=r"are of .*, and the queries of .* ask with the same model, used alike"):
         sb.retrieve(bert, corpus=made.path, max_length=9, **asked)
+    with pytest.raises(UserError, match="are not whitened, and queries alone cannot be"):
+        sb.retrieve(bert, corpus=made.path, whiten=1, **asked)
+    sb.evaluate(bert, "sample", whiten=2, out=tmp_path / "run")
+    with pytest.raises(UserError, match="are not whitened, and queries alone cannot be"):
+        sb.retrieve(tmp_path / "run", corpus=made.path, **asked)
     with pytest.raises(UserError, match="50 neighbours: the corpus has 43 sentences"):
         sb.retrieve(encoder, query="x", corpus=made.path, k=50)
     lines.write_text("Other.\n", encoding="utf-8")

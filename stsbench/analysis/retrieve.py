@@ -223,9 +223,10 @@ def find_neighbours(
 ) -> Neighbours:
     """Return the k rows of a corpus with the highest cosine to each query, zero vectors left out.
 
-    Of equal cosines the earlier row comes first (scikit-learn's `NearestNeighbors` leaves their order open, and at
-    the k-th place which of them is there: hence a search of our own). The (n, d) matrix of the corpus comes in
-    parts of some of its rows, of which an exact search holds one at a time.
+    Of equal cosines, to the 9th decimal as rounding decides no neighbour, the earlier row comes first
+    (scikit-learn's `NearestNeighbors` leaves their order open, and at the k-th place which of them is there: hence
+    a search of our own). The (n, d) matrix of the corpus comes in parts of some of its rows, of which an exact
+    search holds one at a time.
 
     >>> import numpy as np
     >>> corpus = np.array([[0.0, 1.0], [2.0, 0.0], [1.0, 1.0]])
@@ -235,6 +236,7 @@ def find_neighbours(
     import numpy as np
 
     from stsbench.statistics.geometry import unit_rows
+    from stsbench.statistics.neighbours import DECIMALS
     from stsbench.statistics.similarity import zero_rows
 
     if zero_rows(queries).any():
@@ -255,7 +257,7 @@ def find_neighbours(
             # The best so far stand before the block: a stable order keeps the earlier row of equal cosines first.
             rows = np.hstack([rows, np.broadcast_to(first + numbers, block.shape)])
             cosines = np.hstack([cosines, block])
-            best = np.argsort(-cosines, axis=1, kind="stable")[:, :k]
+            best = np.argsort(-np.round(cosines, DECIMALS), axis=1, kind="stable")[:, :k]
             rows, cosines = np.take_along_axis(rows, best, axis=1), np.take_along_axis(cosines, best, axis=1)
         first, count = first + len(part), count + len(usable)
     _require_enough(model, k, count)

@@ -103,7 +103,7 @@ class PlainTable:
 
     def take(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> PlainTable:
         """Return some rows: (k,) positions, or (n,) truth values. Those that stand together are not copied."""
-        together = rows.dtype != bool and len(rows) > 0 and bool((np.diff(rows) == 1).all())
+        together = rows.dtype != bool and len(rows) > 0 and rows[0] >= 0 and bool((np.diff(rows) == 1).all())
         chosen = slice(int(rows[0]), int(rows[-1]) + 1) if together else rows
         return PlainTable({name: values[chosen] for name, values in self._columns.items()})
 

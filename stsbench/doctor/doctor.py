@@ -2,7 +2,7 @@
 
 import os
 import platform
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,7 +22,6 @@ from stsbench.encoders.cache import (
     CacheFile,
     cache_files,
     embeddings_dir,
-    files_of_earlier_versions,
     kept_by_board,
 )
 from stsbench.encoders.cache import clear_cache as clear_embeddings
@@ -218,15 +217,7 @@ def _cache() -> list[Finding]:
     if broken:
         problem = f"{len(broken)} cannot be read, the first is {folder / broken[0]}: `stsbench cache clear`"
         findings.append(Finding("embedding cache", "problem", problem))
-    if earlier := files_of_earlier_versions():
-        findings.append(Finding("embedding cache", "note", f"{_of_earlier(earlier)}: `stsbench cache clear`"))
     return findings
-
-
-def _of_earlier(files: Sequence[Path]) -> str:
-    size = sum(path.stat().st_size for path in files if path.exists()) / 1e6
-    count = "1 file" if len(files) == 1 else f"{len(files)} files"
-    return f"{count} of an earlier version ({size:.1f} MB), which this one does not read"
 
 
 _COLUMNS = ("model", "pooling", "prompt", "precision", "device", "weights", "vectors", "MB", "last used")
@@ -240,14 +231,12 @@ class CacheContents(Result):
         files: of embeddings, one for each way a model was used.
         corpora: the number of tokenised corpora, and `corpora_bytes` their size together.
         board_bytes: the size of what the board keeps of records.
-        earlier: files of embeddings that an earlier version wrote.
     """
 
     files: tuple[CacheFile, ...]
     corpora: int
     corpora_bytes: int
     board_bytes: int = 0
-    earlier: tuple[Path, ...] = ()
 
     @property
     def sentence(self) -> str:
@@ -256,7 +245,6 @@ class CacheContents(Result):
             f"{len(self.files)} embedding files (the least recently used go first above the size limit), "
             f"{self.corpora} tokenised corpora ({self.corpora_bytes / 1e6:.1f} MB) and what the board keeps of "
             f"records ({self.board_bytes / 1e6:.1f} MB) in {cache_dir()}"
-            + (f"; {_of_earlier(self.earlier)}" if self.earlier else "")
         )
 
     @property
@@ -292,8 +280,7 @@ def cache_contents() -> CacheContents:
         size = sum(map(token_store.bytes_of, stores))
         board = kept_by_board()
         board_bytes = board.stat().st_size if board.is_file() else 0
-        earlier = tuple(files_of_earlier_versions())
-        return CacheContents(tuple(cache_files()), len(stores), size, board_bytes, earlier)
+        return CacheContents(tuple(cache_files()), len(stores), size, board_bytes)
 
 
 def clear_cache() -> int:

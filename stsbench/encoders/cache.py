@@ -6,7 +6,7 @@ second run needs neither tokeniser nor weights. It is made of blocks, each with 
 does not agree with it is dropped and told, and what is needed of it is encoded again.
 
 The cache keeps to `STSBENCH_CACHE_SIZE` (bytes, or "5GB", "500 MB"; 10 GiB by default): above it, the files
-that were not used for longest are deleted; files of an earlier version, and what the board keeps, count, too.
+that were not used for longest are deleted; what the board keeps counts, too.
 Processes take turns by one lock; a run that does not get it in a minute goes on without the cache and says so.
 
 It is ours and not a general cache's (joblib's, diskcache's): those key whole calls or single objects, where here
@@ -42,7 +42,7 @@ _FORMAT = 6
 _ABOUT, _TEXTS, _VECTORS = b"about", b"texts", b"vectors"
 """The kinds of blocks: the identity, in the first block alone; what is known of texts; vectors."""
 _TEXT_ROW = struct.Struct(f"<{KEY_BYTES}sq?")
-_OURS, _EARLIER = "*.vectors", ("*.sqlite", "*.sqlite-journal")
+_OURS = "*.vectors"
 
 _SHOWN = {"name", "use", "pooling", "precision", "device", "weights_sha256"}
 """What of an identity is shown of a cache file; one that lacks any of it is damaged."""
@@ -253,19 +253,14 @@ def cache_files(folder: Path | None = None) -> list[CacheFile]:
     return sorted(files, key=lambda file: -file.last_used)
 
 
-def files_of_earlier_versions(folder: Path | None = None) -> list[Path]:
-    """Return the files that earlier versions wrote and this one does not read: they are trimmed and cleared."""
-    return [path for pattern in _EARLIER for path in (folder or embeddings_dir()).glob(pattern)]
-
-
 def clear_cache(folder: Path | None = None) -> int:
-    """Delete the cache, and what earlier versions wrote there; return how many bytes that freed."""
+    """Delete the cache; return how many bytes that freed."""
     folder = folder or embeddings_dir()
     if not folder.is_dir():
         return 0
     try:
         with _alone(folder):
-            return sum(map(remove, [*folder.glob(_OURS), *files_of_earlier_versions(folder)]))
+            return sum(map(remove, list(folder.glob(_OURS))))
     except Timeout as error:
         raise UserError(
             f"another process holds the embedding cache {folder}: clear it when that is done."
@@ -299,7 +294,7 @@ def touch_and_trim(used: Path, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
         with _alone(folder):
             with suppress(FileNotFoundError):  # another process cleared the cache meanwhile
                 os.utime(used)
-            files = [*folder.glob(_OURS), *files_of_earlier_versions(folder)]
+            files = list(folder.glob(_OURS))
             if folder == embeddings_dir() and kept_by_board().is_file():
                 files.append(kept_by_board())
             total = 0

@@ -29,7 +29,7 @@ from stsbench.data.rows import text_lines
 from stsbench.encoders.checkpoint import PACKAGED
 from stsbench.encoders.load import load_with
 from stsbench.encoders.places import placed
-from stsbench.encoders.plan import embed
+from stsbench.encoders.plan import embed, refuse_without_side
 from stsbench.encoders.protocol import Encoder, Identity
 from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.render.result import Result
@@ -112,7 +112,7 @@ class Embedded(Result):
         said = _beside(path)
         try:
             about, sums = _read(said)
-            shape, dtype, start = _header(path)
+            shape, dtype, start = _header(path, about)
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise UserError(
                 f"{path} is no file of vectors that `stsbench embed` made, with {said.name} beside it ({error}): "
@@ -124,11 +124,16 @@ class Embedded(Result):
         return cls(path, about, shape[1], sums)
 
     def require_of(self, identity: Identity) -> None:
-        """Refuse another model, one that is used otherwise, and one of which nothing tells that it is the same."""
+        """Refuse another model, one used otherwise or whitened, and one that nothing tells to be the same."""
         if identity.weights_sha256 is None:
             raise UserError(
                 f"{identity.name} has no weights that could be hashed, so nothing tells if the vectors in "
                 f"{self.path} are of it as it is now: name {self.about.sentences} itself."
+            )
+        if identity.use.whiten is not None:
+            raise UserError(
+                f"the vectors in {self.path} are not whitened, and queries alone cannot be: fit it with `stsbench "
+                "fit whitening`, and embed with that."
             )
         if _key(identity) != self.about.key:
             raise UserError(
@@ -213,6 +218,8 @@ def embed_file(
         raise UserError(
             "vectors that come some at a time cannot be whitened: fit it with `stsbench fit whitening`."
         )
+    if loaded.identity.use.prompts is not None:
+        refuse_without_side(loaded.identity)
     file = Path(sentences).expanduser()
     rows = sum(1 for _ in _sentences(file))
     if not rows:
@@ -255,7 +262,7 @@ def _write(
     done = len(sums) * about.at_once
     with begun.open("r+b" if done else "wb") as stream:
         if done:
-            shape, dtype, start = _header(begun)
+            shape, dtype, start = _header(begun, about)
             stream.truncate(start + done * shape[1] * dtype.itemsize)
             stream.seek(0, os.SEEK_END)
         texts = islice(_sentences(file), done, None)
@@ -301,7 +308,7 @@ def _done(begun: Path, state: Path, about: About) -> list[int]:
         return []
     try:
         earlier, sums = _read(state)
-        _header(begun)
+        _header(begun, earlier)
     except (ValueError, TypeError, KeyError):
         return []
     if earlier != about:
@@ -316,7 +323,7 @@ def _done(begun: Path, state: Path, about: About) -> list[int]:
 
 def _parts(path: Path, about: About, sums: Sequence[int]) -> Iterator[NDArray[Any]]:
     """Yield the vectors of a file as they are stored, part by part, each held against its sum."""
-    shape, dtype, start = _header(path)
+    shape, dtype, start = _header(path, about)
     with path.open("rb") as stream:
         stream.seek(start)
         for number, wanted in enumerate(sums):
@@ -353,31 +360,36 @@ def _refuse_others(path: Path, there: About, wanted: About) -> NoReturn:
 
 def _within(progress: Progress, before: int, count: int, rows: int) -> Progress:
     """Return what tells how far a part is as how far all of it is."""
-    return lambda _stage, done, total: progress("embedding", before + count * done // total, rows)
+    # Sentences without a word that is known are no tokens at all.
+    return lambda _stage, done, total: progress("embedding", before + count * done // max(1, total), rows)
 
 
 def _vectors(encoder: Encoder, texts: Sequence[str], about: About, progress: Progress) -> NDArray[Any]:
     """Return the vectors of some texts, a row each, as they are stored."""
     embeddings = embed(encoder, texts, use_cache=False, progress=progress)
     (vectors,) = embeddings.vectors.values()
-    with np.errstate(over="ignore"):
-        made = vectors[embeddings.rows].astype(STORED[about.stored])
-    if not np.isfinite(made).all():
+    limits, largest = np.finfo(STORED[about.stored]), np.abs(vectors).max(axis=1)
+    # Vectors of tiny numbers alone would be zero there, or nearly.
+    if ((largest > limits.max) | ((largest > 0) & (largest < limits.tiny))).any():
         raise UserError(f"{encoder.identity.name} has numbers that fp16 does not hold: leave out --stored fp16.")
-    return made
+    return vectors[embeddings.rows].astype(STORED[about.stored])
 
 
 def _sentences(file: Path) -> Iterator[str]:
     return filter(None, (text.strip() for _, text in text_lines(file)))
 
 
-def _header(path: Path) -> tuple[tuple[int, ...], "np.dtype[Any]", int]:
-    """Read NumPy's header: the shape, how a number is stored, and where the numbers begin."""
+def _header(path: Path, about: About) -> tuple[tuple[int, ...], "np.dtype[Any]", int]:
+    """Read NumPy's header: the shape, how a number is stored, and where the numbers begin.
+
+    Raises:
+        ValueError: if it is none, or does not say what is said of the file.
+    """
     with path.open("rb") as stream:
         np.lib.format.read_magic(stream)
-        shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
-        if len(shape) != 2:
-            raise ValueError(f"it has {len(shape)} dimensions")
+        shape, by_columns, dtype = np.lib.format.read_array_header_2_0(stream)
+        if len(shape) != 2 or by_columns or dtype.str != STORED[about.stored]:
+            raise ValueError(f"its header says {dtype.str} of shape {shape}")
         return shape, dtype, stream.tell()
 
 

@@ -365,7 +365,8 @@ class _Gap(NamedTuple):
 class Without:
     """The vectors of a template without its sentence, which are subtracted (`Template.subtract`).
 
-    Each is computed once for a length of the sentence, as the positions behind it depend on that.
+    Each is computed once for a length of the sentence, as the positions behind it depend on that; alone, so that
+    its last bits do not depend on which lengths came with it, or before.
 
     Attributes:
         texts: the template's texts without the sentence.
@@ -389,19 +390,17 @@ class Without:
         """
         import torch
 
-        wanted = []
+        vectors = []
         for number, part in enumerate(parts):
             text = number % len(self.texts)
-            wanted.append((pooling, text, _Gap.of(part.ids, self.texts[text].part.ids, network.uncounted)))
-        for text, alone in enumerate(self.texts):
-            if new := sorted({key for key in wanted if key[1] == text} - self._known.keys()):
-                rows = self._computed(network, pooling, reading, alone, [gap for _, _, gap in new])
-                self._known |= dict(zip(new, rows, strict=True))
-        return torch.stack([self._known[key] for key in wanted])
+            alone = self.texts[text]
+            key = pooling, text, _Gap.of(part.ids, alone.part.ids, network.uncounted)
+            if key not in self._known:
+                self._known[key] = self._computed(network, pooling, reading, alone, key[-1])
+            vectors.append(self._known[key])
+        return torch.stack(vectors)
 
-    def _computed(
-        self, network: Network, pooling: str, reading: Reading, alone: Alone, gaps: "Sequence[_Gap]"
-    ) -> "Tensor":
+    def _computed(self, network: Network, pooling: str, reading: Reading, alone: Alone, gap: _Gap) -> "Tensor":
         import torch
 
         ids, at = alone.part.ids, alone.gap
@@ -409,16 +408,14 @@ class Without:
         row = torch.tensor([ids])
         places = range(len(ids)) if from_zero else network.own_positions(row, torch.ones_like(row))[0].tolist()
         first = at if from_zero or network.uncounted is None else at + network.uncounted + 1
-        parts, located = [], []
-        for gap in gaps:
-            fill = gap.tokens if self.with_padding else 0
-            masks = tuple(place + fill if place >= at else place for place in alone.part.masks)
-            parts.append(Part((*ids[:at], *[network.pad_id] * fill, *ids[at:]), masks, ((at, at + fill),)))
-            shift = gap.tokens if from_zero else gap.positions
-            behind = [place + shift for place in places[at:]]
-            located.append([*places[:at], *range(first, first + fill), *behind])
-        positions = None if self.positions == OWN else located
-        return network.read(parts, {pooling: reading}, positions=positions)[pooling]
+        fill = gap.tokens if self.with_padding else 0
+        masks = tuple(place + fill if place >= at else place for place in alone.part.masks)
+        part = Part((*ids[:at], *[network.pad_id] * fill, *ids[at:]), masks, ((at, at + fill),))
+        shift = gap.tokens if from_zero else gap.positions
+        behind = [place + shift for place in places[at:]]
+        located = [*places[:at], *range(first, first + fill), *behind]
+        positions = None if self.positions == OWN else [located]
+        return network.read([part], {pooling: reading}, positions=positions)[pooling][0]
 
 
 def weight_files(checkpoint: Checkpoint, tail: Sequence[TailModule]) -> list[Path]:

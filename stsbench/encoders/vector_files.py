@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
+from stsbench.base.machine import available_bytes
 from stsbench.encoders.hashed import HashedFiles
 from stsbench.encoders.protocol import (
     FloatMatrix,
@@ -45,7 +46,7 @@ class StaticEncoder:
     """The mean of a sentence's word vectors: lower-cased whitespace tokens, unknown words skipped.
 
     A sentence of unknown words only has the zero vector; its pairs score 0 and are counted. Of the file only
-    the words that are asked for are kept, so that a file of any size fits in memory. It may be gzipped.
+    the words that are asked for are kept, or all where they fit in memory: it may be of any size, and gzipped.
     """
 
     path: Path
@@ -105,10 +106,13 @@ class StaticEncoder:
     def _read(self, words: Collection[str]) -> None:
         """Scan the file once for the vectors of some words; the others are noted as unknown.
 
-        Who asks for the third time goes on asking: then all words are read, and no other is noted.
+        Who asks for the third time goes on asking: then all words are read, and no other is noted, unless memory
+        is short of that. A word takes half of its line of text, and a quarter more than in a binary or gzipped
+        file.
         """
         self._reads += 1
-        self._is_whole = self._reads > _READS
+        free = available_bytes()
+        self._is_whole = self._reads > _READS and (free is None or 2 * self.path.stat().st_size < free)
         if self._is_whole:
             words = _Every()
         dimensions = self._dimensions
@@ -161,8 +165,9 @@ def _text_rows(
 ) -> Iterator[tuple[str, NDArray[np.float32]]]:
     """Yield those rows of a text file whose word is asked for."""
     for number, line in enumerate(stream, first_line):
-        # Most lines are of words that nobody asked for: their numbers are not parsed.
-        if line.partition(b" ")[0].rstrip().decode("utf-8", errors="replace") not in words:
+        # Most lines are of words that nobody asked for: their numbers are not parsed. An empty line is of none.
+        first = line.partition(b" ")[0].rstrip().decode("utf-8", errors="replace")
+        if not first or first not in words:
             continue
         # From the right, as GloVe 840B has entries with blanks in the word.
         word, *values = line.decode("utf-8", errors="replace").rstrip().rsplit(" ", dimensions)

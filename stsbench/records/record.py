@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, lru_cache
+from hashlib import file_digest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -168,11 +169,14 @@ def staged(table: Path) -> Path:
 
 
 @lru_cache(maxsize=4)
-def _parsed(path: Path, _sha256: str) -> "_Read":
+def _parsed(path: Path, sha256: str) -> "_Read":
     """Read a file of that hash; the analyses of a record ask for it one after the other."""
     # Opened here, as pyarrow takes no path that is not UTF-8.
     with path.open("rb") as stream:
         table = read_table(stream)
+        stream.seek(0)
+        if file_digest(stream, "sha256").hexdigest() != sha256:
+            raise FileNotFoundError("another was put there since it was looked at")
     return table, cache(lambda: as_plain(table).read_only())
 
 

@@ -117,7 +117,7 @@ def evaluate(
     if fast:
         from stsbench.scoring.fast import quickest
 
-        encoder = quickest(encoder, progress)
+        encoder = quickest(encoder, progress, asked)
     encoder = placed(encoder, devices, on)
     settings = Settings(
         protocol=protocol or Protocol(),

@@ -20,12 +20,12 @@ import numpy as np
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
 from stsbench.base.extras import PACKAGES, missing
-from stsbench.base.files import atomic_folder, cache_dir, digest_of
+from stsbench.base.files import atomic_path, cache_dir, digest_of
 from stsbench.base.progress import Progress, silent
 from stsbench.data.benchmarks import load_sample
 from stsbench.encoders.plan import embed
 from stsbench.encoders.protocol import Encoder, Identity
-from stsbench.encoders.use import FP32, TORCH
+from stsbench.encoders.use import FP32, TORCH, USUAL, Use, names
 from stsbench.records.provenance import threads
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import Signature
@@ -64,8 +64,6 @@ WORTH_IT = 1.1
 TIMED, ROUNDS = 128, 3
 """Sentences that are timed, and how often."""
 
-_FILE = "choice.json"
-
 
 @dataclass(frozen=True)
 class Choice:
@@ -84,14 +82,16 @@ class Choice:
     said: str
 
 
-def quickest(encoder: Encoder, progress: Progress = silent) -> "Checkpoint":
+def quickest(encoder: Encoder, progress: Progress = silent, use: Use = USUAL) -> "Checkpoint":
     """Return a checkpoint as the quickest program at hand computes it that passes the gate, with a note of it.
 
-    The choice is kept in the cache, by weights, versions and machine, and so is what was compiled for it.
+    The choice is kept in the cache, by weights, what is done to vectors, versions and machine, and so is what was
+    compiled for it.
 
     Args:
         encoder: a checkpoint of layers, as torch computes it in fp32.
         progress: told which candidate is tried.
+        use: what is done to its vectors, where that is asked for beside the encoder.
 
     Raises:
         UserError: if it is none whose layers another program could compute, or back end or precision were chosen.
@@ -110,18 +110,21 @@ def quickest(encoder: Encoder, progress: Progress = silent) -> "Checkpoint":
             f"--fast chooses what computes, and {first.use.computed_in} was chosen: leave out --fast, or "
             "--backend and --precision."
         )
-    folder = cache_dir() / "compiled" / digest_of(_depends_on(encoder.identity))[:32]
-    choice = _kept(folder)
+    how = encoder.identity.use.processed(use)
+    file = cache_dir() / "compiled" / f"{digest_of(_depends_on(encoder.identity, how))[:32]}.json"
+    # Of weights that are not hashed nobody knows if a choice was for them.
+    choice = None if encoder.identity.weights_sha256 is None else _kept(file)
     if choice is None:
-        choice = _choose(encoder, first.use.device, progress)
-        with atomic_folder(folder) as being_made:
-            (being_made / _FILE).write_text(json.dumps(asdict(choice)), encoding="utf-8")
+        choice = _choose(encoder, how, progress)
+        with atomic_path(file) as being_made:
+            being_made.write_text(json.dumps(asdict(choice)), encoding="utf-8")
     chosen = encoder.with_use(backend=choice.backend, precision=choice.precision)
     return replace(chosen, notes=(*chosen.notes, choice.said))
 
 
-def _depends_on(identity: Identity) -> dict[str, Any]:
+def _depends_on(identity: Identity, use: Use) -> dict[str, Any]:
     """Return what a choice depends on: the model as it is used, the packages, the machine."""
+    import torch
     from torch.backends.cpu import get_cpu_capability
 
     packages = ["torch", *(name for extra in ("openvino", "onnx") for name in PACKAGES[extra].values())]
@@ -130,20 +133,24 @@ def _depends_on(identity: Identity) -> dict[str, Any]:
         with suppress(ImportError):
             versions[package] = version(package)
     machine = [platform.machine(), platform.processor(), get_cpu_capability(), threads()]
-    return {"fast": __version__, "model": identity.key(), "versions": versions, "machine": machine}
+    if use.device == "cuda":
+        machine.append(torch.cuda.get_device_name())
+    vectors = {name: getattr(use, name) for name in names("afterwards")}
+    model = {**identity.key(), **vectors}
+    return {"fast": __version__, "model": model, "versions": versions, "machine": machine}
 
 
-def _kept(folder: Path) -> Choice | None:
+def _kept(file: Path) -> Choice | None:
     """Return the choice that is kept, None if there is none, or it is damaged: then it is made again."""
     try:
-        kept = json.loads((folder / _FILE).read_text(encoding="utf-8"))
+        kept = json.loads(file.read_text(encoding="utf-8"))
         return Choice(str(kept["backend"]), str(kept["precision"]), float(kept["ratio"]), str(kept["said"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def _choose(encoder: "Checkpoint", device: str, progress: Progress) -> Choice:
-    groups: Sequence[Sequence[Candidate]] = (LOWER, COMPILED) if device == "cpu" else (ON_A_GPU,)
+def _choose(encoder: "Checkpoint", use: Use, progress: Progress) -> Choice:
+    groups: Sequence[Sequence[Candidate]] = (LOWER, COMPILED) if use.device == "cpu" else (ON_A_GPU,)
     total = sum(map(len, groups))
     plain: RunRecord | None = None
     refused: list[str] = []
@@ -166,8 +173,8 @@ def _choose(encoder: "Checkpoint", device: str, progress: Progress) -> Choice:
             else:
                 timed.append((ratio, candidate))
         for ratio, candidate in sorted(timed, reverse=True):
-            plain = _scored(encoder) if plain is None else plain
-            change, loss = _change(plain, _scored(_as(encoder, candidate)))
+            plain = _scored(encoder, use) if plain is None else plain
+            change, loss = _change(plain, _scored(_as(encoder, candidate), use))
             moved = (
                 f"its score on the sample moves by {100 * change:+.2f} points, a loss of at most {100 * loss:.2f}"
             )
@@ -193,19 +200,20 @@ def _as(encoder: "Checkpoint", candidate: Candidate) -> "Checkpoint":
 def _times_as_fast(encoder: "Checkpoint", candidate: "Checkpoint") -> float:
     """Return how many times as fast a candidate encodes some sentences, once all is loaded or compiled.
 
-    The two take turns and the quickest pass of each counts, as other work on the machine comes and goes.
+    The two take turns and the quickest pass of each counts, as other work on the machine comes and goes. What is
+    done to vectors afterwards is not timed: eight sentences cannot be whitened as a task can.
     """
     from stsbench.encoders.sides import SidedEncoder
 
     sides = [each.sides[0] if isinstance(each, SidedEncoder) else each for each in (encoder, candidate)]
     texts = list(_sentences())[:TIMED]
     for side in sides:
-        embed(side, texts[:8], use_cache=False)
+        embed(side, texts[:8], normalize=False, use_cache=False)
     taken: list[list[float]] = [[], []]
     for _ in range(ROUNDS):
         for side, seconds in zip(sides, taken, strict=True):
             start = time.perf_counter()
-            embed(side, texts, use_cache=False)
+            embed(side, texts, normalize=False, use_cache=False)
             seconds.append(time.perf_counter() - start)
     return min(taken[0]) / min(taken[1])
 
@@ -216,8 +224,8 @@ def _sentences() -> Iterator[str]:
         yield from (first, second)
 
 
-def _scored(encoder: "Checkpoint") -> RunRecord:
-    settings = Settings(intervals=Intervals(None), use_cache=False)
+def _scored(encoder: "Checkpoint", use: Use) -> RunRecord:
+    settings = Settings(use=use, intervals=Intervals(None), use_cache=False)
     return measure_encoder(encoder, read_data("sample", protocol=settings.protocol), settings, Stages(silent))
 
 

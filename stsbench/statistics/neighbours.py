@@ -20,7 +20,7 @@ _GROUP = 16
 _ROUNDING = 1e-5
 """More than two cosines in float32 of unit vectors are wrong by."""
 
-_DECIMALS = 9
+DECIMALS = 9
 """Cosines that differ behind these are one: rounding decides no neighbour."""
 
 _CANDIDATES_AT_ONCE = 20_000
@@ -91,7 +91,7 @@ def nearest(units: Floats, k: int, progress: Progress = silent) -> Nearest:
         places, columns = np.nonzero(cosines >= at_least[:, np.newaxis])
         exact = _products(units, queries[places], columns)
         # By query, then falling cosine, then row: the first k of each query.
-        order = np.lexsort((columns, -np.round(exact, _DECIMALS), places))
+        order = np.lexsort((columns, -np.round(exact, DECIMALS), places))
         firsts = np.searchsorted(places, np.arange(len(queries)))
         chosen = order[firsts[:, np.newaxis] + np.arange(k)]
         return Nearest(columns[chosen].astype(np.int64), exact[chosen])

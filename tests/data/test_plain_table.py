@@ -38,6 +38,7 @@ def test_columns_of_several_lengths_are_refused() -> None:
 def test_rows_are_taken_by_place_and_by_truth() -> None:
     table = PlainTable({"pair_id": ["a", "b", "c"], "ratings": [(1.0, 2.0), (3.0, 4.0), (5.0, 6.0)]})
     assert table.take(np.array([2, 0]))["pair_id"].tolist() == ["c", "a"]
+    assert table.take(np.array([-2, -1]))["pair_id"].tolist() == ["b", "c"]
     assert table.take(np.array([False, True, False]))["ratings"].tolist() == [(3.0, 4.0)]
     assert as_column([]).shape == (0,)
 

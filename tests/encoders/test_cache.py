@@ -16,7 +16,6 @@ from stsbench.encoders.cache import (
     cache_files,
     clear_cache,
     embeddings_dir,
-    files_of_earlier_versions,
     kept_by_board,
     max_cache_bytes,
     touch_and_trim,
@@ -238,19 +237,12 @@ def test_what_is_known_is_not_kept_twice(tmp_path):
     assert cache_files(tmp_path)[0].vectors == 12
 
 
-def test_files_of_earlier_versions_are_trimmed_and_cleared_and_never_read(tmp_path):
-    cache, older = cache_of(1, tmp_path), tmp_path / f"{'0' * 32}.sqlite"
+def test_what_is_not_ours_is_not_cleared(tmp_path):
+    cache = cache_of(1, tmp_path)
     fill(cache, 100)
     size = cache.path.stat().st_size
-    older.write_bytes(bytes(1000))
-    os.utime(older, (1, 1))
     (tmp_path / "a-person-s.txt").write_text("not ours")
-    assert [file.path for file in cache_files(tmp_path)] == [cache.path]
-    assert files_of_earlier_versions(tmp_path) == [older]
-    touch_and_trim(cache.path, max_bytes=size + 999)
-    assert not older.exists()
-    older.write_bytes(bytes(1000))
-    assert clear_cache(tmp_path) == 1000 + size
+    assert clear_cache(tmp_path) == size
     assert [path.name for path in tmp_path.glob("[!.]*")] == ["a-person-s.txt"]
 
 

@@ -163,6 +163,7 @@ def test_what_cannot_be_hashed_is_never_gone_on_with(lines, tmp_path):
         ({"stored": "int8"}, "numbers stored as 'int8'"),
         ({"out": "v.bin"}, r"v\.bin: name a file that ends in \.npy"),
         ({"whiten": 4}, "some at a time cannot be whitened"),
+        ({"prompts": "query: ,passage: "}, "give one prompt for all"),
     ],
 )
 def test_what_cannot_be_asked(lines, bert, tmp_path, changes, sentence):
@@ -177,10 +178,18 @@ def test_a_file_without_a_sentence(encoder, tmp_path):
         embed_file(tmp_path / "empty.txt", encoder, out=tmp_path / "v.npy")
 
 
-def test_numbers_that_fp16_does_not_hold(lines, tmp_path):
+@pytest.mark.parametrize("number", [1e6, 1e-9])
+def test_numbers_that_fp16_does_not_hold(lines, tmp_path, number):
     with pytest.raises(UserError, match="numbers that fp16 does not hold: leave out --stored fp16"):
-        embed_file(lines, lambda texts: [[1e6, 1.0] for _ in texts], out=tmp_path / "v.npy", stored="fp16")
+        embed_file(lines, lambda texts: [[number, 0.0] for _ in texts], out=tmp_path / "v.npy", stored="fp16")
     assert not (tmp_path / "v.npy").exists()
+
+
+def test_sentences_of_which_no_word_is_known(tmp_path):
+    (tmp_path / "words.txt").write_text("the 1 2\ndog 5 5\n", encoding="utf-8")
+    (tmp_path / "lines.txt").write_text("Nobody\nknows.\n", encoding="utf-8")
+    made = embed_file(tmp_path / "lines.txt", tmp_path / "words.txt", out=tmp_path / "v.npy")
+    assert np.load(made.path).tolist() == [[0, 0], [0, 0]]
 
 
 def test_a_file_that_is_being_written_is_left_alone(lines, encoder, tmp_path):
@@ -210,6 +219,7 @@ def test_a_text_file_that_changes_meanwhile_is_told(lines, encoder, tmp_path):
         lambda folder: (folder / "v.npy.json").write_text('{"rows": 3}'),
         lambda folder: (folder / "v.npy").write_bytes((folder / "v.npy").read_bytes()[:-4]),
         lambda folder: (folder / "v.npy").write_bytes(b"no array"),
+        lambda folder: (folder / "v.npy").write_bytes((folder / "v.npy").read_bytes().replace(b"<f4", b">f4")),
         lambda folder: np.save(folder / "v.npy", np.zeros((2, 3), dtype=np.float32)),
     ],
 )
@@ -262,6 +272,11 @@ def test_retrieve_finds_among_vectors_what_it_finds_among_sentences(lines, encod
     assert set(second[1]["sentence"]) <= set(distinct)
     with pytest.raises(UserError, match=r"are of .*, and the queries of .* ask with the same model, used alike"):
         sb.retrieve(bert, corpus=made.path, max_length=9, **asked)
+    with pytest.raises(UserError, match="are not whitened, and queries alone cannot be"):
+        sb.retrieve(bert, corpus=made.path, whiten=1, **asked)
+    sb.evaluate(bert, "sample", whiten=2, out=tmp_path / "run")
+    with pytest.raises(UserError, match="are not whitened, and queries alone cannot be"):
+        sb.retrieve(tmp_path / "run", corpus=made.path, **asked)
     with pytest.raises(UserError, match="50 neighbours: the corpus has 43 sentences"):
         sb.retrieve(encoder, query="x", corpus=made.path, k=50)
     lines.write_text("Other.\n", encoding="utf-8")

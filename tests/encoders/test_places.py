@@ -14,6 +14,7 @@ from test_plan import TEXTS, Recorder
 import stsbench as sb
 from stsbench.base.errors import UserError
 from stsbench.encoders import on_ray, places
+from stsbench.encoders.network import Network
 from stsbench.encoders.on_ray import RayWorker
 from stsbench.encoders.places import Cores, Gpu, placed
 from stsbench.encoders.plan import embed
@@ -52,6 +53,20 @@ def test_groups_of_cores_give_the_vectors_of_one(bert, devices, use):
     # Another number of threads may round otherwise.
     np.testing.assert_allclose(given, vectors(alone), atol=1e-6)
     assert shared.identity == alone.identity
+
+
+def test_what_a_template_subtracts_is_computed_alone_for_each_length(bert, monkeypatch):
+    # Rows of a pass can move each other's last bits, and of two batches either may be the first to need a length.
+    read, asked = Network.read, []
+    monkeypatch.setattr(
+        Network,
+        "read",
+        lambda self, parts, *rest, **more: asked.append(len(parts)) or read(self, parts, *rest, **more),
+    )
+    encoder = sb.load(bert, template="cot-bert-denoised", pooling="auto")
+    lines = [" ".join(WORDS[:number]) for number in range(1, 9)] * 2
+    embed(encoder, lines, use_cache=False)
+    assert asked == [8, *[1] * 8]
 
 
 def test_batches_are_computed_at_once_each_in_a_place_of_its_own(bert):

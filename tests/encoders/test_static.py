@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from stsbench.base.errors import UserError
+from stsbench.encoders import vector_files
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
 
@@ -145,6 +146,19 @@ def test_who_asks_on_has_the_file_read_once_and_no_unknown_word_is_kept(tmp_path
         np.testing.assert_allclose(found, [mean("the", "dog"), mean("ran")], atol=1e-6)
     assert len(reads) == 3
     assert not any(word.startswith("nobody") for word in encoder._vectors)
+
+
+def test_who_asks_on_gets_the_same_of_a_file_with_an_empty_line_or_too_large_for_memory(
+    tmp_path, vectors_of, monkeypatch
+):
+    path = glove(tmp_path)
+    path.write_text(path.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+    for free in (None, 10):
+        monkeypatch.setattr(vector_files, "available_bytes", lambda free=free: free)
+        encoder = load(path)
+        for word in ("the", "dog", "ran", "café"):
+            np.testing.assert_allclose(vectors_of(encoder, [word])[0], mean(word), atol=1e-6)
+        assert encoder._is_whole is (free is None)
 
 
 def test_a_word_with_blanks_is_not_taken_for_another(tmp_path, vectors_of):

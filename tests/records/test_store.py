@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow.parquet
 import pytest
@@ -333,6 +334,26 @@ def test_a_reader_finds_the_table_that_is_moved_while_it_looks(
     record = load_run(tmp_path)
     monkeypatch.setattr(record_module, "sha256_of", moved_meanwhile)
     assert len(record.items) == 60
+
+
+def test_a_table_that_is_exchanged_after_its_hash_was_taken_is_not_read(
+    make_record: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_run(make_record(), tmp_path / "ours")
+    other = make_record()
+    other = other.with_items(other.item_table().with_columns({"gold": np.ones(60)}))
+    save_run(other, tmp_path / "other")
+    hash_of = record_module.sha256_of
+
+    def exchanged_meanwhile(path: Path) -> str:
+        digest = hash_of(path)
+        (tmp_path / "other" / ITEMS).replace(path)
+        return digest
+
+    record = load_run(tmp_path / "ours")
+    monkeypatch.setattr(record_module, "sha256_of", exchanged_meanwhile)
+    with pytest.raises(UserError, match=r"is not the table that run\.json was computed from"):
+        record.item_table()
 
 
 def test_a_record_says_whether_it_replaced_the_same_measurement(make_record: Maker, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,12 +54,45 @@ def test_the_quickest_that_passes_measures_and_is_recorded_and_kept(
     # It is not chosen again, unless what was kept is damaged.
     monkeypatch.setattr(fast, "_choose", lambda *_: pytest.fail("it was chosen before"))
     assert quickest(sb.load(tiny_bert, device="cpu")).use.precision == "bf16"
-    (kept,) = (cache_dir() / "compiled").glob("*/choice.json")
+    (kept,) = (cache_dir() / "compiled").glob("*.json")
     kept.write_text("{")
     again = fast.Choice("torch", "fp16", 1.3, "--fast: again")
     monkeypatch.setattr(fast, "_choose", lambda *_: again)
     assert quickest(sb.load(tiny_bert, device="cpu")).use.precision == "fp16"
     assert json.loads(kept.read_text())["precision"] == "fp16"
+
+
+def test_a_choice_is_for_what_is_done_to_the_vectors(
+    tiny_bert: Path, paced: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paced({BF16: 1.5})
+    scored = []
+    measure = fast.measure_encoder
+
+    def measured(*arguments: Any) -> sb.RunRecord:
+        record = measure(*arguments)
+        scored.append(record.model.use.whiten)
+        return record
+
+    monkeypatch.setattr(fast, "measure_encoder", measured)
+    monkeypatch.setattr(fast, "MARGIN", 100)
+    loaded = sb.load(tiny_bert, device="cpu")
+    for encoder, whiten, expected in ((tiny_bert, None, [None] * 2), (tiny_bert, 4, [4] * 2), (loaded, 4, [])):
+        scored.clear()
+        sb.evaluate(
+            encoder, "sample", fast=True, whiten=whiten, **({} if encoder is loaded else {"device": "cpu"})
+        )
+        assert scored == expected, "the third finds the choice of the second"
+
+
+def test_a_choice_for_weights_that_are_not_hashed_is_made_each_time(
+    tiny_bert: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = sb.load(tiny_bert, device="cpu")
+    monkeypatch.setattr(encoder, "identity", replace(encoder.identity, weights_sha256=None), raising=False)
+    for precision in ("bf16", "fp16"):
+        monkeypatch.setattr(fast, "_choose", lambda *_, it=precision: fast.Choice("torch", it, 1.3, "--fast: it"))
+        assert quickest(encoder).use.precision == precision
 
 
 def test_what_loses_more_than_the_gate_allows_or_takes_longer_is_left_out_and_said(
@@ -88,7 +122,7 @@ def test_the_loss_is_the_gates(tiny_bert: Path, tmp_path: Path) -> None:
 
 
 def test_the_times_are_of_both_encoding_the_same(tiny_bert: Path) -> None:
-    encoder = sb.load(tiny_bert, device="cpu")
+    encoder = sb.load(tiny_bert, device="cpu", whiten=8)
     assert 0.01 < fast._times_as_fast(encoder, encoder) < 100
 
 

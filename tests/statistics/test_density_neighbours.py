@@ -58,6 +58,10 @@ def test_neighbours_are_those_of_a_full_sort(block: int, monkeypatch: pytest.Mon
 def test_of_equal_vectors_the_earlier_comes_first() -> None:
     corpus = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 0.0], [1.0, 0.0]])
     assert find_neighbours("a model", corpus[1:2], [corpus], 3).rows.tolist() == [[1, 2, 3]]
+    # Of other lengths their cosines are the same but for rounding.
+    corpus = np.outer(np.arange(1, 51), [1.0, 2.0, 3.0])
+    query = np.array([[3.0, 1.0, 0.7]])
+    assert find_neighbours("a model", query, [corpus[:20], corpus[20:]], 50).rows.tolist() == [[*range(50)]]
 
 
 def test_more_neighbours_than_there_are_vectors_are_refused() -> None:

@@ -74,6 +74,7 @@ def test_attention_with_numpys_masks_is_transformers_plain_attention_times_them(
     seen = (torch.arange(5) < torch.tensor([[5], [2], [4]]))[:, None, None, :].expand(3, 1, 5, 5)
     added = torch.zeros(seen.shape, dtype=torch.float64).masked_fill(~seen, -torch.inf)
     layer = torch.nn.Module().train()
+    layer.is_causal = False
     found, _ = dropout._binary_attention(layer, query, key, value, seen if padded else None, 0.7, 0.3)
     expected, _ = eager_attention_forward(layer, query, key, value, added if padded else None, 0.7, 0.3)
     torch.testing.assert_close(found, expected)

@@ -178,7 +178,11 @@ def _inverse(curvatures: "torch.Tensor") -> "torch.Tensor":
     diagonals[:, :-1] += 1.0
     # The intercept has no penalty; this much keeps the factorisation alive where no row moves it.
     diagonals[:, -1] += 1e-10
-    return torch.cholesky_inverse(torch.linalg.cholesky(curvatures))
+    factors, failed = torch.linalg.cholesky_ex(curvatures)
+    if bool(failed.any()):  # where features are so large that the penalty is lost in rounding
+        diagonals += 1e-12 * diagonals.amax(dim=1, keepdim=True)
+        factors = torch.linalg.cholesky(curvatures)
+    return torch.cholesky_inverse(factors)
 
 
 OfProblems = Callable[["torch.Tensor", "torch.Tensor"], "torch.Tensor"]

@@ -33,8 +33,12 @@ def passes_at_once(
     if torch.is_grad_enabled():
         together: Tensor = _Passes.apply(compute, groups, len(parts), *parts, *parameters)  # type: ignore[no-untyped-call]
         return together
-    results = _at_once(groups, lambda group: [compute(number, parts[number]) for number in group])
-    return torch.cat(_in_order(groups, results))
+
+    def passed(group: Sequence[int]) -> list[Tensor]:
+        with torch.no_grad():  # a thread's own matter, like what is drawn in it
+            return [compute(number, parts[number]) for number in group]
+
+    return torch.cat(_in_order(groups, _at_once(groups, passed)))
 
 
 def balanced(costs: Sequence[int], count: int) -> list[list[int]]:

@@ -23,8 +23,8 @@ _SEEDS: ContextVar[torch.Generator | None] = ContextVar("the seeds of NumPy's ma
 _ATTENTION = "stsbench_{}"
 """What Transformers' table of attention functions calls ours."""
 
-_RATES = ("attention_dropout", "dropout_prob")
-"""What Transformers calls a rate that attention hands to torch's function instead of a module of its own."""
+_RATES = ("attention_dropout", "dropout_prob", "dropout", "activation_dropout")
+"""What Transformers calls a rate that a module hands to torch's function instead of a module of its own."""
 
 
 class GaussianDropout(nn.Dropout):
@@ -66,14 +66,18 @@ def let_numpy_draw(transformer: nn.Module) -> None:
     _exchange(transformer, NumpyDropout, _binary_attention, "dropout_draws", "numpy", "torch")
 
 
+@torch.no_grad()
 def numpy_draws(transformer: Any) -> bool:
-    """Return whether NumPy draws all that a Transformer draws in training, which leaves no layer out at random."""
-    attends = getattr(transformer.config, "_attn_implementation", None) == _ATTENTION.format("numpy")
-    whole = not any(getattr(module, "layerdrop", 0) for module in transformer.modules())
-    return whole and all(
-        isinstance(module, NumpyDropout) if isinstance(module, nn.Dropout) else attends
-        for module, _ in dropout_places(transformer)
-    )
+    """Return whether NumPy draws all that a Transformer in training draws: torch's generator stays as it is."""
+    if any(
+        isinstance(module, nn.Dropout) and not isinstance(module, NumpyDropout) for module in transformer.modules()
+    ):
+        return False
+    words = torch.zeros((1, 4, transformer.get_input_embeddings().weight.shape[1]))
+    with torch.random.fork_rng(devices=()), dropout_at(0.5, transformer), drawing_by(0):
+        before = torch.get_rng_state()
+        transformer(inputs_embeds=words, attention_mask=torch.ones((1, 4), dtype=torch.long))
+        return torch.equal(before, torch.get_rng_state())
 
 
 def _exchange(  # noqa: PLR0917 - of two lines above
@@ -97,6 +101,8 @@ def _exchange(  # noqa: PLR0917 - of two lines above
         from transformers import AttentionInterface, AttentionMaskInterface
         from transformers.masking_utils import eager_mask, sdpa_mask
 
+        if chosen == "numpy" and transformer.config._attn_implementation != "sdpa":
+            return  # its attention is of its own kind, with the dropouts of above
         AttentionInterface.register(name, attention)
         AttentionMaskInterface.register(name, eager_mask if chosen == "gaussian" else sdpa_mask)
         transformer.set_attn_implementation(name)
@@ -198,15 +204,16 @@ def _gaussian_attention(  # noqa: PLR0917 - as Transformers calls it
     attention_mask: Tensor | None,
     scaling: float | None = None,
     dropout: float = 0.0,
-    **_others: Any,
+    **others: Any,
 ) -> tuple[Tensor, Tensor]:
     """Return attention as Transformers' plain function does, its weights multiplied by Gaussian factors.
 
     Query, key and value are (rows, heads, width, d); the mask is added to the scores, (rows, 1, 1 or width,
     width).
     """
+    added, key, value = _of_every_head(query, key, value, attention_mask, causal=False, **others)
     scores = query @ key.transpose(2, 3) * (query.shape[-1] ** -0.5 if scaling is None else scaling)
-    weights = torch.softmax(scores if attention_mask is None else scores + attention_mask, dim=-1)
+    weights = torch.softmax(scores if added is None else scores + added, dim=-1)
     if dropout > 0 and module.training:
         weights = weights * _factors(weights, dropout)
     return (weights @ value).transpose(1, 2).contiguous(), weights
@@ -234,15 +241,49 @@ def _binary_attention(  # noqa: PLR0917 - as Transformers calls it
             module, query, key, value, attention_mask, scaling=scaling, **others
         )
         return attended
+    causal = getattr(module, "is_causal", True) if others.get("is_causal") is None else others["is_causal"]
+    added, key, value = _of_every_head(query, key, value, attention_mask, causal=causal, **others)
     rows, heads, width, size = query.shape
     query, key, value = (states.reshape(rows * heads, -1, size) for states in (query, key, value))
     scale = size**-0.5 if scaling is None else scaling
-    if attention_mask is None:
+    if added is None:
         scores = torch.baddbmm(query.new_empty(()), query, key.transpose(1, 2), beta=0, alpha=scale)
     else:
-        hidden = torch.zeros(attention_mask.shape, dtype=query.dtype).masked_fill_(~attention_mask, -math.inf)
-        added = hidden.expand(rows, heads, width, -1).reshape(rows * heads, width, -1)
+        added = added.to(query.dtype).expand(rows, heads, width, -1).reshape(rows * heads, width, -1)
         scores = torch.baddbmm(added, query, key.transpose(1, 2), alpha=scale)
     weights = torch.softmax(scores, dim=-1)
     weights = weights * drawn_by_numpy(weights, dropout)
     return torch.bmm(weights, value).view(rows, heads, width, size).transpose(1, 2), None
+
+
+def _of_every_head(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    *,
+    causal: bool,
+    position_bias: Tensor | None = None,
+    **others: Any,
+) -> tuple[Tensor | None, Tensor, Tensor]:
+    """Return what is added to the scores of attention (None for nothing), and a key and a value for each head.
+
+    A mask is true where a token is seen, or already what is added. Where there is none, a `causal` attention sees
+    what stands before a token.
+    """
+    unknown = [name for name in ("softcap", "s_aux") if others.get(name) is not None]
+    if unknown:
+        raise UserError(
+            f"the attention of this base has {unknown[0]}, for which there is no dropout of ours: use --set "
+            "dropout_kind=binary, with dropout_draws=torch."
+        )
+    groups, width = query.shape[1] // key.shape[1], query.shape[2]
+    if groups > 1:
+        key, value = key.repeat_interleave(groups, dim=1), value.repeat_interleave(groups, dim=1)
+    if mask is None and causal and width > 1:
+        mask = torch.ones((width, width), dtype=torch.bool, device=query.device).tril()
+    if mask is not None and mask.dtype == torch.bool:
+        mask = torch.zeros(mask.shape, dtype=query.dtype, device=query.device).masked_fill_(~mask, -math.inf)
+    if position_bias is not None:
+        mask = position_bias if mask is None else mask + position_bias
+    return mask, key, value

@@ -14,7 +14,7 @@ from stsbench.base.errors import UserError
 from stsbench.encoders.poolers import POOLERS
 from stsbench.training.batches import Sequences
 from stsbench.training.cpu import balanced, passes_at_once
-from stsbench.training.dropout import drawing_by, draws, dropout_at, numpy_draws
+from stsbench.training.dropout import drawing_by, draws, dropout_at
 from stsbench.training.gpu import WIDTH, Graphs
 from stsbench.training.noise import NoisePart
 from stsbench.training.recipe import Pooling
@@ -233,6 +233,7 @@ class Forward:
         tokens: padded tokens in one forward pass, in place of `chunk`; None to count sequences.
         at_once: passes on a CPU at one time, which share its cores, where torch draws nothing in them: threads
             share its generator.
+        apart: whether torch draws nothing in a pass with dropout.
     """
 
     pad_id: int
@@ -242,6 +243,7 @@ class Forward:
     graphs: Graphs | None = None
     tokens: int | None = None
     at_once: int = 1
+    apart: bool = False
 
     def chunks(self, sequences: Sequences) -> list[Chunk]:
         """Return the chunks of some sequences."""
@@ -291,7 +293,7 @@ class Forward:
             parts = [
                 part.view(*chunk.ids.shape, -1) for chunk, part in zip(chunks, embedded.split(sizes), strict=True)
             ]
-            apart = seed is None or numpy_draws(model.transformer)
+            apart = seed is None or self.apart
             if self.at_once > 1 and apart and not (by_chunk or noise or altered):
                 together = self._at_once(model, parts, chunks, seed)
             else:

@@ -17,6 +17,7 @@ from stsbench.training.base import Base, load_masked_language, load_model, rando
 from stsbench.training.batches import Batch, BatchReader, make_schedule, make_timetable
 from stsbench.training.checkpoints import Keeper
 from stsbench.training.distributed import World
+from stsbench.training.dropout import numpy_draws
 from stsbench.training.gpu import Graphs, has_graphs
 from stsbench.training.labelled import LabelledTask
 from stsbench.training.log import Log, Meter
@@ -83,6 +84,7 @@ class Trainer:
             self.graphs,
             recipe.optimiser.chunk_tokens or (_TOKENS_ON_CPU if by_tokens else None),
             min(torch.get_num_threads(), _MOST_AT_ONCE) if device == "cpu" else 1,
+            device == "cpu" and numpy_draws(self.model.transformer),
         )
         # The evaluating network says behind what a vector is scored; the base's own has nothing there.
         behind = self.evaluating.tail if isinstance(self.evaluating.tail, nn.Module) else nn.Identity()

@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tiny_models import tiny
 
 import stsbench as sb
 from stsbench.encoders import generation
@@ -17,7 +18,10 @@ from stsbench.training.dropout import (
     NumpyDropout,
     drawn_by_numpy,
     dropout_places,
+    let_numpy_draw,
+    make_gaussian,
     numpy_draws,
+    set_dropout,
 )
 from stsbench.training.model import _CHUNK_COST, chunks_of, cuts_by_tokens
 from stsbench.training.recipe_files import read_recipe
@@ -70,12 +74,59 @@ def test_attention_with_numpys_masks_is_transformers_plain_attention_times_them(
     seen = (torch.arange(5) < torch.tensor([[5], [2], [4]]))[:, None, None, :].expand(3, 1, 5, 5)
     added = torch.zeros(seen.shape, dtype=torch.float64).masked_fill(~seen, -torch.inf)
     layer = torch.nn.Module().train()
+    layer.is_causal = False
     found, _ = dropout._binary_attention(layer, query, key, value, seen if padded else None, 0.7, 0.3)
     expected, _ = eager_attention_forward(layer, query, key, value, added if padded else None, 0.7, 0.3)
     torch.testing.assert_close(found, expected)
     weights = torch.randn_like(found)
     gradients = [torch.autograd.grad((side * weights).sum(), (query, key, value)) for side in (found, expected)]
     torch.testing.assert_close(*gradients)
+
+
+ATTENTIONS = {
+    "causal": ("gpt2", {}),
+    "heads that share a key": (
+        "llama",
+        {"num_attention_heads": 4, "num_key_value_heads": 2, "attention_dropout": 0.1},
+    ),
+    "a mask that is added": ("layoutlm", {}),
+    "a bias of places": ("t5", {"is_encoder_decoder": False, "d_kv": 8}),
+}
+
+
+@pytest.mark.skipif(not has_attention_table(), reason="from Transformers 5.0 on")
+@pytest.mark.parametrize("draw", [let_numpy_draw, make_gaussian])
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize(("kind", "sizes"), ATTENTIONS.values(), ids=ATTENTIONS)
+def test_attention_with_dropout_attends_to_what_transformers_does(draw, padded, kind, sizes, monkeypatch):
+    from stsbench.training import dropout
+
+    transformer = tiny(kind, **sizes)
+    monkeypatch.setattr(dropout, "drawn_by_numpy", lambda values, _rate: torch.ones_like(values))
+    monkeypatch.setattr(dropout, "_factors", lambda values, _rate: torch.ones_like(values))
+    words = torch.randn(2, 7, 16, generator=torch.Generator().manual_seed(1))
+    mask = torch.tensor([[1] * 7, [1] * 4 + [0] * 3]) if padded else None
+
+    def states():
+        with torch.no_grad():
+            return transformer(inputs_embeds=words, attention_mask=mask).last_hidden_state
+
+    seen = torch.ones(2, 7) > 0 if mask is None else mask > 0
+    transformer.eval()
+    expected = states()[seen]
+    draw(transformer)
+    for training in (True, False):
+        transformer.train(training)
+        torch.testing.assert_close(states()[seen], expected, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["esm", "xlm"])
+def test_a_rate_is_everywhere_that_dropout_is_a_function_too(kind):
+    transformer = tiny(kind)
+    set_dropout(transformer, 0.0)
+    words = torch.randn(2, 7, 16)
+    training = transformer(inputs_embeds=words).last_hidden_state
+    assert torch.equal(training, transformer.eval()(inputs_embeds=words).last_hidden_state)
 
 
 def test_numpy_draws_in_every_layer_and_in_attention_and_evaluation_has_the_same_bits(assembled):

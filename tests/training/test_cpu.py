@@ -9,11 +9,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tiny_models import tiny
 
 from stsbench.encoders.generation import has_attention_table
 from stsbench.training import model as model_module
 from stsbench.training.cpu import balanced, passes_at_once
-from stsbench.training.dropout import numpy_draws
+from stsbench.training.dropout import let_numpy_draw, numpy_draws
 from stsbench.training.model import _CHUNK_COST, cuts_by_tokens, evened
 
 TOKENS = "optimiser.chunk_tokens=40"
@@ -137,11 +138,43 @@ def test_passes_in_which_torch_draws_are_computed_one_after_the_other(assembled,
     assert bool(calls) is shared
 
 
-def test_a_model_that_leaves_layers_out_at_random_is_not_drawn_by_numpy_alone(assembled):
-    transformer = assembled("dropout=0.3").model.transformer
-    assert numpy_draws(transformer)
-    transformer.encoder.layerdrop = 0.1
-    assert not numpy_draws(transformer)
+@pytest.mark.parametrize(
+    ("kind", "sizes", "alone"),
+    [
+        ("bert", {}, True),
+        ("opt", {"ffn_dim": 24, "word_embed_proj_dim": 16}, False),  # by functions, and whole layers
+        ("big_bird", {}, False),
+    ],
+)
+def test_a_model_in_which_torch_draws_as_well_is_not_drawn_by_numpy_alone(kind, sizes, alone):
+    transformer = tiny(kind, **sizes)
+    let_numpy_draw(transformer)
+    torch.manual_seed(0)
+    before = torch.get_rng_state()
+    assert numpy_draws(transformer) is alone
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_passes_without_a_gradient_hold_no_graph_in_their_threads(two_threads):
+    weight, results = torch.ones(2, requires_grad=True), []
+
+    def compute(_number, part):
+        results.append(part * weight)
+        return results[-1]
+
+    with torch.no_grad():
+        passes_at_once(compute, [torch.ones(1, 2)] * 2, [weight], [[0], [1]])
+    assert [result.requires_grad for result in results] == [False, False]
+
+
+def test_a_seed_names_the_same_masks_with_any_number_of_threads(assembled, two_threads):
+    losses = []
+    for threads in (1, 2, 3):
+        torch.set_num_threads(threads)
+        trainer = assembled("dropout=0.3", TOKENS, "negatives.queue={size: 20}", "target.dropout=true")
+        assert trainer.terms[0].forward.at_once == threads
+        losses.append([float(trainer.step(step).loss) for step in range(3)])
+    assert losses[1:] == [pytest.approx(losses[0], rel=1e-5)] * 2
 
 
 def test_as_many_passes_at_once_as_there_are_threads_at_most_four(assembled, two_threads):

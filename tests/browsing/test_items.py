@@ -61,7 +61,8 @@ def test_where_a_subset_lies_counts_in_an_influence(make: Make) -> None:
     record = make(metric="pearson")
     table = record.item_table()
     is_first = table["subset"] == "first"
-    moved = with_columns(record, cosine=table["cosine"] + is_first, gold=np.where(is_first, 5.0, table["gold"] / 2))
+    gold = np.where(is_first, 5.0, table["gold"] / 2)
+    moved = with_columns(record, cosine=table["cosine"] + is_first, gold=gold)
     frame = sb.explore(scored_again(moved), without_text=True).frame.set_index("task").loc["toy"]
     gold, similarity = frame["gold"].to_numpy(), frame["similarity_a"].to_numpy()
     whole = np.corrcoef(gold, similarity)[0, 1]

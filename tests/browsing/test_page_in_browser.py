@@ -134,7 +134,8 @@ def test_a_box_in_the_picture_chooses(browser: Any, runs: list[sb.RunRecord], tm
         canvas.setPointerCapture = () => {};
         const send = (name, x, y) => canvas.dispatchEvent(
           new PointerEvent(name, {clientX: box.left + x, clientY: box.top + y, pointerId: 1}));
-        send('pointerdown', 100, 40); send('pointermove', 200, 90); send('pointerup', box.width / 2, box.height / 2);
+        send('pointerdown', 100, 40); send('pointermove', 200, 90);
+        send('pointerup', box.width / 2, box.height / 2);
     """
     browser.run(drag)
     frame = explored.frame
@@ -205,9 +206,7 @@ def test_a_subset_is_chosen_and_taken_along(browser: Any, runs: list[sb.RunRecor
     assert [row[0] for row in rows(browser)] == part["item_id"].tolist()
 
 
-def test_a_box_to_the_edge_holds_what_lies_on_it(
-    browser: Any, runs: list[sb.RunRecord], tmp_path: Path
-) -> None:
+def test_a_box_to_the_edge_holds_what_lies_on_it(browser: Any, runs: list[sb.RunRecord], tmp_path: Path) -> None:
     page = tmp_path / "pairs.html"
     sb.explore(runs[0], page, without_text=True)
     browser.open(page)
@@ -249,8 +248,10 @@ def test_quotation_marks_and_bars_leave_as_they_are(browser: Any, hash_encode: A
     tsv, markdown = browser.run("return Promise.all(window.saved.map((blob) => blob.text()))")
     assert set(pd.read_csv(StringIO(tsv), sep="\t")["Sentence 1"]) == set(texts)
     head, dashes, *lines = markdown.splitlines()
-    assert head.count("|") == dashes.count("|") and len(lines) == len(texts)
-    assert r"AT\&amp;T \~x\~ \$y\$" in markdown and r"a \| b" in markdown
+    assert head.count("|") == dashes.count("|")
+    assert len(lines) == len(texts)
+    assert r"AT\&amp;T \~x\~ \$y\$" in markdown
+    assert r"a \| b" in markdown
 
 
 def test_an_address_of_somebody_else_breaks_nothing(

@@ -12,9 +12,10 @@ from stsbench.data.shared import FOLDED, SENTENCES
 from stsbench.data.tables import Column, PlainTable, coded
 from stsbench.judging.aligned import AlignedScores
 from stsbench.records.kinds import KINDS
+from stsbench.scoring.statistic import Correlation
 from stsbench.statistics.correlations import average_ranks, members_of
-from stsbench.statistics.dependence import Sharing, variance
-from stsbench.statistics.intervals import plain_interval
+from stsbench.statistics.dependence import LEVEL, Sharing
+from stsbench.statistics.intervals import t_quantile
 
 Floats = NDArray[np.float64]
 
@@ -29,28 +30,19 @@ class Total:
     Attributes:
         name: what it is called.
         scores: of each model, x 100.
-        quantile: of Student's t, by which the 95 % interval of the two scores' difference is made, with pairs that
-            share a sentence taken for dependent; NaN for one model alone, and where there is no interval.
     """
 
     name: str
     scores: tuple[float, ...]
-    quantile: float
 
     @classmethod
     def of(cls, task: AlignedScores) -> "Total":
         """Return those of one or two aligned models."""
-        reach = math.nan
-        if len(task.scores) == len(MODELS):
-            spread = variance(task.terms[1] - task.terms[0], task.sharing)
-            if (limits := plain_interval(0.0, spread)).exists:
-                reach = limits.high / spread.standard_error
-        return cls(task.task, tuple((100 * task.scores).tolist()), reach)
+        return cls(task.task, tuple((100 * task.scores).tolist()))
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as the page's script reads it."""
-        scores = [_rounded(score, 6) for score in self.scores]
-        return {"name": self.name, "scores": scores, "quantile": _rounded(self.quantile, 6)}
+        return {"name": self.name, "scores": [_rounded(score, 6) for score in self.scores]}
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,10 +57,12 @@ class TaskItems:
         table: a row an item. `rank_gold`, `rank_a`: per cent of the items that are lower, ties half, among those
             that are ranked together (the task's, or a subset's where the score is a mean over subsets).
             `residual_a`: `rank_a` less `rank_gold`: how far too high the model puts the pair. `influence_a`: the
-            item's term x 100 (`statistics.influence`): the score is about so much higher for its being there.
-            `gain`: what it adds to the difference of the two scores x 100: the difference of its terms, and its
-            even share of the whole, so that they add up to the difference. `shares`: how many other items have
-            one of its sentences. `longer`: words by which its longer sentence is longer.
+            item's influence x 100 (`Statistic.influences`): the score is about so much higher for its being there.
+            `gain`: what it adds to the difference of the two scores x 100: the difference of its influences, and
+            its even share of the whole (of its subset's where the score is a mean over subsets), so that they add
+            up to the difference. `shares`: how many other items have one of its sentences. `longer`: words by
+            which its longer sentence is longer.
+        is_stratified: whether the interval of a sum takes the subsets, as they are, for given (`task_terms`).
     """
 
     total: Total
@@ -76,6 +70,7 @@ class TaskItems:
     unit: str
     statistic: str
     table: PlainTable
+    is_stratified: bool
 
     @property
     def is_ranked(self) -> bool:
@@ -97,23 +92,41 @@ def items_of(task: AlignedScores, statistic: str) -> TaskItems:
     columns["shares"] = shares(task.sharing)
     if "words_a" in first.columns:
         columns["longer"] = np.abs(first["words_a"].astype(np.int64) - first["words_b"])
-    for end, table, terms in zip(MODELS, task.items, task.terms, strict=False):
+    influences = [task.statistic.influences(table) for table in task.items]
+    for end, table, influence in zip(MODELS, task.items, influences, strict=False):
         said = [name for name in ("prediction", "correct", "score") if name in kind.columns]
         columns |= {f"{name}_{end}": table[name] for name in said}
-        columns[f"influence_{end}"] = 100 * terms
+        columns[f"influence_{end}"] = 100 * influence
     if kind.by_similarity:
         columns |= _ranked(task)
     if len(task.scores) == len(MODELS):
-        difference = task.terms[1] - task.terms[0]
-        columns["gain"] = 100 * (difference + float(np.diff(task.scores)[0]) / task.size)
-    return TaskItems(Total.of(task), kind.average, kind.unit, statistic, PlainTable(columns))
+        columns["gain"] = 100 * (influences[1] - influences[0] + _even_shares(task))
+    is_stratified = isinstance(task.statistic, Correlation)
+    return TaskItems(Total.of(task), kind.average, kind.unit, statistic, PlainTable(columns), is_stratified)
+
+
+def _even_shares(task: AlignedScores) -> Floats:
+    """Return what each item adds to the difference of two models where all of them add the same."""
+    if _aggregation(task) == "all":
+        return np.full(task.size, float(np.diff(task.scores)[0]) / task.size)
+    members = members_of(coded(task.items[0]["subset"])[1], task.size)
+    shares = np.empty(task.size)
+    for of_subset in members:
+        a, b = (task.statistic.of_subset.value(table.take(of_subset)) for table in task.items)
+        weight = 1 / len(members) if _aggregation(task) == "mean" else len(of_subset) / task.size
+        shares[of_subset] = weight * (b - a) / len(of_subset)
+    return shares
+
+
+def _aggregation(task: AlignedScores) -> str:
+    return task.statistic.aggregation if isinstance(task.statistic, Correlation) else "all"
 
 
 def _ranked(task: AlignedScores) -> dict[str, Floats]:
     """Return the similarity of each model, the ranks of gold and of it, and how far these are apart."""
     similarity = task.statistic.columns[0]
     groups = [np.arange(task.size)]
-    if getattr(task.statistic, "aggregation", "all") != "all":
+    if _aggregation(task) != "all":
         groups = members_of(coded(task.items[0]["subset"])[1], task.size)
     columns = {"rank_gold": percentiles(task.items[0]["gold"], groups)}
     for end, table in zip(MODELS, task.items, strict=False):
@@ -212,14 +225,25 @@ def payload(
                 "statistic": task.statistic,
                 "size": len(task.table),
                 "ranked": task.is_ranked,
+                "stratified": task.is_stratified,
             }
             for task in tasks
         ],
+        "quantiles": _quantiles() if len(models) == len(MODELS) else [],
         "names": dictionaries,
         "columns": columns,
         "sentences": sentences,
         "folded": np.unique(folded, return_inverse=True)[1].tolist(),
     }
+
+
+_STEPS = 256
+
+
+def _quantiles() -> list[float]:
+    """Return Student's t of the intervals by 1 over its degrees of freedom: at 0, 1/256, ..., 1."""
+    degrees = [_STEPS / step if step else math.inf for step in range(_STEPS + 1)]
+    return [round(t_quantile((1 + LEVEL) / 2, df), 6) for df in degrees]
 
 
 _DECIMALS = {"similarity": 5, "rank": 2, "residual": 2, "influence": 7, "gain": 7, "gold": 4, "score": 6}

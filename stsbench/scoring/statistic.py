@@ -93,6 +93,10 @@ class Statistic(Protocol):
     def terms(self, items: PlainTable) -> Floats:
         """Return (n,) terms, one an item; NaN where the number is undefined."""
 
+    def influences(self, items: PlainTable) -> Floats:
+        """Return (n,) how much higher the number is, to first order, for each item's being there."""
+        return self.terms(items)
+
     def limits(self, value: float, spread: Variance, items: int, level: float) -> Limits:
         """Return the interval of the number, from its variance and the number of items."""
 
@@ -146,6 +150,12 @@ class Correlation(Statistic):
     def terms(self, items: PlainTable) -> Floats:
         codes = coded(items["subset"])[1]
         return task_terms(items["gold"], items[self.similarity], codes, self.metric, self.aggregation)
+
+    def influences(self, items: PlainTable) -> Floats:
+        """Return the terms, not centred in each subset: where a subset lies moves the score, too."""
+        codes = coded(items["subset"])[1]
+        gold, similarity = items["gold"], items[self.similarity]
+        return task_terms(gold, similarity, codes, self.metric, self.aggregation, by_subset=False)
 
     def limits(self, value: float, spread: Variance, items: int, level: float) -> Limits:
         """Return the interval on Fisher's scale."""

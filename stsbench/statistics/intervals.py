@@ -88,11 +88,11 @@ def correlation_interval(
     if abs(value) > 1 - _ROUNDING:
         return _no_limits("perfect")
     to_z = 1 / (1 - value * value)
-    reach = _quantile((1 + level) / 2, variance.df) * variance.standard_error * to_z
+    reach = t_quantile((1 + level) / 2, variance.df) * variance.standard_error * to_z
     if pairs < _FEW_PAIRS:
         constant = {"spearman": 1 + value * value / 2, "pearson": 1.0, "kendall": 0.437}[metric]
         of_normal = constant / (pairs - _LOST[metric])
-        reach = max(reach, _quantile((1 + level) / 2) * math.sqrt(of_normal) * variance.ratio)
+        reach = max(reach, t_quantile((1 + level) / 2) * math.sqrt(of_normal) * variance.ratio)
     if reach <= 0:
         return _no_limits("no spread")
     centre = math.atanh(value)
@@ -111,7 +111,7 @@ def plain_interval(value: float, variance: Variance, level: float = LEVEL) -> Li
         return _no_limits("undefined")
     if variance.value <= 0:
         return _no_limits("no spread")
-    reach = _quantile((1 + level) / 2, variance.df) * variance.standard_error
+    reach = t_quantile((1 + level) / 2, variance.df) * variance.standard_error
     return Limits(value - reach, value + reach)
 
 
@@ -130,7 +130,7 @@ def share_interval(value: float, variance: Variance, items: int, level: float = 
         return _no_limits("undefined")
     # At 0 and 1 a variance that is not 0 is the rounding of one that is.
     size = value * (1 - value) / variance.value if variance.value > 0 and 0 < value < 1 else float(items)
-    t = _quantile((1 + level) / 2, variance.df)
+    t = t_quantile((1 + level) / 2, variance.df)
     shrink = 1 + t * t / size
     centre = (value + t * t / (2 * size)) / shrink
     reach = t / shrink * math.sqrt(value * (1 - value) / size + (t / (2 * size)) ** 2)
@@ -215,7 +215,7 @@ def lower_bound(value: float, variance: Variance, level: float = LEVEL) -> float
     check_level(level)
     if math.isnan(value) or not variance.value > 0:
         return math.nan
-    return value - _quantile(level, variance.df) * variance.standard_error
+    return value - t_quantile(level, variance.df) * variance.standard_error
 
 
 def upper_bound(value: float, variance: Variance, level: float = LEVEL) -> float:
@@ -238,7 +238,7 @@ def reach_of_mean(deviation: float, size: int, level: float = LEVEL) -> float:
     >>> round(reach_of_mean(1.0, 3), 3)
     2.484
     """
-    return float(_quantile((1 + level) / 2, size - 1) * deviation / size**0.5)
+    return float(t_quantile((1 + level) / 2, size - 1) * deviation / size**0.5)
 
 
 def check_level(level: float) -> None:
@@ -247,7 +247,7 @@ def check_level(level: float) -> None:
         raise ValueError(f"level must be between 0 and 1, got {level}")
 
 
-def _quantile(probability: float, df: float = math.inf) -> float:
+def t_quantile(probability: float, df: float = math.inf) -> float:
     """Return a quantile of Student's t; of the normal distribution where the degrees of freedom are not known."""
     # Not by scipy.stats: its import takes half a second more, in every command that computes an interval.
     from scipy.special import ndtri, stdtrit
@@ -280,7 +280,7 @@ def detectable(standard_error: float, *, level: float = 0.95, power: float = 0.8
     >>> round(detectable(1.0), 3)
     2.802
     """
-    return (_quantile((1 + level) / 2) + _quantile(power)) * standard_error
+    return (t_quantile((1 + level) / 2) + t_quantile(power)) * standard_error
 
 
 def pairs_needed(pairs: int, difference: float, found: float) -> float:
@@ -344,9 +344,9 @@ def _power(runs: int, difference: float, sd: float, over_pairs: Variance, level:
     df = whole**2 / uncertain if uncertain > 0 else math.inf
     shift = difference / math.sqrt(whole)
     if df > _MANY:
-        critical = _quantile((1 + level) / 2)
+        critical = t_quantile((1 + level) / 2)
         return float(ndtr(shift - critical) + ndtr(-shift - critical))
-    critical = _quantile((1 + level) / 2, df)
+    critical = t_quantile((1 + level) / 2, df)
     return float(1 - nctdtr(df, shift, critical) + nctdtr(df, shift, -critical))
 
 

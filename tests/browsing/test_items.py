@@ -4,7 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+from changed_records import scored_again, with_columns
 from scipy.stats import rankdata, spearmanr
 
 import stsbench as sb
@@ -53,6 +55,35 @@ def test_an_influence_is_what_the_score_loses_without_the_pair(make: Make) -> No
     # To first order: what is left is of the order of the square.
     assert np.corrcoef(100 * (whole - np.array(without)), frame["influence_a"])[0, 1] > 0.99
     assert frame["influence_a"].sum() == pytest.approx(0, abs=1e-9)
+
+
+def test_where_a_subset_lies_counts_in_an_influence(make: Make) -> None:
+    record = make(metric="pearson")
+    table = record.item_table()
+    is_first = table["subset"] == "first"
+    gold = np.where(is_first, 5.0, table["gold"] / 2)
+    moved = with_columns(record, cosine=table["cosine"] + is_first, gold=gold)
+    frame = sb.explore(scored_again(moved), without_text=True).frame.set_index("task").loc["toy"]
+    gold, similarity = frame["gold"].to_numpy(), frame["similarity_a"].to_numpy()
+    whole = np.corrcoef(gold, similarity)[0, 1]
+    without = [np.corrcoef(np.delete(gold, pair), np.delete(similarity, pair))[0, 1] for pair in range(len(gold))]
+    left_out = 100 * (whole - np.array(without))
+    np.testing.assert_allclose(frame["influence_a"], left_out, atol=0.15 * np.abs(left_out).max())
+    by_subset = pd.Series(left_out).groupby(frame["subset"].to_numpy()).sum()
+    assert by_subset.abs().min() > 1
+    np.testing.assert_allclose(frame.groupby("subset")["influence_a"].sum(), by_subset, rtol=0.2)
+
+
+@pytest.mark.parametrize("aggregation", ["mean", "wmean"])
+def test_each_subset_has_its_own_difference_where_the_score_is_a_mean_over_them(
+    make: Make, aggregation: str
+) -> None:
+    a, b = make(aggregation=aggregation), make(0.5, aggregation=aggregation)
+    frame = sb.explore([a, b], without_text=True).frame.set_index("task").loc["toy"]
+    for _, part in frame.groupby("subset"):
+        differences = [spearmanr(part["gold"], part[f"similarity_{end}"])[0] for end in "ab"]
+        weight = 1 / 2 if aggregation == "mean" else len(part) / len(frame)
+        assert part["gain"].sum() == pytest.approx(100 * weight * (differences[1] - differences[0]))
 
 
 def test_gains_add_up_to_the_difference(make: Make) -> None:

@@ -358,8 +358,8 @@ def best_of(names: Names, number: Numbers) -> Made:
 
 
 def explored(names: Names, number: Numbers) -> Made:
-    totals = [Total(name, (number(), number()), 2.0) for name in names]
-    tasks = [TaskItems(total, "", "pairs", "", PlainTable({"item_id": ["1", "2"]})) for total in totals]
+    totals = [Total(name, (number(), number())) for name in names]
+    tasks = [TaskItems(total, "", "pairs", "", PlainTable({"item_id": ["1", "2"]}), False) for total in totals]
     return Explored(names[:2], tuple(tasks)), [(0, grid([total.scores for total in totals]))]
 
 

@@ -41,10 +41,10 @@
   const read = () => {
     const said = new URLSearchParams(location.hash.slice(1));
     Object.assign(state, USUAL, { ranges: {} });
-    if (data.sections[said.get("table")]) state.table = said.get("table");
+    if (Object.hasOwn(data.sections, said.get("table")) && said.get("table") !== "length") state.table = said.get("table");
     for (const [name, value] of said) {
       const id = name.slice(3);
-      if (name in USUAL && name !== "table") state[name] = value;
+      if (Object.hasOwn(USUAL, name) && name !== "table") state[name] = value;
       else if (name.startsWith("in.") && column(id) && !isText(id)) {
         const [low, high] = value.split("~").map((part) => (part === "" || part === undefined ? NaN : Number(part)));
         state.ranges[id] = [low, high];
@@ -406,11 +406,13 @@
     return [heads, ...rows];
   };
   const line = (text) => text.replace(/[\t\r\n]+/g, " ");
-  by("tsv").addEventListener("click", () => save("board.tsv", "text/tab-separated-values", `${table().map((row) => row.map(line).join("\t")).join("\n")}\n`));
+  // A quotation mark begins a field of several lines for pandas, R and spreadsheets, unless it is itself in quotes.
+  const inQuotes = (text) => (text.includes('"') ? `"${text.replaceAll('"', '""')}"` : text);
+  by("tsv").addEventListener("click", () => save("board.tsv", "text/tab-separated-values", `${table().map((row) => row.map((text) => inQuotes(line(text))).join("\t")).join("\n")}\n`));
   by("markdown").addEventListener("click", () => {
-    const escaped = (text) => line(text).replace(/[\\`*_{}[\]<>#|]/g, "\\$&");
-    const [heads, ...rows] = table().map((row) => `| ${row.map(escaped).join(" | ")} |`);
-    save("board.md", "text/markdown", [heads, heads.replace(/[^|]+/g, " --- "), ...rows, ""].join("\n"));
+    const escaped = (text) => line(text).replace(/[\\`*_{}[\]<>#|&~$]/g, "\\$&");
+    const [heads, ...rows] = table(), said = (row) => `| ${row.map(escaped).join(" | ")} |`;
+    save("board.md", "text/markdown", [said(heads), `|${" --- |".repeat(heads.length)}`, ...rows.map(said), ""].join("\n"));
   });
 
   let waiting = 0;

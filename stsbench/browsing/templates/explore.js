@@ -46,7 +46,7 @@
       : name in names ? Int32Array.from(values)
       : Float64Array.from(values, (value) => (value === null ? NaN : Number(value)));
   }
-  const has = (name) => name in columns;
+  const has = (name) => Object.hasOwn(columns, name);
 
   // What can be chosen: each task, and each average with the tasks that it is over.
   const choices = [
@@ -64,13 +64,15 @@
     Object.assign(state, USUAL, { ranges: {}, kept: {} });
     for (const [name, value] of said) {
       const column = name.slice(3);
-      if (name in USUAL) state[name] = value;
+      if (Object.hasOwn(USUAL, name)) state[name] = value;
       else if (name.startsWith("in.") && has(column)) {
         const [low, high] = value.split("~").map((part) => (part === "" ? NaN : Number(part)));
         state.ranges[column] = [low, high];
-      } else if (name.startsWith("is.") && names[column]?.includes(value)) state.kept[column] = value;
+      } else if (name.startsWith("is.") && Object.hasOwn(names, column) && names[column].includes(value)) state.kept[column] = value;
     }
-    if (!choices[state.task]) state.task = "0";
+    if (!Object.hasOwn(choices, state.task) || state.task === "length") state.task = "0";
+    if (!(Number(state.wrong) > 0)) state.wrong = USUAL.wrong;
+    if (!Object.hasOwn(VERDICTS, state.verdict)) state.verdict = "";
     if (!has(state.sort.replace("-", ""))) state.sort = "";
   };
   const write = () => {
@@ -158,26 +160,36 @@
   // The sum of some items' contributions and its standard error, as `statistics.dependence.variance` has it: those
   // that share a sentence depend on each other.
   const sumOf = (items, name) => items.reduce((sum, item) => sum + columns[name][item], 0) / chosen().tasks.length;
+  // Student's t by 1 over its degrees of freedom (Satterthwaite's): between those that are told, a straight line.
+  const quantile = (share) => {
+    const at = Math.min(1, share) * (data.quantiles.length - 1), low = Math.min(Math.floor(at), data.quantiles.length - 2);
+    return data.quantiles[low] + (at - low) * (data.quantiles[low + 1] - data.quantiles[low]);
+  };
   const total = (items, name) => {
     const all = members(), share = chosen().tasks.length, of_tasks = share > 1;
     const one = new Float64Array(size);
     for (const item of items) one[item] = columns[name][item] / share;
-    // The tasks are fixed: what varies is which items of each there are.
-    const means = new Map(), sums = new Map(), twice = new Map();
+    const totals = new Map(), sizes = new Map(), sums = new Map(), twice = new Map();
     const add = (map, key, value) => map.set(key, (map.get(key) ?? 0) + value);
-    for (const item of items) add(means, columns.task[item], one[item] / data.tasks[columns.task[item]].size);
+    // The tasks are fixed, and of a correlation the subsets: what varies is which items of each there are.
+    const part = (item) => { const task = columns.task[item]; return data.tasks[task].stratified ? task + data.tasks.length * (1 + columns.subset[item]) : task; };
+    for (const item of all) { add(totals, part(item), one[item]); add(sizes, part(item), 1); }
     const node = (side, item) => (of_tasks ? data.folded[columns[side][item]] : columns[side][item]);
-    let independent = 0;
+    let [independent, fourths] = [0, 0];
     for (const item of all) {
-      const value = one[item] - (means.get(columns.task[item]) ?? 0), first = node("first", item), second = node("second", item);
-      independent += value * value;
+      const value = one[item] - totals.get(part(item)) / sizes.get(part(item)), first = node("first", item), second = node("second", item);
+      independent += value ** 2;
+      fourths += value ** 4;
       add(sums, first, value);
       if (first === second) continue;
       add(sums, second, value);
       add(twice, Math.min(first, second) * data.folded.length + Math.max(first, second), value);
     }
-    const squares = (map) => { let sum = 0; for (const value of map.values()) sum += value * value; return sum; };
-    return { sum: sumOf(items, name), error: Math.sqrt(Math.max(squares(sums) - squares(twice), independent)) };
+    const powers = (map, power) => { let sum = 0; for (const value of map.values()) sum += value ** power; return sum; };
+    let estimate = powers(sums, 2) - powers(twice, 2);
+    if (estimate < independent * (1 - 1e-9)) estimate = independent;
+    else fourths = Math.max(fourths, powers(sums, 4) - powers(twice, 4));
+    return { sum: sumOf(items, name), reach: estimate > 0 ? quantile(fourths / estimate ** 2) * Math.sqrt(Math.max(estimate, independent)) : NaN };
   };
 
   const number = (value, digits = 2) => (Number.isNaN(value) ? "–" : value.toFixed(digits).replace(/^-(0\.?0*)$/, "$1").replace("-", "\u2212"));
@@ -185,14 +197,14 @@
   const make = (tag, text = "", more = {}) => Object.assign(document.createElement(tag), { textContent: text, ...more });
 
   const tell = (items) => {
-    const { name, scores, quantile } = chosen(), unit = data.tasks[chosen().tasks[0]].unit, every = members().length;
+    const { name, scores } = chosen(), unit = data.tasks[chosen().tasks[0]].unit, every = members().length;
     let text = `${count(items.length)} of ${count(every)} ${unit}. `;
     if (two) {
-      const { sum, error } = total(items, "gain"), reach = quantile === null ? NaN : quantile * error;
+      const { sum, reach } = total(items, "gain");
       const limits = Number.isNaN(reach) ? "" : ` [${number(sum - reach)}, ${number(sum + reach)}]`;
       text += `They make ${number(sum)}${limits} of the difference of ${number(scores[1] - scores[0])} on ${name} (B ${number(scores[1])}, A ${number(scores[0])}).`;
       const share = Math.round(100 * sum / (scores[1] - scores[0]));
-      if (items.length < every && Number.isFinite(share)) text += ` That is ${number(share, 0)} % of it, by ${number(100 * items.length / every, 0)} % of the ${unit}.`;
+      if (items.length < every && Number.isFinite(share)) text += ` That is ${number(share, 0)} % of it, by ${number(100 * items.length / every, 100 * items.length < every ? 2 : 0)} % of the ${unit}.`;
     } else {
       text += `${name} is ${scores[0] === null ? "–" : number(scores[0])}`;
       text += items.length < every ? `; their influence adds up to ${number(sumOf(items, "influence_a"))}.` : ".";
@@ -213,7 +225,11 @@
   };
   const head = (list) => {
     const row = by("rows").querySelector("thead tr");
-    row.replaceChildren(make("th", "Item", { scope: "col" }));
+    const item = make("th", "", { scope: "col", title: "In the order of the data." }), inOrder = make("button", "Item", { type: "button" });
+    item.setAttribute("aria-sort", state.sort === "" ? "ascending" : "none");
+    inOrder.addEventListener("click", () => { Object.assign(state, { sort: "", page: "1" }); show(); row.querySelector("button").focus(); });
+    item.append(inOrder);
+    row.replaceChildren(item);
     if (data.sentences) row.append(make("th", "Sentences", { scope: "col" }));
     for (const name of list) {
       const title = make("th", "", { scope: "col", className: isText(name) ? "text" : "num", title: COLUMNS.find(([own]) => own === name)[3] });
@@ -239,6 +255,7 @@
     rows.replaceChildren(...Array.from(items.slice((page - 1) * PAGE, page * PAGE), (item) => {
       const row = make("tr", "", { className: String(item) === state.open ? "open" : "" });
       const open = make("button", columns.item_id[item], { type: "button" });
+      open.dataset.item = String(item);
       open.addEventListener("click", () => { state.open = String(item); show(); by("detail-title").focus(); });
       const first = make("td");
       first.append(open);
@@ -314,11 +331,13 @@
     by("confusion").hidden = !(isLabelled() && chosen().tasks.length === 1);
     if (by("confusion").hidden) return;
     const items = members(), table = by("confusion").querySelector("table");
-    const labels = [...new Set([...items].map((item) => names.label[columns.label[item]]))].sort();
+    // A classifier may say what none of these items is.
+    const found = (...of_) => [...new Set([...items].flatMap((item) => of_.map((name) => word(name, item))))].sort();
+    const labels = found("label"), predictions = found("label", ...ends.map((end) => `prediction_${end}`));
     table.replaceChildren();
     for (const end of ends) {
       const top = make("tr"), name = `prediction_${end}`;
-      top.append(make("th", `Label, then prediction${of(end)}`, { scope: "col" }), ...labels.map((label) => make("th", label, { scope: "col" })));
+      top.append(make("th", `Label, then prediction${of(end)}`, { scope: "col" }), ...predictions.map((said) => make("th", said, { scope: "col" })));
       table.append(top);
       const counts = new Map();
       for (const item of items) {
@@ -328,7 +347,7 @@
       for (const label of labels) {
         const row = make("tr");
         row.append(make("th", label, { scope: "row" }));
-        for (const said of labels) {
+        for (const said of predictions) {
           const key = `${names.label.indexOf(label)} ${names[name].indexOf(said)}`;
           const field = make("td", "", { className: label === said ? "right" : "wrong" });
           const button = make("button", count(counts.get(key) ?? 0), { type: "button" });
@@ -337,6 +356,7 @@
             Object.assign(state.kept, { label, [name]: said });
             state.page = "1";
             show();
+            controls();
           });
           field.append(button);
           row.append(field);
@@ -439,8 +459,13 @@
     // A mere click takes the box away.
     if (right - left < 0.01 && bottom - top < 0.01) { delete state.ranges[plane.x]; delete state.ranges[plane.y]; }
     else {
-      state.ranges[plane.x] = [value(plane.left, plane.right, left), value(plane.left, plane.right, right)];
-      state.ranges[plane.y] = [value(plane.bottom, plane.top, 1 - bottom), value(plane.bottom, plane.top, 1 - top)];
+      // What reaches the edge has no limit there: a rounded one would leave out what lies on it.
+      const within = (name, low, high, from_, to) => {
+        const limits = [from_ > 0 ? value(low, high, from_) : NaN, to < 1 ? value(low, high, to) : NaN];
+        if (limits.every(Number.isNaN)) delete state.ranges[name]; else state.ranges[name] = limits;
+      };
+      within(plane.x, plane.left, plane.right, left, right);
+      within(plane.y, plane.bottom, plane.top, 1 - bottom, 1 - top);
     }
     state.page = "1";
     show();
@@ -462,7 +487,20 @@
     const { numeric, x, y } = axes();
     options(by("across"), numeric.map((name) => [name, heading[name]]), x);
     options(by("up"), numeric.map((name) => [name, heading[name]]), y);
-    by("ranges").replaceChildren(...numeric.map((name) => {
+    const texts = shown().filter((name) => isText(name) && name !== "task").map((name) => {
+      const group = make("fieldset"), label = make("label", "is "), select = make("select");
+      const known = [...new Set([...members()].map((item) => names[name][columns[name][item]]))].sort();
+      options(select, [["", "any"], ...known.filter(Boolean).map((value) => [value, value])], state.kept[name] ?? "");
+      select.addEventListener("change", () => {
+        if (select.value === "") delete state.kept[name]; else state.kept[name] = select.value;
+        state.page = "1";
+        show();
+      });
+      label.append(select);
+      group.append(make("legend", heading[name]), label);
+      return group;
+    });
+    by("ranges").replaceChildren(...texts, ...numeric.map((name) => {
       const group = make("fieldset");
       group.append(make("legend", heading[name]));
       ["from", "to"].forEach((end, side) => {
@@ -496,6 +534,7 @@
     write();
   };
   const changed = (id, name, event = "change") => by(id)?.addEventListener(event, () => {
+    if (!by(id).checkValidity() || (id === "wrong" && by(id).value === "")) by(id).value = state[name];
     state[name] = by(id).value;
     state.page = "1";
     // What one gets right and the other wrong is told best by the pairs that make most of it.
@@ -514,7 +553,12 @@
   const turn = (step) => { state.page = String(Number(state.page) + step); show(); };
   by("before").addEventListener("click", () => turn(-1));
   by("after").addEventListener("click", () => turn(1));
-  by("close").addEventListener("click", () => { state.open = ""; show(); by("rows").querySelector("tbody button")?.focus(); });
+  by("close").addEventListener("click", () => {
+    const item = state.open, buttons = () => [...by("rows").querySelectorAll("tbody button")];
+    state.open = "";
+    show();
+    (buttons().find((button) => button.dataset.item === item) ?? buttons()[0])?.focus();
+  });
 
   const save = (name, type, text) => {
     const link = make("a", "", { href: URL.createObjectURL(new Blob([text], { type })), download: name });
@@ -531,11 +575,13 @@
     return [heads, ...rows];
   };
   const line = (text) => text.replace(/[\t\r\n]+/g, " ");
-  by("tsv").addEventListener("click", () => save("pairs.tsv", "text/tab-separated-values", `${table().map((row) => row.map(line).join("\t")).join("\n")}\n`));
+  // A quotation mark begins a field of several lines for pandas, R and spreadsheets, unless it is itself in quotes.
+  const quoted = (text) => (text.includes('"') ? `"${text.replaceAll('"', '""')}"` : text);
+  by("tsv").addEventListener("click", () => save("pairs.tsv", "text/tab-separated-values", `${table().map((row) => row.map((text) => quoted(line(text))).join("\t")).join("\n")}\n`));
   by("markdown").addEventListener("click", () => {
-    const escaped = (text) => line(text).replace(/[\\`*_{}[\]<>#|]/g, "\\$&");
-    const [heads, ...rows] = table().map((row) => `| ${row.map(escaped).join(" | ")} |`);
-    save("pairs.md", "text/markdown", [heads, heads.replace(/[^|]+/g, " --- "), ...rows, ""].join("\n"));
+    const escaped = (text) => line(text).replace(/[\\`*_{}[\]<>#|&~$]/g, "\\$&");
+    const [heads, ...rows] = table(), said = (row) => `| ${row.map(escaped).join(" | ")} |`;
+    save("pairs.md", "text/markdown", [said(heads), `|${" --- |".repeat(heads.length)}`, ...rows.map(said), ""].join("\n"));
   });
 
   let waiting = 0;

@@ -155,8 +155,8 @@ def stability(
         whole = cosines(subject, sentences)
         if is_undefined(whole):
             raise UserError(
-                f"{name} gives all {len(whole)} pairs of {data.task} one similarity: there is no score that a change "
-                "could move."
+                f"{name} gives all {len(whole)} pairs of {data.task} one similarity: there is no score that a "
+                "change could move."
             )
         after = {change: cosines(subject, texts) for change, texts in made.items()}
         gold = data.table["gold"].astype(float)

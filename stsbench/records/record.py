@@ -166,8 +166,8 @@ def without_pairs(record: RunRecord) -> MissingTableError:
     """Return the error of a record of which something is asked that is computed of scored pairs."""
     where = f" in {record.folder}" if record.folder else ""
     return MissingTableError(
-        f"the run of {record.model.name}{where} has no STS task, and this is computed of scored pairs: measure with "
-        "--tasks that have one."
+        f"the run of {record.model.name}{where} has no STS task, and this is computed of scored pairs: measure "
+        "with --tasks that have one."
     )
 
 

@@ -42,6 +42,12 @@ def smallest(rows: pd.DataFrame) -> str:
     return f"{best['bytes']:.0f} ({best['dimensions']} {best['kept']}, {best['stored']})"
 
 
+def random_half(rows: pd.DataFrame) -> str:
+    """Return what the score loses where a random half of the dimensions is left, in fp32."""
+    half = rows["dimensions"].max() // 2
+    return chosen(task="Avg.", kept="random", stored="fp32", dimensions=half, value="difference")(rows)
+
+
 def lines() -> Iterator[tuple[str, str, Cell]]:
     """Yield what is asked, the analysis that answers, and how its cell is made."""
     full = {"task": "Avg.", "kept": "all", "times": 1}
@@ -75,6 +81,7 @@ def lines() -> Iterator[tuple[str, str, Cell]]:
     )
     yield "skewness of the k-occurrence", "hubness", chosen(task="Avg.", measure="skewness")
     yield "anti-hubs, %", "hubness", chosen(task="Avg.", measure="anti-hubs", times=100)
+    yield "difference of the score of a random half of the dimensions", "compress", random_half
     yield (
         "difference of the score of one bit a dimension",
         "compress",

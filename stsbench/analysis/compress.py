@@ -49,7 +49,10 @@ class Compressed(AnalysisResult):
         ties = rows[(rows["similarity"] == "hamming") & rows["kept"].isin(["all", "leading"])]
         ties = ties[[*_CELL, *_TIES]].rename(columns={"tied": "tied pairs %", "score": "Spearman"}).dropna()
         tables = [
-            Table(self.smallest, f"The smallest vectors that are no worse by {first['margin']:g} points"),
+            Table(
+                self.smallest,
+                f"The smallest vectors that are no worse by {first['margin']:g} points, of each kind that has one",
+            ),
             Table(_wide(rows, rows["score"]), f"{what}: by {similarity}, of binary vectors by Hamming"),
             Table(
                 _wide(rows, cells), "Difference to the full vectors in fp32, with its interval", notes=self._notes
@@ -132,10 +135,14 @@ class Compressed(AnalysisResult):
 
 def _wide(rows: "pd.DataFrame", cells: Any) -> "pd.DataFrame":
     """Return cells by the number that is stored: a row for each model, number of dimensions and what is kept."""
+    import pandas as pd
+
     wide = rows.assign(cell=cells).pivot_table(
         index=_CELL, columns="stored", values="cell", sort=False, aggfunc="first", dropna=False
     )
-    return wide.dropna(how="all").reset_index()
+    # Of several models the table would have every combination, by where a number first stood.
+    there = pd.MultiIndex.from_frame(rows[_CELL].drop_duplicates())
+    return wide.reindex(there).dropna(how="all").reset_index()
 
 
 def _difference_cell(row: "dict[Any, Any]") -> str:
@@ -167,7 +174,14 @@ def _draw(axes: "Axes", rows: "pd.DataFrame") -> None:
     for row in full.dropna(subset="score").to_dict("records"):
         place = (row["bytes"], row["score"])
         axes.annotate(row["stored"], place, (0, 4), textcoords="offset points", ha="center", fontsize=6)
-    axes.axhline(full["score"].iloc[0] - full["margin"].iloc[0], color="0.4", linewidth=0.8, linestyle=":")
+    margin = full["margin"].iloc[0]
+    dotted: dict[str, Any] = {
+        "color": "0.4",
+        "linewidth": 0.8,
+        "linestyle": ":",
+        "label": f"{margin:g} points less",
+    }
+    axes.axhline(full["score"].iloc[0] - margin, **dotted)
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter("{x:g}")
     axes.margins(x=0.08, y=0.1)

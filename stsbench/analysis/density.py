@@ -80,7 +80,8 @@ class Density(AnalysisResult):
                 axes.set_yticks([])
                 axes.set_ylim(bottom=0)
             rows[-1].set_xlabel("cosine (dotted: mean of the bucket)")
-            rows[-1].set_xlim(low, high)
+            if low < high:
+                rows[-1].set_xlim(low, high)
             figure.supylabel("gold score", fontsize=8)
             label_above(figure, rows[0], means)
         return figure
@@ -100,7 +101,7 @@ def density(
 
     Args:
         runs: records or their folders; or encoders, or what `load` makes one of, which are measured first.
-        task: the task whose pairs are looked at; by default `STS-B`, or the sample where that is all there is.
+        task: the task whose pairs are looked at; by default `STS-B`; of runs without it the sample or their first.
         buckets: how many equal buckets the scale of gold scores is cut into.
         data_dirs: folders to look for data in.
         progress: told how far encoding is.
@@ -137,19 +138,19 @@ def density(
 
 
 def _default_task(subjects: "Mapping[str, Subject]", data_dirs: Sequence[str | Path]) -> str:
-    """Return STS-B; the sample where all have that and not all have STS-B."""
+    """Return STS-B; where not all have that, the sample, or else the first task of the first that all have."""
     from stsbench.records.kinds import STS
     from stsbench.records.record import RunRecord
     from stsbench.scoring.tasks import SAMPLE, STS_B, read_pairs_of
 
     tasks = [
-        {score.task for score in subject.scores_of(STS)}
+        [score.task for score in subject.scores_of(STS)]
         if isinstance(subject, RunRecord)
-        else {read_pairs_of(None, None, data_dirs=data_dirs).task}
+        else [read_pairs_of(None, None, data_dirs=data_dirs).task]
         for subject in subjects.values()
     ]
-    common = set.intersection(*tasks)
-    return SAMPLE if SAMPLE in common and STS_B not in common else STS_B
+    common = [task for task in (STS_B, SAMPLE, *tasks[0]) if all(task in those for those in tasks)]
+    return common[0] if common else STS_B
 
 
 def density_frame(

@@ -131,10 +131,13 @@ def _shares(frame: "pd.DataFrame") -> "pd.DataFrame":
 
 
 def _scores(frame: "pd.DataFrame") -> "pd.DataFrame":
+    import pandas as pd
+
     scores = frame[frame["measure"] == SPEARMAN]
-    wide = scores.pivot_table(
-        index=["model", "group"], columns="task", values="value", sort=False, dropna=False
-    ).dropna(how="all")
+    keys = ["model", "group"]
+    wide = scores.pivot_table(index=keys, columns="task", values="value", sort=False, dropna=False)
+    # Of several models the table would have every combination, by where a way first stood.
+    wide = wide.reindex(pd.MultiIndex.from_frame(scores[keys].drop_duplicates())).dropna(how="all")
     tasks = [task for task in dict.fromkeys(scores["task"]) if task != AVERAGE]
     ordered = wide[[*tasks, *([AVERAGE] if AVERAGE in wide else [])]]
     table = ordered.rename(columns={task: Named("task", task) for task in tasks}).reset_index()

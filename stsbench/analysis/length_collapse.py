@@ -167,7 +167,8 @@ def length_collapse(
         are vectors without direction, which are left out; `unit` is the length unit.
 
     Raises:
-        UserError: if a run lacks a task or knows no lengths in the unit, or no bin has two unrelated sentences.
+        UserError: if a run lacks a task or knows no lengths in the unit, all vectors have one direction, or no bin
+            has two unrelated sentences.
 
     >>> collapse = length_collapse(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], tasks=["sample"])
     >>> collapse.frame.loc[collapse.frame["measure"] == "cosine", "group"].tolist()[:3]
@@ -194,6 +195,8 @@ def length_collapse_frame(
 
     rows: list[dict[str, Any]] = []
     for model, tasks in models.items():
+        for task in tasks:
+            task.require_directions(model)
         parts = [(task.task, _sentences(task, lengths)) for task in tasks]
         if len(tasks) > 1:
             parts.append((ALL_TASKS, _together([part for _, part in parts])))

@@ -61,16 +61,16 @@ class Probes(AnalysisResult):
         rows = [
             {"kind": kind, "model": model, "triples": of[GAP]["items"]}
             | {measure: 100 * of[measure]["value"] for measure in (PARAPHRASE, CHANGED, GAP)}
-            | {"over triples": _limits(of[GAP]), "right order, %": 100 * of[ORDER]["value"]}
-            | {"Wilson": _limits(of[ORDER])}
+            | {f"{GAP}: interval": _limits(of[GAP]), "right order %": 100 * of[ORDER]["value"]}
+            | {"right order: interval": _limits(of[ORDER])}
             for (kind, model), of in _by_measure(own)
         ]
         caption = f"Mean cosine x 100 to a paraphrase, and to the sentence with its meaning changed{where}"
         tables = [Table(pd.DataFrame(rows), caption, notes=self.notes)]
         if len(paired):
             rows = [
-                {"kind": kind, "model": model, GAP: 100 * of[GAP]["value"], "over triples": _limits(of[GAP])}
-                | {"right order, points": 100 * of[ORDER]["value"], "over the same triples": _limits(of[ORDER])}
+                {"kind": kind, "model": model, GAP: 100 * of[GAP]["value"], f"{GAP}: interval": _limits(of[GAP])}
+                | {"right order, points": 100 * of[ORDER]["value"], "right order: interval": _limits(of[ORDER])}
                 for (kind, model), of in _by_measure(paired)
             ]
             caption = f"Differences x 100 to {paired['against'].iloc[0]} on the same triples"

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from stsbench.analysis.result import AnalysisCommand, AnalysisResult
+from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.render.charts import line, plain_logarithms
@@ -114,7 +115,8 @@ def spectrum(
         `task`, `split` and `text` of what.
 
     Raises:
-        UserError: if the data is missing, or a sentence was never encoded and the model is not here.
+        UserError: if the data is missing, all vectors are zero, or a sentence was never encoded and the model is
+            not here.
 
     >>> values = spectrum(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], task="sample")
     >>> values.frame.loc[values.frame["measure"] == "singular value", "k"].unique().tolist()
@@ -142,6 +144,8 @@ def spectrum_frame(models: "Mapping[str, NDArray[np.floating[Any]]]") -> "pd.Dat
     rows = []
     for model, vectors in models.items():
         units = unit_rows(vectors[~zero_rows(vectors)])
+        if not len(units):
+            raise UserError(f"{model} gives every sentence a zero vector: nothing is known of them.")
         about = {"model": model, "sentences": len(units), "dimensions": vectors.shape[1]}
         plain, centred = principal_axes(units)
         rows += [about | {"centred": False} | row for row in _measures(units, plain, centred=False)]

@@ -111,8 +111,8 @@ def stability(
         among all n cosines moves by more than n / 10. `pairs`, `task`, `split` and `text` say of what.
 
     Raises:
-        UserError: if the data is missing, no sentence of the task is in the file of paraphrases, or a sentence was
-            never encoded and the model is not here.
+        UserError: if the data is missing, no sentence of the task is in the file of paraphrases, all pairs have
+            one similarity, or a sentence was never encoded and the model is not here.
 
     >>> found = stability(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], task="sample")
     >>> found.frame.loc[found.frame["change"] == "lower case", ["score", "moved"]].round(2).values.tolist()
@@ -127,6 +127,7 @@ def stability(
     from stsbench.scoring.settings import Intervals
     from stsbench.scoring.subjects import vectors_of
     from stsbench.scoring.tasks import read_pairs_of
+    from stsbench.statistics.correlations import is_undefined
     from stsbench.statistics.dependence import Sharing
     from stsbench.statistics.similarity import pair_similarities
 
@@ -152,6 +153,11 @@ def stability(
     frames = []
     for name, subject in subjects.items():
         whole = cosines(subject, sentences)
+        if is_undefined(whole):
+            raise UserError(
+                f"{name} gives all {len(whole)} pairs of {data.task} one similarity: there is no score that a "
+                "change could move."
+            )
         after = {change: cosines(subject, texts) for change, texts in made.items()}
         gold = data.table["gold"].astype(float)
         frame = stability_frame(gold, whole, after, sharing, intervals or Intervals())

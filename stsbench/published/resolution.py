@@ -425,7 +425,10 @@ class ResolvedTable(Result):
             tables.append(Table(_frame(in_full), f"{title}: {shown}", headline="difference"))
             if len(columns) > 1:
                 caption = f"{title}: all columns (plain: real; with ?: depends; in brackets: not told)"
-                tables.append(Table(_frame(_by_column(of_kind)), caption))
+                wide = _frame(_by_column(of_kind))
+                # A row may lack a difference in the first of them: the best of a column has none to itself.
+                order = ["row", *(Named("column", column.name) for column in self.entry.columns)]
+                tables.append(Table(wide[[name for name in order if name in wide]], caption))
         return Tables([*tables[:-1], replace(tables[-1], notes=self.notes())])
 
     def notes(self) -> tuple[str, ...]:

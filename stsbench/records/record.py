@@ -144,7 +144,7 @@ class RunRecord(Result, RunFields):
         table = self.item_table()
         kinds = [score.kind for score in self.scores if score.statistic in CORRELATIONS and not score.training]
         if not kinds:
-            raise MissingTableError("this record has no STS task: measure with --tasks that have one.")
+            raise without_pairs(self)
         return table.take(np.isin(table["kind"], kinds))
 
     def rows_by_score(self) -> dict[tuple[str, str, str, str], PlainTable]:
@@ -161,6 +161,15 @@ class RunRecord(Result, RunFields):
         if fault:
             place = ITEMS if self.folder is None else self.folder / ITEMS
             raise UserError(f"{place} {fault}: it is not this record's table; measure again.")
+
+
+def without_pairs(record: RunRecord) -> MissingTableError:
+    """Return the error of a record of which something is asked that is computed of scored pairs."""
+    where = f" in {record.folder}" if record.folder else ""
+    return MissingTableError(
+        f"the run of {record.model.name}{where} has no STS task, and this is computed of scored pairs: measure "
+        "with --tasks that have one."
+    )
 
 
 def staged(table: Path) -> Path:

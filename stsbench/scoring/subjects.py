@@ -39,7 +39,7 @@ from stsbench.encoders.template import NO_TEMPLATE
 from stsbench.encoders.use import USUAL, Use, option_of
 from stsbench.records.labels import model_labels, task_labels
 from stsbench.records.parts import ModelPart
-from stsbench.records.record import RECORD, MissingTableError, RunRecord
+from stsbench.records.record import RECORD, MissingTableError, RunRecord, without_pairs
 from stsbench.records.signature import Signature
 from stsbench.records.store import load_run
 from stsbench.scoring.evaluate import evaluate
@@ -182,7 +182,7 @@ def scored_tasks(
         record = evaluate(record, chosen, data_dirs=data_dirs, intervals=Intervals(None), progress=progress)
     scores = [score for score in record.scores if score.statistic in CORRELATIONS and not score.training]
     if not scores:
-        raise MissingTableError("this record has no STS task: measure with --tasks that have one.")
+        raise without_pairs(record)
     _require_tasks(name, record, list(dict.fromkeys(score.task for score in scores)), wanted)
     rows = record.rows_by_score()
     named = zip(task_labels(scores), scores, strict=True)

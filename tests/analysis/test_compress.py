@@ -156,6 +156,19 @@ def test_scale_does_not_matter_nor_do_turns_where_no_single_dimension_is_kept(ha
     assert abs(turned[5, "leading", "fp32"] - plain[5, "leading", "fp32"]) > 0.1
 
 
+def test_rows_of_models_of_different_widths_stand_by_model_and_from_the_most_dimensions_down(
+    hash_encode: Encode,
+) -> None:
+    found = sb.compress(
+        [lambda texts: hash_encode(texts)[:, :6], hash_encode], tasks=["sample"], sizes=[3], intervals=NO_INTERVALS
+    )
+    for table in found.table()[1:3]:
+        there = list(zip(table.frame["model"], table.frame["dimensions"], strict=True))
+        expected = list(dict.fromkeys(zip(found.frame["model"], found.frame["dimensions"], strict=True)))
+        assert list(dict.fromkeys(there)) == expected
+        assert [width for _, width in expected] == [6, 3, 8, 3]
+
+
 def test_the_order_of_pairs_does_not_matter(hash_encode: Encode, tmp_path: Path) -> None:
     table = load_sample().pairs[["sentence1", "sentence2", "gold"]].rename(columns={"gold": "score"})
     found = []

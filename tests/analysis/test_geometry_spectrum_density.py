@@ -1,5 +1,7 @@
 """The analyses of vectors and of densities: what goes into them, what is left out, and what is drawn."""
 
+import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ import stsbench as sb
 from stsbench.analysis.density import Density, density_frame
 from stsbench.analysis.geometry import Geometry, PairVectors, geometry_frame
 from stsbench.analysis.spectrum import Spectrum, spectrum_frame
+from stsbench.data.benchmarks import load_sample
 from stsbench.statistics.geometry import alignment, uniformity, unit_rows
 
 
@@ -164,6 +167,26 @@ def test_an_empty_bucket_has_no_density_and_is_drawn_empty() -> None:
     drawn = Density(frame).plot()
     assert [axes.get_ylabel() for axes in drawn.axes] == ["[4, 5]", "[3, 4)", "[2, 3)", "[1, 2)", "[0, 1)"]
     assert len(Density(frame).table()[0].frame) == 10
+
+
+def test_buckets_of_one_cosine_are_drawn_without_a_word_of_matplotlib() -> None:
+    table = scored().assign(cosine=1 - scored()["gold"] * 1e-6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Density(density_frame({"a": table})).plot()
+
+
+def test_a_run_on_pairs_of_its_own_has_densities_without_being_asked_which(tmp_path: Path) -> None:
+    file = tmp_path / "mine.tsv"
+    pairs = load_sample().pairs[["sentence1", "sentence2", "gold"]].rename(columns={"gold": "score"})
+    pairs.to_csv(file, sep="\t", index=False)
+    record = sb.evaluate(lambda texts: [[len(text), text.count("e"), 1.0] for text in texts], data=file)
+    assert set(sb.density(record).frame["task"]) == {"mine"}
+
+
+def test_vectors_that_are_all_zero_have_no_spectrum_which_is_told() -> None:
+    with pytest.raises(sb.UserError, match="nothing gives every sentence a zero vector"):
+        spectrum_frame({"nothing": np.zeros((9, 4))})
 
 
 def test_a_model_has_the_same_colour_in_every_figure() -> None:

@@ -306,6 +306,8 @@ def test_neighbours_that_are_as_near_as_the_next_are_told() -> None:
     assert "of the sentences have several 10-nearest ones" in str(hubs)
 
 
+_ONE_PAIR = tuple(load_sample().pairs.iloc[0][["sentence1", "sentence2"]])
+
 BAD: list[tuple[Callable[..., Any], Any, dict[str, Any], str]] = [
     (
         sb.dimensions,
@@ -323,15 +325,22 @@ BAD: list[tuple[Callable[..., Any], Any, dict[str, Any], str]] = [
         "--top 2: vectors of .* 2",
     ),
     (sb.hubness, lambda texts: [[len(text), 1.0] for text in texts], {"k": 503}, "503 neighbours: sample has 504"),
+    (sb.length_collapse, lambda texts: np.zeros((len(texts), 3)), {}, "every sentence of sample a zero vector"),
     (
         sb.length_collapse,
-        lambda texts: np.zeros((len(texts), 3)),
+        lambda texts: np.ones((len(texts), 3)),
+        {},
+        r"gives all 504 sentences of sample one direction",
+    ),
+    (
+        sb.length_collapse,
+        lambda texts: [[len(text), 1.0] if text in _ONE_PAIR else [0.0, 0.0] for text in texts],
         {},
         "sample has no two unrelated sentences of like",
     ),
     (
         sb.length_collapse,
-        lambda texts: np.ones((len(texts), 3)),
+        lambda texts: [[len(text), 1.0] for text in texts],
         {"length": "subwords"},
         "in subwords are unknown",
     ),

@@ -128,7 +128,7 @@ def test_paraphrases_of_no_sentence_of_the_task_are_told(tmp_path: Path) -> None
         sb.stability(letters, task="sample", paraphrases=file)
 
 
-def test_vectors_that_are_all_alike_have_no_score_and_no_interval() -> None:
-    found = sb.stability(lambda texts: [[1.0, 2.0]] * len(texts), task="sample").frame
-    assert found["score"].isna().all()
-    assert found["low"].isna().all()
+def test_a_model_that_gives_all_pairs_one_similarity_is_told_in_one_sentence() -> None:
+    with pytest.raises(sb.UserError, match=r"gives all \d+ pairs of sample one similarity") as told:
+        sb.stability(lambda texts: np.ones((len(texts), 3)), task="sample")
+    assert len(told.value.args) == 1

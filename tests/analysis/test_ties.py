@@ -86,5 +86,7 @@ def test_subsets_whose_scores_are_averaged_are_ranked_apart(
 def test_a_record_without_scored_pairs_is_told(hash_encode: Encode) -> None:
     record = sb.evaluate(hash_encode, "sample-products", intervals=NO_INTERVALS)
     for analyse in (sb.ties, sb.compress):
-        with pytest.raises(UserError, match="this record has no STS task"):
+        with pytest.raises(
+            UserError, match=r"the run of .* has no STS task, and this is computed of scored pairs"
+        ):
             analyse(record)

@@ -177,6 +177,16 @@ def test_show_prints_the_answers_and_what_they_assume():
     assert "may still be a lucky seed" in shown.stderr
 
 
+def test_columns_stand_as_in_the_table_though_the_best_of_one_has_no_difference_to_itself():
+    entry = table("diffcse-sts")
+    order = [column.name for column in entry.columns]
+    for each in resolved(entry).table():
+        if "all columns" in each.caption:
+            there = [name for name in map(str, each.frame.columns) if name in order]
+            assert there == [name for name in order if name in there]
+            assert len(there) > 2
+
+
 def test_machines_get_each_difference_of_each_column():
     cells = json.loads(output("esimcse-coling2022-3", "--resolution", "--json").stdout)
     (cell,) = [

@@ -3,8 +3,8 @@
     python benchmarks/train_speed.py --corpus FILE [--steps 20] [--rounds 3] [--device cpu] [--precision fp32]
 
 Both sides train the same base on the same rows in the same order, with the same batch, maximum length, losses and
-optimiser; the Trainer pads each batch to its longest sentence, as a script would. They take turns, round by round,
-and what is printed are medians over all steps but the first two of each turn. "Plain" is the same recipe with masks
+optimiser; the Trainer pads each batch to its longest sentence, as a script would. They take turns, round by round;
+what is printed are medians over all steps but the first two of each turn. "Plain" is the same recipe with masks
 drawn by torch, in one pass after the other of 16 sentences each. The Trainer, which draws by torch too, needs
 `accelerate` and Transformers 5.
 

@@ -116,6 +116,7 @@ def fit_logistic(
     objective = LogisticObjective.of(x, y, masks, count, device=device)
     solved = descend(objective, penalties, tolerance=TOLERANCE, max_iterations=max_iterations)
     f, c = penalties.shape
+    solved.weights[..., -1] -= solved.weights[..., :-1] @ objective.means
     weights = _to_numpy(solved.weights).reshape(objective.outputs, f, c, -1).transpose(1, 2, 0, 3)
     return LogisticFits(
         weights=np.ascontiguousarray(weights[..., :-1]),

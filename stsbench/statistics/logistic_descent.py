@@ -31,13 +31,18 @@ _BLOCK_BYTES = 24 * 2**20
 class LogisticObjective:
     """The data of the fits; rows of no training set are left out.
 
+    Features are without their means, which an intercept that is not penalised takes up: what they have in common
+    would cost the precision that tells them apart.
+
     Attributes:
         x: (n, d + 1) features with a column of ones.
+        means: (d,), of the features.
         targets: (k, 1, n) in float64: the class (0 or 1) for two classes, else one-hot.
         masks: (f, n) booleans: the rows of each training set.
     """
 
     x: "torch.Tensor"
+    means: "torch.Tensor"
     targets: "torch.Tensor"
     masks: "torch.Tensor"
 
@@ -59,10 +64,12 @@ class LogisticObjective:
             features, labels, masks = features[used], labels[used], masks[used]
         x = torch.ones((features.shape[0], features.shape[1] + 1), dtype=torch.float64, device=device)
         x[:, :-1] = torch.as_tensor(np.ascontiguousarray(features), device=device)
+        means = x[:, :-1].mean(dim=0)
+        x[:, :-1] -= means
         y = torch.as_tensor(labels.astype(np.int64), device=device)
         targets = y[None] if classes == 2 else torch.nn.functional.one_hot(y, classes).T
         rows_of_sets = torch.as_tensor(np.ascontiguousarray(masks.T), device=device)
-        return cls(x, targets.double().contiguous()[:, None], rows_of_sets)
+        return cls(x, means, targets.double().contiguous()[:, None], rows_of_sets)
 
     @property
     def outputs(self) -> int:
@@ -74,11 +81,11 @@ class LogisticObjective:
         import torch
 
         every = torch.ones((1, len(self.x)), dtype=torch.bool, device=self.x.device)
-        return LogisticObjective(self.x, self.targets, every)
+        return LogisticObjective(self.x, self.means, self.targets, every)
 
     def single(self) -> "LogisticObjective":
         """Return the objective in single precision, in which products take half the time."""
-        return LogisticObjective(self.x.float(), self.targets.float(), self.masks)
+        return LogisticObjective(self.x.float(), self.means, self.targets.float(), self.masks)
 
     def gradient(self, w: "torch.Tensor", sets: "torch.Tensor", c: "torch.Tensor") -> "torch.Tensor":
         """Return the (k, p, d + 1) gradient of every problem.
@@ -178,11 +185,7 @@ def _inverse(curvatures: "torch.Tensor") -> "torch.Tensor":
     diagonals[:, :-1] += 1.0
     # The intercept has no penalty; this much keeps the factorisation alive where no row moves it.
     diagonals[:, -1] += 1e-10
-    factors, failed = torch.linalg.cholesky_ex(curvatures)
-    if bool(failed.any()):  # where features are so large that the penalty is lost in rounding
-        diagonals += 1e-12 * diagonals.amax(dim=1, keepdim=True)
-        factors = torch.linalg.cholesky(curvatures)
-    return torch.cholesky_inverse(factors)
+    return torch.cholesky_inverse(torch.linalg.cholesky(curvatures))
 
 
 OfProblems = Callable[["torch.Tensor", "torch.Tensor"], "torch.Tensor"]
@@ -254,7 +257,7 @@ def _starts(objective: LogisticObjective, single: LogisticObjective, c_values: "
     import torch
 
     pooled, values = single.pooled(), len(c_values)
-    # A curvature in single precision may have no inverse, as where features share a large constant.
+    # A curvature in single precision may have no inverse, as where one feature is far larger than the others.
     inverses = inverse_bounds(objective.pooled(), c_values.tolist())
     zeros = pooled.x.new_zeros((pooled.outputs, values, pooled.x.shape[1]))
     first = torch.zeros(values, dtype=torch.int64, device=zeros.device)

@@ -132,7 +132,7 @@ def test_single_precision_on_the_way_leaves_no_trace_in_a_solution_of_many_class
     assert np.abs(weights.mean(axis=0)).max() < 1e-12
 
 
-@pytest.mark.parametrize("constant", [0.0, 1e3])
+@pytest.mark.parametrize("constant", [0.0, 1e3, 1e8])
 def test_features_with_a_large_constant_are_fitted_though_single_precision_cannot_tell_them_apart(
     constant: float,
 ) -> None:
@@ -140,12 +140,3 @@ def test_features_with_a_large_constant_are_fitted_though_single_precision_canno
     x, y = rng.normal(size=(300, 10)) + constant, rng.integers(3, size=300)
 
     assert fit_logistic(x, y, [1.0, 8.0]).converged.all()
-
-
-@pytest.mark.parametrize("classes", [2, 3])
-def test_features_so_large_that_the_penalty_is_lost_in_rounding_are_told_and_end_in_no_error(classes: int) -> None:
-    rng = np.random.default_rng(0)
-    fits = fit_logistic(rng.normal(size=(60, 5)) + 1e8, np.arange(60) % classes, [0.1, 10.0])
-
-    assert np.isfinite(fits.weights).all()
-    assert not fits.converged.any()

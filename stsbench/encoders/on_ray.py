@@ -52,6 +52,7 @@ class RayWorker:
             # Ours, as it was raised there: without the text of where.
             raise error.cause from None
         except self.ray.exceptions.RayError as error:
+            _started.cache_clear()
             raise UserError(
                 f"the worker on {self.where} ended {_LIVES + 1} times: look at what ended it (its memory, most "
                 "often); the same command goes on from the cache."
@@ -112,7 +113,9 @@ def _anew(checkpoint: "Checkpoint") -> "Checkpoint":
 
 
 def ray_workers(device: str) -> tuple[RayWorker, ...]:
-    """Start a worker for each GPU of a cluster, or each machine of it, and return them.
+    """Return a worker for each GPU of a cluster, or each machine of it.
+
+    They take all that is there, so all encoders of this process share them: others would wait for ever.
 
     Args:
         device: `cuda` or `cpu`, as the encoder computes.
@@ -120,6 +123,13 @@ def ray_workers(device: str) -> tuple[RayWorker, ...]:
     Raises:
         UserError: if no cluster answers, or none of its machines has what is needed.
     """
+    context = connected().get_runtime_context()
+    return _started(device, (context.get_node_id(), context.get_job_id()))
+
+
+@lru_cache(maxsize=1)
+def _started(device: str, _cluster: tuple[str, str]) -> tuple[RayWorker, ...]:
+    """Start the workers of a cluster to which this process is connected."""
     ray = connected()
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 

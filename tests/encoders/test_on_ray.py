@@ -65,6 +65,15 @@ def test_a_cluster_gives_the_vectors_of_this_machine_and_the_cache_is_written_on
     assert embed(shared, LINES).cost.encoded == 0
 
 
+def test_encoders_of_one_process_share_the_workers(tiny):
+    folder = tiny("bert")
+    several = [placed(sb.load(folder, pooling=pooling), on="ray") for pooling in ("avg", "cls_before_pooler")]
+    assert several[0].places == several[1].places
+    for encoder in several:
+        alone = sb.load(folder, pooling=encoder.use.pooling)
+        assert np.array_equal(vectors(encoder, use_cache=False), vectors(alone, use_cache=False))
+
+
 def test_a_worker_that_is_killed_changes_nothing(tiny):
     folder, killed = tiny("bert"), []
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
+from shutil import rmtree
 from typing import TYPE_CHECKING, NamedTuple
 
 from stsbench._version import __version__
@@ -21,6 +22,7 @@ from stsbench.data.overview import verify
 from stsbench.encoders.cache import (
     CacheFile,
     cache_files,
+    compiled_dir,
     embeddings_dir,
     kept_by_board,
 )
@@ -230,21 +232,24 @@ class CacheContents(Result):
     Attributes:
         files: of embeddings, one for each way a model was used.
         corpora: the number of tokenised corpora, and `corpora_bytes` their size together.
+        compiled_bytes: the size of the networks that were compiled for other back ends.
         board_bytes: the size of what the board keeps of records.
     """
 
     files: tuple[CacheFile, ...]
     corpora: int
     corpora_bytes: int
-    board_bytes: int = 0
+    compiled_bytes: int
+    board_bytes: int
 
     @property
     def sentence(self) -> str:
         """What is cached, and where."""
         return (
             f"{len(self.files)} embedding files (the least recently used go first above the size limit), "
-            f"{self.corpora} tokenised corpora ({self.corpora_bytes / 1e6:.1f} MB) and what the board keeps of "
-            f"records ({self.board_bytes / 1e6:.1f} MB) in {cache_dir()}"
+            f"{self.corpora} tokenised corpora ({self.corpora_bytes / 1e6:.1f} MB), networks compiled for other "
+            f"back ends ({self.compiled_bytes / 1e6:.1f} MB) and what the board keeps of records "
+            f"({self.board_bytes / 1e6:.1f} MB) in {cache_dir()}"
         )
 
     @property
@@ -278,16 +283,25 @@ def cache_contents() -> CacheContents:
     with _told("read"):
         stores = token_store.stores()
         size = sum(map(token_store.bytes_of, stores))
-        board = kept_by_board()
-        board_bytes = board.stat().st_size if board.is_file() else 0
-        return CacheContents(tuple(cache_files()), len(stores), size, board_bytes)
+        compiled, board = (sum(file.stat().st_size for file in files) for files in (_compiled(), _kept_by_board()))
+        return CacheContents(tuple(cache_files()), len(stores), size, compiled, board)
 
 
 def clear_cache() -> int:
-    """Delete all embeddings, all tokenised corpora and what the board keeps; return how many bytes that freed."""
+    """Delete embeddings, tokenised corpora, compiled networks and what the board keeps; return how many bytes."""
     with _told("clear"):
-        board = [kept_by_board(), kept_by_board().with_name("kept.sqlite-journal")]
-        return clear_embeddings() + token_store.clear_stores() + sum(map(remove_file, board))
+        freed = sum(map(remove_file, [*_compiled(), *_kept_by_board()]))
+        rmtree(compiled_dir(), ignore_errors=True)  # what is left are empty folders
+        return freed + clear_embeddings() + token_store.clear_stores()
+
+
+def _compiled() -> list[Path]:
+    return [path for path in compiled_dir().rglob("*") if path.is_file()]
+
+
+def _kept_by_board() -> list[Path]:
+    board = kept_by_board()
+    return [path for path in (board, board.with_name(f"{board.name}-journal")) if path.is_file()]
 
 
 @contextmanager

@@ -27,8 +27,9 @@ from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.base.extras import PACKAGES
-from stsbench.base.files import atomic_folder, cache_dir
+from stsbench.base.files import atomic_folder
 from stsbench.data.benchmarks import load_sample, sample_sentences
+from stsbench.encoders.cache import compiled_dir
 from stsbench.encoders.checkpoint import quiet_transformers
 from stsbench.encoders.network import Network
 from stsbench.encoders.protocol import TokenSequence
@@ -120,7 +121,7 @@ def compiled(
     program = _PROGRAMS[backend]
     versions = [f"{package} {version(package)}" for package in PACKAGES[backend].values()]
     described = json.dumps([backend, precision, versions, list(about), list(samples)])
-    folder = cache_dir() / "compiled" / hashlib.sha256(described.encode()).hexdigest()[:32]
+    folder = compiled_dir() / hashlib.sha256(described.encode()).hexdigest()[:32]
     if not (folder / program.file).is_file():
         try:
             with atomic_folder(folder) as being_made, _quiet():

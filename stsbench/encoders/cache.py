@@ -232,6 +232,11 @@ def embeddings_dir() -> Path:
     return cache_dir() / "embeddings"
 
 
+def compiled_dir() -> Path:
+    """Return the folder of the networks that were compiled for other back ends, and of what `--fast` chose."""
+    return cache_dir() / "compiled"
+
+
 def kept_by_board() -> Path:
     """Return the file in which the board keeps what it computed of records."""
     return cache_dir() / "board" / "kept.sqlite"

@@ -20,9 +20,10 @@ import numpy as np
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
 from stsbench.base.extras import PACKAGES, missing
-from stsbench.base.files import atomic_path, cache_dir, digest_of
+from stsbench.base.files import atomic_path, digest_of
 from stsbench.base.progress import Progress, silent
 from stsbench.data.benchmarks import load_sample
+from stsbench.encoders.cache import compiled_dir
 from stsbench.encoders.plan import embed
 from stsbench.encoders.protocol import Encoder, Identity
 from stsbench.encoders.use import FP32, TORCH, USUAL, Use, names
@@ -111,7 +112,7 @@ def quickest(encoder: Encoder, progress: Progress = silent, use: Use = USUAL) ->
             "--backend and --precision."
         )
     how = encoder.identity.use.processed(use)
-    file = cache_dir() / "compiled" / f"{digest_of(_depends_on(encoder.identity, how))[:32]}.json"
+    file = compiled_dir() / f"{digest_of(_depends_on(encoder.identity, how))[:32]}.json"
     # Of weights that are not hashed nobody knows if a choice was for them.
     choice = None if encoder.identity.weights_sha256 is None else _kept(file)
     if choice is None:

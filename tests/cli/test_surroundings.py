@@ -153,7 +153,7 @@ def test_the_cache_tells_what_it_holds_and_is_cleared_on_demand(stsbench: Stsben
 def test_the_cache_tells_prompts_apart_and_shows_and_clears_what_else_it_holds(
     stsbench: Stsbench, tiny_bert: Path
 ) -> None:
-    from stsbench.encoders.cache import embeddings_dir, kept_by_board
+    from stsbench.encoders.cache import compiled_dir, embeddings_dir, kept_by_board
 
     for prompt in ("query: ", "passage: "):
         assert stsbench("run", "-m", tiny_bert, "--prompt", prompt, "--tasks", "sample").code == 0
@@ -161,10 +161,13 @@ def test_the_cache_tells_prompts_apart_and_shows_and_clears_what_else_it_holds(
     assert {row["prompt"] for row in rows} == {"'query: '", "'passage: '"}
     kept_by_board().parent.mkdir()
     kept_by_board().write_bytes(bytes(3_000_000))
+    (compiled_dir() / "abc").mkdir(parents=True)
+    (compiled_dir() / "abc" / "network.bin").write_bytes(bytes(2_000_000))
     told = stsbench("cache", "info").err
-    assert "what the board keeps of records (3.0 MB)" in told
+    assert "other back ends (2.0 MB) and what the board keeps of records (3.0 MB)" in told
     assert stsbench("cache", "clear", "--yes").code == 0
     assert not kept_by_board().exists()
+    assert not compiled_dir().exists()
     assert [path.name for path in embeddings_dir().iterdir()] == [".lock"]
 
 

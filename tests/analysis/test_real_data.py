@@ -99,13 +99,16 @@ def test_groups_of_length_difference_are_those_of_plain_pandas(measured: Measure
                 assert found["value"] == pytest.approx(number, abs=1e-8)
 
 
+@pytest.mark.parametrize("pooling", ["avg", "cls_before_pooler"])
 @pytest.mark.parametrize("dimensions", [384, 96])
-def test_smaller_vectors_score_what_sentence_transformers_stores(measured: Measured, dimensions: int) -> None:
+def test_smaller_vectors_score_what_sentence_transformers_stores(
+    measured: Measured, dimensions: int, pooling: str
+) -> None:
     quantization = pytest.importorskip("sentence_transformers.util.quantization")
-    frame = sb.compress(measured.run, tasks=["STS-B"], draws=1).frame.set_index(["dimensions", "kept", "stored"])
-    encoder = sb.load("minilm", device="cpu")
+    encoder = sb.load("minilm", device="cpu", pooling=pooling)
+    frame = sb.compress(encoder, tasks=["STS-B"], draws=1).frame.set_index(["dimensions", "kept", "stored"])
     embeddings = sb.embed(encoder, [*sentences_in(measured.data), *sample_sentences()])
-    vectors = embeddings.vectors["avg"][embeddings.rows]
+    vectors = embeddings.vectors[pooling][embeddings.rows]
     assert frame["left_out"].eq(0).all()
     pairs, others = vectors[: -len(sample_sentences())], vectors[-len(sample_sentences()) :]
     kept = "all" if dimensions == 384 else "leading"

@@ -156,8 +156,8 @@ def test_the_picture_is_against_the_cost_that_most_runs_say(
     browser.open(tmp_path / "board.html")
     assert browser.run("return document.getElementById('across').value") == "weight_mb"
     # So far apart they stand on a scale of powers, whose marks are round.
-    marks = "return [...document.querySelectorAll('#picture text[text-anchor=middle]')].map((text) => text.textContent)"
-    assert browser.run(marks)[:3] == ["5", "10", "20"]
+    marks = "document.querySelectorAll('#picture text[text-anchor=middle]')"
+    assert browser.run(f"return [...{marks}].map((mark) => mark.textContent)")[:3] == ["5", "10", "20"]
     assert browser.run("return document.querySelectorAll('#picture circle').length") == len(KNOWN)
     choose(browser, "across", "ms")
     assert browser.run("return document.querySelectorAll('#picture circle').length") == 2

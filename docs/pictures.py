@@ -33,7 +33,7 @@ WIDTH = 1100
 SCHEMES = {"light": 1, "dark": 0}
 """What Chromium calls the two preferences."""
 
-COLOURS = 128
+COLOURS = 256
 """Of a picture: enough for letters and plain areas, at a third of the bytes."""
 
 RUNS = {
@@ -149,9 +149,14 @@ def take(browser: str, page: Path, target: Path, scheme: int, height: int) -> No
         ]
         subprocess.run([browser, *options, page.resolve().as_uri()], check=True, capture_output=True)
         with Image.open(picture) as image:
-            small = image.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
-        small.save(picture, format="PNG", optimize=True)
+            fewer = small(image)
+        fewer.save(picture, format="PNG", optimize=True)
         print(f"written to {target}")
+
+
+def small(image: Image.Image) -> Image.Image:
+    """Return a picture in few colours, those of a few small points among them."""
+    return image.convert("RGB").quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
 
 
 if __name__ == "__main__":

@@ -69,13 +69,23 @@ def test_the_answer_stands_on_the_first_screen(browser: Any, whole_page: Path) -
     shown = """
         const end = (found) => found ? Math.round(found.getBoundingClientRect().bottom) : 0;
         const part = document.getElementById('in-short');
-        return [end(part.querySelector('.short')), end(part.querySelector('img')), end(part)];
+        return [end(part.querySelector('.short')), end(part.querySelector('.drawing')), end(part)];
     """
     for width in (768, 1440):
         browser.resize(width, 900)
         assert all(end <= 900 for end in browser.run(shown)), width
     assert "scores" in browser.run("return document.querySelector('#in-short li').textContent")
     assert "numbers that were looked at" in browser.run("return document.querySelector('#in-short').textContent")
+    # On a phone the picture and the first sentence; letters of the picture are never tiny.
+    browser.resize(360, 900)
+    first = "return document.querySelector('#in-short li').getBoundingClientRect().bottom"
+    assert browser.run(first) <= 900
+    drawn = "return document.querySelector('#in-short .drawing').getBoundingClientRect()"
+    if browser.run("return document.querySelector('#in-short .drawing') !== null"):
+        assert browser.run(f"{drawn}.bottom") < browser.run(first)
+        for width in (360, 768):
+            browser.resize(width, 900)
+            assert browser.run(f"{drawn}.width") > 290
     browser.resize(360)
     assert browser.run("return document.documentElement.scrollWidth") == 360
 

@@ -266,7 +266,13 @@
       return found;
     };
     const plain = (own) => String(Number(own.toPrecision(3))).replace("-", "\u2212");
-    for (const tick of ticks(left, right, Math.min(8, wide / 90))) {
+    // A scale of powers has round numbers, too: 1, 2, 5, 10, ... or 1, 10, 100 where these stand too close.
+    const round = (low, end) => {
+      const found = [], parts = 3 * (end - low) > wide / 60 ? [1] : [1, 2, 5];
+      for (let power = Math.floor(low); power <= end; power++) for (const part of parts) found.push(power + Math.log10(part));
+      return found.filter((at) => at >= low && at <= end);
+    };
+    for (const tick of isLog ? round(left, right) : ticks(left, right, Math.min(8, wide / 90))) {
       image.append(svg("line", { x1: across(tick), x2: across(tick), y1: PAD.top, y2: HIGH - PAD.bottom }), svg("text", { x: across(tick), y: HIGH - PAD.bottom + 16, "text-anchor": "middle" }, plain(isLog ? 10 ** tick : tick)));
     }
     for (const tick of ticks(bottom, top, 6)) {

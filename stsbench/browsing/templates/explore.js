@@ -204,13 +204,14 @@
       const limits = Number.isNaN(reach) ? "" : ` [${number(sum - reach)}, ${number(sum + reach)}]`;
       text += `They make ${number(sum)}${limits} of the difference of ${number(scores[1] - scores[0])} on ${name} (B ${number(scores[1])}, A ${number(scores[0])}).`;
       const share = Math.round(100 * sum / (scores[1] - scores[0]));
-      if (items.length < every && Number.isFinite(share)) text += ` That is ${number(share, 0)} % of it, by ${number(100 * items.length / every, 100 * items.length < every ? 2 : 0)} % of the ${unit}.`;
+      if (items.length && items.length < every && Number.isFinite(share)) text += ` That is ${number(share, 0)} % of it, by ${number(100 * items.length / every, 100 * items.length < every ? 2 : 0)} % of the ${unit}.`;
     } else {
       text += `${name} is ${scores[0] === null ? "–" : number(scores[0])}`;
       text += items.length < every ? `; their influence adds up to ${number(sumOf(items, "influence_a"))}.` : ".";
     }
     const column = state.sort.replace("-", "");
-    if (column) text += ` By ${heading[column]}, ${state.sort.startsWith("-") ? "highest" : "lowest"} first.`;
+    const meant = state.sort.startsWith("influence") ? ": what costs the score most" : "";
+    if (column) text += ` By ${heading[column]}, ${state.sort.startsWith("-") ? "highest" : "lowest"} first${meant}.`;
     by("told").textContent = text;
   };
 

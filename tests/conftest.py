@@ -37,8 +37,10 @@ WORDS = ("owl", "bus", "kettle", "rain", "a", "the", "sings", "leaves", "naps", 
 
 
 _ROOT = Path(__file__).resolve().parents[1]
+# The workers of pytest-xdist begin in the surroundings that the lines below make.
+_GIVEN = os.environ.setdefault("STSBENCH_TESTS_DATA", os.environ.get("STSBENCH_DATA", ""))
 _DATA_PLACES = [
-    *(Path(name) for name in os.environ.get("STSBENCH_DATA", "").split(os.pathsep) if name),
+    *(Path(name) for name in _GIVEN.split(os.pathsep) if name),
     _ROOT / "data" / "senteval",
     _ROOT.parent / "shared" / "data" / "senteval",
 ]

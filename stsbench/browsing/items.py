@@ -12,7 +12,6 @@ from stsbench.data.shared import FOLDED, SENTENCES
 from stsbench.data.tables import Column, PlainTable, coded
 from stsbench.judging.aligned import AlignedScores
 from stsbench.records.kinds import KINDS
-from stsbench.scoring.statistic import Correlation
 from stsbench.statistics.correlations import average_ranks, members_of
 from stsbench.statistics.dependence import LEVEL, Sharing
 from stsbench.statistics.intervals import t_quantile
@@ -101,32 +100,28 @@ def items_of(task: AlignedScores, statistic: str) -> TaskItems:
         columns |= _ranked(task)
     if len(task.scores) == len(MODELS):
         columns["gain"] = 100 * (influences[1] - influences[0] + _even_shares(task))
-    is_stratified = isinstance(task.statistic, Correlation)
-    return TaskItems(Total.of(task), kind.average, kind.unit, statistic, PlainTable(columns), is_stratified)
+    whole, stratified = Total.of(task), task.statistic.is_stratified
+    return TaskItems(whole, kind.average, kind.unit, statistic, PlainTable(columns), stratified)
 
 
 def _even_shares(task: AlignedScores) -> Floats:
     """Return what each item adds to the difference of two models where all of them add the same."""
-    if _aggregation(task) == "all":
+    if task.statistic.over_subsets == "all":
         return np.full(task.size, float(np.diff(task.scores)[0]) / task.size)
     members = members_of(coded(task.items[0]["subset"])[1], task.size)
     shares = np.empty(task.size)
     for of_subset in members:
         a, b = (task.statistic.of_subset.value(table.take(of_subset)) for table in task.items)
-        weight = 1 / len(members) if _aggregation(task) == "mean" else len(of_subset) / task.size
+        weight = 1 / len(members) if task.statistic.over_subsets == "mean" else len(of_subset) / task.size
         shares[of_subset] = weight * (b - a) / len(of_subset)
     return shares
-
-
-def _aggregation(task: AlignedScores) -> str:
-    return task.statistic.aggregation if isinstance(task.statistic, Correlation) else "all"
 
 
 def _ranked(task: AlignedScores) -> dict[str, Floats]:
     """Return the similarity of each model, the ranks of gold and of it, and how far these are apart."""
     similarity = task.statistic.columns[0]
     groups = [np.arange(task.size)]
-    if _aggregation(task) != "all":
+    if task.statistic.over_subsets != "all":
         groups = members_of(coded(task.items[0]["subset"])[1], task.size)
     columns = {"rank_gold": percentiles(task.items[0]["gold"], groups)}
     for end, table in zip(MODELS, task.items, strict=False):

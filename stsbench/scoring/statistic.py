@@ -64,9 +64,16 @@ class Statistic(Protocol):
 
     Attributes:
         effect: how large a difference of two values is; None where there is no usual measure of it.
+        is_stratified: whether terms are centred in each subset: intervals take the subsets for given.
     """
 
     effect: ClassVar[EffectSize | None] = None
+    is_stratified: ClassVar[bool] = False
+
+    @property
+    def over_subsets(self) -> Aggregation:
+        """How the subsets make the number; `all` where all items do at once."""
+        return "all"
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -110,6 +117,11 @@ class Correlation(Statistic):
     similarity: str
 
     effect: ClassVar[EffectSize | None] = COHENS_Q
+    is_stratified: ClassVar[bool] = True
+
+    @property
+    def over_subsets(self) -> Aggregation:
+        return self.aggregation
 
     @property
     def columns(self) -> tuple[str, ...]:

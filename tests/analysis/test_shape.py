@@ -300,6 +300,18 @@ def test_zero_vectors_are_left_out_and_told(hash_encode: Encode) -> None:
     assert f"{len(texts) - known:,} zero vectors are left out" in str(collapse)
 
 
+def test_a_sentence_that_is_a_neighbour_of_all_others_is_told() -> None:
+    texts = Plain(load_sample().pairs, lambda texts: np.ones((len(texts), 1))).texts
+    place, axes = {text: number for number, text in enumerate(texts)}, np.eye(len(texts))
+
+    def around_one(texts: list[str]) -> Any:
+        return [axes[0] + axes[place[text]] for text in texts]
+
+    hubs = sb.hubness(around_one, tasks=["sample"], k=1)
+    assert set(hubs.frame["largest"]) == {503}
+    assert any("one sentence is a neighbour of all others" in note for note in hubs.notes)
+
+
 def test_neighbours_that_are_as_near_as_the_next_are_told() -> None:
     hubs = sb.hubness(lambda texts: [[len(text) % 5, 1.0] for text in texts], tasks=["sample"])
     assert (hubs.frame["tied"] > 0.9).all()

@@ -68,6 +68,7 @@ def told(browser: Any) -> list[str]:
 def test_any_two_runs_are_told_what_compare_says(browser: Any, board_runs: Runs, tmp_path: Path) -> None:
     root = board_runs(**KNOWN)
     (section,) = sb.board(root, tmp_path / "board.html").sections
+    browser.resize(1440, 500)  # the table lies below, and what is said of two stands above it
     browser.open(tmp_path / "board.html")
     assert "Choose two runs" in told(browser)[0]
     for high, low in combinations(range(len(KNOWN)), 2):
@@ -75,6 +76,7 @@ def test_any_two_runs_are_told_what_compare_says(browser: Any, board_runs: Runs,
         for run in (b, a):
             press(browser, f"Compare {run.name}")
         assert told(browser)[0] == sb.compare(a.record, b.record).sentence
+        assert browser.run("return document.getElementById('two').getBoundingClientRect().top") >= 0
         assert told(browser)[-1] == f"stsbench compare {root / a.name} {root / b.name}"
         before = told(browser)
         browser.reload()

@@ -214,7 +214,9 @@
         button.addEventListener("click", () => {
           pick(line.run);
           show();
-          [...by("rows").querySelectorAll("tbody button")].find((other) => other.dataset.run === line.run)?.focus();
+          [...by("rows").querySelectorAll("tbody button")].find((other) => other.dataset.run === line.run)?.focus({ preventScroll: true });
+          // What two runs say is above the table, and grows.
+          if (picked().length > 1) by("two").scrollIntoView({ block: "nearest" });
         });
         button.dataset.run = line.run;
         first.append(button);

@@ -204,7 +204,9 @@
       const limits = Number.isNaN(reach) ? "" : ` [${number(sum - reach)}, ${number(sum + reach)}]`;
       text += `They make ${number(sum)}${limits} of the difference of ${number(scores[1] - scores[0])} on ${name} (B ${number(scores[1])}, A ${number(scores[0])}).`;
       const share = Math.round(100 * sum / (scores[1] - scores[0]));
-      if (items.length && items.length < every && Number.isFinite(share)) text += ` That is ${number(share, 0)} % of it, by ${number(100 * items.length / every, 100 * items.length < every ? 2 : 0)} % of the ${unit}.`;
+      if (items.length && items.length < every && Number.isFinite(share)) text += ` That is ${number(share, 0)} % of it, by ${number(100 * items.length / every, 100 * items.length < every ? 2 : 0)} % of the ${unit}${share > 100 ? ": others take some of it back" : ""}.`;
+      // A choice by the outcome makes its own difference.
+      if (state.verdict && items.length < every) text += ` Chosen by which model is wrong, they do not tell which kind of ${unit} makes a difference: show all of a kind.`;
     } else {
       text += `${name} is ${scores[0] === null ? "–" : number(scores[0])}`;
       text += items.length < every ? `; their influence adds up to ${number(sumOf(items, "influence_a"))}.` : ".";
@@ -540,7 +542,7 @@
     state.page = "1";
     // What one gets right and the other wrong is told best by the pairs that make most of it.
     if (name === "verdict" && two && ["gain", "-gain"].includes(state.sort)) state.sort = state.verdict === "b" ? "gain" : "-gain";
-    if (name === "task") Object.assign(state, { ranges: {}, kept: {}, open: "", verdict: "", x: "", y: "" });
+    if (name === "task") Object.assign(state, { ranges: {}, kept: {}, open: "", x: "", y: "" });
     show();
     if (["task", "x", "y"].includes(name)) controls();
   });

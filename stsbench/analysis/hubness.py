@@ -81,7 +81,7 @@ class Hubs(AnalysisResult):
                     f"{row['model']}, {row['task']}: {100 * row['tied']:.1f} % of the sentences have several "
                     f"{k}-nearest ones, of which the first by number is taken."
                 )
-            if row["largest"] == row["sentences"] - 1:
+            if row["task"] != AVERAGE and row["largest"] == row["sentences"] - 1:
                 notes.append(
                     f"{row['model']}, {row['task']}: one sentence is a neighbour of all others, and makes most of "
                     "the skewness by itself."

@@ -266,7 +266,9 @@ def test_longer_sentences_that_lie_together_are_a_rise_whose_interval_leaves_out
 def test_several_tasks_have_a_mean_and_all_sentences_together(benchmark_folder: Path, hash_encode: Encode) -> None:
     options: dict[str, Any] = {"tasks": ["STS16", "STS-B"], "data_dirs": [benchmark_folder]}
     dimensions = sb.dimensions(hash_encode, **options).frame
-    hubs = sb.hubness(hash_encode, k=3, **options).frame
+    shown = sb.hubness(hash_encode, k=3, **options)
+    hubs = shown.frame
+    assert "Avg." in str(shown)
     for frame, key in ((dimensions, ("difference", "ranks")), (dimensions, ("share", "1")), (hubs, ("skewness",))):
         each = [numbers_of(frame, *key, task=task) for task in ("STS16", "STS-B")]
         assert numbers_of(frame, *key, task="Avg.") == pytest.approx(np.mean(each))

@@ -81,7 +81,7 @@ def test_what_is_chosen_and_what_it_makes_of_the_difference(
     assert spread.df < 30
     expected = f"They make {parts.sum():.2f} [{limits.low:.2f}, {limits.high:.2f}]"
     assert told(browser).startswith(f"{kept.sum()} of 60 pairs. {expected}")
-    assert "Chosen by which model is wrong, they do not tell which kind of pairs makes a difference" in told(browser)
+    assert "Chosen by which model is wrong, they do not tell which kind of pairs" in told(browser)
     # What is shown stays what it is on another task.
     choose(browser, "task", "2")
     assert browser.run("return document.getElementById('verdict').value") == "a"

@@ -427,8 +427,10 @@ class ResolvedTable(Result):
                 caption = f"{title}: all columns (plain: real; with ?: depends; in brackets: not told)"
                 wide = _frame(_by_column(of_kind))
                 # A row may lack a difference in the first of them: the best of a column has none to itself.
-                order = ["row", *(Named("column", column.name) for column in self.entry.columns)]
-                tables.append(Table(wide[[name for name in order if name in wide]], caption))
+                named = [Named("column", column.name) for column in self.entry.columns]
+                place = {name: number for number, name in enumerate(["row", *named])}
+                order = sorted(wide, key=lambda name, place=place: place.get(name, len(place)))
+                tables.append(Table(wide[order], caption))
         return Tables([*tables[:-1], replace(tables[-1], notes=self.notes())])
 
     def notes(self) -> tuple[str, ...]:

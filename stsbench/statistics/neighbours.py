@@ -21,7 +21,7 @@ _ROUNDING = 1e-5
 """More than two cosines in float32 of unit vectors are wrong by."""
 
 DECIMALS = 9
-"""Cosines that differ behind these are one: rounding decides no neighbour."""
+"""Cosines that differ behind these are one, as rounding decides no neighbour."""
 
 _CANDIDATES_AT_ONCE = 20_000
 

@@ -480,7 +480,7 @@ def cache_contents(names: Names, number: Numbers) -> Made:
     files = [
         CacheFile(Path(n), {"name": n, **about}, 1, int(1e6 * s), 0) for n, s in zip(names, sizes, strict=True)
     ]
-    return CacheContents(tuple(files), 0, 0), [(0, down(sizes))]
+    return CacheContents(tuple(files), 0, 0, 0, 0), [(0, down(sizes))]
 
 
 def exported(names: Names, number: Numbers) -> Made:

@@ -427,9 +427,8 @@ class ResolvedTable(Result):
                 caption = f"{title}: all columns (plain: real; with ?: depends; in brackets: not told)"
                 wide = _frame(_by_column(of_kind))
                 # A row may lack a difference in the first of them: the best of a column has none to itself.
-                named = [Named("column", column.name) for column in self.entry.columns]
-                place = {name: number for number, name in enumerate(["row", *named])}
-                order = sorted(wide, key=lambda name, place=place: place.get(name, len(place)))
+                named = ["row", *(Named("column", column.name) for column in self.entry.columns)]
+                order = [*filter(wide.__contains__, named), *(name for name in wide if name not in named)]
                 tables.append(Table(wide[order], caption))
         return Tables([*tables[:-1], replace(tables[-1], notes=self.notes())])
 

@@ -222,7 +222,7 @@ class Mark(NamedTuple):
 
 def tell(axes: "Axes", xs: "Sequence[float]", ys: "Sequence[float]", texts: Sequence[str]) -> None:
     """Say the numbers of some points of the axes, for readers of the SVG: see `svg_of`."""
-    marks = [Mark(axes, float(x), float(y), text) for x, y, text in zip(xs, ys, texts, strict=True)]
+    marks = [Mark(axes, float(x), float(y), one_line(text)) for x, y, text in zip(xs, ys, texts, strict=True)]
     figure = axes.figure
     figure.marks = (*getattr(figure, "marks", ()), *marks)  # type: ignore[union-attr]
 

@@ -1,7 +1,8 @@
 """`board`: all runs below a folder in one page: what compares side by side, what does not apart."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -10,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
 from stsbench.base.files import require_new_file
+from stsbench.base.machine import cores
 from stsbench.base.options import Spelled, Written
 from stsbench.base.progress import Progress, silent
-from stsbench.browsing.kept import Kept, Shelf, keep, keep_ahead, key_of
+from stsbench.browsing.kept import Kept, Shelf, filled_ahead, keep, key_of
 from stsbench.browsing.sections import BoardRun, BoardSection, sections_of
 from stsbench.records.labels import common_interval, labels
 from stsbench.records.provenance import redact
@@ -234,12 +236,18 @@ def board(
     if out is not None:
         require_new_file(Path(out).expanduser(), "--out")
     folders = [Path(folder).expanduser() for folder in ([runs] if isinstance(runs, str | Path) else runs)]
-    records, notes = _read(folders, progress)
-    method = interval or common_interval(records.values())
+    files, notes = _found(folders)
     kept: dict[str, Kept] = {}
-    keys = {place: key_of(record, method, level) for place, record in records.items()}
     with Shelf() as shelf:
-        keep_ahead({keys[place]: records[place] for place in records}, shelf, method, level, progress)
+        with filled_ahead(list(files.values()), shelf, interval, level, progress) as assumed:
+            records = _read(files, notes, progress)
+            method = interval or common_interval(records.values())
+            with ThreadPoolExecutor(cores()) as pool:  # Most of it is hashing, during which Python's lock is free.
+                made_keys = pool.map(lambda record: key_of(record, method, level), records.values())
+                keys = dict(zip(records, made_keys, strict=True))
+        if method != assumed:
+            with filled_ahead(list(files.values()), shelf, method, level, progress):
+                pass
         for number, (place, record) in enumerate(records.items()):
             progress("records", number, len(records))
             try:
@@ -266,8 +274,8 @@ def board(
     return made
 
 
-def _read(folders: Sequence[Path], progress: Progress) -> tuple[dict[str, RunRecord], list[str]]:
-    """Return the records below some folders, by their places, and which were left out."""
+def _found(folders: Sequence[Path]) -> tuple[dict[str, Path], list[str]]:
+    """Return the files of the records below some folders, by their places, and what could not be looked into."""
     files: dict[Path, tuple[Path, str]] = {}
     notes: list[str] = []
 
@@ -288,8 +296,13 @@ def _read(folders: Sequence[Path], progress: Progress) -> tuple[dict[str, RunRec
         raise UserError(
             f"there is no {RECORD} below {' or '.join(map(str, folders))}: `stsbench run --out` writes one."
         )
+    return {place: file for file, place in files.values()}, notes
+
+
+def _read(files: Mapping[str, Path], notes: list[str], progress: Progress) -> dict[str, RunRecord]:
+    """Return records by their places; a note is added for each that is left out."""
     records = {}
-    for number, (file, place) in enumerate(files.values()):
+    for number, (place, file) in enumerate(files.items()):
         progress("reading", number, len(files))
         try:
             records[place] = load_run(file)
@@ -298,4 +311,4 @@ def _read(folders: Sequence[Path], progress: Progress) -> tuple[dict[str, RunRec
     progress("reading", len(files), len(files))
     if not records:
         raise UserError(notes[0].removeprefix("left out: "))
-    return records, notes
+    return records

@@ -4,6 +4,7 @@ A record's scores are computed again from its items, as `compare` does; what eac
 kept beside them. So a second board reads no table, and two records are compared without their items.
 """
 
+import gc
 import hashlib
 import json
 import os
@@ -11,8 +12,8 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -31,6 +32,7 @@ from stsbench.data.tables import PlainTable
 from stsbench.encoders.cache import kept_by_board
 from stsbench.judging.aligned import AlignedScores, aligned_scores, with_average
 from stsbench.records.items import ITEMS
+from stsbench.records.labels import common_interval
 from stsbench.records.parts import Score
 from stsbench.records.provenance import redact
 from stsbench.records.record import RunRecord
@@ -64,11 +66,13 @@ class Shelf:
     Attributes:
         path: of the file.
         trouble: why it is held in memory, and gone with the process; empty where it is not.
+        sound: the keys of what was put there, or found whole, by this process.
     """
 
     def __init__(self) -> None:
         self.path = kept_by_board()
         self.trouble = ""
+        self.sound: set[str] = set()
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._file = _opened(self.path)
@@ -90,6 +94,7 @@ class Shelf:
             row = self._file.execute("SELECT said, numbers, digest FROM kept WHERE key = ?", [key]).fetchone()
             if row is None or row[2] != _digest(key, row[0], row[1]):
                 return None
+            self.sound.add(key)
             return json.loads(row[0]), np.frombuffer(row[1], dtype="<f8")
         except (sqlite3.Error, TypeError, ValueError, AttributeError):
             return None
@@ -103,9 +108,11 @@ class Shelf:
         except sqlite3.Error as error:
             self._recover(error)
             self._file.execute(_KEEP, row)
+        self.sound.add(key)
 
     def _recover(self, error: Exception) -> None:
         """Begin a damaged file, or one of something else, again; go on in memory where the disk is in the way."""
+        self.sound.clear()
         if getattr(error, "sqlite_errorcode", 0) & 0xFF in _NOT_OURS:
             with suppress(OSError, sqlite3.Error):
                 self.path.unlink()
@@ -219,7 +226,7 @@ def keep(
         if not task.is_average:
             arranged = _arranged(*_told(task.items[0]))
             items = arranged.digest
-            if shelf.get(items) is None:
+            if items not in shelf.sound and shelf.get(items) is None:
                 # Kept as numbers are: by their bits.
                 shelf.put(items, _LAYOUT, arranged.sentences.view(np.float64).ravel())
             terms.append(task.terms[0][arranged.order])
@@ -263,54 +270,76 @@ def _arranged(
     return _Arranged(order, digest.hexdigest(), sentences)
 
 
-def keep_ahead(
-    records: Mapping[str, RunRecord], shelf: Shelf, interval: Dependence, level: float, progress: Progress
-) -> None:
-    """Fill the shelf with what is not there of many records, by their keys, on all cores; `keep` finds it.
+@contextmanager
+def filled_ahead(
+    paths: Sequence[Path], shelf: Shelf, interval: Dependence | None, level: float, progress: Progress
+) -> Iterator[Dependence]:
+    """Fill the shelf with what is not there of many records on all cores, beside what is done meanwhile.
 
     Each core has a process of its own, which writes into the same shelf; what it cannot make is left to `keep`,
-    which says why. Nothing of the main program is run in it.
+    which says why. Nothing of the main program is run in it. Whether many are new, some of them tell.
+
+    Args:
+        paths: the records' files.
+        shelf: where `keep` finds them.
+        interval: which items depend on each other; None takes what those of some records agree in.
+        level: of the intervals.
+        progress: told how far it is, once what is done meanwhile is done.
+
+    Yields:
+        The interval that was taken.
     """
-    processes = cores()
-    new = [(str(record.folder), key) for key, record in records.items() if key and shelf.get(key) is None]
-    if processes < 2 or len(new) < _WORTH_A_PROCESS * processes or shelf.trouble:
+    processes, some = cores(), []
+    for path in paths[:: max(1, len(paths) // _WORTH_A_PROCESS)]:
+        with suppress(UserError):
+            some.append(load_run(path))
+    interval = interval or common_interval(some)
+    keys = [key for record in some if (key := key_of(record, interval, level))]
+    new = sum(shelf.get(key) is None for key in keys) / max(1, len(some)) * len(paths)
+    if processes < 2 or new < _WORTH_A_PROCESS * processes or shelf.trouble:
+        yield interval
         return
     code = "from stsbench.browsing.kept import _keep_named; _keep_named()"
     ours = {"STSBENCH_CACHE": str(cache_dir()), "PYTHONPATH": os.pathsep.join(sys.path)}
     environment = {**os.environ, **ours, **threads_told(1)}
-    working = []
-    for core in range(processes):
-        with tempfile.TemporaryFile("w+") as asked:
-            json.dump([new[core::processes], interval, level], asked)
-            asked.seek(0)
-            # One of them says how far they are.
-            said = subprocess.PIPE if core == 0 else subprocess.DEVNULL
-            command = [sys.executable, "-c", code]
-            working.append(
-                subprocess.Popen(command, stdin=asked, stdout=said, stderr=subprocess.DEVNULL, env=environment)
-            )
-    lines = working[0].stdout
-    assert lines is not None
+    working: list[subprocess.Popen[str]] = []
     try:
-        for number, _ in enumerate(lines):
-            progress("records", min(number * processes, len(new)), len(new))
+        for core in range(processes):
+            with tempfile.TemporaryFile("w+") as asked:
+                json.dump([list(map(str, paths[core::processes])), interval, level], asked)
+                asked.seek(0)
+                # One of them says how far they are.
+                said = subprocess.PIPE if core == 0 else subprocess.DEVNULL
+                command = [sys.executable, "-c", code]
+                working.append(
+                    subprocess.Popen(
+                        command, stdin=asked, stdout=said, stderr=subprocess.DEVNULL, env=environment, text=True
+                    )
+                )
+        yield interval
+        for number, _ in enumerate(working[0].stdout or ()):
+            progress("records", min(number * processes, len(paths)), len(paths))
         for process in working:
             process.wait()
     finally:
-        lines.close()
         for process in working:
             process.kill()
-            process.wait()
+            process.communicate()
 
 
 def _keep_named() -> None:
     """Keep the records that are named on standard input, and print a line for each."""
-    named, interval, level = json.load(sys.stdin)
+    # Nothing here refers to itself, and looking for it among a table's texts takes a seventh of the time.
+    gc.disable()
+    paths, interval, level = json.load(sys.stdin)
     with Shelf() as shelf:
-        for folder, key in named:
+        for path in paths:
             with suppress(UserError):
-                keep(load_run(folder), key, shelf, interval, level)
-            print(folder, flush=True)
+                record = load_run(path)
+                key = key_of(record, interval, level)
+                if key and shelf.get(key) is None:
+                    keep(record, key, shelf, interval, level)
+            print(".", flush=True)
 
 
 def aligned(

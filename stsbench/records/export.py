@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -149,7 +149,8 @@ _MTEB_NAMES = {task: name for name, task in MTEB_TASKS.items()}
 
 def _exportable(record: RunRecord) -> tuple[list[tuple[Score, dict[str, float]]], list[str]]:
     """Return the scores that MTEB has a task for, one text of each, by its names, and notes on the others."""
-    lacking, tables = "", {}
+    lacking = ""
+    tables: Mapping[tuple[str, str, str, str], PlainTable] = {}
     try:
         tables = record.rows_by_score()
     except MissingTableError as error:

@@ -6,6 +6,7 @@ by their buffers, which are the same bytes on both sides.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
@@ -33,6 +34,8 @@ _ARROW_TYPES: Mapping[str, frozenset[str]] = {
     ID: frozenset({"uint64"}),
     FLAG: frozenset({"bool"}),
 }
+_FEW = 50_000
+"""Rows of which columns of text are remembered: 64 of them take 50 MB at most."""
 _MAY_BE_MISSING = {TEXT, NUMBER}
 
 _OF_ALL = {
@@ -174,15 +177,28 @@ def _from_arrow(column: "pa.ChunkedArray") -> Column:
     is_number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
     if is_number and not column.null_count and column.num_chunks:
         return np.concatenate([np.from_dlpack(chunk) for chunk in column.chunks])
-    if (pa.types.is_large_string(column.type) or pa.types.is_string(column.type)) and not column.null_count:
-        # Most columns of text say few things in many rows: each is made once.
-        coded = column.combine_chunks().dictionary_encode()
-        texts: Column = as_column(coded.dictionary.to_pylist())[np.from_dlpack(coded.indices)]
-        return texts
+    is_text = pa.types.is_large_string(column.type) or pa.types.is_string(column.type)
+    if is_text and not column.null_count and len(column):
+        held = column.combine_chunks()
+        texts = _texts if len(held) <= _FEW else _texts.__wrapped__
+        return texts(held.type, len(held), held.offset, *(part.to_pybytes() for part in held.buffers()[1:]))
     values = column.to_pylist()
     if pa.types.is_floating(column.type):
         return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
     return as_column(values)
+
+
+@lru_cache(maxsize=64)
+def _texts(kind: "pa.DataType", size: int, offset: int, ends: bytes, letters: bytes) -> Column:
+    """Return texts as `str` from the bytes in which Arrow has them: records of one task mostly have the same."""
+    import pyarrow as pa
+
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(letters)]
+    # Most columns of text say few things in many rows: each is made once.
+    coded = pa.Array.from_buffers(kind, size, buffers, offset=offset).dictionary_encode()
+    texts: Column = as_column(coded.dictionary.to_pylist())[np.from_dlpack(coded.indices)]
+    texts.setflags(write=False)
+    return texts
 
 
 def write_table(table: "pa.Table", stream: BinaryIO) -> None:
@@ -192,8 +208,9 @@ def write_table(table: "pa.Table", stream: BinaryIO) -> None:
     pq.write_table(table, stream, compression="snappy")
 
 
-def read_table(stream: BinaryIO) -> "pa.Table":
-    """Read a Parquet file as it is, without what would import pandas."""
+def read_table(content: bytes) -> "pa.Table":
+    """Read a Parquet file's bytes as they are, without what would import pandas."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    return pq.ParquetFile(stream).read()
+    return pq.ParquetFile(pa.BufferReader(content)).read(use_threads=pa.cpu_count() > 1)

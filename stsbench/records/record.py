@@ -1,10 +1,9 @@
 """The run record that people hold: its scores, and its items table, read from disk when it is asked for."""
 
+import hashlib
 import json
-from collections.abc import Callable
-from contextlib import suppress
-from functools import cache, lru_cache
-from hashlib import file_digest
+from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -12,14 +11,14 @@ import numpy as np
 from pydantic import PrivateAttr
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import DIGEST, sha256_of
-from stsbench.data.tables import PlainTable, coded_rows
+from stsbench.base.files import DIGEST
+from stsbench.data.tables import PlainTable
 from stsbench.records.items import ITEMS, KEY, as_plain, fault_in_columns, fault_in_rows, read_table
 from stsbench.records.parts import RunFields, TableFile, sealed
 from stsbench.records.scores import Scores, score_rows
 from stsbench.render.result import Result
 from stsbench.render.table import Style, Tables
-from stsbench.statistics.correlations import CORRELATIONS, members_of
+from stsbench.statistics.correlations import CORRELATIONS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,8 +28,11 @@ RECORD = "run.json"
 
 _Read: TypeAlias = "tuple[pa.Table, Callable[[], PlainTable]]"
 """A table as it was read, and what makes plain columns of it, once."""
+_READ: "dict[str, _Read]" = {}
+"""The last tables that were read, by the hashes of their files: a record's analyses ask one after the other."""
+_KEPT_TABLES = 4
 _KEPT_ROWS = 1_000_000
-"""The rows up to which a table that was read is kept, in case it is asked for again."""
+"""The rows up to which a table is kept."""
 
 
 class MissingTableError(UserError):
@@ -147,15 +149,13 @@ class RunRecord(Result, RunFields):
             raise without_pairs(self)
         return table.take(np.isin(table["kind"], kinds))
 
-    def rows_by_score(self) -> dict[tuple[str, str, str, str], PlainTable]:
+    def rows_by_score(self) -> Mapping[tuple[str, str, str, str], PlainTable]:
         """Return the rows of the items table that each score's headline is over, by the scores' keys.
 
         Raises:
             UserError: as `item_table`.
         """
-        table = self.item_table()
-        keys, codes = coded_rows([table[name] for name in KEY])
-        return {key: table.take(rows) for key, rows in zip(keys, members_of(codes, len(table)), strict=True)}
+        return self.item_table().by(KEY)
 
     def _require_sound(self, fault: str) -> None:
         if fault:
@@ -177,16 +177,17 @@ def staged(table: Path) -> Path:
     return table.with_suffix(f".next{table.suffix}")
 
 
-@lru_cache(maxsize=4)
-def _parsed(path: Path, sha256: str) -> "_Read":
-    """Read a file of that hash; the analyses of a record ask for it one after the other."""
-    # Opened here, as pyarrow takes no path that is not UTF-8.
-    with path.open("rb") as stream:
-        table = read_table(stream)
-        stream.seek(0)
-        if file_digest(stream, "sha256").hexdigest() != sha256:
-            raise FileNotFoundError("another was put there since it was looked at")
-    return table, cache(lambda: as_plain(table).read_only())
+def _parsed(content: bytes, sha256: str) -> "_Read":
+    """Return the table in the bytes of that hash."""
+    if (known := _READ.get(sha256)) is not None:
+        return known
+    table = read_table(content)
+    read = table, cache(lambda: as_plain(table).read_only())
+    if len(table) <= _KEPT_ROWS:
+        for oldest in list(_READ)[: 1 - _KEPT_TABLES]:
+            _READ.pop(oldest, None)
+        _READ[sha256] = read
+    return read
 
 
 def _read_table(folder: Path | None, file: TableFile | None) -> "_Read":
@@ -195,15 +196,19 @@ def _read_table(folder: Path | None, file: TableFile | None) -> "_Read":
     table = folder / ITEMS
     # The first name is looked at twice: the table may be moved there from the second while we look.
     for path in (table, staged(table), table):
-        with suppress(FileNotFoundError):
-            if path.is_file() and sha256_of(path) == file.sha256:
-                try:
-                    return (_parsed if file.rows <= _KEPT_ROWS else _parsed.__wrapped__)(path, file.sha256)
-                except FileNotFoundError:
-                    raise
-                except (ValueError, OSError, KeyError) as error:
-                    # What pyarrow has against a file that is none of Parquet's.
-                    raise UserError(f"{path} cannot be read as a table: measure again.") from error
+        try:
+            # Hashed as they were read: another file may be put there at any time.
+            content = path.read_bytes() if path.is_file() else b""
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise UserError(f"cannot read {path} ({error.strerror or error}): check its permissions.") from error
+        if hashlib.sha256(content).hexdigest() == file.sha256:
+            try:
+                return _parsed(content, file.sha256)
+            except (ValueError, OSError, KeyError) as error:
+                # What pyarrow has against a file that is none of Parquet's.
+                raise UserError(f"{path} cannot be read as a table: measure again.") from error
     if not table.exists():
         raise MissingTableError(f"{table} is missing: copy it beside {RECORD}, or measure again.")
     raise UserError(f"{table} is not the table that {RECORD} was computed from: measure again.")

@@ -32,8 +32,10 @@ def pearson(x: ArrayLike, y: ArrayLike) -> float:
     0.8
     """
     x, y = as_pairs(x, y)
-    if is_undefined(x) or is_undefined(y):
-        return float("nan")
+    return float("nan") if is_undefined(x) or is_undefined(y) else _defined_pearson(x, y)
+
+
+def _defined_pearson(x: Floats, y: Floats) -> float:
     x, y = deviations(x), deviations(y)
     return float(np.clip(x @ y / np.sqrt((x @ x) * (y @ y)), -1.0, 1.0))
 
@@ -50,7 +52,7 @@ def spearman(x: ArrayLike, y: ArrayLike) -> float:
     x, y = as_pairs(x, y)
     if is_undefined(x) or is_undefined(y):
         return float("nan")
-    return pearson(average_ranks(x), average_ranks(y))
+    return _defined_pearson(average_ranks(x), average_ranks(y))
 
 
 def partial_spearman(x: ArrayLike, y: ArrayLike, fixed: ArrayLike) -> float:

@@ -21,7 +21,15 @@ from typing import Union
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stsbench.statistics.correlations import Aggregation, Metric, as_pairs, deviations, is_undefined, members_of
+from stsbench.statistics.correlations import (
+    Aggregation,
+    Metric,
+    as_pairs,
+    average_ranks,
+    deviations,
+    is_undefined,
+    members_of,
+)
 
 Floats = NDArray[np.float64]
 
@@ -249,17 +257,17 @@ def _terms(influence: Floats) -> Floats:
 
 def _ranks_and_above(values: Floats) -> tuple[Floats, Callable[[Floats], Floats]]:
     """Return the centred average ranks over n, and the T of these values as a function of the weights."""
-    _, group, sizes = np.unique(values, return_inverse=True, return_counts=True)
-    size = len(values)
-    ranks = (np.cumsum(sizes) - (sizes - 1) / 2 - (size + 1) / 2) / size
+    size, ranks = len(values), average_ranks(values)
+    # Ranks are whole or half numbers, and equal where the values are: twice a rank is the place of its group.
+    group = (2 * ranks).astype(np.intp)
 
     def above(weights: Floats) -> Floats:
-        sums = np.bincount(group, weights=weights, minlength=len(sizes))
+        sums = np.bincount(group, weights=weights)
         upwards = np.cumsum(sums[::-1])[::-1]
         means: Floats = ((upwards - sums / 2) / size)[group]
         return means
 
-    return ranks[group], above
+    return (ranks - (size + 1) / 2) / size, above
 
 
 @dataclass(frozen=True, eq=False)

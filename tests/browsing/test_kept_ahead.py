@@ -24,8 +24,11 @@ def test_processes_of_their_own_keep_what_one_would_and_leave_what_cannot_be_tru
     told: list[tuple[str, int, int]] = []
     by_key = {key_of(record, "dyadic", 0.95): record for record in records}
     with Shelf() as shelf:
-        kept.keep_ahead(by_key, shelf, "dyadic", 0.95, lambda *said: told.append(said))
+        paths = [root / name / "run.json" for name in ("alpha", "beta", "gamma", "delta")]
+        with kept.filled_ahead(paths, shelf, None, 0.95, lambda *said: told.append(said)) as assumed:
+            assert not told
         assert told
+        assert assumed == "dyadic"
         found = {key: shelf.get(key) for key in by_key}
         assert [kept is not None for kept in found.values()] == [True, True, False, True]
         for key, before in found.items():

@@ -183,13 +183,16 @@ class Kept:
         return bool(self.tasks) and all(task.value is not None for task in self.tasks)
 
 
-def key_of(record: RunRecord, interval: Dependence, level: float) -> str:
-    """Return under which key a record is kept; empty where its items are not there."""
+def key_of(record: RunRecord, interval: Dependence, level: float, items: str = "") -> str:
+    """Return under which key a record is kept; empty where its items are not there.
+
+    `items` is the hash of their file, which is read if it is not given.
+    """
     place = (record.folder or Path()) / ITEMS
     if record.is_imported or not place.is_file():
         return ""
     said = {"layout": _LAYOUT, "stsbench": __version__, "interval": interval, "level": level}
-    return digest_of({**said, "record": record.digest, "items": sha256_of(place)})
+    return digest_of({**said, "record": record.digest, "items": items or sha256_of(place)})
 
 
 def keep(
@@ -336,7 +339,8 @@ def _keep_named() -> None:
         for path in paths:
             with suppress(UserError):
                 record = load_run(path)
-                key = key_of(record, interval, level)
+                # Of other items than it says nothing is kept: they are hashed when they are read.
+                key = key_of(record, interval, level, record.items_file.sha256 if record.items_file else "")
                 if key and shelf.get(key) is None:
                     keep(record, key, shelf, interval, level)
             print(".", flush=True)

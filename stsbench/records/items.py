@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import numpy as np
 
 from stsbench.data.shared import FOLDED, SENTENCES
-from stsbench.data.tables import Column, PlainTable, as_column, coded_rows
+from stsbench.data.tables import Column, PlainTable, as_column, coded
 from stsbench.records.kinds import COUNT, FLAG, ID, KINDS, NUMBER, TEXT
 from stsbench.records.parts import RunFields
 from stsbench.records.signature import Signature
@@ -76,10 +76,11 @@ def _faults_in_rows(table: PlainTable, record: RunFields) -> Iterator[str]:
     # Of some kinds no number is of a subset, although the items name them.
     undivided = {score.key for score in record.scores if not score.subsets}
     rows: Counter[tuple[str, ...]] = Counter()
-    keys, codes = coded_rows([table[name] for name in (*KEY, "subset")])
-    for key, count in zip(keys, np.bincount(codes, minlength=len(keys)).tolist(), strict=True):
-        named = tuple("" if cell is None else str(cell) for cell in key)
-        rows[*named[:-1], "" if named[:-1] in undivided else named[-1]] += count
+    for key, part in table.by(KEY).items():
+        named = tuple(map(_named, key))
+        subsets, codes = coded(part["subset"])
+        for subset, count in zip(map(_named, subsets), np.bincount(codes).tolist(), strict=True):
+            rows[*named, "" if named in undivided else subset] += count
     held_out = {(score.kind, score.task, score.text): score.held_out for score in record.scores}
     for key in {**expected, **rows}:
         if key not in expected and (place := (key[0], key[1], key[3])) in held_out:
@@ -90,6 +91,10 @@ def _faults_in_rows(table: PlainTable, record: RunFields) -> Iterator[str]:
         if missing:
             yield f"lacks {missing} of the rows of {' '.join(place)} that were held out"
     yield from _faults_in_numbers(table, record)
+
+
+def _named(cell: str | None) -> str:
+    return "" if cell is None else str(cell)
 
 
 def _faults_in_numbers(table: PlainTable, record: RunFields) -> Iterator[str]:

@@ -142,15 +142,28 @@ def average_ranks(values: ArrayLike) -> Floats:
     [2.5, 1.0, 2.5]
     """
     values = np.ascontiguousarray(values, dtype=np.float64)
-    ranks: Floats = _ranked_before(values.tobytes()) if len(values) <= _FEW else rank_rows(values[np.newaxis])[0]
+    ranks: Floats = _ranked_before(values.tobytes()) if len(values) <= _FEW else _ranks(values)
     return ranks
 
 
 @lru_cache(maxsize=128)
 def _ranked_before(values: bytes) -> Floats:
     """Return the ranks of a few numbers: the same gold scores are ranked for each model, metric and subset."""
-    ranks: Floats = rank_rows(np.frombuffer(values)[np.newaxis])[0]
+    ranks = _ranks(np.frombuffer(values))
     ranks.flags.writeable = False
+    return ranks
+
+
+def _ranks(values: Floats) -> Floats:
+    # As `scipy.stats.rankdata`, whose import takes half a second, and every run ranks.
+    order = np.argsort(values)
+    ordered = values[order]
+    bounds = np.concatenate([[0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1, [len(values)]])
+    ranks: Floats = np.empty(len(values))
+    # Of equal numbers each has the mean of the first and the last place.
+    ranks[order] = np.repeat((bounds[:-1] + 1 + bounds[1:]) / 2, np.diff(bounds))
+    if len(values) and np.isnan(ordered[-1]):
+        ranks[:] = np.nan
     return ranks
 
 
@@ -160,19 +173,7 @@ def rank_rows(samples: Floats) -> Floats:
     >>> rank_rows(np.array([[0.3, 0.1, 0.3], [1.0, 2.0, 3.0]])).tolist()
     [[2.5, 1.0, 2.5], [1.0, 2.0, 3.0]]
     """
-    # As `scipy.stats.rankdata`, whose import takes half a second, and every run ranks.
-    order = np.argsort(samples, axis=1)
-    ordered = np.take_along_axis(samples, order, axis=1)
-    places = np.arange(1.0, samples.shape[1] + 1)
-    begins, ends = np.ones(samples.shape, dtype=bool), np.ones(samples.shape, dtype=bool)
-    begins[:, 1:] = ends[:, :-1] = ordered[:, 1:] != ordered[:, :-1]
-    # Of equal numbers each has the mean of the first and the last place.
-    first = np.maximum.accumulate(np.where(begins, places, 0), axis=1)
-    last = np.minimum.accumulate(np.where(ends, places, np.inf)[:, ::-1], axis=1)[:, ::-1]
-    ranks: Floats = np.empty(samples.shape)
-    np.put_along_axis(ranks, order, (first + last) / 2, axis=1)
-    ranks[np.isnan(samples).any(axis=1)] = np.nan
-    return ranks
+    return np.array([_ranks(row) for row in samples], dtype=np.float64).reshape(samples.shape)
 
 
 @dataclass(frozen=True)

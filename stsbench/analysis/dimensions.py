@@ -309,7 +309,7 @@ def _of_scores(
     for count in counts:
         kept = vectors[:, order[count:]]
         ways[f"without top {count}"] = pair_similarities(kept, task.left, task.right)["cosine"]
-    for way, changed in ((STANDARDISED, standardised(vectors)), (RANKS, centred_ranks(vectors))):
+    for way, changed in ((STANDARDISED, standardised(vectors)), (RANKS, centred_ranks(task.vectors))):
         ways[way] = pair_similarities(changed, task.left, task.right)["cosine"]
     ways[MANHATTAN] = plain["manhattan"]
     scores = {
@@ -340,7 +340,7 @@ def standardised(vectors: "Floats") -> "Floats":
     return np.where(used[:, np.newaxis] & varies, deviations / np.where(varies, spread, 1.0), 0.0)
 
 
-def centred_ranks(vectors: "Floats") -> "Floats":
+def centred_ranks(vectors: "NDArray[np.floating[Any]]") -> "Floats":
     """Return the ranks of the numbers in each of (n, d) vectors less their mean; the cosine of two is Spearman's.
 
     >>> import numpy as np

@@ -145,21 +145,18 @@ def stability(
         for name, texts in made.items()
     }
 
-    def cosines(subject: Any, texts: Sequence[str]) -> "Floats":
-        vectors, rows = vectors_of(subject, texts, progress, data_dirs=data_dirs)
-        first, second = np.split(rows, 2)
-        return pair_similarities(vectors, first, second)["cosine"]
-
+    every = [sentence for texts in (sentences, *made.values()) for sentence in texts]
     frames = []
     for name, subject in subjects.items():
-        whole = cosines(subject, sentences)
+        vectors, rows = vectors_of(subject, every, progress, data_dirs=data_dirs)
+        sides = [np.split(places, 2) for places in np.split(rows, 1 + len(made))]
+        whole, *others = (pair_similarities(vectors, first, second)["cosine"] for first, second in sides)
         if is_undefined(whole):
             raise UserError(
                 f"{name} gives all {len(whole)} pairs of {data.task} one similarity: there is no score that a "
                 "change could move."
             )
-        after = {change: cosines(subject, texts) for change, texts in made.items()}
-        gold = data.table["gold"].astype(float)
+        gold, after = data.table["gold"].astype(float), dict(zip(made, others, strict=True))
         frame = stability_frame(gold, whole, after, sharing, intervals or Intervals())
         frames.append(frame.assign(changed=frame["change"].map(changed)).assign(model=name))
     frame = pd.concat(frames, ignore_index=True)

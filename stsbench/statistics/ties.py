@@ -119,18 +119,19 @@ def ties_of(
 
 def _ties(similarity: Floats, gold: Floats | None, rising: NDArray[np.intp]) -> Ties:
     size = len(similarity)
-    # By similarity, and where that is one by rising gold; from the other side, by falling gold.
+    # By similarity, and where that is one by rising gold; with each block turned round, by falling gold.
     order = rising[np.argsort(similarity[rising], kind="stable")]
     ordered = similarity[order]
     begins = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])) if size else np.empty(0, int)
-    blocks = np.diff(np.append(begins, size))
+    ends = np.append(begins[1:], size)[: len(begins)]
+    blocks = ends - begins
     tied = float(blocks[blocks > 1].sum() / size) if size else 0.0
     if gold is None or is_undefined(similarity):
         return Ties(tied, len(blocks), *[float("nan")] * 4)
     places = _unit(np.arange(size, dtype=np.float64))
     highest = float(places @ gold[order])
-    falling = rising[::-1]
-    lowest = float(places @ gold[falling[np.argsort(similarity[falling], kind="stable")]])
+    turned = np.repeat(begins + ends - 1, blocks) - np.arange(size)
+    lowest = float(places @ gold[order[turned]])
     # Each of a block has its middle place, which is the mean over all of its orders.
     middle = np.repeat(np.add.reduceat(places, begins) / blocks, blocks)
     expected = float(middle @ gold[order])

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -167,7 +167,7 @@ def _ranks(values: Floats) -> Floats:
     return ranks
 
 
-def rank_rows(samples: Floats) -> Floats:
+def rank_rows(samples: NDArray[np.floating[Any]]) -> Floats:
     """Return the ranks 1..n in each row of (k, n) numbers, as `average_ranks` does one by one.
 
     >>> rank_rows(np.array([[0.3, 0.1, 0.3], [1.0, 2.0, 3.0]])).tolist()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
-from stsbench.analysis.result import AnalysisCommand, AnalysisResult
+from stsbench.analysis.result import AnalysisCommand, AnalysisResult, in_columns
 from stsbench.base.errors import UserError
 from stsbench.base.options import Commas, NameOrPath, Points, Spelled, Within
 from stsbench.base.progress import Progress, silent
@@ -135,14 +135,7 @@ class Compressed(AnalysisResult):
 
 def _wide(rows: "pd.DataFrame", cells: Any) -> "pd.DataFrame":
     """Return cells by the number that is stored: a row for each model, number of dimensions and what is kept."""
-    import pandas as pd
-
-    wide = rows.assign(cell=cells).pivot_table(
-        index=_CELL, columns="stored", values="cell", sort=False, aggfunc="first", dropna=False
-    )
-    # Of several models the table would have every combination, by where a number first stood.
-    there = pd.MultiIndex.from_frame(rows[_CELL].drop_duplicates())
-    return wide.reindex(there).dropna(how="all").reset_index()
+    return in_columns(rows.assign(cell=cells), _CELL, "stored", "cell").reset_index()
 
 
 def _difference_cell(row: "dict[Any, Any]") -> str:

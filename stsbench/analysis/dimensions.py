@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
-from stsbench.analysis.result import AnalysisResult, CommandWithIntervals
+from stsbench.analysis.result import AnalysisResult, CommandWithIntervals, in_columns
 from stsbench.base.errors import UserError
 from stsbench.base.options import Commas, Spelled
 from stsbench.base.progress import Progress, silent
@@ -131,13 +131,9 @@ def _shares(frame: "pd.DataFrame") -> "pd.DataFrame":
 
 
 def _scores(frame: "pd.DataFrame") -> "pd.DataFrame":
-    import pandas as pd
-
     scores = frame[frame["measure"] == SPEARMAN]
     keys = ["model", "group"]
-    wide = scores.pivot_table(index=keys, columns="task", values="value", sort=False, dropna=False)
-    # Of several models the table would have every combination, by where a way first stood.
-    wide = wide.reindex(pd.MultiIndex.from_frame(scores[keys].drop_duplicates())).dropna(how="all")
+    wide = in_columns(scores, keys, "task", "value")
     tasks = [task for task in dict.fromkeys(scores["task"]) if task != AVERAGE]
     ordered = wide[[*tasks, *([AVERAGE] if AVERAGE in wide else [])]]
     table = ordered.rename(columns={task: Named("task", task) for task in tasks}).reset_index()

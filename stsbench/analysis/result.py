@@ -110,3 +110,15 @@ class CommandWithIntervals(AnalysisCommand, IntervalChoice):
         from stsbench.scoring.settings import Intervals
 
         return {"intervals": Intervals(self.dependence)}
+
+
+def in_columns(rows: "pd.DataFrame", keys: list[str], columns: str, values: str) -> "pd.DataFrame":
+    """Return a row for each of the keys that is there, and its values by what they have in another column.
+
+    Both stand in the order in which they first occur. pandas would make every combination of the keys, ordered by
+    where each part of them first stood.
+    """
+    import pandas as pd
+
+    wide = rows.pivot_table(index=keys, columns=columns, values=values, sort=False, aggfunc="first", dropna=False)
+    return wide.reindex(pd.MultiIndex.from_frame(rows[keys].drop_duplicates())).dropna(how="all")

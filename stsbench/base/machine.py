@@ -4,6 +4,7 @@ What cannot be held is refused before the work, not killed in its middle.
 """
 
 import os
+import platform
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 from stsbench.base.errors import UserError
 
 _CGROUP = Path("/sys/fs/cgroup")
+_CPUINFO = Path("/proc/cpuinfo")
 
 _THREADS = (
     "OMP_NUM_THREADS",
@@ -26,6 +28,13 @@ _THREADS = (
 def cores() -> int:
     """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def processor() -> str:
+    """Return the processor's name and instructions, as far as the system says."""
+    told = [line.partition(":") for line in _lines(_CPUINFO)]
+    lines = [value.strip() for name, _, value in told if name.strip() in {"model name", "flags", "Features"}]
+    return " ".join(dict.fromkeys(lines)) or platform.processor()
 
 
 def threads_told(count: int) -> dict[str, str]:

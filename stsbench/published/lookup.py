@@ -97,12 +97,14 @@ class PrintedTable(Result):
         """Return it as it was printed: a row per row, a column per column, values in the printed unit."""
         import pandas as pd
 
-        values = {(cell.row, cell.column): cell.value for row_ in rows_of(self.entry) for cell in row_.cells}
-        kind = "Int64" if self.entry.setting.unit == "pairs" else float
+        cells = {(cell.row, cell.column): cell for row_ in rows_of(self.entry) for cell in row_.cells}
         frame = pd.DataFrame({"row": [entry.name for entry in self.entry.rows]})
         for column in self.entry.columns:
-            printed = [values.get((name, column.name)) for name in frame["row"]]
-            frame[Named("column", column.name)] = pd.Series(printed, dtype=kind)
+            printed = [_number(cells.get((name, column.name))) for name in frame["row"]]
+            # A column may hold scores and how many pairs they are of.
+            kinds = {type(value) for value in printed if value is not None}
+            dtype: Any = object if len(kinds) > 1 else "Int64" if kinds == {int} else float
+            frame[Named("column", column.name)] = pd.Series(printed, dtype=dtype)
         return Tables([Table(frame, decimals=_decimals(self.entry), notes=self.notes())])
 
     def notes(self) -> tuple[str, ...]:
@@ -116,6 +118,12 @@ class PrintedTable(Result):
                 f"Of {cells} cells {restored} were restored and {lost} are lost: --json says which and how."
             )
         return (*notes, *filter(None, (entry.missing, *entry.notes)))
+
+
+def _number(cell: PublishedCell | None) -> float | int | None:
+    if cell is None or cell.value is None:
+        return None
+    return int(cell.value) if cell.setting.unit == "pairs" else cell.value
 
 
 def _decimals(table: PublishedTable) -> int:

@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+from stsbench.base.words import listed
 from stsbench.published import catalogue
 from stsbench.records.labels import task_labels
 from stsbench.records.parts import Score
@@ -128,7 +129,9 @@ def _human_line(runs: Runs) -> ReportFigure | None:
     frame = pd.DataFrame(rows).assign(filled=True, summary=False)
     frame["filled"] = ~frame["series"].isin(["people", "ceiling"])
     told = "; ".join(f"{row['label']}, {row['series']}: {row['value']:.2f}" for row in rows)
-    caption = "Pearson x 100 beside people on samples of the test sets, and beside the ceiling of the raters"
+    beside = {"people": "people on samples of the test sets", "ceiling": "the ceiling of the raters"}
+    shown = [words for series, words in beside.items() if series in set(frame["series"])]
+    caption = f"Pearson x 100 beside {listed(shown)}"
     return ReportFigure("human-line", caption, told, svg_of(forest(frame, "Pearson x 100")))
 
 

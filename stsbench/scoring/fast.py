@@ -21,6 +21,7 @@ from stsbench._version import __version__
 from stsbench.base.errors import UserError
 from stsbench.base.extras import PACKAGES, missing
 from stsbench.base.files import atomic_path, digest_of
+from stsbench.base.machine import processor
 from stsbench.base.progress import Progress, silent
 from stsbench.data.benchmarks import load_sample
 from stsbench.encoders.cache import compiled_dir
@@ -133,7 +134,7 @@ def _depends_on(identity: Identity, use: Use) -> dict[str, Any]:
     for package in packages:
         with suppress(ImportError):
             versions[package] = version(package)
-    machine = [platform.machine(), platform.processor(), get_cpu_capability(), threads()]
+    machine = [platform.machine(), processor(), get_cpu_capability(), threads()]
     if use.device == "cuda":
         machine.append(torch.cuda.get_device_name())
     vectors = {name: getattr(use, name) for name in names("afterwards")}

@@ -29,3 +29,14 @@ def test_a_containers_limit_counts_without_the_pages_of_files(limit, left, tmp_p
     (tmp_path / "memory.stat").write_text("anon 300\ninactive_file 200\n")
     monkeypatch.setattr(machine, "_CGROUP", tmp_path)
     assert machine._of_container() == left
+
+
+def test_a_processor_is_known_by_its_instructions_where_the_system_tells_them(tmp_path, monkeypatch):
+    told = tmp_path / "cpuinfo"
+    monkeypatch.setattr(machine, "_CPUINFO", told)
+    assert machine.processor() == machine.platform.processor()
+    core = "processor\t: {}\nmodel name\t: A\ncpu MHz\t\t: {}\nflags\t\t: avx512f {}\n\n"
+    told.write_text(core.format(0, 2400.1, "amx_bf16") + core.format(1, 2399.9, "amx_bf16"))
+    assert machine.processor() == "A avx512f amx_bf16"
+    told.write_text(core.format(0, 2400.1, "fma"))
+    assert machine.processor() == "A avx512f fma"

@@ -1,5 +1,6 @@
 """What is there, and how it is found."""
 
+import re
 from collections import Counter
 
 import pytest
@@ -243,6 +244,13 @@ def test_tables_and_cells_come_as_dataframes() -> None:
     assert frame.set_index("row").loc["ct-bert-base", "STS13"] == 76.80
     cells = cells_frame([row("mocose-bert-base")])
     assert cells.loc[0, ["value", "raw", "line", "status"]].tolist() == [71.48, "7148", 415, "restored"]
+
+
+def test_counts_beside_scores_are_whole_numbers() -> None:
+    printed = show_table("hume-sts").table()[0].to("markdown")
+    counts = next(line for line in printed.splitlines() if line.startswith("| pairs "))
+    assert "." not in counts
+    assert re.search(r"\d\.\d", printed)
 
 
 def test_each_checkpoint_says_what_to_load_how_to_pool_and_what_to_expect() -> None:

@@ -47,6 +47,19 @@ def test_people_and_the_ceiling_are_drawn_beside_the_models(measured: RunRecord)
     low, high = (f"{100 * end:.4g}" for end in ends)
     assert re.search(rf"people: {printed:.2f}[^<]*{low}[^<]*{high}", figure.svg)
     assert [table.name for table in section.tables] == ["ceilings", "scored-anew"]
+    assert (
+        figure.caption == "Pearson x 100 beside people on samples of the test sets and the ceiling of the raters"
+    )
+
+
+def test_a_ceiling_that_nobody_knows_is_not_in_the_figures_words(measured: RunRecord) -> None:
+    (score,) = measured.scores
+    section = people(
+        {"mine": measured.model_copy(update={"scores": (score.model_copy(update={"raters": None}),)})}
+    )
+    assert section is not None
+    assert section.figures[0].caption == "Pearson x 100 beside people on samples of the test sets"
+    assert "ceiling" not in section.figures[0].alt
 
 
 def test_of_own_pairs_and_of_parts_of_a_test_set_nobody_says_what_people_score(measured: RunRecord) -> None:

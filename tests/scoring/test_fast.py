@@ -60,6 +60,10 @@ def test_the_quickest_that_passes_measures_and_is_recorded_and_kept(
     monkeypatch.setattr(fast, "_choose", lambda *_: again)
     assert quickest(sb.load(tiny_bert, device="cpu")).use.precision == "fp16"
     assert json.loads(kept.read_text())["precision"] == "fp16"
+    # In a cache that several machines share, another processor chooses for itself.
+    monkeypatch.setattr(fast, "processor", lambda: "another with other instructions")
+    monkeypatch.setattr(fast, "_choose", lambda *_: fast.Choice("torch", "bf16", 1.4, "--fast: elsewhere"))
+    assert quickest(sb.load(tiny_bert, device="cpu")).use.precision == "bf16"
 
 
 def test_a_choice_is_for_what_is_done_to_the_vectors(

@@ -245,7 +245,7 @@ def board(
             with ThreadPoolExecutor(cores()) as pool:  # Most of it is hashing, during which Python's lock is free.
                 made_keys = pool.map(lambda record: key_of(record, method, level), records.values())
                 keys = dict(zip(records, made_keys, strict=True))
-        if method != assumed:
+        if assumed not in {None, method}:
             with filled_ahead(list(files.values()), shelf, method, level, progress):
                 pass
         for number, (place, record) in enumerate(records.items()):

@@ -276,7 +276,7 @@ def _arranged(
 @contextmanager
 def filled_ahead(
     paths: Sequence[Path], shelf: Shelf, interval: Dependence | None, level: float, progress: Progress
-) -> Iterator[Dependence]:
+) -> Iterator[Dependence | None]:
     """Fill the shelf with what is not there of many records on all cores, beside what is done meanwhile.
 
     Each core has a process of its own, which writes into the same shelf; what it cannot make is left to `keep`,
@@ -290,16 +290,19 @@ def filled_ahead(
         progress: told how far it is, once what is done meanwhile is done.
 
     Yields:
-        The interval that was taken.
+        The interval that was taken; None where there are too few records to share.
     """
     processes, some = cores(), []
+    if processes < 2 or len(paths) < _WORTH_A_PROCESS * processes or shelf.trouble:
+        yield None
+        return
     for path in paths[:: max(1, len(paths) // _WORTH_A_PROCESS)]:
         with suppress(UserError):
             some.append(load_run(path))
     interval = interval or common_interval(some)
     keys = [key for record in some if (key := key_of(record, interval, level))]
     new = sum(shelf.get(key) is None for key in keys) / max(1, len(some)) * len(paths)
-    if processes < 2 or new < _WORTH_A_PROCESS * processes or shelf.trouble:
+    if new < _WORTH_A_PROCESS * processes:
         yield interval
         return
     code = "from stsbench.browsing.kept import _keep_named; _keep_named()"

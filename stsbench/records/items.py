@@ -34,9 +34,10 @@ _ARROW_TYPES: Mapping[str, frozenset[str]] = {
     ID: frozenset({"uint64"}),
     FLAG: frozenset({"bool"}),
 }
+_MAY_BE_MISSING = {TEXT, NUMBER}
+
 _FEW = 50_000
 """Rows of which columns of text are remembered: 64 of them take 50 MB at most."""
-_MAY_BE_MISSING = {TEXT, NUMBER}
 
 _OF_ALL = {
     **dict.fromkeys((*KEY, "subset", "item_id"), TEXT),

@@ -1,5 +1,7 @@
 """Many records at once: processes fill the shelf, and the board is the same."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,6 +10,7 @@ import stsbench as sb
 from stsbench.browsing import kept
 from stsbench.browsing.kept import Shelf, keep, key_of
 from stsbench.records.store import load_run
+from stsbench.statistics.dependence import Dependence
 from tests.browsing.conftest import Runs
 
 
@@ -44,3 +47,29 @@ def test_processes_of_their_own_keep_what_one_would_and_leave_what_cannot_be_tru
     pd.testing.assert_frame_equal(
         together.frame.drop(columns=["groups"]), rest.drop(columns=["groups"]), check_exact=True
     )
+
+
+def test_where_some_records_said_another_interval_than_all_do_they_are_kept_by_that_of_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    intervals: list[Dependence] = ["components", "independent", "independent"]
+    for number, interval in enumerate(intervals):
+        name = f"count {number}"
+
+        def encode(sentences: list[str], number: int = number) -> list[list[float]]:
+            return [[len(text), text.count("e"), 1 + number] for text in sentences]
+
+        encode.__module__, encode.__qualname__ = "__main__", name
+        sb.evaluate(encode, "sample", intervals=sb.Intervals(interval), use_cache=False, out=tmp_path / name)
+    monkeypatch.setattr(kept, "_WORTH_A_PROCESS", 1)  # of the records, the first alone is asked
+    monkeypatch.setattr(kept, "cores", lambda: 2)
+    here: list[sb.RunRecord] = []
+
+    def item_table(self: sb.RunRecord) -> None:
+        here.append(self)
+
+    monkeypatch.setattr(sb.RunRecord, "item_table", item_table)
+    board = sb.board(tmp_path)
+    assert board.interval == "dyadic"
+    assert board.frame["low"].notna().all()
+    assert here == [], "processes of their own kept all of them"

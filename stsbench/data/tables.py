@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from stsbench.statistics.correlations import members_of
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -117,8 +119,8 @@ class PlainTable:
         """
         if tuple(names) not in self._parts:  # The scores of a record are asked for theirs one after the other.
             keys, codes = coded_rows([self[name] for name in names])
-            places = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
-            self._parts[tuple(names)] = dict(zip(keys, map(self.take, places), strict=bool(keys)))
+            places = members_of(codes, len(self)) if keys else []
+            self._parts[tuple(names)] = dict(zip(keys, map(self.take, places), strict=True))
         return self._parts[tuple(names)]
 
     def with_columns(self, columns: Mapping[str, Column | Sequence[Any]]) -> PlainTable:

@@ -197,8 +197,10 @@ def _read_table(folder: Path | None, file: TableFile | None) -> "_Read":
     # The first name is looked at twice: the table may be moved there from the second while we look.
     for path in (table, staged(table), table):
         try:
+            if not path.is_file():
+                continue
             # Hashed as they were read: another file may be put there at any time.
-            content = path.read_bytes() if path.is_file() else b""
+            content = path.read_bytes()
         except FileNotFoundError:
             continue
         except OSError as error:

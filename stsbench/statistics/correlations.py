@@ -158,13 +158,23 @@ def _ranks(values: Floats) -> Floats:
     # As `scipy.stats.rankdata`, whose import takes half a second, and every run ranks.
     order = np.argsort(values)
     ordered = values[order]
-    bounds = np.concatenate([[0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1, [len(values)]])
+    bounds = run_bounds(ordered)
     ranks: Floats = np.empty(len(values))
     # Of equal numbers each has the mean of the first and the last place.
     ranks[order] = np.repeat((bounds[:-1] + 1 + bounds[1:]) / 2, np.diff(bounds))
     if len(values) and np.isnan(ordered[-1]):
         ranks[:] = np.nan
     return ranks
+
+
+def run_bounds(ordered: Floats) -> NDArray[np.intp]:
+    """Return where each run of equal ones begins among n ordered numbers, and n at last.
+
+    >>> run_bounds(np.array([0.1, 0.3, 0.3])).tolist()
+    [0, 1, 3]
+    """
+    size = len(ordered)
+    return np.concatenate([[0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1, [size]])[: size + 1]
 
 
 def rank_rows(samples: NDArray[np.floating[Any]]) -> Floats:

@@ -13,7 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stsbench.statistics.correlations import Aggregation, aggregate, average_ranks, is_undefined, members_of
+from stsbench.statistics.correlations import (
+    Aggregation,
+    aggregate,
+    average_ranks,
+    is_undefined,
+    members_of,
+    run_bounds,
+)
 
 Floats = NDArray[np.float64]
 
@@ -121,9 +128,8 @@ def _ties(similarity: Floats, gold: Floats | None, rising: NDArray[np.intp]) -> 
     size = len(similarity)
     # By similarity, and where that is one by rising gold; with each block turned round, by falling gold.
     order = rising[np.argsort(similarity[rising], kind="stable")]
-    ordered = similarity[order]
-    begins = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])) if size else np.empty(0, int)
-    ends = np.append(begins[1:], size)[: len(begins)]
+    bounds = run_bounds(similarity[order])
+    begins, ends = bounds[:-1], bounds[1:]
     blocks = ends - begins
     tied = float(blocks[blocks > 1].sum() / size) if size else 0.0
     if gold is None or is_undefined(similarity):

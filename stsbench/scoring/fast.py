@@ -8,7 +8,7 @@ measures in place of fp32, and signature and notes of the record say so; where n
 import json
 import platform
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
@@ -24,6 +24,7 @@ from stsbench.base.files import atomic_path, digest_of
 from stsbench.base.machine import processor
 from stsbench.base.progress import Progress, silent
 from stsbench.data.benchmarks import load_sample
+from stsbench.data.sentences import sentences_in
 from stsbench.encoders.cache import compiled_dir
 from stsbench.encoders.plan import embed
 from stsbench.encoders.protocol import Encoder, Identity
@@ -55,10 +56,16 @@ class Candidate(NamedTuple):
         return self.precision if self.backend == TORCH else f"{self.backend}-{self.precision}"
 
 
-ON_A_GPU = (Candidate(TORCH, "bf16"),)
-LOWER = (Candidate(TORCH, "bf16"), Candidate("openvino", "int8"))
+AT_ONCE = (Candidate(TORCH, "bf16"),)
+QUANTISED = (Candidate("openvino", "int8"),)
 COMPILED = (Candidate("openvino", FP32), Candidate("onnx", FP32))
-"""On a processor: tried one group after the other, until one of a group passes."""
+"""Tried one group after the other: the second unless one of the first is `ENOUGH`, the third if none passes.
+
+On a GPU the first alone.
+"""
+
+ENOUGH = 1.8
+"""How many times as fast as fp32 one is that is taken at once: few runs win back the minute of quantising."""
 
 WORTH_IT = 1.1
 """How many times as fast as fp32 a candidate has to be: less is within what two timings differ by."""
@@ -152,12 +159,15 @@ def _kept(file: Path) -> Choice | None:
 
 
 def _choose(encoder: "Checkpoint", use: Use, progress: Progress) -> Choice:
-    groups: Sequence[Sequence[Candidate]] = (LOWER, COMPILED) if use.device == "cpu" else (ON_A_GPU,)
+    groups: Sequence[Sequence[Candidate]] = (AT_ONCE, QUANTISED, COMPILED) if use.device == "cpu" else (AT_ONCE,)
     total = sum(map(len, groups))
     plain: RunRecord | None = None
+    best: Choice | None = None
     refused: list[str] = []
     done = 0
     for group in groups:
+        if best is not None and (best.ratio >= ENOUGH or group is COMPILED):
+            break
         timed: list[tuple[float, Candidate]] = []
         for candidate in group:
             progress(f"choosing what computes: {candidate}", done, total)
@@ -172,7 +182,7 @@ def _choose(encoder: "Checkpoint", use: Use, progress: Progress) -> Choice:
                 continue
             if ratio < WORTH_IT:
                 refused.append(f"{candidate} takes {1 / ratio:.2f} times as long")
-            else:
+            elif best is None or ratio > best.ratio:
                 timed.append((ratio, candidate))
         for ratio, candidate in sorted(timed, reverse=True):
             plain = _scored(encoder, use) if plain is None else plain
@@ -181,14 +191,14 @@ def _choose(encoder: "Checkpoint", use: Use, progress: Progress) -> Choice:
                 f"its score on the sample moves by {100 * change:+.2f} points, a loss of at most {100 * loss:.2f}"
             )
             if loss < MARGIN / 100:
-                progress("choosing what computes", total, total)
                 said = f"--fast: {candidate} in place of fp32, {ratio:.1f} times as fast on the sample; {moved}"
-                return Choice(candidate.backend, candidate.precision, ratio, said + _others(refused))
+                best = Choice(candidate.backend, candidate.precision, ratio, said)
+                break
             refused.append(f"{candidate}: {moved}, which may be more than {MARGIN:g}")
     progress("choosing what computes", total, total)
-    return Choice(
-        TORCH, FP32, 1.0, "--fast: fp32, as nothing at hand is faster and tells the same" + _others(refused)
-    )
+    if best is None:
+        best = Choice(TORCH, FP32, 1.0, "--fast: fp32, as nothing at hand is faster and tells the same")
+    return replace(best, said=best.said + _others(refused))
 
 
 def _others(refused: Sequence[str]) -> str:
@@ -208,7 +218,7 @@ def _times_as_fast(encoder: "Checkpoint", candidate: "Checkpoint") -> float:
     from stsbench.encoders.sides import SidedEncoder
 
     sides = [each.sides[0] if isinstance(each, SidedEncoder) else each for each in (encoder, candidate)]
-    texts = list(_sentences())[:TIMED]
+    texts = sentences_in(load_sample())[:TIMED]
     for side in sides:
         embed(side, texts[:8], normalize=False, use_cache=False)
     taken: list[list[float]] = [[], []]
@@ -218,12 +228,6 @@ def _times_as_fast(encoder: "Checkpoint", candidate: "Checkpoint") -> float:
             embed(side, texts, normalize=False, use_cache=False)
             seconds.append(time.perf_counter() - start)
     return min(taken[0]) / min(taken[1])
-
-
-def _sentences() -> Iterator[str]:
-    pairs = load_sample().pairs
-    for first, second in zip(pairs["sentence1"], pairs["sentence2"], strict=True):
-        yield from (first, second)
 
 
 def _scored(encoder: "Checkpoint", use: Use) -> RunRecord:

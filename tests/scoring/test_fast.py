@@ -20,14 +20,16 @@ BF16, FP16 = Candidate("torch", "bf16"), Candidate("torch", "fp16")
 
 @pytest.fixture
 def paced(monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[Candidate, float]], None]:
-    """Return what sets the candidates with how many times as fast as fp32 each is."""
+    """Return what sets the candidates, group by group, with how many times as fast as fp32 each is."""
 
-    def pace(ratios: dict[Candidate, float]) -> None:
+    def pace(*groups: dict[Candidate, float]) -> None:
+        ratios = {candidate: ratio for group in groups for candidate, ratio in group.items()}
+
         def times_as_fast(_encoder: Any, other: Any) -> float:
             return ratios[Candidate(other.use.backend, other.use.precision)]
 
-        monkeypatch.setattr(fast, "LOWER", tuple(ratios))
-        monkeypatch.setattr(fast, "COMPILED", ())
+        for name, group in zip(("AT_ONCE", "QUANTISED", "COMPILED"), [*groups, {}, {}], strict=False):
+            monkeypatch.setattr(fast, name, tuple(group))
         monkeypatch.setattr(fast, "_times_as_fast", times_as_fast)
 
     return pace
@@ -64,6 +66,28 @@ def test_the_quickest_that_passes_measures_and_is_recorded_and_kept(
     monkeypatch.setattr(fast, "processor", lambda: "another with other instructions")
     monkeypatch.setattr(fast, "_choose", lambda *_: fast.Choice("torch", "bf16", 1.4, "--fast: elsewhere"))
     assert quickest(sb.load(tiny_bert, device="cpu")).use.precision == "bf16"
+
+
+@pytest.mark.parametrize(
+    ("groups", "chosen"),
+    [
+        (({BF16: 1.9}, {FP16: 3.0}), "bf16"),
+        (({BF16: 1.5}, {FP16: 3.0}), "fp16"),
+        (({BF16: 1.5}, {FP16: 1.3}), "bf16"),
+        (({BF16: 1.5}, {}, {FP16: 3.0}), "bf16"),
+        (({BF16: 0.9}, {}, {FP16: 1.2}), "fp16"),
+    ],
+)
+def test_what_has_to_be_compiled_is_tried_where_nothing_at_hand_is_fast_enough(
+    tiny_bert: Path,
+    paced: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    groups: tuple[dict[Candidate, float], ...],
+    chosen: str,
+) -> None:
+    paced(*groups)
+    monkeypatch.setattr(fast, "_change", lambda *_: (0.0, 0.001))
+    assert quickest(sb.load(tiny_bert, device="cpu")).use.precision == chosen
 
 
 def test_a_choice_is_for_what_is_done_to_the_vectors(

@@ -114,8 +114,9 @@ class Job:
         if self.resumed:
             state = keeper.load(around.device)
             if state is not None:
-                trainer.load_state_dict(state)
                 done = int(state["step"])
+                if done < steps:
+                    trainer.load_state_dict(state)
             log.cut_back(0 if state is None else int(state["log_size"]))
             around.notice(f"resumed after step {done} of {steps}.")
         elif around.world.leads:

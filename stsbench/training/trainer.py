@@ -348,7 +348,9 @@ class Loop:
             if scored:
                 self._score(step)
             if saved and self.trainer.world.leads:
-                self.keeper.save(step, self.trainer.state_dict(), self.log.commit())
+                # After the last step there is none that would go on from it.
+                state = self.trainer.state_dict() if step < steps else {}
+                self.keeper.save(step, state, self.log.commit())
             if scored or saved:
                 self.trainer.world.wait()
                 meter = Meter()  # its time counts from now: scoring and saving are no training

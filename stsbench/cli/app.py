@@ -20,6 +20,7 @@ from typer.main import get_command
 
 from stsbench._version import __version__
 from stsbench.analysis import ANALYSES
+from stsbench.base.epoch import asked_epoch
 from stsbench.base.errors import InterruptError, UserError, by_interrupt
 from stsbench.base.extras import sentence_on
 from stsbench.base.words import shortened
@@ -260,6 +261,7 @@ def stsbench(
 
     Start with `stsbench run`: it measures a packaged model on what data is here.
     """
+    asked_epoch()  # Libraries read it too: a mistake in it is told before they stumble over it.
     if ctx.invoked_subcommand is None:
         print_data(ctx.get_help())
         raise typer.Exit(EXIT_MISTAKE)

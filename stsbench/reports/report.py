@@ -1,6 +1,5 @@
 """`report`: pages that people read, made of records."""
 
-import os
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from stsbench._version import __version__
 from stsbench.analysis.explain import explain
 from stsbench.analysis.pair_kinds import PairKinds
+from stsbench.base.epoch import asked_epoch
 from stsbench.base.errors import UserError
 from stsbench.base.options import Points, Spelled
 from stsbench.base.progress import Progress, silent
@@ -88,7 +88,7 @@ def report(
         UserError: if a run or a paper cannot be found, a record does not say what its tables give, or the folder
             holds anything but a report.
     """
-    asked_epoch()  # A mistake in it is told before SciPy stumbles over it.
+    asked_epoch()  # A mistake in it is told before the work.
     if not isinstance(runs, RunRecord | str | Path | Sequence):
         return write_reproduction(runs, Path(out).expanduser(), date=date)
     several = [runs] if isinstance(runs, RunRecord | str | Path) else list(runs)
@@ -182,14 +182,6 @@ def _date(asked: str, records: Sequence[RunRecord]) -> str:
         return asked
     epoch = asked_epoch()
     return epoch.isoformat(timespec="seconds") if epoch else max(record.created for record in records)
-
-
-def asked_epoch() -> datetime | None:
-    """Return the moment that the environment asks pages to be dated at, so that they are the same bytes again."""
-    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
-    if epoch and not epoch.isdecimal():
-        raise UserError(f"SOURCE_DATE_EPOCH is {epoch!r}: give seconds since 1970, or leave it out.")
-    return datetime.fromtimestamp(int(epoch), UTC) if epoch else None
 
 
 def verdicts(runs: Runs, against: str = AUTO, tolerance: float = TOLERANCE) -> Filled:

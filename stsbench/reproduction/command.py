@@ -41,7 +41,7 @@ def reproduce(
     * `stsbench reproduce esimcse-coling2022-4 --scale laptop --corpus wiki.txt --out runs/parts`
     * `stsbench reproduce mocose-acl2022-7 --scale laptop --corpus wiki.txt --dry-run`
     """
-    from stsbench.reports.report import asked_epoch, write_reproduction
+    from stsbench.reports.report import write_reproduction
     from stsbench.reproduction.reproduce import reproductions
     from stsbench.reproduction.reproduced import Reproduction
     from stsbench.training.recipe_files import read_change
@@ -51,7 +51,6 @@ def reproduce(
         return
     if not table:
         raise UserError("no table is named: `stsbench reproduce --list` names them.")
-    asked_epoch()  # A mistake in it is told before the work.
     with progress_bars(quiet=output.quiet) as progress:
         result = asked(
             table=table,

@@ -241,3 +241,19 @@ def test_a_misspelt_name_is_answered_with_what_was_meant(
     stsbench: Stsbench, asked: tuple[str, ...], meant: str
 ) -> None:
     stsbench(*asked).demand_one_sentence(re.escape(meant))
+
+
+@pytest.mark.parametrize("said", ["noon", "-1", "99999999999999999"])
+def test_an_epoch_that_is_no_moment_is_told_before_a_library_stumbles_over_it(
+    stsbench: Stsbench, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", said)
+    done = stsbench("doctor")
+    assert done.code == 2
+    assert f"SOURCE_DATE_EPOCH is '{said}': give seconds since 1970, or leave it out." in done.err
+
+
+def test_an_empty_epoch_asks_for_nothing(stsbench: Stsbench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "")
+    assert stsbench("data", "list").code == 0
+    assert "SOURCE_DATE_EPOCH" not in os.environ

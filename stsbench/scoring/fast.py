@@ -1,8 +1,9 @@
 """`--fast`: the quickest program and precision at hand that tells what fp32 tells, as far as the sample shows.
 
-Each candidate encodes sentences of the sample, and is timed on them against fp32. The quickest has to pass the
-gate of `run --gate` on the sample: with the one-sided bound of 95 % it loses no more than half a point. Then it
-measures in place of fp32, and signature and notes of the record say so; where none passes, fp32 does.
+Candidates encode sentences of the sample, and are timed on them against fp32; what has to be quantised only where
+nothing else is fast enough. The quickest has to pass the gate of `run --gate` on the sample: with the one-sided
+bound of 95 % it loses no more than half a point. Then it measures in place of fp32, and signature and notes of the
+record say so; where none passes, fp32 does.
 """
 
 import json

@@ -35,9 +35,6 @@ from stsbench.statistics.similarity import zero_rows
 _SAME = 1e-9
 """Directions that differ by no more are one."""
 
-_AT_ONCE = 256
-"""Vectors whose directions are compared at once."""
-
 
 class TaskVectors(NamedTuple):
     """The n pairs of a task, and by model the vectors of their sentences: n first sides, then n second sides."""
@@ -134,12 +131,10 @@ class ScoredVectors:
             raise UserError(
                 f"{model} gives every sentence of {self.task} a zero vector: nothing is known of them."
             )
-        first = directions(vectors[:1]).units
-        blocks = (vectors[start : start + _AT_ONCE] for start in range(0, len(vectors), _AT_ONCE))
-        # Mostly the first block tells.
-        if all((np.abs(directions(block).units - first) < _SAME).all() for block in blocks):
+        units = directions(vectors).units
+        if (np.abs(units - units[0]) < _SAME).all():
             raise UserError(
-                f"{model} gives all {len(vectors)} sentences of {self.task} one direction: none can be told apart."
+                f"{model} gives all {len(units)} sentences of {self.task} one direction: none can be told apart."
             )
 
     def dependent(self, inside: NDArray[np.bool_]) -> PlainTable:

@@ -1,12 +1,11 @@
-"""How a model is used: one value, whose fields say of themselves what others need to know about them.
+"""How a model is used: one value, described once.
 
-Loading, the identity of an encoder and the record hold the whole value. The command line's options, the cache's
-key, signature, run name, labels, the checks of a record, what a sweep may vary and what `diagnose` tries iterate
-over the fields. So a new option is a field here, its line in `UseOptions`, and the code that obeys it.
+Options, cache key, signature, run name, labels, sweeps and `diagnose` iterate over the fields of `Use`. A new
+option is a field here and the code that obeys it.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import wraps
 from inspect import Parameter, signature
@@ -26,61 +25,44 @@ FP32 = "fp32"
 
 FLASH = "flash_attention_2"
 ATTENTIONS = ("eager", "sdpa", FLASH)
-"""The kernels of attention that Transformers has, by its names."""
+"""Attention kernels, by their names in Transformers."""
 
 CAUSAL, BIDIRECTIONAL = "causal", "bidirectional"
 MASKS = (CAUSAL, BIDIRECTIONAL)
-"""What a token attends to: itself and what stands before it, or every token."""
 
 PRECISIONS = {FP32: "float32", "bf16": "bfloat16", "fp16": "float16"}
-"""What a person calls each precision, and what torch does."""
+"""Our names of precisions, and torch's."""
 
 USUAL_LENGTHS = (32, 64, 128, 256, 512)
-"""Maximum lengths that people set: SimCSE trains with 32, scripts often cut at 64 or 128, models at 256 or 512."""
+"""Common maximum lengths: SimCSE trains with 32, scripts often cut at 64 or 128, models at 256 or 512."""
 
 UNKNOWN = "-"
-"""A precision that the file of an imported score does not state, or another library's loader."""
+"""The precision of an imported score whose file does not state it."""
 
-_PRECISION = rf"(?:fp32|bf16|fp16|int8)(?:#[0-9a-f]+)?|{UNKNOWN}"
+_PRECISION = re.compile(rf"(?:([a-z]+)-)?((?:fp32|bf16|fp16|int8)(?:#[0-9a-f]+)?|{UNKNOWN})")
 
 
 @dataclass(frozen=True)
 class About:
-    """What a field of `Use` says of itself.
+    """What the rest of the program needs to know about a field of `Use`.
 
     Attributes:
-        help: for the command line and for `help()`.
-        type: of its value on the command line.
-        changes: `encoding`: the vectors that the encoder gives, and so the cache's key; `afterwards`: what is made
-            of these vectors, which the cache holds as they were; `nothing`: no vector.
-        sign: what stands before its value in a signature; None if signatures leave it out.
-        always: whether the signature has it with the default value, too.
-        end: what stands behind its value in a signature.
-        safe: characters of its value that a signature does not escape.
-        pattern: what its value looks like in a signature; empty for what its type says.
-        named: its part of a run's name, made from the whole `Use`; None for no part.
-        leads: whether that part stands before the tasks.
-        least: the lowest number that makes sense.
-        of_place: whether it says only where a model runs, which nobody varies to see what it does.
-        later: whether the key of a vector leaves out its default: vectors were kept before there was such a field.
-        sided: whether its value is a tuple, one text for each side of a pair.
-        tried: returns the values that `diagnose` tries to explain a number; None where it tries none.
+        help: for the command line.
+        type: of the value on the command line.
+        changes: `encoding`: the encoder's vectors, and so the cache key; `place`: where they are computed, which
+            moves their last bits; `afterwards`: what is done to cached vectors; `nothing`: no vector.
+        sign: what precedes the value in a signature; "": the value always appears, alone; None: it never appears.
+        named: whether a run's name contains it.
+        least: the smallest valid number.
+        tried: returns the values that `diagnose` tries; None if it tries none.
     """
 
     help: str
     type: Any = str
-    changes: Literal["encoding", "afterwards", "nothing"] = "encoding"
+    changes: Literal["encoding", "place", "afterwards", "nothing"] = "encoding"
     sign: str | None = None
-    always: bool = False
-    end: str = "|"
-    safe: str = "+"
-    pattern: str = ""
-    named: "Callable[[Use], str] | None" = None
-    leads: bool = False
+    named: bool = False
     least: int | None = None
-    of_place: bool = False
-    later: bool = False
-    sided: bool = False
     tried: Callable[[], Sequence[Any]] | None = None
 
 
@@ -96,22 +78,19 @@ def _template_names() -> Sequence[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Loading:
-    """The part of a `Use` that an encoder itself obeys: not what is done to its vectors afterwards."""
+    """The fields of `Use` that an encoder obeys; the others change its vectors afterwards."""
 
     pooling: str = _option(
         AUTO,
-        "How token vectors become one: `auto` (the checkpoint's own), `cls`, `cls_before_pooler`, `avg`, "
-        "`avg_top2`, `avg_first_last`, `avg_static_last`, `max`, `last`; with layers as in `last@-2`.",
+        "How token vectors become a sentence vector: `auto` (the checkpoint's own), `cls`, `cls_before_pooler`, "
+        "`avg`, `avg_top2`, `avg_first_last`, `avg_static_last`, `max`, `last`; with layers as in `last@-2`.",
         sign="",
-        always=True,
-        safe="+@,",
-        named=lambda use: use.pooling,
-        leads=True,
+        named=True,
         tried=lambda: POOLING_NAMES,
     )
     max_length: int | None = _option(
         None,
-        "How many sub-words of a sentence are read. Default: the model's own limit.",
+        "Maximum number of sub-words read per sentence. Default: the model's own limit.",
         type=int | None,
         sign="len",
         least=1,
@@ -124,89 +103,80 @@ class Loading:
         sign="prompt:",
         tried=lambda: ("",),
     )
-    # No vector depends on it: an identity holds the prompt that has the name.
+    # Changes nothing: an identity holds the text of the prompt.
     prompt_name: str | None = _option(
         None,
-        "The name of one of the checkpoint's prompts, to put before every sentence. Default: the one that the "
-        "checkpoint names as its default, if it does.",
+        "The name of a prompt that the checkpoint defines. Default: the checkpoint's default prompt, if any.",
         type=str | None,
         changes="nothing",
     )
     prompts: str | tuple[str, str] | None = _option(
         None,
-        "A prompt for each side of a pair, as in `query,document`: the name of one of the checkpoint's, or a text "
-        "that has a white space or a colon; nothing for no prompt.",
+        "A prompt for each side of a pair, as in `query,document`: the name of one of the checkpoint's prompts, "
+        "or a text with a space or a colon; empty for no prompt.",
         type=str | None,
         sign="prompts:",
-        sided=True,
-        later=True,
     )
     template: "str | Path | Template | None" = _option(
         None,
-        "The text around every sentence and where it is read: a name as `promptbert`, a .yaml file, `none`.",
+        "The text around every sentence and where its vector is read: a name such as `promptbert`, a .yaml file, "
+        "or `none`.",
         type=str | None,
         sign="tmpl:",
-        safe="+#",
-        named=lambda use: getattr(use.template, "name", ""),
-        leads=True,
+        named=True,
         tried=_template_names,
     )
+    # In a signature it is a part of the precision: `openvino-int8`.
     backend: str = _option(
         TORCH,
         "The program that computes: `torch`, `openvino` or `onnx` (on the CPU).",
         sign="",
-        end="-",
-        pattern="[a-z]+",
     )
     precision: str = _option(
         FP32,
-        "The precision to compute in: `fp32`, `bf16` or `fp16`; with a --backend `int8`, too.",
+        "The precision of the computation: `fp32`, `bf16` or `fp16`; with --backend openvino also `int8`.",
         sign="",
-        always=True,
-        safe="#",
-        pattern=_PRECISION,
-        named=lambda use: "" if use.computed_in in {FP32, UNKNOWN} else use.computed_in,
+        named=True,
         tried=lambda: tuple(PRECISIONS),
     )
     revision: str | None = _option(
         None, "The branch, tag or commit on the Hub.", type=str | None, changes="nothing"
     )
-    device: str = _option(AUTO, "Where to compute: `auto`, `cpu`, `cuda` or `mps`.", of_place=True)
+    device: str = _option(AUTO, "Where to compute: `auto`, `cpu`, `cuda` or `mps`.", changes="place")
     trust_remote_code: bool = _option(
         False,
-        "Let Python code that comes with the checkpoint run.",
+        "Allow the checkpoint's own Python code to run.",
         type=bool,
         changes="nothing",
     )
     attention: str = _option(
         AUTO,
-        "What computes attention in Transformers: `auto` (its choice), `eager`, `sdpa` or `flash_attention_2`.",
+        "The attention kernel in Transformers: `auto` (its choice), `eager`, `sdpa` or `flash_attention_2`.",
         sign="attn:",
-        named=lambda use: "" if use.attention == AUTO else use.attention,
-        later=True,
+        named=True,
         tried=lambda: ATTENTIONS,
     )
     attention_mask: str = _option(
         AUTO,
-        "What a token attends to: `auto` (as the model says), `causal` (nothing behind it) or `bidirectional`.",
+        "Which tokens a token attends to: `auto` (as the model defines), `causal` (itself and earlier ones) or "
+        "`bidirectional` (all).",
         sign="mask:",
-        named=lambda use: "" if use.attention_mask == AUTO else use.attention_mask,
-        later=True,
+        named=True,
         tried=lambda: MASKS,
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Use(Loading):
-    """How a model is used. An encoder's identity and a record hold what a choice that was left open became.
+    """How a model is used. In an identity or a record no choice is left open.
 
-    The fields stand in the order of the signature; `UseOptions` says what each is.
+    The fields are in the order of the signature.
 
     >>> Use(pooling="cls", max_length=128).changed()
     ['pooling', 'max_length']
     """
 
-    # A record holds it: what it does not know is refused, and so is what JSON does not have.
+    # For pydantic: records reject unknown fields, and numbers that JSON does not have.
     __pydantic_config__: ClassVar[Any] = {"extra": "forbid", "allow_inf_nan": False}
 
     normalize: bool | None = _option(
@@ -216,51 +186,52 @@ class Use(Loading):
         type=bool | None,
         changes="afterwards",
         sign="norm",
-        named=lambda use: {None: "", True: "norm", False: "unnorm"}[use.normalize],
+        named=True,
         tried=lambda: (True, False),
     )
     dimensions: int | None = _option(
         None,
-        "How many leading dimensions of the vectors to keep (Matryoshka).",
+        "How many leading dimensions to keep (Matryoshka). Default: all.",
         type=int | None,
         changes="afterwards",
         sign="dim",
-        named=lambda use: "" if use.dimensions is None else f"dim{use.dimensions}",
+        named=True,
         least=1,
     )
+    # In a signature it follows what was fitted, as `post:whiten128`.
     whiten: int | None = _option(
         None,
-        "Whiten on each task's sentences, and keep so many dimensions (0: all in which they vary).",
+        "Whiten on each task's sentences and keep this many dimensions (0: all in which they vary).",
         type=int | None,
         changes="afterwards",
-        named=lambda use: use.whitening,
+        named=True,
         least=0,
     )
 
     @property
     def computed_in(self) -> str:
-        """The precision with its back end, as the signature has it (`fp32`, `openvino-int8`)."""
+        """The precision and back end as in the signature (`fp32`, `openvino-int8`)."""
         return self.precision if self.backend == TORCH else f"{self.backend}-{self.precision}"
 
     @property
     def whitening(self) -> str:
-        """The whitening, as the signature has it (`whiten128`, `whiten` with all dimensions kept, or nothing)."""
+        """The whitening as in the signature (`whiten128`, `whiten` if all dimensions are kept), or ""."""
         return "" if self.whiten is None else f"whiten{self.whiten or ''}"
 
     @property
     def own_template(self) -> "Template | None":
-        """The template of an encoder, which was read when it was loaded."""
-        assert not isinstance(self.template, str | Path), "it is what somebody asks for"
+        """The template of a loaded encoder."""
+        assert not isinstance(self.template, str | Path), "loading reads the template"
         return self.template
 
     @property
     def own_prompts(self) -> tuple[str, str] | None:
-        """The texts before the first and the second sentences of pairs, of an encoder; None for one for all."""
-        assert not isinstance(self.prompts, str), "it is what somebody asks for"
+        """The prompts of a loaded encoder for the two sides of pairs; None for a single prompt."""
+        assert not isinstance(self.prompts, str), "loading splits the prompts"
         return self.prompts
 
     def changed(self, changes: str | None = None) -> list[str]:
-        """Return the names of the fields that differ from the defaults; of one kind of change, or of all."""
+        """Returns the fields that differ from the defaults; all, or those with this `About.changes`."""
         return [
             name
             for name, about in ABOUT.items()
@@ -268,80 +239,91 @@ class Use(Loading):
         ]
 
     def key(self) -> dict[str, Any]:
-        """Return what tells the encoder's vectors apart: a template by what is in it."""
-        changed = self.changed("encoding")
-        kept = [name for name in names("encoding") if name in changed or not ABOUT[name].later]
-        values = {name: getattr(self, name) for name in kept}
+        """Returns what distinguishes the encoder's vectors: all that is not left at its default."""
+        values = {name: getattr(self, name) for name in (*self.changed("encoding"), *self.changed("place"))}
         return {name: getattr(value, "digest", value) for name, value in values.items()}
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the fields as plain data."""
+        """Returns the fields as plain data."""
         template = self.own_template
         return vars(self) | {"template": template and template.model_dump(mode="json")}
 
     def processed(self, asked: "Use") -> "Use":
-        """Return the same use, with the processing of vectors that is asked for."""
+        """Returns this use with the choices of `asked` about what is done to vectors afterwards."""
         return replace(self, **{name: getattr(asked, name) for name in asked.changed("afterwards")})
 
     def signed(self) -> "Use":
-        """Return what its signature says, as `read_signature` gives it back: a template by its short name."""
+        """Returns the part of a use that its signature states; a template is reduced to its short name."""
         values = {name: getattr(self, name) or _DEFAULTS[name] for name in SIGNED}
         return Use(**values | {"template": str(self.template) if self.template else None, "whiten": self.whiten})
 
     def signature(self) -> str:
-        """Return its part of a signature: `cls_before_pooler|len512|fp32`; the whitening stands elsewhere.
+        """Returns the use's part of a signature, such as `cls_before_pooler|len512|fp32`.
 
         Raises:
-            UserError: if a prompt, say, holds a character that is not UTF-8.
+            UserError: if a text is not valid UTF-8.
         """
-        text = ""
+        parts = []
         for name in SIGNED:
-            about, value = ABOUT[name], getattr(self, name)
-            if not about.always and value in {_DEFAULTS[name], "", False}:
+            sign, value = ABOUT[name].sign, self.computed_in if name == "precision" else getattr(self, name)
+            if name == "backend" or (sign and value in {_DEFAULTS[name], "", False}):
                 continue
-            parts = value if about.sided else () if isinstance(value, bool) else (str(value),)
+            texts = value if isinstance(value, tuple) else ("" if value is True else str(value),)
             try:
-                shown = ",".join(quote(part, safe=about.safe) for part in parts)
+                parts.append(f"{sign}{','.join(quote(text, safe=_safe_in(name)) for text in texts)}")
             except UnicodeEncodeError as error:
-                raise UserError(
-                    f"{option_of(name)} {value!r} is no text: a character in it is not UTF-8; write it anew."
-                ) from error
-            text += f"{about.sign}{shown}{about.end}"
-        return text.removesuffix("|")
+                raise UserError(f"{option_of(name)} {value!r} contains characters that are not UTF-8.") from error
+        return "|".join(parts)
+
+    def name_parts(self) -> dict[str, str]:
+        """Returns what a run's name says about the use, by field: every named choice that is not the default."""
+        named = [name for name, about in ABOUT.items() if about.named]
+        parts = {name: str(getattr(self, name)) if name in self.changed() else "" for name in named}
+        parts |= {
+            "template": getattr(self.template, "name", ""),
+            "precision": "" if self.computed_in in {FP32, UNKNOWN} else self.computed_in,
+            "normalize": {None: "", True: "norm", False: "unnorm"}[self.normalize],
+            "dimensions": "" if self.dimensions is None else f"dim{self.dimensions}",
+            "whiten": self.whitening,
+        }
+        return {name: part for name, part in parts.items() if part}
 
 
 USUAL = Use()
-"""Nothing is chosen: the model is used as its own files say."""
+"""Every option at its default."""
 
 ABOUT: dict[str, About] = {option.name: option.metadata["about"] for option in fields(Use)}
-"""What each field says of itself, in their order."""
 
 _DEFAULTS: dict[str, Any] = {option.name: option.default for option in fields(Use)}
 
 SIGNED = tuple(name for name, about in ABOUT.items() if about.sign is not None)
-"""The fields that have a part of their own in a signature."""
+"""The fields that a signature states."""
 
 PROMPTS = ("prompt", "prompt_name", "prompts")
-"""The fields that say what stands before a sentence: a person gives one of them."""
+"""The fields that set the text before a sentence: at most one of them can be given."""
 
 
 def names(*changes: str) -> tuple[str, ...]:
-    """Return the names of all fields, or of those with these values of `About.changes`."""
+    """Returns the names of all fields, or of those with one of these values of `About.changes`."""
     return tuple(name for name, about in ABOUT.items() if not changes or about.changes in changes)
 
 
 def option_of(name: str) -> str:
-    """Return what a person calls a field: `--max-length`."""
+    """Returns the command-line option of a field.
+
+    >>> option_of("max_length")
+    '--max-length'
+    """
     return f"--{name.replace('_', '-')}"
 
 
 def shown(name: str, value: object, most: int | None = None) -> str:
-    """Return the value of a field for a reader: the text before sentences in quotes, for each side its own.
+    """Formats the value of a field for readers; prompts are quoted.
 
     Args:
         name: of the field.
-        value: None and an empty text are `none`.
-        most: how many characters of a text are shown; None for all.
+        value: its value; None and "" are shown as `none`.
+        most: how many characters of a text to show; None for all.
 
     >>> shown("prompts", ("find: ", "")), shown("prompt", "search_query: ", 9), shown("pooling", "cls")
     ("'find: ', ''", "'search_qu…'", 'cls')
@@ -354,34 +336,46 @@ def shown(name: str, value: object, most: int | None = None) -> str:
 
 
 def own_use(pooling: str, asked: Use = USUAL) -> Use:
-    """Return how a model with one pooling of its own is used: only what is done to its vectors can be chosen."""
+    """Returns the use of a model that has a single pooling: only the processing of its vectors can be chosen."""
     return Use(pooling=pooling, prompt="", device="cpu").processed(asked)
 
 
-def _pattern(name: str, about: About) -> str:
-    plain = {int | None: r"\d+", bool | None: about.sign}.get(about.type, "[^|:]*")
-    before = "" if about.type == bool | None else about.sign
-    text = f"{before}(?P<{name}>{about.pattern or plain}){re.escape(about.end)}"
-    return text if about.always else f"(?:{text})?"
+def _safe_in(name: str) -> str:
+    """Returns the characters of a value that its signature does not escape."""
+    return "+" if name in PROMPTS else "+@,#"
 
 
-SIGNATURE = "".join(_pattern(name, ABOUT[name]) for name in SIGNED)
-"""The regular expression of what `Use.signature` writes, with its end; a group for each field."""
+def read_signature(text: str) -> Use:
+    """Reads what `Use.signature` writes.
 
+    Raises:
+        ValueError: if it is something else.
 
-def read_signature(groups: "dict[str, str]") -> Use:
-    """Return what the groups of `SIGNATURE` say.
-
-    >>> read_signature(re.fullmatch(SIGNATURE, "avg|len256|openvino-int8|norm|").groupdict("")).signature()
-    'avg|len256|openvino-int8|norm'
+    >>> read_signature("avg|len256|openvino-int8|norm").backend
+    'openvino'
     """
-    values: dict[str, Any] = {}
-    for name, text in groups.items():
-        if name in ABOUT and text:
-            kind, is_sided = ABOUT[name].type, ABOUT[name].sided
-            written = tuple(map(unquote, text.split(","))) if is_sided else unquote(text)
-            values[name] = int(text) if kind == int | None else True if kind == bool | None else written
-    return Use(**values)
+    pooling, *parts = text.split("|")
+    values: dict[str, Any] = {"pooling": unquote(pooling)}
+    for part in parts:
+        if precision := _PRECISION.fullmatch(part):
+            values |= {"backend": precision[1] or TORCH, "precision": precision[2]}
+            continue
+        name = next((name for name in SIGNED if ABOUT[name].sign and part.startswith(str(ABOUT[name].sign))), "")
+        if not name:
+            raise ValueError(f"unknown part {part!r}")
+        written, kind = part.removeprefix(str(ABOUT[name].sign)), ABOUT[name].type
+        if kind == int | None:
+            values[name] = int(written)
+        elif kind == bool | None:
+            values[name] = True
+        elif name == "prompts":
+            values[name] = tuple(map(unquote, written.split(",")))
+        else:
+            values[name] = unquote(written)
+    use = Use(**values)
+    if use.signature() != text:
+        raise ValueError(f"not written by stsbench: {text!r}")
+    return use
 
 
 class UseOptions(TypedDict, total=False):
@@ -466,10 +460,3 @@ def takes_use(verb: Callable[_P, _R]) -> Callable[_P, _R]:
     # Who reads the source for the defaults would not find those of `Use`.
     del called.__wrapped__
     return called
-
-
-def name_parts(use: Use, *, leading: bool) -> Iterator[str]:
-    """Yield the parts of a run's name that say how its model is used: before the tasks (`leading`), or after."""
-    for about in ABOUT.values():
-        if about.named is not None and about.leads == leading and (part := about.named(use)):
-            yield part

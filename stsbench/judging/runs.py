@@ -8,7 +8,7 @@ from typing import Any
 
 from stsbench.base.errors import UserError
 from stsbench.base.parsing import parse_yaml
-from stsbench.encoders.use import ABOUT, names
+from stsbench.encoders.use import names
 from stsbench.records.labels import labels
 from stsbench.records.parts import ModelPart
 from stsbench.records.record import RunRecord
@@ -76,7 +76,7 @@ def model_of(record: RunRecord) -> tuple[str, ...] | None:
     """Return what tells a record's model from others, weights and use; None where no weights are known."""
     if record.model.weights_sha256 is None:
         return None
-    without = {name for name, about in ABOUT.items() if about.of_place or about.changes == "nothing"}
+    without = set(names("place", "nothing"))
     model = record.model.model_dump(exclude={"name": True, "kind": True, "use": without})
     return tuple(sorted(map(repr, model.items())))
 
@@ -132,7 +132,7 @@ def method_of(record: RunRecord) -> str:
 
 def _used(model: ModelPart) -> dict[str, object]:
     """Return by name in what of a model the seeds of one recipe agree."""
-    use = {name: getattr(model.use, name) for name in names("encoding", "afterwards") if not ABOUT[name].of_place}
+    use = {name: getattr(model.use, name) for name in names("encoding", "afterwards")}
     more = {"fitted": model.fitted, "tokenizer_sha256": model.tokenizer_sha256}
     return use | {"normalize": model.normalize} | more
 

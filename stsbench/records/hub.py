@@ -20,7 +20,7 @@ from stsbench.encoders.checkpoint import NOTES, Checkpoint, find_checkpoint
 from stsbench.encoders.load import load_with
 from stsbench.encoders.sentence_transformers import read_settings, transformer_config_files
 from stsbench.encoders.token_tables import find_table
-from stsbench.encoders.use import ABOUT, USUAL, names, option_of
+from stsbench.encoders.use import USUAL, names, option_of
 from stsbench.records.export import card_with_scores, model_card
 from stsbench.records.provenance import redact
 from stsbench.records.record import RECORD, RunRecord
@@ -190,7 +190,7 @@ def _require_as_loaded(record: RunRecord, identity: "Identity") -> None:
             f"{run} is not a run of the weights in {identity.name}: measure them with "
             f"`stsbench run --model {identity.name}`."
         )
-    fields = [field for field in names("encoding", "afterwards") if not ABOUT[field].of_place]
+    fields = names("encoding", "afterwards")
     differing = [field for field in fields if getattr(record.model.use, field) != getattr(identity.use, field)]
     if differing:
         options = listed([option_of(field) for field in differing])

@@ -14,7 +14,7 @@ from stsbench.render.cells import told_apart
 from stsbench.statistics.dependence import DEPENDENCE, Dependence
 
 # The fields in which records of one model may differ, the most telling first.
-_TELLING = (*(f"use.{name}" for name in names("encoding", "afterwards")), "fitted", "weights_sha256")
+_TELLING = (*(f"use.{name}" for name in names("encoding", "place", "afterwards")), "fitted", "weights_sha256")
 
 
 _SHOWN = 20

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from stsbench.base.errors import UserError
-from stsbench.encoders.use import SIGNATURE, SIGNED, USUAL, Use, read_signature
+from stsbench.encoders.use import SIGNED, USUAL, Use, read_signature
 
 _DATA_DIGITS = 6
 
@@ -105,7 +105,7 @@ class Signature:
 _SIGNATURE = re.compile(
     r"(?P<task>[^|:]*):(?P<split>[^|:]*):(?P<aggregation>[^|:]*)\|(?P<metric>[^|:]*)\|(?P<similarity>[^|:]*)"
     r"\|text:(?P<text>[^|:]*)\|data:(?P<data>[^|:]*)\|\|"
-    rf"(?P<use>{SIGNATURE})(?:post:(?P<post>[^|:]*)\|)?stsbench:(?P<version>[^|:]*)"
+    r"(?P<use>.+?)\|(?:post:(?P<post>[^|:]*)\|)?stsbench:(?P<version>[^|:]*)"
 )
 
 
@@ -113,12 +113,15 @@ _SIGNATURE = re.compile(
 def _parsed(text: str) -> Signature:
     # Kept, as a record's signatures are read again by all that is said about it.
     read = _SIGNATURE.fullmatch(text)
-    if read is None:
-        raise ValueError(f"not a signature: {text!r}")
+    try:
+        use = read_signature(read["use"] if read else "")
+    except ValueError as error:
+        raise ValueError(f"not a signature: {text!r}") from error
+    assert read is not None
     groups = read.groupdict("")
     *fitted, last = unquote(groups["post"]).split(",")
     whitening = re.fullmatch(r"whiten(\d*)", last)
-    use = replace(read_signature(groups), whiten=int(whitening[1] or 0) if whitening else None)
+    use = replace(use, whiten=int(whitening[1] or 0) if whitening else None)
     return Signature(
         **{name: unquote(groups[name]) for name in PROTOCOL_FIELDS},
         use=use,

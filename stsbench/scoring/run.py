@@ -16,7 +16,7 @@ from stsbench.encoders.checkpoint import PACKAGED, hash_ahead, packaged_model
 from stsbench.encoders.load import load_with
 from stsbench.encoders.places import placed
 from stsbench.encoders.protocol import Encoder, Identity
-from stsbench.encoders.use import FP32, TORCH, Use, name_parts
+from stsbench.encoders.use import FP32, TORCH, Use
 from stsbench.encoders.vector_files import SavedVectors
 from stsbench.records.kinds import KINDS
 from stsbench.records.labels import NOT_PATHS
@@ -260,18 +260,18 @@ def choose_folder(
 def run_name(identity: Identity, sets: Sequence[Task], settings: Settings) -> str:
     """Return a name for a run: model, pooling, tasks, and every choice that is not the default."""
     default, protocol, how, usual = Protocol(), settings.protocol, settings.classification, Classification()
-    use = identity.use.processed(settings.use)
+    use = identity.use.processed(settings.use).name_parts()
     choices = ("name", "aggregation", "metric", "similarity", "text")
     parts = [
         # Resolved, because the folder `.` has a name too.
         Path(identity.name).expanduser().resolve().name if identity.kind not in NOT_PATHS else identity.name,
-        *name_parts(use, leading=True),
+        *(use.pop(name) for name in ("pooling", "template") if name in use),
         _tasks(sets),
         *dict.fromkeys(
             filter(None, [split_and_view(task.pairs.split)[1] for task in sets if task.pairs is not None])
         ),
         *(getattr(protocol, name) for name in choices if getattr(protocol, name) != getattr(default, name)),
-        *name_parts(use, leading=False),
+        *use.values(),
         *([] if how.classifier == usual.classifier else [how.classifier]),
         *([] if how.kfold == usual.kfold else [f"kfold{how.kfold}"]),
         *([] if how.seed == usual.seed else [f"seed{how.seed}"]),

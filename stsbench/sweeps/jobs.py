@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 from stsbench.base.errors import UserError
 from stsbench.base.words import listed, suggestion
 from stsbench.encoders.checkpoint import PACKAGED
-from stsbench.encoders.use import ABOUT, Use, names
+from stsbench.encoders.use import Use, names
 from stsbench.sweeps.experiment import Changes, Experiment, PostprocessingChoice, choices_of
 from stsbench.sweeps.inputs import checkpoint_inputs, training_inputs, with_paths
 from stsbench.training.recipe import Recipe
@@ -32,7 +32,7 @@ _NO_RESULT_OF = ("saving", "log_every")
 _RECIPE_FILE = re.compile(r"(.+\.ya?ml)((?::[^:]*)?)")
 """A file, and which of the variants in it."""
 
-_LOADING = tuple(name for name in names("encoding", "nothing") if not ABOUT[name].of_place)
+_LOADING = names("encoding", "nothing")
 """The options of a checkpoint that a sweep may vary: all but its device, which depends on where its job runs. Of a
 training it may vary any key of the recipe."""
 

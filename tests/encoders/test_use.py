@@ -12,7 +12,6 @@ import stsbench as sb
 from stsbench.analysis import analyses
 from stsbench.cli.verbs import spelled_out
 from stsbench.data.tables import StsData
-from stsbench.encoders.cache import EmbeddingCache
 from stsbench.encoders.protocol import Identity
 from stsbench.encoders.use import ABOUT, Loading, Use, UseOptions, names, own_use, shown, takes_use
 from stsbench.records.labels import model_labels
@@ -57,10 +56,9 @@ def test_the_options_that_verbs_take_are_the_fields() -> None:
     assert sorted(hints) == sorted(OTHER)
 
 
-def test_fields_that_came_later_leave_signatures_and_the_names_of_cached_vectors_as_they_were() -> None:
-    # As it was named before there were prompts of two sides, kernels and masks.
-    assert EmbeddingCache(IDENTITY, "avg").path.stem == "4f4f369437d94059694b87e7a74a7c5a"
+def test_a_default_is_neither_in_a_signature_nor_in_the_cache_key() -> None:
     assert IDENTITY.use.signature() == "avg|fp32"
+    assert IDENTITY.use.key() == {"pooling": "avg", "prompt": "", "device": "cpu"}
 
 
 @each_field
@@ -83,7 +81,7 @@ def test_a_field_is_an_option_on_the_command_line_of_run(name: str) -> None:
 
 @each_field
 def test_a_field_that_changes_vectors_is_in_the_key_of_the_cache_and_no_other_is(name: str) -> None:
-    assert (used(name).key() != IDENTITY.key()) == (ABOUT[name].changes == "encoding")
+    assert (used(name).key() != IDENTITY.key()) == (ABOUT[name].changes in {"encoding", "place"})
 
 
 @each_field
@@ -101,7 +99,7 @@ def test_a_field_of_a_signature_reads_back_and_what_changes_vectors_without_bein
     what = ("STS16", "test", "all", "spearman", "cosine", "senteval", "3f2a91")
     plain, other = (Signature(*what, identity.use, version="1") for identity in (IDENTITY, used(name)))
     assert Signature.parse(str(other)) == other
-    assert (str(other) == str(plain)) == (ABOUT[name].changes == "nothing" or ABOUT[name].of_place)
+    assert (str(other) == str(plain)) == (ABOUT[name].changes in {"nothing", "place"})
 
 
 @each_field
@@ -111,18 +109,18 @@ def test_a_field_that_has_a_part_in_a_runs_name_is_in_it(name: str, toy_data: Ca
         return
     task = as_task(toy_data(), Protocol())
     both = [run_name(each, [task], Settings()) for each in (IDENTITY, identity)]
-    is_named = ABOUT[name].named is not None or name == "backend"  # That stands in the part of the precision.
+    is_named = ABOUT[name].named or name == "backend"  # a part of the precision
     assert (both[0] != both[1]) == is_named
 
 
 @each_field
 def test_a_field_may_be_varied_by_a_sweep_unless_it_is_a_matter_of_the_place(name: str) -> None:
     allowed = {*_LOADING, *PostprocessingChoice.model_fields}
-    assert (name in allowed) != ABOUT[name].of_place
+    assert (name in allowed) != (ABOUT[name].changes == "place")
 
 
 def test_what_an_encoder_obeys_is_the_part_that_changes_nothing_afterwards() -> None:
-    assert tuple(each.name for each in fields(Loading)) == names("encoding", "nothing")
+    assert tuple(each.name for each in fields(Loading)) == names("encoding", "place", "nothing")
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)

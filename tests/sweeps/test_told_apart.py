@@ -14,7 +14,7 @@ from full_disk import files_of_at_most
 import stsbench as sb
 from stsbench.base.errors import UserError
 from stsbench.base.files import digest_of
-from stsbench.encoders.use import ABOUT, names
+from stsbench.encoders.use import names
 from stsbench.sweeps.cells import axis_figure
 from stsbench.sweeps.experiment import Experiment, PostprocessingChoice
 from stsbench.sweeps.folder import JOB, ExperimentFolder
@@ -298,7 +298,7 @@ def test_every_loading_option_and_every_part_of_post_processing_may_be_an_axis(
         "attention": ["auto", "eager"],
         "attention_mask": ["auto", "causal"],
     }
-    assert set(two) == {name for name, about in ABOUT.items() if not about.of_place}
+    assert set(two) == set(names("encoding", "afterwards", "nothing"))
     assert set(PostprocessingChoice.model_fields) == set(names("afterwards"))
     for name, values in two.items():
         axes: dict[str, Any] = {"row": {"base": {"checkpoint": str(tiny.parent / "base")}}, name: values}

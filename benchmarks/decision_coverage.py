@@ -19,11 +19,11 @@ from synthetic_tasks import Effects, Task, World, read_tasks
 
 from stsbench.judging.aligned import AlignedScores
 from stsbench.judging.baseline import judged
+from stsbench.judging.rank import ranking_of
 from stsbench.scoring.statistic import Correlation
 from stsbench.statistics.correlations import correlate_task
-from stsbench.statistics.dependence import Sharing, covariance
+from stsbench.statistics.dependence import Sharing
 from stsbench.statistics.influence import task_terms
-from stsbench.statistics.ranks import difference_errors, rank_scores
 
 GAINS = (0.0, 0.0, 0.0, -0.03, -0.03, -0.06)
 LOWEST, HIGHEST = np.array([1, 1, 1, 4, 4, 6]), np.array([3, 3, 3, 5, 5, 6])
@@ -42,15 +42,9 @@ def drawn(world: World, task: Task, sharing: Sharing, rng: np.random.Generator) 
 
 def ranks_held(aligned: AlignedScores, seed: int) -> tuple[NDArray[np.bool_], bool]:
     """Return whether each marginal interval holds all ranks of its model, and whether all simultaneous ones do."""
-    matrix = aligned.covariance("dyadic")
-    floor = difference_errors(covariance(aligned.terms, aligned.sharing, "independent"))
-    errors = np.maximum(difference_errors(matrix), floor)
-    df = aligned.variance_of([1, -1, 0, 0, 0, 0], "dyadic").df
     held = []
     for simultaneous in (False, True):
-        found = rank_scores(
-            aligned.scores, matrix, errors, df=df, simultaneous=simultaneous, draws=1000, seed=seed
-        )
+        found = ranking_of(aligned, simultaneous=simultaneous, draws=1000, seed=seed)
         held.append((found.best <= LOWEST) & (found.worst >= HIGHEST))
     return held[0], bool(held[1].all())
 

@@ -13,7 +13,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.options import Count, Named, Spelled
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import listed, suggestion
-from stsbench.judging.aligned import AlignedScores, aligned_scores, common_scores
+from stsbench.judging.aligned import AlignedScores, Floats, aligned_scores, common_scores
 from stsbench.judging.comparison import Judgement, by_kind
 from stsbench.judging.runs import Run, model_of, named_runs, require_distinct_models, require_items
 from stsbench.records.kinds import AVERAGES, KINDS
@@ -22,9 +22,9 @@ from stsbench.render import cells
 from stsbench.render.figures import new_figure, shortened, spoken, style, svg_of, tell
 from stsbench.render.section import ReportFigure, Section
 from stsbench.render.table import Table, Tables
-from stsbench.statistics.dependence import DEPENDENCE, LEVEL, Dependence
-from stsbench.statistics.intervals import Limits, reach_of_mean
-from stsbench.statistics.ranks import Adjustment, Ranking, difference_errors, rank_scores
+from stsbench.statistics.dependence import DEPENDENCE, LEVEL, Dependence, difference_variances, shared_sums
+from stsbench.statistics.intervals import Limits, reach_of_mean, two_sided_p
+from stsbench.statistics.ranks import Adjustment, Ranking, rank_scores
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -379,12 +379,11 @@ def ranking_of(
     seed: int = SEED,
 ) -> Ranking:
     """Rank the models of one task or of an average; the arguments are those of `rank`."""
-    matrix = task.covariance(interval)
     return rank_scores(
         task.scores,
-        matrix,
-        # As every variance here: at least that of independent pairs.
-        np.maximum(difference_errors(matrix), difference_errors(task.covariance("independent"))),
+        task.covariance(interval),
+        p_alone=_p_alone(task, interval),
+        sums=shared_sums(task.terms, task.sharing, interval),
         df=_degrees_of_freedom(task, interval),
         level=level,
         simultaneous=simultaneous,
@@ -392,6 +391,15 @@ def ranking_of(
         draws=draws,
         seed=seed,
     )
+
+
+def _p_alone(task: AlignedScores, interval: Dependence) -> Floats:
+    """Return the (m, m) p-values that `compare` gives of every two models, 1 where there is none."""
+    p = np.ones((len(task.scores), len(task.scores)))
+    for one, variances in enumerate(difference_variances(task.terms, task.sharing, interval)):
+        for other, variance in enumerate(variances, one + 1):
+            p[one, other] = p[other, one] = two_sided_p(float(task.scores[other] - task.scores[one]), variance)
+    return np.nan_to_num(p, nan=1.0)
 
 
 def _comparable(runs: dict[str, RunRecord]) -> tuple[dict[str, RunRecord], tuple[str, ...]]:

@@ -301,6 +301,18 @@ def difference_variances(
     ]
 
 
+def shared_sums(terms: ArrayLike, sharing: Sharing, method: Dependence = "dyadic") -> Floats:
+    """Return (m, k) sums of (m, n) terms over each of k sentences, components or pairs.
+
+    Their products add up to the covariance for `components` and `independent`. For `dyadic` they add up to dyadic
+    plus independent covariance, which, unlike the dyadic one, has no negative eigenvalues.
+
+    >>> shared_sums([[1, 1, -2]], Sharing.of(["a", "a", "c"], ["b", "d", "e"]))
+    array([[ 2.,  1., -2.,  1., -2.]])
+    """
+    return _sums_of(_rows(terms, sharing), sharing, method)[0]
+
+
 def _variance_of(single: tuple[float, ...], summed: tuple[float, ...], twice: tuple[float, ...]) -> Variance:
     """Return it by squares and fourth powers: of the terms, of their sums, of what these hold twice."""
     (independent, fourth), (estimate, fourths), (twice_estimate, twice_fourths) = single, summed, twice

@@ -1,10 +1,11 @@
 """Ranks of several scores that were estimated on the same pairs: which differ, what rank each can have, groups.
 
-All of it rests on the scores and their covariance. Draws of a normal (with few degrees of freedom: a t) of that
-covariance tell how far apart the scores of equal models come to lie by chance; the largest studentised difference
-of each draw corrects for looking at all of them (a step-down max-statistic: Romano and Wolf 2005). Which ranks a
-score can have follows from which others are shown to be above it and below it (Mogstad, Romano, Shaikh and Wilhelm
-2024; Klein, Wright and Wieczorek 2020).
+Each difference is tested alone first. Draws of normal errors then show how often a difference that large comes up
+somewhere among all pairs of equal models, which corrects for looking at all of them (a step-down min-p procedure:
+Westfall and Young 1993, algorithm 2.8). A score's draws do not depend on the other scores. So a further score adds
+differences to every draw and changes none, and no corrected p-value falls. Which ranks a score can have follows
+from which others are shown to be above it and below it (Mogstad, Romano, Shaikh and Wilhelm 2024; Klein, Wright
+and Wieczorek 2020).
 """
 
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
 
 from stsbench.statistics.intervals import check_level, tail
 from stsbench.statistics.seeds import generator
@@ -27,6 +29,9 @@ Adjustment = Literal["max", "holm"]
 
 _BLOCK = 4_000_000
 """Numbers that are held at once while the draws are gone through."""
+
+_SOURCES = 1000
+"""Independent sources of error at most: correlations of differences are then off by about 0.03."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +58,9 @@ class Ranking:
 def rank_scores(
     values: ArrayLike,
     covariance: ArrayLike,
-    errors: ArrayLike | None = None,
     *,
+    p_alone: ArrayLike | None = None,
+    sums: ArrayLike | None = None,
     df: float = np.inf,
     level: float = 0.95,
     simultaneous: bool = False,
@@ -67,9 +73,10 @@ def rank_scores(
     Args:
         values: (m,) the scores, higher is better, m at least 2.
         covariance: (m, m) of their errors. It need not be positive: negative eigenvalues are cut off.
-        errors: (m, m) standard errors of the differences, where better ones than the covariance's are known
-            (floored ones); by default those of the covariance.
-        df: degrees of freedom of the variances; infinite for a normal.
+        p_alone: (m, m) two-sided p-value of each difference, not corrected; by default from the covariance.
+        sums: (m, k) what each of k independent sources (sentences, say) adds to the error of each score. The draws
+            of the correction are made from these; by default from a root of the covariance.
+        df: degrees of freedom of the covariance; infinite for a normal.
         level: of the rank intervals, and 1 less that of the tests that make the groups.
         simultaneous: whether all rank intervals hold at once; by default each by itself.
         adjustment: the correction for many pairs: `max` (step-down) or `holm`.
@@ -85,30 +92,21 @@ def rank_scores(
     if scores.ndim != 1 or size < 2 or matrix.shape != (size, size):
         raise ValueError(f"expected m >= 2 scores and an (m, m) covariance, got {scores.shape} and {matrix.shape}")
     check_level(level)
-    spread = difference_errors(matrix) if errors is None else np.asarray(errors, dtype=np.float64)
-    t = _ratio(scores[:, None] - scores[None, :], spread)
     root = covariance_root(matrix)
-    noise = _noise(root, df, draws, seed)
-    # Of the draws: that their differences are in units of their own errors, as those of the scores are.
-    drawn_spread = difference_errors(root @ root.T)
-    first, second = np.triu_indices(size, 1)
-    p = np.ones((size, size))
-    if adjustment == "max":
-        p[first, second] = _step_down(
-            np.abs(t[None, first, second]), noise, drawn_spread, first[None], second[None]
-        )[0]
-    else:
-        p[first, second] = holm(2 * tail(np.abs(t[first, second]), df))
-    p = np.minimum(p, p.T)
-    differ = p < 1 - level
-    shown = differ if simultaneous else _p_for_each(t, noise, drawn_spread, df, adjustment) < 1 - level
+    if p_alone is None:
+        p_alone = 2 * tail(np.abs(_ratio(scores[:, None] - scores[None, :], difference_errors(matrix))), df)
+    parts = root if sums is None else _pooled(np.asarray(sums, dtype=np.float64), seed)
+    alone = np.asarray(p_alone, dtype=np.float64)
+    p, p_of_each = _corrected(alone, parts, adjustment, draws, generator(seed, "ranks"))
+    shown = (p if simultaneous else p_of_each) < 1 - level
+    above = scores[None, :] > scores[:, None]
     return Ranking(
-        rank=1 + (scores[None, :] > scores[:, None]).sum(axis=1),
-        best=1 + (shown & (t < 0)).sum(axis=1),
-        worst=size - (shown & (t > 0)).sum(axis=1),
+        rank=1 + above.sum(axis=1),
+        best=1 + (shown & above).sum(axis=1),
+        worst=size - (shown & above.T).sum(axis=1),
         p=p,
-        letters=group_letters(differ, scores),
-        first=_first(scores, noise),
+        letters=group_letters(p < 1 - level, scores),
+        first=_first(scores, root, df, draws, seed),
     )
 
 
@@ -175,39 +173,76 @@ def _split(groups: Sequence[int], first: int, second: int) -> list[int]:
     return kept
 
 
-def _noise(root: Floats, df: float, draws: int, seed: int) -> Floats:
-    """Return (draws, m) errors of the scores, of a multivariate t."""
-    rng = generator(seed, "ranks")
-    noise: Floats = rng.standard_normal((draws, len(root))) @ root.T
-    return noise if np.isinf(df) else noise / np.sqrt(rng.chisquare(df, size=(draws, 1)) / df)
+def _pooled(sums: Floats, seed: int) -> Floats:
+    """Return (m, k) sums, those of many sources added up in random groups with random signs."""
+    sources = sums.shape[1]
+    if sources <= _SOURCES:
+        return sums
+    rng = generator(seed, "sources")
+    groups, signs = rng.integers(_SOURCES, size=sources), rng.choice([-1.0, 1.0], size=sources)
+    return np.array([np.bincount(groups, weights=signs * row, minlength=_SOURCES) for row in sums])
 
 
-def _step_down(tests: Floats, noise: Floats, errors: Floats, first: Places, second: Places) -> Floats:
+def _noise(parts: Floats, draws: int, rng: np.random.Generator) -> Floats:
+    """Return (draws, m) normal errors of the scores, made of (m, k) parts."""
+    noise: Floats = rng.standard_normal((draws, parts.shape[1])) @ parts.T
+    return noise
+
+
+def _corrected(
+    alone: Floats, parts: Floats, adjustment: Adjustment, draws: int, rng: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """Return (m, m) p-values corrected for all differences, and for those of the score in the same row alone."""
+    size = len(alone)
+    # Two scores have one difference, which needs no correction.
+    noise, errors = _noise(parts, draws if size > 2 else 0, rng), difference_errors(parts @ parts.T)
+
+    def adjusted(first: Places, second: Places) -> Floats:
+        tests = alone[first, second]
+        if adjustment == "holm":
+            return np.array([holm(family) for family in tests])
+        return _step_down(tests, noise, errors, first, second)
+
+    p, p_of_each = np.ones((2, size, size))
+    first, second = np.triu_indices(size, 1)
+    p[first, second] = p[second, first] = adjusted(first[None], second[None])[0]
+    others = np.array([[other for other in range(size) if other != own] for own in range(size)])
+    own = np.broadcast_to(np.arange(size)[:, None], others.shape)
+    np.put_along_axis(p_of_each, others, adjusted(own, others), axis=1)
+    return p, p_of_each
+
+
+def _step_down(p_alone: Floats, noise: Floats, errors: Floats, first: Places, second: Places) -> Floats:
     """Return p-values corrected for families of differences (Westfall and Young 1993, algorithm 2.8).
 
-    The largest difference of a family is held against the largest of all draws, the next against the largest of
-    what is left, and so on.
+    The smallest p-value of a family is compared with the smallest in each draw, the next one with the smallest of
+    the remaining differences, and so on. A difference's own share is its uncorrected p-value, which is exact. The
+    draws only add how often one of the others is as small while it is not.
 
     Args:
-        tests: (f, k) absolute studentised differences, f families of k.
-        noise: (draws, m) errors of the scores.
+        p_alone: (f, k) p-values that are not corrected, f families of k.
+        noise: (draws, m) normal errors of the scores.
         errors: (m, m) standard errors of the differences of the draws.
         first: (f, k) the score that each difference is of.
         second: (f, k) the score that is taken from it.
     """
-    order = np.argsort(tests, axis=1)
-    held = np.take_along_axis(tests, order, axis=1)
+    order = np.argsort(-p_alone, axis=1, kind="stable")
+    alone = np.take_along_axis(p_alone, order, axis=1)
     left, right = np.take_along_axis(first, order, axis=1), np.take_along_axis(second, order, axis=1)
-    above = np.zeros(tests.shape)
-    step = max(1, _BLOCK // tests.size)
+    # As normal deviates, whatever the degrees of freedom of each difference.
+    held = -ndtri(alone / 2)
+    above = np.zeros(alone.shape)
+    step = max(1, _BLOCK // alone.size)
     for start in range(0, len(noise), step):
         block = noise[start : start + step]
-        # From the smallest difference up: the largest of each and all that come before it.
         drawn = _ratio(np.abs(block[:, left] - block[:, right]), errors[left, right])
-        above += (np.maximum.accumulate(drawn, axis=2, out=drawn) >= held).sum(axis=0)
-    # Of as many draws no p-value can be below one of them; and none below that of a larger difference.
-    p = (1 + above) / (1 + len(noise))
-    p = np.maximum.accumulate(p[:, ::-1], axis=1)[:, ::-1]
+        # In order of falling p-values: the largest difference before each.
+        before = np.maximum.accumulate(drawn, axis=2)[:, :, :-1]
+        above[:, 1:] += ((drawn < held)[:, :, 1:] & (before >= held[:, 1:])).sum(axis=0)
+    # A share of draws is at least one of them, and no p-value is below that of a larger difference.
+    p = alone.copy()
+    p[:, 1:] += (1 + above[:, 1:]) / (1 + len(noise))
+    p = np.minimum(np.maximum.accumulate(p[:, ::-1], axis=1)[:, ::-1], 1.0)
     in_place = np.empty_like(p)
     np.put_along_axis(in_place, order, p, axis=1)
     return in_place
@@ -219,23 +254,12 @@ def _ratio(differences: Floats, errors: Floats) -> Floats:
     return np.asarray(np.where(certain, 0.0, differences / np.where(certain, 1.0, errors)))
 
 
-def _p_for_each(t: Floats, noise: Floats, errors: Floats, df: float, adjustment: Adjustment) -> Floats:
-    """Return (m, m) p-values of each score's differences, corrected for the comparisons of that score alone."""
-    size = len(t)
-    others = np.array([[other for other in range(size) if other != own] for own in range(size)])
-    own = np.broadcast_to(np.arange(size)[:, None], others.shape)
-    tests = np.take_along_axis(t, others, axis=1)
-    if adjustment == "max":
-        corrected = _step_down(np.abs(tests), noise, errors, own, others)
-    else:
-        corrected = np.array([holm(row) for row in 2 * tail(np.abs(tests), df)])
-    p = np.ones((size, size))
-    np.put_along_axis(p, others, corrected, axis=1)
-    return p
-
-
-def _first(values: Floats, noise: Floats) -> Floats:
-    """Return how often each score is the highest; what is highest together shares."""
+def _first(values: Floats, root: Floats, df: float, draws: int, seed: int) -> Floats:
+    """Return how often each score is the highest in draws of a multivariate t; what is highest together shares."""
+    rng = generator(seed, "ranks")
+    noise = _noise(root, draws, rng)
+    if np.isfinite(df):
+        noise = noise / np.sqrt(rng.chisquare(df, size=(draws, 1)) / df)
     drawn = values + noise
     highest = drawn >= drawn.max(axis=1, keepdims=True) - 1e-12
     return np.asarray((highest / highest.sum(axis=1, keepdims=True)).mean(axis=0))

@@ -4,21 +4,25 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pytest
 from changed_records import scored_again, with_columns, with_rows
-from scipy.stats import ttest_rel
+from scipy.stats import spearmanr, ttest_rel
 
 import stsbench as sb
 from stsbench.data.tables import StsData
-from stsbench.judging.aligned import aligned_scores
-from stsbench.judging.rank import over_tasks
+from stsbench.judging.aligned import AlignedScores, aligned_scores
+from stsbench.judging.compare import differences
+from stsbench.judging.rank import over_tasks, ranking_of
 from stsbench.judging.runs import named_runs
 from stsbench.records.store import save_run
-from stsbench.statistics.dependence import covariance
-from stsbench.statistics.influence import task_terms
+from stsbench.scoring.statistic import Correlation
+from stsbench.statistics.dependence import Dependence, Sharing, covariance
+from stsbench.statistics.influence import spearman_terms, task_terms
+from stsbench.statistics.ranks import Adjustment
 
 Measure = Callable[..., sb.RunRecord]
 Data = Callable[..., StsData]
@@ -87,6 +91,38 @@ def test_the_covariance_of_the_average_counts_sentences_that_tasks_share(measure
     terms = task_terms(pairs["gold"], pairs["cosine"], pairs["subset"].factorize()[0])
     assert x.covariance("dyadic")[0, 0] == pytest.approx(covariance(terms, x.sharing)[0, 0])
     assert y.scores == pytest.approx(x.scores)
+
+
+def six_models(seed: int, pairs: int = 150, sentences: int = 60) -> AlignedScores:
+    """Return six models, some of them nearly alike, on pairs that share sentences."""
+    rng = np.random.default_rng(seed)
+    sharing = Sharing.of(rng.integers(sentences, size=pairs), sentences + rng.integers(sentences, size=pairs))
+    gold = rng.normal(size=pairs)
+    sides = gold + rng.normal(size=pairs) + rng.choice([0.2, 1.0, 2.0], size=(6, 1)) * rng.normal(size=(6, pairs))
+    scores = np.array([spearmanr(gold, side).statistic for side in sides])
+    terms = np.array([spearman_terms(gold, side) for side in sides])
+    statistic = Correlation("spearman", "all", "cosine")
+    return AlignedScores("sts", "x", statistic, scores, terms, sharing, sharing)
+
+
+@pytest.mark.parametrize("interval", ["dyadic", "components", "independent"])
+@pytest.mark.parametrize("adjustment", ["max", "holm"])
+def test_a_further_model_never_lowers_a_corrected_p(adjustment: Adjustment, interval: Dependence) -> None:
+    for seed in range(15):
+        every = six_models(seed)
+        smaller: dict[tuple[int, int], float] = {}
+        models = np.random.default_rng(seed).permutation(6)
+        for size in range(2, 7):
+            chosen = sorted(models[:size])
+            some = replace(every, scores=every.scores[chosen], terms=every.terms[chosen])
+            p = ranking_of(some, interval, adjustment=adjustment, draws=300).p
+            for one, other in combinations(range(size), 2):
+                pair = chosen[one], chosen[other]
+                assert p[one, other] >= smaller.get(pair, 0.0)
+                smaller[pair] = p[one, other]
+            if size == 2:
+                (row,) = differences([some], sb.Intervals(interval))
+                assert p[0, 1] == pytest.approx(row.p, rel=1e-12)
 
 
 def test_simultaneous_intervals_are_no_narrower_and_the_output_says_which(runs: list[sb.RunRecord]) -> None:

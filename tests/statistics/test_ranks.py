@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from stsbench.statistics.ranks import covariance_root, difference_errors, group_letters, rank_scores
+from stsbench.statistics.ranks import covariance_root, group_letters, rank_scores
 
 
 @given(st.integers(2, 7), st.randoms(use_true_random=False))
@@ -119,12 +119,6 @@ def test_the_frequency_of_the_first_place_is_that_of_the_draws() -> None:
 
     first = rank_scores([0.0, 1.0], np.eye(2), draws=50_000).first
     assert first == pytest.approx([norm.sf(1 / np.sqrt(2)), norm.cdf(1 / np.sqrt(2))], abs=0.01)
-
-
-def test_larger_errors_of_differences_count_where_they_are_given() -> None:
-    plain = rank_scores([0.0, 3.0], np.eye(2))
-    floored = rank_scores([0.0, 3.0], np.eye(2), 2 * difference_errors(np.eye(2)))
-    assert floored.p[0, 1] > plain.p[0, 1]
 
 
 def test_what_does_not_fit_together_is_refused() -> None:

@@ -26,6 +26,7 @@ from stsbench.render.page import PageResult, render_page
 from stsbench.render.table import Table, Tables
 from stsbench.scoring.settings import Intervals
 from stsbench.statistics.dependence import LEVEL, Dependence
+from stsbench.statistics.ranks import letters_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -172,7 +173,7 @@ class Board(PageResult):
                     "model": run.name,
                     "task": column.name,
                     **dict(zip(("score", "low", "high"), score, strict=True)),
-                    "groups": section.letters.get(column.name, {}).get(place, ""),
+                    "groups": section.letters.get(column.name, {}).get(place, ()),
                     **run.facts,
                 }
                 for number, section in enumerate(self.sections, 1)
@@ -193,7 +194,7 @@ class Board(PageResult):
                 row: dict[Any, Any] = {"model": run.name}
                 row |= {Named("task", c.name): score for c, score in zip(section.columns, scores, strict=True)}
                 for name, letters in section.letters.items():
-                    row[Named("groups of", name)] = letters.get(place, "")
+                    row[Named("groups of", name)] = letters_text(letters.get(place, ()))
                 rows.append(row)
             tables.append(Table(pd.DataFrame(rows), caption=": ".join(filter(None, [section.name, section.why]))))
         return Tables(tables)

@@ -37,7 +37,7 @@ from stsbench.statistics.dependence import Dependence
 COMPARED = MOST
 """Runs of a section that are judged together, as many as `rank` takes: 4,950 pairs of them."""
 
-_LAYOUT = "section 1"
+_LAYOUT = "section 2"
 
 Limited = tuple[float | None, float | None, float | None]
 """A score x 100 and the limits of its interval; None for what there is not."""
@@ -145,7 +145,7 @@ class BoardSection:
     why: str
     columns: tuple[BoardColumn, ...]
     runs: tuple[BoardRun, ...]
-    letters: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
+    letters: Mapping[str, Mapping[int, Sequence[str]]] = field(default_factory=dict)
     alike: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     judged: tuple[int, ...] = ()
     patterns: tuple[str, ...] = ()

@@ -24,7 +24,7 @@ from stsbench.render.section import ReportFigure, Section
 from stsbench.render.table import Table, Tables
 from stsbench.statistics.dependence import DEPENDENCE, LEVEL, Dependence, difference_variances, shared_sums
 from stsbench.statistics.intervals import Limits, reach_of_mean, two_sided_p
-from stsbench.statistics.ranks import Adjustment, Ranking, rank_scores
+from stsbench.statistics.ranks import Adjustment, Ranking, letters_text, rank_scores
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,7 +54,7 @@ class RankedScore:
         score: x 100, with the limits `low` and `high` of its own interval; NaN where it has none.
         rank: by the score as it is; 1 is the highest.
         best: the best rank that it can have, and `worst`: the worst.
-        letters: models that share a letter cannot be told apart.
+        letters: its groups; models that share one do not differ significantly.
         first: how often it is the highest in the bootstrap, from 0 to 1.
         to_first: of an average, how much higher it is than that of the first model, in points, with the limits
             `tasks_low` and `tasks_high` that hold for other tasks of the kind, as if these had been drawn from
@@ -68,7 +68,7 @@ class RankedScore:
     rank: int
     best: int
     worst: int
-    letters: str
+    letters: tuple[str, ...]
     first: float
     to_first: float = math.nan
     tasks_low: float = math.nan
@@ -209,7 +209,7 @@ class RankResult(Judgement):
                 cells.Named("task", task.task): row.score,
                 low: row.low,
                 high: row.high,
-                "groups": row.letters,
+                "groups": letters_text(row.letters),
                 "first": f"{100 * row.first:.0f} %",
                 **(
                     {"to first": row.to_first, f"tasks {low}": row.tasks_low, f"tasks {high}": row.tasks_high}
@@ -224,7 +224,7 @@ class RankResult(Judgement):
         if len(tasks) > 1 and task is tasks[-1]:
             frame = pd.DataFrame({"model": [row.model for row in task.rows]})
             for item in tasks:
-                texts = {row.model: f"{row.score:.2f} {row.letters}" for row in item.rows}
+                texts = {row.model: f"{row.score:.2f} {letters_text(row.letters)}" for row in item.rows}
                 frame[cells.Named("task", item.task)] = frame["model"].map(texts)
             yield Table(frame)
 
@@ -270,7 +270,8 @@ def _drawn(task: RankedTask, level: float) -> "Figure":
             tell(left, [row.score], [place], [f"{row.model}: {spoken(row.score, row.low, row.high)}; {words}"])
         if count <= 30:
             groups = right.secondary_yaxis("right")
-            groups.set_yticks(list(places), [row.letters if len(row.letters) <= 12 else "" for row in task.rows])
+            texts = [letters_text(row.letters) if len(row.letters) <= 12 else "" for row in task.rows]
+            groups.set_yticks(list(places), texts)
             groups.tick_params(length=0)
         left.set_yticks(
             list(places),

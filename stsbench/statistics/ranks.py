@@ -42,7 +42,7 @@ class Ranking:
         rank: (m,) ranks of the scores as they are; equal scores share the best rank.
         best: (m,) the best rank that each can have, and `worst`: the worst.
         p: (m, m) two-sided p-values of the differences, corrected for all pairs of scores; 1 on the diagonal.
-        letters: (m,) groups: two scores that share a letter cannot be told apart.
+        letters: (m,) the groups of each score: two scores that share a letter do not differ significantly.
         first: (m,) how often each is the highest in the draws: a frequency in a parametric bootstrap, not the
             probability of being the best.
     """
@@ -51,7 +51,7 @@ class Ranking:
     best: NDArray[np.int64]
     worst: NDArray[np.int64]
     p: Floats
-    letters: tuple[str, ...]
+    letters: tuple[tuple[str, ...], ...]
     first: Floats
 
 
@@ -85,7 +85,7 @@ def rank_scores(
 
     >>> ranking = rank_scores([70.0, 75.0, 75.1], np.eye(3) * 0.1)
     >>> ranking.rank.tolist(), ranking.best.tolist(), ranking.worst.tolist(), ranking.letters
-    ([3, 2, 1], [3, 1, 1], [3, 2, 2], ('b', 'a', 'a'))
+    ([3, 2, 1], [3, 1, 1], [3, 2, 2], (('b',), ('a',), ('a',)))
     """
     scores, matrix = np.asarray(values, dtype=np.float64), np.asarray(covariance, dtype=np.float64)
     size = len(scores)
@@ -133,14 +133,14 @@ def covariance_root(covariance: ArrayLike) -> Floats:
     return root
 
 
-def group_letters(differ: ArrayLike, values: ArrayLike) -> tuple[str, ...]:
+def group_letters(differ: ArrayLike, values: ArrayLike) -> tuple[tuple[str, ...], ...]:
     """Return a compact letter display: two share a letter exactly if they do not differ (Piepho 2004).
 
     The first letter is of the highest of the (m,) values; `differ`, (m, m), says whether two were told apart.
     Beyond 52 groups they are numbered.
 
     >>> group_letters([[0, 0, 1], [0, 0, 0], [1, 0, 0]], [3.0, 2.0, 1.0])
-    ('a', 'ab', 'b')
+    (('a',), ('a', 'b'), ('b',))
     """
     apart = np.asarray(differ, dtype=bool)
     order = np.argsort(-np.asarray(values, dtype=np.float64), kind="stable")
@@ -153,12 +153,22 @@ def group_letters(differ: ArrayLike, values: ArrayLike) -> tuple[str, ...]:
                 groups = _split(groups, 1 << first, 1 << second)
     # From the highest score down; of groups that begin together the longer one first.
     groups.sort(key=lambda group: [place for place in range(size) if group >> place & 1])
-    numbered = [f"{number}." for number in range(1, len(groups) + 1)]
-    names = dict(zip(groups, ascii_letters if len(groups) <= len(ascii_letters) else numbered, strict=False))
-    letters = [""] * size
+    numbers = [str(number) for number in range(1, len(groups) + 1)]
+    names = ascii_letters if len(groups) <= len(ascii_letters) else numbers
+    letters: list[tuple[str, ...]] = [()] * size
     for place in range(size):
-        letters[order[place]] = "".join(name for group, name in names.items() if group >> place & 1)
+        held = (name for group, name in zip(groups, names, strict=False) if group >> place & 1)
+        letters[order[place]] = tuple(held)
     return tuple(letters)
+
+
+def letters_text(letters: Sequence[str]) -> str:
+    """Join the groups of a score for a table: letters without spaces, numbers with spaces.
+
+    >>> letters_text(["a", "b"]), letters_text(["9", "10"])
+    ('ab', '9 10')
+    """
+    return ("" if all(map(str.isalpha, letters)) else " ").join(letters)
 
 
 def _split(groups: Sequence[int], first: int, second: int) -> list[int]:

@@ -58,6 +58,10 @@ def test_groups_are_those_of_rank(board_runs: Runs) -> None:
     alike = {ranked.model for ranked, p in zip(ranking.rows, first, strict=True) if p >= 0.05}
     assert {section.runs[place].name for place in section.alike["Avg."]} == alike
     assert 1 < len(alike) < len(theirs)
+    # The page gets them as lists: names such as "1" and "10" share no character by chance.
+    given = json.loads(json.dumps(section.as_dict()["letters"]))["Avg."]
+    assert {place: tuple(letters) for place, letters in given} == section.letters["Avg."]
+    assert all(isinstance(letters, list) for _, letters in given)
 
 
 def test_only_the_highest_are_judged_where_there_are_many(

@@ -1,6 +1,7 @@
 """The board in a real browser: what two runs are told, sorting, filtering, folding, the address, its looks."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,22 @@ def test_any_two_runs_are_told_what_compare_says(browser: Any, board_runs: Runs,
         for run in (a, b):
             press(browser, f"Compare {run.name}")
     assert "Choose two runs" in told(browser)[0]
+
+
+def test_numbered_groups_are_compared_whole(browser: Any, board_runs: Runs, tmp_path: Path) -> None:
+    page = tmp_path / "board.html"
+    board = sb.board(board_runs(alpha=0.0, beta=0.5, gamma=0.53))
+    groups = dict(zip(range(3), (("1", "10"), ("2",), ("10",)), strict=True))
+    sections = [replace(board.sections[0], letters={"Avg.": groups})]
+    replace(board, sections=tuple(sections)).save(page)
+    names = [run.name for run in sections[0].runs]
+    browser.open(page)
+    for other, apart in ((1, True), (2, False)):
+        for name in (names[0], names[other]):
+            press(browser, f"Compare {name}")
+        assert ("Avg. tells them apart" in told(browser)[1]) == apart
+        for name in (names[0], names[other]):
+            press(browser, f"Compare {name}")
 
 
 def test_it_sorts_and_filters_and_the_address_keeps_it(browser: Any, board_runs: Runs, tmp_path: Path) -> None:

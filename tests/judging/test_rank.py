@@ -58,7 +58,7 @@ def test_the_good_one_leads_two_cannot_be_told_apart_and_the_bad_one_is_last(run
     assert names[0] == "noise 0.2"
     assert set(names[1:3]) == {"noise 3", "noise 3.01"}
     assert [(row.best, row.worst) for row in average.rows] == [(1, 1), (2, 3), (2, 3), (4, 4)]
-    assert [row.letters for row in average.rows] == ["a", "b", "b", "c"]
+    assert ["".join(row.letters) for row in average.rows] == ["a", "b", "b", "c"]
     assert average.rows[0].first == 1.0
     assert ranking.sentence == (
         f"noise 0.2 leads on STS average with {average.rows[0].score:.2f}, and is told apart from every other at "

@@ -24,15 +24,16 @@ def test_two_share_a_letter_exactly_if_they_do_not_differ(size: int, random: obj
 
 def test_no_group_lies_inside_another_and_the_first_letter_is_of_the_highest() -> None:
     apart = np.array([[0, 0, 0, 1], [0, 0, 0, 0], [0, 0, 0, 0], [1, 0, 0, 0]])
-    assert group_letters(apart, [1.0, 2.0, 3.0, 4.0]) == ("b", "ab", "ab", "a")
+    assert group_letters(apart, [1.0, 2.0, 3.0, 4.0]) == (("b",), ("a", "b"), ("a", "b"), ("a",))
 
 
-def test_more_groups_than_letters_are_numbered() -> None:
+def test_more_groups_than_letters_are_numbered_and_share_nothing() -> None:
     size = 60
     apart = ~np.eye(size, dtype=bool)
     letters = group_letters(apart, -np.arange(size, dtype=float))
-    assert letters[0] == "1."
-    assert letters[-1] == "60."
+    assert letters == tuple((str(number),) for number in range(1, size + 1))
+    for one, other in combinations(letters, 2):
+        assert not set(one) & set(other)
 
 
 TIED = np.array([3.0, 3.0, 3.0, 2.0, 2.0, 0.0])
@@ -109,7 +110,7 @@ def test_a_covariance_that_is_none_is_cut_off() -> None:
 
 def test_models_that_order_all_pairs_alike_are_one_group_and_share_the_first_place() -> None:
     ranking = rank_scores([1.0, 1.0, -50.0], [[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
-    assert ranking.letters == ("a", "a", "b")
+    assert ranking.letters == (("a",), ("a",), ("b",))
     assert ranking.rank.tolist() == [1, 1, 3]
     assert ranking.first.tolist() == [0.5, 0.5, 0.0]
 

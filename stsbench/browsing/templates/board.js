@@ -65,6 +65,8 @@
   const count = (value) => value.toLocaleString("en");
   const make = (tag, text = "", more = {}) => Object.assign(document.createElement(tag), { textContent: text, ...more });
 
+  // Letters stand together, the numbers of more than 52 groups apart.
+  const groupText = (groups) => groups.join(groups.every((name) => /^\p{L}$/u.test(name)) ? "" : " ");
   // A line of the table: a run, several seeds of a method, or a published row.
   const isAlike = (place) => Object.values(section().alike).every((places) => places.includes(place));
   const lines = once(() => {
@@ -81,7 +83,7 @@
     const letter = Object.fromEntries(Object.entries(letters).map(([name, of]) => [name, new Map(of)]));
     runs.forEach((run, place) => {
       if (folded.has(place)) return;
-      const groups = Object.fromEntries(tasks.map(({ name }, index) => [`g${index}`, letter[name]?.get(place) ?? ""]));
+      const groups = Object.fromEntries(tasks.map(({ name }, index) => [`g${index}`, groupText(letter[name]?.get(place) ?? [])]));
       list.push({ ...run, ...groups, place, of: "run" });
     });
     if (state.published) for (const row of published) list.push({ name: row.name, under: row.row, about: row.source, scores: row.scores.map((value) => [value ?? null, null, null]), of: "paper" });
@@ -135,8 +137,8 @@
   // Two that differ by themselves may share a group: of many pairs some differ by chance.
   const grouped = (a, b) => {
     const { letters, judged } = section(), [[headline, of]] = Object.entries(letters), pairs = judged.length * (judged.length - 1) / 2;
-    const [one, other] = [a, b].map((place) => of.find(([own]) => own === place)?.[1] ?? "");
-    const shared = [...one].some((letter) => other.includes(letter));
+    const [one, other] = [a, b].map((place) => of.find(([own]) => own === place)?.[1] ?? []);
+    const shared = one.some((name) => other.includes(name));
     return `That is of these two alone. Corrected for all ${count(pairs)} pairs of runs, as groups are, ${headline} ${shared ? "does not tell them apart" : "tells them apart"}.`;
   };
   const compare = () => {

@@ -108,8 +108,6 @@ def plan(asked: Annotated[Call, Verb("stsbench.judging.planning:plan")], output:
     * `stsbench plan runs/a runs/b`
     * `stsbench plan runs/a runs/b --difference 0.5 --seed-spread unsup-simcse-bert-base`
     """
-    if "spread" in asked.options and "difference" not in asked.options:
-        raise UserError("--seed-spread goes with --difference: name the difference of two methods, such as 0.5.")
     with progress_bars(quiet=output.quiet) as progress:
         planned = asked(progress=progress)
     print_result(planned, output)

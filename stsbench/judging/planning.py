@@ -46,7 +46,7 @@ class PlannedTask:
         pairs: how many pairs like these show the planned difference of two models with that power, or where none
             is planned the difference of A and B; infinite where that is 0.
         seed_sd: standard deviation of a method's scores over seeds.
-        seeds_here: runs of each method that show the planned difference on these pairs; 0 where none are enough.
+        seeds_here: runs of each method that show that difference on these pairs; 0 where no number is enough.
         seeds_anywhere: runs of each that show it for other pairs like these, too; 0 where no number is enough.
     """
 
@@ -70,7 +70,7 @@ class Plan(Judgement):
     Attributes:
         a: the name of A; `b`: of B.
         rows: each task; after the tasks of a kind their average.
-        difference: the planned difference in points; None if none was asked for.
+        difference: the planned difference in points; None for the difference of A and B.
         spread: where the seeds' standard deviation comes from; empty for nowhere.
         level: 1 - level is the test's size.
         power: the chance to find the difference where it is there.
@@ -101,6 +101,7 @@ class Plan(Judgement):
             sentence += f"; {what} takes about {rounded_up(last.pairs):,} pairs like these {last.size:,}"
         if not self.spread or math.isnan(last.seed_sd):
             return f"{sentence}."
+        planned = f"{self.difference:g}" if self.difference else f"{abs(last.a - last.b):.2f}"
         here = f"{last.seeds_here} seeds of each" if last.seeds_here else "more than 10,000 seeds of each"
         anywhere = (
             f"{last.seeds_anywhere} for other pairs like these, too"
@@ -108,7 +109,7 @@ class Plan(Judgement):
             else "and no number of seeds shows it for other pairs, since these are too few"
         )
         return (
-            f"{sentence}. A difference of {self.difference:g} between methods whose seeds have a standard "
+            f"{sentence}. A difference of {planned} between methods whose seeds have a standard "
             f"deviation of {last.seed_sd:.2f} takes {here} on these pairs, {anywhere}."
         )
 
@@ -123,6 +124,7 @@ class Plan(Judgement):
         """Return standard errors, smallest differences, the pairs that one takes, and seeds if asked for."""
         import pandas as pd
 
+        planned = "A - B" if self.difference is None else f"{self.difference:g}"
         rows = []
         for row in self.rows:
             pairs = f"{rounded_up(row.pairs):,}" if row.pairs < MANY else "–"
@@ -133,12 +135,12 @@ class Plan(Judgement):
                 "B": row.b,
                 "standard error": row.error,
                 "smallest": row.smallest,
-                f"pairs for {self.difference or 'A - B'}": pairs,
+                f"pairs for {planned}": pairs,
             }
             if self.spread:
                 known = not math.isnan(row.seed_sd)
                 cells["seeds' sd"] = row.seed_sd
-                cells[f"seeds for {self.difference:g}"] = _count(row.seeds_here) if known else None
+                cells[f"seeds for {planned}"] = _count(row.seeds_here) if known else None
                 cells["on other pairs"] = _count(row.seeds_anywhere) if known else None
             rows.append(cells)
         return Tables([Table(pd.DataFrame(rows), headline="smallest")])
@@ -176,8 +178,8 @@ def plan(
         difference: the difference to find, in points (0.5, say): the plan tells how many pairs that takes. By
             default the difference of the two runs.
         spread: the standard deviation of a method's scores over seeds, in points of the average (taken for every
-            task), or a published system whose seeds are known (task by task). It tells how many seeds `difference`
-            takes if it is one of methods.
+            task), or a published system whose seeds are known (task by task). It tells how many seeds the
+            difference takes if it is one between methods.
         level: one minus the size of the test: 0.95 for a test at 5 %.
         power: the chance to find the difference if it is there.
         interval: which pairs depend on each other; by default as the records' own intervals see them.
@@ -218,15 +220,16 @@ def _planned(
     variance = in_points(task.variance_of((-1.0, 1.0), method))
     a, b = (100 * task.scores).tolist()
     smallest = detectable(variance.standard_error, level=level, power=power)
-    pairs = pairs_needed(task.size, difference or abs(a - b), smallest)
+    planned = difference or abs(a - b)
+    pairs = pairs_needed(task.size, planned, smallest)
     row = PlannedTask(task.kind, task.task, task.size, a, b, variance.standard_error, smallest, pairs)
-    if difference is None or math.isnan(sd):
+    if math.isnan(sd):
         return row
     return replace(
         row,
         seed_sd=sd,
-        seeds_here=seeds_needed(difference, sd, Variance(0.0, 0.0, math.inf), level=level, power=power) or 0,
-        seeds_anywhere=seeds_needed(difference, sd, variance, level=level, power=power) or 0,
+        seeds_here=seeds_needed(planned, sd, Variance(0.0, 0.0, math.inf), level=level, power=power) or 0,
+        seeds_anywhere=seeds_needed(planned, sd, variance, level=level, power=power) or 0,
     )
 
 

@@ -99,7 +99,6 @@ def test_the_old_spelling_gives_the_same_and_says_what_to_type_now(runs: Stsbenc
     ("arguments", "sentence"),
     [
         (("compare", "a", "b", "--difference", "1"), "`stsbench compare` has no option --difference"),
-        (("plan", "a", "b", "--seed-spread", "1"), "--seed-spread goes with --difference"),
         (("plan", "a", "b", "--difference", "0", "--seed-spread", "1"), "give more than 0"),
         (("plan", "a"), "RUN is missing"),
         (("best-of", "70"), "no seeds of '70' are known"),

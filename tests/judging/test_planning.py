@@ -62,6 +62,18 @@ def test_it_is_a_table_and_plain_data(runs: tuple[sb.RunRecord, sb.RunRecord]) -
     assert list(sb.plan(*runs).table()[0].frame.columns)[-2:] == ["smallest", "pairs for A - B"]
 
 
+def test_a_spread_of_seeds_alone_plans_for_the_difference_of_the_two(
+    runs: tuple[sb.RunRecord, sb.RunRecord],
+) -> None:
+    own = sb.plan(*runs, spread=0.9)
+    (table,) = own.table()
+    assert list(table.frame.columns)[-3:] == ["seeds' sd", "seeds for A - B", "on other pairs"]
+    last = own.rows[-1]
+    same = sb.plan(*runs, difference=abs(last.a - last.b), spread=0.9).rows[-1]
+    assert (last.seeds_here, last.seeds_anywhere) == (same.seeds_here, same.seeds_anywhere)
+    assert f"A difference of {abs(last.a - last.b):.2f} between methods" in own.sentence
+
+
 def test_so_many_pairs_show_the_difference_that_is_planned_or_that_of_the_two(
     runs: tuple[sb.RunRecord, sb.RunRecord], measure: Measure, toy_data: Callable[..., object]
 ) -> None:

@@ -32,8 +32,8 @@ Floats = NDArray[np.float64]
 FEWEST = 4
 """Items from which on a difference has an interval."""
 
-MANY = 1e9
-"""Pairs that nobody has."""
+MANY = 1e6
+"""Above this many pairs, no realistic number is enough."""
 
 _ITEM = ("subset", "item_id")
 """What tells an item from the others of its task."""

@@ -3,7 +3,8 @@
 That a difference is not significant does not show that there is none. So with a margin m the loss L, which is
 the baseline's score less the run's, is tested: no worse if the upper one-sided bound of L is below m, worse if the
 lower one is above it, else these pairs cannot tell (Blackwelder 1982). A gate that passes only if every score
-passes needs no correction for many scores; one that fails if any does needs Holm's.
+passes needs no correction for many scores. One that fails if any score does needs one: the lower bounds of k
+scores hold together, each at 1 - (1 - level) / k (Bonferroni).
 """
 
 import math
@@ -22,8 +23,7 @@ from stsbench.records.record import RunRecord
 from stsbench.records.signature import PROTOCOL_FIELDS, UNKNOWN, Signature, differing_fields
 from stsbench.scoring.settings import require_margin
 from stsbench.statistics.dependence import DEPENDENCE, LEVEL, Dependence, Variance
-from stsbench.statistics.intervals import lower_bound, one_sided_p, pairs_needed, upper_bound
-from stsbench.statistics.significance import holm
+from stsbench.statistics.intervals import lower_bound, pairs_needed, upper_bound
 
 MAX_DROP = 0.3
 """How many points a score may be lower by default."""
@@ -144,42 +144,42 @@ def judged(
 ) -> list[CellCheck]:
     """Return the verdict on each task and average of two models, the predecessor first; the margin is in points.
 
-    The level is that of the one-sided bounds; 1 - level is the chance to pass a model whose loss is the margin.
+    Upper bounds hold at the level one by one, lower bounds together. A model that loses the margin passes with
+    a probability of at most 1 - level, and one that loses no more fails with a probability of at most 1 - level.
     """
-    losses = [(float(task.scores[0] - task.scores[1]), task.variance_of((1.0, -1.0), interval)) for task in tasks]
-    adjusted = holm([one_sided_p(loss - margin / 100, variance) for loss, variance in losses])
+    losses = [task.variance_of((1.0, -1.0), interval) for task in tasks]
+    together = 1 - (1 - level) / max(1, sum(variance.value > 0 for variance in losses))
     return [
-        _lost(task, loss, variance, margin / 100, level, worse=bool(p < 1 - level))
-        for task, (loss, variance), p in zip(tasks, losses, adjusted, strict=True)
+        _lost(task, variance, margin / 100, (together, level))
+        for task, variance in zip(tasks, losses, strict=True)
     ]
 
 
-def _lost(
-    task: AlignedScores, loss: float, variance: Variance, margin: float, level: float, *, worse: bool
-) -> CellCheck:
+def _lost(task: AlignedScores, variance: Variance, margin: float, levels: tuple[float, float]) -> CellCheck:
     old, new = (100 * task.scores).tolist()
+    loss = float(task.scores[0] - task.scores[1])
     cell, unit = CellCheck(task.task, old, new, "cannot tell"), KINDS[task.kind].unit
     if variance.value <= 0 and loss == 0:
         # Two models that order all pairs alike.
         return replace(cell, verdict="no worse", loss_low=0.0, loss_high=0.0)
     if variance.value <= 0 or task.size < FEWEST:
         return replace(cell, reason=f"its {task.size} {unit} show no spread: more {unit} would tell")
-    low, high = lower_bound(loss, variance, level), upper_bound(loss, variance, level)
+    low, high = lower_bound(loss, variance, levels[0]), upper_bound(loss, variance, levels[1])
     cell = replace(cell, loss_low=100 * low, loss_high=100 * high)
     if high < margin:
         return replace(cell, verdict="no worse")
-    if worse:
+    if low > margin:
         return replace(cell, verdict="worse")
-    return replace(cell, reason=_remedy(task, loss, high, margin))
+    return replace(cell, reason=_remedy(task, loss, (low, high), margin))
 
 
-def _remedy(task: AlignedScores, loss: float, high: float, margin: float) -> str:
-    """Return in words what would let the gate tell."""
-    unit = KINDS[task.kind].unit
+def _remedy(task: AlignedScores, loss: float, bounds: tuple[float, float], margin: float) -> str:
+    """Return in words what would let the gate tell: the margin, or the pairs that bring a bound up to it."""
+    unit, (low, high) = KINDS[task.kind].unit, bounds
     passing = f"a margin above {math.ceil(1e4 * high) / 100:.2f} would pass"
-    needed = pairs_needed(task.size, abs(margin - loss), high - loss)
+    verdict, reach = ("no worse", high - loss) if loss < margin else ("worse", loss - low)
+    needed = pairs_needed(task.size, abs(margin - loss), reach)
     if needed > MANY:
-        return f"{passing}; no number of {unit} would tell a loss of the margin itself"
-    verdict = "no worse" if loss < margin else "worse"
+        return f"{passing}; no realistic number of {unit} would tell, since the loss is so near the margin"
     about = f"about {rounded_up(needed):,} {unit} like these {task.size:,} would tell"
     return f"{passing}; {about} ({verdict}, if the loss stays)"

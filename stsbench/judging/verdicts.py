@@ -86,8 +86,9 @@ class CellCheck:
         source: the file and the line that it was read from.
         seeds_below: the share of known seeds of the same method with a lower score than the measured one; None
             where no seeds are known.
-        loss_low: against a margin, the one-sided lower bound of the loss in points, and `loss_high` the upper one;
-            None where there is none.
+        loss_low: against a margin, the one-sided lower bound of the loss in points; holds together with the lower
+            bounds of the other scores. None where there is none.
+        loss_high: the upper bound; holds for this score alone.
     """
 
     name: str

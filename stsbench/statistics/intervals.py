@@ -191,19 +191,6 @@ def two_sided_p(value: float, variance: Variance) -> float:
     return float(2 * tail(abs(value) / variance.standard_error, variance.df))
 
 
-def one_sided_p(value: float, variance: Variance) -> float:
-    """Return the p-value of the hypothesis that the true value is 0 or less, by Student's t.
-
-    Below 1 - level exactly where `lower_bound` is above 0. NaN where there is no variance.
-
-    >>> round(one_sided_p(0.02, Variance(0.0001, 0.0001, 100.0)), 4)
-    0.0241
-    """
-    if math.isnan(value) or not variance.value > 0:
-        return math.nan
-    return float(tail(value / variance.standard_error, variance.df))
-
-
 def lower_bound(value: float, variance: Variance, level: float = LEVEL) -> float:
     """Return the one-sided lower bound: the true value is above it with the probability `level`.
 

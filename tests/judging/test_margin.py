@@ -1,6 +1,7 @@
 """A gate with a margin: no worse, worse, or these pairs cannot tell."""
 
 import json
+import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
@@ -61,13 +62,31 @@ def test_a_model_that_lost_nothing_passes_and_a_bad_one_fails_where_the_pairs_ca
     assert share_of("worse", 30.0, trials=200) > 0.9
 
 
-def test_of_several_tasks_any_worse_is_held_to_holm() -> None:
+def test_of_several_tasks_any_is_worse_at_most_once_in_twenty() -> None:
     rng = np.random.default_rng(1)
     verdicts = []
     for _ in range(300):
         tasks = [compared(rng, 0.8, 0.74) for _ in range(4)]
         verdicts.append(any(cell.verdict == "worse" for cell in judged(tasks, 6.0)))
     assert np.mean(verdicts) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 300)
+
+
+@pytest.mark.parametrize("margin", [1.0, 4.0, 6.0, 9.0])
+def test_bounds_verdict_and_number_of_pairs_agree(margin: float) -> None:
+    rng = np.random.default_rng(2)
+    verdicts = set()
+    for _ in range(40):
+        for cell in judged([compared(rng, 0.8, new) for new in (0.8, 0.74, 0.7, 0.65)], margin):
+            assert cell.loss_low is not None
+            assert cell.loss_high is not None
+            bounds = (
+                "worse" if cell.loss_low > margin else "no worse" if cell.loss_high < margin else "cannot tell"
+            )
+            assert cell.verdict == bounds
+            verdicts.add(cell.verdict)
+            for number in re.findall("about ([0-9,]+) pairs", cell.reason):
+                assert PAIRS <= int(number.replace(",", "")) <= 1_100_000
+    assert "cannot tell" in verdicts
 
 
 Records = Callable[[float], sb.RunRecord]

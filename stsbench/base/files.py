@@ -1,11 +1,12 @@
 """Files that are whole or absent: atomic writing, what keeps one from being written or read, and hashing."""
 
+import glob
 import hashlib
 import json
 import os
+import secrets
 import shutil
 import stat
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
@@ -15,9 +16,6 @@ from typing import Any, NoReturn
 from platformdirs import user_cache_dir
 
 from stsbench.base.errors import UserError
-
-_PATIENCE_SECONDS = 60.0
-"""How long to wait for another process that writes the same folder."""
 
 _HASHED_AT_ONCE = 2**24
 """Bytes. Between two parts a thread waits for its turn, as long as other threads compute: there are to be few."""
@@ -33,14 +31,12 @@ def atomic_path(target: Path) -> Iterator[Path]:
     with told_as_unwritable(target):
         _require_replaceable(target)
         target.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=_prefix(target), suffix=target.suffix)
-        os.close(handle)
-        temporary = Path(name)
+        temporary = target.with_name(f"{_prefix(target)}{secrets.token_hex(8)}{target.suffix}")
         try:
+            temporary.touch(exist_ok=False)
             yield temporary
             with temporary.open("rb") as stream:
                 os.fsync(stream.fileno())
-            temporary.chmod(0o666 & ~_umask())
             temporary.replace(target)
             _sync_folder(target.parent)
         finally:
@@ -49,75 +45,67 @@ def atomic_path(target: Path) -> Iterator[Path]:
 
 @contextmanager
 def atomic_folder(target: Path) -> Iterator[Path]:
-    """Yield a temporary folder beside `target`; on success its files are synced and it takes the target's place.
+    """Yield an empty folder that takes the place of `target` when the block succeeds.
 
-    A folder cannot be renamed over another: between the old one's removal and the rename there is no folder.
+    An error or an interrupt leaves the old folder in place. A kill between the two renames of the exchange leaves
+    both folders complete in a hidden one, and the next writer of `target` puts the old one back.
     """
+    from filelock import FileLock  # it takes 0.1 s, and nearly every module imports this one
+
     with told_as_unwritable(target):
+        require_new_folder(target)
         target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(dir=target.parent, prefix=_prefix(target)))
-        try:
-            temporary.chmod(0o777 & ~_umask())
-            yield temporary
-            for path in files_below(temporary):
-                with path.open("rb") as stream:
-                    os.fsync(stream.fileno())
-            if target.exists():
-                shutil.rmtree(target)
-            temporary.rename(target)
-            _sync_folder(target.parent)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+        _clean_up(target)
+        workshop = target.with_name(f"{_folder_prefix(target)}{secrets.token_hex(8)}")
+        # The lock shows other writers that this workshop is in use.
+        with FileLock(_lock_of(workshop)):
+            try:
+                new = workshop / "new"
+                new.mkdir(parents=True)
+                yield new
+                for path in files_below(new):
+                    with path.open("rb") as stream:
+                        os.fsync(stream.fileno())
+                _exchange(target, workshop)
+            finally:
+                _close(workshop, target)
 
 
-@contextmanager
-def replaced_folder(target: Path) -> Iterator[Path]:
-    """Yield the place of a new folder, which is still to be made; on success it is exchanged for the old one.
+def _exchange(target: Path, workshop: Path) -> None:
+    with suppress(FileNotFoundError):
+        target.rename(workshop / "old")
+    try:
+        (workshop / "new").rename(target)
+    except OSError:
+        # Of two writers in the same moment one is the last; either folder is complete.
+        if not target.exists():
+            raise
+    _sync_folder(target.parent)
 
-    One process at a time has it, in a hidden folder beside the target; what a killed one left there is deleted.
-    If anything goes wrong the old folder is where it was.
-    """
+
+def _close(workshop: Path, target: Path) -> None:
+    """Put the old folder back where no new one took its place, and delete the workshop."""
+    if (workshop / "old").exists() and (workshop / "new").exists() and not target.exists():
+        (workshop / "old").rename(target)
+    shutil.rmtree(workshop, ignore_errors=True)
+    _lock_of(workshop).unlink(missing_ok=True)
+
+
+def _clean_up(target: Path) -> None:
+    """Close the workshops of killed writers."""
     from filelock import FileLock, Timeout
 
-    with told_as_unwritable(target):
-        workshop = target.parent / f".{target.name}.stsbench"
-        workshop.mkdir(parents=True, exist_ok=True)
-        new, old = workshop / "new", workshop / "old"
-        lock = FileLock(workshop / "lock", timeout=_PATIENCE_SECONDS)
-        try:
-            with lock:
-                try:
-                    _put_back(old, target)
-                    # Where the target stands, an old one is what a run left that was killed after the exchange.
-                    _delete(old)
-                    _delete(new)
-                    yield new
-                    if target.exists():
-                        target.replace(old)
-                    new.replace(target)
-                    _sync_folder(target.parent)
-                finally:
-                    _put_back(old, target)
-                    _delete(workshop)
-        except Timeout as error:
-            raise UserError(f"another process is writing {target}: wait for it, or choose another.") from error
+    for lock in target.parent.glob(f"{glob.escape(_folder_prefix(target))}*.lock"):
+        with suppress(Timeout), FileLock(lock, timeout=0):
+            _close(lock.with_suffix(""), target)
 
 
-def _put_back(old: Path, target: Path) -> None:
-    """Put a folder back that was taken away for a new one that did not come."""
-    if old.exists() and not target.exists():
-        old.replace(target)
+def _folder_prefix(target: Path) -> str:
+    return f".{target.name}.stsbench-"
 
 
-def _delete(folder: Path) -> None:
-    """Delete a folder; an interrupt or an error that passes leaves nothing of it."""
-    try:
-        shutil.rmtree(folder)
-    except OSError:
-        shutil.rmtree(folder, ignore_errors=True)
-    except KeyboardInterrupt:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
+def _lock_of(workshop: Path) -> Path:
+    return workshop.with_name(f"{workshop.name}.lock")
 
 
 @contextmanager
@@ -257,13 +245,6 @@ def sha256_of(path: Path) -> str:
 def _prefix(target: Path) -> str:
     # Nobody else names files so: what is left of them may be deleted.
     return f".{target.stem}.stsbench-"
-
-
-def _umask() -> int:
-    # mkstemp makes files private; what a person writes on purpose follows their own umask.
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _sync_folder(folder: Path) -> None:

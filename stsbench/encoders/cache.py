@@ -56,6 +56,9 @@ _log = logging.getLogger(__name__)
 # Folders whose lock this process waited for in vain: it asks again, but does not wait so long a second time.
 _busy: set[Path] = set()
 
+# Folders that this process could not write to: one warning is enough.
+_unwritable: set[Path] = set()
+
 
 class CachedText(NamedTuple):
     """What the cache knows of a text: its token sequence's key, its length in sub-words, and if it was cut."""
@@ -129,7 +132,11 @@ def text_key(text: str) -> bytes:
 
 
 class EmbeddingCache:
-    """The vectors of one identity, which has a weight hash, with one pooling in place of the identity's own."""
+    """The vectors of one identity, which has a weight hash, with one pooling in place of the identity's own.
+
+    If your cache cannot be written, it warns once and keeps nothing. A `folder` is where the caller will look for
+    the vectors: there, the same is an error.
+    """
 
     def __init__(self, identity: Identity, pooling: str, folder: Path | None = None) -> None:
         chosen = {"pooling": pooling, "format": _FORMAT}
@@ -139,6 +146,7 @@ class EmbeddingCache:
         self.path = (folder or embeddings_dir()) / f"{digest[:32]}.vectors"
         self._description = json.dumps(description, sort_keys=True).encode()
         self._dropped = 0
+        self._is_required = folder is not None
 
     def texts(self, texts: Sequence[str]) -> dict[str, CachedText]:
         """Return what is known of those of the texts that are known; damaged blocks are dropped."""
@@ -195,8 +203,14 @@ class EmbeddingCache:
                 file.add(_ABOUT, [bytes(KEY_BYTES)], about)
             file.add(kind, keys, contents)
 
-        if keys:
+        if not keys:
+            return
+        try:
             self._ask(write)
+        except UserError as error:
+            if self._is_required:
+                raise
+            _warn_once(self.path.parent, error)
 
     def _ask(self, question: Callable[[BlockFile], _Result]) -> _Result | None:
         """Ask the file one question; None if another process holds the cache for too long."""
@@ -297,7 +311,7 @@ def touch_and_trim(used: Path, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
     folder = used.parent
     try:
         with _alone(folder):
-            with suppress(FileNotFoundError):  # another process cleared the cache meanwhile
+            with suppress(FileNotFoundError):
                 os.utime(used)
             files = list(folder.glob(_OURS))
             if folder == embeddings_dir() and kept_by_board().is_file():
@@ -307,10 +321,16 @@ def touch_and_trim(used: Path, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
                 total += path.stat().st_size
                 if total > max_bytes and path != used:
                     remove(path)
-    except Timeout:  # the next run tidies
+    except (Timeout, FileNotFoundError):  # busy, or deleted meanwhile: the next run trims
         return
     except OSError as error:
-        raise UserError(f"cannot tidy the embedding cache {folder} ({error}): use --no-cache.") from error
+        _warn_once(folder, UserError(f"cannot trim the embedding cache {folder} ({error}): use --no-cache."))
+
+
+def _warn_once(folder: Path, error: UserError) -> None:
+    if folder not in _unwritable:
+        _unwritable.add(folder)
+        _log.warning("continuing without the cache: %s", error)
 
 
 def remove(path: Path) -> int:

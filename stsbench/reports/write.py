@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import replaced_folder
+from stsbench.base.files import atomic_folder
 from stsbench.render.cells import MISSING, columns_of, is_missing, one_line
 from stsbench.render.formats import escape_markdown, fenced, to_csv, to_latex, to_markdown
 from stsbench.render.page import render_page
@@ -37,7 +37,7 @@ def write_report(report: Report, folder: Path) -> Path:
     require_replaceable(folder)
     if twice := [name for name, count in Counter(report.anchors).items() if count > 1]:
         raise ValueError(f"two parts of the report are called {', '.join(twice)}")
-    with replaced_folder(folder) as new:
+    with atomic_folder(folder) as new:
         _fill(report, new)
     return folder / PAGE
 

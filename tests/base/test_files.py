@@ -2,8 +2,10 @@
 
 import errno
 import hashlib
+import itertools
 import os
 import stat
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,7 +18,6 @@ from stsbench.base.files import (
     files_below,
     files_in,
     remove_leftovers,
-    replaced_folder,
     require_new_file,
     require_new_folder,
     sha256_of,
@@ -81,14 +82,20 @@ def test_a_folder_that_is_a_file_is_told_in_a_sentence(tmp_path: Path) -> None:
         pytest.fail("there is nothing to write to")
 
 
-def test_a_file_gets_the_permissions_that_the_person_s_umask_gives(tmp_path: Path) -> None:
-    before = os.umask(0o027)
+def test_permissions_follow_the_umask_which_is_never_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_umask = os.umask
+    before = set_umask(0o027)
+    monkeypatch.setattr(os, "umask", lambda _: pytest.fail("files of other threads would be open to everybody"))
     try:
         with atomic_path(tmp_path / "file.txt") as path:
             path.write_text("", encoding="utf-8")
+        write_folder(tmp_path / "folder", "text")
     finally:
-        os.umask(before)
-    assert stat.S_IMODE((tmp_path / "file.txt").stat().st_mode) == 0o640
+        set_umask(before)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.rglob("*")}
+    assert modes == {"file.txt": 0o640, "folder": 0o750, "below": 0o750, "a.txt": 0o640}
 
 
 def test_leftovers_of_killed_writers_are_removed_and_nothing_else(tmp_path: Path) -> None:
@@ -101,67 +108,96 @@ def test_leftovers_of_killed_writers_are_removed_and_nothing_else(tmp_path: Path
     assert sorted(tmp_path.iterdir()) == sorted(kept)
 
 
-def test_a_replaced_folder_is_the_new_one_or_as_it_was(tmp_path: Path) -> None:
-    target = tmp_path / "folder"
-    for content in ("first", "second"):
-        with replaced_folder(target) as new:
-            new.mkdir()
-            (new / "file").write_text(content, encoding="utf-8")
-    with suppress(KeyboardInterrupt), replaced_folder(target) as new:
-        new.mkdir()
-        raise KeyboardInterrupt
-    assert (target / "file").read_text(encoding="utf-8") == "second"
-    assert list(tmp_path.iterdir()) == [target]
-
-
-def test_a_folder_that_was_taken_away_when_its_writer_was_killed_comes_back(tmp_path: Path) -> None:
-    target, workshop = tmp_path / "folder", tmp_path / ".folder.stsbench"
-    (workshop / "old").mkdir(parents=True)
-    (workshop / "new").mkdir()
-    (workshop / "old" / "file").write_text("old", encoding="utf-8")
-    with suppress(KeyboardInterrupt), replaced_folder(target) as new:
-        assert not new.exists()
-        raise KeyboardInterrupt
-    assert (target / "file").read_text(encoding="utf-8") == "old"
-    assert list(tmp_path.iterdir()) == [target]
-
-
-def test_what_a_writer_left_that_was_killed_after_the_exchange_is_in_nobodys_way(tmp_path: Path) -> None:
-    target, old = tmp_path / "folder", tmp_path / ".folder.stsbench" / "old"
-    for folder in (target, old):
-        folder.mkdir(parents=True)
-        (folder / "file").write_text("before", encoding="utf-8")
-    with replaced_folder(target) as new:
-        new.mkdir()
-        (new / "file").write_text("after", encoding="utf-8")
-    assert (target / "file").read_text(encoding="utf-8") == "after"
-    assert list(tmp_path.iterdir()) == [target]
-
-
 def test_a_hash_is_of_the_bytes(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"\x00\xff" * 100_000)
     assert sha256_of(tmp_path / "file") == hashlib.sha256(b"\x00\xff" * 100_000).hexdigest()
 
 
+def write_folder(target: Path, text: str, error: BaseException | None = None) -> None:
+    with atomic_folder(target) as building:
+        (building / "below").mkdir()
+        (building / "below" / "a.txt").write_text(text, encoding="utf-8")
+        if error is not None:
+            raise error
+
+
+def content(folder: Path) -> str:
+    return (folder / "below" / "a.txt").read_text(encoding="utf-8")
+
+
 def test_a_folder_is_whole_or_as_it_was(tmp_path: Path) -> None:
     target = tmp_path / "folder"
-
-    def fill(text: str, *, fails: bool = False) -> None:
-        with atomic_folder(target) as building:
-            (building / "below").mkdir()
-            (building / "below" / "a.txt").write_text(text, encoding="utf-8")
-            if fails:
-                raise RuntimeError
-
+    for error in (RuntimeError(), KeyboardInterrupt()):
+        with pytest.raises(type(error)):
+            write_folder(target, "first", error)
+        assert list(tmp_path.iterdir()) == []
+    write_folder(target, "first")
     with pytest.raises(RuntimeError):
-        fill("first", fails=True)
-    assert list(tmp_path.iterdir()) == []
-    fill("first")
+        write_folder(target, "second", RuntimeError())
+    assert content(target) == "first"
+    write_folder(target, "third")
+    assert content(target) == "third"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+_STEPS = ("fsync", "rename", "rmdir", "unlink")
+
+
+def stop_at(step: int, stop: Callable[[], None], patch: Callable[[str, Callable[..., object]], None]) -> None:
+    """Call `stop` in place of the call number `step` of the system calls that exchange folders."""
+    calls = itertools.count()
+
+    def stopping(call: Callable[..., object]) -> Callable[..., object]:
+        return lambda *args, **options: stop() if next(calls) == step else call(*args, **options)
+
+    for name in _STEPS:
+        patch(name, stopping(getattr(os, name)))
+
+
+@pytest.mark.parametrize("step", range(12))
+def test_an_interrupt_at_any_step_leaves_the_old_or_the_new_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    target = tmp_path / "folder"
+    write_folder(target, "old")
+
+    def stop() -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        stop_at(step, stop, lambda name, call: patch.setattr(os, name, call))
+        with suppress(KeyboardInterrupt):
+            write_folder(target, "new")
+    assert content(target) in {"old", "new"}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here")
+@pytest.mark.parametrize("step", range(12))
+def test_a_kill_at_any_step_loses_no_folder_and_the_next_writer_puts_it_back(tmp_path: Path, step: int) -> None:
+    target = tmp_path / "folder"
+    write_folder(target, "old")
+    child = os.fork()
+    if child == 0:
+        stop_at(step, lambda: os._exit(1), lambda name, call: setattr(os, name, call))
+        write_folder(target, "new")
+        os._exit(0)
+    os.waitpid(child, 0)
+    left = [path.read_text(encoding="utf-8") for path in tmp_path.glob("**/a.txt")]
+    assert "old" in left or content(target) == "new"
     with pytest.raises(RuntimeError):
-        fill("second", fails=True)
-    assert (target / "below" / "a.txt").read_text(encoding="utf-8") == "first"
-    fill("third")
-    assert (target / "below" / "a.txt").read_text(encoding="utf-8") == "third"
+        write_folder(target, "newer", RuntimeError())
+    assert content(target) in {"old", "new"}
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_two_writers_of_one_folder_do_not_disturb_each_other(tmp_path: Path) -> None:
+    target = tmp_path / "folder"
+    with atomic_folder(target) as building:
+        (building / "below").mkdir()
+        (building / "below" / "a.txt").write_text("last", encoding="utf-8")
+        write_folder(target, "first")
+        assert content(target) == "first"
+    assert content(target) == "last"
     assert list(tmp_path.iterdir()) == [target]
 
 

@@ -1,5 +1,6 @@
 """The cache: nothing is encoded twice, nothing stale is served, and damage costs no more than time."""
 
+import errno
 import os
 import resource
 
@@ -9,6 +10,7 @@ from damages import flip
 from planted.cache import rewritten, without
 
 from stsbench.base.errors import UserError
+from stsbench.encoders.blocks import BlockFile
 from stsbench.encoders.cache import (
     DEFAULT_MAX_BYTES,
     CachedText,
@@ -22,10 +24,15 @@ from stsbench.encoders.cache import (
 )
 from stsbench.encoders.load import load
 from stsbench.encoders.network import Network
-from stsbench.encoders.plan import embed
+from stsbench.encoders.plan import embed, shared_vectors
 from stsbench.encoders.protocol import Identity
 from stsbench.encoders.tokenizer import Tokenizer
 from stsbench.encoders.use import own_use
+
+
+@pytest.fixture(autouse=True)
+def _nothing_warned_before(monkeypatch):
+    monkeypatch.setattr("stsbench.encoders.cache._unwritable", set(), raising=False)
 
 
 def cache_of(number, folder=None):
@@ -38,6 +45,10 @@ def fill(cache, size=10, start=0):
     vectors = {n.to_bytes(16, "big"): np.full(16, n, np.float32) for n in range(start, start + size)}
     cache.add_vectors(vectors)
     return vectors
+
+
+def disk_is_full(*_args):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def test_a_second_run_encodes_nothing_and_loads_neither_tokenizer_nor_weights(tiny, sentences, monkeypatch):
@@ -224,6 +235,44 @@ def test_a_full_disk_is_told_and_all_or_nothing_is_kept(tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert "\n" not in str(told.value)
     assert cache.path.read_bytes() == before
+
+
+def test_a_full_disk_ends_no_run_whose_sentences_are_encoded_and_warns_once(tiny, sentences, caplog, monkeypatch):
+    folder = tiny()
+    expected = embed(load(folder), sentences, use_cache=False).vectors["avg"]
+
+    monkeypatch.setattr(BlockFile, "add", disk_is_full)
+    monkeypatch.setattr(os, "utime", disk_is_full)
+    for _ in range(2):
+        found = embed(load(folder), sentences)
+        assert found.cost.encoded == 8
+        np.testing.assert_allclose(found.vectors["avg"], expected, atol=1e-6)
+    (warning,) = caplog.messages
+    assert "continuing without the cache" in warning
+    assert "No space left on device" in warning
+
+
+def test_vectors_that_processes_share_are_all_written_or_none(tiny, sentences, tmp_path, monkeypatch):
+    monkeypatch.setattr(BlockFile, "add", disk_is_full)
+    with pytest.raises(UserError, match="No space left on device"):
+        shared_vectors(load(tiny()), sentences, tmp_path / "shared")
+    assert not [path for path in (tmp_path / "shared").iterdir() if path.is_dir()]
+
+
+def test_the_cache_may_be_deleted_while_an_encoding_ends(tmp_path, monkeypatch):
+    caches = [cache_of(number, tmp_path) for number in range(2)]
+    for cache in caches:
+        fill(cache)
+
+    class Vanishing(type(tmp_path)):
+        def glob(self, pattern):
+            paths = list(super().glob(pattern))
+            for path in paths:
+                path.unlink()
+            return paths
+
+    touch_and_trim(Vanishing(tmp_path) / caches[0].path.name, max_bytes=1)
+    assert not cache_files(tmp_path)
 
 
 def test_what_is_known_is_not_kept_twice(tmp_path):

@@ -1,16 +1,12 @@
-"""The embedding cache: one file for each way of making vectors, so that nothing is encoded twice.
+"""The embedding cache: one SQLite file per way of computing vectors, so that nothing is encoded twice.
 
-A file is named by the hash of everything a vector depends on besides the text (`Identity`): a changed weight
-file is another cache file. Inside, texts point to token sequences and token sequences to vectors, so that a
-second run needs neither tokeniser nor weights. It is made of blocks, each with a digest (`blocks`): a block that
-does not agree with it is dropped and told, and what is needed of it is encoded again.
+A file is named after the hash of everything that a vector depends on besides the text (`Identity`), so a changed
+weight file gets a new cache file. Texts point to token sequences and token sequences to vectors: a second run
+needs neither the tokenizer nor the weights. SQLite handles concurrent and killed writers; every row has a
+checksum, and a damaged row is dropped and encoded again.
 
-The cache keeps to `STSBENCH_CACHE_SIZE` (bytes, or "5GB", "500 MB"; 10 GiB by default): above it, the files
-that were not used for longest are deleted; what the board keeps counts, too.
-Processes take turns by one lock; a run that does not get it in a minute goes on without the cache and says so.
-
-It is ours and not a general cache's (joblib's, diskcache's): those key whole calls or single objects, where here
-thousands of sentences are asked for at once, and two keys lead to a vector.
+The cache stays below `STSBENCH_CACHE_SIZE` (bytes, or "5GB", "500 MB"; default 10 GiB): the least recently used
+files are deleted first, including the board's file.
 """
 
 import hashlib
@@ -18,50 +14,52 @@ import json
 import logging
 import os
 import re
+import sqlite3
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
+from zlib import crc32
 
 import numpy as np
-from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import cache_dir
-from stsbench.base.parsing import parse_json
-from stsbench.encoders.blocks import KEY_BYTES, BlockFile, Contents, blocks_in, content_of, opened, salt_of
-from stsbench.encoders.protocol import FloatMatrix, Identity
+from stsbench.encoders.protocol import Identity
 
 DEFAULT_MAX_BYTES = 10 * 1024**3
 
-# Raised when the layout, or the meaning of a vector, changes.
-_FORMAT = 6
-_ABOUT, _TEXTS, _VECTORS = b"about", b"texts", b"vectors"
-"""The kinds of blocks: the identity, in the first block alone; what is known of texts; vectors."""
-_TEXT_ROW = struct.Struct(f"<{KEY_BYTES}sq?")
-_OURS = "*.vectors"
+KEY_BYTES = 16
 
+# Increase this when the layout, or the meaning of a vector, changes.
+_FORMAT = 7
+# A page holds several vectors, so little space is wasted at its end. Losing a file in a power cut is acceptable.
+_SCHEMA = """
+PRAGMA page_size = 16384;
+PRAGMA synchronous = OFF;
+CREATE TABLE IF NOT EXISTS about (description TEXT);
+CREATE TABLE IF NOT EXISTS texts (key BLOB PRIMARY KEY, content BLOB, checksum INTEGER);
+CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, content BLOB, checksum INTEGER);
+"""
+_TEXT = struct.Struct(f"<{KEY_BYTES}sq?")
+_OURS = "*.vectors"
+_KEYS_PER_QUERY = 10_000
 _SHOWN = {"name", "use", "pooling", "precision", "device", "weights_sha256"}
-"""What of an identity is shown of a cache file; one that lacks any of it is damaged."""
-_WAIT_SECONDS = 60.0
-_WAIT_AGAIN_SECONDS = 1.0
+_WAIT_SECONDS, _WAIT_AGAIN_SECONDS = 60.0, 1.0
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
-_Result = TypeVar("_Result")
 _log = logging.getLogger(__name__)
 
-# Folders whose lock this process waited for in vain: it asks again, but does not wait so long a second time.
+# Folders about which this process has warned, and folders for whose lock it has waited in vain.
+_warned: set[Path] = set()
 _busy: set[Path] = set()
-
-# Folders that this process could not write to: one warning is enough.
-_unwritable: set[Path] = set()
 
 
 class CachedText(NamedTuple):
-    """What the cache knows of a text: its token sequence's key, its length in sub-words, and if it was cut."""
+    """The key of a text's token sequence, its length in sub-words, and whether it was truncated."""
 
     sequence: bytes
     length: int
@@ -70,7 +68,7 @@ class CachedText(NamedTuple):
 
 @dataclass(frozen=True)
 class CacheFile:
-    """One file of the cache, for people to look at."""
+    """A summary of one cache file, for display."""
 
     path: Path
     identity: dict[str, object]
@@ -80,62 +78,25 @@ class CacheFile:
 
     @property
     def use(self) -> dict[str, object]:
-        """How its model was used: prompt, longest text, ..."""
+        """How the model was used: prompt, maximum length, ..."""
         use = self.identity["use"]
         return use if isinstance(use, dict) else {}
 
 
-class KnownVectors(Mapping[bytes, NDArray[np.float32]]):
-    """Vectors by the key of their token sequence, in the blocks in which they were read: a matrix each.
-
-    They are many, and are held once: who moves them elsewhere takes block after block.
-    """
-
-    def __init__(self) -> None:
-        self._blocks: list[tuple[list[bytes], FloatMatrix]] = []
-        self._block_of: dict[bytes, int] = {}
-
-    def add(self, keys: list[bytes], matrix: FloatMatrix) -> None:
-        """Add the vectors of some keys, shape (len(keys), dimensions)."""
-        self._block_of |= dict.fromkeys(keys, len(self._blocks))
-        self._blocks.append((keys, matrix))
-
-    def join(self, other: "KnownVectors") -> None:
-        """Add those of other keys."""
-        for keys, matrix in other._blocks:
-            self.add(keys, matrix)
-
-    def take_blocks(self) -> Iterator[tuple[list[bytes], FloatMatrix]]:
-        """Yield the keys and the matrix of each block, which is no more here then."""
-        self._block_of.clear()
-        while self._blocks:
-            yield self._blocks.pop()
-
-    def __getitem__(self, key: bytes) -> NDArray[np.float32]:
-        keys, matrix = self._blocks[self._block_of[key]]
-        vector: NDArray[np.float32] = matrix[keys.index(key)]
-        return vector
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._block_of
-
-    def __iter__(self) -> Iterator[bytes]:
-        return iter(self._block_of)
-
-    def __len__(self) -> int:
-        return len(self._block_of)
+class _DamagedError(Exception):
+    """The file is not a database with our tables."""
 
 
 def text_key(text: str) -> bytes:
-    """Return the 16 bytes that stand for a text."""
+    """Returns a 16-byte key of a text."""
     return hashlib.sha256(text.encode("utf-8", errors="surrogatepass")).digest()[:KEY_BYTES]
 
 
 class EmbeddingCache:
-    """The vectors of one identity, which has a weight hash, with one pooling in place of the identity's own.
+    """The cached vectors of one identity (which has a weight hash) with one pooling.
 
-    If your cache cannot be written, it warns once and keeps nothing. A `folder` is where the caller will look for
-    the vectors: there, the same is an error.
+    If your cache cannot be written, one warning is logged and nothing is kept. With an explicit `folder`, from
+    which the caller will read the vectors, that is an error.
     """
 
     def __init__(self, identity: Identity, pooling: str, folder: Path | None = None) -> None:
@@ -144,146 +105,187 @@ class EmbeddingCache:
         description = identity.as_dict() | {"precision": use.computed_in, "device": use.device} | chosen
         digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
         self.path = (folder or embeddings_dir()) / f"{digest[:32]}.vectors"
-        self._description = json.dumps(description, sort_keys=True).encode()
-        self._dropped = 0
+        self._description = json.dumps(description, sort_keys=True)
         self._is_required = folder is not None
+        # Checksums begin with the file's name and the key, so a misplaced row fails verification.
+        self._seed = crc32(digest[:32].encode())
 
     def texts(self, texts: Sequence[str]) -> dict[str, CachedText]:
-        """Return what is known of those of the texts that are known; damaged blocks are dropped."""
+        """Returns what is known about those texts that are cached."""
         by_key = {text_key(text): text for text in texts}
-        found = self._ask(lambda file: file.find(_TEXTS, by_key, _holds_texts)) or []
-        return {
-            by_key[key]: CachedText._make(row)
-            for keys, contents in found
-            for key, row in zip(keys, _TEXT_ROW.iter_unpack(contents.tobytes()), strict=True)
-        }
+        rows = self._find("texts", by_key)
+        return {by_key[key]: CachedText(*_TEXT.unpack(content)) for key, content in rows.items()}
 
-    def vectors(self, sequences: Sequence[bytes]) -> KnownVectors:
-        """Return the vectors of those of the token sequences that have one; damaged blocks are dropped.
-
-        A block is whole if its digests agree, its numbers are finite, and they are as many as in the others.
-        """
-        known, widths = KnownVectors(), set[int]()
-
-        def is_sound(contents: Contents) -> bool:
-            width = contents.shape[1]
-            widths.update(() if widths else (width,))
-            return width in widths and width % 4 == 0 and bool(np.isfinite(contents.view("<f4")).all())
-
-        wanted = frozenset(sequences)
-        for keys, contents in self._ask(lambda file: file.find(_VECTORS, wanted, is_sound)) or []:
-            known.add(keys, contents.view("<f4"))
-        return known
+    def vectors(self, sequences: Sequence[bytes]) -> dict[bytes, NDArray[np.float32]]:
+        """Returns the vectors of those token sequences that are cached, by key."""
+        rows = self._find("vectors", sequences)
+        return {key: np.frombuffer(content, "<f4") for key, content in rows.items()}
 
     def add_texts(self, texts: Mapping[str, CachedText]) -> None:
-        """Remember what was found out of some texts."""
-        rows = b"".join([_TEXT_ROW.pack(*row) for row in texts.values()])
-        self._add(_TEXTS, list(map(text_key, texts)), np.ndarray((len(texts), _TEXT_ROW.size), np.uint8, rows))
+        """Stores what is known about some texts."""
+        self._add("texts", {text_key(text): _TEXT.pack(*known) for text, known in texts.items()})
 
     def add_vectors(self, vectors: Mapping[bytes, NDArray[np.float32]]) -> None:
-        """Remember the vectors of some token sequences; if the process dies, some whole blocks of them."""
-        if vectors:
-            self._add(_VECTORS, list(vectors), np.stack(list(vectors.values())).astype("<f4").view(np.uint8))
+        """Stores the vectors of some token sequences: all of them or, if the process is killed, none."""
+        self._add("vectors", {key: vector.astype("<f4").tobytes() for key, vector in vectors.items()})
 
-    def tell_dropped(self) -> None:
-        """Say how many entries were in damaged blocks since it was last said, if any were."""
-        if self._dropped:
-            _log.warning(
-                "%d entries of the embedding cache %s stood in damaged blocks and were dropped: what is needed of "
-                "them is encoded again.",
-                self._dropped,
-                self.path,
-            )
-        self._dropped = 0
+    def _find(self, table: str, keys: Iterable[bytes]) -> dict[bytes, bytes]:
+        """Returns the contents of those keys that are cached; damaged rows are deleted."""
+        wanted, found = list(keys), dict[bytes, bytes]()
 
-    def _add(self, kind: bytes, keys: Sequence[bytes], contents: Contents) -> None:
-        def write(file: BlockFile) -> None:
-            if file.is_empty:
-                about = np.frombuffer(self._description, np.uint8)[None]
-                file.add(_ABOUT, [bytes(KEY_BYTES)], about)
-            file.add(kind, keys, contents)
+        def find(connection: sqlite3.Connection) -> None:
+            damaged: list[tuple[int]] = []
+            for start in range(0, len(wanted), _KEYS_PER_QUERY):
+                batch = wanted[start : start + _KEYS_PER_QUERY]
+                # The inner query needs only the index; the outer one then reads the rows in the file's order.
+                rows = connection.execute(
+                    f"SELECT rowid, key, content, checksum FROM {table} WHERE rowid IN "
+                    f"(SELECT rowid FROM {table} WHERE key IN ({','.join('?' * len(batch))}))",
+                    batch,
+                )
+                for row, key, content, checksum in rows:
+                    if checksum == self._checksum(key, content):
+                        found[key] = content
+                    else:
+                        damaged.append((row,))
+            if damaged:
+                connection.executemany(f"DELETE FROM {table} WHERE rowid = ?", damaged)
+                _log.warning(
+                    "%d damaged entries of the embedding cache %s were dropped; they are encoded again if needed.",
+                    len(damaged),
+                    self.path,
+                )
 
-        if not keys:
-            return
+        if self.path.exists():
+            self._use(find)
+        return found
+
+    def _add(self, table: str, rows: Mapping[bytes, bytes]) -> None:
+        """Inserts the rows whose keys are new, in one transaction."""
+        checked = [(key, content, self._checksum(key, content)) for key, content in rows.items()]
+
+        def add(connection: sqlite3.Connection) -> None:
+            connection.execute("BEGIN IMMEDIATE")
+            if connection.execute("SELECT COUNT(*) FROM about").fetchone() == (0,):
+                connection.execute("INSERT INTO about VALUES (?)", (self._description,))
+            connection.executemany(f"INSERT OR IGNORE INTO {table} VALUES (?, ?, ?)", checked)
+            connection.execute("COMMIT")
+
         try:
-            self._ask(write)
+            if rows:
+                self._use(add)
         except UserError as error:
             if self._is_required:
                 raise
             _warn_once(self.path.parent, error)
 
-    def _ask(self, question: Callable[[BlockFile], _Result]) -> _Result | None:
-        """Ask the file one question; None if another process holds the cache for too long."""
+    def _use(self, action: Callable[[sqlite3.Connection], None]) -> None:
+        """Runs an action on the file; does nothing if the file is locked, damaged or deleted meanwhile."""
+        folder = self.path.parent
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with _alone(self.path.parent):
-                file = BlockFile(self.path)
-                if file.cut_at is not None:
-                    _log.warning(
-                        "the embedding cache %s was damaged, or a run was killed while it wrote it: what stood "
-                        "from byte %d on was dropped, and what is needed of that is encoded again.",
-                        self.path,
-                        file.cut_at,
-                    )
-                answer = question(file)
-                self._dropped += file.dropped
-                return answer
-        except Timeout:
-            return None
+            folder.mkdir(parents=True, exist_ok=True)
+            with _opened(self.path, _WAIT_AGAIN_SECONDS if folder in _busy else _WAIT_SECONDS) as connection:
+                action(connection)
+            _busy.discard(folder)
+        except _DamagedError:
+            _log.warning(
+                "the embedding cache %s was damaged and was deleted; its entries are encoded again if needed.",
+                self.path,
+            )
+            remove(self.path)
+        except TimeoutError:
+            if folder not in _busy:
+                _log.warning(
+                    "another process has locked the embedding cache %s for %g s: continuing without it, so cached "
+                    "sentences may be encoded again and new vectors may not be stored.",
+                    self.path,
+                    _WAIT_SECONDS,
+                )
+            _busy.add(folder)
+        except FileNotFoundError:  # deleted by another process in the meantime
+            return
         except OSError as error:
             raise UserError(
                 f"cannot use the embedding cache {self.path} ({error.strerror or error}): "
                 "free some space, set STSBENCH_CACHE to another folder, or use --no-cache."
             ) from error
 
+    def _checksum(self, key: object, content: object) -> int | None:
+        if not isinstance(key, bytes) or not isinstance(content, bytes):
+            return None
+        return crc32(content, crc32(key, self._seed))
 
-def _holds_texts(contents: Contents) -> bool:
-    return bool(contents.shape[1] == _TEXT_ROW.size)
+
+@contextmanager
+def _opened(path: Path, timeout: float = _WAIT_SECONDS) -> Iterator[sqlite3.Connection]:
+    """Opens a cache file, which is created if needed.
+
+    Raises:
+        _DamagedError: if the file is not a database with our tables.
+        TimeoutError: if another process has locked it for too long.
+        OSError: if the file cannot be read or written, or was deleted meanwhile (FileNotFoundError).
+    """
+    if path.exists() and not path.is_file():
+        raise OSError("not a file")
+    connection: sqlite3.Connection | None = None
+    try:
+        connection = sqlite3.connect(path, timeout=timeout, isolation_level=None)
+        connection.executescript(_SCHEMA)
+        yield connection
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+        if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+            raise TimeoutError(str(error)) from error
+        if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_READONLY_DBMOVED:
+            raise FileNotFoundError(str(path)) from error
+        unusable = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}
+        if code in unusable | {sqlite3.SQLITE_PERM, sqlite3.SQLITE_NOMEM}:
+            raise OSError(str(error)) from error
+        raise _DamagedError from error
+    finally:
+        if connection is not None:
+            connection.close()
+
+
+def _warn_once(folder: Path, problem: UserError) -> None:
+    if folder not in _warned:
+        _warned.add(folder)
+        _log.warning("continuing without the cache: %s", problem)
 
 
 def embeddings_dir() -> Path:
-    """Return the folder of the embedding cache."""
+    """Returns the folder of the embedding cache."""
     return cache_dir() / "embeddings"
 
 
 def compiled_dir() -> Path:
-    """Return the folder of the networks that were compiled for other back ends, and of what `--fast` chose."""
+    """Returns the folder of networks compiled for other back ends and of the choices of `--fast`."""
     return cache_dir() / "compiled"
 
 
 def kept_by_board() -> Path:
-    """Return the file in which the board keeps what it computed of records."""
+    """Returns the file in which the board stores what it computed from records."""
     return cache_dir() / "board" / "kept.sqlite"
 
 
 def cache_files(folder: Path | None = None) -> list[CacheFile]:
-    """Return the files of the cache, the most recently used first."""
+    """Returns the readable files of the cache, most recently used first."""
     files = []
     for path in (folder or embeddings_dir()).glob(_OURS):
-        # A file that is damaged or has just been begun has nothing to show.
-        with suppress(OSError, ValueError, AttributeError), opened(path) as stream:
-            first, *others = blocks_in(stream, salt_of(path))
-            identity = parse_json(content_of(stream, first) or b"")
-            if not identity.keys() >= _SHOWN:
-                continue
-            count = sum(block.rows for block in others if block.kind == _VECTORS)
-            state = path.stat()
-            files.append(CacheFile(path, identity, count, state.st_size, state.st_mtime))
+        with suppress(OSError, _DamagedError, ValueError, TypeError), _opened(path) as connection:
+            (description,) = connection.execute("SELECT description FROM about").fetchone()
+            (count,) = connection.execute("SELECT COUNT(key) FROM vectors").fetchone()
+            identity, state = json.loads(description), path.stat()
+            if isinstance(identity, dict) and identity.keys() >= _SHOWN:
+                files.append(CacheFile(path, identity, count, state.st_size, state.st_mtime))
     return sorted(files, key=lambda file: -file.last_used)
 
 
 def clear_cache(folder: Path | None = None) -> int:
-    """Delete the cache; return how many bytes that freed."""
+    """Deletes the cache and returns the number of bytes freed."""
     folder = folder or embeddings_dir()
-    if not folder.is_dir():
-        return 0
     try:
-        with _alone(folder):
-            return sum(map(remove, list(folder.glob(_OURS))))
-    except Timeout as error:
-        raise UserError(
-            f"another process holds the embedding cache {folder}: clear it when that is done."
-        ) from error
+        return sum(map(remove, list(folder.glob(_OURS))))
     except OSError as error:
         raise UserError(
             f"cannot clear the embedding cache {folder} ({error.strerror or error}): allow writing there."
@@ -291,81 +293,51 @@ def clear_cache(folder: Path | None = None) -> int:
 
 
 def max_cache_bytes() -> int:
-    """Return how large the cache may grow: `STSBENCH_CACHE_SIZE`, or 10 GiB."""
+    """Returns the size limit of the cache: `STSBENCH_CACHE_SIZE`, or 10 GiB."""
     wanted = os.environ.get("STSBENCH_CACHE_SIZE", "").strip()
     if not wanted:
         return DEFAULT_MAX_BYTES
     size = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)B?", wanted, re.IGNORECASE)
     if size is None:
-        raise UserError(f"STSBENCH_CACHE_SIZE is {wanted!r}, which is no size: give bytes, or 5GB, or 500MB.")
-    # No disk is larger than the largest number that the system counts in.
+        raise UserError(f"STSBENCH_CACHE_SIZE is {wanted!r}, which is not a size: use bytes, or 5GB, or 500MB.")
+    # Larger than any disk, and still an integer that file systems can count to.
     return int(min(float(size[1]) * _UNITS[size[2].upper()], 2.0**62))
 
 
 def touch_and_trim(used: Path, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
-    """Note that a cache file was used, and delete the least recently used ones above the size limit.
+    """Marks a cache file as used and deletes the least recently used files above the size limit.
 
-    The file in use stays, even if it is alone above the limit. In the person's cache what the board keeps is a
-    file like the others.
+    The file in use is kept even if it exceeds the limit alone. In your own cache, the board's file counts too.
     """
     folder = used.parent
     try:
-        with _alone(folder):
-            with suppress(FileNotFoundError):
-                os.utime(used)
-            files = list(folder.glob(_OURS))
-            if folder == embeddings_dir() and kept_by_board().is_file():
-                files.append(kept_by_board())
-            total = 0
-            for path in sorted(files, key=lambda path: path.stat().st_mtime, reverse=True):
-                total += path.stat().st_size
-                if total > max_bytes and path != used:
-                    remove(path)
-    except (Timeout, FileNotFoundError):  # busy, or deleted meanwhile: the next run trims
+        with suppress(FileNotFoundError):
+            os.utime(used)
+        files = list(folder.glob(_OURS))
+        if folder == embeddings_dir() and kept_by_board().is_file():
+            files.append(kept_by_board())
+        total = 0
+        for path in sorted(files, key=lambda path: path.stat().st_mtime, reverse=True):
+            total += path.stat().st_size
+            if total > max_bytes and path != used:
+                remove(path)
+    except FileNotFoundError:  # deleted by another process in the meantime: the next run trims
         return
     except OSError as error:
         _warn_once(folder, UserError(f"cannot trim the embedding cache {folder} ({error}): use --no-cache."))
 
 
-def _warn_once(folder: Path, error: UserError) -> None:
-    if folder not in _unwritable:
-        _unwritable.add(folder)
-        _log.warning("continuing without the cache: %s", error)
-
-
 def remove(path: Path) -> int:
-    """Delete a file that may be gone; return how many bytes that freed."""
-    with suppress(FileNotFoundError):
+    """Deletes a file of the cache, which may be gone already, and returns the number of bytes freed."""
+    try:
         size = path.stat().st_size
-        path.unlink()
-        return size
-    return 0
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Hold the lock of the cache.
-
-    A file is cut, appended to and deleted by one process at a time.
-
-    Raises:
-        Timeout: if another process holds it for too long; the first time, the person is told.
-    """
-    lock = FileLock(folder / ".lock")
-    try:
-        lock.acquire(timeout=_WAIT_AGAIN_SECONDS if folder in _busy else _WAIT_SECONDS)
-    except Timeout:
-        if folder not in _busy:
-            _busy.add(folder)
-            _log.warning(
-                "another process has held the embedding cache %s for %g s: going on without it, so known "
-                "sentences may be encoded again, and new ones may not be kept.",
-                folder,
-                _WAIT_SECONDS,
-            )
-        raise
-    _busy.discard(folder)
-    try:
-        yield
-    finally:
-        lock.release()
+        with closing(sqlite3.connect(path, timeout=_WAIT_AGAIN_SECONDS, isolation_level=None)) as connection:
+            # Waits until no other process is writing. A damaged file cannot be locked.
+            with suppress(sqlite3.Error):
+                connection.execute("BEGIN EXCLUSIVE")
+            # SQLite would apply what an interrupted transaction left to a new file of the same name.
+            path.with_name(f"{path.name}-journal").unlink(missing_ok=True)
+            path.unlink()
+    except FileNotFoundError:
+        return 0
+    return size

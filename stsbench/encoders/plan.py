@@ -29,7 +29,6 @@ from stsbench.base.progress import Progress, silent
 from stsbench.encoders.cache import (
     CachedText,
     EmbeddingCache,
-    KnownVectors,
     max_cache_bytes,
     text_key,
     touch_and_trim,
@@ -50,6 +49,7 @@ from stsbench.encoders.protocol import (
 from stsbench.encoders.use import FP32
 
 _Work = tuple[bytes, TokenSequence]
+_Known = dict[bytes, NDArray[np.float32]]
 _Taken = tuple[int, int, int]
 """Sequences that were not in the cache, and the real and the padded tokens that the model took for them."""
 _Forward = Callable[[], dict[str, FloatMatrix]]
@@ -204,18 +204,15 @@ class _Vectors:
             raise UserError(f"{self._name} returned {len(vectors)} vectors for {len(keys)} sentences.")
         self._matrix(pooling, vectors.shape[1])[[self.row_of[key] for key in keys]] = vectors
 
-    def move(self, recalled: Mapping[str, KnownVectors]) -> None:
-        """Keep known vectors of each pooling and take them out of where they are: they are not held twice."""
-        # What the cache gave is in memory, and goes as it is moved here.
+    def move(self, recalled: Mapping[str, _Known]) -> None:
+        """Move the cached vectors of each pooling into their rows, one by one, so that memory holds them once."""
+        # The vectors from the cache are in memory already.
         self._to_come -= sum(map(len, recalled.values()))
         for pooling, known in recalled.items():
-            for keys, block in known.take_blocks():
-                rows = np.array([self.row_of.get(key, -1) for key in keys], dtype=np.int64)
-                wanted = rows >= 0
-                if wanted.all():
-                    self._matrix(pooling, block.shape[1])[rows] = block
-                elif wanted.any():
-                    self._matrix(pooling, block.shape[1])[rows[wanted]] = block[wanted]
+            while known:
+                key, vector = known.popitem()
+                if (row := self.row_of.get(key)) is not None:
+                    self._matrix(pooling, len(vector))[row] = vector
 
     def of(self, pooling: str, keys: Sequence[bytes]) -> dict[bytes, NDArray[np.float32]]:
         """Return the vectors of some keys by key."""
@@ -251,13 +248,12 @@ class _Source:
     clock: "_Stopwatch"
 
     def fill(
-        self, vectors: _Vectors, recalled: dict[str, KnownVectors], sequences: dict[bytes, TokenSequence]
+        self, vectors: _Vectors, recalled: dict[str, _Known], sequences: dict[bytes, TokenSequence]
     ) -> _Taken:
         """Put in the recalled vectors, then those of token sequences by their keys, cached or encoded."""
         # A new text may be a known sequence, and a killed run has left vectors without their texts.
         for pooling, cache in self.caches.items():
-            recalled[pooling].join(cache.vectors([key for key in sequences if key not in recalled[pooling]]))
-            cache.tell_dropped()
+            recalled[pooling] |= cache.vectors([key for key in sequences if key not in recalled[pooling]])
         work = [
             (key, sequence)
             for key, sequence in sequences.items()
@@ -277,9 +273,7 @@ class _Source:
         (pooling,), keys, base = vectors.matrices, [key for key, _ in work], encoder.base
         caches = _caches(base, (pooling,), self.folder) if self.caches else {}
         plain = _Vectors(keys, (pooling,), base.identity.name)
-        _, tokens, padded = replace(self, encoder=base, caches=caches).fill(
-            plain, {pooling: KnownVectors()}, dict(work)
-        )
+        _, tokens, padded = replace(self, encoder=base, caches=caches).fill(plain, {pooling: {}}, dict(work))
         derived = encoder.tail(plain.matrices[pooling])
         _require_finite(derived, encoder)
         vectors.put(pooling, keys, derived)
@@ -415,9 +409,9 @@ def _caches(encoder: Encoder, poolings: Sequence[str], folder: Path | None) -> d
 
 def _recall(
     caches: dict[str, EmbeddingCache], poolings: Sequence[str], texts: Sequence[str]
-) -> tuple[dict[str, CachedText], dict[str, KnownVectors]]:
+) -> tuple[dict[str, CachedText], dict[str, _Known]]:
     """Return what the caches know of those texts of which they have every vector, and these vectors."""
-    vectors = {pooling: KnownVectors() for pooling in poolings}
+    vectors: dict[str, _Known] = {pooling: {} for pooling in poolings}
     if not caches:
         return {}, vectors
     about: dict[str, CachedText] = {}

@@ -168,7 +168,7 @@ def test_the_cache_tells_prompts_apart_and_shows_and_clears_what_else_it_holds(
     assert stsbench("cache", "clear", "--yes").code == 0
     assert not kept_by_board().exists()
     assert not compiled_dir().exists()
-    assert [path.name for path in embeddings_dir().iterdir()] == [".lock"]
+    assert [path.name for path in embeddings_dir().iterdir()] == []
 
 
 def test_tokenised_corpora_are_counted_and_cleared_with_the_cache(stsbench: Stsbench) -> None:

@@ -16,7 +16,7 @@ from stsbench.base.options import Spelled, Written
 from stsbench.base.progress import Progress, silent
 from stsbench.browsing.kept import Kept, Shelf, filled_ahead, keep, key_of
 from stsbench.browsing.sections import BoardRun, BoardSection, sections_of
-from stsbench.records.labels import common_interval, labels
+from stsbench.records.labels import labels
 from stsbench.records.provenance import redact
 from stsbench.records.record import RECORD, RunRecord
 from stsbench.records.signature import UNKNOWN
@@ -25,7 +25,7 @@ from stsbench.render.cells import Named, one_line
 from stsbench.render.page import PageResult, render_page
 from stsbench.render.table import Table, Tables
 from stsbench.scoring.settings import Intervals
-from stsbench.statistics.dependence import LEVEL, Dependence
+from stsbench.statistics.dependence import DEPENDENCE, LEVEL, Dependence
 from stsbench.statistics.ranks import letters_text
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ def board(
     runs: Annotated[str | Path | Sequence[str | Path], Spelled("FOLDER...")],
     out: Annotated[str | Path | None, Written("file")] = None,
     *,
-    interval: Dependence | None = None,
+    interval: Dependence = DEPENDENCE,
     level: float = LEVEL,
     progress: Progress = silent,
 ) -> Board:
@@ -217,7 +217,7 @@ def board(
     Args:
         runs: folders; every `run.json` below them is read.
         out: the page to write; in Python None writes none.
-        interval: which items depend on each other; by default as in the records, dyadic where these differ.
+        interval: which items depend on each other, for all runs, whatever their own intervals are.
         level: of the intervals; two runs are told apart at 1 - level.
         progress: told how far it is.
 
@@ -240,19 +240,15 @@ def board(
     files, notes = _found(folders)
     kept: dict[str, Kept] = {}
     with Shelf() as shelf:
-        with filled_ahead(list(files.values()), shelf, interval, level, progress) as assumed:
+        with filled_ahead(list(files.values()), shelf, interval, level, progress):
             records = _read(files, notes, progress)
-            method = interval or common_interval(records.values())
             with ThreadPoolExecutor(cores()) as pool:  # Most of it is hashing, during which Python's lock is free.
-                made_keys = pool.map(lambda record: key_of(record, method, level), records.values())
+                made_keys = pool.map(lambda record: key_of(record, interval, level), records.values())
                 keys = dict(zip(records, made_keys, strict=True))
-        if assumed not in {None, method}:
-            with filled_ahead(list(files.values()), shelf, method, level, progress):
-                pass
         for number, (place, record) in enumerate(records.items()):
             progress("records", number, len(records))
             try:
-                kept[place] = keep(record, keys[place], shelf, method, level)
+                kept[place] = keep(record, keys[place], shelf, interval, level)
             except UserError as error:
                 notes.append(f"left out: {error}")
         progress("records", len(records), len(records))
@@ -261,13 +257,13 @@ def board(
         shown = {place: records[place] for place in kept}
         named = labels(list(shown.values()))
         all_runs = [
-            BoardRun(one_line(name), record, kept[place], facts_of(record, place), Intervals(method, level))
+            BoardRun(one_line(name), record, kept[place], facts_of(record, place), Intervals(interval, level))
             for name, (place, record) in zip(named, shown.items(), strict=True)
         ]
         notes += dict.fromkeys(run.kept.note for run in all_runs if run.kept.note)
-        sections = sections_of(all_runs, shelf, method, level, progress)
+        sections = sections_of(all_runs, shelf, interval, level, progress)
         root = redact(str(folders[0])) if len(folders) == 1 else ""
-        made = Board(sections, method, level, tuple(map(redact, notes)), root)
+        made = Board(sections, interval, level, tuple(map(redact, notes)), root)
         if shelf.trouble:
             made = replace(made, notes=(*made.notes, shelf.trouble))
     if out is not None:

@@ -32,7 +32,6 @@ from stsbench.data.tables import PlainTable
 from stsbench.encoders.cache import kept_by_board
 from stsbench.judging.aligned import AlignedScores, aligned_scores, with_average
 from stsbench.records.items import ITEMS
-from stsbench.records.labels import common_interval
 from stsbench.records.parts import Score
 from stsbench.records.provenance import redact
 from stsbench.records.record import RunRecord
@@ -275,8 +274,8 @@ def _arranged(
 
 @contextmanager
 def filled_ahead(
-    paths: Sequence[Path], shelf: Shelf, interval: Dependence | None, level: float, progress: Progress
-) -> Iterator[Dependence | None]:
+    paths: Sequence[Path], shelf: Shelf, interval: Dependence, level: float, progress: Progress
+) -> Iterator[None]:
     """Fill the shelf with what is not there of many records on all cores, beside what is done meanwhile.
 
     Each core has a process of its own, which writes into the same shelf; what it cannot make is left to `keep`,
@@ -285,25 +284,21 @@ def filled_ahead(
     Args:
         paths: the records' files.
         shelf: where `keep` finds them.
-        interval: which items depend on each other; None takes what those of some records agree in.
+        interval: which items depend on each other.
         level: of the intervals.
         progress: told how far it is, once what is done meanwhile is done.
-
-    Yields:
-        The interval that was taken; None where there are too few records to share.
     """
     processes, some = cores(), []
     if processes < 2 or len(paths) < _WORTH_A_PROCESS * processes or shelf.trouble:
-        yield None
+        yield
         return
     for path in paths[:: max(1, len(paths) // _WORTH_A_PROCESS)]:
         with suppress(UserError):
             some.append(load_run(path))
-    interval = interval or common_interval(some)
     keys = [key for record in some if (key := key_of(record, interval, level))]
     new = sum(shelf.get(key) is None for key in keys) / max(1, len(some)) * len(paths)
     if new < _WORTH_A_PROCESS * processes:
-        yield interval
+        yield
         return
     code = "from stsbench.browsing.kept import _keep_named; _keep_named()"
     ours = {"STSBENCH_CACHE": str(cache_dir()), "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -322,7 +317,7 @@ def filled_ahead(
                         command, stdin=asked, stdout=said, stderr=subprocess.DEVNULL, env=environment, text=True
                     )
                 )
-        yield interval
+        yield
         for number, _ in enumerate(working[0].stdout or ()):
             progress("records", min(number * processes, len(paths)), len(paths))
         for process in working:

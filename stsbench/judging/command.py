@@ -17,19 +17,21 @@ _FOR_CI = "For continuous integration"
 
 
 class SeveralRuns(TyperCommand):
-    """Takes all runs that follow `--a` or `--b`, as a shell writes them for `--a runs/simcse-seed*`."""
+    """Accepts several runs after `--a` or `--b`, as a shell expands `--a runs/simcse-seed*`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Repeat the option before each of its runs, which is what the parser understands."""
-        understood: list[str] = []
+        """Repeat the option before each further run, as the parser expects."""
+        repeated: list[str] = []
         option = ""
         for argument in args:
             if argument.startswith("-"):
-                option = argument if argument in _SETS else ""
-                understood += [] if option else [argument]
-            else:
-                understood += [option, argument] if option else [argument]
-        return super().parse_args(ctx, understood)
+                if repeated and repeated[-1] in _SETS:
+                    ctx.fail(f"Option '{repeated[-1]}' requires an argument.")
+                option = argument.partition("=")[0]
+            elif option in _SETS and repeated[-1] != option:
+                repeated.append(option)
+            repeated.append(argument)
+        return super().parse_args(ctx, repeated)
 
 
 app = typer.Typer()

@@ -159,6 +159,8 @@ def test_all_runs_that_follow_an_option_belong_to_it_as_a_shell_writes_them(
     assert written.out.startswith("A: seeds/w\nB: seeds/l\n")
     assert "over 2 runs" in written.out
     assert stsbench("compare", "--a", "seeds/w?", "--b", "seeds/l*", "--quiet").out == written.out
+    mixed = stsbench("compare", "--quiet", "--a=seeds/w1", "seeds/w2", "--b", "seeds/l1", "--b=seeds/l2")
+    assert mixed.out == written.out, mixed.err
     assert stsbench("compare", "--a", "seeds/w1", "--b", "seeds/w2").out.startswith("A: seeds/w1\nB: seeds/w2\n")
     told = json.loads(stsbench("compare", "--a", "seeds/*", "--json").out)
     assert told["rows"][0]["a_runs"] == 4
@@ -196,6 +198,7 @@ def test_sentences_of_one_s_own_are_told_not_to_be_found(stsbench: Stsbench, pai
         (("a", "nowhere"), "no run record at nowhere"),
         (("--a", "seed*"), r"no run matches seed\*"),
         (("--a", "a", "a"), "a is named twice"),
+        (("--a", "-q"), "--a.* requires an argument"),
         (("a", "b", "--level", "95"), "level 95"),
         (("a", "b", "--corpus", "nowhere.txt"), "cannot read the corpus nowhere.txt"),
         (("a", "c"), "do not compare on sample: metric is spearman in one and pearson in the other"),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
-from stsbench.analysis.result import AnalysisCommand, AnalysisResult, in_columns
+from stsbench.analysis.result import AnalysisCommand, AnalysisResult, headline, in_columns
 from stsbench.base.errors import UserError
 from stsbench.base.options import Commas, NameOrPath, Points, Spelled, Within
 from stsbench.base.progress import Progress, silent
@@ -64,7 +64,7 @@ class Compressed(AnalysisResult):
     @property
     def headline(self) -> "pd.DataFrame":
         """The rows of each model's average over its tasks, or of its only task."""
-        return self.frame[self.frame["task"] == self.frame.groupby("model")["task"].transform("last")]
+        return headline(self.frame)
 
     @property
     def smallest(self) -> "pd.DataFrame":

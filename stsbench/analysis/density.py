@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike, NDArray
 
+    from stsbench.data.tables import PlainTable
     from stsbench.scoring.subjects import Subject, Wanted
 
 _POINTS = 101
@@ -122,19 +123,21 @@ def density(
     import pandas as pd
 
     from stsbench.analysis.inputs import analysable
-    from stsbench.scoring.subjects import gold_ranges, pair_tables
+    from stsbench.data.tables import PlainTable
+    from stsbench.scoring.subjects import tasks_by_model
     from stsbench.scoring.tasks import canonical
 
     if buckets < 1:
         raise UserError(f"{buckets} buckets: give 1 or more.")
     subjects = analysable(runs, Use(**use))
     chosen = canonical(task) if task else _default_task(subjects, data_dirs)
-    tables = pair_tables(subjects, [chosen], data_dirs=data_dirs, progress=progress)
-    for name, table in tables.items():
-        if "cosine" not in table:
+    frames = []
+    for name, scored in tasks_by_model(subjects, [chosen], data_dirs=data_dirs, progress=progress).items():
+        pairs = PlainTable.join([task.pairs for task in scored])  # of several splits of the task
+        if "cosine" not in pairs.columns:
             raise UserError(f"the run of {name} holds similarities that were given, and no cosines.")
-    gold_range = gold_ranges(pd.concat(tables.values(), ignore_index=True))[chosen]
-    return Density(density_frame(tables, gold_range, buckets).assign(task=chosen))
+        frames.append(density_frame({name: pairs}, scored[0].gold_range, buckets))
+    return Density(pd.concat(frames, ignore_index=True).assign(task=chosen))
 
 
 def _default_task(subjects: "Mapping[str, Subject]", data_dirs: Sequence[str | Path]) -> str:
@@ -154,7 +157,7 @@ def _default_task(subjects: "Mapping[str, Subject]", data_dirs: Sequence[str | P
 
 
 def density_frame(
-    tables: "Mapping[str, pd.DataFrame]", gold_range: tuple[float, float] = (0.0, 5.0), buckets: int = 5
+    tables: "Mapping[str, PlainTable]", gold_range: tuple[float, float] = (0.0, 5.0), buckets: int = 5
 ) -> "pd.DataFrame":
     """Estimate the densities from the `gold` and `cosine` of the pairs of one task by model; see `density`.
 
@@ -174,11 +177,11 @@ def density_frame(
     return pd.concat(parts, ignore_index=True)
 
 
-def _buckets(table: "pd.DataFrame", gold_range: tuple[float, float], buckets: int) -> Iterator[tuple[str, Any]]:
+def _buckets(table: "PlainTable", gold_range: tuple[float, float], buckets: int) -> Iterator[tuple[str, Any]]:
     import numpy as np
 
     edges = np.linspace(*gold_range, buckets + 1)
-    gold, cosines = table["gold"].to_numpy(float), table["cosine"].to_numpy(float)
+    gold, cosines = (np.asarray(table[name], dtype=float) for name in ("gold", "cosine"))
     codes = np.clip(np.searchsorted(edges, gold, side="right") - 1, 0, buckets - 1)
     for code in range(buckets):
         end = "]" if code == buckets - 1 else ")"

@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
-from stsbench.analysis.result import AnalysisResult, CommandWithIntervals, in_columns
+from stsbench.analysis.result import AnalysisResult, CommandWithIntervals, headline, in_columns
 from stsbench.base.errors import UserError
 from stsbench.base.options import Commas, Spelled
 from stsbench.base.progress import Progress, silent
@@ -78,7 +78,7 @@ class Dimensions(AnalysisResult):
 
     def numbers(self) -> dict[str, float]:
         """Return mean cosine, shares and scores of the only task, or on average."""
-        rows = _headline(self.frame)
+        rows = headline(self.frame)
         return {
             f"{row['measure']} {row['group']}".strip(): float(row["value"])
             for row in rows[rows["measure"] != DIFFERENCE].to_dict("records")
@@ -86,7 +86,7 @@ class Dimensions(AnalysisResult):
 
     def plot(self) -> "Figure":
         """Draw the shares of the largest dimensions, and the differences of the scores, with intervals."""
-        rows = _headline(self.frame)
+        rows = headline(self.frame)
         shares, differences = (rows[rows["measure"] == measure].copy() for measure in (SHARE, DIFFERENCE))
         shares["place"] = "top " + shares["group"]
         shares[["value", "low", "high"]] *= 100
@@ -109,11 +109,6 @@ _HOW = (
     "`standardised`: each dimension less its mean, over its standard deviation among the task's sentences. "
     "`ranks`: Spearman's correlation of two vectors. `manhattan`: the negative distance."
 )
-
-
-def _headline(frame: "pd.DataFrame") -> "pd.DataFrame":
-    """Return the rows of the mean over tasks, or of the only task."""
-    return frame[frame["task"] == AVERAGE] if AVERAGE in set(frame["task"]) else frame
 
 
 def _shares(frame: "pd.DataFrame") -> "pd.DataFrame":
@@ -139,7 +134,7 @@ def _scores(frame: "pd.DataFrame") -> "pd.DataFrame":
     table = ordered.rename(columns={task: Named("task", task) for task in tasks}).reset_index()
     differences = {
         (row["model"], row["group"]): (row["value"], interval(row["low"], row["high"]))
-        for row in _headline(frame).to_dict("records")
+        for row in headline(frame).to_dict("records")
         if row["measure"] == DIFFERENCE
     }
     beside = [differences.get(key, (float("nan"), "")) for key in zip(table["model"], table["group"], strict=True)]

@@ -55,7 +55,7 @@ class EvalRank(AnalysisResult):
             **{f"Hits@{k}": 100 * values for k, values in hits.items()},
             **{"mean rank": rows["mean_rank"], "Spearman": 100 * rows["spearman"]},
         )
-        caption = f"EvalRank x 100{place(self.frame)}, Spearman of the same pairs beside it"
+        caption = f"EvalRank x 100{place(self.frame)}, Spearman of the cosines of all pairs beside it"
         return Tables([Table(table, caption, notes=self.notes)])
 
     @property

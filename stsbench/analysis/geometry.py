@@ -37,6 +37,7 @@ class Geometry(AnalysisResult):
     Args:
         frame: what `geometry` describes, a row a model.
         path: how many of its last rows are one model at points of its training, in order.
+        notes: what keeps a number from being defined.
     """
 
     name = "geometry"
@@ -44,9 +45,10 @@ class Geometry(AnalysisResult):
     question = "are positive pairs close, and all sentences spread out?"
     look_for = "both numbers lower than those of the base model"
 
-    def __init__(self, frame: "pd.DataFrame", path: int = 0) -> None:
+    def __init__(self, frame: "pd.DataFrame", path: int = 0, notes: Sequence[str] = ()) -> None:
         super().__init__(frame)
         self.path = path
+        self.notes = tuple(notes)
 
     def table(self) -> Tables:
         """Return a row for each model."""
@@ -58,7 +60,8 @@ class Geometry(AnalysisResult):
         if not table["zero vectors"].any():
             table = table.drop(columns="zero vectors")
         meaning = "lower is better; mean cosine over all pairs of sentences"
-        return Tables([Table(table, f"Alignment and uniformity{place(self.frame)} ({meaning})", 3)])
+        caption = f"Alignment and uniformity{place(self.frame)} ({meaning})"
+        return Tables([Table(table, caption, 3, notes=self.notes)])
 
     def numbers(self) -> dict[str, float]:
         """Return alignment, uniformity and mean cosine."""
@@ -189,7 +192,13 @@ def geometry(
     scores = {name: score_beside(subject, data.task) for name, subject in subjects.items()}
     known = {name: score for name, score in scores.items() if score is not None}
     frame = geometry_frame(pairs, known, positive=positive, distinct=distinct, progress=progress)
-    return Geometry(frame.assign(task=data.task, split=data.split, text=data.text), len(checkpoints))
+    notes = []
+    if not (gold > positive).any():
+        notes.append(
+            f"No alignment: no pair of {data.task} has a gold score above {positive:g}; they are {gold.min():g} "
+            f"to {gold.max():g}. Set --positive."
+        )
+    return Geometry(frame.assign(task=data.task, split=data.split, text=data.text), len(checkpoints), notes)
 
 
 def score_beside(subject: "Subject", task: str) -> float | None:

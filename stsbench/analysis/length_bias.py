@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 from stsbench.analysis import length_measures as measures
 from stsbench.analysis.length_measures import ALL, GAP, Lengths
-from stsbench.analysis.result import AnalysisResult, CommandWithIntervals
+from stsbench.analysis.result import AnalysisResult, CommandWithIntervals, headline, similarity_notes
 from stsbench.base.errors import UserError
 from stsbench.base.options import Commas, Spelled, Within
 from stsbench.base.progress import Progress, silent
@@ -59,7 +59,7 @@ class LengthBias(AnalysisResult):
         bins = frame[(frame["measure"] == measures.RELATIVE) & (frame["task"] == ALL_TASKS) & (frame["pairs"] > 0)]
         curve = bins.pivot_table(index="model", columns="group", values="value", sort=False).reset_index()
         tables = [
-            Table(_sizes(frame), f"Pairs by length difference in {unit}"),
+            Table(_sizes(frame), f"Pairs by length difference in {unit}", notes=similarity_notes(frame)),
             Table(
                 _wide(frame, measures.SPEARMAN),
                 f"Spearman x 100 by length difference in {unit} (ESimCSE v1, table 1)",
@@ -154,18 +154,18 @@ def _summary(frame: "pd.DataFrame", unit: str) -> "pd.DataFrame":
     import pandas as pd
 
     frame = frame[frame["pairs"].notna()]  # without what the papers print
-    over = AVERAGE if AVERAGE in set(frame["task"]) else frame["task"].iloc[0]
+    is_pooled = frame["task"] == ALL_TASKS
+    pooled, over = frame[is_pooled], headline(frame[~is_pooled])
     numbers = {
-        f"slope: points per {unit.removesuffix('s')}": (measures.SLOPE, ALL, ALL_TASKS),
-        "gap of the signed difference": (measures.SIGNED, GAP, over),
-        "gap of the absolute difference": (measures.ABSOLUTE, GAP, over),
-        "Spearman": (measures.SPEARMAN, ALL, over),
-        "partial Spearman, length difference fixed": (measures.PARTIAL, ALL, over),
+        f"slope: points per {unit.removesuffix('s')}": (pooled, measures.SLOPE, ALL),
+        "gap of the signed difference": (over, measures.SIGNED, GAP),
+        "gap of the absolute difference": (over, measures.ABSOLUTE, GAP),
+        "Spearman": (over, measures.SPEARMAN, ALL),
+        "partial Spearman, length difference fixed": (over, measures.PARTIAL, ALL),
     }
-    keyed = frame.set_index(["measure", "group", "task"]).sort_index()
     rows = []
-    for name, key in numbers.items():
-        for _, row in keyed.loc[[key]].iterrows():
+    for name, (part, measure, group) in numbers.items():
+        for row in part[(part["measure"] == measure) & (part["group"] == group)].to_dict("records"):
             limits = interval(row["low"], row["high"])
             rows.append({"number": name, "model": row["model"], "value": row["value"], "interval": limits})
     return pd.DataFrame(rows, columns=["number", "model", "value", "interval"])
@@ -207,7 +207,8 @@ def length_bias(
 
     Returns:
         One row per model, task, measure and group, with `pairs`, `value`, `low` and `high`; `unit` is the length
-        unit. Measures, all x 100:
+        unit, `similarity` the run's own. Only a similarity between 0 and 1 is on the scale of gold, so differences
+        to gold say little of dot products and distances. Measures, all x 100:
 
         - `spearman`, `signed difference`, `absolute difference` (similarity less scaled gold) in the groups, over
           `all`, and their `gap`: short less long, as in COLING's table 1;
@@ -232,18 +233,17 @@ def length_bias(
 
     from stsbench.analysis.inputs import analysable
     from stsbench.analysis.length_numbers import length_bias_frame
-    from stsbench.scoring.subjects import gold_ranges, pair_tables
+    from stsbench.scoring.subjects import tasks_by_model
 
     lengths = Lengths(length, threshold, tuple(bins))
     if published and (lengths.unit != "words" or lengths.longest_short != 3):
         raise UserError("the papers' rows are of differences in words up to 3 and above: leave --published out.")
-    tables = pair_tables(analysable(runs, Use(**use)), tasks, data_dirs=data_dirs, progress=progress)
-    ranges = gold_ranges(pd.concat(tables.values(), ignore_index=True))
-    frame = length_bias_frame(tables, ranges, lengths, intervals)
+    models = tasks_by_model(analysable(runs, Use(**use)), tasks, data_dirs=data_dirs, progress=progress)
+    frame = length_bias_frame(models, lengths, intervals)
     # Whole numbers although the papers do not print how many pairs a value is of.
     if published:
         rows = _published_rows(lengths)
-        rows["model"] = rows["model"].map(beside(rows["model"], tables))
+        rows["model"] = rows["model"].map(beside(rows["model"], models))
         frame = pd.concat([frame, rows], ignore_index=True)
     return LengthBias(frame.astype({"pairs": "Int64"}))
 

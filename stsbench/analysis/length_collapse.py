@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Unpack
 
 from stsbench.analysis.length_measures import THRESHOLDS, Lengths
-from stsbench.analysis.result import AnalysisResult, CommandWithIntervals
+from stsbench.analysis.result import AnalysisResult, CommandWithIntervals, headline
 from stsbench.base.errors import UserError
 from stsbench.base.options import Commas, Spelled
 from stsbench.base.progress import Progress, silent
@@ -58,9 +58,8 @@ class LengthCollapse(AnalysisResult):
 
     @property
     def _shown(self) -> "pd.DataFrame":
-        """The rows of all tasks together; of the only one, where there is one."""
-        tasks = set(self.frame["task"])
-        return self.frame[self.frame["task"] == ALL_TASKS] if ALL_TASKS in tasks else self.frame
+        """The rows of all tasks together; of a model with one task, of that."""
+        return headline(self.frame)
 
     def table(self) -> Tables:
         """Return the bins of all tasks together, and the rise of each task."""
@@ -214,16 +213,15 @@ def length_collapse_frame(
 
 
 class _Sentences(NamedTuple):
-    """m distinct sentences: vectors that are not zero, (m, d); of each its length, its chain of pairs and its id.
-
-    `zero` says of which lengths the others are, which were left out.
-    """
+    """m distinct sentences: vectors (m, d), and of each its length, its chain of pairs and its id."""
 
     vectors: "NDArray[np.floating[Any]]"
     lengths: "NDArray[np.float64]"
     chains: "NDArray[np.intp]"
     ids: "NDArray[np.uint64]"
-    zero: "NDArray[np.float64]"
+
+    def take(self, chosen: "NDArray[Any]") -> "_Sentences":
+        return _Sentences(*(column[chosen] for column in self))
 
 
 def _sentences(task: "ScoredVectors", lengths: Lengths) -> _Sentences:
@@ -231,19 +229,15 @@ def _sentences(task: "ScoredVectors", lengths: Lengths) -> _Sentences:
 
     of_sentences = np.empty(len(task.vectors))
     of_sentences[task.left], of_sentences[task.right] = lengths.sides(task.pairs)
-    usable = task.usable
-    return _Sentences(
-        task.vectors[usable], of_sentences[usable], task.chains[usable], task.ids[usable], of_sentences[~usable]
-    )
+    return _Sentences(task.vectors, of_sentences, task.chains, task.ids)
 
 
 def _together(parts: Sequence[_Sentences]) -> _Sentences:
     """Return the sentences of several tasks, each once."""
     import numpy as np
 
-    vectors, lengths, chains, ids, zero = (np.concatenate(column) for column in zip(*parts, strict=True))
-    _, first = np.unique(ids, return_index=True)
-    return _Sentences(vectors[first], lengths[first], chains[first], ids[first], zero)
+    joined = _Sentences(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    return joined.take(np.unique(joined.ids, return_index=True)[1])
 
 
 def _measured(sentences: _Sentences, lengths: Lengths, estimates: "Estimates") -> Iterator[dict[str, Any]]:
@@ -253,7 +247,10 @@ def _measured(sentences: _Sentences, lengths: Lengths, estimates: "Estimates") -
     from stsbench.data.shared import FOLDED, SENTENCES
     from stsbench.data.tables import PlainTable
     from stsbench.statistics.influence import Linear
+    from stsbench.statistics.similarity import zero_rows
 
+    is_zero = zero_rows(sentences.vectors)
+    zero, sentences = sentences.lengths[is_zero], sentences.take(~is_zero)
     block = "sentences"
     estimates.block(block, PlainTable(dict.fromkeys((*SENTENCES, *FOLDED), sentences.chains)))
     cosines: dict[str, Linear] = {}
@@ -267,7 +264,7 @@ def _measured(sentences: _Sentences, lengths: Lengths, estimates: "Estimates") -
         mean = norms.mean() if count else np.nan
         terms[COSINE][inside], terms[NORM][inside] = of_cosine, (norms - mean) / max(count, 1)
         about = {"group": name, "sentences": count}
-        about["zero"] = int(((first <= sentences.zero) & (sentences.zero <= last)).sum())
+        about["zero"] = int(((first <= zero) & (zero <= last)).sum())
         for measure, number in ((COSINE, value), (NORM, float(mean))):
             estimate = Linear(number, {block: terms[measure]})
             yield about | {"measure": measure} | estimates.limits(estimate, count)

@@ -8,7 +8,6 @@ from stsbench.base.words import suggestion
 
 if TYPE_CHECKING:
     import numpy as np
-    import pandas as pd
     from numpy.typing import NDArray
 
     from stsbench.data.tables import PlainTable
@@ -81,7 +80,7 @@ class Lengths:
             bins[f"{start}{last}"] = start, end
         return bins
 
-    def sides(self, pairs: "pd.DataFrame | PlainTable") -> "tuple[NDArray[np.float64], NDArray[np.float64]]":
+    def sides(self, pairs: "PlainTable") -> "tuple[NDArray[np.float64], NDArray[np.float64]]":
         """Return the lengths of each pair's two sentences in a pair table; refuse one without such lengths."""
         import numpy as np
 
@@ -93,7 +92,7 @@ class Lengths:
             )
         return a, b
 
-    def differences(self, pairs: "pd.DataFrame") -> "NDArray[np.float64]":
+    def differences(self, pairs: "PlainTable") -> "NDArray[np.float64]":
         """Return the length difference of each pair of a pair table."""
         a, b = self.sides(pairs)
         difference: NDArray[np.float64] = abs(a - b)

@@ -1,4 +1,4 @@
-"""Length bias in numbers: from pair tables to correlations, errors and slopes by length difference.
+"""Length bias in numbers: from scored pairs to correlations, errors and slopes by length difference.
 
 Estimates are `Linear`: each has its pairs' terms, so that intervals see which pairs share sentences, and they add,
 subtract, multiply and divide, so that what a gap or a slope is stands here once.
@@ -17,9 +17,9 @@ from stsbench.analysis import length_measures as measures
 from stsbench.analysis.length_measures import ALL, GAP, Lengths
 from stsbench.data.tables import PlainTable, coded
 from stsbench.records.kinds import ALL_TASKS, AVERAGE
-from stsbench.records.labels import distinct_labels
 from stsbench.scoring.settings import Intervals
 from stsbench.scoring.statistic import sharing_of
+from stsbench.scoring.subjects import ScoredTask
 from stsbench.statistics.correlations import partial_spearman, spearman
 from stsbench.statistics.dependence import Sharing, variance
 from stsbench.statistics.influence import Linear, spearman_terms, task_terms
@@ -35,32 +35,33 @@ _FEWEST = 4
 
 MEANINGS = ("same-meaning", "related", "different-meaning")
 AGAINST, WITH = "length against meaning", "length with meaning"
-COLUMNS = ("model", "task", "measure", "group", "length_difference", "unit", "pairs", "value", "low", "high")
+COLUMNS = (
+    *("model", "task", "measure", "group", "length_difference", "unit", "pairs"),
+    *("value", "low", "high", "similarity"),
+)
 
 
 def length_bias_frame(
-    tables: "Mapping[str, pd.DataFrame]",
-    gold_ranges: Mapping[str, tuple[float, float]],
+    models: Mapping[str, Sequence[ScoredTask]],
     lengths: Lengths | None = None,
     intervals: Intervals | None = None,
 ) -> "pd.DataFrame":
-    """Measure the length bias of several models from their pair tables; see `length_bias`.
-
-    `gold_ranges` are the lowest and highest possible gold score by task; gold is scaled from there to 0..1.
-    """
+    """Measure the length bias of several models from their scored pairs; see `length_bias`."""
     import pandas as pd
 
     lengths, intervals = lengths or Lengths(), intervals or Intervals()
     rows = []
-    for model, table in tables.items():
-        pairs, estimates = _prepared(table, gold_ranges, lengths), Estimates(intervals)
-        parts = pairs.groupby("label", sort=False)
-        tasks = [_measured(str(name), part, lengths, estimates) for name, part in parts]
-        about = {"model": model, "unit": lengths.unit}
+    for model, scored in models.items():
+        pairs, estimates = [_prepared(task, lengths) for task in scored], Estimates(intervals)
+        tasks = [
+            _measured(task.task, of_task, lengths, estimates) for task, of_task in zip(scored, pairs, strict=True)
+        ]
+        about = {"model": model, "unit": lengths.unit, "similarity": scored[0].statistic.similarity}
         rows += [about | row for row in _task_rows(tasks, estimates)]
         rows += [about | row for row in _pooled_rows(tasks, lengths, estimates)]
-        if "design" in pairs:
-            rows += [about | row for row in _design_rows(pairs[pairs["design"].notna()], estimates)]
+        for of_task in pairs:
+            if "design" in of_task.columns and (designed := pd.notna(of_task["design"])).any():
+                rows += [about | row for row in _design_rows(of_task.take(designed), estimates)]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
@@ -78,7 +79,7 @@ class Estimates:
     folded: dict[str, Sharing] = field(default_factory=dict)
     joined: dict[tuple[str, ...], Sharing] = field(default_factory=dict)
 
-    def block(self, name: str, pairs: "pd.DataFrame | PlainTable") -> None:
+    def block(self, name: str, pairs: PlainTable) -> None:
         """Take note of which of a task's pairs share sentences, before anything is estimated from them."""
         self.released[name], self.folded[name] = sharing_of(pairs), sharing_of(pairs, folded=True)
 
@@ -100,7 +101,7 @@ class Estimates:
         terms[inside] = 100 * spearman_terms(x, y)
         return Linear(100 * spearman(x, y), {block: terms})
 
-    def spearman_of_task(self, block: str, pairs: "pd.DataFrame | PlainTable", similarity: Floats) -> Linear:
+    def spearman_of_task(self, block: str, pairs: PlainTable, similarity: Floats) -> Linear:
         """Return that of a whole task as `stsbench run` has it: the subsets fixed."""
         gold, codes = np.asarray(pairs["gold"], dtype=float), coded(pairs["subset"])[1]
         terms = task_terms(gold, similarity, codes)
@@ -174,27 +175,22 @@ class _Task:
     sums: dict[str, Linear]
 
 
-def _prepared(
-    table: "pd.DataFrame", gold_ranges: Mapping[str, tuple[float, float]], lengths: Lengths
-) -> "pd.DataFrame":
-    """Return a pair table with `label` (of the task), `scaled` gold, `similarity`, `difference` and `error`."""
-    low = table["task"].map({task: limits[0] for task, limits in gold_ranges.items()})
-    high = table["task"].map({task: limits[1] for task, limits in gold_ranges.items()})
-    scaled = (table["gold"] - low) / (high - low)
-    similarity = table["cosine"] if "cosine" in table else table["given"]
-    return table.assign(
-        label=distinct_labels(list(zip(table["task"], table["split"], table["text"], strict=True))),
-        scaled=scaled,
-        similarity=similarity,
-        difference=lengths.differences(table),
-        error=100 * (similarity - scaled),
+def _prepared(task: ScoredTask, lengths: Lengths) -> PlainTable:
+    """Return a task's pairs with `scaled` gold (0 to 1), `similarity`, length `difference` and `error`."""
+    low, high = task.gold_range
+    scaled = (task.pairs["gold"] - low) / (high - low)
+    return task.pairs.with_columns(
+        {
+            "scaled": scaled,
+            "similarity": task.similarity,
+            "difference": lengths.differences(task.pairs),
+            "error": 100 * (task.similarity - scaled),
+        }
     )
 
 
-def _measured(name: str, pairs: "pd.DataFrame", lengths: Lengths, estimates: Estimates) -> _Task:
-    gold, similarity, x, y = (
-        pairs[column].to_numpy(np.float64) for column in ("scaled", "similarity", "difference", "error")
-    )
+def _measured(name: str, pairs: PlainTable, lengths: Lengths, estimates: Estimates) -> _Task:
+    gold, similarity, x, y = (pairs[column] for column in ("scaled", "similarity", "difference", "error"))
     short = x <= lengths.longest_short
     groups = dict(zip((*lengths.groups, ALL), (short, ~short, np.ones_like(short)), strict=True))
     bins = {bin_: (first <= x) & (x <= last) for bin_, (first, last) in lengths.bins.items()}
@@ -278,7 +274,7 @@ def _slope(tasks: Sequence[Mapping[str, Linear]]) -> Linear:
     return _total(above) / _total(below)
 
 
-def _design_rows(pairs: "pd.DataFrame", estimates: Estimates) -> Iterator[dict[str, Any]]:
+def _design_rows(pairs: PlainTable, estimates: Estimates) -> Iterator[dict[str, Any]]:
     """Yield how similarity answers to length at one meaning, and to meaning where length is against it.
 
     `design contrast`: mean error (similarity less scaled gold, x 100) of the pairs of same length less that of the
@@ -287,12 +283,12 @@ def _design_rows(pairs: "pd.DataFrame", estimates: Estimates) -> Iterator[dict[s
     same meaning less that of pairs of different meaning; `length against meaning` takes the former with different,
     the latter with same length, `length with meaning` the reverse. Below 0 length has got the better of meaning.
     """
-    task = str(pairs["task"].iloc[0])
+    task = str(pairs["task"][0])
     cells: dict[str, tuple[int, Linear, Linear]] = {}
-    error, similarity = pairs["error"].to_numpy(), 100 * pairs["similarity"].to_numpy()
+    error, similarity = pairs["error"], 100 * pairs["similarity"]
     terms = {"n": np.ones(len(pairs)), "error": error, "similarity": similarity}
-    for design in sorted(pairs["design"].unique()):
-        inside = (pairs["design"] == design).to_numpy()
+    for design in sorted(set(pairs["design"])):
+        inside = pairs["design"] == design
         block = f"design\n{design}"
         estimates.block(block, pairs)
         sums = estimates.sums(block, terms, inside)

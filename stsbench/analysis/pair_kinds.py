@@ -11,7 +11,7 @@ from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
-from stsbench.analysis.result import AnalysisResult, CommandWithIntervals
+from stsbench.analysis.result import AnalysisResult, CommandWithIntervals, headline, similarity_notes
 from stsbench.base.errors import UserError
 from stsbench.base.options import Commas, Spelled
 from stsbench.base.progress import Progress, silent
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from stsbench.analysis.pair_features import PairKind
     from stsbench.scoring.settings import Intervals
-    from stsbench.scoring.subjects import Wanted
+    from stsbench.scoring.subjects import ScoredTask, Wanted
     from stsbench.statistics.dependence import Sharing
     from stsbench.statistics.influence import Linear
 
@@ -47,9 +47,11 @@ FEWEST = 30
 _STRATA = 10
 """Pairs are of like gold score in the same task and the same tenth of its scale."""
 
+_TOO_FEW = f"no kind of pairs has {FEWEST} pairs and leaves {FEWEST} outside, or no rank is wrong"
+
 _COLUMNS = (
     *("model", "task", "feature", "kind", "measure", "pairs", "share"),
-    *("value", "low", "high", "p", "weight"),
+    *("value", "low", "high", "p", "weight", "similarity"),
 )
 
 
@@ -58,6 +60,7 @@ class PairKinds(AnalysisResult):
 
     Attributes:
         missing: by task why its sentences could not be looked at.
+        without: models with too few pairs for any kind.
     """
 
     name = "pair-kinds"
@@ -65,16 +68,17 @@ class PairKinds(AnalysisResult):
     question = "which pairs does it get wrong, and which way?"
     look_for = "a shift whose interval leaves out 0, a cost whose interval leaves out 1"
 
-    def __init__(self, frame: "pd.DataFrame", missing: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, frame: "pd.DataFrame", missing: Mapping[str, str] | None = None, without: Sequence[str] = ()
+    ) -> None:
         super().__init__(frame)
         self.missing = dict(missing or {})
+        self.without = tuple(without)
 
     @property
     def over(self) -> "pd.DataFrame":
         """The rows that stand for a model, of all tasks together or of the one."""
-        frame = self.frame
-        pooled = frame[frame["task"] == ALL_TASKS]
-        return pooled if len(pooled) else frame
+        return headline(self.frame)
 
     def table(self) -> Tables:
         """Return the shift and the cost of each kind, with their intervals."""
@@ -98,6 +102,8 @@ class PairKinds(AnalysisResult):
         }
         frame = pd.DataFrame(list(rows.values())).rename(columns=called)
         notes = [f"without words: {reason}" for reason in dict.fromkeys(self.missing.values())]
+        notes += [f"{model}: {_TOO_FEW}." for model in self.without]
+        notes += similarity_notes(self.frame)
         caption = "Points of rank above pairs of like gold score; share of the rank error over share of the pairs"
         return Tables([Table(frame, caption, notes=tuple(notes))])
 
@@ -145,9 +151,10 @@ def pair_kinds(
     Returns:
         One row per model, task (and `all tasks`), kind and measure, with `pairs` and their `share`, `value`,
         `low`, `high`, the p-value `p` of there being no difference, and `weight`: the share of all rank error that
-        the value stands for. Measures: `shift`, how much higher the similarity's rank is, in per cent of the
-        task's pairs, than that of other pairs in the same tenth of its gold scores (none for kinds by gold score);
-        `cost`, the sum of squared rank errors over what it would be if the kind's pairs were like its tasks'.
+        the value stands for; `similarity` is the run's own. Measures: `shift`, how much higher the similarity's
+        rank is, in per cent of the task's pairs, than that of other pairs in the same tenth of its gold scores
+        (none for kinds by gold score); `cost`, the sum of squared rank errors over what it would be if the kind's
+        pairs were like its tasks'.
 
     Raises:
         UserError: if a run's pair table is missing, or lacks a task; or if there are too few pairs.
@@ -160,22 +167,23 @@ def pair_kinds(
 
     from stsbench.analysis.inputs import analysable
     from stsbench.scoring.settings import Intervals
-    from stsbench.scoring.subjects import gold_ranges, pair_tables
+    from stsbench.scoring.subjects import tasks_by_model
 
-    tables = pair_tables(analysable(runs, Use(**use)), tasks, data_dirs=data_dirs, progress=progress)
-    ranges = gold_ranges(pd.concat(tables.values(), ignore_index=True))
+    models = tasks_by_model(analysable(runs, Use(**use)), tasks, data_dirs=data_dirs, progress=progress)
     read = _Sentences(data_dirs)
-    rows = [
-        {"model": model} | row
-        for model, table in tables.items()
-        for row in _rows(_tasks_of(table, ranges, read), intervals or Intervals())
-    ]
-    if not rows:
-        raise UserError(
-            f"no kind of pairs has {FEWEST} pairs and leaves {FEWEST} outside, or no rank is wrong: look at "
-            "tasks with more pairs."
-        )
-    return PairKinds(pd.DataFrame(rows, columns=list(_COLUMNS)), read.missing)
+    rows = {
+        model: list(_rows([_ranked(task, read) for task in scored], intervals or Intervals()))
+        for model, scored in models.items()
+    }
+    if not any(rows.values()):
+        raise UserError(f"{_TOO_FEW}: look at tasks with more pairs.")
+    about = {
+        model: {"model": model, "similarity": scored[0].statistic.similarity} for model, scored in models.items()
+    }
+    frame = pd.DataFrame(
+        [about[model] | row for model, of_model in rows.items() for row in of_model], columns=list(_COLUMNS)
+    )
+    return PairKinds(frame, read.missing, [model for model, of_model in rows.items() if not of_model])
 
 
 class _Sentences:
@@ -186,19 +194,20 @@ class _Sentences:
         self._kinds: dict[tuple[Any, ...], list[PairKind]] = {}
         self.missing: dict[str, str] = {}
 
-    def kinds(self, label: str, table: "pd.DataFrame", gold_range: tuple[float, float]) -> "list[PairKind]":
+    def kinds(self, task: "ScoredTask") -> "list[PairKind]":
         """Return all kinds of a task's pairs."""
         from stsbench.analysis.pair_features import kinds_by_numbers, kinds_by_words, sentences_here
         from stsbench.data.shared import SENTENCES
 
-        key = (label, *(table[side].to_numpy().tobytes() for side in SENTENCES))
+        key = (task.data, *(task.pairs[side].tobytes() for side in SENTENCES))
         if key not in self._kinds:
-            kinds = kinds_by_numbers(table, gold_range) if gold_range[0] < gold_range[1] else []
-            sentences, reason = sentences_here(table, self._data_dirs)
+            low, high = task.gold_range
+            kinds = kinds_by_numbers(task.pairs, task.gold_range) if low < high else []
+            sentences, reason = sentences_here(task.pairs, self._data_dirs)
             if reason:
-                self.missing[label] = reason
+                self.missing[task.task] = reason
             else:
-                kinds += kinds_by_words(table, sentences)
+                kinds += kinds_by_words(task.pairs, sentences)
             self._kinds[key] = kinds
         return self._kinds[key]
 
@@ -283,28 +292,18 @@ class RankedPairs:
         return values - means[self.strata]
 
 
-def _tasks_of(
-    table: "pd.DataFrame", ranges: Mapping[str, tuple[float, float]], read: _Sentences
-) -> list[RankedPairs]:
+def _ranked(task: "ScoredTask", read: _Sentences) -> RankedPairs:
     import numpy as np
 
-    from stsbench.records.labels import distinct_labels
     from stsbench.scoring.statistic import sharing_of
 
-    parts = {
-        (str(task), str(split), str(text)): part
-        for (task, split, text), part in table.groupby(["task", "split", "text"], sort=False)
-    }
-    tasks = []
-    for name, part in zip(distinct_labels(list(parts)), parts.values(), strict=True):
-        low, high = ranges[str(part["task"].iloc[0])]
-        gold = part["gold"].to_numpy(float)
-        scaled = (gold - low) / (high - low) if high > low else np.zeros(len(gold))
-        strata = np.clip((_STRATA * scaled).astype(np.intp), 0, _STRATA - 1)
-        similarity = (part["cosine"] if "cosine" in part else part["given"]).to_numpy(float)
-        kinds = read.kinds(name, part, (low, high))
-        tasks.append(RankedPairs(name, gold, similarity, strata, kinds, sharing_of(part, folded=True)))
-    return tasks
+    low, high = task.gold_range
+    gold = np.asarray(task.pairs["gold"], dtype=float)
+    scaled = (gold - low) / (high - low) if high > low else np.zeros(len(gold))
+    strata = np.clip((_STRATA * scaled).astype(np.intp), 0, _STRATA - 1)
+    return RankedPairs(
+        task.task, gold, task.similarity, strata, read.kinds(task), sharing_of(task.pairs, folded=True)
+    )
 
 
 def _rows(tasks: Sequence[RankedPairs], intervals: "Intervals") -> Iterator[dict[str, Any]]:

@@ -13,6 +13,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stsbench.cli.options import IntervalChoice
+from stsbench.records.kinds import ALL_TASKS, AVERAGE
 from stsbench.render.figures import svg_of
 from stsbench.render.result import Result
 from stsbench.render.section import ReportFigure, Section
@@ -110,6 +111,23 @@ class CommandWithIntervals(AnalysisCommand, IntervalChoice):
         from stsbench.scoring.settings import Intervals
 
         return {"intervals": Intervals(self.dependence)}
+
+
+def headline(frame: "pd.DataFrame") -> "pd.DataFrame":
+    """Return the rows of each model's average or of all its tasks together; of a model with one task, all rows."""
+    over_tasks = frame["task"].isin([AVERAGE, ALL_TASKS])
+    has_several = over_tasks.groupby(frame["model"]).transform("any")
+    return frame[over_tasks | ~has_several]
+
+
+def similarity_notes(frame: "pd.DataFrame") -> tuple[str, ...]:
+    """Return a note for each model whose similarity is not the cosine."""
+    models = frame.drop_duplicates("model")
+    others = models[models["similarity"].notna() & (models["similarity"] != "cosine")]
+    return tuple(
+        f"{model}: the similarity is {similarity}."
+        for model, similarity in zip(others["model"], others["similarity"], strict=True)
+    )
 
 
 def in_columns(rows: "pd.DataFrame", keys: list[str], columns: str, values: str) -> "pd.DataFrame":

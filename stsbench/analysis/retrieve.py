@@ -116,8 +116,8 @@ def retrieve(
         **use: how models are used; an error where only records are named.
 
     Returns:
-        One row per model, `query` and `rank` (from 1): `cosine`, and the `sentence` with its `number` in the
-        corpus (from 1).
+        One row per model, `query` and `rank` (from 1): `cosine`, and the `sentence` with its `number`: which of
+        the corpus's lines that are not empty it is (from 1; of equal lines the first, among vectors each).
 
     Raises:
         UserError: if the corpus has fewer sentences, or one was never encoded and the model is not here.
@@ -126,8 +126,10 @@ def retrieve(
     >>> neighbours.frame["rank"].tolist()
     [1, 2]
     """
+    import numpy as np
+
     from stsbench.analysis.inputs import analysable
-    from stsbench.data.corpus import load_corpus
+    from stsbench.data.corpus import numbered_corpus
 
     queries = list(dict.fromkeys([query] if isinstance(query, str) else query))
     if not queries or not all(text.strip() for text in queries):
@@ -139,15 +141,18 @@ def retrieve(
         return Retrieval(
             _among_vectors(subjects, queries, Path(corpus).expanduser(), k, search, progress=progress)
         )
-    sentences = load_corpus(corpus)
+    numbers = numbered_corpus(corpus)
+    sentences = tuple(numbers)
     _require_neighbours(k, len(sentences))
     models = {}
     for name, subject in subjects.items():
         parts = _vectors_in_parts(subject, [*queries, *sentences], progress)
         first = next(parts)
         of_queries, of_corpus = first[: len(queries)], chain([first[len(queries) :]], parts)
-        models[name] = find_neighbours(name, of_queries, of_corpus, k, search)
-    return Retrieval(neighbours_frame(models, queries, sentences))
+        rows, cosines = find_neighbours(name, of_queries, of_corpus, k, search)
+        models[name] = Neighbours(np.array(list(numbers.values()))[rows], cosines)
+    texts = {number: sentence for sentence, number in numbers.items()}
+    return Retrieval(neighbours_frame(models, queries, texts))
 
 
 def _require_neighbours(k: int, sentences: int) -> None:
@@ -287,7 +292,7 @@ def _nearest_by_faiss(queries: "Vectors", corpus: "Vectors", k: int) -> Neighbou
 
 
 def neighbours_frame(
-    models: "Mapping[str, Neighbours]", queries: Sequence[str], corpus: Sequence[str] | Mapping[int, str]
+    models: "Mapping[str, Neighbours]", queries: Sequence[str], corpus: Mapping[int, str]
 ) -> "pd.DataFrame":
     """Put the neighbours of each query in a corpus, by model, into a table; see `retrieve`."""
     import pandas as pd

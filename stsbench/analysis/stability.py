@@ -47,7 +47,7 @@ class Stability(AnalysisResult):
                 "unchanged": row["unchanged"],
                 "score": row["score"],
                 "difference": row["difference"],
-                "95 %": interval(row["low"], row["high"]),
+                "interval": interval(row["low"], row["high"]),
                 "pairs moved": f"{100 * row['moved']:.1f} %",
             }
             for row in self.frame.to_dict("records")

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
-from stsbench.analysis.result import AnalysisCommand, AnalysisResult
+from stsbench.analysis.result import AnalysisCommand, AnalysisResult, headline, similarity_notes
 from stsbench.base.options import Commas, Spelled
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import listed
@@ -42,7 +42,8 @@ class TieRanges(AnalysisResult):
         over_tasks = self.headline
         tasks = listed(list(dict.fromkeys(over_tasks["task"])))
         caption = f"Spearman x 100, {tasks}, and over all ways of breaking ties"
-        tables.append(Table(over_tasks[["model", "precision", *_NUMBERS]].rename(columns=heads), caption))
+        rows = over_tasks[["model", "precision", *_NUMBERS]].rename(columns=heads)
+        tables.append(Table(rows, caption, notes=similarity_notes(self.frame)))
         if self.frame["task"].nunique() > 1:
             by_task = self.frame[(self.frame["precision"] == RECORDED) & (self.frame["task"] != AVERAGE)]
             columns = ["model", "task", "pairs", "distinct", *_NUMBERS]
@@ -53,7 +54,7 @@ class TieRanges(AnalysisResult):
     @property
     def headline(self) -> "pd.DataFrame":
         """The rows of each model's average over its tasks, or of its only task."""
-        return self.frame[self.frame["task"] == self.frame.groupby("model")["task"].transform("last")]
+        return headline(self.frame)
 
     def numbers(self) -> dict[str, float]:
         """Return the share of tied pairs, and how wide the range is, by precision."""
@@ -120,12 +121,9 @@ def ties(
     [0.8, 97.6, 99.6, 100.0]
     """
     from stsbench.analysis.inputs import analysable
-    from stsbench.scoring.subjects import scored_tasks
+    from stsbench.scoring.subjects import tasks_by_model
 
-    models = {
-        name: scored_tasks(name, subject, tasks, data_dirs=data_dirs, progress=progress)[1]
-        for name, subject in analysable(runs, Use(**use)).items()
-    }
+    models = tasks_by_model(analysable(runs, Use(**use)), tasks, data_dirs=data_dirs, progress=progress)
     return TieRanges(ties_frame(models))
 
 
@@ -150,7 +148,7 @@ def _rows(name: str, tasks: "Sequence[ScoredTask]") -> Iterator[Mapping[str, Any
     for precision, bits in SIGNIFICANT_BITS.items():
         of_tasks: list[dict[str, Any]] = []
         for task, ordered in zip(tasks, gold, strict=True):
-            values = task.pairs[task.statistic.similarity]
+            values = task.similarity
             open_ = ties_of(ordered, rounded(values, bits))
             counts = {"task": task.task, "pairs": len(values), "distinct": open_.distinct}
             of_tasks.append({**counts, **{number: 100 * getattr(open_, number) for number in _NUMBERS}})

@@ -46,14 +46,24 @@ def load_corpus(corpus: str | Path) -> tuple[str, ...]:
     >>> len(load_corpus("sample"))
     400
     """
+    return tuple(numbered_corpus(corpus))
+
+
+def numbered_corpus(corpus: str | Path) -> dict[str, int]:
+    """Return the sentences of a corpus as `load_corpus` does, each with its number.
+
+    Lines that are not empty are numbered from 0, like the rows of a vector file. Of equal ones the first counts.
+    """
     if str(corpus) == SAMPLE:
-        return sample_sentences()
+        return {sentence: number for number, sentence in enumerate(sample_sentences())}
     path = Path(corpus).expanduser()
     require_room_for(path)
-    sentences = tuple(dict.fromkeys(filter(None, (text.strip() for _, text in text_lines(path)))))
-    if not sentences:
+    numbers: dict[str, int] = {}
+    for number, sentence in enumerate(filter(None, (text.strip() for _, text in text_lines(path)))):
+        numbers.setdefault(sentence, number)
+    if not numbers:
         raise UserError(f"{path} holds no sentence: write one a line.")
-    return sentences
+    return numbers
 
 
 def require_room_for(path: Path) -> None:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,7 @@ from stsbench.encoders.protocol import (
 from stsbench.encoders.template import NO_TEMPLATE
 from stsbench.encoders.use import USUAL, Use, option_of
 from stsbench.records.labels import model_labels, task_labels
-from stsbench.records.parts import ModelPart
+from stsbench.records.parts import ModelPart, Score
 from stsbench.records.record import RECORD, MissingTableError, RunRecord, without_pairs
 from stsbench.records.signature import Signature
 from stsbench.records.store import load_run
@@ -48,9 +48,6 @@ from stsbench.scoring.statistic import Correlation, statistic_of
 from stsbench.scoring.tasks import canonical, read_pairs_of, tasks_here
 from stsbench.statistics.correlations import CORRELATIONS
 from stsbench.statistics.similarity import SIMILARITIES, pair_similarities
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Subject = RunRecord | Encoder
 Wanted = RunRecord | Encoder | str | Path | Callable[[list[str]], Any]
@@ -103,41 +100,6 @@ def runs_and_models(runs: Sequence[str], models: Sequence[str]) -> list[str]:
     return [*runs, *models]
 
 
-def pair_tables(
-    subjects: Mapping[str, Subject],
-    tasks: Sequence[str] = (),
-    *,
-    data_dirs: Sequence[str | Path] = (),
-    progress: Progress = silent,
-) -> "dict[str, pd.DataFrame]":
-    """Return the compared pairs of each: a record's own; a model is measured, from the cache where it can be.
-
-    By default they are of all tasks that a record has, and for a model of the seven STS tasks, or of the sample
-    where their data is not here.
-    """
-    wanted = list(dict.fromkeys(canonical(task) for task in tasks))
-    tables = {}
-    for name, subject in subjects.items():
-        if isinstance(subject, RunRecord):
-            tables[name] = _only(name, subject, wanted) if wanted else subject.compared_pairs().frame
-        else:
-            measured = evaluate(
-                subject,
-                wanted or tasks_here(data_dirs),
-                data_dirs=data_dirs,
-                intervals=Intervals(None),
-                progress=progress,
-            )
-            tables[name] = measured.compared_pairs().frame
-    return tables
-
-
-def _only(name: str, record: RunRecord, tasks: Sequence[str]) -> "pd.DataFrame":
-    pairs = record.compared_pairs().frame
-    _require_tasks(name, record, list(dict.fromkeys(pairs["task"])), tasks)
-    return pairs[pairs["task"].isin(tasks)]
-
-
 def _require_tasks(name: str, record: RunRecord, there: Sequence[str], tasks: Sequence[str]) -> None:
     """Refuse a task that a record does not have."""
     for task in tasks:
@@ -156,11 +118,20 @@ class ScoredTask(NamedTuple):
         task: its name, with split and text only where those tell two apart.
         statistic: what makes a score of the pairs.
         pairs: their rows of the items table.
+        gold_range: the lowest and highest possible gold score of its data.
+        data: the hash of its data.
     """
 
     task: str
     statistic: Correlation
     pairs: PlainTable
+    gold_range: tuple[float, float]
+    data: str = ""
+
+    @property
+    def similarity(self) -> NDArray[np.float64]:
+        """(n,) the similarities that are scored."""
+        return np.asarray(self.pairs[self.statistic.similarity], dtype=np.float64)
 
 
 def scored_tasks(
@@ -173,7 +144,8 @@ def scored_tasks(
 ) -> tuple[RunRecord, list[ScoredTask]]:
     """Return the record of what is analysed (a model is measured), and its tasks that are correlations of pairs.
 
-    The tasks are those of `pair_tables`.
+    By default they are all tasks that a record has, and for a model the seven STS tasks, or the sample where their
+    data is not here.
     """
     wanted = list(dict.fromkeys(canonical(task) for task in tasks))
     record = subject
@@ -187,25 +159,32 @@ def scored_tasks(
     rows = record.rows_by_score()
     named = zip(task_labels(scores), scores, strict=True)
     return record, [
-        ScoredTask(label, statistic, rows[score.key])
+        ScoredTask(label, statistic, rows[score.key], _gold_range(score, rows[score.key]), score.data.sha256)
         for label, score in named
         if (score.task in wanted or not wanted)
         and isinstance(statistic := statistic_of(Signature.parse(score.signature)), Correlation)
     ]
 
 
-def gold_ranges(pairs: "pd.DataFrame") -> dict[str, tuple[float, float]]:
-    """Return the lowest and highest possible gold score of each task of a pair table.
+def tasks_by_model(
+    subjects: Mapping[str, Subject],
+    tasks: Sequence[str] = (),
+    *,
+    data_dirs: Sequence[str | Path] = (),
+    progress: Progress = silent,
+) -> dict[str, list[ScoredTask]]:
+    """Return the scored pairs of each subject by task; see `scored_tasks`."""
+    return {
+        name: scored_tasks(name, subject, tasks, data_dirs=data_dirs, progress=progress)[1]
+        for name, subject in subjects.items()
+    }
 
-    A catalogued task's annotators had a scale. Of a person's own file only what occurs is known.
-    """
-    entries = data_sets()
-    ranges = {}
-    for (task, text), part in pairs.groupby(["task", "text"], sort=False):
-        entry = entries.get(str(task))
-        known = entry.gold_range if entry and text in entry.texts else None
-        ranges[str(task)] = known or (float(part["gold"].min()), float(part["gold"].max()))
-    return ranges
+
+def _gold_range(score: Score, pairs: PlainTable) -> tuple[float, float]:
+    """Return the scale of a catalogued task's annotators; for your own pairs, the range that occurs in them."""
+    entry = data_sets().get(score.task)
+    known = entry.gold_range if entry and score.text in entry.texts else None
+    return known or (float(pairs["gold"].min()), float(pairs["gold"].max()))
 
 
 _log = logging.getLogger(__name__)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from own_runs import write_words
 
 import stsbench as sb
 from stsbench.analysis import ANALYSES
@@ -49,13 +50,7 @@ OF_TASKS = {"compress", "dimensions", "hubness", "length_bias", "length_collapse
 @pytest.fixture
 def vectors_file(tmp_path: Path) -> Path:
     """Return a file of word vectors that knows the sample's words."""
-    words = {word for text in sentences_in(load_sample()) for word in text.lower().split()}
-    words |= {word for text in sample_sentences() for word in text.lower().split()}
-    rng = np.random.default_rng(0)
-    path = tmp_path / "words.txt"
-    rows = (f"{word} {' '.join(f'{x:.3f}' for x in rng.normal(size=12))}\n" for word in sorted(words))
-    path.write_text("".join(rows), encoding="utf-8")
-    return path
+    return write_words(tmp_path / "words.txt")
 
 
 @pytest.fixture
@@ -232,6 +227,8 @@ def test_a_corpus_is_a_file_with_each_sentence_once(hash_encode: Encode, tmp_pat
     path.write_text("\ufeffthe owl sings\n\n the owl sings \r\nrain again\n", encoding="utf-8")
     frame = sb.retrieve(hash_encode, query="the owl", corpus=path, k=2).frame
     assert frame["sentence"].tolist() == ["the owl sings", "rain again"]
+    # Lines that are not empty count, as the rows of a file of vectors do; of equal ones the first is found.
+    assert frame["number"].tolist() == [1, 3]
     with pytest.raises(UserError, match="3 neighbours: the corpus has 2 sentences"):
         sb.retrieve(hash_encode, query="the owl", corpus=path, k=3)
     path.write_text("\n\n", encoding="utf-8")

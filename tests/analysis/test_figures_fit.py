@@ -37,13 +37,14 @@ NAMES = ("minilm", "organisation/a-rather-long-checkpoint-name (dimensions 64)",
 FEW = Intervals()
 
 
-def pairs(seed: int) -> pd.DataFrame:
+def pairs(seed: int) -> PlainTable:
     rng = np.random.default_rng(seed)
     gold = rng.uniform(0, 5, size=200)
     about = {"task": "made", "split": "test", "text": "made", "subset": "made", "gold": gold}
     cosine = np.clip(gold / 5 + rng.normal(0, 0.2, size=200), -1, 1)
     ids = dict.fromkeys((*SENTENCES, *FOLDED), np.arange(200, dtype=np.uint64))
-    return pd.DataFrame(about | ids | {"cosine": cosine, "words_a": rng.integers(1, 30, size=200), "words_b": 10})
+    words = {"words_a": rng.integers(1, 30, size=200), "words_b": 10}
+    return PlainTable.of(pd.DataFrame(about | ids | {"cosine": cosine} | words))
 
 
 def vectors(seed: int) -> Any:
@@ -76,11 +77,11 @@ def probed() -> Any:
 
 def neighbours() -> Any:
     found = {name: find_neighbours(name, vectors(seed)[:2], [vectors(seed)], 5) for seed, name in enumerate(NAMES)}
-    return neighbours_frame(found, ["short", "a query " * 20], [str(number) for number in range(60)])
+    return neighbours_frame(found, ["short", "a query " * 20], {number: str(number) for number in range(60)})
 
 
 def scored(seed: int) -> list[ScoredTask]:
-    return [ScoredTask("made", Correlation("spearman", "all", "cosine"), PlainTable.of(pairs(seed)))]
+    return [ScoredTask("made", Correlation("spearman", "all", "cosine"), pairs(seed), (0, 5))]
 
 
 def compressed() -> Any:
@@ -101,8 +102,8 @@ def errors() -> PairKinds:
     return PairKinds(pd.DataFrame([{"model": name, "kind": kind} | about for name in NAMES for kind in kinds]))
 
 
-def tables() -> dict[str, pd.DataFrame]:
-    return {name: pairs(seed) for seed, name in enumerate(NAMES)}
+def models() -> dict[str, list[ScoredTask]]:
+    return {name: scored(seed) for seed, name in enumerate(NAMES)}
 
 
 APART = (Sharing.independent(9), Intervals())
@@ -111,7 +112,7 @@ APART = (Sharing.independent(9), Intervals())
 def of_tasks() -> dict[str, list[ScoredVectors]]:
     left, right = np.arange(30), np.arange(30, 60)
     ids, chains = np.arange(60, dtype=np.uint64), np.tile(np.arange(30), 2)
-    of = {name: PlainTable.of(pairs(seed).head(30)) for seed, name in enumerate(NAMES)}
+    of = {name: pairs(seed).take(np.arange(30)) for seed, name in enumerate(NAMES)}
     return {
         name: [
             ScoredVectors(task, of[name], vectors(seed) + 0.5, left, right, ids, chains)
@@ -126,7 +127,7 @@ def collapse() -> Any:
 
 
 FIGURES: dict[str, Callable[[], Any]] = {
-    "length-bias": lambda: LengthBias(length_bias_frame(tables(), {"made": (0, 5)}, intervals=FEW)).plot(),
+    "length-bias": lambda: LengthBias(length_bias_frame(models(), intervals=FEW)).plot(),
     "pair-kinds": lambda: errors().plot(),
     "length-collapse": lambda: LengthCollapse(collapse()).plot(),
     "dimensions": lambda: Dimensions(dimensions_frame(of_tasks())).plot(),
@@ -134,10 +135,10 @@ FIGURES: dict[str, Callable[[], Any]] = {
     "geometry": lambda: Geometry(plane()).plot(),
     "geometry, a path": lambda: Geometry(plane(), path=2).plot(),
     "spectrum": lambda: Spectrum(spectrum_frame({name: vectors(seed) for seed, name in enumerate(NAMES)})).plot(),
-    "density": lambda: Density(density_frame(tables())).plot(),
+    "density": lambda: Density(density_frame({name: pairs(seed) for seed, name in enumerate(NAMES)})).plot(),
     "evalrank": lambda: EvalRank(ranked()).plot(),
     "compress": lambda: Compressed(compressed()).plot(),
-    "ties": lambda: TieRanges(ties_frame({name: scored(seed) for seed, name in enumerate(NAMES)})).plot(),
+    "ties": lambda: TieRanges(ties_frame(models())).plot(),
     "repetition-bias": lambda: RepetitionBias(probe()).plot(),
     "stability": lambda: Stability(
         pd.concat(

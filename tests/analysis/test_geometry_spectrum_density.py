@@ -60,6 +60,16 @@ def test_without_positive_pairs_there_is_no_alignment() -> None:
     assert row["positive_pairs"] == 0
 
 
+def test_a_task_without_positive_pairs_says_so() -> None:
+    with_pairs, without = (
+        sb.geometry(lambda texts: [[len(text), 1.0] for text in texts], task="sample", positive=positive)
+        for positive in (4.0, 9.0)
+    )
+    assert not with_pairs.notes
+    assert np.isnan(without.frame["alignment"][0])
+    assert "no pair of sample has a gold score above 9; they are 0 to 5. Set --positive." in str(without)
+
+
 def test_a_rotation_or_a_scale_changes_no_number_of_the_geometry_or_the_spectrum() -> None:
     pairs = pairs_of()
     turned = pairs.vectors @ ortho_group.rvs(6, random_state=0) * 17

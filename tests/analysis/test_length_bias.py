@@ -12,7 +12,11 @@ from stsbench.analysis.length_bias import LengthBias
 from stsbench.analysis.length_measures import Lengths
 from stsbench.analysis.length_numbers import Estimates, length_bias_frame
 from stsbench.base.errors import UserError
+from stsbench.data.tables import PlainTable
+from stsbench.records.labels import distinct_labels
 from stsbench.scoring.settings import Intervals
+from stsbench.scoring.statistic import Correlation
+from stsbench.scoring.subjects import ScoredTask
 from stsbench.statistics.dependence import Sharing
 from stsbench.statistics.influence import Linear
 
@@ -38,6 +42,21 @@ def made(pairs: int = 300, seed: int = 0, slope: float = 0.0) -> pd.DataFrame:
     return with_ids(table)
 
 
+def scored(table: pd.DataFrame) -> list[ScoredTask]:
+    """Return the tasks of a table of pairs."""
+    keys = list(zip(table["task"], table["split"], table["text"], strict=True))
+    return [
+        ScoredTask(
+            str(label), Correlation("spearman", "all", "cosine"), PlainTable.of(part), RANGES[part["task"].iloc[0]]
+        )
+        for label, part in table.groupby(distinct_labels(keys), sort=False)
+    ]
+
+
+def bias_of(table: pd.DataFrame, lengths: Lengths | None = None, intervals: Intervals = FEW) -> pd.DataFrame:
+    return length_bias_frame({"a": scored(table)}, lengths, intervals)
+
+
 def value(frame: pd.DataFrame, **where: Any) -> pd.Series:
     for column, wanted in where.items():
         frame = frame[frame[column] == wanted]
@@ -49,7 +68,7 @@ def value(frame: pd.DataFrame, **where: Any) -> pd.Series:
 @pytest.mark.parametrize("threshold", [1, 3, 8])
 def test_groups_and_values_are_those_of_plain_pandas(unit: str, threshold: int) -> None:
     table = made()
-    frame = length_bias_frame({"a": table}, RANGES, Lengths(unit, threshold), FEW)
+    frame = bias_of(table, Lengths(unit, threshold))
     # Written apart from the code above: twenty lines of pandas.
     plain = table.copy()
     plain["short"] = (plain[f"{unit}_a"] - plain[f"{unit}_b"]).abs() <= threshold
@@ -81,7 +100,7 @@ def test_groups_and_values_are_those_of_plain_pandas(unit: str, threshold: int) 
 
 def test_the_curve_and_the_slope_are_those_of_plain_least_squares() -> None:
     table = made(slope=-0.5)
-    frame = length_bias_frame({"a": table}, RANGES, Lengths(edges=(0, 2, 5, 10)), FEW)
+    frame = bias_of(table, Lengths(edges=(0, 2, 5, 10)))
     difference = (table["words_a"] - table["words_b"]).abs()
     low = table["task"].map({"first": 0, "second": 1})
     error = 100 * (table["cosine"] - (table["gold"] - low) / (5 - low))
@@ -106,7 +125,7 @@ def test_the_curve_and_the_slope_are_those_of_plain_least_squares() -> None:
 
 @pytest.mark.parametrize("slope", [-0.8, 0.0, 0.8])
 def test_a_bias_that_was_put_in_is_found_and_none_where_there_is_none(slope: float) -> None:
-    frame = length_bias_frame({"a": made(900, slope=slope)}, RANGES, intervals=FEW)
+    frame = bias_of(made(900, slope=slope))
     found = value(frame, task="all tasks", measure="slope")
     assert found["low"] < slope < found["high"]
     assert found["value"] == pytest.approx(slope, abs=0.1)
@@ -119,7 +138,7 @@ def test_a_bias_that_was_put_in_is_found_and_none_where_there_is_none(slope: flo
 def test_the_order_of_pairs_changes_nothing_but_the_draws() -> None:
     table = made()
     shuffled = table.sample(frac=1, random_state=0)
-    one, other = (length_bias_frame({"a": part}, RANGES, intervals=Intervals(None)) for part in (table, shuffled))
+    one, other = (bias_of(part, intervals=Intervals(None)) for part in (table, shuffled))
     keys = ["task", "measure", "group"]
     both = one.merge(other, on=keys)
     assert len(both) == len(one)
@@ -128,12 +147,12 @@ def test_the_order_of_pairs_changes_nothing_but_the_draws() -> None:
 
 
 def test_intervals_hold_their_values_and_do_not_change_from_run_to_run() -> None:
-    frame = length_bias_frame({"a": made(), "b": made(seed=1)}, RANGES, intervals=FEW)
+    frame = length_bias_frame({"a": scored(made()), "b": scored(made(seed=1))}, intervals=FEW)
     held = frame[frame["low"].notna()]
     assert len(held) > 100
     inside = (held["low"] <= held["value"] + 1e-9) & (held["value"] <= held["high"] + 1e-9)
     assert inside.mean() > 0.98
-    again = length_bias_frame({"a": made(), "b": made(seed=1)}, RANGES, intervals=FEW)
+    again = length_bias_frame({"a": scored(made()), "b": scored(made(seed=1))}, intervals=FEW)
     pd.testing.assert_frame_equal(frame, again)
 
 
@@ -147,22 +166,20 @@ def with_ids(table: pd.DataFrame, copies: int = 1) -> pd.DataFrame:
 
 
 def test_pairs_that_are_there_twice_count_once() -> None:
-    once, twice = (length_bias_frame({"a": with_ids(made(), copies)}, RANGES) for copies in (1, 2))
+    once, twice = (bias_of(with_ids(made(), copies)) for copies in (1, 2))
     both = once.merge(twice, on=["task", "measure", "group"], suffixes=("", "_twice"))
     # Few pairs have the floor of Bonett and Wright, and few sentences fewer degrees of freedom.
     common = both[(both["pairs"] > 60) & both["low"].notna()]
     ratios = (common["high_twice"] - common["low_twice"]) / (common["high"] - common["low"])
     assert ratios.between(0.95, 1.05).all()
-    independent = length_bias_frame(
-        {"a": with_ids(made(), 2)}, RANGES, intervals=Intervals(interval="independent")
-    )
+    independent = bias_of(with_ids(made(), 2), intervals=Intervals(interval="independent"))
     narrow = independent.loc[independent["measure"] == "slope", "high"] - independent["value"]
     wide = twice.loc[twice["measure"] == "slope", "high"] - twice["value"]
     assert (wide / narrow).dropna().to_numpy() == pytest.approx(2**0.5, rel=0.03)
 
 
 def test_a_group_without_pairs_has_no_value() -> None:
-    frame = length_bias_frame({"a": made()}, RANGES, Lengths(threshold=100), FEW)
+    frame = bias_of(made(), Lengths(threshold=100))
     row = value(frame, task="first", measure="signed difference", group="> 100")
     assert row["pairs"] == 0
     assert np.isnan(row["value"])
@@ -172,14 +189,14 @@ def test_a_group_without_pairs_has_no_value() -> None:
 
 def test_splits_and_texts_of_one_task_are_told_apart() -> None:
     table = pd.concat([made(), made(seed=1).assign(split="dev")])
-    frame = length_bias_frame({"a": table}, RANGES, intervals=Intervals(None))
+    frame = bias_of(table, intervals=Intervals(None))
     assert list(dict.fromkeys(frame["task"]))[:4] == ["first:test", "second:test", "first:dev", "second:dev"]
 
 
 def test_unknown_lengths_are_told() -> None:
     table = made().assign(subwords_a=-1)
     with pytest.raises(UserError, match=r"lengths in subwords are unknown.*--length words"):
-        length_bias_frame({"a": table}, RANGES, Lengths("subwords"), FEW)
+        bias_of(table, Lengths("subwords"))
 
 
 @pytest.mark.parametrize(
@@ -211,7 +228,7 @@ def designed(contrast: float) -> pd.DataFrame:
 
 @pytest.mark.parametrize("contrast", [0.0, 6.0])
 def test_the_contrast_of_designed_pairs_is_what_length_alone_adds(contrast: float) -> None:
-    frame = length_bias_frame({"a": designed(contrast)}, RANGES, intervals=FEW)
+    frame = bias_of(designed(contrast))
     for meaning in ("same-meaning", "related", "different-meaning", "mean"):
         row = value(frame, measure="design contrast", group=meaning)
         assert row["value"] == pytest.approx(contrast, abs=1.5)
@@ -227,7 +244,7 @@ def test_the_contrast_of_designed_pairs_is_what_length_alone_adds(contrast: floa
 
 
 def test_the_figure_has_a_line_and_a_band_for_each_model() -> None:
-    frame = length_bias_frame({"a": made(), "b": made(seed=1)}, RANGES, intervals=FEW)
+    frame = length_bias_frame({"a": scored(made()), "b": scored(made(seed=1))}, intervals=FEW)
     (axes,) = LengthBias(frame).plot().axes
     assert axes.get_xlabel() == "length difference (words)"
     assert len(axes.collections) == 2

@@ -23,6 +23,7 @@ from stsbench.analysis.pair_features import (
 from stsbench.analysis.pair_kinds import COST, FEWEST, SHIFT, RankedPairs, cost, shift
 from stsbench.base.errors import UserError
 from stsbench.data.shared import sentence_ids
+from stsbench.data.tables import PlainTable
 from stsbench.statistics.dependence import Sharing
 
 
@@ -143,7 +144,8 @@ def test_kinds_are_told_apart_by_words_as_their_names_say() -> None:
         words_b=[len(texts[b].split()) for _, b in pairs],
     )
     sentences = {ids[name]: SentenceFeatures.of(text) for name, text in texts.items()}
-    kinds = [*kinds_by_numbers(table, (0.0, 5.0)), *kinds_by_words(table, sentences)]
+    pairs = PlainTable.of(table)
+    kinds = [*kinds_by_numbers(pairs, (0.0, 5.0)), *kinds_by_words(pairs, sentences)]
     found = {(kind.feature, kind.name): np.flatnonzero(kind.inside).tolist() for kind in kinds}
     assert found[NEGATION, "a negation in one sentence alone"] == [0, 5]
     assert found[NUMBERS, "different numbers in both"] == [2]
@@ -160,10 +162,11 @@ def test_kinds_are_told_apart_by_words_as_their_names_say() -> None:
 
 
 def test_ratings_that_are_far_apart_are_a_kind_where_they_are_published() -> None:
-    table = pd.DataFrame({"gold": np.linspace(0, 5, 12), "raters": [5.0] * 10 + [1.0, np.nan]})
+    table = PlainTable({"gold": np.linspace(0, 5, 12), "raters": np.array([5.0] * 10 + [1.0, np.nan])})
     assert not [kind for kind in kinds_by_numbers(table, (0.0, 5.0)) if kind.feature == RATINGS]
     # Nothing is known of the spread of a single rating, or where there are none.
-    table["rater_variance"] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 2.0, 3.0, np.nan, np.nan]
+    variances = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 2.0, 3.0, np.nan, np.nan]
+    table = table.with_columns({"rater_variance": np.array(variances)})
     (kind,) = (kind for kind in kinds_by_numbers(table, (0.0, 5.0)) if kind.feature == RATINGS)
     assert np.flatnonzero(kind.inside).tolist() == [7, 8, 9]
 

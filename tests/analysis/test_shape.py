@@ -1,6 +1,7 @@
 """The shape of vectors behind a score: dimensions, hubness, length collapse, against the plainest computation."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -284,6 +285,20 @@ def test_several_tasks_have_a_mean_and_all_sentences_together(benchmark_folder: 
     }
     assert counts["all tasks"] == len(texts["STS16"] | texts["STS-B"])
     assert counts["STS16"] == len(texts["STS16"])
+
+
+def test_a_zero_vector_of_two_tasks_counts_once(hash_encode: Encode) -> None:
+    from stsbench.analysis.length_collapse import EDGES, length_collapse_frame
+    from stsbench.analysis.length_measures import Lengths
+
+    def partly(texts: list[str]) -> Any:
+        return np.asarray(hash_encode(texts)) * np.array([["the" in text.split()] for text in texts])
+
+    (task,) = scored_vectors({"a": sb.load(partly)}, ["sample"], progress=silent)["a"]
+    twice = {"a": [task, replace(task, task="again")]}
+    frame = length_collapse_frame(twice, Lengths(edges=EDGES["words"]), NO_INTERVALS)
+    zero = frame[frame["measure"] == "cosine"].groupby("task")["zero"].sum()
+    assert zero["sample"] == zero["again"] == zero["all tasks"] > 0
 
 
 def test_zero_vectors_are_left_out_and_told(hash_encode: Encode) -> None:

@@ -49,6 +49,12 @@ def test_scores_and_moved_pairs_are_those_of_a_plain_computation() -> None:
     assert found.loc["typos 10 %", "moved"] > 0
 
 
+def test_an_interval_of_another_level_is_not_called_one_of_95_percent() -> None:
+    narrow = sb.stability(letters, task="sample", intervals=sb.Intervals("dyadic", 0.5))
+    assert "interval" in narrow.table()[0].frame
+    assert "95 %" not in str(narrow)
+
+
 def test_a_change_that_a_model_does_not_see_moves_nothing_and_a_turned_model_gives_the_same() -> None:
     def small(texts: Sequence[str]) -> Any:
         return letters([" ".join(text.lower().split()) for text in texts])

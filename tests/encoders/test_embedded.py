@@ -267,7 +267,8 @@ def test_retrieve_finds_among_vectors_what_it_finds_among_sentences(lines, encod
     first = among_vectors[among_vectors["query"] == "A cat."]
     assert first["number"].tolist() == [41, 42, 43]
     second = [frame[frame["query"] != "A cat."].reset_index(drop=True) for frame in (among_texts, among_vectors)]
-    assert second[0]["sentence"].tolist() == second[1]["sentence"].tolist()
+    for column in ("sentence", "number"):
+        assert second[0][column].tolist() == second[1][column].tolist()
     assert np.allclose(second[0]["cosine"], second[1]["cosine"], atol=1e-6)
     assert set(second[1]["sentence"]) <= set(distinct)
     with pytest.raises(UserError, match=r"are of .*, and the queries of .* ask with the same model, used alike"):

@@ -133,8 +133,8 @@ def logged() -> Any:
 
 
 def length_bias_of_one() -> Any:
-    tables = dict([*ANALYSES.tables().items()][:1])
-    return LengthBias(length_bias_frame(tables, {"made": (0, 5)}, intervals=Intervals()))
+    one = dict([*ANALYSES.models().items()][:1])
+    return LengthBias(length_bias_frame(one, intervals=Intervals()))
 
 
 MADE: dict[str, Callable[[], Any]] = {

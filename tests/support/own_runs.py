@@ -1,0 +1,57 @@
+"""Small runs whose models are files of word vectors and whose tasks are files of pairs."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stsbench.analysis import analysis
+from stsbench.analysis.result import AnalysisResult
+from stsbench.data.benchmarks import load_sample, sample_sentences
+from stsbench.data.own_pairs import load_pairs
+from stsbench.data.sentences import sentences_in
+from stsbench.data.tables import StsData
+
+VOCABULARY = ("owl", "bus", "kettle", "rain", "a", "the", "sings", "leaves", "naps", "slowly", "tonight", "again")
+
+OWN_SIMILARITY = ("length-bias", "pair-kinds", "ties")
+"""Analyses of a run's own similarities; the others need vectors or cosines."""
+
+_OPTIONS: dict[str, dict[str, Any]] = {
+    **{name: {"task": "sample"} for name in ("geometry", "spectrum", "evalrank", "stability")},
+    "length-bias": {"bins": [0, 4]},
+    "density": {"task": "pairs"},
+    "repetition-bias": {"queries": 5, "seeds": 1},
+    "probes": {"kinds": ["negation"]},
+    "retrieve": {"query": "the owl sings", "k": 3},
+    "compress": {"sizes": [4], "draws": 2},
+}
+_OF_FILES = ("compress", "dimensions", "hubness", "length-collapse")
+
+
+def write_pairs(path: Path, pairs: int = 90, seed: int = 0, top: float = 1.0) -> StsData:
+    """Write scored pairs of invented sentences, with gold scores from 0 to `top`."""
+    path.parent.mkdir(exist_ok=True)
+    rng, rows = np.random.default_rng(seed), []
+    for _ in range(pairs):
+        first, second = (" ".join(rng.choice(VOCABULARY, size=rng.integers(3, 16))) for _ in range(2))
+        rows.append(f"{first}\t{second}\t{top * rng.integers(0, 11) / 10:.2f}\n")
+    path.write_text("sentence1\tsentence2\tscore\n" + "".join(rows), encoding="utf-8")
+    return load_pairs(path)
+
+
+def write_words(path: Path, seed: int = 0) -> Path:
+    """Write vectors of the words of the sample and of invented sentences."""
+    texts = [*sentences_in(load_sample()), *sample_sentences()]
+    words = sorted({word for text in texts for word in text.lower().split()} | set(VOCABULARY))
+    vectors = np.random.default_rng(seed).normal(0.2, 1, size=(len(words), 8))
+    rows = (f"{word} {' '.join(f'{x:.3f}' for x in of)}\n" for word, of in zip(words, vectors, strict=True))
+    path.write_text("".join(rows), encoding="utf-8")
+    return path
+
+
+def analyse(name: str, folder: Path, *runs: Any) -> AnalysisResult:
+    """Return an analysis of runs on files below a folder."""
+    options = _OPTIONS.get(name, {}) | ({"data": sorted(folder.glob("*/*.tsv"))} if name in _OF_FILES else {})
+    result: AnalysisResult = analysis(name).verb(list(runs), **options)
+    return result

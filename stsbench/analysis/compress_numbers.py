@@ -31,7 +31,7 @@ from stsbench.statistics.influence import task_terms
 from stsbench.statistics.intervals import lower_bound, plain_interval, upper_bound
 from stsbench.statistics.seeds import generator
 from stsbench.statistics.threads import in_threads
-from stsbench.statistics.ties import OrderedGold, ties_of
+from stsbench.statistics.ties import ties_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -113,7 +113,6 @@ class _Pairs:
     tasks: Sequence[ScoredTask]
     rows: Sequence[NDArray[np.int64]]
     codes: Sequence[NDArray[np.intp]]
-    gold: Sequence[OrderedGold]
     sharing: Sequence[Sharing]
     joined: Sharing
 
@@ -121,12 +120,8 @@ class _Pairs:
     def of(cls, model: PairedVectors) -> "_Pairs":
         tasks = model.tasks
         codes = [coded(task.pairs["subset"])[1] for task in tasks]
-        gold = [
-            OrderedGold.of(task.pairs["gold"], of_task, task.statistic.aggregation)
-            for task, of_task in zip(tasks, codes, strict=True)
-        ]
         joined = Sharing.join([sharing_of(task.pairs, folded=True) for task in tasks])
-        return cls(tasks, model.rows, codes, gold, [sharing_of(task.pairs) for task in tasks], joined)
+        return cls(tasks, model.rows, codes, [sharing_of(task.pairs) for task in tasks], joined)
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,9 +261,9 @@ def _measure_choices(
 def _scored(pairs: _Pairs, similarities: Sequence[Floats]) -> _Measured:
     """Return what some draws score: similarities are (k, n) by task."""
     values, terms, ties = [], [], []
-    for task, codes, gold, draws in zip(pairs.tasks, pairs.codes, pairs.gold, similarities, strict=True):
+    for task, codes, draws in zip(pairs.tasks, pairs.codes, similarities, strict=True):
         metric, aggregation, scores = task.statistic.metric, task.statistic.aggregation, task.pairs["gold"]
-        of_draws = [ties_of(gold, draw) for draw in draws]
+        of_draws = [ties_of(scores, draw, codes, aggregation) for draw in draws]
         if metric == "spearman":
             values.append([each.score for each in of_draws])
         else:

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 _POINTS = 101
 """Where densities are estimated: so many points from -1 to 1."""
 
-_UNDERFLOW = -746.0
-"""The exponential of what is lower is 0."""
-
 _QUANTILES = {"q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95}
 
 
@@ -204,34 +201,17 @@ def kernel_density(values: "ArrayLike", grid: "ArrayLike") -> "NDArray[np.float6
         1.0
     """
     import numpy as np
+    from scipy.stats import gaussian_kde
 
     values, grid = np.asarray(values, dtype=np.float64), np.asarray(grid, dtype=np.float64)
     if ((values < -1) | (values > 1)).any():
         raise ValueError("expected values between -1.0 and 1.0")
     if len(values) < 2 or values.min() == values.max():
         return np.full(len(grid), np.nan)
-    # A value reflected at an end is as far from a point as the value is from the reflected point.
-    below, above = -2 - grid, 2 - grid
-    return _gaussian_kernels(values, grid) + _gaussian_kernels(values, below) + _gaussian_kernels(values, above)
-
-
-def _gaussian_kernels(values: "NDArray[np.float64]", points: "NDArray[np.float64]") -> "NDArray[np.float64]":
-    """Return what `scipy.stats.gaussian_kde` does, to the last bit; to import that takes a second."""
-    import numpy as np
-
-    weights = np.full(len(values), 1 / len(values))
-    bandwidth = math.sqrt(np.cov(values, aweights=weights)) * (1 / (weights @ weights)) ** (-1 / 5)
-    height = (2 * math.pi) ** -0.5 / bandwidth
-    scale = 1 / bandwidth
-    scaled = values * scale
-    density = []
-    for point in points * scale:
-        exponents = -((scaled - point) ** 2) / 2
-        near = exponents[exponents > _UNDERFLOW].tolist()
-        # The C library's `exp`, and the sum in the order of the values: as they are rounded there.
-        kernels = np.fromiter(map(math.exp, near), np.float64, len(near)) * height * weights[0]
-        density.append(kernels.cumsum()[-1] if near else 0.0)
-    return np.array(density)
+    # Evaluating at reflected points is the same as reflecting the values.
+    kernels = gaussian_kde(values)
+    density: NDArray[np.float64] = kernels(grid) + kernels(-2 - grid) + kernels(2 - grid)
+    return density
 
 
 class DensityCommand(AnalysisCommand):

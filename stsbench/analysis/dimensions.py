@@ -338,9 +338,9 @@ def centred_ranks(vectors: "NDArray[np.floating[Any]]") -> "Floats":
     >>> centred_ranks(np.array([[0.1, 7.0, 0.3]])).tolist()
     [[-1.0, 1.0, 0.0]]
     """
-    from stsbench.statistics.correlations import rank_rows
+    from stsbench.statistics.correlations import average_ranks
 
-    ranks: Floats = rank_rows(vectors) - (vectors.shape[1] + 1) / 2
+    ranks: Floats = average_ranks(vectors) - (vectors.shape[1] + 1) / 2
     return ranks
 
 

@@ -187,7 +187,7 @@ def hubness_frame(
                     f"that is not zero, and {k + 2} are needed; give a smaller -k."
                 )
             task.require_directions(model)
-            nearest = neighbours.nearest(units, k + 1, progress)
+            nearest = neighbours.nearest_others(units, k + 1, progress)
             found = neighbours.hubness(nearest.rows[:, :k])
             estimates.block(task.task, task.dependent(usable))
             measured = {

@@ -226,12 +226,9 @@ class Neighbours(NamedTuple):
 def find_neighbours(
     model: str, queries: "Vectors", corpus: "Iterable[Vectors]", k: int, search: str = "exact"
 ) -> Neighbours:
-    """Return the k rows of a corpus with the highest cosine to each query, zero vectors left out.
+    """Returns the k rows of a corpus with the highest cosine to each query, without zero vectors.
 
-    Of equal cosines, to the 9th decimal as rounding decides no neighbour, the earlier row comes first
-    (scikit-learn's `NearestNeighbors` leaves their order open, and at the k-th place which of them is there: hence
-    a search of our own). The (n, d) matrix of the corpus comes in parts of some of its rows, of which an exact
-    search holds one at a time.
+    The (n, d) matrix of the corpus comes in blocks of rows; an exact search holds one of them at a time.
 
     >>> import numpy as np
     >>> corpus = np.array([[0.0, 1.0], [2.0, 0.0], [1.0, 1.0]])
@@ -241,7 +238,7 @@ def find_neighbours(
     import numpy as np
 
     from stsbench.statistics.geometry import unit_rows
-    from stsbench.statistics.neighbours import DECIMALS
+    from stsbench.statistics.neighbours import nearest
     from stsbench.statistics.similarity import zero_rows
 
     if zero_rows(queries).any():
@@ -252,21 +249,19 @@ def find_neighbours(
         _require_enough(model, k, len(usable))
         neighbours = _nearest_by_faiss(queries, whole[usable], k)
         return Neighbours(usable[neighbours.rows], neighbours.cosines)
-    units, first, count = unit_rows(queries), 0, 0
-    rows, cosines = np.empty((len(queries), 0), dtype=np.int64), np.empty((len(queries), 0))
-    for part in corpus:
-        usable = np.flatnonzero(~zero_rows(part))
-        for start in range(0, len(usable), _BLOCK_ROWS):
-            numbers = usable[start : start + _BLOCK_ROWS]
-            block = np.clip(units @ unit_rows(part[numbers]).T, -1.0, 1.0)
-            # The best so far stand before the block: a stable order keeps the earlier row of equal cosines first.
-            rows = np.hstack([rows, np.broadcast_to(first + numbers, block.shape)])
-            cosines = np.hstack([cosines, block])
-            best = np.argsort(-np.round(cosines, DECIMALS), axis=1, kind="stable")[:, :k]
-            rows, cosines = np.take_along_axis(rows, best, axis=1), np.take_along_axis(cosines, best, axis=1)
-        first, count = first + len(part), count + len(usable)
-    _require_enough(model, k, count)
-    return Neighbours(rows, cosines)
+
+    def blocks() -> Iterator[tuple["NDArray[np.int64]", "NDArray[np.float64]"]]:
+        first = 0
+        for part in corpus:
+            usable = np.flatnonzero(~zero_rows(part))
+            for start in range(0, len(usable), _BLOCK_ROWS):
+                rows = usable[start : start + _BLOCK_ROWS]
+                yield first + rows, unit_rows(part[rows])
+            first += len(part)
+
+    found = nearest(unit_rows(queries), blocks(), k)
+    _require_enough(model, k, found.rows.shape[1])
+    return Neighbours(found.rows, found.cosines)
 
 
 def _require_enough(model: str, k: int, count: int) -> None:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from stsbench.scoring.subjects import Wanted
-    from stsbench.statistics.geometry import PrincipalAxes
 
 TOP = (1, 5, 10)
 SINGULAR, RANK, SHARE = "singular value", "effective rank", "top share"
@@ -138,7 +137,7 @@ def spectrum_frame(models: "Mapping[str, NDArray[np.floating[Any]]]") -> "pd.Dat
     """
     import pandas as pd
 
-    from stsbench.statistics.geometry import principal_axes, unit_rows
+    from stsbench.statistics.geometry import unit_rows
     from stsbench.statistics.similarity import zero_rows
 
     rows = []
@@ -147,16 +146,22 @@ def spectrum_frame(models: "Mapping[str, NDArray[np.floating[Any]]]") -> "pd.Dat
         if not len(units):
             raise UserError(f"{model} gives every sentence a zero vector: nothing is known of them.")
         about = {"model": model, "sentences": len(units), "dimensions": vectors.shape[1]}
-        plain, centred = principal_axes(units)
-        rows += [about | {"centred": False} | row for row in _measures(units, plain, centred=False)]
+        rows += [about | {"centred": False} | row for row in _measures(units, centred=False)]
         units -= units.mean(axis=0)
-        rows += [about | {"centred": True} | row for row in _measures(units, centred, centred=True)]
+        rows += [about | {"centred": True} | row for row in _measures(units, centred=True)]
     return pd.DataFrame(rows)
 
 
-def _measures(matrix: "NDArray[np.float64]", axes: "PrincipalAxes", *, centred: bool) -> Iterator[dict[str, Any]]:
-    from stsbench.statistics.geometry import effective_rank, iso_score, partition_isotropy, top_share
+def _measures(matrix: "NDArray[np.float64]", *, centred: bool) -> Iterator[dict[str, Any]]:
+    from stsbench.statistics.geometry import (
+        effective_rank,
+        iso_score,
+        partition_isotropy,
+        principal_axes,
+        top_share,
+    )
 
+    axes = principal_axes(matrix)
     values = axes.values
     largest = values[0] if values[0] > 0 else 1.0
     for k, value in enumerate(values / largest, 1):

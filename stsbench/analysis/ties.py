@@ -138,18 +138,15 @@ def _rows(name: str, tasks: "Sequence[ScoredTask]") -> Iterator[Mapping[str, Any
     import numpy as np
 
     from stsbench.data.tables import coded
-    from stsbench.statistics.ties import OrderedGold, rounded, ties_of
+    from stsbench.statistics.ties import rounded, ties_of
 
     similarity = tasks[0].statistic.similarity
-    gold = [
-        OrderedGold.of(task.pairs["gold"], coded(task.pairs["subset"])[1], task.statistic.aggregation)
-        for task in tasks
-    ]
+    codes = [coded(task.pairs["subset"])[1] for task in tasks]
     for precision, bits in SIGNIFICANT_BITS.items():
         of_tasks: list[dict[str, Any]] = []
-        for task, ordered in zip(tasks, gold, strict=True):
+        for task, of_task in zip(tasks, codes, strict=True):
             values = task.similarity
-            open_ = ties_of(ordered, rounded(values, bits))
+            open_ = ties_of(task.pairs["gold"], rounded(values, bits), of_task, task.statistic.aggregation)
             counts = {"task": task.task, "pairs": len(values), "distinct": open_.distinct}
             of_tasks.append({**counts, **{number: 100 * getattr(open_, number) for number in _NUMBERS}})
         if len(of_tasks) > 1:

@@ -29,6 +29,7 @@ from stsbench.records.record import RunRecord
 from stsbench.render.charts import forest
 from stsbench.render.table import Table, Tables, interval
 from stsbench.statistics.dependence import DEPENDENCE, Dependence, Variance
+from stsbench.statistics.means import compare_means, spread
 from stsbench.statistics.seeds import (
     RESAMPLES,
     SEED,
@@ -43,7 +44,6 @@ from stsbench.statistics.seeds import (
     resampled_runs,
     spread_factors,
 )
-from stsbench.statistics.significance import compare_means, spread
 
 if TYPE_CHECKING:
     import pandas as pd

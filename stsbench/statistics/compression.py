@@ -1,9 +1,4 @@
-"""Smaller vectors: fewer dimensions, fewer bits a number, and the similarities of what is left.
-
-A choice of dimensions is a row of zeros and ones. The products of two vectors' coordinates, added up by such rows,
-are the dot products of every choice at once: one matrix product in place of a pass for each. Bits are signs, 1 and
--1, so that Hamming's distance comes of the same sums.
-"""
+"""Compressed vectors: fewer dimensions, fewer bits per number, and the similarities that remain."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -18,18 +13,18 @@ Vectors = NDArray[np.floating[Any]]
 Floats = NDArray[np.float64]
 
 BITS: Mapping[Numbers, int] = MappingProxyType({"fp32": 32, "fp16": 16, "int8": 8, "binary": 1})
-"""Ways to store a number, and how many bits it takes."""
+"""Number formats and their bits."""
 
 _LEVELS = 255
 _NOISE = 1e-10
-"""A direction with a smaller share of the largest variance is what rounding left of none."""
+"""Directions with a smaller share of the largest variance are rounding noise."""
 
 _BLOCK = 2**19
-"""Numbers of either side that are held at once."""
+"""Numbers per block of products."""
 
 
 def bytes_of(dimensions: int, numbers: Numbers) -> int:
-    """Return how many bytes a stored vector takes.
+    """Returns the number of bytes of a stored vector.
 
     >>> bytes_of(384, "fp32"), bytes_of(384, "binary"), bytes_of(20, "binary")
     (1536, 48, 3)
@@ -38,7 +33,7 @@ def bytes_of(dimensions: int, numbers: Numbers) -> int:
 
 
 def ranges_of(calibration: Vectors) -> NDArray[np.float32]:
-    """Return the smallest and the largest number in each dimension of (m, d) vectors, shape (2, d).
+    """Returns the minimum and maximum of each dimension of (m, d) vectors, shape (2, d).
 
     >>> ranges_of(np.array([[0.0, 2.0], [1.0, -1.0]])).tolist()
     [[0.0, -1.0], [1.0, 2.0]]
@@ -47,16 +42,16 @@ def ranges_of(calibration: Vectors) -> NDArray[np.float32]:
 
 
 def stored(vectors: Vectors, numbers: Numbers, ranges: ArrayLike | None = None) -> NDArray[Any]:
-    """Return vectors as they are stored, which is what their similarity is computed of; shape (n, d).
+    """Converts (n, d) vectors to a number format.
 
-    `fp32` and `fp16` round. `int8` cuts the range of each dimension into 255 equal steps, floor((x - low) / step)
-    - 128, and what lies outside of the range becomes its end. `binary` is the sign: 1 above 0, else -1. The last
-    two are those of sentence-transformers' `quantize_embeddings` (its bits are 1 and 0, eight a byte).
+    `fp32` and `fp16` round. `int8` splits the range of each dimension into 255 equal steps,
+    floor((x - low) / step) - 128, and clips values outside the range. `binary` is 1 for positive numbers, else -1.
+    The last two match `quantize_embeddings` of sentence-transformers (which packs bits 1 and 0 into bytes).
 
     Args:
         vectors: (n, d) numbers.
-        numbers: how each is stored.
-        ranges: (2, d) for `int8`, as `ranges_of` has them; a dimension without a range has steps of 1.
+        numbers: the number format.
+        ranges: (2, d) minima and maxima for `int8`, by `ranges_of`; a dimension of zero width has steps of 1.
 
     >>> stored(np.array([[0.0, 0.5, 2.0]]), "int8", [[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]]).tolist()
     [[-128, -1, 127]]
@@ -67,16 +62,14 @@ def stored(vectors: Vectors, numbers: Numbers, ranges: ArrayLike | None = None) 
         case "fp32":
             return vectors.astype(np.float32)
         case "fp16":
-            # What fp16 cannot hold is infinite there, and has no similarity.
+            # Overflow becomes infinite, and has no similarity.
             with np.errstate(over="ignore"):
                 return vectors.astype(np.float16)
         case "int8":
             low, high = np.asarray(ranges, dtype=np.float32)
             step = (high - low) / np.float32(_LEVELS)
             step[step == 0] = 1
-            levels = vectors.astype(np.float32) - low
-            levels /= step
-            np.clip(np.floor(levels, out=levels), 0, _LEVELS, out=levels)
+            levels = np.clip(np.floor((vectors.astype(np.float32) - low) / step), 0, _LEVELS)
             codes: NDArray[np.int8] = (levels - 128).astype(np.int8)
             return codes
         case "binary":
@@ -84,28 +77,26 @@ def stored(vectors: Vectors, numbers: Numbers, ranges: ArrayLike | None = None) 
 
 
 class Principal(NamedTuple):
-    """The principal components of some vectors.
+    """The principal components of a set of vectors.
 
     Attributes:
-        mean: (d,) of the vectors.
-        directions: (d, r) columns of unit length, the direction of the largest variance first; r is the number of
-            directions in which the vectors vary.
+        mean: (d,) mean vector.
+        directions: (d, r) unit columns, largest variance first; r is the number of directions with variance.
     """
 
     mean: Floats
     directions: Floats
 
     def of(self, vectors: Vectors) -> NDArray[np.float32]:
-        """Return the (n, r) components of (n, d) vectors: what is left of each without the mean, turned."""
+        """Projects (n, d) vectors, centred by the mean, onto the directions; shape (n, r)."""
         directions = self.directions.astype(np.float32)
-        # (x - mean) W is x W - mean W, which needs no copy of the vectors.
-        return vectors.astype(np.float32, copy=False) @ directions - (self.mean @ self.directions).astype(
-            np.float32
-        )
+        # (x - mean) W = x W - mean W, which needs no copy of the vectors.
+        offset = (self.mean @ self.directions).astype(np.float32)
+        return vectors.astype(np.float32, copy=False) @ directions - offset
 
 
 def principal_of(calibration: Vectors) -> Principal:
-    """Return the principal components of (m, d) vectors, m at least 2.
+    """Returns the principal components of (m, d) vectors, m at least 2.
 
     >>> principal = principal_of(np.array([[0.0, 1.0], [2.0, 1.0]]))
     >>> principal.mean.tolist(), principal.directions.tolist()
@@ -116,7 +107,7 @@ def principal_of(calibration: Vectors) -> Principal:
     variances, directions = np.linalg.eigh(centred.T @ centred)
     variances, directions = variances[::-1], directions[:, ::-1]
     kept = directions[:, variances > _NOISE * max(variances[0], np.square(mean).max() * _NOISE)]
-    # Either way round is an eigenvector: of the two, the one whose largest coordinate is positive.
+    # Fix the arbitrary sign of each eigenvector: its largest coordinate is positive.
     largest = np.abs(kept).argmax(axis=0)
     return Principal(mean, kept * np.sign(kept[largest, np.arange(kept.shape[1])]))
 
@@ -124,17 +115,17 @@ def principal_of(calibration: Vectors) -> Principal:
 def similarities_by_choice(
     codes: NDArray[Any], left: ArrayLike, right: ArrayLike, choices: NDArray[np.bool_], kind: Kind
 ) -> Floats:
-    """Return the similarities of n pairs of stored vectors by each of k choices of dimensions, shape (k, n).
+    """Returns the similarities of n pairs of stored vectors for each of k choices of dimensions, shape (k, n).
 
-    `cosine` is in [-1, 1], 0 where a vector is zero, and 1 of a vector with itself; `dot` the inner product;
-    `hamming` the number of bits that differ, negative. Higher means more alike. Two pairs of the same two rows
-    have one similarity to the last bit, in either order.
+    `cosine` is in [-1, 1], 0 for zero vectors and exactly 1 for a vector with itself; `dot` is the inner product;
+    `hamming` is the negative number of differing bits. Pairs of the same two rows, in either order, have the same
+    similarity to the last bit. One product with the matrix of choices serves all of them.
 
     Args:
-        codes: (m, d) vectors as `stored` has them.
+        codes: (m, d) vectors as returned by `stored`.
         left: (n,) row of each pair's first sentence.
         right: (n,) row of its second.
-        choices: (k, d) which dimensions are kept.
+        choices: (k, d) masks of the dimensions to keep.
         kind: the similarity.
 
     >>> codes = np.array([[3.0, 4.0], [4.0, 3.0]])
@@ -145,12 +136,9 @@ def similarities_by_choice(
     [[0.96, 1.0], [1.0, 1.0]]
     """
     first, second = np.minimum(left, right), np.maximum(left, right)
-    # Each pair once: how a matrix product rounds may depend on where a row stands.
+    # Compute each pair once: the rounding of a matrix product may depend on the position of a row.
     pairs, places = np.unique(first * np.int64(len(codes)) + second, return_inverse=True)
     first, second = np.divmod(pairs, len(codes))
-    if codes.dtype == np.float16:
-        # Nothing is lost, and processors are slow to read them one pair after the other.
-        codes = codes.astype(np.float32)
     kept = choices.astype(np.float64).T
     products = _products(codes, first, second, kept)
     if kind == "hamming":
@@ -166,7 +154,7 @@ def similarities_by_choice(
 
 
 def _products(codes: NDArray[Any], first: NDArray[Any], second: NDArray[Any], kept: Floats) -> Floats:
-    """Return (n, k) dot products of n pairs of rows over k choices of dimensions, some pairs at a time."""
+    """Returns the (n, k) dot products of n pairs of rows over k choices of dimensions, computed in blocks."""
     sums = np.empty((len(first), kept.shape[1]))
     step = max(1, _BLOCK // max(1, codes.shape[1]))
     for start in range(0, len(first), step):

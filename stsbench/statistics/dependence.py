@@ -1,45 +1,47 @@
-"""Pairs that share sentences are not independent: which do, and the variance of a statistic in view of it.
+"""Dependence between pairs that share sentences, and the variance of a statistic that accounts for it.
 
-The pairs are the edges of a graph whose nodes are the distinct sentences. Two pairs that share no sentence are
-taken as independent; of two that share one, the product of their terms (`influence`) counts. This is the dyadic
-estimator (Fafchamps and Gubert 2007; Aronow, Samii and Assenova 2015). It needs no resampling, and holds for
-whatever has terms: a score, an average over tasks, the difference of two models.
+The pairs are the edges of a graph whose nodes are the distinct sentences. Two pairs are dependent if they share a
+sentence; then the product of their terms (see `influence`) enters the variance. This is the dyadic estimator
+(Fafchamps and Gubert 2007; Aronow, Samii and Assenova 2015). It needs no resampling and works for every statistic
+that has terms: a score, an average over tasks, the difference of two models.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
 Dependence = Literal["dyadic", "components", "independent"]
-"""`dyadic`: pairs depend on each other if they share a sentence. `components`: if a chain of shared sentences
-joins them. `independent`: never."""
+"""`dyadic`: pairs that share a sentence are dependent. `components`: so are pairs that a chain of shared sentences
+connects. `independent`: no pairs are."""
 
 DEPENDENCE: Dependence = "dyadic"
-"""How pairs that share sentences are seen unless something else is asked for."""
+"""The default treatment of pairs that share sentences."""
 
 LEVEL = 0.95
-"""How often an interval holds the true value, unless something else is asked for."""
+"""The default level of intervals."""
 
 
 @dataclass(frozen=True)
 class SharingSummary:
-    """What pairs share, in numbers. Shares are of all pairs, from 0 to 1.
+    """Counts that describe how pairs share sentences. Shares are of all pairs, from 0 to 1.
 
     Attributes:
         pairs: number of pairs.
         sentences: number of distinct sentences.
         components: number of connected components of the graph.
-        largest_component: pairs in the largest one.
-        sharing: share of pairs that share a sentence with another.
-        repeated: share of pairs whose two sentences another pair has too, in either order.
-        largest_degree: pairs that the most frequent sentence stands in.
+        largest_component: number of pairs in the largest component.
+        sharing: share of pairs that share a sentence with another pair.
+        repeated: share of pairs with the same two sentences as another pair, in either order.
+        largest_degree: number of pairs with the most frequent sentence.
     """
 
     pairs: int
@@ -53,12 +55,12 @@ class SharingSummary:
 
 @dataclass(frozen=True, eq=False)
 class Sharing:
-    """Which sentences stand in which pairs.
+    """The sentences of each pair, as codes.
 
     Attributes:
         first: (n,) code of each pair's first sentence, 0..v-1.
-        second: (n,) code of the second; that of the first where an item has one sentence alone, or twice the same.
-        nodes: (v,) what each code stands for, sorted; None where no two pairs share anything by construction.
+        second: (n,) code of the second sentence; equal to the first for items of one sentence.
+        nodes: (v,) sorted ids behind the codes; None if the pairs share nothing by construction.
     """
 
     first: Codes
@@ -67,9 +69,9 @@ class Sharing:
 
     @classmethod
     def of(cls, first: ArrayLike, second: ArrayLike | None = None) -> "Sharing":
-        """Return the sharing of n pairs from what tells their sentences apart, (n,) hashes, numbers or texts.
+        """Builds the sharing of n pairs from the ids (hashes, numbers or texts) of their sentences, (n,) each.
 
-        Without `second` each item is one sentence.
+        Without `second`, each item is one sentence.
 
         >>> sharing = Sharing.of(["a", "a", "c"], ["b", "d", "e"])
         >>> sharing.components.tolist()
@@ -84,7 +86,7 @@ class Sharing:
 
     @classmethod
     def independent(cls, pairs: int) -> "Sharing":
-        """Return the sharing of pairs, as many as that, which share no sentence.
+        """Builds the sharing of pairs that share no sentence.
 
         >>> Sharing.independent(3).describe().sharing
         0.0
@@ -94,10 +96,10 @@ class Sharing:
 
     @classmethod
     def join(cls, sharings: Sequence["Sharing"]) -> "Sharing":
-        """Return the sharing of several tasks' pairs, side by side in the order given.
+        """Concatenates the pairs of several tasks; sentences with the same id become one node.
 
-        A sentence of two tasks is one node if both were made of the same id: to find what tasks share, make each
-        of ids that do not depend on the release (the folded hashes). Those made by `independent` share nothing.
+        To find sentences shared between tasks, build each sharing from ids that do not depend on the release (the
+        folded hashes). Pairs built by `independent` share nothing.
 
         >>> joined = Sharing.join([Sharing.of(["a"], ["b"]), Sharing.of(["c", "a"], ["d", "e"])])
         >>> joined.components.tolist()
@@ -105,10 +107,23 @@ class Sharing:
         """
         if not sharings:
             raise ValueError("there is nothing to join")
-        return _joined(tuple(sharings))
+        named = [sharing.nodes for sharing in sharings if sharing.nodes is not None]
+        nodes = np.unique(np.concatenate(named)) if named else None
+        size = 0 if nodes is None else len(nodes)
+        sides: list[tuple[Codes, Codes]] = []
+        for sharing in sharings:
+            if nodes is not None and sharing.nodes is not None:
+                places = np.searchsorted(nodes, sharing.nodes)
+                sides.append((places[sharing.first], places[sharing.second]))
+            else:
+                sides.append((sharing.first + size, sharing.second + size))
+                size += sharing.sentences
+        first, second = (np.concatenate(side) for side in zip(*sides, strict=True))
+        # With pairs of `independent` among them the ids no longer cover all codes.
+        return cls(first, second, nodes if nodes is not None and size == len(nodes) else None)
 
     def take(self, pairs: ArrayLike) -> "Sharing":
-        """Return the sharing of some of the pairs: (k,) positions, or (n,) truth values.
+        """Returns the sharing of some of the pairs: (k,) positions or an (n,) mask.
 
         >>> Sharing.of(["a", "a", "c"], ["b", "d", "e"]).take([0, 2]).describe().components
         2
@@ -123,17 +138,14 @@ class Sharing:
 
     @cached_property
     def sentences(self) -> int:
-        """Number of codes, v, at least that of distinct sentences, and equal to it except after `take`."""
+        """Number of codes, v. After `take` some codes may be unused."""
         return int(max(self.first.max(), self.second.max())) + 1 if self.pairs else 0
 
     @cached_property
     def components(self) -> Codes:
-        """(n,) code of the connected component that each pair is in, numbered by first appearance."""
-        from scipy.sparse import coo_array
-        from scipy.sparse.csgraph import connected_components
-
-        joined = coo_array((np.ones(self.pairs), (self.first, self.second)), shape=(self.sentences,) * 2)
-        labels = connected_components(joined, directed=False)[1][self.first]
+        """(n,) connected component of each pair, numbered by first appearance."""
+        graph = coo_array((np.ones(self.pairs), (self.first, self.second)), shape=(self.sentences,) * 2)
+        labels = connected_components(graph, directed=False)[1][self.first]
         _, firsts, codes = np.unique(labels, return_index=True, return_inverse=True)
         places = np.empty(len(firsts), dtype=np.intp)
         places[np.argsort(firsts)] = np.arange(len(firsts))
@@ -142,7 +154,7 @@ class Sharing:
 
     @cached_property
     def same_two(self) -> tuple[Codes, Codes]:
-        """The positions of pairs of two different sentences, (k,), and the codes of their sets of two, (k,)."""
+        """The positions of pairs of two different sentences, (k,), and codes of their unordered pairs, (k,)."""
         different = np.flatnonzero(self.first != self.second)
         low = np.minimum(self.first, self.second)[different]
         high = np.maximum(self.first, self.second)[different]
@@ -150,7 +162,7 @@ class Sharing:
         return different, codes
 
     def describe(self) -> SharingSummary:
-        """Return what the pairs share, in numbers.
+        """Counts how pairs share sentences.
 
         >>> summary = Sharing.of(["a", "a", "c"], ["b", "d", "e"]).describe()
         >>> summary.sentences, summary.components, round(summary.sharing, 3), summary.largest_degree
@@ -162,38 +174,17 @@ class Sharing:
         degrees = np.bincount(self.first, minlength=self.sentences)
         degrees += np.bincount(self.second[~loops], minlength=self.sentences)
         sizes = np.bincount(self.components)
-        different, codes = self.same_two
-        twice = int((np.bincount(codes)[codes] > 1).sum()) if len(different) else 0
-        loop_counts = np.bincount(self.first[loops], minlength=self.sentences)
-        twice += int(loop_counts[loop_counts > 1].sum())
+        low, high = np.minimum(self.first, self.second), np.maximum(self.first, self.second)
+        _, codes, counts = np.unique(low * self.sentences + high, return_inverse=True, return_counts=True)
         return SharingSummary(
             pairs=self.pairs,
             sentences=int((degrees > 0).sum()),
             components=len(sizes),
             largest_component=int(sizes.max()),
             sharing=float(np.mean((degrees[self.first] > 1) | (degrees[self.second] > 1))),
-            repeated=twice / self.pairs,
+            repeated=int((counts[codes] > 1).sum()) / self.pairs,
             largest_degree=int(degrees.max()),
         )
-
-
-@lru_cache(maxsize=16)
-def _joined(sharings: tuple[Sharing, ...]) -> Sharing:
-    """Join sharings, once for the many models that are scored on the same tasks."""
-    named = [sharing.nodes for sharing in sharings if sharing.nodes is not None]
-    nodes = np.unique(np.concatenate(named)) if named else None
-    size = 0 if nodes is None else len(nodes)
-    sides: list[tuple[Codes, Codes]] = []
-    for sharing in sharings:
-        if nodes is not None and sharing.nodes is not None:
-            places = np.searchsorted(nodes, sharing.nodes)
-            sides.append((places[sharing.first], places[sharing.second]))
-        else:
-            sides.append((sharing.first + size, sharing.second + size))
-            size += sharing.sentences
-    first, second = (np.concatenate(side) for side in zip(*sides, strict=True))
-    # With nameless nodes among them the names no longer cover the codes; what is joined is not joined again.
-    return Sharing(first, second, nodes if nodes is not None and size == len(nodes) else None)
 
 
 @dataclass(frozen=True)
@@ -201,10 +192,10 @@ class Variance:
     """The variance of a statistic.
 
     Attributes:
-        value: the variance; never below `independent`.
-        independent: what it would be if no two pairs depended on each other.
+        value: the variance; at least `independent`.
+        independent: the variance if all pairs were independent.
         df: degrees of freedom of Student's t for intervals and tests (Satterthwaite 1946).
-        floored: whether the estimate was below `independent`, and that was taken instead.
+        floored: whether the estimate was below `independent` and was replaced by it.
     """
 
     value: float
@@ -214,29 +205,28 @@ class Variance:
 
     @property
     def standard_error(self) -> float:
-        """The root of the variance."""
+        """The square root of the variance."""
         return float(np.sqrt(self.value))
 
     @property
     def ratio(self) -> float:
-        """The standard error over that of independent pairs, at least 1 (1 where both are 0)."""
+        """The standard error divided by that of independent pairs, at least 1 (1 if both are 0)."""
         return float(np.sqrt(self.value / self.independent)) if self.independent > 0 else 1.0
 
 
 def covariance(terms: ArrayLike, sharing: Sharing, method: Dependence = "dyadic") -> Floats:
-    """Return the covariance matrix of several statistics of the same pairs.
+    """Returns the covariance matrix of several statistics of the same pairs.
 
-    `dyadic` is the sum of terms_p terms_q over all p and q that share a sentence, p = q included. Added up by
-    sentence it is the sum of squares of each sentence's sum, less what pairs of the same two sentences then count
-    twice. No matrix of pairs by pairs is made.
+    `dyadic` sums terms_p terms_q over all p and q that share a sentence, including p = q. It equals the sum of
+    squares of each sentence's sum, minus the pairs of the same two sentences, which that counts twice.
 
     Args:
         terms: (m, n) the terms of m statistics (models, tasks), or (n,) those of one.
         sharing: of the n pairs.
-        method: which pairs depend on each other.
+        method: which pairs are dependent.
 
     Returns:
-        (m, m) float64, symmetric. That of `dyadic` may have negative eigenvalues, and it is not floored.
+        (m, m) symmetric matrix. That of `dyadic` may have negative eigenvalues and is not floored.
 
     >>> sharing = Sharing.of(["a", "a", "c"], ["b", "d", "e"])
     >>> covariance([1, 1, -2], sharing).tolist(), covariance([1, 1, -2], sharing, "independent").tolist()
@@ -247,19 +237,19 @@ def covariance(terms: ArrayLike, sharing: Sharing, method: Dependence = "dyadic"
 
 
 def variance(terms: ArrayLike, sharing: Sharing, method: Dependence = "dyadic") -> Variance:
-    """Return the variance of one statistic, floored at that of independent pairs, and its degrees of freedom.
+    """Returns the variance of one statistic, floored at that of independent pairs, with its degrees of freedom.
 
-    In small samples the dyadic sum can be below the independent one, even below zero, since negative products are
-    estimated too.
+    The dyadic sum includes estimated negative products, so in small samples it can fall below the independent
+    variance, even below zero.
 
-    The degrees of freedom are Satterthwaite's (1946) of a sum of independent squares, here those of the sentences'
-    (or components', or pairs') sums: (sum of squares)^2 over the sum of fourth powers. Few sentences that stand in
-    many pairs leave few.
+    The degrees of freedom are Satterthwaite's (1946) for a sum of squares, here of the sums by sentence (or by
+    component, or by pair): (sum of squares)^2 over the sum of fourth powers. A few sentences in many pairs leave
+    few degrees of freedom.
 
     Args:
         terms: (n,) terms of the statistic. A NaN makes everything NaN.
         sharing: of the n pairs.
-        method: which pairs depend on each other.
+        method: which pairs are dependent.
 
     >>> variance([1.0, 1.0, -2.0], Sharing.of(["a", "a", "c"], ["b", "d", "e"]))
     Variance(value=8.0, independent=6.0, df=2.0, floored=False)
@@ -272,18 +262,17 @@ def variance(terms: ArrayLike, sharing: Sharing, method: Dependence = "dyadic") 
 def difference_variances(
     terms: ArrayLike, sharing: Sharing, method: Dependence = "dyadic"
 ) -> list[list[Variance]]:
-    """Return what `variance` gives of each difference of several statistics, all of them at once.
+    """Returns the `variance` of every difference of two among several statistics.
 
-    The sums over a sentence are linear in the terms: they are made once for each statistic, not for each of the
-    m (m - 1) / 2 differences.
+    Sums by sentence are linear in the terms, so they are computed once per statistic, not once per difference.
 
     Args:
         terms: (m, n) the terms of m statistics of the same pairs.
         sharing: of the n pairs.
-        method: which pairs depend on each other.
+        method: which pairs are dependent.
 
     Returns:
-        The variances of each statistic's differences from the ones after it, so m - 1, m - 2, ..., 0 of them.
+        For each statistic the variances of its differences from the later ones: m - 1, m - 2, ..., 0 of them.
 
     >>> sharing = Sharing.of(["a", "a", "c"], ["b", "d", "e"])
     >>> ((found,), _) = difference_variances([[0.0, 0.0, 0.0], [1.0, 1.0, -2.0]], sharing)
@@ -314,26 +303,26 @@ def shared_sums(terms: ArrayLike, sharing: Sharing, method: Dependence = "dyadic
 
 
 def _variance_of(single: tuple[float, ...], summed: tuple[float, ...], twice: tuple[float, ...]) -> Variance:
-    """Return it by squares and fourth powers: of the terms, of their sums, of what these hold twice."""
+    """Combines sums of squares and fourth powers: of the terms, of their sums, of what the sums count twice."""
     (independent, fourth), (estimate, fourths), (twice_estimate, twice_fourths) = single, summed, twice
     estimate -= twice_estimate
-    # Where nothing is shared the two differ by rounding alone.
+    # Where nothing is shared the two differ only by rounding.
     floored = estimate < independent * (1 - 1e-9)
     if floored:
         estimate = independent
     else:
-        # What is twice in the squares is in the fourth powers too. They may leave less than single pairs have.
+        # Fourth powers count the same pairs twice; the difference can fall below that of single pairs.
         fourth = max(fourth, fourths - twice_fourths)
     df = estimate * estimate / fourth if fourth > 0 else float("nan")
     return Variance(max(estimate, independent), independent, df, floored)
 
 
 _BLOCK = 4096
-"""Columns at once: a hundred statistics of so many stay in a processor's cache."""
+"""Columns per block: a hundred statistics of this many fit into a processor's cache."""
 
 
 def _difference_powers(values: Floats) -> Floats:
-    """Return (2, m, m) the sums of squares and of fourth powers of each difference of two of (m, n) rows."""
+    """Returns (2, m, m) sums of squares and of fourth powers of the differences of (m, n) rows."""
     powers = np.zeros((2, len(values), len(values)))
     for start in range(0, values.shape[1], _BLOCK):
         block = values[:, start : start + _BLOCK]
@@ -345,7 +334,7 @@ def _difference_powers(values: Floats) -> Floats:
 
 
 def _powers(values: Floats) -> tuple[float, float]:
-    """Return the sums of the squares and of the fourth powers."""
+    """Returns the sum of squares and the sum of fourth powers."""
     squares = values * values
     return float(squares.sum()), float(squares @ squares)
 
@@ -358,7 +347,7 @@ def _rows(terms: ArrayLike, sharing: Sharing) -> Floats:
 
 
 def _sums_of(rows: Floats, sharing: Sharing, method: Dependence) -> tuple[Floats, Floats]:
-    """Return two sets of sums of (m, n) terms: the covariance is the products of the first less the second's."""
+    """Returns two sets of sums of (m, n) terms; the covariance is the products of the first minus the second's."""
     if method == "independent":
         return rows, rows[:, :0]
     if method == "components":
@@ -370,6 +359,6 @@ def _sums_of(rows: Floats, sharing: Sharing, method: Dependence) -> tuple[Floats
 
 
 def _sums(rows: Floats, codes: Codes, size: int = 0) -> Floats:
-    """Return (m, groups) sums of the columns of (m, n) by their codes."""
+    """Returns (m, groups) sums of the columns of an (m, n) matrix by code."""
     groups = max(size, int(codes.max()) + 1 if len(codes) else 0)
     return np.array([np.bincount(codes, weights=row, minlength=groups) for row in rows])

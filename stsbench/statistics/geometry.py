@@ -1,7 +1,7 @@
-"""Vectors as points: alignment and uniformity on the unit sphere, their mean cosine, and the singular values.
+"""Geometry of sentence vectors: alignment, uniformity, mean cosine and singular values.
 
-Singular values say how many directions are in use. A number that is not finite is a ValueError, and so are fewer
-vectors than a number takes; so is a zero vector, which has no direction, but for axes and partition isotropy.
+Vectors must be finite. A ValueError is raised for too few vectors, and for zero vectors (which have no direction)
+except in the functions on singular values.
 """
 
 from typing import Any, NamedTuple
@@ -17,14 +17,12 @@ Floats = NDArray[np.float64]
 
 _BLOCK_ROWS = 4096
 
-_SPECTRUM_ROWS = 2048
-
 _PAIR_ROWS = 2048
-"""Two blocks of vectors and the products between them: some 30 MB a thread for 768 dimensions in float32."""
+"""Rows per block of `uniformity`: about 30 MB per thread for 768 dimensions in float32."""
 
 
 def unit_rows(vectors: Vectors) -> Floats:
-    """Return the rows of an (n, d) matrix scaled to length 1, in float64.
+    """Scales the rows of an (n, d) matrix to length 1, in float64.
 
     >>> unit_rows(np.array([[3.0, 4.0]])).tolist()
     [[0.6, 0.8]]
@@ -36,7 +34,7 @@ def unit_rows(vectors: Vectors) -> Floats:
 
 
 def row_norms(vectors: Vectors) -> Floats:
-    """Return the (n,) lengths of the rows of an (n, d) matrix, in float64."""
+    """Returns the (n,) lengths of the rows of an (n, d) matrix, in float64; raises a ValueError for zero rows."""
     squares = [
         np.einsum("ij,ij->i", block, block)
         for start in range(0, len(vectors), _BLOCK_ROWS)
@@ -45,15 +43,15 @@ def row_norms(vectors: Vectors) -> Floats:
     norms: Floats = np.sqrt(np.concatenate(squares)) if squares else np.empty(0)
     bad = np.flatnonzero(~np.isfinite(norms) | (norms == 0))
     if len(bad):
-        raise ValueError(f"row {bad[0]} has the length {norms[bad[0]]}: only a finite one gives a direction")
+        raise ValueError(f"row {bad[0]} has the length {norms[bad[0]]}, which gives no direction")
     return norms
 
 
 def alignment(left: Vectors, right: Vectors, *, alpha: float = 2.0) -> float:
-    """Return the alignment of positive pairs: the mean of ||u - v||^alpha over L2-normalised pairs.
+    """Returns the alignment of positive pairs: the mean of ||u - v||^alpha over L2-normalised pairs.
 
-    Lower is better: 0 where both vectors of every pair point the same way, 2^alpha where they are opposite.
-    Wang and Isola (2020), section 4.1; SimCSE (2021), equation 2, takes alpha = 2.
+    Lower is better: 0 if the vectors of every pair have the same direction, 2^alpha if they are opposite. Wang and
+    Isola (2020), section 4.1; SimCSE (2021), equation 2, uses alpha = 2.
 
     Args:
         left: (n, d) first vectors of the pairs, n at least 1.
@@ -71,24 +69,21 @@ def alignment(left: Vectors, right: Vectors, *, alpha: float = 2.0) -> float:
 
 
 def uniformity(vectors: Vectors, *, t: float = 2.0, progress: Progress = silent) -> float:
-    """Return the uniformity of vectors: log of the mean of exp(-t ||u - v||^2) over all pairs i < j.
+    """Returns the uniformity: log of the mean of exp(-t ||u - v||^2) over all pairs i < j of unit vectors.
 
-    The vectors are L2-normalised. Lower is better: 0 where all point the same way. Wang and Isola (2020),
-    section 4.2; SimCSE (2021), equation 3, takes t = 2. Every pair is counted, none is sampled; the memory beside
-    `vectors` does not grow with the square of n. Products are computed in the precision of `vectors` (float32 at
-    least), sums in float64.
+    The vectors are L2-normalised. Lower is better: 0 if all have the same direction. Wang and Isola (2020),
+    section 4.2; SimCSE (2021), equation 3, uses t = 2. Every pair is counted; memory does not grow with the square
+    of n. Products are computed in the precision of `vectors` (at least float32), sums in float64.
 
     Args:
         vectors: (n, d) matrix, n at least 2.
-        t: how fast a pair's part falls with its distance.
-        progress: told of the pairs done.
+        t: how fast the contribution of a pair falls with its distance.
+        progress: called with the number of pairs done.
 
     >>> round(uniformity(np.array([[1.0, 0.0], [0.0, 1.0]])), 12)  # the squared distance is 2
     -4.0
     """
-    n = len(vectors)
-    if vectors.ndim != 2 or n < 2:
-        raise ValueError(f"uniformity needs at least two vectors, got shape {vectors.shape}")
+    n = _require_two(vectors, "uniformity")
     dtype = np.result_type(vectors.dtype, np.float32)
     norms = row_norms(vectors).astype(dtype)[:, np.newaxis]
     blocks = [slice(start, min(start + _PAIR_ROWS, n)) for start in range(0, n, _PAIR_ROWS)]
@@ -97,12 +92,12 @@ def uniformity(vectors: Vectors, *, t: float = 2.0, progress: Progress = silent)
         rows, columns = between
         left = vectors[rows] / norms[rows]
         right = left if columns is rows else vectors[columns] / norms[columns]
-        # With unit vectors -t ||u - v||^2 = 2 t u.v - 2 t: the factor costs nothing where it scales one side.
+        # For unit vectors -t ||u - v||^2 = 2 t u.v - 2 t.
         products = (left * dtype.type(2 * t)) @ right.T
         products -= dtype.type(2 * t)
         np.exp(products, out=products)
         total = float(products.sum(dtype=np.float64))
-        # The diagonal is no pair, and every other pair is there twice.
+        # A block with itself holds each pair twice, and the diagonal.
         return (total - float(products.trace(dtype=np.float64))) / 2 if columns is rows else total
 
     pairs = [(rows, columns) for number, rows in enumerate(blocks) for columns in blocks[number:]]
@@ -115,20 +110,16 @@ def uniformity(vectors: Vectors, *, t: float = 2.0, progress: Progress = silent)
 
 
 def mean_cosine(vectors: Vectors) -> float:
-    """Return the mean cosine over all pairs i < j: what a random pair has on average.
+    """Returns the mean cosine over all pairs i < j of (n, d) vectors, n at least 2.
 
-    Exact without looking at any pair: the squared length of the sum of n unit vectors is n plus twice the sum of
-    the cosines. Near 0 for vectors in all directions, near 1 for vectors in a narrow cone (Ethayarajh, 2019).
-
-    Args:
-        vectors: (n, d) matrix, n at least 2.
+    It is near 0 for vectors in all directions and near 1 for vectors in a narrow cone (Ethayarajh, 2019). It is
+    exact without visiting pairs: the squared length of the sum of n unit vectors is n plus twice the sum of the
+    cosines.
 
     >>> round(mean_cosine(np.array([[1.0, 0.0], [0.0, 2.0], [-3.0, 0.0]])), 12)
     -0.333333333333
     """
-    n = len(vectors)
-    if vectors.ndim != 2 or n < 2:
-        raise ValueError(f"a mean over pairs needs at least two vectors, got shape {vectors.shape}")
+    n = _require_two(vectors, "a mean over pairs")
     norms = row_norms(vectors)
     total = np.zeros(vectors.shape[1])
     for start in range(0, n, _PAIR_ROWS):
@@ -138,77 +129,62 @@ def mean_cosine(vectors: Vectors) -> float:
 
 
 def mean_cosine_by_dimension(units: Floats) -> Floats:
-    """Return what each dimension makes of the mean cosine over all pairs i < j, (d,); they add up to it.
+    """Returns the (d,) contributions of the dimensions to the mean cosine, which add up to it.
 
-    The contribution of a dimension of Timkey and van Schijndel (2021): the mean of u_k v_k over random pairs of
-    unit vectors, here over all of them, exactly as in `mean_cosine`.
-
-    Args:
-        units: (n, d) vectors of length 1, n at least 2.
+    Following Timkey and van Schijndel (2021), the contribution of dimension k is the mean of u_k v_k, here over
+    all pairs i < j of the (n, d) unit vectors, n at least 2.
 
     >>> mean_cosine_by_dimension(np.array([[1.0, 0.0], [0.6, 0.8]])).round(12).tolist()
     [0.6, 0.0]
     """
-    n = len(units)
-    if units.ndim != 2 or n < 2:
-        raise ValueError(f"a mean over pairs needs at least two vectors, got shape {units.shape}")
+    n = _require_two(units, "a mean over pairs")
     sums, squares = units.sum(axis=0), np.einsum("ij,ij->j", units, units)
     shares: Floats = (sums * sums - squares) / (n * (n - 1))
     return shares
 
 
+def _require_two(vectors: Vectors, purpose: str) -> int:
+    if vectors.ndim != 2 or len(vectors) < 2:
+        raise ValueError(f"{purpose} needs at least two vectors, got shape {vectors.shape}")
+    return len(vectors)
+
+
 class PrincipalAxes(NamedTuple):
-    """The singular value decomposition of a matrix of vectors, but for the part that is as long as the matrix.
+    """Singular values and right singular vectors of a matrix.
 
     Attributes:
         values: (min(n, d),) singular values, largest first.
-        directions: (d, d), in the columns; the k-th belongs to the k-th value, those that are left over to none.
+        directions: (d, d) orthonormal columns; column k belongs to value k, extra columns to the value 0.
     """
 
     values: Floats
     directions: Floats
 
 
-def principal_axes(vectors: Vectors) -> tuple[PrincipalAxes, PrincipalAxes]:
-    """Return the principal axes of a matrix as it is, and with the mean vector subtracted.
+def principal_axes(vectors: Vectors) -> PrincipalAxes:
+    """Returns the singular values and directions of an (n, d) matrix, n at least 1.
 
-    A QR decomposition behind a column of ones leaves a triangle that has both: without the first column it has the
-    singular values of the matrix, without the first row as well those of the centred matrix. MoCoSE (2022), figure
-    7, draws them for the sentence vectors of STS-B, divided by the largest.
+    MoCoSE (2022), figure 7, plots them for the sentence vectors of STS-B, divided by the largest.
 
-    Args:
-        vectors: (n, d) matrix with at least one row.
-
-    >>> plain, centred = principal_axes(np.array([[1.0, 5.0], [3.0, 5.0]]))
-    >>> [round(float(value), 3) for value in (*plain.values, *centred.values)]
-    [7.634, 1.31, 1.414, 0.0]
+    >>> [round(float(value), 3) for value in principal_axes(np.array([[1.0, 5.0], [3.0, 5.0]])).values]
+    [7.634, 1.31]
     """
     _require_finite(vectors)
-    n, d = vectors.shape
 
-    def triangle_of(matrix: Floats) -> Floats:
-        return np.asarray(np.linalg.qr(matrix, mode="r"), dtype=np.float64)
+    def decompose(matrix: Vectors) -> PrincipalAxes:
+        # The triangle of a QR decomposition has the same singular values, and no long side.
+        triangle = np.linalg.qr(matrix.astype(np.float64), mode="r")
+        _, values, directions = np.linalg.svd(triangle, full_matrices=True)
+        return PrincipalAxes(values, directions.T)
 
-    def of_block(rows: slice) -> Floats:
-        block = vectors[rows]
-        return triangle_of(np.hstack([np.ones((len(block), 1)), block]))
-
-    (triangle,) = in_threads(triangle_of, [np.vstack(list(in_threads(of_block, _blocks(n))))])
-
-    def axes(matrix: Floats) -> PrincipalAxes:
-        _, values, directions = np.linalg.svd(matrix, full_matrices=True)
-        padded = np.zeros(min(n, d))
-        padded[: len(values)] = values[: len(padded)]
-        return PrincipalAxes(padded, directions.T)
-
-    plain, centred = in_threads(axes, [triangle[:, 1:], triangle[1:, 1:]])
-    return plain, centred
+    (axes,) = in_threads(decompose, [vectors])
+    return axes
 
 
 def effective_rank(singular: Floats) -> float:
-    """Return the effective rank: exp of the entropy of (k,) singular values, scaled to sum 1.
+    """Returns the effective rank: exp of the entropy of (k,) singular values, scaled to sum to 1.
 
-    1 if one direction holds everything, d if d directions hold equal shares (Roy and Vetterli, 2007).
+    It is 1 if one direction has all the variance, and d for d directions of equal shares (Roy and Vetterli, 2007).
 
     >>> round(effective_rank(np.array([2.0, 2.0, 2.0])), 12)
     3.0
@@ -218,11 +194,13 @@ def effective_rank(singular: Floats) -> float:
 
 
 def top_share(singular: Floats, directions: int) -> float:
-    """Return the share of the squared singular values (of the variance, if centred) in the first directions.
+    """Returns the share of the first directions in the sum of squared singular values.
+
+    For a centred matrix it is their share of the variance.
 
     Args:
         singular: (k,) singular values, largest first.
-        directions: how many directions count as the first.
+        directions: the number of first directions.
 
     >>> top_share(np.array([3.0, 1.0]), 1)
     0.9
@@ -232,17 +210,17 @@ def top_share(singular: Floats, directions: int) -> float:
 
 
 def iso_score(singular: Floats, dimensions: int) -> float:
-    """Return IsoScore: the share of dimensions in uniform use, 0 for one direction, 1 for all alike.
+    """Returns IsoScore: 0 if one direction has all the variance, 1 if all dimensions have the same.
 
-    Rudman et al. (2022), algorithm 1: the variances along the principal directions, scaled to the length of the
-    all-ones vector, and their distance from it as a share of the largest possible.
+    Rudman et al. (2022), algorithm 1: the variances along the principal directions are scaled to the length of the
+    all-ones vector, and their distance from it is divided by the largest possible.
 
     Args:
         singular: (k,) singular values of the centred matrix.
         dimensions: d, at least k; directions without a singular value have no variance.
 
     Returns:
-        NaN where there is no variance at all, or one dimension alone.
+        The score; NaN without variance, or for a single dimension.
 
     >>> iso_score(np.array([2.0, 2.0]), 2), iso_score(np.array([2.0]), 2)
     (1.0, 0.0)
@@ -258,32 +236,28 @@ def iso_score(singular: Floats, dimensions: int) -> float:
     return float(np.clip((used - 1) / (dimensions - 1), 0.0, 1.0))
 
 
-def partition_isotropy(vectors: Vectors, axes: PrincipalAxes | None = None) -> float:
-    """Return min Z(c) / max Z(c), with Z(c) = sum over vectors w of exp(c . w), c over the principal directions.
+def partition_isotropy(vectors: Vectors, axes: PrincipalAxes) -> float:
+    """Returns min Z(c) / max Z(c) over principal directions c, where Z(c) is the sum of exp(c . w) over vectors w.
 
-    1 for vectors spread alike over all directions, near 0 for a narrow cone (Mu and Viswanath, 2018, section 2,
-    after Arora et al., 2016). A direction has no sign: both c and -c are taken.
+    It is 1 for vectors spread evenly over all directions and near 0 for a narrow cone (Mu and Viswanath, 2018,
+    section 2, after Arora et al., 2016). Directions have no sign, so c and -c are both included.
 
     Args:
         vectors: (n, d) matrix with at least one row.
-        axes: its own, where they are known.
+        axes: of `vectors`, by `principal_axes`.
 
-    >>> round(partition_isotropy(np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])), 12)
+    >>> square = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+    >>> round(partition_isotropy(square, principal_axes(square)), 12)
     1.0
     """
     _require_finite(vectors)
-    directions = (principal_axes(vectors)[0] if axes is None else axes).directions
 
-    def sums(rows: slice) -> Floats:
-        products = vectors[rows].astype(np.float64) @ directions
+    def sums(start: int) -> Floats:
+        products = vectors[start : start + _PAIR_ROWS].astype(np.float64) @ axes.directions
         return np.stack([np.exp(products).sum(axis=0), np.exp(-products).sum(axis=0)])
 
-    total: Floats = sum(in_threads(sums, _blocks(len(vectors))), start=np.zeros((2, vectors.shape[1])))
+    total = sum(in_threads(sums, range(0, len(vectors), _PAIR_ROWS)), start=np.zeros((2, vectors.shape[1])))
     return float(total.min() / total.max())
-
-
-def _blocks(rows: int) -> list[slice]:
-    return [slice(start, start + _SPECTRUM_ROWS) for start in range(0, rows, _SPECTRUM_ROWS)]
 
 
 def _require_finite(vectors: Vectors) -> None:

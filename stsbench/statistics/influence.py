@@ -1,16 +1,15 @@
-"""The influence of each pair on a statistic: first-order terms, from which every closed-form variance is made.
+"""First-order influence of each pair on a statistic, the basis of every closed-form variance.
 
-A statistic T of n pairs moves by about `terms[p]` when pair p is counted once more: `terms[p]` is the influence of
-the pair (Hampel 1974), centred, divided by n. Terms add. Those of a mean over subsets or tasks are the terms of
-each, times its weight, side by side; those of a difference of two models on the same pairs are the differences of
-theirs. `dependence` sums products of terms to a variance.
+A statistic T of n pairs changes by about `terms[p]` when pair p is counted once more: `terms[p]` is the centred
+influence of the pair (Hampel 1974) divided by n. Terms add up: those of a mean over tasks are the concatenated,
+weighted terms of the tasks, and those of a difference of two models on the same pairs are the differences of the
+models' terms. `dependence` turns terms into a variance.
 
-A correlation of two samples, (n,) each, has (n,) terms, which sum to 0; they are NaN where it is undefined.
-Samples that are not one-dimensional and of one length are a ValueError.
+The terms of a correlation of two samples, (n,) each, are (n,) numbers that sum to 0; NaN if it is undefined.
+Samples that are not one-dimensional or differ in length raise a ValueError.
 
-`Linear` is the delta method as arithmetic: a sum, difference, product or quotient of statistics has the terms that
-calculus gives it. A ratio of sums, a gap between groups, a slope or a mean over tasks then has its variance from
-`dependence` without a formula of its own.
+`Linear` applies the delta method: sums, differences, products and quotients of statistics get their terms by the
+rules of calculus, so a ratio, a gap between groups or a slope needs no variance formula.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,10 +34,10 @@ Floats = NDArray[np.float64]
 
 
 def pearson_terms(x: ArrayLike, y: ArrayLike) -> Floats:
-    """Return each pair's term, (n,), of Pearson's correlation.
+    """Returns the (n,) terms of Pearson's correlation.
 
-    With u and v the two variables scaled to mean 0 and variance 1, the influence is u v - r (u^2 + v^2) / 2
-    (Devlin, Gnanadesikan and Kettenring 1975).
+    With u and v the standardised variables, the influence is u v - r (u^2 + v^2) / 2 (Devlin, Gnanadesikan and
+    Kettenring 1975).
 
     >>> terms = pearson_terms([1, 2, 3, 4], [1, 3, 2, 4])
     >>> terms.round(3).tolist()
@@ -53,16 +52,15 @@ def pearson_terms(x: ArrayLike, y: ArrayLike) -> Floats:
 
 
 def spearman_terms(x: ArrayLike, y: ArrayLike) -> Floats:
-    """Return each pair's term, (n,), of Spearman's correlation, ties sharing their average rank.
+    """Returns the (n,) terms of Spearman's correlation, where ties share their average rank.
 
-    A pair counts in the ranks of all others, so that its influence has two parts more than Pearson's of the ranks.
-    With F and G the centred average ranks over n, sF and sG their standard deviations, and T(v, w)_i the mean over
-    j of w_j where v_j > v_i (half of it at ties), it is
+    A pair also shifts the ranks of all others, which adds two parts to Pearson's formula. With F and G the centred
+    average ranks over n, sF and sG their standard deviations, and T(v, w)_i the mean over j of w_j where v_j > v_i
+    (half of it at ties), the influence is
 
         [F G + T(x, G) + T(y, F) - rho / 2 ((F^2 + 2 T(x, F)) sG / sF + (G^2 + 2 T(y, G)) sF / sG)] / (sF sG),
 
-    which is the derivative of the rank statistic (without ties: Croux and Dehon 2010), and agrees with the
-    jackknife.
+    the derivative of the rank statistic (without ties: Croux and Dehon 2010). It agrees with the jackknife.
 
     >>> terms = spearman_terms([1, 2, 3, 4], [1, 30, 20, 400])
     >>> terms.round(3).tolist()
@@ -82,15 +80,13 @@ def spearman_terms(x: ArrayLike, y: ArrayLike) -> Floats:
 
 
 def kendall_terms(x: ArrayLike, y: ArrayLike) -> Floats:
-    """Return each pair's term, (n,), of Kendall's tau-b, ties included.
+    """Returns the (n,) terms of Kendall's tau-b, ties included.
 
-    With s_i the number of pairs that are concordant with pair i less those that are discordant, p_i and q_i the
-    number that differ from it in x and in y, and S, P, Q their sums, tau-b is S / sqrt(P Q), a function of three
+    With s_i the number of pairs concordant with pair i minus the discordant ones, p_i and q_i the numbers of pairs
+    that differ from it in x and in y, and S, P, Q their sums, tau-b is S / sqrt(P Q), a function of three
     U-statistics (Hoeffding 1948), and the term is
 
         (2 s_i - tau (p_i sqrt(Q / P) + q_i sqrt(P / Q))) / sqrt(P Q).
-
-    Without pair i the sums are exactly S - 2 s_i, P - 2 p_i and Q - 2 q_i. n log n operations, n numbers held.
 
     >>> kendall_terms([1, 2, 3, 4], [1, 30, 20, 400]).round(3).tolist()
     [0.167, -0.167, -0.167, 0.167]
@@ -105,68 +101,43 @@ def kendall_terms(x: ArrayLike, y: ArrayLike) -> Floats:
     return _terms(len(x) * influence / (of_x * of_y))
 
 
-def concordance_counts(x: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return for each pair how many others are concordant with it less those discordant, and how many are untied.
+_COMPARED_AT_ONCE = 2_000_000
 
-    Of two samples of n finite numbers: (n,) concordant less discordant pairs, and the (n,) numbers that differ in
-    x, and in y; all are whole.
+
+def concordance_counts(x: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
+    """Counts for each of n pairs the others that are concordant minus discordant, and untied in x and in y.
 
     >>> [counts.tolist() for counts in concordance_counts(np.array([1.0, 1, 2]), np.array([3.0, 1, 2]))]
     [[-1.0, 1.0, 0.0], [1.0, 1.0, 2.0], [2.0, 2.0, 2.0]]
     """
-    below_both = _below_both(x, y) + _below_both(-x, -y)
-    across = _below_both(x, -y) + _below_both(-x, y)
-    return (below_both - across).astype(np.float64), _untied(x), _untied(y)
+    step = max(1, _COMPARED_AT_ONCE // len(x))
+    concordant = []
+    for start in range(0, len(x), step):
+        block = slice(start, start + step)
+        # Comparisons instead of signs of differences, which could underflow.
+        above_x, above_y = x[block, np.newaxis] > x, y[block, np.newaxis] > y
+        below_x, below_y = x[block, np.newaxis] < x, y[block, np.newaxis] < y
+        same = (above_x & above_y).sum(axis=1) + (below_x & below_y).sum(axis=1)
+        opposite = (above_x & below_y).sum(axis=1) + (below_x & above_y).sum(axis=1)
+        concordant.append(same - opposite)
+    return np.concatenate(concordant).astype(np.float64), _untied(x), _untied(y)
 
 
 def _untied(values: Floats) -> Floats:
-    """Return how many of the values differ from each."""
+    """Counts for each value how many others differ from it."""
     _, group, sizes = np.unique(values, return_inverse=True, return_counts=True)
     different: Floats = (len(values) - sizes[group]).astype(np.float64)
     return different
 
 
-def _below_both(x: Floats, y: Floats) -> NDArray[np.int64]:
-    """Return how many pairs are below each in x and in y, both strictly."""
-    # Ties in x are put in falling order of y, ties in y in falling order of the place: none counts as below.
-    order = np.lexsort((-y, x))
-    ranks = np.empty(len(x), dtype=np.int64)
-    ranks[np.lexsort((-np.arange(len(x)), y[order]))] = np.arange(len(x))
-    counts = np.empty(len(x), dtype=np.int64)
-    counts[order] = _smaller_before(ranks)
-    return counts
-
-
-def _smaller_before(ranks: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return how many smaller numbers stand before each in a permutation of 0..n-1.
-
-    The larger of two numbers has a 1 in the highest bit that they differ in, and the smaller a 0. So the bits are
-    gone through from the highest to the lowest. At each, numbers that agree in all higher bits stand side by side
-    as a group, in the order given: a number whose bit is 1 is larger than those of its group whose bit is 0. As no
-    number is left out, a group begins at the place that is its lowest number.
-    """
-    places, values = np.arange(len(ranks)), ranks
-    counts = np.zeros(len(ranks), dtype=np.int64)
-    for bit in reversed(range(len(ranks).bit_length())):
-        is_upper = (values >> bit & 1).astype(bool)
-        start = values >> (bit + 1) << (bit + 1)
-        zeros_before = np.cumsum(~is_upper) - ~is_upper - start // 2
-        counts[values[is_upper]] += zeros_before[is_upper]
-        ones_before = places - start - zeros_before
-        arranged = np.empty_like(values)
-        arranged[start + np.where(is_upper, (1 << bit) + ones_before, zeros_before)] = values
-        values = arranged
-    return counts[ranks]
-
-
 TERMS: MappingProxyType[Metric, Callable[[ArrayLike, ArrayLike], Floats]] = MappingProxyType(
     {"spearman": spearman_terms, "pearson": pearson_terms, "kendall": kendall_terms}
 )
-"""The terms of every correlation."""
+"""The terms of the correlations, by name."""
 
 
 def mean_terms(values: ArrayLike) -> Floats:
-    """Return the (n,) terms of a mean: of an accuracy, if the n values are 1 where the answer is right, else 0.
+    """Returns the (n,) terms of a mean, such as an accuracy (values 1 for right answers and 0 for wrong ones).
 
     >>> mean_terms([1, 1, 0, 0]).tolist()
     [0.125, 0.125, -0.125, -0.125]
@@ -175,17 +146,17 @@ def mean_terms(values: ArrayLike) -> Floats:
 
 
 def ratio_terms(above: ArrayLike, below: ArrayLike) -> Floats:
-    """Return each item's term of the ratio R of two sums over the items: (above - R below) / sum(below).
+    """Returns the (n,) terms of the ratio R of two sums over items: (above - R below) / sum(below).
 
-    F1 has twice the true positives above, and below those and the false positives and negatives. A group's mean
-    has its members' values above and ones below, zeros for all others.
+    For F1, `above` is twice the true positives and `below` adds the false positives and negatives. For the mean of
+    a group, `above` is its members' values, `below` is 1 for members, and both are 0 for the others.
 
     Args:
-        above: (n,) each item's share of the upper sum.
-        below: (n,) each item's share of the lower one.
+        above: (n,) addends of the numerator.
+        below: (n,) addends of the denominator.
 
     Returns:
-        (n,) terms, which sum to 0; NaN where the lower sum is zero.
+        (n,) terms, which sum to 0; NaN if the denominator is zero.
 
     >>> ratio_terms([2, 0, 4], [1, 0, 1]).tolist()
     [-0.5, 0.0, 0.5]
@@ -207,7 +178,7 @@ def task_terms(
     *,
     by_subset: bool = True,
 ) -> Floats:
-    """Return each pair's term of a task's score.
+    """Returns the (n,) terms of a task's score.
 
     Args:
         gold: (n,) gold scores of the task's pairs.
@@ -215,12 +186,12 @@ def task_terms(
         codes: (n,) integer codes 0..k-1, the subset of each pair.
         metric: the correlation, a key of `TERMS`.
         aggregation: of the task's subsets; see `aggregate`.
-        by_subset: whether the terms of `all` are centred in each subset: the subsets and their sizes are fixed,
-            and the interval is of new pairs from the same subsets. Otherwise a subset counts as drawn with its
-            pairs. (`mean` and `wmean` are centred in each subset by themselves.)
+        by_subset: whether to centre the terms of `all` in each subset. Then the subsets and their sizes are fixed,
+            and the interval is for new pairs from the same subsets; otherwise subsets are drawn with their pairs.
+            (The terms of `mean` and `wmean` are always centred in each subset.)
 
     Returns:
-        (n,) terms in the order of the pairs, which sum to 0; NaN where the score is undefined.
+        (n,) terms in the order of the pairs, which sum to 0; NaN if the score is undefined.
 
     >>> terms = task_terms([1, 2, 3, 1, 2, 3], [1, 3, 2, 6, 4, 5], [0, 0, 0, 1, 1, 1], aggregation="mean")
     >>> terms.shape, abs(float(terms.sum())) < 1e-12
@@ -256,9 +227,9 @@ def _terms(influence: Floats) -> Floats:
 
 
 def _ranks_and_above(values: Floats) -> tuple[Floats, Callable[[Floats], Floats]]:
-    """Return the centred average ranks over n, and the T of these values as a function of the weights."""
+    """Returns the centred average ranks over n, and T(values, w) as a function of w."""
     size, ranks = len(values), average_ranks(values)
-    # Ranks are whole or half numbers, and equal where the values are: twice a rank is the place of its group.
+    # Ranks are multiples of a half and equal for ties: twice a rank is a code for its group of ties.
     group = (2 * ranks).astype(np.intp)
 
     def above(weights: Floats) -> Floats:
@@ -272,12 +243,12 @@ def _ranks_and_above(values: Floats) -> tuple[Floats, Callable[[Floats], Floats]
 
 @dataclass(frozen=True, eq=False)
 class Linear:
-    """A statistic, and what each pair contributes to it to first order.
+    """A statistic with its first-order terms.
 
     Attributes:
         value: the statistic.
-        terms: by block of pairs (a task, say) the (n,) terms of its pairs. Those of a plain sum are what is
-            summed; of a function of sums that does not change when every pair counts twice they add up to 0.
+        terms: the (n,) terms of each block of pairs (a task, say). The terms of a plain sum are its addends;
+            those of a mean or a ratio add up to 0.
 
     >>> above, below = Linear(6.0, {"a": np.array([2.0, 0, 4])}), Linear(2.0, {"a": np.array([1.0, 0, 1])})
     >>> mean = above / below
@@ -290,19 +261,19 @@ class Linear:
 
     @classmethod
     def undefined(cls) -> "Linear":
-        """Return a statistic that is not defined."""
+        """Returns an undefined statistic, with the value NaN and no terms."""
         return cls(float("nan"), {})
 
     def __add__(self, other: "Linear") -> "Linear":
-        """Return the sum."""
+        """Adds two statistics."""
         return self._with(other, self.value + other.value, 1.0, 1.0)
 
     def __sub__(self, other: "Linear") -> "Linear":
-        """Return the difference."""
+        """Subtracts another statistic."""
         return self._with(other, self.value - other.value, 1.0, -1.0)
 
     def __mul__(self, other: Union["Linear", float]) -> "Linear":
-        """Return the product with another statistic or a number."""
+        """Multiplies by another statistic or a number."""
         if not isinstance(other, Linear):
             return self.mapped(self.value * other, other)
         return self._with(other, self.value * other.value, other.value, self.value)
@@ -310,7 +281,7 @@ class Linear:
     __rmul__ = __mul__
 
     def __truediv__(self, other: Union["Linear", float]) -> "Linear":
-        """Return the quotient with another statistic or a number; not defined where that is 0."""
+        """Divides by another statistic or a number; undefined if that statistic is 0."""
         if not isinstance(other, Linear):
             return self.mapped(self.value / other, 1 / other)
         if other.value == 0:
@@ -319,7 +290,7 @@ class Linear:
         return self._with(other, value, 1 / other.value, -value / other.value)
 
     def mapped(self, value: float, slope: float) -> "Linear":
-        """Return a function of the statistic: its value, and its slope there."""
+        """Returns a function of the statistic, given the value of the function and its slope there."""
         return Linear(value, {block: slope * terms for block, terms in self.terms.items()})
 
     def _with(self, other: "Linear", value: float, slope: float, other_slope: float) -> "Linear":

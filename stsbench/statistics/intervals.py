@@ -1,10 +1,8 @@
-"""Intervals and tests from a value and its variance.
+"""Intervals, p-values and power, computed from a value and its variance.
 
-A correlation has its interval on Fisher's scale, where it is nearly symmetric, with Student's t; a difference and
-an average as they are; a share (an accuracy) by Wilson's score interval with an effective number of items, and a
-difference of shares of the same items by Newcombe's. A level is between 0 and 1, else it is a ValueError.
-
-From a standard error also follow how large a difference a test can find, and how many pairs or runs it takes.
+Intervals use Student's t: on Fisher's z scale for correlations, on the plain scale for differences and averages.
+Shares such as accuracies use Wilson's score interval with an effective number of items, and differences of shares
+of the same items Newcombe's interval. A level outside (0, 1) raises a ValueError.
 """
 
 import math
@@ -13,26 +11,27 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import nctdtr, ndtr, ndtri, stdtr, stdtrit
 
 from stsbench.statistics.correlations import Metric
 from stsbench.statistics.dependence import LEVEL, Variance
 
 Reason = Literal["undefined", "perfect", "few pairs", "no spread"]
-"""Why there is no interval. `undefined`: the value is. `perfect`: a correlation of 1 or -1, whose variance the
-pairs do not show. `few pairs`: fewer than four (of Kendall's, five). `no spread`: all terms are zero."""
+"""Why there is no interval. `undefined`: the value is NaN. `perfect`: a correlation of 1 or -1, whose variance
+cannot be estimated. `few pairs`: fewer than four (five for Kendall's). `no spread`: all terms are zero."""
 
 _ROUNDING = 1e-12
-"""What a correlation of 1 may fall short of it."""
+"""Correlations this close to 1 count as 1."""
 
 _FEW_PAIRS = 50
-"""Below, an interval is never narrower than Bonett and Wright's."""
+"""With fewer pairs an interval is never narrower than Bonett and Wright's."""
 
 _LOST: Mapping[Metric, int] = {"spearman": 3, "pearson": 3, "kendall": 4}
-"""What Bonett and Wright subtract from the number of pairs; no more pairs than that have no interval."""
+"""What Bonett and Wright subtract from the number of pairs; an interval needs more pairs than this."""
 
 
 class Limits(NamedTuple):
-    """The two ends of an interval. Without one both are NaN, and there is a reason."""
+    """The ends of an interval, or two NaN and the reason why there is no interval."""
 
     low: float
     high: float
@@ -55,24 +54,23 @@ def correlation_interval(
     level: float = LEVEL,
     metric: Metric = "spearman",
 ) -> Limits:
-    """Return the interval of a correlation, or of a mean of correlations over subsets.
+    """Returns the interval of a correlation, or of a mean of correlations over subsets.
 
-    Fisher's z = atanh(r) has the standard error of r over 1 - r^2 (delta method); Student's t with the variance's
-    degrees of freedom. The terms of few pairs say little of their variance: from fewer than 50 the interval is at
-    least as wide as Bonett and Wright's (2000), whose variance of z is (1 + r^2 / 2) / (n - 3) for Spearman's,
-    1 / (n - 3) for Pearson's and 0.437 / (n - 4) for Kendall's correlation of independent pairs, here times the
-    ratio of dependent and independent variance.
+    The standard error of Fisher's z = atanh(r) is that of r over 1 - r^2 (delta method). With fewer than 50 pairs,
+    terms estimate the variance poorly, so the interval is at least as wide as Bonett and Wright's (2000). Their
+    variance of z is (1 + r^2 / 2) / (n - 3) for Spearman's, 1 / (n - 3) for Pearson's and 0.437 / (n - 4) for
+    Kendall's correlation of independent pairs; here it is multiplied by the ratio of dependent to independent
+    variance.
 
     Args:
         value: the correlation, in [-1, 1].
-        variance: of it.
+        variance: the variance of the correlation.
         pairs: n, the number of pairs.
-        level: how often the interval holds the true value.
-        metric: which correlation it is.
+        level: the coverage of the interval.
+        metric: the kind of correlation.
 
     Returns:
-        The limits, inside (-1, 1); none (with the reason) at a correlation of 1 or -1, below four pairs (five for
-        Kendall's), or where the value is not defined.
+        The limits, inside (-1, 1); see `Reason` for the cases without an interval.
 
     >>> limits = correlation_interval(0.8, Variance(0.0001, 0.0001, 500), pairs=1000)
     >>> round(limits.low, 3), round(limits.high, 3)
@@ -100,7 +98,7 @@ def correlation_interval(
 
 
 def plain_interval(value: float, variance: Variance, level: float = LEVEL) -> Limits:
-    """Return the interval of a difference or of an average over tasks: value -+ t times the standard error.
+    """Returns the interval of a difference or of an average over tasks: value -+ t times the standard error.
 
     >>> limits = plain_interval(0.01, Variance(0.0001, 0.0001, 100.0))
     >>> round(limits.low, 4), round(limits.high, 4)
@@ -116,10 +114,10 @@ def plain_interval(value: float, variance: Variance, level: float = LEVEL) -> Li
 
 
 def share_interval(value: float, variance: Variance, items: int, level: float = LEVEL) -> Limits:
-    """Return the interval of a share, such as an accuracy: Wilson's (1927) with an effective number of items.
+    """Returns the interval of a share, such as an accuracy: Wilson's (1927) with an effective number of items.
 
-    Dependent items count as so many independent ones as give the same variance: value (1 - value) / variance. The
-    interval stays inside [0, 1] and exists at 0 and 1 too, where the effective number is `items`.
+    The effective number is that of independent items with the same variance, value (1 - value) / variance; for a
+    share of 0 or 1 it is `items`. The interval stays inside [0, 1].
 
     >>> limits = share_interval(1.0, Variance(0.0, 0.0, math.nan), items=20)
     >>> round(limits.low, 3), limits.high
@@ -128,27 +126,27 @@ def share_interval(value: float, variance: Variance, items: int, level: float = 
     check_level(level)
     if math.isnan(value) or math.isnan(variance.value) or not items:
         return _no_limits("undefined")
-    # At 0 and 1 a variance that is not 0 is the rounding of one that is.
+    # For a share of 0 or 1 a positive variance is only rounding error.
     size = value * (1 - value) / variance.value if variance.value > 0 and 0 < value < 1 else float(items)
     t = t_quantile((1 + level) / 2, variance.df)
     shrink = 1 + t * t / size
     centre = (value + t * t / (2 * size)) / shrink
     reach = t / shrink * math.sqrt(value * (1 - value) / size + (t / (2 * size)) ** 2)
-    # Rounding must not put the share itself outside.
+    # Rounding must not exclude the share itself.
     return Limits(min(max(centre - reach, 0.0), value), max(min(centre + reach, 1.0), value))
 
 
 def share_difference_interval(one: ArrayLike, other: ArrayLike, of_one: Limits, of_other: Limits) -> Limits:
-    """Return the interval of the difference of two shares of the same items: Newcombe's (1998), method 10.
+    """Returns the interval of the difference of two shares of the same items: Newcombe's (1998), method 10.
 
-    Each share's own interval by Wilson (`share_interval`) says how far it may be off, and phi, the correlation of
-    the two over the items, how far together. It stays inside [-1, 1] and exists where the items agree, too.
+    It combines the Wilson intervals of the two shares with phi, their correlation over the items. It stays inside
+    [-1, 1] and also exists if the shares agree on every item.
 
     Args:
-        one: (n,) 1 where an item counts for the first share, else 0.
-        other: (n,) the same for the second, which is subtracted.
-        of_one: the interval of the first share.
-        of_other: the interval of the second.
+        one: (n,) 1 for items that count towards the first share, else 0.
+        other: (n,) the same for the second share, which is subtracted.
+        of_one: the interval of the first share, by `share_interval`.
+        of_other: the interval of the second share.
 
     >>> one, other = np.repeat([1, 1, 0], [36, 12, 2]), np.repeat([1, 0, 1], [36, 12, 2])
     >>> errors = [Variance(x.var() / 50, x.var() / 50, math.inf) for x in (one, other)]
@@ -161,25 +159,25 @@ def share_difference_interval(one: ArrayLike, other: ArrayLike, of_one: Limits, 
         return _no_limits(of_one.reason or of_other.reason or "undefined")
     first, second = np.asarray(one, dtype=np.float64), np.asarray(other, dtype=np.float64)
     n, p, q = len(first), float(first.mean()), float(second.mean())
-    # Of the table of both: ad - bc, which is n squared times the covariance.
+    # ad - bc of the 2 x 2 table: n squared times the covariance.
     product = float(n * (first @ second) - first.sum() * second.sum())
     if product > 0:
         product = max(product - n / 2, 0.0)
     spread = n * n * math.sqrt(p * (1 - p) * q * (1 - q))
     phi = product / spread if spread > 0 else 0.0
 
-    def reach(own: float, others: float) -> float:
-        return math.sqrt(max(own * own - 2 * phi * own * others + others * others, 0.0))
+    def reach(first: float, second: float) -> float:
+        return math.sqrt(max(first * first - 2 * phi * first * second + second * second, 0.0))
 
     low = p - q - reach(p - of_one.low, of_other.high - q)
     return Limits(low, p - q + reach(of_one.high - p, q - of_other.low))
 
 
 def two_sided_p(value: float, variance: Variance) -> float:
-    """Return the two-sided p-value of the hypothesis that the true value is 0, by Student's t.
+    """Returns the two-sided p-value of the hypothesis that the true value is 0, by Student's t.
 
-    Below 1 - level exactly where `plain_interval` leaves out 0. 1 where value and variance are 0 (two models that
-    order the pairs alike), NaN where the variance alone is.
+    It is below 1 - level exactly if `plain_interval` excludes 0. It is 1 if value and variance are 0 (two models
+    that rank the pairs identically), and NaN if only the variance is.
 
     >>> round(two_sided_p(0.02, Variance(0.0001, 0.0001, 100.0)), 4)
     0.0482
@@ -192,9 +190,9 @@ def two_sided_p(value: float, variance: Variance) -> float:
 
 
 def lower_bound(value: float, variance: Variance, level: float = LEVEL) -> float:
-    """Return the one-sided lower bound: the true value is above it with the probability `level`.
+    """Returns the one-sided lower confidence bound: the lower end of the two-sided interval at 2 level - 1.
 
-    It is the lower end of the two-sided interval at 2 level - 1. NaN where there is none.
+    It is NaN without a positive variance.
 
     >>> round(lower_bound(0.02, Variance(0.0001, 0.0001, 100.0)), 4)
     0.0034
@@ -206,7 +204,7 @@ def lower_bound(value: float, variance: Variance, level: float = LEVEL) -> float
 
 
 def upper_bound(value: float, variance: Variance, level: float = LEVEL) -> float:
-    """Return the one-sided upper bound: the true value is below it with the probability `level`.
+    """Returns the one-sided upper confidence bound.
 
     >>> round(upper_bound(0.02, Variance(0.0001, 0.0001, 100.0)), 4)
     0.0366
@@ -215,12 +213,12 @@ def upper_bound(value: float, variance: Variance, level: float = LEVEL) -> float
 
 
 def reach_of_mean(deviation: float, size: int, level: float = LEVEL) -> float:
-    """Return half the width of Student's interval of a mean.
+    """Returns half the width of Student's interval of a mean.
 
     Args:
         deviation: the sample standard deviation of the values.
-        size: how many values there are, at least 2.
-        level: of the interval.
+        size: the number of values, at least 2.
+        level: the coverage of the interval.
 
     >>> round(reach_of_mean(1.0, 3), 3)
     2.484
@@ -229,40 +227,28 @@ def reach_of_mean(deviation: float, size: int, level: float = LEVEL) -> float:
 
 
 def check_level(level: float) -> None:
-    """Refuse a level that is not between 0 and 1."""
+    """Raises a ValueError if a level is not between 0 and 1."""
     if not 0 < level < 1:
         raise ValueError(f"level must be between 0 and 1, got {level}")
 
 
 def t_quantile(probability: float, df: float = math.inf) -> float:
-    """Return a quantile of Student's t; of the normal distribution where the degrees of freedom are not known."""
-    # Not by scipy.stats: its import takes half a second more, in every command that computes an interval.
-    from scipy.special import ndtri, stdtrit
-
+    """Returns a quantile of Student's t, or of the normal distribution if `df` is not finite."""
     return float(ndtri(probability) if not math.isfinite(df) else stdtrit(df, probability))
 
 
 def tail(t: ArrayLike, df: float) -> NDArray[np.float64]:
-    """Return how likely Student's t is above `t`, (...); the normal distribution where `df` is not finite.
+    """Returns the upper tail probability of Student's t at `t`, (...); normal if `df` is not finite.
 
     >>> round(float(tail(1.96, math.inf)), 4)
     0.025
     """
-    from scipy.special import ndtr, stdtr
-
     below = -np.asarray(t, dtype=np.float64)
     return np.asarray(ndtr(below) if not math.isfinite(df) else stdtr(df, below))
 
 
-_MOST = 10_000
-_MANY = 1000
-"""Degrees of freedom from which on Student's t is taken as normal: SciPy's noncentral one loses its way there."""
-
-
 def detectable(standard_error: float, *, level: float = 0.95, power: float = 0.8) -> float:
-    """Return the smallest difference that a two-sided test finds with this power: (1.96 + 0.84) standard errors.
-
-    The test's size is 1 - level; its power is the chance to find the difference.
+    """Returns the smallest difference that a two-sided test of size 1 - level detects with the given power.
 
     >>> round(detectable(1.0), 3)
     2.802
@@ -271,10 +257,10 @@ def detectable(standard_error: float, *, level: float = 0.95, power: float = 0.8
 
 
 def pairs_needed(pairs: int, difference: float, found: float) -> float:
-    """Return how many pairs show a difference, if these show one of `found` at the smallest (`detectable`).
+    """Returns the number of pairs needed to detect a difference, if `pairs` pairs detect one of `found`.
 
-    A standard error, and with it the smallest difference found, falls with the root of the number of pairs. No
-    number of pairs shows a difference of 0.
+    The detectable difference falls with the square root of the number of pairs. No number detects a difference of
+    0.
 
     >>> pairs_needed(1000, 0.5, 1.0)
     4000.0
@@ -282,31 +268,34 @@ def pairs_needed(pairs: int, difference: float, found: float) -> float:
     return pairs * (found / difference) ** 2 if difference else math.inf
 
 
+_MOST_RUNS = 10_000
+
+
 def seeds_needed(
     difference: float, sd: float, over_pairs: Variance, *, level: float = 0.95, power: float = 0.8
 ) -> int | None:
-    """Return how many runs of each of two methods a t test needs to find a difference of their means.
+    """Returns how many runs of each of two methods a t test needs to detect a difference of their means.
 
-    Its variance is 2 sd^2 / S + V, V that of the difference over pairs, which more runs leave as it is; its
-    degrees of freedom are Satterthwaite's.
+    The variance of the difference is 2 sd^2 / S + V for S runs, where V, the variance over pairs, does not shrink
+    with more runs; the degrees of freedom are Satterthwaite's.
 
     Args:
         difference: of the methods' means, above 0.
-        sd: standard deviation of the scores of one method's runs.
+        sd: standard deviation of the scores over the runs of one method.
         over_pairs: V with its degrees of freedom, in the squared unit of the scores; 0 for a claim about these
             pairs alone.
-        level: 1 - level is the test's size.
-        power: the chance to find it.
+        level: 1 - level is the size of the test.
+        power: the probability of detecting the difference.
 
     Returns:
-        S, at least 2; None if not even 10,000 are enough.
+        S, at least 2, or None if even 10,000 runs are not enough.
 
     >>> seeds_needed(1.0, 1.0, Variance(0.0, 0.0, math.inf))
     17
     """
     low, high = 1, 2
     while _power(high, difference, sd, over_pairs, level) < power:
-        if high >= _MOST:
+        if high >= _MOST_RUNS:
             return None
         low, high = high, 2 * high
     while high - low > 1:
@@ -315,10 +304,12 @@ def seeds_needed(
     return high
 
 
-def _power(runs: int, difference: float, sd: float, over_pairs: Variance, level: float) -> float:
-    """Return the power of the two-sided t test, by the noncentral t distribution."""
-    from scipy.special import nctdtr, ndtr
+_NEARLY_NORMAL = 1000
+"""Above this many degrees of freedom SciPy's noncentral t loses precision, and the normal is used."""
 
+
+def _power(runs: int, difference: float, sd: float, over_pairs: Variance, level: float) -> float:
+    """Returns the power of the two-sided t test, by the noncentral t distribution."""
     if runs < 2:
         return 0.0
     of_seeds = sd * sd / runs
@@ -330,7 +321,7 @@ def _power(runs: int, difference: float, sd: float, over_pairs: Variance, level:
         uncertain += over_pairs.value**2 / over_pairs.df
     df = whole**2 / uncertain if uncertain > 0 else math.inf
     shift = difference / math.sqrt(whole)
-    if df > _MANY:
+    if df > _NEARLY_NORMAL:
         critical = t_quantile((1 + level) / 2)
         return float(ndtr(shift - critical) + ndtr(-shift - critical))
     critical = t_quantile((1 + level) / 2, df)
@@ -338,10 +329,10 @@ def _power(runs: int, difference: float, sd: float, over_pairs: Variance, level:
 
 
 def difference_error(pairs: float, correlation: float, between: float) -> float:
-    """Return the standard error of the difference of two correlations with one gold, of independent pairs.
+    """Returns the standard error of the difference of two models' correlations with gold, for independent pairs.
 
-    Either model has this correlation with gold, and `between` is that of the two models' similarities; asymptotic,
-    for normal scores (Olkin and Siotani 1976).
+    Both models have this correlation with gold, and `between` is the correlation of their similarities. The
+    formula is asymptotic, for normal scores (Olkin and Siotani 1976).
 
     >>> round(difference_error(1000, 0.8, 0.9), 5)
     0.0081

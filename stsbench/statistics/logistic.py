@@ -1,15 +1,15 @@
-"""Logistic regression, solved to convergence for many fits that share their features.
+"""Logistic regression, solved to convergence for many fits on the same features.
 
-Cross-validation of a regulariser fits the same rows again and again: ten outer folds, ten inner ones and six
-regularisers are 600 fits. Here they are one minimisation in 600 columns. An iteration costs two products of
-the one feature matrix with a matrix of all fits' weights; which rows a fit trains on is a mask on the
-residuals between the two products. How the columns walk to their minima is `logistic_descent`'s subject.
+Cross-validating a regulariser with ten outer folds, ten inner folds and six values takes 600 fits of the same
+rows. Here they are one minimisation in 600 columns: an iteration takes two products of the feature matrix with the
+weights of all fits, and a mask on the residuals selects the training rows of each fit. The minimisation itself is
+in `logistic_descent`.
 
-The objective is scikit-learn's, so that the minimiser is the same: for two classes
+The objective is scikit-learn's. For two classes it is
 
     0.5 ||w||^2 + C sum_i log(1 + exp(-y_i (w.x_i + b))),    y_i = -1 or 1,
 
-and for more the same with the multinomial loss and one (w, b) for each class; b is not penalised.
+and for more classes the multinomial loss with one (w, b) per class. The intercept b is not penalised.
 """
 
 from dataclasses import dataclass
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 TOLERANCE = 1e-6
 """Largest Euclidean norm of the gradient at a solution.
 
-The penalty makes the objective strongly convex with constant 1, so that the weights of a solution are at most
-this far (up to the intercept's share) from the optimum's.
+The penalty makes the objective strongly convex with constant 1, so the weights are at most this far from the
+optimum (up to the share of the intercept).
 """
 
 MAX_ITERATIONS = 500
@@ -37,13 +37,13 @@ _BLOCK_BYTES = 24 * 2**20
 
 @dataclass(frozen=True)
 class LogisticFits:
-    """Solutions of f training sets by c regularisers; k rows of weights each (1 for two classes).
+    """Solutions for f training sets and c regularisers, with k rows of weights each (1 for two classes).
 
     Attributes:
         weights: (f, c, k, d), float64.
         intercepts: (f, c, k).
         gradient_norms: (f, c) Euclidean norms of the gradient at the solutions.
-        tolerance: the norm up to which a fit counts as converged.
+        tolerance: the largest norm of a converged fit.
     """
 
     weights: NDArray[np.float64]
@@ -53,17 +53,17 @@ class LogisticFits:
 
     @property
     def converged(self) -> NDArray[np.bool_]:
-        """(f, c): whether the gradient's norm is within the tolerance."""
+        """(f, c) mask of the fits whose gradient norm is within the tolerance."""
         within: NDArray[np.bool_] = self.gradient_norms <= self.tolerance
         return within
 
     def of_set(self, number: int) -> "LogisticFits":
-        """Return the fits of one training set."""
+        """Returns the fits of one training set."""
         chosen = slice(number, number + 1)
         return LogisticFits(self.weights[chosen], self.intercepts[chosen], self.gradient_norms[chosen])
 
     def predict(self, features: ArrayLike) -> NDArray[np.int64]:
-        """Return the (m, f, c) predicted classes of the rows of an (m, d) matrix by every fit."""
+        """Returns the classes that every fit predicts for the rows of an (m, d) matrix, shape (m, f, c)."""
         rows = np.asarray(features)
         f, c, k, d = self.weights.shape
         predicted = np.empty((len(rows), f, c), dtype=np.int64)
@@ -86,19 +86,19 @@ def fit_logistic(
     max_iterations: int = MAX_ITERATIONS,
     device: str = "cpu",
 ) -> LogisticFits:
-    """Fit an L2-regularised logistic regression for every training set and regulariser.
+    """Fits an L2-regularised logistic regression for every training set and regulariser.
 
-    Deterministic: the solution of a strictly convex problem, started at zero. Memory: the features once in
-    float64 and once in float32, and some 20 numbers for each weight of each fit.
+    The result is deterministic: the problem is strictly convex, and the search starts at zero. Memory: the
+    features in float64 and in float32, and about 20 numbers per weight.
 
     Args:
         features: (n, d) rows.
         labels: (n,) integers 0..classes-1.
-        regularisers: (c,) values of scikit-learn's C for all training sets, or (f, c) with its own for each.
-        train: (n, f) booleans: the rows of each training set; None for one set of all rows.
-        classes: how many classes there are; by default one more than the largest label.
-        max_iterations: evaluations of the gradient after which what has not converged stays as it is.
-        device: where to compute: `cpu`, or a torch device such as `cuda`.
+        regularisers: (c,) values of scikit-learn's C for all training sets, or (f, c) for each set.
+        train: (n, f) masks of the rows of each training set; None for one set of all rows.
+        classes: number of classes; by default one more than the largest label.
+        max_iterations: gradient evaluations after which fits are returned unconverged.
+        device: the torch device to compute on, such as `cpu` or `cuda`.
 
     Raises:
         ValueError: if shapes do not match, a C is not positive, a feature is not finite, or a training set

@@ -1,12 +1,10 @@
-"""Logistic regressions on one feature matrix, minimised together: objective, curvature, L-BFGS in many columns.
+"""Joint minimisation of many logistic regressions on the same features: objective, curvature, batched L-BFGS.
 
-It is ours because it is measured faster: `benchmarks/transfer_speed.py` holds it against scikit-learn, which
-fits one at a time and gives the same minimisers.
+`benchmarks/transfer_speed.py` compares it with scikit-learn, which fits one problem at a time and is slower.
 
-Tensors of weights have the shape (k, p, d + 1): k counts the rows of weights of a problem (1 for two classes), p
-problems (a training set with a regulariser); the last column is the intercept. With the classes in front and rows
-of data behind, a softmax runs over long stretches of memory; over the last of few numbers it takes seven times as
-long as the product that made them.
+Tensors of weights have the shape (k, p, d + 1): k rows of weights per problem (1 for two classes), p problems (one
+training set with one regulariser), and the intercept in the last column. Classes come first because a softmax over
+the last axis takes seven times as long.
 """
 
 from collections import deque
@@ -21,24 +19,23 @@ if TYPE_CHECKING:
     import torch
 
 _ROWS_A_WEIGHT = 20
-"""A curvature is taken from this many rows for each weight of a class: more hardly change a preconditioner."""
+"""Rows per weight from which a curvature is estimated; more rows hardly improve a preconditioner."""
 
 _BLOCK_BYTES = 24 * 2**20
-"""Size of the residuals that are held at once: enough rows for a fast product, few enough for the cache."""
+"""Size of a block of residuals: large enough for a fast product, small enough for the cache."""
 
 
 @dataclass(frozen=True)
 class LogisticObjective:
-    """The data of the fits; rows of no training set are left out.
+    """The data of all fits, without rows that are in no training set.
 
-    Features are without their means, which an intercept that is not penalised takes up: what they have in common
-    would cost the precision that tells them apart.
+    Features are centred, because a large common offset would cost precision; the intercept absorbs their means.
 
     Attributes:
-        x: (n, d + 1) features with a column of ones.
-        means: (d,), of the features.
+        x: (n, d + 1) centred features and a column of ones.
+        means: (d,) means of the features.
         targets: (k, 1, n) in float64: the class (0 or 1) for two classes, else one-hot.
-        masks: (f, n) booleans: the rows of each training set.
+        masks: (f, n) masks of the rows of each training set.
     """
 
     x: "torch.Tensor"
@@ -56,7 +53,7 @@ class LogisticObjective:
         *,
         device: str,
     ) -> "LogisticObjective":
-        """Put the rows that any training set has on the device, in float64."""
+        """Copies the rows that are in any training set to the device, in float64."""
         import torch
 
         used = masks.any(axis=1)
@@ -73,27 +70,27 @@ class LogisticObjective:
 
     @property
     def outputs(self) -> int:
-        """The number k of rows of weights of a problem."""
+        """k, the number of rows of weights of a problem."""
         return int(self.targets.shape[0])
 
     def pooled(self) -> "LogisticObjective":
-        """Return the objective with a single training set: every row that is in any."""
+        """Returns the objective with one training set of all rows."""
         import torch
 
         every = torch.ones((1, len(self.x)), dtype=torch.bool, device=self.x.device)
         return LogisticObjective(self.x, self.means, self.targets, every)
 
     def single(self) -> "LogisticObjective":
-        """Return the objective in single precision, in which products take half the time."""
+        """Returns the objective in single precision, where products take half the time."""
         return LogisticObjective(self.x.float(), self.means, self.targets.float(), self.masks)
 
     def gradient(self, w: "torch.Tensor", sets: "torch.Tensor", c: "torch.Tensor") -> "torch.Tensor":
-        """Return the (k, p, d + 1) gradient of every problem.
+        """Returns the (k, p, d + 1) gradients of the problems.
 
         Args:
             w: (k, p, d + 1) weights.
-            sets: (p,) each problem's training set, a row of `masks`.
-            c: (p,) each problem's C.
+            sets: (p,) training set of each problem, a row of `masks`.
+            c: (p,) C of each problem.
         """
         import torch
 
@@ -111,36 +108,32 @@ class LogisticObjective:
         return gradient
 
     def sample(self, width: int) -> "Iterator[tuple[torch.Tensor, int]]":
-        """Yield blocks of every row, or of every second, third ..., with how many rows each stands for.
-
-        Args:
-            width: how many numbers are computed for each row.
-        """
+        """Yields blocks of every s-th row, and s, for blocks in which `width` numbers are computed per row."""
         stride = max(1, len(self.x) // (_ROWS_A_WEIGHT * self.x.shape[1]))
         for rows in self.blocks(width):
             yield self.x[rows][-rows.start % stride :: stride], stride
 
     def blocks(self, width: int) -> "Iterator[slice]":
-        """Yield slices of rows such that `width` numbers for each row are not too many."""
+        """Yields slices of rows that bound the memory for `width` numbers per row."""
         step = max(256, _BLOCK_BYTES // (8 * width))
         for start in range(0, len(self.x), step):
             yield slice(start, min(start + step, len(self.x)))
 
 
 def _probabilities(logits: "torch.Tensor") -> "torch.Tensor":
-    """Return the (k, p, n) probabilities, in the logits' place where possible."""
+    """Returns the (k, p, n) probabilities, overwriting the logits where possible."""
     return logits.sigmoid_() if len(logits) == 1 else logits.softmax(dim=0)
 
 
 _MOST_CLASSES = 16
-"""Above, the classes share the inverse of their mean Hessian: there would be too many to factorise."""
+"""With more classes they share the inverse of their mean Hessian, to save factorisations."""
 
 
 def inverse_bounds(objective: LogisticObjective, c_values: Sequence[float]) -> "list[torch.Tensor]":
-    """Return for each C the (1, d + 1, d + 1) inverse of a Hessian above all, for every class alike.
+    """Returns for each C the (1, d + 1, d + 1) inverse of an upper bound of all Hessians, shared by the classes.
 
-    The second derivatives of the loss never exceed a quarter of the features' inner products for two classes,
-    and a half for more (Boehning 1992).
+    The second derivatives of the loss are at most a quarter of the features' inner products for two classes, and a
+    half for more (Boehning 1992).
     """
     import torch
 
@@ -152,17 +145,17 @@ def inverse_bounds(objective: LogisticObjective, c_values: Sequence[float]) -> "
 
 
 def inverse_hessian(objective: LogisticObjective, w: "torch.Tensor", c: float) -> "torch.Tensor":
-    """Return the inverses of the Hessians of one problem on all rows, without what couples the classes.
+    """Returns the inverses of the diagonal blocks (one per class) of the Hessian of one problem on all rows.
 
-    What couples them is left out because it does not pay: with it, the folds of TREC take as many iterations.
+    The off-diagonal blocks are left out: with them, the folds of TREC take as many iterations.
 
     Args:
         objective: the data.
-        w: (k, 1, d + 1) weights at which the Hessians are taken.
+        w: (k, 1, d + 1) weights at which to evaluate the Hessian.
         c: the weight of the loss.
 
     Returns:
-        (k, d + 1, d + 1), or (1, d + 1, d + 1) meant for each class alike.
+        (k, d + 1, d + 1), or (1, d + 1, d + 1) if the classes share one inverse.
     """
     import torch
 
@@ -183,25 +176,25 @@ def _inverse(curvatures: "torch.Tensor") -> "torch.Tensor":
 
     diagonals = curvatures.diagonal(dim1=1, dim2=2)
     diagonals[:, :-1] += 1.0
-    # The intercept has no penalty; this much keeps the factorisation alive where no row moves it.
+    # The intercept has no penalty; this keeps the matrix positive definite if no row depends on it.
     diagonals[:, -1] += 1e-10
     return torch.cholesky_inverse(torch.linalg.cholesky(curvatures))
 
 
 OfProblems = Callable[["torch.Tensor", "torch.Tensor"], "torch.Tensor"]
-"""From a (k, a, d + 1) tensor of some problems, and their numbers (a,), to one of the same shape."""
+"""Maps a (k, a, d + 1) tensor of some problems, and their numbers (a,), to a tensor of the same shape."""
 
 _MEMORY = 8
 _START = 1e-3
 _START_ITERATIONS = 60
 _SINGLE = 1e-6
-"""Single precision brings a gradient down to this share of what it is at zero, a few times its rounding."""
+"""Single precision reduces a gradient to this share of its norm at zero, a few times its rounding error."""
 
 _OVERSHOOT = 0.5
 
 
 class Solved(NamedTuple):
-    """Weights (k, p, d + 1), and the norms of their gradients (p,)."""
+    """Weights (k, p, d + 1) and gradient norms (p,)."""
 
     weights: "torch.Tensor"
     gradient_norms: "torch.Tensor"
@@ -210,12 +203,11 @@ class Solved(NamedTuple):
 def descend(
     objective: LogisticObjective, penalties: NDArray[np.float64], *, tolerance: float, max_iterations: int
 ) -> Solved:
-    """Minimise the objective of f training sets for every set and its penalties, (f, c) values of C.
+    """Minimises the objective for every training set and each of its C values, (f, c).
 
-    Single precision leads close to the minima, in half the time a step; double precision goes on from there.
-    It ends where every gradient's Euclidean norm is within the tolerance, or after `max_iterations` gradients at
-    either precision.
-    Problem i of the solutions is set i // c with its penalty i % c.
+    Single precision gets close to the minima at half the cost per step; double precision finishes. Each stops when
+    every gradient's Euclidean norm is within the tolerance, or after `max_iterations` gradients. Problem i of the
+    solutions is set i // c with its C value i % c.
     """
     import torch
 
@@ -230,8 +222,8 @@ def descend(
 
     sizes = objective.masks.sum(dim=1).double()
     share = float(sizes.mean() / len(objective.x))
-    # The curvature is taken where the next smaller C has its solution. A row that a fold holds out is less sure in
-    # that fold than in the fit on all rows; the smaller C has about the curvature that the folds have on average.
+    # Evaluate the curvature at the solution of the next smaller C: held-out rows are less certain in their fold
+    # than in the fit on all rows, and the smaller C has about the average curvature of the folds.
     inverses = [
         inverse_hessian(objective, near_all[:, [max(0, i - 1)]], share * c)
         for i, c in enumerate(c_values.tolist())
@@ -253,11 +245,11 @@ def descend(
 
 
 def _starts(objective: LogisticObjective, single: LogisticObjective, c_values: "torch.Tensor") -> Solved:
-    """Return near-minimisers (k, values, d + 1) of the fits on all rows for each C, and the norms at zero."""
+    """Returns approximate minimisers (k, values, d + 1) on all rows for each C, and gradient norms at zero."""
     import torch
 
     pooled, values = single.pooled(), len(c_values)
-    # A curvature in single precision may have no inverse, as where one feature is far larger than the others.
+    # In single precision a curvature may be singular, for example if one feature is far larger than the others.
     inverses = inverse_bounds(objective.pooled(), c_values.tolist())
     zeros = pooled.x.new_zeros((pooled.outputs, values, pooled.x.shape[1]))
     first = torch.zeros(values, dtype=torch.int64, device=zeros.device)
@@ -273,7 +265,7 @@ def _starts(objective: LogisticObjective, single: LogisticObjective, c_values: "
 
 
 def _step(inverses: "list[torch.Tensor]", value_of: "torch.Tensor", g: "torch.Tensor") -> "torch.Tensor":
-    """Multiply each problem's gradient (k, p, d + 1) with the inverse Hessian of its C."""
+    """Multiplies each problem's gradient (k, p, d + 1) by the inverse Hessian of its C."""
     import torch
 
     step = torch.empty_like(g)
@@ -285,12 +277,12 @@ def _step(inverses: "list[torch.Tensor]", value_of: "torch.Tensor", g: "torch.Te
 
 
 def _finite(w: "torch.Tensor") -> "torch.Tensor":
-    """Return weights with zero, a safe start, where features were too large for single precision."""
+    """Replaces weights that overflowed in single precision by zero, a safe start."""
     return w.nan_to_num(0.0, 0.0, 0.0)
 
 
 def _centred(w: "torch.Tensor") -> "torch.Tensor":
-    """Return weights or a step without what all classes have in common: it changes no probability."""
+    """Subtracts the mean over the classes, which does not change any probability."""
     return w - w.mean(dim=0, keepdim=True) if len(w) > 1 else w
 
 
@@ -302,18 +294,18 @@ def _minimise(
     tolerance: "float | torch.Tensor",
     max_iterations: int,
 ) -> Solved:
-    """Minimise p convex functions side by side.
+    """Minimises p convex functions in one batch, by L-BFGS.
 
-    A step that overshoots, so that the slope along it has turned and is more than half as steep as it was,
-    is shortened to where the secant of the two slopes is zero; the others of the batch go on meanwhile.
-    Converged problems leave the batch.
+    A step overshoots if the slope along it changes sign and is more than half as steep as before; then it is
+    shortened to the zero of the secant of the two slopes, while other problems proceed. Converged problems leave
+    the batch.
 
     Args:
-        gradient_of: from weights of some problems and their numbers to their gradients.
-        precondition: from gradients and numbers to the product with an approximate inverse Hessian.
-        w: (k, p, d + 1), where to start.
+        gradient_of: maps weights of some problems and their numbers to gradients.
+        precondition: multiplies gradients of some problems by approximate inverse Hessians.
+        w: (k, p, d + 1) starting points.
         tolerance: Euclidean norm of the gradient to reach, one for all or (p,).
-        max_iterations: evaluations after which to stop.
+        max_iterations: largest number of gradient evaluations.
     """
     import torch
 
@@ -350,7 +342,7 @@ def _minimise(
 
 @dataclass(frozen=True)
 class _Pair:
-    """A step s and the change y of the gradient along it; `rho` is 1 / (s.y), 0 where there was no step."""
+    """A step s, the change y of the gradient along it, and `rho`, 1 / (s.y) or 0 if there was no step."""
 
     s: "torch.Tensor"
     y: "torch.Tensor"
@@ -368,7 +360,7 @@ class _Pair:
 def _two_loop(
     memory: "deque[_Pair]", g: "torch.Tensor", active: "torch.Tensor", precondition: OfProblems
 ) -> "torch.Tensor":
-    """Return the product of L-BFGS's inverse Hessian with g (Nocedal and Wright 2006, algorithm 7.4)."""
+    """Multiplies g by the L-BFGS inverse Hessian (Nocedal and Wright 2006, algorithm 7.4)."""
     q, alphas = g.clone(), []
     for pair in reversed(memory):
         alpha = pair.rho * _dot(pair.s, q)

@@ -1,5 +1,6 @@
-"""Nearest neighbours by cosine, exact, and how unevenly they fall: hubs are near to many, anti-hubs to nobody."""
+"""Exact nearest neighbours by cosine, and hubness: how unevenly vectors are neighbours of each other."""
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,31 +15,25 @@ Counts = NDArray[np.int64]
 QUERIES_AT_ONCE = 256
 
 _NO_DIRECTION = 1e-9
-"""A vector shorter than this share of the longest uncentred one is rounding noise: it has no direction."""
+"""Vectors shorter than this share of the longest uncentred one are rounding noise."""
 
-_GROUP = 16
-_ROUNDING = 1e-5
-"""More than two cosines in float32 of unit vectors are wrong by."""
-
-DECIMALS = 9
-"""Cosines that differ behind these are one, as rounding decides no neighbour."""
-
-_CANDIDATES_AT_ONCE = 20_000
+_DECIMALS = 9
+"""Cosines that agree to this many decimals are ties."""
 
 
 class Directions(NamedTuple):
-    """Of n vectors the (n, d) `units` of length 1, and which are `directed`, (n,): the others are zero."""
+    """(n, d) vectors of length 1, and an (n,) mask of those that have a direction; the others are zero."""
 
     units: Floats
     directed: NDArray[np.bool_]
 
 
 def directions(vectors: NDArray[np.floating[Any]], *, centred: bool = False) -> Directions:
-    """Return the rows of an (n, d) matrix scaled to length 1, in float64; those without direction stay zero.
+    """Scales the rows of an (n, d) matrix to length 1, in float64; rows without a direction become zero.
 
     Args:
         vectors: n at least 1.
-        centred: whether the mean of the rows is taken off first.
+        centred: whether to subtract the mean of the rows first.
 
     >>> directions(np.array([[3.0, 4.0], [0.0, 0.0]])).units.tolist()
     [[0.6, 0.8], [0.0, 0.0]]
@@ -54,48 +49,71 @@ def directions(vectors: NDArray[np.floating[Any]], *, centred: bool = False) -> 
 
 
 class Nearest(NamedTuple):
-    """Of n vectors the (n, k) `rows` of the others with the highest cosine, nearest first, and these `cosines`."""
+    """The numbers of the k nearest vectors of each of q queries, (q, k), nearest first, and their cosines."""
 
     rows: Counts
     cosines: Floats
 
 
-def nearest(units: Floats, k: int, progress: Progress = silent) -> Nearest:
-    """Return the k nearest other rows of each of n unit vectors, (n, d); of equal cosines the earlier row first.
+def nearest(queries: Floats, corpus: Iterable[tuple[Counts, Floats]], k: int) -> Nearest:
+    """Returns the k corpus vectors with the highest cosine to each query; among ties, the earlier one comes first.
 
-    Every pair is looked at. Cosines in float32 leave few candidates for each row, and no neighbour out; those are
-    told apart in float64. Memory does not grow with the square of n.
+    Cosines that agree to nine decimals are ties, so rounding does not decide the order.
+
+    Args:
+        queries: (q, d) unit vectors.
+        corpus: blocks of (numbers, unit vectors) in rising order of numbers; one block at a time is held in
+            memory.
+        k: number of neighbours; a smaller corpus returns as many as it has.
+
+    >>> nearest(np.array([[1.0, 0.0]]), [(np.arange(2), np.eye(2)), (np.array([2]), np.array([[0.6, 0.8]]))], 2)
+    Nearest(rows=array([[0, 2]]), cosines=array([[1. , 0.6]]))
+    """
+    rows, cosines = np.empty((len(queries), 0), dtype=np.int64), np.empty((len(queries), 0))
+    for numbers, units in corpus:
+        block = np.clip(queries @ units.T, -1.0, 1.0)
+        # The best so far precede the block, so that the earlier of two ties stays first.
+        rows, cosines = np.hstack([rows, np.broadcast_to(numbers, block.shape)]), np.hstack([cosines, block])
+        best = _highest(cosines, k)
+        rows, cosines = np.take_along_axis(rows, best, axis=1), np.take_along_axis(cosines, best, axis=1)
+    return Nearest(rows, cosines)
+
+
+def _highest(cosines: Floats, k: int) -> NDArray[np.intp]:
+    """Returns the columns of the k highest values of each row, highest first; among ties, the first column."""
+    keys = -np.round(cosines, _DECIMALS)
+    if k >= keys.shape[1]:
+        return np.argsort(keys, axis=1, kind="stable")
+    limits = np.partition(keys, k - 1, axis=1)[:, [k - 1]]
+    places, columns = np.nonzero(keys <= limits)
+    order = np.lexsort((columns, keys[places, columns], places))
+    firsts = np.searchsorted(places, np.arange(len(keys)))
+    chosen: NDArray[np.intp] = columns[order[firsts[:, np.newaxis] + np.arange(k)]]
+    return chosen
+
+
+def nearest_others(units: Floats, k: int, progress: Progress = silent) -> Nearest:
+    """Returns the k nearest other rows of each of n unit vectors, (n, d); ties as in `nearest`.
 
     Args:
         units: n above k.
-        k: how many, at least 1.
-        progress: told how many rows are done.
+        k: number of neighbours, at least 1.
+        progress: called with the number of rows done.
 
-    >>> nearest(np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]]), 1).rows.tolist()
+    >>> nearest_others(np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]]), 1).rows.tolist()
     [[2], [2], [1]]
     """
     n = len(units)
     if not 1 <= k < n:
         raise ValueError(f"{k} neighbours among {n} rows: there are 1 to {n - 1}")
-    short = units.astype(np.float32)
-    # The k-th largest of the largest of each group of columns is no more than the k-th largest of all.
-    groups = max(k + 1, -(-n // _GROUP))
-    starts = np.linspace(0, n, groups, endpoint=False).astype(np.intp)
 
     def of_block(start: int) -> Nearest:
-        queries = np.arange(start, min(start + QUERIES_AT_ONCE, n))
-        cosines = short[queries] @ short.T
-        cosines[queries - start, queries] = -np.inf
-        largest = np.maximum.reduceat(cosines, starts, axis=1)
-        at_least = np.partition(largest, groups - k, axis=1)[:, groups - k] - np.float32(_ROUNDING)
-        # Of all in a row, which is five times as fast as by rows and columns.
-        places, columns = np.divmod(np.flatnonzero(cosines >= at_least[:, np.newaxis]), n)
-        exact = _products(units, queries[places], columns)
-        # By query, then falling cosine, then row: the first k of each query.
-        order = np.lexsort((columns, -np.round(exact, DECIMALS), places))
-        firsts = np.searchsorted(places, np.arange(len(queries)))
-        chosen = order[firsts[:, np.newaxis] + np.arange(k)]
-        return Nearest(columns[chosen].astype(np.int64), exact[chosen])
+        queries = np.arange(start, min(start + QUERIES_AT_ONCE, n))[:, np.newaxis]
+        found = nearest(units[queries[:, 0]], [(np.arange(n), units)], k + 1)
+        # A row is among its own k + 1 nearest unless earlier duplicates take all places.
+        kept = found.rows != queries
+        kept[kept.all(axis=1), -1] = False
+        return Nearest(found.rows[kept].reshape(-1, k), found.cosines[kept].reshape(-1, k))
 
     parts: list[Nearest] = []
     blocks = range(0, n, QUERIES_AT_ONCE)
@@ -105,25 +123,15 @@ def nearest(units: Floats, k: int, progress: Progress = silent) -> Nearest:
     return Nearest(*(np.concatenate(side) for side in zip(*parts, strict=True)))
 
 
-def _products(units: Floats, left: NDArray[np.intp], right: NDArray[np.intp]) -> Floats:
-    """Return the products of pairs of rows; where a row has many candidates, some at a time."""
-    parts = [
-        np.einsum("ij,ij->i", units[left[part]], units[right[part]])
-        for start in range(0, len(left), _CANDIDATES_AT_ONCE)
-        for part in (slice(start, start + _CANDIDATES_AT_ONCE),)
-    ]
-    return np.concatenate(parts)
-
-
 class Hubness(NamedTuple):
     """How unevenly n vectors are neighbours of each other.
 
     Attributes:
-        counts: (n,) k-occurrence: how many others have each among their k nearest; k on average.
-        skewness: of the counts, m3 / m2^(3/2); 0 where hubs and anti-hubs are in balance. NaN if all are k.
-        antihubs: share of the vectors that nobody has among its k nearest.
-        skewness_terms: (n,) what each count contributes to the skewness to first order; they sum to 0.
-        antihub_terms: (n,) the same of the share.
+        counts: (n,) k-occurrence: how many others have the vector among their k nearest; k on average.
+        skewness: of the counts, m3 / m2^(3/2); NaN if all counts are k.
+        antihubs: share of the vectors with a count of 0.
+        skewness_terms: (n,) first-order terms of the skewness, which sum to 0.
+        antihub_terms: (n,) first-order terms of the share.
     """
 
     counts: Counts
@@ -134,14 +142,14 @@ class Hubness(NamedTuple):
 
 
 def hubness(neighbours: Counts) -> Hubness:
-    """Return the skewness of the k-occurrence and the share of anti-hubs (Radovanović et al. 2010).
+    """Returns the skewness of the k-occurrence and the share of anti-hubs (Radovanović et al. 2010).
 
-    The terms take the counts as a sample whose mean, k, is known. That counts of vectors that lie together depend
-    on each other is left out: for normal clouds of 5 to 50 dimensions the standard errors are 0.95 to 1.35 times
-    the true ones, where the jackknife's are 1.2 to 3 times as large.
+    The terms treat the counts as a sample with the known mean k and ignore that counts of nearby vectors are
+    dependent. For normal clouds of 5 to 50 dimensions the resulting standard errors are 0.95 to 1.35 times the
+    true ones (the jackknife's: 1.2 to 3 times).
 
     Args:
-        neighbours: (n, k) rows of the nearest others, as `nearest` has them.
+        neighbours: (n, k) rows of the nearest others, as returned by `nearest_others`.
 
     >>> star = np.array([[1], [0], [0], [0]])
     >>> found = hubness(star)
@@ -155,9 +163,9 @@ def hubness(neighbours: Counts) -> Hubness:
     second, third = squares.mean(), cubes.mean()
     antihubs = counts == 0
     share = float(antihubs.mean())
-    of_share = (antihubs - share) / n
+    share_terms = (antihubs - share) / n
     if not second:
-        return Hubness(counts, float("nan"), share, np.full(n, np.nan), of_share)
+        return Hubness(counts, float("nan"), share, np.full(n, np.nan), share_terms)
     skewness = float(third / second**1.5)
-    of_skewness = ((cubes - third) / second**1.5 - 1.5 * skewness * (squares - second) / second) / n
-    return Hubness(counts, skewness, share, of_skewness, of_share)
+    terms = ((cubes - third) / second**1.5 - 1.5 * skewness * (squares - second) / second) / n
+    return Hubness(counts, skewness, share, terms, share_terms)

@@ -1,8 +1,8 @@
-"""Pairs that belong together or not, ordered by similarity: average precision, and the best threshold.
+"""Pair classification by similarity: average precision, and accuracy at the best threshold.
 
-As MTEB's pair classification has them: average precision as scikit-learn's (pairs of one similarity count
-together), and the accuracy at the best threshold as sentence-transformers' `BinaryClassificationEvaluator`. Both
-take (n,) labels, 1 where a pair belongs together, else 0, and the (n,) similarities of the same pairs.
+Both are those of MTEB's pair classification: average precision as in scikit-learn (tied pairs count together), and
+the threshold of sentence-transformers' `BinaryClassificationEvaluator`. Labels are (n,) with 1 for positive pairs,
+else 0; similarities are (n,).
 """
 
 from typing import NamedTuple
@@ -16,9 +16,9 @@ Floats = NDArray[np.float64]
 
 
 def average_precision(labels: ArrayLike, similarity: ArrayLike) -> float:
-    """Return the mean, over the pairs that belong together, of the precision among those at least as similar.
+    """Returns the mean over positive pairs of the precision among the pairs at least as similar.
 
-    It is between 0 and 1; NaN where no pair belongs together, or all do.
+    It is between 0 and 1, and NaN if the pairs are all positive or all negative.
 
     >>> round(average_precision([1, 0, 1, 0], [0.9, 0.8, 0.7, 0.1]), 4)
     0.8333
@@ -28,15 +28,15 @@ def average_precision(labels: ArrayLike, similarity: ArrayLike) -> float:
 
 
 def average_precision_terms(labels: ArrayLike, similarity: ArrayLike) -> Floats:
-    """Return each pair's term of the average precision.
+    """Returns the (n,) terms of the average precision.
 
-    With A(s) and B(s) the shares of pairs at least as similar as s that belong together, and of all such, and p
-    the share of those that belong together, it is E[y A(s) / B(s)] / p. A pair counts at its own place and in A
-    and B of every pair that is not more similar: its influence is
+    Let B(s) be the share of pairs at least as similar as s, A(s) the share of such positive pairs, and p the share
+    of positive pairs. Average precision is E[y A(s) / B(s)] / p. A pair counts at its own place and in A and B of
+    every pair that is not more similar, so its influence is
 
         (y A / B - AP p + sum over such pairs i of y_i (y / B_i - A_i / B_i^2) / n) / p - AP (y - p) / p.
 
-    The n terms sum to 0; they are NaN where the average precision is undefined.
+    The terms sum to 0; they are NaN if the average precision is undefined.
 
     >>> terms = average_precision_terms([1, 0, 1, 0], [0.9, 0.8, 0.7, 0.1])
     >>> abs(float(terms.sum())) < 1e-12
@@ -48,7 +48,7 @@ def average_precision_terms(labels: ArrayLike, similarity: ArrayLike) -> Floats:
         return np.full(size, np.nan)
     y, precision, above = ordered.labels, ordered.precision, ordered.above
     share, value = ordered.positives / size, ordered.mean_precision
-    # Sums over all pairs that are not more similar, pairs of one similarity together.
+    # Sums over all pairs that are not more similar; tied pairs count together.
     at_place, over_above = _from_here(y / above, ordered), _from_here(y * precision / above, ordered)
     influence = y * precision - value * share + y * at_place - over_above
     influence = influence / share - value / share * (y - share)
@@ -58,17 +58,17 @@ def average_precision_terms(labels: ArrayLike, similarity: ArrayLike) -> Floats:
 
 
 class Threshold(NamedTuple):
-    """The similarity from which on pairs count as belonging together, and the share that is right then."""
+    """The lowest similarity classified as positive, and the accuracy of that threshold."""
 
     threshold: float
     accuracy: float
 
 
 def best_threshold(labels: ArrayLike, similarity: ArrayLike) -> Threshold:
-    """Return the threshold with the highest accuracy; of equals the first from above wins.
+    """Returns the threshold with the highest accuracy; among ties, the highest threshold.
 
-    Thresholds lie above all pairs, at the lowest, and in the middle between neighbours of different similarity, so
-    that the order of the pairs does not matter.
+    Candidates are a threshold above all pairs, the lowest similarity, and the midpoints between neighbouring
+    different similarities, so the order of the pairs does not matter.
 
     >>> best = best_threshold([1, 1, 0], [0.9, 0.7, 0.1])
     >>> round(best.threshold, 3), best.accuracy
@@ -80,7 +80,7 @@ def best_threshold(labels: ArrayLike, similarity: ArrayLike) -> Threshold:
         return Threshold(float("nan"), float("nan"))
     order = np.argsort(-values, kind="stable")
     ordered, positive = values[order], truth[order] > 0
-    # Right if the k most similar count as belonging together, where the k-th is more similar than the next.
+    # Number of correct pairs if the k most similar are positive, at k where the next pair is less similar.
     right = np.concatenate([[0], np.cumsum(np.where(positive, 1, -1))]) + int((~positive).sum())
     counts = np.concatenate([[0], np.flatnonzero(ordered[:-1] > ordered[1:]) + 1, [size]])
     best = int(counts[np.argmax(right[counts])])
@@ -98,12 +98,12 @@ class _Ordered(NamedTuple):
     """Pairs by falling similarity.
 
     Attributes:
-        order: (n,) their places as they were given.
+        order: (n,) original positions.
         labels: (n,) 1 or 0.
-        last: (n,) the place of the last pair of the same similarity.
-        above: (n,) how many pairs are at least as similar.
-        precision: (n,) the share of these that belong together.
-        positives: how many belong together at all.
+        last: (n,) position of the last pair of the same similarity.
+        above: (n,) number of pairs at least as similar.
+        precision: (n,) share of positive pairs among these.
+        positives: number of positive pairs.
     """
 
     order: NDArray[np.intp]
@@ -127,12 +127,12 @@ class _Ordered(NamedTuple):
 
     @property
     def mean_precision(self) -> float:
-        """The mean of the precision over the pairs that belong together."""
+        """The mean of the precision over the positive pairs."""
         return float((self.labels * self.precision).sum() / self.positives)
 
 
 def _from_here(values: Floats, ordered: _Ordered) -> Floats:
-    """Return for each pair the sum over all pairs that are not more similar."""
+    """Returns for each pair the sum over all pairs that are not more similar."""
     firsts = np.searchsorted(ordered.last, ordered.last, side="left")
     sums: Floats = np.cumsum(values[::-1])[::-1][firsts]
     return sums

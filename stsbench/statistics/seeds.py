@@ -1,13 +1,12 @@
-"""Seeds: draws that depend on them alone, and several runs of a method that differ in nothing else.
+"""Seeded random generators, and statistics of several runs of a method that differ only in their seed.
 
-A score varies with the seed of the training, with the pairs that it was measured on, and with both together (a run
-that is better than others on these pairs need not be on others). The variance of the mean of S runs is
-s^2 / S + V(mean terms) - I / S: s^2 is the runs' sample variance, V the variance over pairs of the mean of their
-terms, and I that of what each run has of its own. The first two both hold the third, so it is taken off once.
+A score varies with the training seed, with the pairs, and with their interaction (the best run on these pairs need
+not be the best on others). The variance of the mean of S runs is s^2 / S + V - I / S, where s^2 is the sample
+variance of the runs, V the variance over pairs of their mean, and I the interaction. Both s^2 / S and V include
+I / S, so it is subtracted once.
 
-Who trains n times (or looks at n checkpoints) and tells of the best has not told of the mean. The expected best
-of n is estimated from all subsets of n of the N scores, without replacement: unbiased. Dodge et al. (2019,
-equation 6) draw with replacement, which counts some runs twice and comes out too low.
+The expected best of n runs is estimated from all subsets of n of the N scores, which is unbiased. Dodge et al.
+(2019, equation 6) draw with replacement, which counts some runs twice and is biased downwards.
 """
 
 import hashlib
@@ -18,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import chdtri
 
 from stsbench.statistics.dependence import LEVEL, Variance
 
@@ -25,34 +25,33 @@ Floats = NDArray[np.float64]
 
 
 def generator(seed: int, *names: str) -> np.random.Generator:
-    """Return a random generator that depends on nothing but the seed (any integer) and the names.
+    """Returns a random generator that depends only on the seed (any integer) and the names.
 
-    Everything that draws has a generator of its own by its names, so that no draw depends on which others are
-    made, or in which order.
+    Each use has its own names, so that draws do not depend on which others are made, or in which order.
 
     >>> first, second = generator(0, "STS16", "answer-answer"), generator(0, "STS16", "answer-answer")
     >>> bool(first.integers(1000) == second.integers(1000))
     True
     """
-    # JSON keeps ("a", "bc") and ("ab", "c") apart; Python's own hash of strings changes with each process.
+    # JSON distinguishes ("a", "bc") from ("ab", "c"); Python's hash of strings differs between processes.
     digest = hashlib.sha256(json.dumps([seed, *names]).encode()).digest()
     words = np.frombuffer(digest, dtype="<u4").tolist()
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(words)))
 
 
 RESAMPLES = 5000
-"""How often whole runs are drawn."""
+"""Number of resamples of whole runs."""
 
 SEED = 12345
-"""The seed of these draws."""
+"""Seed of the resamples."""
 
 
 class Runs(NamedTuple):
     """The runs of one method on one task.
 
     Attributes:
-        scores: (S,) a score each.
-        interaction: I, the variance over pairs of what one run has of its own, on the scale of the scores.
+        scores: (S,) scores of the runs.
+        interaction: I, the variance over pairs of a run's deviation from the mean run, on the scale of the scores.
     """
 
     scores: Floats
@@ -60,13 +59,13 @@ class Runs(NamedTuple):
 
 
 class MeanVariance(NamedTuple):
-    """The variance of a mean over runs, or of a difference of two, in its parts.
+    """The variance of a mean over runs, or of a difference of two means, and its parts.
 
     Attributes:
-        value: the whole: the sum of the next three.
-        seeds: of other seeds, on whatever pairs.
-        pairs: of other pairs, whatever the seed.
-        both: of what single runs do on single pairs.
+        value: the variance, the sum of the three parts.
+        seeds: part due to seeds.
+        pairs: part due to pairs.
+        both: part due to the interaction of seeds and pairs.
         df: degrees of freedom of Student's t (Satterthwaite 1946).
     """
 
@@ -77,15 +76,14 @@ class MeanVariance(NamedTuple):
     df: float
 
     def share(self, part: float) -> float:
-        """Return a part as a share of the whole, NaN where that is 0."""
+        """Returns a part as a share of the variance; NaN if that is 0."""
         return part / self.value if self.value > 0 else math.nan
 
 
 def interaction_of(covariance: ArrayLike) -> float:
-    """Return the variance over pairs of what one of S runs has of its own, S at least 2.
+    """Returns the interaction I of S runs, S at least 2, from the (S, S) covariance of their scores over pairs.
 
-    From the (S, S) covariance of their scores over pairs: the mean over the runs of V(terms_s - mean terms)
-    S / (S - 1), at least 0.
+    It is the mean over the runs of V(terms_s - mean terms) S / (S - 1), at least 0.
 
     >>> interaction_of([[3.0, 1.0], [1.0, 3.0]])
     2.0
@@ -96,11 +94,11 @@ def interaction_of(covariance: ArrayLike) -> float:
 
 
 def mean_variance(methods: Sequence[Runs], over_pairs: Variance) -> MeanVariance:
-    """Return the variance of a method's mean, or of the difference of two methods' means.
+    """Returns the variance of a method's mean, or of the difference of two methods' means.
 
     Args:
-        methods: one method, or the two that are compared; at least two runs of each.
-        over_pairs: of the mean of the runs' terms, or of the difference of two such means.
+        methods: one method or two, with at least two runs each.
+        over_pairs: variance over pairs of the mean run, or of the difference of the two mean runs.
 
     >>> runs = Runs(np.array([70.0, 72.0]), interaction=0.5)
     >>> variance = mean_variance([runs], Variance(0.5, 0.5, 100.0))
@@ -108,7 +106,7 @@ def mean_variance(methods: Sequence[Runs], over_pairs: Variance) -> MeanVariance
     (1.25, 0.75, 0.25, 0.25)
     """
     if any(len(runs.scores) < 2 for runs in methods):
-        raise ValueError("the spread over seeds takes at least two runs of a method")
+        raise ValueError("the spread over seeds needs at least two runs of a method")
     sizes = [len(runs.scores) for runs in methods]
     spreads = [float(runs.scores.var(ddof=1)) for runs in methods]
     both = sum(runs.interaction / size for runs, size in zip(methods, sizes, strict=True))
@@ -125,14 +123,12 @@ def mean_variance(methods: Sequence[Runs], over_pairs: Variance) -> MeanVariance
 
 
 def spread_factors(runs: int) -> tuple[float, float]:
-    """Return how far the true standard deviation of normal scores may be from that of some runs, as 95 % factors.
+    """Returns the 95 % interval of the true standard deviation, as factors of that of some runs (normal scores).
 
     >>> low, high = spread_factors(3)
     >>> round(low, 2), round(high, 2)
     (0.52, 6.28)
     """
-    from scipy.special import chdtri
-
     df = runs - 1
     ends = (float(chdtri(df, (1 + side * LEVEL) / 2)) for side in (-1, 1))
     low, high = (math.sqrt(df / end) for end in ends)
@@ -140,10 +136,10 @@ def spread_factors(runs: int) -> tuple[float, float]:
 
 
 def improvement(first: ArrayLike, second: ArrayLike) -> Floats:
-    """Return how likely a run of the second method is above one of the first (Agarwal et al. 2021, section 4.3).
+    """Returns the probability that a run of the second method beats one of the first, with shape (...).
 
-    It is the share (...), from 0 to 1, of all pairs of (..., m) and (..., n) runs, ties half: Mann and Whitney's U
-    over their number.
+    It is the share of all pairs of (..., m) and (..., n) runs where it does, counting ties half: Mann and
+    Whitney's U over the number of pairs (Agarwal et al. 2021, section 4.3).
 
     >>> float(improvement([1.0, 2.0], [2.0, 3.0]))
     0.875
@@ -154,11 +150,10 @@ def improvement(first: ArrayLike, second: ArrayLike) -> Floats:
 
 
 def interquartile_mean(values: ArrayLike) -> Floats:
-    """Return the mean of the middle half of some scores (Agarwal et al. 2021): a quarter is cut off at either end.
+    """Returns the mean of the middle half of (..., n) scores (Agarwal et al. 2021).
 
-    Agarwal et al. pool runs and normalised tasks; STS tasks have no common scale, so it is of the runs of a task,
-    or of their averages, (..., n). Of an n that four does not divide, the runs at the ends of the middle count in
-    part.
+    If n is not a multiple of four, the scores at the ends of the middle half count in part. Agarwal et al. pool
+    normalised tasks; STS tasks have no common scale, so this is applied to the runs of one task or to averages.
 
     >>> float(interquartile_mean([0.0, 1.0, 3.0, 100.0]))
     2.0
@@ -171,20 +166,20 @@ def interquartile_mean(values: ArrayLike) -> Floats:
 
 
 def resampled_runs(sizes: Sequence[int], resamples: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
-    """Return draws of whole runs with replacement, method by method (the strata): (resamples, S) places each.
+    """Draws whole runs with replacement, stratified by method: (resamples, S) positions for each method.
 
-    One run gives the scores of all tasks, so the same draws serve every task. (Agarwal et al. 2021 draw task by
-    task, since their runs are of one task each.)
+    The same draws serve every task, because one run has the scores of all tasks. (The runs of Agarwal et al. 2021
+    are of one task each, so they draw by task.)
     """
     return [rng.integers(size, size=(resamples, size)) for size in sizes]
 
 
 def percentile_interval(replicates: ArrayLike, level: float = LEVEL) -> tuple[float, float]:
-    """Return the two limits of the percentile interval of a statistic of resampled runs (Efron 1979).
+    """Returns the percentile interval of a statistic of resampled runs (Efron 1979).
 
     Args:
         replicates: (resamples,) values, at least one.
-        level: the share of replicates inside, between 0 and 1; as much is cut off at either end.
+        level: share of the replicates inside, between 0 and 1.
 
     >>> percentile_interval(np.arange(101.0), level=0.5)
     (25.0, 75.0)
@@ -194,9 +189,9 @@ def percentile_interval(replicates: ArrayLike, level: float = LEVEL) -> tuple[fl
 
 
 def best_of_weights(size: int) -> Floats:
-    """Return (N, N) how likely each score is the best of n: row n - 1, column i for the (i + 1)-th lowest score.
+    """Returns (N, N) probabilities: in row n - 1, column i, that the (i + 1)-th lowest score is the best of n.
 
-    The i-th lowest of N is the highest of C(i - 1, n - 1) of the C(N, n) subsets.
+    The i-th lowest of N scores is the highest in C(i - 1, n - 1) of the C(N, n) subsets.
 
     >>> best_of_weights(3).round(3).tolist()
     [[0.333, 0.333, 0.333], [0.0, 0.333, 0.667], [0.0, 0.0, 1.0]]
@@ -205,13 +200,13 @@ def best_of_weights(size: int) -> Floats:
     weights[0] = 1 / size if size else 0.0
     places = np.arange(size)
     for row in range(1, size):
-        # C(i, n) / C(N, n + 1) from the row above: no factorial that overflows.
+        # C(i, n) / C(N, n + 1) by recursion, because factorials overflow.
         weights[row] = weights[row - 1] * np.maximum(places - row + 1, 0) / row * (row + 1) / (size - row)
     return weights
 
 
 def expected_best(scores: ArrayLike) -> Floats:
-    """Return (N,) the expected best of 1, 2, ... N runs, from (N,) scores of runs that are alike but for chance.
+    """Returns the (N,) expected best of 1, 2, ..., N runs, given the (N,) scores of N runs of one method.
 
     >>> expected_best([1.0, 2.0, 4.0]).round(4).tolist()
     [2.3333, 3.3333, 4.0]
@@ -222,7 +217,7 @@ def expected_best(scores: ArrayLike) -> Floats:
 
 
 def best_of_below(scores: ArrayLike, value: float) -> Floats:
-    """Return (N,) the share of the bests of 1, 2, ... N runs that are below a value.
+    """Returns the (N,) probabilities that the best of 1, 2, ..., N runs is below a value.
 
     >>> best_of_below([1.0, 2.0, 4.0], 3.0).round(4).tolist()
     [0.6667, 0.3333, 0.0]
@@ -233,7 +228,7 @@ def best_of_below(scores: ArrayLike, value: float) -> Floats:
 
 
 def best_of_quantiles(scores: ArrayLike, share: float) -> Floats:
-    """Return (N,) the quantile of the best of 1, 2, ... N runs: the lowest score with so much at or below it.
+    """Returns the (N,) quantiles of the best of 1, 2, ..., N runs: the lowest score with `share` at or below it.
 
     >>> best_of_quantiles([1.0, 2.0, 4.0], 0.5).tolist()
     [2.0, 4.0, 4.0]

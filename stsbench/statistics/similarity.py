@@ -1,4 +1,4 @@
-"""Similarities of sentence pairs whose vectors are rows of one matrix, in float64."""
+"""Similarities of sentence pairs, in float64."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, get_args
@@ -10,10 +10,10 @@ Similarity = Literal["cosine", "dot", "euclidean", "manhattan"]
 Floats = NDArray[np.float64]
 
 SIMILARITIES: tuple[Similarity, ...] = get_args(Similarity)
-"""The name that every similarity has in a signature."""
+"""The similarities, by their name in a signature."""
 
 _BLOCK_BYTES = 2**20
-"""Size of the float64 copies of either side's vectors that are held at once: a core's own cache keeps them."""
+"""Size of a block of float64 vectors, chosen to fit into the cache of a core."""
 
 
 def pair_similarities(
@@ -22,25 +22,24 @@ def pair_similarities(
     right: ArrayLike,
     kinds: Sequence[Similarity] = ("cosine",),
 ) -> dict[Similarity, Floats]:
-    """Return similarities of pairs of rows, each a float64 vector with one value per pair.
+    """Returns similarities of pairs of rows, (n,) in float64 for each kind.
 
-    `cosine` is in [-1, 1], and 0 where a row is zero; `dot` is the inner product; `euclidean` and `manhattan` are
-    the negative distances. For each, higher means more alike. A pair of one row with itself has the cosine 1
-    exactly: rounding noise there would reorder the ties among identical sentences, and STS has 93 such pairs that
-    are scored.
+    `cosine` is in [-1, 1], and 0 if a row is zero; `dot` is the inner product; `euclidean` and `manhattan` are
+    negative distances. Higher always means more similar. The cosine of a row with itself is exactly 1: rounding
+    noise would reorder the ties among identical sentences, and STS has 93 scored pairs of those.
 
     Args:
         vectors: (m, d) float32 or float64, one row per distinct text.
         left: (n,) row of each pair's first sentence.
         right: (n,) row of each pair's second sentence.
-        kinds: which similarities.
+        kinds: the similarities to compute.
 
     Returns:
-        (n,) values by kind. The value of a pair with a NaN in one of its vectors is NaN.
+        (n,) values by kind; NaN for pairs with a NaN in their vectors.
 
     Raises:
-        IndexError: if `left` or `right` names a row that `vectors` does not have.
-        ValueError: if the two do not name one row each for every pair.
+        IndexError: if a row number is outside `vectors`.
+        ValueError: if `left` and `right` are not vectors of the same length.
 
     >>> vectors = np.array([[3.0, 4.0], [4.0, 3.0], [0.0, 0.0]])
     >>> values = pair_similarities(vectors, left=[0, 0, 0], right=[0, 1, 2], kinds=SIMILARITIES)
@@ -67,7 +66,7 @@ def pair_similarities(
 
 
 def _similarities(u: Floats, v: Floats, kinds: Sequence[Similarity]) -> Iterator[tuple[Similarity, Floats]]:
-    """Yield some similarities of the rows of two (n, d) matrices, with what several of them need computed once."""
+    """Yields similarities of the rows of two (n, d) matrices, computing shared parts once."""
     products = _dot(u, v) if {"cosine", "dot"} & set(kinds) else np.empty(0)
     difference = u - v if {"euclidean", "manhattan"} & set(kinds) else np.empty(0)
     for kind in kinds:
@@ -78,7 +77,7 @@ def _similarities(u: Floats, v: Floats, kinds: Sequence[Similarity]) -> Iterator
                 yield kind, np.clip(products / norms, -1.0, 1.0)
             case "dot":
                 yield kind, products
-            # Subtracted from zero, because the negative of a distance of 0 would print as -0.
+            # Subtracting from zero avoids -0 for a distance of 0.
             case "euclidean":
                 yield kind, 0.0 - np.sqrt(_dot(difference, difference))
             case "manhattan":
@@ -91,7 +90,7 @@ def _dot(u: Floats, v: Floats) -> Floats:
 
 
 def zero_rows(vectors: NDArray[np.floating[Any]]) -> NDArray[np.bool_]:
-    """Return which of m rows, (m, d), are all zero: texts without a known word, whose pairs have the cosine 0.
+    """Returns the (m,) mask of rows that are all zero, such as texts without a known word.
 
     >>> zero_rows(np.array([[0.0, 1.0], [0.0, 0.0]])).tolist()
     [False, True]

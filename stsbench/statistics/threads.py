@@ -1,30 +1,28 @@
-"""Parts of a computation at the same time, each with a linear algebra of one thread: NumPy's, or PyTorch's."""
+"""Parallel computation of blocks, each with single-threaded linear algebra, so that results are reproducible."""
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
+
+from threadpoolctl import ThreadpoolController
 
 Item = TypeVar("Item")
 Part = TypeVar("Part")
 
 _MOST = 4
-"""Parts computed at the same time: each holds blocks of its own, and memory is to be bounded on large machines."""
+"""Largest number of threads; it bounds memory on machines with many cores."""
 
 
 def in_threads(function: Callable[[Item], Part], items: Sequence[Item]) -> Iterator[Part]:
-    """Yield what a function returns for each item, in the items' order, some of them computed at the same time.
+    """Yields the results of a function for the items, in order, computed in up to four threads.
 
-    As many as NumPy's linear algebra would take threads (the cores, or fewer where `OMP_NUM_THREADS` says so), at
-    most four; while it lasts, a product or a decomposition is computed by one thread. So what lies between two
-    products is shared out as well, and the numbers are the same on one core and on many: rounding depends on how a
-    matrix is cut for threads.
-
-    The function spends its time in NumPy, which lets other threads go on.
+    The number of threads is that of NumPy's linear algebra (the cores, or `OMP_NUM_THREADS`). Meanwhile each
+    matrix product or decomposition uses one thread: rounding depends on how BLAS splits a matrix between threads,
+    so this makes results the same on any number of cores.
 
     >>> list(in_threads(lambda exponent: 10**exponent, range(3)))
     [1, 10, 100]
     """
-    from threadpoolctl import ThreadpoolController
-
     blas = ThreadpoolController().select(user_api="blas")
     threads = max((library["num_threads"] for library in blas.info()), default=1)
     workers = min(threads, _MOST, len(items))
@@ -33,10 +31,9 @@ def in_threads(function: Callable[[Item], Part], items: Sequence[Item]) -> Itera
 
 
 def in_torch_threads(function: Callable[[Item], Part], items: Sequence[Item]) -> Iterator[Part]:
-    """Yield what a function returns for each item, as `in_threads` does, where PyTorch computes on the processor.
+    """Yields the results of a function that uses PyTorch on the CPU, as `in_threads` does for NumPy.
 
-    As many at the same time as PyTorch would take threads, each with one; a single item has them all. The function
-    spends its time in PyTorch.
+    Each item is computed with one thread of PyTorch; a single item uses all of them.
 
     >>> import torch
     >>> list(in_torch_threads(lambda size: int(torch.ones(size).sum()), [2, 3]))
@@ -57,7 +54,5 @@ def in_torch_threads(function: Callable[[Item], Part], items: Sequence[Item]) ->
 
 
 def _in_pool(function: Callable[[Item], Part], items: Sequence[Item], workers: int) -> Iterator[Part]:
-    from concurrent.futures import ThreadPoolExecutor
-
     with ThreadPoolExecutor(workers) as pool:
         yield from pool.map(function, items)

@@ -1,11 +1,11 @@
-"""Ties: pairs of one similarity, and what Spearman's correlation would be were they told apart.
+"""Tied similarities, and the range of Spearman's correlation over all ways of breaking the ties.
 
-A low precision gives many pairs one similarity. Spearman's correlation lets them share their average rank, which
-is one answer to a question that the similarities leave open. What the others are is known exactly (as Yang et al.
-2025 have it of retrieval, arXiv 2508.03306): broken ties are some order of the n pairs, so the ranks are 1..n and
-their spread is the same whatever the order. The correlation then moves with the sum of rank times gold rank alone,
-which by the rearrangement inequality is largest where each tied block stands in rising order of gold, and smallest
-where it stands in falling order. Over all orders, each as likely, the mean rank of a pair is its average rank.
+Low precision gives many pairs the same similarity. Spearman's correlation gives them their average rank; breaking
+the ties instead gives other values, whose range is known exactly (for retrieval: Yang et al. 2025, arXiv
+2508.03306). Every order of the n pairs has the ranks 1..n with the same spread, so the correlation depends only on
+the sum of rank times gold rank. By the rearrangement inequality it is largest if each tied block is in rising
+order of gold, and smallest if it is in falling order. Over all orders, the mean rank of a pair is its average
+rank.
 """
 
 from dataclasses import dataclass
@@ -13,30 +13,23 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stsbench.statistics.correlations import (
-    Aggregation,
-    aggregate,
-    average_ranks,
-    is_undefined,
-    members_of,
-    run_bounds,
-)
+from stsbench.statistics.correlations import Aggregation, aggregate, average_ranks, is_undefined, members_of
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Ties:
-    """What the ties among the similarities of some pairs leave open. NaN where the correlation is undefined.
+    """Ties among similarities and their effect on Spearman's correlation (NaN where it is undefined).
 
     Attributes:
-        tied: the share of pairs whose similarity another pair has too, from 0 to 1.
-        distinct: how many different similarities there are.
-        score: Spearman's correlation, ties sharing their average rank.
-        expected: its mean over all ways of breaking the ties. It is at most as far from 0 as the score, which
-            divides by the smaller spread of ranks that are shared.
-        lowest: the lowest that a way of breaking the ties gives.
-        highest: the highest.
+        tied: share of pairs with the same similarity as another pair, from 0 to 1.
+        distinct: number of different similarities.
+        score: Spearman's correlation with average ranks.
+        expected: mean over all ways of breaking the ties. It is at most as far from 0 as the score, because
+            average ranks have a smaller spread.
+        lowest: minimum over all ways of breaking the ties.
+        highest: maximum over all ways of breaking the ties.
     """
 
     tied: float
@@ -47,54 +40,23 @@ class Ties:
     highest: float
 
 
-@dataclass(frozen=True, eq=False)
-class OrderedGold:
-    """The gold scores of n pairs, made ready to be held against many similarities.
-
-    Attributes:
-        members: of each subset the positions of its pairs; one of all pairs where those are ranked together.
-        units: of each subset the deviations of the average ranks of its gold scores, scaled to length 1; None
-            where they are constant.
-        rising: of each subset the positions in `members` by rising gold score.
-        aggregation: of the subsets' correlations.
-    """
-
-    members: tuple[NDArray[np.intp], ...]
-    units: tuple[Floats | None, ...]
-    rising: tuple[NDArray[np.intp], ...]
-    aggregation: Aggregation = "all"
-
-    @classmethod
-    def of(
-        cls, gold: ArrayLike, subsets: ArrayLike | None = None, aggregation: Aggregation = "all"
-    ) -> "OrderedGold":
-        """Make (n,) gold scores ready; arguments as in `ties_of`."""
-        scores = np.asarray(gold, dtype=np.float64)
-        together = subsets is None or aggregation == "all"
-        members = [np.arange(len(scores))] if together else members_of(subsets, len(scores))  # type: ignore[arg-type]
-        parts = [scores[pairs] for pairs in members]
-        units = tuple(None if is_undefined(part) else _unit(average_ranks(part)) for part in parts)
-        rising = tuple(np.argsort(part, kind="stable") for part in parts)
-        return cls(tuple(members), units, rising, "all" if together else aggregation)
-
-
 def ties_of(
-    gold: ArrayLike | OrderedGold,
+    gold: ArrayLike,
     similarity: ArrayLike,
     subsets: ArrayLike | None = None,
     aggregation: Aggregation = "all",
 ) -> Ties:
-    """Return the ties among n similarities, and the range of Spearman's correlation over ways of breaking them.
+    """Returns the ties among n similarities, and the range of Spearman's correlation over ways of breaking them.
 
-    Ties of the gold scores are not broken: people gave them. The score itself may lie above the range: of two
-    blocks of gold scores that the similarities repeat exactly it is 1, and of no order without ties.
+    Ties of the gold scores are kept. The score may lie above the range: it is 1 if the similarities repeat two
+    blocks of gold scores exactly, which no order without ties achieves.
 
     Args:
-        gold: (n,) gold scores, or these made ready with the next two.
+        gold: (n,) gold scores.
         similarity: (n,) similarities of the same pairs.
         subsets: (n,) integer codes 0..k-1, the subset of each pair; by default there is one.
-        aggregation: of the subsets' correlations; pairs of two subsets are ranked together by `all` alone, and
-            tied there alone.
+        aggregation: of the subsets' correlations. Only `all` ranks pairs of different subsets together, where they
+            can be tied.
 
     >>> ties = ties_of([1, 2, 3, 4], [0.0, 0.0, 1.0, 1.0])
     >>> ties.tied, ties.distinct, round(ties.score, 4)
@@ -102,15 +64,13 @@ def ties_of(
     >>> [round(value, 4) for value in (ties.expected, ties.lowest, ties.highest)]
     [0.8, 0.6, 1.0]
     """
-    ready = gold if isinstance(gold, OrderedGold) else OrderedGold.of(gold, subsets, aggregation)
-    values = np.asarray(similarity, dtype=np.float64)
-    sizes = [len(pairs) for pairs in ready.members]
-    if values.shape != (sum(sizes),):
-        raise ValueError(f"expected similarities of {sum(sizes)} pairs, got shape {values.shape}")
-    parts = [
-        _ties(values[pairs], units, rising)
-        for pairs, units, rising in zip(ready.members, ready.units, ready.rising, strict=True)
-    ]
+    scores, values = np.asarray(gold, dtype=np.float64), np.asarray(similarity, dtype=np.float64)
+    if values.shape != scores.shape:
+        raise ValueError(f"expected similarities of {len(scores)} pairs, got shape {values.shape}")
+    if subsets is None or aggregation == "all":
+        return _ties(scores, values)
+    members = members_of(subsets, len(scores))
+    parts, sizes = [_ties(scores[pairs], values[pairs]) for pairs in members], [len(pairs) for pairs in members]
     if len(parts) == 1:
         return parts[0]
     over = {
@@ -120,44 +80,42 @@ def ties_of(
     return Ties(
         tied=float(np.average([part.tied for part in parts], weights=sizes)),
         distinct=sum(part.distinct for part in parts),
-        **{name: float(aggregates[ready.aggregation]) for name, aggregates in over.items()},
+        **{name: float(aggregates[aggregation]) for name, aggregates in over.items()},
     )
 
 
-def _ties(similarity: Floats, gold: Floats | None, rising: NDArray[np.intp]) -> Ties:
+def _ties(gold: Floats, similarity: Floats) -> Ties:
     size = len(similarity)
-    # By similarity, and where that is one by rising gold; with each block turned round, by falling gold.
-    order = rising[np.argsort(similarity[rising], kind="stable")]
-    bounds = run_bounds(similarity[order])
-    begins, ends = bounds[:-1], bounds[1:]
-    blocks = ends - begins
+    # By similarity, and by rising gold within a tied block; reversing each block gives falling gold.
+    order = np.lexsort((gold, similarity))
+    _, blocks = np.unique(similarity, return_counts=True)
+    begins = np.cumsum(blocks) - blocks
     tied = float(blocks[blocks > 1].sum() / size) if size else 0.0
-    if gold is None or is_undefined(similarity):
+    if is_undefined(gold) or is_undefined(similarity):
         return Ties(tied, len(blocks), *[float("nan")] * 4)
-    places = _unit(np.arange(size, dtype=np.float64))
-    highest = float(places @ gold[order])
-    turned = np.repeat(begins + ends - 1, blocks) - np.arange(size)
-    lowest = float(places @ gold[order[turned]])
-    # Each of a block has its middle place, which is the mean over all of its orders.
+    ranks, places = _unit(average_ranks(gold)), _unit(np.arange(size, dtype=np.float64))
+    highest = float(places @ ranks[order])
+    reversed_ = np.repeat(2 * begins + blocks - 1, blocks) - np.arange(size)
+    lowest = float(places @ ranks[order[reversed_]])
+    # The middle place of a block is the mean over all its orders.
     middle = np.repeat(np.add.reduceat(places, begins) / blocks, blocks)
-    expected = float(middle @ gold[order])
-    return Ties(
-        tied, len(blocks), float(np.clip(expected / np.sqrt(middle @ middle), -1, 1)), expected, lowest, highest
-    )
+    expected = float(middle @ ranks[order])
+    score = float(np.clip(expected / np.sqrt(middle @ middle), -1, 1))
+    return Ties(tied, len(blocks), score, expected, lowest, highest)
 
 
 def _unit(values: Floats) -> Floats:
-    """Return the deviations from the mean, scaled to length 1."""
+    """Returns the deviations from the mean, scaled to length 1."""
     centred = values - values.mean()
     unit: Floats = centred / np.sqrt(centred @ centred)
     return unit
 
 
 def rounded(values: ArrayLike, bits: int) -> Floats:
-    """Return numbers as a floating-point format with so many significant bits holds them, halves to even.
+    """Rounds numbers to a given number of significant bits, halves to even.
 
-    fp16 has 11, bf16 has 8, fp8 (E4M3) has 4. The range of the exponent is not limited here: similarities far
-    below 1 keep bits that fp16 would lose below 6e-5, and fp8 below 0.016.
+    fp16 has 11 bits, bf16 has 8, fp8 (E4M3) has 4. The range of exponents is not limited: numbers below 6e-5
+    (fp16) or 0.016 (fp8) keep bits that those formats would lose.
 
     >>> rounded([0.30001, 0.3, -1.0], 8).tolist()
     [0.30078125, 0.30078125, -1.0]

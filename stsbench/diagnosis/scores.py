@@ -33,7 +33,7 @@ from stsbench.encoders.protocol import FloatMatrix, Identity
 from stsbench.scoring.kinds.relatedness import regress, scores_on_test
 from stsbench.scoring.settings import AGGREGATIONS, TEXTS, Protocol
 from stsbench.scoring.tasks import SAMPLE
-from stsbench.statistics.correlations import Gold, aggregate, correlate_rows
+from stsbench.statistics.correlations import aggregate, correlate_rows
 from stsbench.statistics.similarity import SIMILARITIES, pair_similarities
 from stsbench.statistics.threads import in_threads
 
@@ -231,7 +231,7 @@ class _Together(NamedTuple):
     """Pairs that are correlated together."""
 
     pairs: NDArray[np.intp]
-    gold: Gold
+    gold: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -252,7 +252,7 @@ class Scorer:
                 chosen = np.flatnonzero(pairs[SECOND_TEST])
             subsets = list(dict.fromkeys(subset[chosen]))
             groups = [chosen[subset[chosen] == name] for name in subsets] if len(subsets) > 1 else []
-            by_split.append(tuple(_Together(rows, Gold.of(gold[rows])) for rows in (*groups, chosen)))
+            by_split.append(tuple(_Together(rows, gold[rows]) for rows in (*groups, chosen)))
         return cls(tuple(splits), tuple(by_split))
 
     @property

@@ -33,11 +33,7 @@ def bytes_of(dimensions: int, numbers: Numbers) -> int:
 
 
 def ranges_of(calibration: Vectors) -> NDArray[np.float32]:
-    """Returns the minimum and maximum of each dimension of (m, d) vectors, shape (2, d).
-
-    >>> ranges_of(np.array([[0.0, 2.0], [1.0, -1.0]])).tolist()
-    [[0.0, -1.0], [1.0, 2.0]]
-    """
+    """Returns the minimum and maximum of each dimension of (m, d) vectors, shape (2, d)."""
     return np.stack([calibration.min(axis=0), calibration.max(axis=0)]).astype(np.float32)
 
 
@@ -96,12 +92,7 @@ class Principal(NamedTuple):
 
 
 def principal_of(calibration: Vectors) -> Principal:
-    """Returns the principal components of (m, d) vectors, m at least 2.
-
-    >>> principal = principal_of(np.array([[0.0, 1.0], [2.0, 1.0]]))
-    >>> principal.mean.tolist(), principal.directions.tolist()
-    ([1.0, 1.0], [[1.0], [0.0]])
-    """
+    """Returns the principal components of (m, d) vectors, m at least 2."""
     mean = calibration.mean(axis=0, dtype=np.float64)
     centred = calibration.astype(np.float64) - mean
     variances, directions = np.linalg.eigh(centred.T @ centred)

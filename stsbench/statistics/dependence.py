@@ -86,11 +86,7 @@ class Sharing:
 
     @classmethod
     def independent(cls, pairs: int) -> "Sharing":
-        """Builds the sharing of pairs that share no sentence.
-
-        >>> Sharing.independent(3).describe().sharing
-        0.0
-        """
+        """Builds the sharing of pairs that share no sentence."""
         codes = np.arange(pairs)
         return cls(codes, codes)
 
@@ -123,11 +119,7 @@ class Sharing:
         return cls(first, second, nodes if nodes is not None and size == len(nodes) else None)
 
     def take(self, pairs: ArrayLike) -> "Sharing":
-        """Returns the sharing of some of the pairs: (k,) positions or an (n,) mask.
-
-        >>> Sharing.of(["a", "a", "c"], ["b", "d", "e"]).take([0, 2]).describe().components
-        2
-        """
+        """Returns the sharing of some of the pairs: (k,) positions or an (n,) mask."""
         chosen = np.asarray(pairs)
         return Sharing(self.first[chosen], self.second[chosen], self.nodes)
 
@@ -162,12 +154,7 @@ class Sharing:
         return different, codes
 
     def describe(self) -> SharingSummary:
-        """Counts how pairs share sentences.
-
-        >>> summary = Sharing.of(["a", "a", "c"], ["b", "d", "e"]).describe()
-        >>> summary.sentences, summary.components, round(summary.sharing, 3), summary.largest_degree
-        (5, 2, 0.667, 2)
-        """
+        """Counts how pairs share sentences."""
         if not self.pairs:
             return SharingSummary(0, 0, 0, 0, 0.0, 0.0, 0)
         loops = self.first == self.second
@@ -273,11 +260,6 @@ def difference_variances(
 
     Returns:
         For each statistic the variances of its differences from the later ones: m - 1, m - 2, ..., 0 of them.
-
-    >>> sharing = Sharing.of(["a", "a", "c"], ["b", "d", "e"])
-    >>> ((found,), _) = difference_variances([[0.0, 0.0, 0.0], [1.0, 1.0, -2.0]], sharing)
-    >>> found == variance([1.0, 1.0, -2.0], sharing)
-    True
     """
     rows = _rows(terms, sharing)
     parts = [_difference_powers(values) for values in (rows, *_sums_of(rows, sharing, method))]
@@ -291,10 +273,10 @@ def difference_variances(
 
 
 def shared_sums(terms: ArrayLike, sharing: Sharing, method: Dependence = "dyadic") -> Floats:
-    """Return (m, k) sums of (m, n) terms over each of k sentences, components or pairs.
+    """Returns the (m, k) sums of (m, n) terms over k sentences, components or pairs.
 
-    Their products add up to the covariance for `components` and `independent`. For `dyadic` they add up to dyadic
-    plus independent covariance, which, unlike the dyadic one, has no negative eigenvalues.
+    Their products sum to the covariance for `components` and `independent`. For `dyadic` they sum to the dyadic
+    plus the independent covariance, which has no negative eigenvalues.
 
     >>> shared_sums([[1, 1, -2]], Sharing.of(["a", "a", "c"], ["b", "d", "e"]))
     array([[ 2.,  1., -2.,  1., -2.]])

@@ -99,9 +99,6 @@ def nearest_others(units: Floats, k: int, progress: Progress = silent) -> Neares
         units: n above k.
         k: number of neighbours, at least 1.
         progress: called with the number of rows done.
-
-    >>> nearest_others(np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]]), 1).rows.tolist()
-    [[2], [2], [1]]
     """
     n = len(units)
     if not 1 <= k < n:

@@ -1,11 +1,10 @@
-"""Ranks of several scores that were estimated on the same pairs: which differ, what rank each can have, groups.
+"""Ranks of several scores estimated on the same pairs: significant differences, rank intervals, groups.
 
-Each difference is tested alone first. Draws of normal errors then show how often a difference that large comes up
-somewhere among all pairs of equal models, which corrects for looking at all of them (a step-down min-p procedure:
-Westfall and Young 1993, algorithm 2.8). A score's draws do not depend on the other scores. So a further score adds
-differences to every draw and changes none, and no corrected p-value falls. Which ranks a score can have follows
-from which others are shown to be above it and below it (Mogstad, Romano, Shaikh and Wilhelm 2024; Klein, Wright
-and Wieczorek 2020).
+Each difference is tested alone first. Draws of normal errors then estimate how often equal models show a
+difference that large somewhere among all pairs, which corrects for testing all of them (a step-down min-p
+procedure: Westfall and Young 1993, algorithm 2.8). The draws of a score do not depend on the other scores, so
+adding a score never lowers a corrected p-value. Rank intervals follow from the significant differences (Mogstad,
+Romano, Shaikh and Wilhelm 2024; Klein, Wright and Wieczorek 2020).
 """
 
 from collections.abc import Sequence
@@ -25,26 +24,27 @@ Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 Adjustment = Literal["max", "holm"]
-"""How the tests of all pairs of scores are corrected, by the distribution of the largest or as Holm does."""
+"""The correction for testing all pairs of scores: by the distribution of the largest difference, or Holm's."""
 
 _BLOCK = 4_000_000
-"""Numbers that are held at once while the draws are gone through."""
+"""Numbers per block of draws."""
 
 _SOURCES = 1000
-"""Independent sources of error at most: correlations of differences are then off by about 0.03."""
+"""Largest number of sources of error; pooling more changes correlations of differences by about 0.03."""
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """What m scores show of their order. Ranks begin with 1, which is the highest score.
+    """Ranks of m scores; rank 1 is the highest score.
 
     Attributes:
-        rank: (m,) ranks of the scores as they are; equal scores share the best rank.
-        best: (m,) the best rank that each can have, and `worst`: the worst.
+        rank: (m,) observed ranks; equal scores share the best rank.
+        best: (m,) lower ends of the rank intervals.
+        worst: (m,) upper ends of the rank intervals.
         p: (m, m) two-sided p-values of the differences, corrected for all pairs of scores; 1 on the diagonal.
-        letters: (m,) the groups of each score: two scores that share a letter do not differ significantly.
-        first: (m,) how often each is the highest in the draws: a frequency in a parametric bootstrap, not the
-            probability of being the best.
+        letters: (m,) groups of each score: scores that share a group do not differ significantly.
+        first: (m,) share of draws of a parametric bootstrap in which each score is the highest (not the
+            probability that the model is the best).
     """
 
     rank: NDArray[np.int64]
@@ -68,19 +68,19 @@ def rank_scores(
     draws: int = 5000,
     seed: int = 0,
 ) -> Ranking:
-    """Rank scores that were estimated together.
+    """Ranks scores that were estimated on the same pairs.
 
     Args:
-        values: (m,) the scores, higher is better, m at least 2.
-        covariance: (m, m) of their errors. It need not be positive: negative eigenvalues are cut off.
-        p_alone: (m, m) two-sided p-value of each difference, not corrected; by default from the covariance.
-        sums: (m, k) what each of k independent sources (sentences, say) adds to the error of each score. The draws
-            of the correction are made from these; by default from a root of the covariance.
+        values: (m,) scores, higher is better, m at least 2.
+        covariance: (m, m) covariance of their errors; negative eigenvalues are set to 0.
+        p_alone: (m, m) uncorrected two-sided p-values of the differences; by default from the covariance.
+        sums: (m, k) contributions of k independent sources (such as sentences) to the error of each score, from
+            which the correction draws; by default a root of the covariance.
         df: degrees of freedom of the covariance; infinite for a normal.
-        level: of the rank intervals, and 1 less that of the tests that make the groups.
-        simultaneous: whether all rank intervals hold at once; by default each by itself.
-        adjustment: the correction for many pairs: `max` (step-down) or `holm`.
-        draws: of the scores' errors.
+        level: coverage of the rank intervals; 1 - level is the size of the tests behind the groups.
+        simultaneous: whether the level holds for all rank intervals jointly; by default for each alone.
+        adjustment: the correction for all pairs, `max` (step-down) or `holm`.
+        draws: number of draws of the errors.
         seed: of the draws.
 
     >>> ranking = rank_scores([70.0, 75.0, 75.1], np.eye(3) * 0.1)
@@ -111,11 +111,7 @@ def rank_scores(
 
 
 def difference_errors(covariance: ArrayLike) -> Floats:
-    """Return the (m, m) standard errors of all differences of m scores, 0 for a variance below 0.
-
-    >>> difference_errors([[1.0, 0.5], [0.5, 1.0]]).tolist()
-    [[0.0, 1.0], [1.0, 0.0]]
-    """
+    """Returns the (m, m) standard errors of the differences of m scores; 0 for a negative variance."""
     matrix = np.asarray(covariance, dtype=np.float64)
     diagonal = np.diag(matrix)
     variances: Floats = diagonal[:, None] + diagonal[None, :] - matrix - matrix.T
@@ -123,9 +119,9 @@ def difference_errors(covariance: ArrayLike) -> Floats:
 
 
 def covariance_root(covariance: ArrayLike) -> Floats:
-    """Return R, (m, m), with R R' the covariance whose negative eigenvalues are set to 0.
+    """Returns an (m, m) root R, so that R R' is the covariance with its negative eigenvalues set to 0.
 
-    A dyadic covariance of many models may have some: it is a difference of two sums of squares.
+    The dyadic covariance of many models can have negative eigenvalues: it is a difference of two sums of squares.
     """
     matrix = np.asarray(covariance, dtype=np.float64)
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
@@ -134,10 +130,10 @@ def covariance_root(covariance: ArrayLike) -> Floats:
 
 
 def group_letters(differ: ArrayLike, values: ArrayLike) -> tuple[tuple[str, ...], ...]:
-    """Return a compact letter display: two share a letter exactly if they do not differ (Piepho 2004).
+    """Returns a compact letter display: two scores share a letter exactly if they do not differ (Piepho 2004).
 
-    The first letter is of the highest of the (m,) values; `differ`, (m, m), says whether two were told apart.
-    Beyond 52 groups they are numbered.
+    `differ`, (m, m), is a mask of the significant differences. The highest of the (m,) values gets the first
+    letter. More than 52 groups are numbered.
 
     >>> group_letters([[0, 0, 1], [0, 0, 0], [1, 0, 0]], [3.0, 2.0, 1.0])
     (('a',), ('a', 'b'), ('b',))
@@ -145,13 +141,13 @@ def group_letters(differ: ArrayLike, values: ArrayLike) -> tuple[tuple[str, ...]
     apart = np.asarray(differ, dtype=bool)
     order = np.argsort(-np.asarray(values, dtype=np.float64), kind="stable")
     size = len(order)
-    # A group is a set of bits, by place in the order. Each pair that differs splits every group that holds both.
+    # A group is a bit set of places in the order. Each pair that differs splits every group that has both.
     groups = [(1 << size) - 1]
     for first in range(size):
         for second in range(first + 1, size):
             if apart[order[first], order[second]]:
                 groups = _split(groups, 1 << first, 1 << second)
-    # From the highest score down; of groups that begin together the longer one first.
+    # From the highest score down; among groups with the same first member the longer one first.
     groups.sort(key=lambda group: [place for place in range(size) if group >> place & 1])
     numbers = [str(number) for number in range(1, len(groups) + 1)]
     names = ascii_letters if len(groups) <= len(ascii_letters) else numbers
@@ -177,14 +173,14 @@ def _split(groups: Sequence[int], first: int, second: int) -> list[int]:
     for group in groups:
         if group & both == both:
             for part in (group & ~first, group & ~second):
-                # What lies inside another group says nothing of its own.
+                # Drop groups that are part of another.
                 if not any(part & other == part for other in kept):
                     kept = [*(other for other in kept if other & part != other), part]
     return kept
 
 
 def _pooled(sums: Floats, seed: int) -> Floats:
-    """Return (m, k) sums, those of many sources added up in random groups with random signs."""
+    """Returns (m, k) sums; more than `_SOURCES` sources are pooled in random groups with random signs."""
     sources = sums.shape[1]
     if sources <= _SOURCES:
         return sums
@@ -194,7 +190,7 @@ def _pooled(sums: Floats, seed: int) -> Floats:
 
 
 def _noise(parts: Floats, draws: int, rng: np.random.Generator) -> Floats:
-    """Return (draws, m) normal errors of the scores, made of (m, k) parts."""
+    """Draws (draws, m) normal errors of the scores from (m, k) parts."""
     noise: Floats = rng.standard_normal((draws, parts.shape[1])) @ parts.T
     return noise
 
@@ -202,9 +198,9 @@ def _noise(parts: Floats, draws: int, rng: np.random.Generator) -> Floats:
 def _corrected(
     alone: Floats, parts: Floats, adjustment: Adjustment, draws: int, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
-    """Return (m, m) p-values corrected for all differences, and for those of the score in the same row alone."""
+    """Returns (m, m) p-values corrected for all differences, and for those of the score of the row alone."""
     size = len(alone)
-    # Two scores have one difference, which needs no correction.
+    # A single difference needs no correction.
     noise, errors = _noise(parts, draws if size > 2 else 0, rng), difference_errors(parts @ parts.T)
 
     def adjusted(first: Places, second: Places) -> Floats:
@@ -223,33 +219,33 @@ def _corrected(
 
 
 def _step_down(p_alone: Floats, noise: Floats, errors: Floats, first: Places, second: Places) -> Floats:
-    """Return p-values corrected for families of differences (Westfall and Young 1993, algorithm 2.8).
+    """Corrects p-values for families of differences (Westfall and Young 1993, algorithm 2.8).
 
     The smallest p-value of a family is compared with the smallest in each draw, the next one with the smallest of
-    the remaining differences, and so on. A difference's own share is its uncorrected p-value, which is exact. The
-    draws only add how often one of the others is as small while it is not.
+    the remaining differences, and so on. The uncorrected p-value, which is exact, covers the difference itself;
+    the draws only add how often another difference is as large while it is not.
 
     Args:
-        p_alone: (f, k) p-values that are not corrected, f families of k.
+        p_alone: (f, k) uncorrected p-values, f families of k.
         noise: (draws, m) normal errors of the scores.
         errors: (m, m) standard errors of the differences of the draws.
-        first: (f, k) the score that each difference is of.
-        second: (f, k) the score that is taken from it.
+        first: (f, k) first score of each difference.
+        second: (f, k) second score, which is subtracted.
     """
     order = np.argsort(-p_alone, axis=1, kind="stable")
     alone = np.take_along_axis(p_alone, order, axis=1)
     left, right = np.take_along_axis(first, order, axis=1), np.take_along_axis(second, order, axis=1)
-    # As normal deviates, whatever the degrees of freedom of each difference.
+    # Normal deviates, whatever the degrees of freedom of each difference.
     held = -ndtri(alone / 2)
     above = np.zeros(alone.shape)
     step = max(1, _BLOCK // alone.size)
     for start in range(0, len(noise), step):
         block = noise[start : start + step]
         drawn = _ratio(np.abs(block[:, left] - block[:, right]), errors[left, right])
-        # In order of falling p-values: the largest difference before each.
+        # The largest difference among those with larger p-values.
         before = np.maximum.accumulate(drawn, axis=2)[:, :, :-1]
         above[:, 1:] += ((drawn < held)[:, :, 1:] & (before >= held[:, 1:])).sum(axis=0)
-    # A share of draws is at least one of them, and no p-value is below that of a larger difference.
+    # Count at least one draw, and keep p-values monotone in the differences.
     p = alone.copy()
     p[:, 1:] += (1 + above[:, 1:]) / (1 + len(noise))
     p = np.minimum(np.maximum.accumulate(p[:, ::-1], axis=1)[:, ::-1], 1.0)
@@ -259,13 +255,13 @@ def _step_down(p_alone: Floats, noise: Floats, errors: Floats, first: Places, se
 
 
 def _ratio(differences: Floats, errors: Floats) -> Floats:
-    """Return differences in standard errors, 0 for those that have none: of models that order all pairs alike."""
+    """Divides differences by their standard errors; 0 if that is 0 (models that rank all pairs identically)."""
     certain = errors <= 1e-12
     return np.asarray(np.where(certain, 0.0, differences / np.where(certain, 1.0, errors)))
 
 
 def _first(values: Floats, root: Floats, df: float, draws: int, seed: int) -> Floats:
-    """Return how often each score is the highest in draws of a multivariate t; what is highest together shares."""
+    """Returns the share of draws of a multivariate t in which each score is the highest; ties share a draw."""
     rng = generator(seed, "ranks")
     noise = _noise(root, draws, rng)
     if np.isfinite(df):

@@ -84,9 +84,6 @@ def interaction_of(covariance: ArrayLike) -> float:
     """Returns the interaction I of S runs, S at least 2, from the (S, S) covariance of their scores over pairs.
 
     It is the mean over the runs of V(terms_s - mean terms) S / (S - 1), at least 0.
-
-    >>> interaction_of([[3.0, 1.0], [1.0, 3.0]])
-    2.0
     """
     matrix = np.asarray(covariance, dtype=np.float64)
     size = len(matrix)
@@ -123,12 +120,7 @@ def mean_variance(methods: Sequence[Runs], over_pairs: Variance) -> MeanVariance
 
 
 def spread_factors(runs: int) -> tuple[float, float]:
-    """Returns the 95 % interval of the true standard deviation, as factors of that of some runs (normal scores).
-
-    >>> low, high = spread_factors(3)
-    >>> round(low, 2), round(high, 2)
-    (0.52, 6.28)
-    """
+    """Returns the 95 % interval of a standard deviation of normal scores, as factors of that of some runs."""
     df = runs - 1
     ends = (float(chdtri(df, (1 + side * LEVEL) / 2)) for side in (-1, 1))
     low, high = (math.sqrt(df / end) for end in ends)
@@ -180,9 +172,6 @@ def percentile_interval(replicates: ArrayLike, level: float = LEVEL) -> tuple[fl
     Args:
         replicates: (resamples,) values, at least one.
         level: share of the replicates inside, between 0 and 1.
-
-    >>> percentile_interval(np.arange(101.0), level=0.5)
-    (25.0, 75.0)
     """
     low, high = np.quantile(np.asarray(replicates, dtype=np.float64), [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
@@ -192,9 +181,6 @@ def best_of_weights(size: int) -> Floats:
     """Returns (N, N) probabilities: in row n - 1, column i, that the (i + 1)-th lowest score is the best of n.
 
     The i-th lowest of N scores is the highest in C(i - 1, n - 1) of the C(N, n) subsets.
-
-    >>> best_of_weights(3).round(3).tolist()
-    [[0.333, 0.333, 0.333], [0.0, 0.333, 0.667], [0.0, 0.0, 1.0]]
     """
     weights = np.zeros((size, size))
     weights[0] = 1 / size if size else 0.0
@@ -217,22 +203,14 @@ def expected_best(scores: ArrayLike) -> Floats:
 
 
 def best_of_below(scores: ArrayLike, value: float) -> Floats:
-    """Returns the (N,) probabilities that the best of 1, 2, ..., N runs is below a value.
-
-    >>> best_of_below([1.0, 2.0, 4.0], 3.0).round(4).tolist()
-    [0.6667, 0.3333, 0.0]
-    """
+    """Returns the (N,) probabilities that the best of 1, 2, ..., N runs is below a value."""
     ordered = _ordered(scores)
     below: Floats = best_of_weights(len(ordered))[:, ordered < value].sum(axis=1)
     return below
 
 
 def best_of_quantiles(scores: ArrayLike, share: float) -> Floats:
-    """Returns the (N,) quantiles of the best of 1, 2, ..., N runs: the lowest score with `share` at or below it.
-
-    >>> best_of_quantiles([1.0, 2.0, 4.0], 0.5).tolist()
-    [2.0, 4.0, 4.0]
-    """
+    """Returns the (N,) quantiles of the best of 1, 2, ..., N runs: the lowest score with `share` up to it."""
     ordered = _ordered(scores)
     reached = best_of_weights(len(ordered)).cumsum(axis=1) >= share - 1e-12
     return np.asarray(ordered[reached.argmax(axis=1)])

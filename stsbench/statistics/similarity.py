@@ -90,9 +90,5 @@ def _dot(u: Floats, v: Floats) -> Floats:
 
 
 def zero_rows(vectors: NDArray[np.floating[Any]]) -> NDArray[np.bool_]:
-    """Returns the (m,) mask of rows that are all zero, such as texts without a known word.
-
-    >>> zero_rows(np.array([[0.0, 1.0], [0.0, 0.0]])).tolist()
-    [False, True]
-    """
+    """Returns the (m,) mask of rows that are all zero, such as texts without a known word."""
     return np.asarray(~vectors.any(axis=1))

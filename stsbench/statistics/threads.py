@@ -34,10 +34,6 @@ def in_torch_threads(function: Callable[[Item], Part], items: Sequence[Item]) ->
     """Yields the results of a function that uses PyTorch on the CPU, as `in_threads` does for NumPy.
 
     Each item is computed with one thread of PyTorch; a single item uses all of them.
-
-    >>> import torch
-    >>> list(in_torch_threads(lambda size: int(torch.ones(size).sum()), [2, 3]))
-    [2, 3]
     """
     import torch
 

@@ -1,3 +1,5 @@
+"""Correlations against SciPy: of single samples, of many rows, and of tasks with subsets."""
+
 import math
 
 import numpy as np
@@ -5,71 +7,37 @@ import pytest
 import scipy.stats
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from scipy.special import stdtrit
 
-from stsbench.statistics.correlations import CORRELATIONS, average_ranks, kendall, pearson, rank_rows, spearman
-from stsbench.statistics.intervals import tail
+from stsbench.statistics.correlations import (
+    CORRELATIONS,
+    aggregate,
+    average_ranks,
+    correlate_rows,
+    correlate_task,
+    partial_spearman,
+    pearson,
+    spearman,
+)
 
-SCIPY = {
-    "spearman": scipy.stats.spearmanr,
-    "pearson": scipy.stats.pearsonr,
-    "kendall": scipy.stats.kendalltau,
-}
+SCIPY = {"spearman": scipy.stats.spearmanr, "pearson": scipy.stats.pearsonr, "kendall": scipy.stats.kendalltau}
 
 tied = st.integers(-5, 5).map(lambda value: value / 5)
 untied = st.floats(-1e3, 1e3, allow_subnormal=False)
 pairs = st.lists(st.tuples(tied, st.one_of(tied, untied)), min_size=3, max_size=60)
 
 
-def columns(rows):
+@pytest.mark.parametrize("metric", CORRELATIONS)
+@given(rows=pairs)
+def test_a_correlation_is_scipys_symmetric_and_changes_sign_with_a_side(metric, rows):
     x, y = np.array(rows, dtype=np.float64).T
-    assume(np.ptp(x) > 1e-6)
-    assume(np.ptp(y) > 1e-6)
-    return x, y
-
-
-@pytest.mark.parametrize("metric", CORRELATIONS)
-@given(rows=pairs)
-def test_agrees_with_scipy_on_data_with_ties(metric, rows):
-    x, y = columns(rows)
-    assert CORRELATIONS[metric](x, y) == pytest.approx(SCIPY[metric](x, y).statistic, abs=1e-12)
-
-
-@given(values=st.lists(st.one_of(tied, untied), max_size=60))
-def test_ranks_agree_with_scipy(values):
-    assert average_ranks(values).tolist() == scipy.stats.rankdata(values).tolist()
-
-
-def test_ranks_with_a_nan_are_all_nan():
-    assert np.isnan(average_ranks([1.0, math.nan, 2.0])).all()
-
-
-@given(rows=pairs)
-def test_spearman_and_kendall_only_see_the_order(rows):
-    x, y = columns(rows)
-    assert spearman(x**3, y) == spearman(x, y)
-    assert kendall(np.exp(x), y) == kendall(x, y)
-
-
-@given(rows=pairs, scale=st.floats(0.1, 100), shift=st.floats(-10, 10))
-def test_pearson_does_not_see_scale_and_shift(rows, scale, shift):
-    x, y = columns(rows)
-    assert pearson(scale * x + shift, y) == pytest.approx(pearson(x, y), abs=1e-9)
-
-
-@pytest.mark.parametrize("metric", CORRELATIONS)
-@given(rows=pairs)
-def test_is_symmetric_changes_sign_with_a_side_and_stays_within_one(metric, rows):
-    x, y = columns(rows)
+    assume(min(np.ptp(x), np.ptp(y)) > 1e-6)
     value = CORRELATIONS[metric](x, y)
     assert -1 <= value <= 1
+    assert value == pytest.approx(SCIPY[metric](x, y).statistic, abs=1e-12)
     assert CORRELATIONS[metric](y, x) == pytest.approx(value, abs=1e-12)
     assert CORRELATIONS[metric](-x, y) == pytest.approx(-value, abs=1e-12)
-
-
-def test_spearman_without_ties_is_the_textbook_formula():
-    x, y = np.arange(1.0, 9.0), np.array([2.0, 1.0, 4.0, 3.0, 8.0, 5.0, 7.0, 6.0])
-    assert spearman(x, y) == pytest.approx(1 - 6 * np.sum((x - y) ** 2) / (8 * 63), abs=1e-15)
+    if metric != "pearson":
+        assert CORRELATIONS[metric](x**3, y) == value
 
 
 @pytest.mark.parametrize("metric", CORRELATIONS)
@@ -84,32 +52,93 @@ def test_spearman_without_ties_is_the_textbook_formula():
         ([1.0, 2.0, 3.0], [1.0, math.inf, 3.0]),
     ],
 )
-def test_what_is_undefined_is_nan(metric, x, y):
+def test_an_undefined_correlation_is_nan(metric, x, y):
     assert math.isnan(CORRELATIONS[metric](x, y))
 
 
-@pytest.mark.parametrize("metric", CORRELATIONS)
-@pytest.mark.parametrize(("x", "y"), [([1, 2, 3], [1, 2]), ([[1, 2], [3, 4]], [[1, 2], [3, 4]])])
-def test_samples_of_different_shape_are_refused(metric, x, y):
-    with pytest.raises(ValueError, match="one length"):
-        CORRELATIONS[metric](x, y)
+@given(values=st.lists(st.one_of(tied, untied), max_size=60))
+def test_ranks_are_scipys(values):
+    assert average_ranks(values).tolist() == scipy.stats.rankdata(values).tolist()
+
+
+def test_rows_are_ranked_alone_and_a_nan_makes_its_row_nan():
+    rows = np.random.default_rng(0).integers(0, 9, size=(7, 40)) / 3
+    rows[2, 5] = np.nan
+    assert np.array_equal(average_ranks(rows), scipy.stats.rankdata(rows, axis=1), equal_nan=True)
+    assert average_ranks(np.empty((0, 3))).shape == (0, 3)
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e200])
-def test_pearson_survives_extreme_scales(scale):
-    assert pearson(np.array([1.0, 2.0, 3.0, 4.0]) * scale, [1, 3, 2, 4]) == pytest.approx(0.8, abs=1e-12)
+def test_extreme_scales_neither_overflow_nor_vanish(scale):
+    gold, sample = [1, 3, 2, 4], np.array([1.0, 2.0, 3.0, 4.0]) * scale
+    assert pearson(sample, gold) == pytest.approx(0.8, abs=1e-12)
+    np.testing.assert_allclose(correlate_rows(gold, sample[None]), np.full((2, 1), 0.8))
 
 
-def test_rows_are_ranked_as_scipy_ranks_them() -> None:
-    rows = np.random.default_rng(0).integers(0, 9, size=(7, 40)) / 3
-    rows[2, 5] = np.nan
-    assert np.array_equal(rank_rows(rows), scipy.stats.rankdata(rows, axis=1), equal_nan=True)
-    assert rank_rows(np.empty((0, 3))).shape == (0, 3)
+@pytest.mark.parametrize("values", [2, 5, 1000])
+def test_many_rows_have_the_correlations_of_each(values):
+    rng = np.random.default_rng(values)
+    gold, samples = rng.integers(0, 11, 60) / 2, rng.integers(0, values, (7, 60)) / 7
+    samples[1], samples[2, 5], samples[3, 7] = 1.0, np.nan, np.inf
+    expected = [[correlate(gold, row) for row in samples] for correlate in (spearman, pearson)]
+    np.testing.assert_allclose(correlate_rows(gold, samples), expected, atol=1e-12)
+    assert np.isnan(correlate_rows(np.ones(60), samples)).all()
 
 
-@pytest.mark.parametrize("df", [1.0, 7.3, 250.0, math.inf])
-def test_p_values_of_pairs_are_those_of_scipys_distributions_to_the_last_bit(df: float) -> None:
-    values = np.array([0.0, -0.3, 1.96, 12.5, -40.0])
-    tails = scipy.stats.norm.sf(np.abs(values)) if math.isinf(df) else scipy.stats.t.sf(np.abs(values), df)
-    assert np.array_equal(2 * tail(np.abs(values), df), 2 * tails)
-    assert np.array_equal(stdtrit(df, [0.975, 0.6]), scipy.stats.t.ppf([0.975, 0.6], df)) or math.isinf(df)
+def triple(seed, n=40):
+    rng = np.random.default_rng(seed)
+    fixed = rng.integers(0, 8, size=n).astype(float)
+    return fixed + rng.normal(size=n), 0.5 * fixed + rng.normal(size=n), fixed
+
+
+@given(st.integers(0, 10_000))
+def test_a_partial_correlation_is_that_of_the_residuals_of_the_ranks(seed):
+    x, y, fixed = (scipy.stats.rankdata(values) for values in triple(seed))
+    left = [values - np.polyval(np.polyfit(fixed, values, 1), fixed) for values in (x, y)]
+    assert partial_spearman(*triple(seed)) == pytest.approx(scipy.stats.pearsonr(*left).statistic, abs=1e-10)
+
+
+def test_a_partial_correlation_with_constants():
+    x, y, fixed = triple(2)
+    assert partial_spearman(x, y, np.full(len(x), 3.0)) == spearman(x, y)
+    assert np.isnan(partial_spearman(x, np.ones(len(x)), fixed))
+    assert np.isnan(partial_spearman(x, fixed, fixed))
+
+
+def task():
+    rng = np.random.default_rng(7)
+    subsets = np.repeat([0, 1, 2], [20, 50, 30])
+    gold = np.round(rng.uniform(0, 5, 100))
+    return gold, gold + rng.normal(scale=2.0, size=100) + subsets, subsets
+
+
+def test_the_three_aggregations_are_their_definitions_in_any_order_of_pairs():
+    gold, similarity, subsets = task()
+    each = [scipy.stats.spearmanr(gold[subsets == k], similarity[subsets == k]).statistic for k in range(3)]
+    order = np.random.default_rng(0).permutation(100)
+    for chosen in (np.arange(100), order):
+        scores = correlate_task(gold[chosen], similarity[chosen], subsets[chosen])
+        assert scores.subsets == pytest.approx(each, abs=1e-12)
+        assert scores.aggregates == pytest.approx(
+            {
+                "all": scipy.stats.spearmanr(gold, similarity).statistic,
+                "mean": sum(each) / 3,
+                "wmean": (20 * each[0] + 50 * each[1] + 30 * each[2]) / 100,
+            },
+            abs=1e-12,
+        )
+    scores = correlate_task(gold, similarity, np.zeros(100, dtype=int))
+    assert len({*scores.aggregates.values(), *scores.subsets}) == 1
+
+
+def test_an_undefined_subset_leaves_only_all_defined():
+    scores = correlate_task([1, 2, 3, 4, 4], [1, 2, 3, 4, 5], [0, 0, 0, 1, 1])
+    assert np.isnan(scores.subsets).tolist() == [False, True]
+    assert {name for name, value in scores.aggregates.items() if not math.isnan(value)} == {"all"}
+
+
+def test_aggregates_keep_leading_dimensions():
+    values = aggregate(np.array([[0.2, 0.4], [0.6, 0.8]]), np.array([0.3, 0.7]), sizes=[1, 3])
+    assert values["all"].tolist() == [0.3, 0.7]
+    assert values["mean"] == pytest.approx([0.3, 0.7])
+    assert values["wmean"] == pytest.approx([0.35, 0.75])

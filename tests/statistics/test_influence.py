@@ -1,10 +1,14 @@
-"""The terms of each statistic against the jackknife, and what they must hold."""
+"""Terms of each statistic against the jackknife, and the arithmetic of `Linear`."""
+
+import math
 
 import numpy as np
 import pytest
 
-from stsbench.statistics.correlations import average_ranks, correlate_task, kendall, pearson, spearman
+from stsbench.statistics.correlations import CORRELATIONS, average_ranks, correlate_task, kendall
 from stsbench.statistics.influence import (
+    TERMS,
+    Linear,
     concordance_counts,
     kendall_terms,
     mean_terms,
@@ -16,7 +20,7 @@ from stsbench.statistics.influence import (
 
 
 def tied_samples(size=300, seed=0):
-    """Return two related samples: the first with few distinct values, as gold scores have."""
+    """Returns two related samples, the first with few distinct values like gold scores."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=size)
     y = x + rng.normal(size=size)
@@ -24,38 +28,37 @@ def tied_samples(size=300, seed=0):
 
 
 def jackknife(statistic, size):
-    """Return (size,) terms by leaving out each pair: (n - 1) / n of the mean less the value without it."""
+    """Returns (size,) leave-one-out terms: (n - 1) / n of the mean minus the value without each pair."""
     without = np.array([statistic(np.delete(np.arange(size), pair)) for pair in range(size)])
     return (without.mean() - without) * (size - 1) / size
 
 
-@pytest.mark.parametrize(
-    ("terms_of", "correlate"), [(spearman_terms, spearman), (pearson_terms, pearson), (kendall_terms, kendall)]
-)
-def test_terms_of_tied_samples_are_those_of_the_jackknife(terms_of, correlate):
+@pytest.mark.parametrize("metric", TERMS)
+def test_terms_of_tied_samples_are_those_of_the_jackknife(metric):
     x, y = tied_samples()
-    terms = terms_of(x, y)
-    expected = jackknife(lambda kept: correlate(x[kept], y[kept]), len(x))
+    terms = TERMS[metric](x, y)
+    expected = jackknife(lambda kept: CORRELATIONS[metric](x[kept], y[kept]), len(x))
     assert np.corrcoef(terms, expected)[0, 1] > 0.9999
     assert terms @ terms == pytest.approx(expected @ expected, rel=0.05)
     assert terms.sum() == pytest.approx(0, abs=1e-12)
 
 
-def test_terms_of_spearman_take_the_ranks_of_all_others_into_account():
-    # Pearson's terms of the ranks are the common mistake: they leave out that a pair moves other pairs' ranks.
+def test_spearmans_terms_include_the_effect_on_other_ranks():
+    # Pearson's terms of the ranks, a common mistake, leave out that a pair shifts the ranks of others.
     x, y = tied_samples()
     of_ranks = pearson_terms(average_ranks(x), average_ranks(y))
     assert np.corrcoef(of_ranks, spearman_terms(x, y))[0, 1] < 0.999
 
 
-def test_terms_do_not_change_with_scale_nor_spearmans_with_any_rising_function():
+def test_terms_do_not_change_with_scale_or_order_preserving_functions():
     x, y = tied_samples()
     assert pearson_terms(3 * x - 1, y * 1e6) == pytest.approx(pearson_terms(x, y))
-    assert spearman_terms(x, np.exp(y)) == pytest.approx(spearman_terms(x, y))
-    assert spearman_terms(x, -y) == pytest.approx(-spearman_terms(x, y))
+    for terms in (spearman_terms, kendall_terms):
+        assert terms(x, np.exp(y)) == pytest.approx(terms(x, y))
+        assert terms(x, -y) == pytest.approx(-terms(x, y))
 
 
-@pytest.mark.parametrize("metric", ["spearman", "pearson", "kendall"])
+@pytest.mark.parametrize("metric", TERMS)
 @pytest.mark.parametrize("aggregation", ["all", "mean", "wmean"])
 def test_terms_of_every_aggregation_are_those_of_the_jackknife(metric, aggregation):
     gold, similarity = tied_samples(240)
@@ -68,15 +71,15 @@ def test_terms_of_every_aggregation_are_those_of_the_jackknife(metric, aggregati
 
     expected = jackknife(score, len(gold))
     for subset in range(3):
-        # Leaving out a pair shifts the weights of `wmean` too: the same for all pairs of a subset.
-        mine, theirs = terms[codes == subset], expected[codes == subset]
-        assert np.corrcoef(mine, theirs)[0, 1] > 0.999
-        assert mine.std() == pytest.approx(theirs.std(), rel=0.08)
+        # Leaving out a pair also shifts the weights of `wmean`, equally for all pairs of a subset.
+        ours, theirs = terms[codes == subset], expected[codes == subset]
+        assert np.corrcoef(ours, theirs)[0, 1] > 0.999
+        assert ours.std() == pytest.approx(theirs.std(), rel=0.08)
 
 
 @pytest.mark.parametrize("metric", ["spearman", "kendall"])
 @pytest.mark.parametrize("aggregation", ["all", "mean", "wmean"])
-def test_terms_by_subset_give_the_variance_over_new_pairs_within_subsets(aggregation, metric):
+def test_terms_by_subset_give_the_variance_for_new_pairs_of_the_same_subsets(aggregation, metric):
     gold, similarity = tied_samples(900)
     codes = np.repeat([0, 1, 2], 300)
     gold = gold + 2 * codes
@@ -88,25 +91,15 @@ def test_terms_by_subset_give_the_variance_over_new_pairs_within_subsets(aggrega
         scores = correlate_task(gold[drawn], similarity[drawn], codes[drawn], metric)
         values.append(scores.aggregates[aggregation])
     assert np.sqrt(terms @ terms) == pytest.approx(np.std(values), rel=0.1)
-    for subset in range(3):
-        assert terms[codes == subset].sum() == pytest.approx(0, abs=1e-12)
-
-
-def test_by_subset_changes_all_alone():
-    gold, similarity = tied_samples(200)
-    codes = np.repeat([0, 1], 100)
-    gold = gold + 2 * codes
-    for aggregation, changes in (("all", True), ("mean", False), ("wmean", False)):
-        fixed = task_terms(gold, similarity, codes, aggregation=aggregation)
-        drawn = task_terms(gold, similarity, codes, aggregation=aggregation, by_subset=False)
-        assert np.allclose(fixed, drawn) != changes
+    assert [terms[codes == subset].sum() for subset in range(3)] == pytest.approx([0, 0, 0], abs=1e-12)
+    of_drawn_subsets = task_terms(gold, similarity, codes, metric, aggregation, by_subset=False)
+    assert np.allclose(terms, of_drawn_subsets) == (aggregation != "all")
 
 
 def test_terms_of_a_mean_and_of_a_ratio_are_those_of_the_jackknife():
     rng = np.random.default_rng(3)
     right = (rng.random(200) < 0.8).astype(float)
     assert mean_terms(right) == pytest.approx(jackknife(lambda kept: right[kept].mean(), 200))
-
     predicted, true = rng.random(200) < 0.4, rng.random(200) < 0.5
     above, below = 2.0 * (predicted & true), predicted.astype(float) + true
     terms = ratio_terms(above, below)
@@ -115,9 +108,8 @@ def test_terms_of_a_mean_and_of_a_ratio_are_those_of_the_jackknife():
     assert terms @ terms == pytest.approx(expected @ expected, rel=0.02)
 
 
-def test_terms_of_what_is_undefined_are_nan():
-    constant = np.ones(5)
-    rising = np.arange(5.0)
+def test_terms_of_an_undefined_statistic_are_nan():
+    constant, rising = np.ones(5), np.arange(5.0)
     for terms in (
         spearman_terms(constant, rising),
         pearson_terms(rising, constant),
@@ -130,51 +122,49 @@ def test_terms_of_what_is_undefined_are_nan():
 
 
 @pytest.mark.parametrize("decimals", [0, 1, 12])
-@pytest.mark.parametrize("size", [2, 3, 8, 9, 64, 257])
-def test_concordance_is_that_of_every_two_pairs(size, decimals):
-    x, y = np.round(np.random.default_rng(size).normal(size=(2, size)), decimals)
-    of_x, of_y = (np.sign(side[:, np.newaxis] - side) for side in (x, y))
-    counts = concordance_counts(x, y)
-    expected = (of_x * of_y).sum(axis=1), (of_x != 0).sum(axis=1), (of_y != 0).sum(axis=1)
-    for mine, theirs in zip(counts, expected, strict=True):
-        assert mine.tolist() == theirs.tolist()
-    assert sum(counts[0]) / np.sqrt(sum(counts[1]) * sum(counts[2])) == pytest.approx(kendall(x, y), nan_ok=True)
+@pytest.mark.parametrize("at_once", [7, 2_000_000])
+def test_concordance_is_counted_over_all_pairs(at_once, decimals, monkeypatch):
+    monkeypatch.setattr("stsbench.statistics.influence._COMPARED_AT_ONCE", at_once)
+    for size in (2, 3, 64):
+        x, y = np.round(np.random.default_rng(size).normal(size=(2, size)), decimals)
+        of_x, of_y = (np.sign(side[:, np.newaxis] - side) for side in (x, y))
+        expected = (of_x * of_y).sum(axis=1), (of_x != 0).sum(axis=1), (of_y != 0).sum(axis=1)
+        counts = concordance_counts(x, y)
+        assert [count.tolist() for count in counts] == [count.tolist() for count in expected]
+        tau = counts[0].sum() / np.sqrt(counts[1].sum() * counts[2].sum())
+        assert tau == pytest.approx(kendall(x, y), nan_ok=True)
 
 
-def kendall_without_each(x, y):
-    """Return Kendall's correlation without each pair, by the sums that are exactly linear in what a pair has."""
-    concordance, untied_x, untied_y = concordance_counts(x, y)
-    left_x, left_y = untied_x.sum() - 2 * untied_x, untied_y.sum() - 2 * untied_y
-    return (concordance.sum() - 2 * concordance) / np.sqrt(left_x * left_y)
-
-
-def test_kendall_without_a_pair_is_exact_by_that_pairs_counts():
-    x, y = tied_samples(60)
-    expected = [kendall(np.delete(x, pair), np.delete(y, pair)) for pair in range(60)]
-    assert kendall_without_each(x, y) == pytest.approx(np.array(expected), abs=1e-12)
-
-
-def test_kendalls_terms_without_ties_are_those_of_the_jackknife_but_for_a_factor():
-    # Of a U-statistic of two pairs at a time, the leave-one-out values are n / (n - 2) as wide.
+def test_kendalls_terms_are_those_of_the_jackknife_but_for_a_factor():
+    # The leave-one-out values of a U-statistic of two pairs are n / (n - 2) times as wide.
     x, noise = np.random.default_rng(5).normal(size=(2, 200))
     y = x + noise
     expected = jackknife(lambda kept: kendall(x[kept], y[kept]), 200)
     assert kendall_terms(x, y) == pytest.approx(expected * 198 / 199, abs=1e-12)
 
 
-@pytest.mark.parametrize("ties", [False, True])
-def test_kendalls_standard_error_is_the_jackknifes_to_a_millionth(ties):
-    size = 10_000
-    x, y = np.random.default_rng(6).normal(size=(2, size))
-    x, y = (np.round(2 * x), np.round(x + y, 1)) if ties else (x, x + y)
-    without = kendall_without_each(x, y)
-    jackknifed = np.sqrt((size - 1) / size * ((without - without.mean()) ** 2).sum())
-    terms = kendall_terms(x, y)
-    assert np.sqrt(terms @ terms) == pytest.approx(jackknifed, abs=1e-6)
-    assert terms == pytest.approx((without.mean() - without) * (size - 1) / size, abs=1e-7)
+def sums(seed, size=400):
+    rng = np.random.default_rng(seed)
+    rows = {"x": rng.normal(5, 1, size), "y": rng.normal(3, 1, size), "n": np.ones(size)}
+    rows |= {"xx": rows["x"] ** 2, "xy": rows["x"] * rows["y"]}
+    return {name: Linear(float(row.sum()), {"task": row}) for name, row in rows.items()}, rows
 
 
-def test_kendalls_terms_do_not_change_with_any_rising_function_and_turn_with_the_sign():
-    x, y = tied_samples()
-    assert kendall_terms(x, np.exp(y)).tolist() == kendall_terms(x, y).tolist()
-    assert kendall_terms(x, -y) == pytest.approx(-kendall_terms(x, y))
+def test_a_mean_a_ratio_and_a_slope_have_the_terms_of_their_formulas():
+    of, rows = sums(0)
+    assert (of["x"] / of["n"]).terms["task"] == pytest.approx(mean_terms(rows["x"]))
+    assert (of["x"] / of["y"]).terms["task"] == pytest.approx(ratio_terms(rows["x"], rows["y"]))
+    slope = (of["xy"] - of["x"] * of["y"] / of["n"]) / (of["xx"] - of["x"] * of["x"] / of["n"])
+    expected = jackknife(lambda kept: np.polyfit(rows["x"][kept], rows["y"][kept], 1)[0], 400)
+    assert slope.value == pytest.approx(np.polyfit(rows["x"], rows["y"], 1)[0])
+    assert np.corrcoef(slope.terms["task"], expected)[0, 1] > 0.999
+    assert abs(slope.terms["task"].sum()) < 1e-9
+
+
+def test_blocks_are_kept_apart_and_numbers_scale_them():
+    one, other = Linear(1.0, {"a": np.array([1.0, -1.0])}), Linear(3.0, {"b": np.array([2.0, 0.0, -2.0])})
+    mean, gap = (one + other) / 2, 10 * (other - one)
+    assert (mean.value, mean.terms["a"].tolist(), mean.terms["b"].tolist()) == (2.0, [0.5, -0.5], [1.0, 0.0, -1.0])
+    assert (gap.value, gap.terms["a"].tolist()) == (20.0, [-10.0, 10.0])
+    assert math.isnan((one / Linear(0.0, {})).value)
+    assert math.isnan((Linear.undefined() + one).value)

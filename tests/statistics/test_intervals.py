@@ -1,4 +1,7 @@
-"""Intervals and tests from a value and its variance: what they must hold, and where there are none."""
+"""Intervals, tests and power: their formulas, their properties, and their coverage on seeded draws.
+
+`benchmarks/interval_coverage.py` is the full coverage study, on the graphs of real tasks.
+"""
 
 import math
 
@@ -13,16 +16,18 @@ from stsbench.statistics.dependence import Sharing, Variance, variance
 from stsbench.statistics.influence import mean_terms, spearman_terms
 from stsbench.statistics.intervals import (
     correlation_interval,
+    detectable,
     lower_bound,
     plain_interval,
+    seeds_needed,
     share_interval,
+    t_quantile,
+    tail,
     two_sided_p,
     upper_bound,
 )
 
-values = st.floats(-0.999, 0.999)
-variances = st.floats(1e-8, 0.2)
-dfs = st.floats(1.0, 1e6)
+values, variances, dfs = st.floats(-0.999, 0.999), st.floats(1e-8, 0.2), st.floats(1.0, 1e6)
 
 
 def known(value, df=math.inf):
@@ -42,24 +47,18 @@ def test_a_correlation_interval_is_fishers_with_the_delta_method_and_student():
     assert limits[:2] == pytest.approx((math.tanh(math.atanh(0.6) - reach), math.tanh(math.atanh(0.6) + reach)))
 
 
-@pytest.mark.parametrize(("metric", "factor"), [("spearman", 1 + 0.8**2 / 2), ("pearson", 1.0)])
-def test_few_pairs_have_at_least_the_width_of_bonett_and_wright(metric, factor):
-    # Bonett and Wright (2000), equations 2 and 3: tanh(atanh(r) -+ z sqrt(factor / (n - 3))).
-    reach = norm.ppf(0.975) * math.sqrt(factor / 7)
-    limits = correlation_interval(0.8, known(1e-9, 9.0), pairs=10, metric=metric)
+@pytest.mark.parametrize(
+    ("metric", "constant", "lost"), [("spearman", 1 + 0.8**2 / 2, 3), ("pearson", 1.0, 3), ("kendall", 0.437, 4)]
+)
+def test_few_pairs_have_at_least_the_interval_of_bonett_and_wright(metric, constant, lost):
+    # Bonett and Wright (2000), equations 2 and 3 and table 1.
+    reach = norm.ppf(0.975) * math.sqrt(constant / (20 - lost))
+    limits = correlation_interval(0.8, known(1e-9, 9.0), pairs=20, metric=metric)
     assert limits[:2] == pytest.approx((math.tanh(math.atanh(0.8) - reach), math.tanh(math.atanh(0.8) + reach)))
-    wider = correlation_interval(0.8, Variance(4e-9, 1e-9, 9.0), pairs=10, metric=metric)
+    wider = correlation_interval(0.8, Variance(4e-9, 1e-9, 9.0), pairs=20, metric=metric)
     assert math.atanh(wider.high) - math.atanh(0.8) == pytest.approx(2 * reach)
-
-
-@pytest.mark.parametrize("order", [[1, 2, 3, 4, 5], [5, 4, 3, 2, 1]])
-def test_five_pairs_in_perfect_order_have_no_interval_and_the_reason(order):
-    gold = [1, 2, 3, 4, 5]
-    terms = spearman_terms(gold, order)
-    limits = correlation_interval(spearman(gold, order), variance(terms, Sharing.independent(5)), pairs=5)
-    assert math.isnan(limits.low)
-    assert math.isnan(limits.high)
-    assert limits.reason == "perfect"
+    assert correlation_interval(0.5, known(0.1), lost, metric=metric).reason == "few pairs"
+    assert correlation_interval(0.5, known(0.1), lost + 1, metric=metric).exists
 
 
 @pytest.mark.parametrize(
@@ -72,44 +71,44 @@ def test_five_pairs_in_perfect_order_have_no_interval_and_the_reason(order):
         (0.5, 0.0, 100, "no spread"),
     ],
 )
-def test_where_there_is_no_interval_the_reason_is_said(value, var, pairs, reason):
+def test_a_missing_interval_has_a_reason(value, var, pairs, reason):
     limits = correlation_interval(value, known(var), pairs)
     assert (limits.exists, limits.reason) == (False, reason)
-    assert math.isnan(limits.low)
+    assert np.isnan(limits[:2]).all()
 
 
-def test_of_few_pairs_the_interval_is_at_least_bonett_and_wrights_of_the_metric():
-    # Constants and what is taken off n as in their table 1; the normal quantile for 95 %.
-    for metric, constant, lost in (("spearman", 1.125, 3), ("pearson", 1.0, 3), ("kendall", 0.437, 4)):
-        limits = correlation_interval(0.5, known(1e-9), 20, metric=metric)
-        half = 1.959963984540054 * math.sqrt(constant / (20 - lost))
-        assert limits.high == pytest.approx(math.tanh(math.atanh(0.5) + half))
-    assert correlation_interval(0.5, known(0.1), 4).exists
-    assert correlation_interval(0.5, known(0.1), 4, metric="kendall").reason == "few pairs"
-    assert correlation_interval(0.5, known(0.1), 5, metric="kendall").exists
+@pytest.mark.parametrize("order", [[1, 2, 3, 4, 5], [5, 4, 3, 2, 1]])
+def test_five_pairs_in_perfect_order_have_no_interval(order):
+    gold = [1, 2, 3, 4, 5]
+    of_terms = variance(spearman_terms(gold, order), Sharing.independent(5))
+    assert correlation_interval(spearman(gold, order), of_terms, pairs=5).reason == "perfect"
 
 
-@given(st.floats(-0.1, 0.1), variances, dfs, st.floats(0.5, 0.999))
-def test_the_p_value_is_below_one_less_the_level_exactly_where_the_interval_leaves_out_zero(value, var, df, level):
-    limits = plain_interval(value, known(var, df), level)
-    p = two_sided_p(value, known(var, df))
+@given(st.floats(-0.1, 0.1), variances, dfs, st.floats(0.6, 0.999))
+def test_p_values_bounds_and_intervals_agree(value, var, df, level):
+    spread = known(var, df)
+    limits, p = plain_interval(value, spread, level), two_sided_p(value, spread)
     if abs(p - (1 - level)) > 1e-9:
         assert (p < 1 - level) == (not limits.low <= 0 <= limits.high)
+    one_sided = plain_interval(value, spread, 2 * level - 1)
+    assert lower_bound(value, spread, level) == pytest.approx(one_sided.low)
+    assert upper_bound(value, spread, level) == pytest.approx(one_sided.high)
 
 
-@given(values, variances, dfs, st.floats(0.6, 0.99))
-def test_one_sided_bounds_are_the_ends_of_the_two_sided_interval_with_twice_the_risk(value, var, df, level):
-    limits = plain_interval(value, known(var, df), 2 * level - 1)
-    assert lower_bound(value, known(var, df), level) == pytest.approx(limits.low)
-    assert upper_bound(value, known(var, df), level) == pytest.approx(limits.high)
-
-
-def test_two_models_that_order_pairs_alike_have_the_p_value_one_and_no_interval():
+def test_models_that_rank_the_pairs_identically_have_p_value_one_and_no_interval():
     nothing = known(0.0, math.nan)
     assert two_sided_p(0.0, nothing) == 1.0
     assert math.isnan(two_sided_p(0.1, nothing))
     assert plain_interval(0.0, nothing).reason == "no spread"
     assert math.isnan(upper_bound(0.0, nothing))
+
+
+@pytest.mark.parametrize("df", [1.0, 7.3, 250.0, math.inf])
+def test_tails_and_quantiles_are_those_of_scipys_distributions(df):
+    at = np.array([0.0, 0.3, 1.96, 12.5, 40.0])
+    assert np.array_equal(tail(at, df), norm.sf(at) if math.isinf(df) else t.sf(at, df))
+    expected = norm.ppf(0.975) if math.isinf(df) else t.ppf(0.975, df)
+    assert t_quantile(0.975, df) == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize(("right", "items"), [(8, 10), (1, 10), (470, 500)])
@@ -124,28 +123,110 @@ def test_the_interval_of_a_share_of_independent_items_is_wilsons(right, items):
 @given(st.integers(1, 300), st.integers(0, 300), st.integers(1, 4))
 def test_the_interval_of_a_share_exists_and_stays_inside_the_possible(items, right, cluster):
     answers = np.arange(items) < min(right, items)
-    sharing = Sharing.of(np.arange(items) // cluster)
-    share = float(answers.mean())
+    share, sharing = float(answers.mean()), Sharing.of(np.arange(items) // cluster)
     limits = share_interval(share, variance(mean_terms(answers), sharing), items)
     assert limits.exists
     assert 0 <= limits.low <= share <= limits.high <= 1
 
 
 def test_dependent_items_widen_the_interval_of_a_share():
-    answers = np.repeat([1, 1, 1, 0], 10)
-    apart = share_interval(0.75, variance(mean_terms(answers), Sharing.independent(40)), 40)
-    together = share_interval(0.75, variance(mean_terms(answers), Sharing.of(np.arange(40) // 10)), 40)
-    assert together.low < apart.low
-    assert together.high > apart.high
+    terms = mean_terms(np.repeat([1, 1, 1, 0], 10))
+    sharings = Sharing.independent(40), Sharing.of(np.arange(40) // 10)
+    apart, together = (share_interval(0.75, variance(terms, sharing), 40) for sharing in sharings)
+    assert together.low < apart.low < apart.high < together.high
 
 
-@pytest.mark.parametrize("level", [0.0, 1.0, -1.0])
-def test_a_level_outside_zero_and_one_is_refused(level):
-    for compute in (
-        lambda: correlation_interval(0.5, known(0.01), 100, level),
-        lambda: plain_interval(0.5, known(0.01), level),
-        lambda: share_interval(0.5, known(0.01), 100, level),
-        lambda: lower_bound(0.5, known(0.01), level),
-    ):
-        with pytest.raises(ValueError, match="level must be between 0 and 1"):
-            compute()
+NO_PAIRS = known(0.0)
+
+
+@pytest.mark.parametrize("difference", [0.3, 0.5, 1.0, 2.0])
+def test_on_fixed_pairs_the_number_of_runs_is_statsmodels(difference):
+    from statsmodels.stats.power import TTestIndPower
+
+    expected = TTestIndPower().solve_power(difference, power=0.8, alpha=0.05)
+    assert seeds_needed(difference, 1.0, NO_PAIRS) == math.ceil(expected)
+
+
+def test_detectable_differences_and_needed_runs_have_the_stated_power():
+    rng, trials = np.random.default_rng(0), 4000
+    estimates = detectable(0.3) + 0.3 * rng.normal(size=100_000)
+    assert (np.abs(estimates) > 1.96 * 0.3).mean() == pytest.approx(0.8, abs=0.005)
+    runs = seeds_needed(1.0, 0.8, known(0.04, 100.0)) or 0
+    scores = 0.8 * rng.normal(size=(2, trials, runs))
+    error = np.sqrt(scores.var(axis=2, ddof=1).sum(axis=0) / runs + 0.04)
+    gap = 1.0 + 0.2 * rng.normal(size=trials) + scores[1].mean(axis=1) - scores[0].mean(axis=1)
+    assert (np.abs(gap) / error > 2.03).mean() == pytest.approx(0.8, abs=0.03)
+    assert seeds_needed(0.5, 0.8, NO_PAIRS) < seeds_needed(0.5, 0.8, known(0.01, 100.0))
+    assert seeds_needed(0.5, 0.8, known(0.2**2, 100.0)) is None
+
+
+DRAWS, CORRELATION = 300, 0.8
+TRUTH = 6 / math.pi * math.asin(CORRELATION / 2)
+
+
+def stars():
+    """Returns 90 stars of 4 pairs around a sentence, and the sentences with an effect: the centres."""
+    hubs = np.arange(360) // 4
+    return Sharing.of(hubs, 1000 + np.arange(360)), [hubs]
+
+
+def chains():
+    """Returns 30 chains of 12 pairs, each sharing a sentence with the next; all sentences have an effect."""
+    first = np.arange(360) + np.arange(360) // 12
+    return Sharing.of(first, first + 1), [first, first + 1]
+
+
+def draw(effects, rng):
+    """Returns (360,) dependent normal numbers with 0.8 of the variance due to the effects."""
+    parts = [rng.normal(size=codes.max() + 1)[codes] for codes in effects]
+    return math.sqrt(0.8 / len(effects)) * sum(parts) + math.sqrt(0.2) * rng.normal(size=360)
+
+
+@pytest.mark.parametrize("graph", [stars, chains])
+def test_with_shared_sentences_dependent_intervals_cover_and_tests_keep_their_size(graph):
+    sharing, effects = graph()
+    rng = np.random.default_rng(20)
+    held, found = (dict.fromkeys(("dyadic", "components", "independent"), 0.0) for _ in range(2))
+    for _ in range(DRAWS):
+        gold = draw(effects, rng)
+        one, other = (CORRELATION * gold + math.sqrt(1 - CORRELATION**2) * draw(effects, rng) for _ in range(2))
+        scores = spearman(gold, one), spearman(gold, other)
+        terms = spearman_terms(gold, one), spearman_terms(gold, other)
+        for method in held:
+            limits = correlation_interval(scores[0], variance(terms[0], sharing, method), pairs=360)
+            held[method] += (limits.low <= TRUTH <= limits.high) / DRAWS
+            difference = variance(terms[1] - terms[0], sharing, method)
+            found[method] += (two_sided_p(scores[1] - scores[0], difference) < 0.05) / DRAWS
+    for method in ("dyadic", "components"):  # the standard error of the simulation is 1.3 points
+        assert 0.91 <= held[method] <= 0.985
+        assert 0.015 <= found[method] <= 0.09
+    if graph is stars:
+        assert held["independent"] < 0.9
+        assert found["independent"] > 0.1
+
+
+@pytest.mark.parametrize(("pairs", "correlation"), [(4, 0.5), (6, 0.0), (10, 0.95), (30, 0.8)])
+def test_intervals_of_few_pairs_cover(pairs, correlation):
+    rng = np.random.default_rng(pairs)
+    truth, held, existing = 6 / math.pi * math.asin(correlation / 2), 0, 0
+    for _ in range(2 * DRAWS):
+        gold = rng.normal(size=pairs)
+        other = correlation * gold + math.sqrt(1 - correlation**2) * rng.normal(size=pairs)
+        found = variance(spearman_terms(gold, other), Sharing.independent(pairs))
+        limits = correlation_interval(spearman(gold, other), found, pairs)
+        existing += limits.exists
+        held += limits.low <= truth <= limits.high
+    assert existing > DRAWS
+    assert held / existing >= 0.93
+
+
+def test_the_interval_of_a_share_near_one_covers_where_the_plain_one_does_not():
+    rng = np.random.default_rng(5)
+    covered = np.zeros(2)
+    for _ in range(DRAWS):
+        right = rng.random(60) < 0.97
+        found = variance(mean_terms(right), Sharing.independent(60))
+        both = share_interval(right.mean(), found, 60), plain_interval(right.mean(), found)
+        covered += [limits.low <= 0.97 <= limits.high for limits in both]
+    assert covered[0] / DRAWS >= 0.93
+    assert covered[1] / DRAWS < 0.9

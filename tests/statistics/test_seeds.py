@@ -1,15 +1,26 @@
-"""Means over seeds and pairs: variances, and resampling whole runs."""
+"""Random generators, and means and bests over seeds."""
 
 import math
+import subprocess
+import sys
+from itertools import combinations
 
 import numpy as np
 import pytest
 import scipy.stats
+from hypothesis import given
+from hypothesis import strategies as st
 
+from stsbench.published.measured import seeds
 from stsbench.statistics.dependence import Sharing, Variance, covariance, variance
 from stsbench.statistics.intervals import plain_interval
 from stsbench.statistics.seeds import (
     Runs,
+    best_of_below,
+    best_of_quantiles,
+    best_of_weights,
+    expected_best,
+    generator,
     improvement,
     interaction_of,
     interquartile_mean,
@@ -18,58 +29,46 @@ from stsbench.statistics.seeds import (
     spread_factors,
 )
 
-PAIRS = 150
 
-
-def coverage(seed_sd: float, pair_sd: float, both_sd: float, runs: int, trials: int = 1500) -> float:
-    """Return how often the interval of a method's mean, over other seeds and other pairs, holds 0."""
-    rng = np.random.default_rng(0)
-    sharing = Sharing.independent(PAIRS)
-    held = 0
-    for _ in range(trials):
-        values = (
-            seed_sd * rng.normal(size=(runs, 1))
-            + pair_sd * rng.normal(size=PAIRS)
-            + both_sd * rng.normal(size=(runs, PAIRS))
-        )
-        terms = (values - values.mean(axis=1, keepdims=True)) / PAIRS
-        own = Runs(values.mean(axis=1), interaction_of(covariance(terms, sharing)))
-        found = mean_variance([own], variance(terms.mean(axis=0), sharing))
-        limits = plain_interval(float(values.mean()), Variance(found.value, found.value, found.df))
-        held += limits.low <= 0 <= limits.high
-    return held / trials
+def test_draws_depend_on_seed_and_names_and_not_on_the_process_or_the_release():
+    keys = [(0, "T", "a"), (1, "T", "a"), (0, "U", "a"), (0, "Ta")]
+    assert len({generator(*key).integers(2**32) for key in keys}) == 4
+    draw = "generator(12345, 'STS16', 'postediting').integers(10**9)"
+    code = f"from stsbench.statistics.seeds import generator\nprint({draw})"
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert int(printed) == 173099328
 
 
 @pytest.mark.parametrize(
     ("seed_sd", "pair_sd", "both_sd"), [(1.0, 0.0, 1.0), (0.1, 1.0, 1.0), (0.3, 3.0, 1.0), (0.0, 1.0, 4.0)]
 )
-def test_the_interval_of_a_mean_over_seeds_and_pairs_holds(seed_sd: float, pair_sd: float, both_sd: float) -> None:
-    share = coverage(seed_sd, pair_sd, both_sd, runs=5)
-    # The floors make it wide where one part is missing.
-    assert 0.95 - 3 * math.sqrt(0.95 * 0.05 / 1500) <= share <= 0.99
-
-
-def test_seeds_alone_are_too_few_where_the_pairs_vary() -> None:
-    # What would happen without the pairs: the test above is no matter of course.
-    rng = np.random.default_rng(1)
-    held = 0
-    for _ in range(500):
-        values = 0.1 * rng.normal(size=(5, 1)) + rng.normal(size=PAIRS)
+def test_the_interval_of_a_mean_over_seeds_and_pairs_covers(seed_sd, pair_sd, both_sd):
+    rng, pairs, trials, held, by_seeds = np.random.default_rng(0), 150, 1500, 0, 0
+    sharing = Sharing.independent(pairs)
+    for _ in range(trials):
+        of_pairs, of_both = pair_sd * rng.normal(size=pairs), both_sd * rng.normal(size=(5, pairs))
+        values = seed_sd * rng.normal(size=(5, 1)) + of_pairs + of_both
+        terms = (values - values.mean(axis=1, keepdims=True)) / pairs
         scores = values.mean(axis=1)
-        reach = scipy.stats.t.ppf(0.975, 4) * scores.std(ddof=1) / math.sqrt(5)
-        held += abs(scores.mean()) <= reach
-    assert held / 500 < 0.9
+        own = Runs(scores, interaction_of(covariance(terms, sharing)))
+        found = mean_variance([own], variance(terms.mean(axis=0), sharing))
+        limits = plain_interval(float(scores.mean()), Variance(found.value, found.value, found.df))
+        held += limits.low <= 0 <= limits.high
+        by_seeds += abs(scores.mean()) <= scipy.stats.t.ppf(0.975, 4) * scores.std(ddof=1) / math.sqrt(5)
+    # The floors make intervals wide where a part is missing.
+    assert 0.95 - 3 * math.sqrt(0.95 * 0.05 / trials) <= held / trials <= 0.99
+    # The spread over seeds alone is not enough where the pairs vary.
+    assert (by_seeds / trials < 0.9) == (pair_sd >= both_sd)
 
 
-def test_the_parts_are_the_whole_and_the_interaction_counts_once() -> None:
+def test_the_parts_add_up_and_the_interaction_counts_once():
     runs = Runs(np.array([1.0, 2.0, 4.0]), interaction=0.9)
     found = mean_variance([runs], Variance(0.8, 0.8, 50.0))
     assert found.value == pytest.approx(runs.scores.var(ddof=1) / 3 + 0.8 - 0.9 / 3)
-    assert found.seeds + found.pairs + found.both == pytest.approx(found.value)
-    assert found.share(found.seeds) + found.share(found.pairs) + found.share(found.both) == pytest.approx(1)
+    assert sum(found.share(part) for part in (found.seeds, found.pairs, found.both)) == pytest.approx(1)
 
 
-def test_without_pairs_the_difference_of_two_methods_is_tested_as_welch_does() -> None:
+def test_without_pairs_the_difference_of_two_methods_is_welchs():
     one, other = np.array([1.0, 2.0, 4.0, 4.5]), np.array([2.0, 5.0, 9.0])
     found = mean_variance([Runs(one, 0.0), Runs(other, 0.0)], Variance(0.0, 0.0, math.nan))
     test = scipy.stats.ttest_ind(other, one, equal_var=False)
@@ -77,31 +76,37 @@ def test_without_pairs_the_difference_of_two_methods_is_tested_as_welch_does() -
     assert (other.mean() - one.mean()) / math.sqrt(found.value) == pytest.approx(test.statistic)
 
 
-def test_one_run_has_no_spread() -> None:
-    with pytest.raises(ValueError, match="at least two runs"):
-        mean_variance([Runs(np.array([1.0]), 0.0)], Variance(1.0, 1.0, 10.0))
-
-
-def test_the_improvement_is_mann_and_whitneys() -> None:
+def test_summaries_of_runs_are_scipys():
     rng = np.random.default_rng(0)
     one, other = rng.normal(size=6).round(1), rng.normal(0.5, size=5).round(1)
-    expected = scipy.stats.mannwhitneyu(other, one).statistic / 30
-    assert float(improvement(one, other)) == pytest.approx(expected)
-
-
-def test_the_interquartile_mean_is_the_trimmed_one() -> None:
-    values = np.random.default_rng(0).normal(size=(3, 12))
-    assert interquartile_mean(values) == pytest.approx(scipy.stats.trim_mean(values, 0.25, axis=1))
-
-
-def test_whole_runs_are_drawn_within_each_method() -> None:
-    drawn = resampled_runs([5, 3], 100, np.random.default_rng(0))
-    assert [places.shape for places in drawn] == [(100, 5), (100, 3)]
-    assert {int(places.max()) for places in drawn} == {4, 2}
-
-
-def test_two_runs_hardly_know_the_spread() -> None:
+    assert improvement(one, other) == pytest.approx(scipy.stats.mannwhitneyu(other, one).statistic / 30)
+    scores = rng.normal(size=(3, 12))
+    assert interquartile_mean(scores) == pytest.approx(scipy.stats.trim_mean(scores, 0.25, axis=1))
     for runs in (2, 3, 10):
-        low, high = spread_factors(runs)
         ends = scipy.stats.chi2.ppf([0.975, 0.025], runs - 1)
-        assert (low, high) == pytest.approx(tuple(np.sqrt((runs - 1) / ends)))
+        assert spread_factors(runs) == pytest.approx(tuple(np.sqrt((runs - 1) / ends)))
+    drawn = resampled_runs([5, 3], 100, rng)
+    assert [(places.shape, int(places.max())) for places in drawn] == [((100, 5), 4), ((100, 3), 2)]
+
+
+@given(st.lists(st.floats(-100, 100), min_size=1, max_size=7))
+def test_the_best_of_n_runs_is_that_of_all_subsets(scores):
+    bests = [np.array([max(chosen) for chosen in combinations(scores, n)]) for n in range(1, len(scores) + 1)]
+    assert expected_best(scores) == pytest.approx([best.mean() for best in bests], abs=1e-9)
+    assert best_of_below(scores, 0.5) == pytest.approx([(best < 0.5).mean() for best in bests], abs=1e-9)
+    medians = [np.sort(best)[math.ceil(len(best) / 2) - 1] for best in bests]
+    assert best_of_quantiles(scores, 0.5).tolist() == medians
+
+
+def test_the_expected_best_is_unbiased_and_with_replacement_it_is_too_low():
+    rng = np.random.default_rng(0)
+    samples = np.sort(rng.normal(size=(20_000, 6)), axis=1)
+    true = rng.normal(size=(400_000, 4)).max(axis=1).mean()
+    assert (samples @ best_of_weights(6)[3]).mean() == pytest.approx(true, abs=0.015)
+    assert (samples @ np.diff((np.arange(7) / 6) ** 4)).mean() < true - 0.05
+    assert best_of_weights(2000).sum(axis=1) == pytest.approx(np.ones(2000))
+
+
+def test_the_published_number_is_the_best_of_seven_or_eight_of_fifty_seeds():
+    best = expected_best(seeds("unsup-simcse-bert-base")["Avg."])
+    assert best[[6, 7]].round(2).tolist() == [76.23, 76.28]

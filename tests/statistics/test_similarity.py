@@ -1,3 +1,5 @@
+"""Similarities against SciPy, and stored vectors against sentence-transformers and plain NumPy."""
+
 import numpy as np
 import pytest
 import scipy.spatial.distance
@@ -6,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from stsbench.statistics import similarity
+from stsbench.statistics.compression import BITS, bytes_of, principal_of, ranges_of, similarities_by_choice, stored
 from stsbench.statistics.similarity import SIMILARITIES, pair_similarities, zero_rows
 
 matrices = st.sampled_from([np.float32, np.float64]).flatmap(
@@ -18,7 +21,7 @@ matrices = st.sampled_from([np.float32, np.float64]).flatmap(
 
 
 @given(vectors=matrices, data=st.data())
-def test_values_agree_with_scipy_in_double_precision(vectors, data):
+def test_values_are_scipys_in_double_precision(vectors, data):
     rows = st.lists(st.integers(0, len(vectors) - 1), min_size=5, max_size=5)
     left, right = data.draw(rows), data.draw(rows)
     values = pair_similarities(vectors, left, right, list(SIMILARITIES))
@@ -26,61 +29,103 @@ def test_values_agree_with_scipy_in_double_precision(vectors, data):
         assert values["dot"][pair] == pytest.approx(u @ v, rel=1e-12, abs=1e-9)
         assert values["euclidean"][pair] == pytest.approx(-scipy.spatial.distance.euclidean(u, v))
         assert values["manhattan"][pair] == pytest.approx(-scipy.spatial.distance.cityblock(u, v))
-        if u.any() and v.any():
-            assert values["cosine"][pair] == pytest.approx(1 - scipy.spatial.distance.cosine(u, v), abs=1e-12)
+        expected = 1 - scipy.spatial.distance.cosine(u, v) if u.any() and v.any() else 0.0
+        assert values["cosine"][pair] == pytest.approx(expected, abs=1e-12)
+    assert (np.abs(values["cosine"]) <= 1).all()
+    assert pair_similarities(vectors * 4, left, right)["cosine"].tolist() == values["cosine"].tolist()
 
 
 @given(vectors=matrices)
-def test_a_row_with_itself_has_cosine_exactly_one_unless_it_is_zero(vectors):
+def test_a_row_with_itself_has_the_cosine_exactly_one_unless_it_is_zero(vectors):
     rows = np.arange(len(vectors))
     values = pair_similarities(vectors, rows, rows, ["cosine", "euclidean"])
+    assert zero_rows(vectors).tolist() == [not row.any() for row in vectors]
     assert values["cosine"].tolist() == np.where(zero_rows(vectors), 0.0, 1.0).tolist()
     assert not np.signbit(values["euclidean"]).any()
 
 
-@given(vectors=matrices)
-def test_cosine_stays_within_one_and_ignores_length(vectors):
-    first, second = np.zeros(len(vectors), dtype=int), np.arange(len(vectors))
-    cosines = pair_similarities(vectors, first, second)["cosine"]
-    assert (np.abs(cosines) <= 1).all()
-    assert pair_similarities(vectors * 4, first, second)["cosine"].tolist() == cosines.tolist()
-
-
-def test_pairs_with_a_zero_row_have_cosine_exactly_zero():
-    vectors = np.array([[1.0, 2.0], [0.0, 0.0]], dtype=np.float32)
-    assert pair_similarities(vectors, [0, 1, 1], [1, 0, 1])["cosine"].tolist() == [0.0, 0.0, 0.0]
-
-
-def test_a_nan_is_not_hidden():
-    vectors = np.array([[1.0, np.nan], [1.0, 0.0]])
-    assert np.isnan(pair_similarities(vectors, [0, 0, 1], [0, 1, 1])["cosine"]).tolist() == [
-        True,
-        True,
-        False,
-    ]
+def test_zeros_and_nans_are_kept_visible():
+    vectors = np.array([[1.0, np.nan], [1.0, 0.0], [0.0, -0.0]])
+    cosines = pair_similarities(vectors, [0, 0, 1, 1, 2], [0, 1, 1, 2, 2])["cosine"]
+    assert np.array_equal(cosines, [np.nan, np.nan, 1.0, 0.0, 0.0], equal_nan=True)
+    assert zero_rows(vectors).tolist() == [False, False, True]
 
 
 def test_block_size_does_not_change_a_value(monkeypatch):
     rng = np.random.default_rng(3)
-    vectors = rng.normal(size=(40, 16)).astype(np.float32)
-    left, right = rng.integers(40, size=(2, 100))
+    vectors, (left, right) = rng.normal(size=(40, 16)).astype(np.float32), rng.integers(40, size=(2, 100))
     whole = pair_similarities(vectors, left, right, list(SIMILARITIES))
     monkeypatch.setattr(similarity, "_BLOCK_BYTES", 7 * 8 * 16)
     blocked = pair_similarities(vectors, left, right, list(SIMILARITIES))
-    assert {kind: values.tolist() for kind, values in blocked.items()} == {
-        kind: values.tolist() for kind, values in whole.items()
-    }
+    assert all(np.array_equal(blocked[kind], values) for kind, values in whole.items())
 
 
-def test_sides_of_different_length_are_refused():
-    with pytest.raises(ValueError, match="row numbers"):
-        pair_similarities(np.eye(3), [0, 1], [0])
+@pytest.fixture
+def vectors():
+    return np.random.default_rng(0).normal(size=(40, 12)).astype(np.float32)
 
 
-@given(
-    vectors=arrays(
-        np.float32, st.tuples(st.integers(0, 6), st.integers(0, 4)), elements=st.sampled_from([0, -0.0, 1, np.nan])
-    )
-)
-def test_zero_rows_are_those_without_any_other_number(vectors):
-    assert zero_rows(vectors).tolist() == [not row.any() for row in vectors]
+@pytest.fixture
+def others():
+    """Returns vectors with narrower ranges, one of zero width."""
+    matrix = np.random.default_rng(1).normal(size=(9, 12)).astype(np.float32)
+    matrix[:, 3] = 0.25
+    return matrix
+
+
+def test_int8_and_bits_are_those_of_sentence_transformers(vectors, others):
+    quantization = pytest.importorskip("sentence_transformers.util.quantization")
+    # Old versions wrap around outside the ranges.
+    inside = np.clip(vectors, others.min(axis=0), others.max(axis=0))
+    theirs = quantization.quantize_embeddings(inside, "int8", calibration_embeddings=others)
+    kept = np.arange(12) != 3
+    assert np.array_equal(stored(inside, "int8", ranges_of(others))[:, kept], theirs[:, kept])
+    bits = np.unpackbits(quantization.quantize_embeddings(vectors, "ubinary"), axis=1)[:, :12]
+    assert np.array_equal(stored(vectors, "binary"), 2 * bits.astype(int) - 1)
+
+
+def test_numbers_outside_a_range_or_a_format_become_its_end_and_arrays_have_the_stated_bytes(vectors, others):
+    codes = stored(vectors, "int8", ranges_of(others))
+    low, high = others.min(axis=0), others.max(axis=0)
+    assert (codes[(vectors >= high) & (low != high)] == 127).all()
+    assert (codes[vectors < low] == -128).all()
+    assert stored(np.array([[1 / 3, 1e6]]), "fp16").tolist() == [[float(np.float16(1 / 3)), np.inf]]
+    assert np.packbits(vectors[:1] > 0, axis=1).nbytes == bytes_of(12, "binary")
+    for numbers in ("fp32", "fp16", "int8"):
+        assert stored(vectors[:1], numbers, ranges_of(others)).nbytes == bytes_of(12, numbers)
+
+
+@pytest.mark.parametrize("numbers", BITS)
+def test_similarities_of_every_choice_are_those_of_plain_numpy(numbers, vectors, others):
+    rng = np.random.default_rng(2)
+    choices = np.vstack([np.ones(12, dtype=bool), np.arange(12) < 5, rng.permutation(12) < 4])
+    left, right = rng.integers(0, 40, (2, 60))
+    codes = stored(vectors, numbers, ranges_of(others))
+    for kind in ("hamming",) if numbers == "binary" else ("cosine", "dot"):
+        found = similarities_by_choice(codes, left, right, choices, kind)
+        for values, choice in zip(found, choices, strict=True):
+            one, other = (codes[:, choice].astype(np.float64)[side] for side in (left, right))
+            dots, lengths = (one * other).sum(axis=1), np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
+            expected = {"hamming": -(one != other).sum(axis=1), "dot": dots, "cosine": dots / lengths}[kind]
+            assert values == pytest.approx(expected, abs=1e-12)
+
+
+def test_equal_pairs_have_equal_similarities_to_the_last_bit_and_zero_vectors_0(vectors):
+    left, right = np.tile([0, 1, 2, 5], 9), np.tile([1, 0, 2, 6], 9)
+    (cosines,) = similarities_by_choice(vectors, left, right, np.ones((1, 12), dtype=bool), "cosine")
+    assert len(set(cosines.tolist())) == 3
+    assert cosines[2] == 1.0
+    assert cosines == pytest.approx(pair_similarities(vectors, left, right)["cosine"], abs=1e-15)
+    vectors[0, :5] = 0
+    cosines = similarities_by_choice(vectors, [0, 0], [0, 1], np.arange(12)[None] < 5, "cosine")
+    assert cosines.tolist() == [[0.0, 0.0]]
+
+
+def test_principal_components_are_those_of_a_singular_value_decomposition(vectors, others):
+    principal = principal_of(vectors)
+    _, _, directions = np.linalg.svd(vectors - vectors.mean(axis=0, dtype=np.float64))
+    assert np.abs(principal.directions.T) == pytest.approx(np.abs(directions), abs=1e-9)
+    expected = np.abs((others - vectors.mean(axis=0)) @ directions.T)
+    assert np.abs(principal.of(others)) == pytest.approx(expected, abs=1e-5)
+    assert principal_of(vectors[:4]).directions.shape == (12, 3)
+    assert principal_of(np.repeat(vectors[:1], 5, axis=0)).directions.shape == (12, 0)

@@ -1,0 +1,266 @@
+"""Geometry of vectors: definitions computed plainly, closed forms, invariances; and reproducible threads."""
+
+import threading
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.linalg
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import i0
+from scipy.stats import ortho_group, skew
+from threadpoolctl import ThreadpoolController, threadpool_limits
+
+from stsbench.statistics import geometry
+from stsbench.statistics.geometry import (
+    alignment,
+    effective_rank,
+    iso_score,
+    mean_cosine,
+    mean_cosine_by_dimension,
+    partition_isotropy,
+    principal_axes,
+    top_share,
+    uniformity,
+    unit_rows,
+)
+from stsbench.statistics.neighbours import directions, hubness, nearest, nearest_others
+from stsbench.statistics.threads import in_threads, in_torch_threads
+
+
+def random_vectors(seed, rows=23, dimensions=5):
+    rng = np.random.default_rng(seed)
+    return (rng.normal(size=(rows, dimensions)) + 0.5) * rng.uniform(0.1, 10, size=(rows, 1))
+
+
+def isotropy(vectors):
+    return partition_isotropy(vectors, principal_axes(vectors))
+
+
+def plain_uniformity(vectors):
+    units = unit_rows(vectors)
+    first, second = np.triu_indices(len(units), 1)
+    return np.log(np.mean(np.exp(-2 * ((units[first] - units[second]) ** 2).sum(axis=1))))
+
+
+@given(st.integers(0, 10_000))
+@settings(deadline=None, max_examples=25)
+def test_numbers_of_pairs_are_their_definitions_and_do_not_change_with_rotation_scale_and_order(seed):
+    vectors, other = random_vectors(seed), random_vectors(seed + 1)
+    units, others = unit_rows(vectors), unit_rows(other)
+    assert uniformity(vectors) == pytest.approx(plain_uniformity(vectors), abs=1e-12)
+    assert mean_cosine(vectors) == pytest.approx((units @ units.T)[np.triu_indices(23, 1)].mean(), abs=1e-12)
+    assert alignment(vectors, other) == pytest.approx(((units - others) ** 2).sum(axis=1).mean(), abs=1e-12)
+    rng = np.random.default_rng(seed)
+    turn, order = ortho_group.rvs(5, random_state=seed), rng.permutation(23)
+    scale = rng.uniform(0.01, 100, size=(23, 1))
+    for change in (lambda x: x @ turn, lambda x: x * scale, lambda x: x[order]):
+        assert uniformity(change(vectors)) == pytest.approx(uniformity(vectors), abs=1e-9)
+        assert mean_cosine(change(vectors)) == pytest.approx(mean_cosine(vectors), abs=1e-9)
+        assert alignment(change(vectors), change(other)) == pytest.approx(alignment(vectors, other), abs=1e-9)
+
+
+@pytest.mark.parametrize("rows", [2, 7, 8, 9, 16, 30])
+def test_blocks_count_every_pair_once(rows, monkeypatch):
+    monkeypatch.setattr(geometry, "_PAIR_ROWS", 8)
+    steps = []
+    vectors = random_vectors(1, rows)
+    found = uniformity(vectors, progress=lambda *step: steps.append(step))
+    assert found == pytest.approx(plain_uniformity(vectors), abs=1e-12)
+    assert steps[-1][1:] == (rows * (rows - 1) // 2,) * 2
+    assert uniformity(vectors.astype(np.float32)) == pytest.approx(found, abs=1e-6)
+    assert mean_cosine(vectors) == pytest.approx(mean_cosine_by_dimension(unit_rows(vectors)).sum())
+
+
+def test_the_memory_of_uniformity_does_not_grow_with_the_pairs(monkeypatch):
+    monkeypatch.setattr(geometry, "_PAIR_ROWS", 64)
+
+    def peak(rows):
+        vectors = random_vectors(0, rows, 8).astype(np.float32)
+        tracemalloc.start()
+        uniformity(vectors)
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return most
+
+    with threadpool_limits(1, "blas"):
+        assert peak(4000) < 4 * peak(1000) < 4_000_000
+
+
+def test_known_forms_of_pairs():
+    assert (uniformity(np.eye(6)), mean_cosine(np.eye(6))) == pytest.approx((-4.0, 0.0), abs=1e-12)
+    assert alignment(np.eye(6), np.roll(np.eye(6), 1, axis=0)) == pytest.approx(2.0, abs=1e-12)
+    same = np.tile([3.0, -1.0, 2.0], (50, 1))
+    assert (uniformity(same), mean_cosine(same)) == pytest.approx((0.0, 1.0), abs=1e-12)
+    assert (alignment(same, same), alignment(same, -same)) == pytest.approx((0.0, 4.0), abs=1e-12)
+    angles, n = 2 * np.pi * np.arange(5000) / 5000, 5000
+    circle = np.column_stack([np.cos(angles), np.sin(angles)])
+    # The mean of exp(4 cos a - 4) over the circle is I0(4) exp(-4); a vector is not a pair with itself.
+    assert uniformity(circle) == pytest.approx(np.log((n * i0(4) * np.exp(-4) - 1) / (n - 1)), abs=1e-9)
+    assert mean_cosine(circle) == pytest.approx(-1 / (n - 1), abs=1e-12)
+
+
+def test_contributions_of_dimensions_are_those_of_pairs_and_depend_on_the_basis():
+    vectors = np.random.default_rng(3).normal(np.array([3, 0, 0, 1, 0]), size=(30, 5))
+    units = unit_rows(vectors)
+    first, second = np.triu_indices(30, 1)
+    found = mean_cosine_by_dimension(units)
+    assert found == pytest.approx((units[first] * units[second]).mean(axis=0))
+    turned = mean_cosine_by_dimension(units @ ortho_group.rvs(5, random_state=0))
+    assert turned.sum() == pytest.approx(found.sum())
+    assert abs(turned.max() - found.max()) > 0.05
+
+
+@pytest.mark.parametrize(("n", "d"), [(1, 3), (4, 7), (30, 7), (7, 7), (8, 7)])
+def test_principal_axes_are_a_singular_value_decomposition(n, d):
+    matrix = np.random.default_rng(n).normal(size=(n, d)) + 2
+    axes = principal_axes(matrix)
+    assert axes.values == pytest.approx(scipy.linalg.svdvals(matrix), abs=1e-12)
+    assert axes.directions.T @ axes.directions == pytest.approx(np.eye(d), abs=1e-12)
+    squares = np.pad(axes.values**2, (0, d - len(axes.values)))
+    assert (axes.directions * squares) @ axes.directions.T == pytest.approx(matrix.T @ matrix, abs=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_spectral_numbers_do_not_change_with_rotation_and_order_and_ratios_not_with_scale(seed):
+    rng = np.random.default_rng(seed)
+    vectors = rng.normal(size=(40, 5)) * [5, 4, 3, 2, 1] * 0.1 + 0.1
+    values = principal_axes(vectors).values
+    for other in (vectors @ ortho_group.rvs(5, random_state=seed), vectors[rng.permutation(40)]):
+        assert principal_axes(other).values == pytest.approx(values, abs=1e-10)
+        assert isotropy(other) == pytest.approx(isotropy(vectors), abs=1e-9)
+    for number in (effective_rank, lambda v: iso_score(v, 5), lambda v: top_share(v, 2)):
+        assert number(1e-3 * values) == pytest.approx(number(values))
+
+
+def test_known_forms_of_spectra():
+    angles = 2 * np.pi * np.arange(100) / 100
+    circle = np.column_stack([np.cos(angles), np.sin(angles)])
+    for matrix, size in ((np.vstack([np.eye(8), -np.eye(8)]), 8), (circle, 2)):
+        values = principal_axes(matrix).values
+        assert (effective_rank(values), top_share(values, 1)) == pytest.approx((size, 1 / size))
+        assert (iso_score(values, size), isotropy(matrix)) == pytest.approx((1, 1))
+    same = np.tile([3.0, 4.0, 0.0], (20, 1))
+    values = principal_axes(same).values
+    assert (effective_rank(values), top_share(values, 1)) == pytest.approx((1, 1))
+    # Z(c) is 20 exp(5) along the vector and 20 exp(-5) against it.
+    assert isotropy(same) == pytest.approx(np.exp(-10))
+    assert np.isnan([effective_rank(np.zeros(3)), top_share(np.zeros(3), 1), iso_score(np.zeros(3), 3)]).all()
+    # Rudman et al. (2022): k of n dimensions in uniform use give (k - 1) / (n - 1).
+    assert [iso_score(np.ones(k), 10) for k in (1, 2, 5, 10)] == pytest.approx([0, 1 / 9, 4 / 9, 1])
+
+
+def test_iso_score_and_partition_isotropy_are_their_definitions():
+    vectors = np.random.default_rng(4).normal(size=(500, 6)) * [3, 2, 2, 1, 1, 0.2]
+    # Algorithm 1 of Rudman et al. (2022), steps 2 to 7.
+    _, axes = np.linalg.eigh(np.cov(vectors, rowvar=False))
+    diagonal, n = np.diag(np.cov(vectors @ axes, rowvar=False)), 6
+    defect = np.linalg.norm(np.sqrt(n) * diagonal / np.linalg.norm(diagonal) - 1) / np.sqrt(2 * (n - np.sqrt(n)))
+    share = (n - defect**2 * (n - np.sqrt(n))) ** 2 / n**2
+    centred = principal_axes(vectors - vectors.mean(axis=0)).values
+    assert iso_score(centred, n) == pytest.approx((n * share - 1) / (n - 1))
+    _, _, axes = np.linalg.svd(vectors)
+    sums = [np.exp(sign * vectors @ axis).sum() for axis in axes for sign in (1, -1)]
+    assert isotropy(vectors) == pytest.approx(min(sums) / max(sums))
+
+
+def plain_nearest(units, k):
+    cosines = np.round(units @ units.T, 9)
+    np.fill_diagonal(cosines, -2)
+    return np.argsort(-cosines, axis=1, kind="stable")[:, :k]
+
+
+@pytest.mark.parametrize(("n", "k"), [(2, 1), (12, 11), (17, 10), (300, 10), (700, 1), (700, 40)])
+def test_the_nearest_others_are_those_of_a_full_sort_even_if_nearly_equal(n, k):
+    rng = np.random.default_rng(n + k)
+    close = unit_rows(rng.normal(size=(1, 9)) + 3e-3 * rng.normal(size=(n, 9)))
+    for units in (directions(rng.normal(size=(n, 9)) + 0.3).units, close):
+        found = nearest_others(units, k)
+        assert found.rows.tolist() == plain_nearest(units, k).tolist()
+        expected = np.take_along_axis(units @ units.T, found.rows, axis=1)
+        assert found.cosines == pytest.approx(expected, abs=1e-12)
+
+
+def test_among_ties_the_earlier_vector_comes_first_in_any_blocks():
+    rows = np.repeat(np.eye(3), 4, axis=0)
+    assert nearest_others(rows, 4).rows[[0, 5, 11]].tolist() == [[1, 2, 3, 4], [4, 6, 7, 0], [8, 9, 10, 0]]
+    assert nearest_others(rows, 2).rows[3].tolist() == [0, 1]
+    corpus = unit_rows(np.outer(np.arange(1, 51), [1.0, 2.0, 3.0]))  # equal but for rounding
+    parts = [(np.arange(20), corpus[:20]), (np.arange(20, 50), corpus[20:])]
+    assert nearest(unit_rows(np.array([[3.0, 1.0, 0.7]])), parts, 50).rows.tolist() == [[*range(50)]]
+
+
+def test_hubness_is_scipys_skewness_and_its_terms_are_slopes():
+    units = directions(np.random.default_rng(1).normal(size=(200, 30))).units
+    found = hubness(plain_nearest(units, 5))
+    counts = np.bincount(plain_nearest(units, 5).ravel(), minlength=200)
+    assert found.counts.tolist() == counts.tolist()
+    assert (found.skewness, found.antihubs) == pytest.approx((skew(counts), (counts == 0).mean()))
+    for number in (0, 7, int(np.argmax(counts))):
+        weights = np.full(200, 1 / 200)
+        weights[number] += 1e-7
+        weights /= weights.sum()
+        moved = (weights @ (counts - 5.0) ** 3) / (weights @ (counts - 5.0) ** 2) ** 1.5
+        assert found.skewness_terms[number] == pytest.approx((moved - found.skewness) / 1e-7 / 200, abs=1e-5)
+    assert (found.skewness_terms.sum(), found.antihub_terms.sum()) == pytest.approx((0, 0))
+    balanced = hubness(np.array([[1], [2], [0]]))
+    assert np.isnan(balanced.skewness)
+    assert balanced.antihubs == 0
+
+
+def test_the_standard_errors_of_hubness_are_about_those_of_new_samples():
+    drawn, errors = [], []
+    for seed in range(60):
+        units = directions(np.random.default_rng(seed).normal(size=(300, 20)) + 0.5).units
+        found = hubness(nearest_others(units, 10).rows)
+        drawn.append((found.skewness, found.antihubs))
+        errors.append([(terms**2).sum() for terms in (found.skewness_terms, found.antihub_terms)])
+    ratios = np.sqrt(np.mean(errors, axis=0)) / np.std(drawn, axis=0)
+    assert ((ratios > 0.8) & (ratios < 1.6)).all(), ratios
+
+
+@pytest.fixture
+def three_torch_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    yield
+    torch.set_num_threads(before)
+
+
+def blas_threads():
+    return {library["num_threads"] for library in ThreadpoolController().select(user_api="blas").info()}
+
+
+@pytest.mark.usefixtures("three_torch_threads")
+@pytest.mark.parametrize(
+    ("run", "threads"), [(in_threads, blas_threads), (in_torch_threads, lambda: {torch.get_num_threads()})]
+)
+def test_parts_have_one_thread_each_come_in_order_and_restore_the_threads(run, threads):
+    started = threading.Barrier(2)
+
+    def part(item):
+        started.wait(10)  # two parts at the same time
+        return item, threads()
+
+    def failing(item):
+        raise ValueError(f"part {item}")
+
+    with threadpool_limits(2, "blas"):
+        before = threads()
+        assert list(run(part, [0, 1])) == [(0, {1}), (1, {1})]
+        with pytest.raises(ValueError, match="part 0"):
+            list(run(failing, range(5)))
+        assert threads() == before
+    with threadpool_limits(1, "blas"):
+        assert set(in_threads(lambda _: threading.get_ident(), range(3))) == {threading.get_ident()}
+
+
+def test_numbers_are_the_same_with_one_thread_and_with_two():
+    vectors = np.random.default_rng(0).standard_normal((5000, 16)).astype(np.float32)
+    found = []
+    for threads in (1, 2):
+        with threadpool_limits(threads, "blas"):
+            found.append(uniformity(vectors))
+    assert found[0] == found[1]

@@ -15,6 +15,7 @@ from stsbench.data.tables import StsData
 from stsbench.diagnosis.batches import compare_in, misread_vectors
 from stsbench.diagnosis.choices import PADDING_SIDE, Comparing
 from stsbench.encoders.misread import LEFT, WITH_PADDING
+from stsbench.encoders.plan import embed
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.statistics.correlations import spearman
 from stsbench.statistics.similarity import pair_similarities
@@ -26,7 +27,7 @@ def scores(encoder: TransformerEncoder, data: StsData) -> Iterator[tuple[str, fl
     half = len(texts) // 2
 
     def made(**use: str) -> tuple[np.ndarray, np.ndarray]:
-        embedded = sb.embed(encoder.with_use(**use), texts, normalize=False)
+        embedded = embed(encoder.with_use(**use), texts, normalize=False)
         return embedded.vectors[encoder.use.pooling], embedded.rows
 
     def of(vectors: np.ndarray, rows: np.ndarray) -> float:

@@ -32,10 +32,9 @@ if TYPE_CHECKING:
     from stsbench.analysis.ties import ties
     from stsbench.base.errors import UserError
     from stsbench.diagnosis.diagnose import diagnose
-    from stsbench.encoders.embedded import embed_file
+    from stsbench.encoders.embedded import embed, embed_file
     from stsbench.encoders.fit import fit
     from stsbench.encoders.load import load
-    from stsbench.encoders.plan import embed
     from stsbench.encoders.vector_files import SavedVectors
     from stsbench.judging.best_of import best_of
     from stsbench.judging.check import check
@@ -125,7 +124,7 @@ _HOMES = {
     "density": "stsbench.analysis.density:density",
     "diagnose": "stsbench.diagnosis.diagnose:diagnose",
     "dimensions": "stsbench.analysis.dimensions:dimensions",
-    "embed": "stsbench.encoders.plan:embed",
+    "embed": "stsbench.encoders.embedded:embed",
     "evalrank": "stsbench.analysis.evalrank:evalrank",
     "evaluate": "stsbench.scoring.evaluate:evaluate",
     "evaluate_similarities": "stsbench.scoring.evaluate:evaluate_similarities",

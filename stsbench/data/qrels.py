@@ -29,6 +29,9 @@ _NAMES = {
 }
 """What the columns of qrels are called, whatever their case."""
 
+_HIGHEST_RELEVANCE = 1_000_000
+"""trec_eval reserves memory for each relevance up to the highest."""
+
 _LABELS = ("label", "labels", "gold", "target")
 
 _TREC_QRELS = ("query-id", "iteration", "corpus-id", "score")
@@ -166,14 +169,19 @@ def _by_query(
     for line, (query, document, given) in rows:
         where = f"{path}, line {line}"
         value = valued(given, where)
-        of_query = queries.setdefault(_text(query, "query", where), {})
-        known = of_query.setdefault(_text(document, "document", where), value)
+        of_query = queries.setdefault(_id(query, "query", where), {})
+        known = of_query.setdefault(_id(document, "document", where), value)
         if known != value:
             raise UserError(
                 f"{where}: document {document!r} stands twice for query {query!r}, with {known} and {value}: keep "
                 "one of them."
             )
     return queries
+
+
+def _id(cell: object, column: str, where: str) -> str:
+    # Spaces are part of an id, as they are in predictions and to MTEB.
+    return cell if isinstance(cell, str) and cell.strip() else _text(cell, column, where)
 
 
 def _text(cell: object, column: str, where: str) -> str:
@@ -187,7 +195,9 @@ def _text(cell: object, column: str, where: str) -> str:
 def _relevance(cell: object, where: str) -> int:
     value = number(str(cell))
     if value is None or value != int(value):
-        raise UserError(f"{where}: the relevance {cell!r} is no whole number; mend the line.")
+        raise UserError(f"{where}: the relevance {cell!r} is not a whole number; correct the line.")
+    if abs(value) > _HIGHEST_RELEVANCE:
+        raise UserError(f"{where}: the relevance {cell!r} is above {_HIGHEST_RELEVANCE:,}; correct the line.")
     return int(value)
 
 

@@ -27,7 +27,7 @@ from stsbench.diagnosis.words import facts
 from stsbench.encoders.load import load_with
 from stsbench.encoders.protocol import Encoder
 from stsbench.encoders.use import ABOUT, Use, UseOptions, option_of, takes_use
-from stsbench.published.catalogue import known_checkpoint
+from stsbench.published.catalogue import checkpoints_named_like, known_checkpoint
 from stsbench.records.kinds import AVERAGE
 from stsbench.scoring.kinds.sts import demand_spread
 from stsbench.scoring.settings import TEXTS, Protocol, Stages
@@ -168,7 +168,8 @@ def is_telling(search: Search) -> bool:
 
 def likely_templates(claim: Claim, model: str) -> list[str]:
     """Return the templates that the model, and the row that is claimed, are known to be used with."""
-    known = [known_checkpoint(claim.row.row.system) if claim.row else None, known_checkpoint(model)]
+    of_row = [known_checkpoint(claim.row.row.system)] if claim.row else []
+    known = [*of_row, known_checkpoint(model) or next(iter(checkpoints_named_like(model)), None)]
     return [entry.template for entry in known if entry and entry.template]
 
 

@@ -23,7 +23,7 @@ from stsbench.diagnosis.claim import Claim, Value
 from stsbench.diagnosis.grid import Grid
 from stsbench.diagnosis.search import NEIGHBOURHOOD, WEAK, Candidate, Search
 from stsbench.encoders.protocol import Identity
-from stsbench.published.catalogue import known_checkpoint, rows
+from stsbench.published.catalogue import identified_checkpoint, known_checkpoint, rows
 from stsbench.published.measured import seeded_systems, seeds, source
 from stsbench.published.schema import KnownCheckpoint
 from stsbench.records.kinds import AVERAGE
@@ -72,7 +72,7 @@ def remarks(search: Search) -> list[str]:
 def facts(claim: Claim, identity: Identity, *, measured: float | None) -> list[str]:
     """Return what published documents say, a sentence each; `measured` is the model's average, x 100."""
     row = claim.row
-    of_model = known_checkpoint(
+    of_model = identified_checkpoint(
         identity.name, pooling=identity.use.pooling, weights_sha256=identity.weights_sha256
     )
     of_row = known_checkpoint(row.row.system) if row else None

@@ -1,6 +1,7 @@
 """Which device and program to compute on, found without loading torch where the answer is plain."""
 
 import ctypes
+import os
 import platform
 import sys
 from dataclasses import dataclass
@@ -14,6 +15,9 @@ from stsbench.encoders.poolers import AUTO
 from stsbench.encoders.use import ATTENTIONS, FLASH, FP32, MASKS, PRECISIONS, TORCH, Use, option_of
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
+
+DEVICE_OF_JOBS = "STSBENCH_DEVICE"
+"""The environment variable by which a sweep passes its `--device` to the processes of its jobs."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +90,10 @@ def resolve_device(device: str) -> str:
 
     Loading torch takes seconds, which a run served from the cache does not otherwise need. So on a machine
     without an accelerator's driver the answer is `cpu` without asking torch, and so it is without torch.
+    In a job of a sweep `auto` is the sweep's `--device`.
     """
+    if device == "auto":
+        device = os.environ.get(DEVICE_OF_JOBS, device)
     if device not in DEVICES:
         raise UserError(f"unknown device {device!r}: {suggestion(device, DEVICES)}")
     if device == "cpu" or (device == "auto" and (not _may_have_accelerator() or missing(MODELS))):

@@ -7,7 +7,7 @@ goes on with the chunk at which it was.
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -21,15 +21,16 @@ from numpy.typing import NDArray
 
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
-from stsbench.base.files import atomic_path, digest_of, sha256_of, told_as_unwritable
+from stsbench.base.files import atomic_path, digest_of, require_file, sha256_of, told_as_unwritable
 from stsbench.base.options import MODEL, RUN, NameOrPath, Panel, Spelled, Written
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import suggestion
 from stsbench.data.rows import text_lines
 from stsbench.encoders.checkpoint import PACKAGED
-from stsbench.encoders.load import load_with
+from stsbench.encoders.load import load, load_with
 from stsbench.encoders.places import placed
-from stsbench.encoders.plan import embed, refuse_without_side
+from stsbench.encoders.plan import embed as embed_texts
+from stsbench.encoders.plan import refuse_without_side
 from stsbench.encoders.protocol import Encoder, Identity
 from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.render.result import Result
@@ -110,6 +111,9 @@ class Embedded(Result):
             UserError: if it is none of `embed`'s, or is not whole.
         """
         said = _beside(path)
+        for file in (path, said):
+            if file.exists():
+                require_file(file)
         try:
             about, sums = _read(said)
             shape, dtype, start = _header(path, about)
@@ -159,6 +163,38 @@ class Embedded(Result):
                 f"{file}, whose vectors {self.path} holds, is not there or has changed: embed it anew."
             )
         return {row: text for row, text in enumerate(_sentences(file)) if row in wanted}
+
+
+def embed(
+    model: str | Path | Callable[[list[str]], Any] | Encoder,
+    texts: Sequence[str],
+    *,
+    use_cache: bool = True,
+    progress: Progress = silent,
+) -> NDArray[np.float32]:
+    """Return the vectors of texts.
+
+    Args:
+        model: whatever `load` takes, or what it returned.
+        texts: any number; equal ones are encoded once.
+        use_cache: whether to read and write the embedding cache.
+        progress: called with the number of tokens encoded so far.
+
+    Returns:
+        An array of shape (texts, dimensions), float32, in the order of the texts.
+
+    Raises:
+        UserError: if there is no such model, or it returns vectors that are not finite.
+
+    >>> embed(lambda texts: [[len(text), 1.0] for text in texts], ["A dog.", "A cat sat."]).tolist()
+    [[6.0, 1.0], [10.0, 1.0]]
+    """
+    if isinstance(texts, str):
+        raise UserError("texts is a single string: give a list of texts.")
+    encoder = model if isinstance(model, Encoder) else load(model)
+    embeddings = embed_texts(encoder, texts, use_cache=use_cache, progress=progress)
+    (vectors,) = embeddings.vectors.values()
+    return vectors[embeddings.rows]
 
 
 @takes_use
@@ -366,7 +402,7 @@ def _within(progress: Progress, before: int, count: int, rows: int) -> Progress:
 
 def _vectors(encoder: Encoder, texts: Sequence[str], about: About, progress: Progress) -> NDArray[Any]:
     """Return the vectors of some texts, a row each, as they are stored."""
-    embeddings = embed(encoder, texts, use_cache=False, progress=progress)
+    embeddings = embed_texts(encoder, texts, use_cache=False, progress=progress)
     (vectors,) = embeddings.vectors.values()
     limits, largest = np.finfo(STORED[about.stored]), np.abs(vectors).max(axis=1)
     # Vectors of tiny numbers alone would be zero there, or nearly.

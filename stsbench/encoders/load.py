@@ -39,7 +39,7 @@ from stsbench.encoders.transformer import TransformerEncoder, TransformerSetting
 from stsbench.encoders.use import ABOUT, FP32, PROMPTS, TORCH, USUAL, Use, UseOptions, option_of, takes_use
 from stsbench.encoders.vector_files import WORD_VECTOR_SUFFIXES, StaticEncoder
 from stsbench.encoders.weights import notes_on_unread
-from stsbench.published.catalogue import hub_checkpoints, known_checkpoint, row, system
+from stsbench.published.catalogue import checkpoints_named_like, hub_checkpoints, known_checkpoint, row, system
 from stsbench.published.schema import KnownCheckpoint
 
 _Choice = tuple[str, tuple[str, ...]]
@@ -257,7 +257,7 @@ def _load_static(table: TokenTable, asked: Use) -> TokenTableEncoder | SidedEnco
 def _choose_template(name: str, use: Use) -> Template | None:
     """Return the template that the person names, or else that of the known checkpoint."""
     if use.template is None:
-        known = next(iter(hub_checkpoints(name)), None)
+        known = next(iter(checkpoints_named_like(name)), None)
         # A prompt is another choice of what stands before the sentence.
         return (
             None
@@ -279,7 +279,7 @@ def _load_natively(checkpoint: Checkpoint, saved: TransformerSettings | None, as
     """Return the encoder of a Transformers checkpoint, whose own settings are None where they are not all read."""
     name = checkpoint.name
     _require_readable(checkpoint, asked)
-    known = next(iter(hub_checkpoints(name)), None)
+    known = next(iter(checkpoints_named_like(name)), None)
     template = asked.template if isinstance(asked.template, Template) else None
     if template is None:
         pooling, notes = _choose_pooling(checkpoint, asked.pooling, saved.use.pooling if saved else None, known)
@@ -374,6 +374,11 @@ def _choose_pooling(
             return wanted, ()
         said_by = "its own configuration says" if configured or known is None else f"its paper used: {known.usage}"
         return wanted, (f"pooling {wanted} differs from {expected} for {checkpoint.name} ({said_by}).",)
+    if configured is None and known and not hub_checkpoints(checkpoint.name):
+        return known.pooling, (
+            f"pooling {known.pooling} was chosen because {checkpoint.name} is named like {known.hub}; "
+            "set --pooling if it is another model.",
+        )
     if expected is not None:
         return expected, ()
     architectures = checkpoint.json("config.json").get("architectures") or []

@@ -112,6 +112,8 @@ def _places(devices: str, device: str) -> tuple[Place, ...]:
         count = cores() if devices == ALL else len(names)
         if count > cores():
             raise UserError(f"--devices {devices}: {count} groups of cores, and there are {cores()} cores.")
+        if devices != ALL and max(map(int, names)) >= cores():
+            raise UserError(f"--devices {devices}: groups of cores are numbered 0 to {cores() - 1} here.")
         return (Cores(cores() // count),) * count
     if device != "cuda":
         raise UserError(f"--devices: there is but one {device}: leave it out.")

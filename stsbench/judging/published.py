@@ -247,9 +247,11 @@ def rows_to_check(record: RunRecord, against: str = AUTO) -> list[PublishedRow]:
         return [named] if "/" in against and against in rows() else _measured(_of_system(named), record) or [named]
     known = known_checkpoint(record)
     if known is None:
+        like = [entry.system for entry in catalogue.checkpoints_named_like(record.model.name) if entry.system]
+        hint = f" Its name is like that of {like[0]}; a name alone identifies no model." if like else ""
         raise UserError(
             f"no published row is known for {record.model.name}: name one with --against "
-            "(`stsbench published list rows` lists them)."
+            f"(`stsbench published list rows` lists them).{hint}"
         )
     expected = [rows()[name] for name in known.expected]
     if not expected:
@@ -260,11 +262,13 @@ def rows_to_check(record: RunRecord, against: str = AUTO) -> list[PublishedRow]:
 def known_checkpoint(record: RunRecord) -> KnownCheckpoint | None:
     """Return the known checkpoint that a run measured, of a system that is published.
 
-    It is known by its Hub name, by a folder that bears that, or by its weights. Where one checkpoint has rows with
-    several poolings, the run's own pooling decides.
+    Its weights or its whole Hub name identify it. Where one checkpoint has rows with several poolings, the run's
+    own pooling decides.
     """
     model = record.model
-    known = catalogue.known_checkpoint(model.name, pooling=model.use.pooling, weights_sha256=model.weights_sha256)
+    known = catalogue.identified_checkpoint(
+        model.name, pooling=model.use.pooling, weights_sha256=model.weights_sha256
+    )
     return known if known is not None and known.system else None
 
 

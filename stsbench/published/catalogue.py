@@ -1,7 +1,8 @@
 """The published numbers: papers, exhibits, tables, rows, systems and checkpoints, read from the TOML entries."""
 
+import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -23,6 +24,9 @@ from stsbench.published.schema import (
     System,
     Usage,
 )
+
+_OWNERS = re.compile(r"^(google-bert|facebookai)/(?=(bert-base-uncased|roberta-base)$)")
+"""The owners that the Hub gave to models whose name had none."""
 
 Entry = TypeVar("Entry", Paper, PublishedTable, Exhibit, System, KnownCheckpoint, LeftOut)
 
@@ -181,40 +185,66 @@ def system(name: str) -> System:
 
 
 @lru_cache(maxsize=4096)
-def known_checkpoint(name: str, *, pooling: str = "", weights_sha256: str | None = None) -> KnownCheckpoint | None:
-    """Return what is known of a checkpoint; None if nothing is.
+def known_checkpoint(name: str, *, pooling: str = "") -> KnownCheckpoint | None:
+    """Return the known checkpoint that you name; None if there is none.
 
     Args:
-        name: its Hub name, or that of a folder which bears the model's own name; its name here; or its system's
-            name, or an alias of that.
-        pooling: which entry is wanted where one checkpoint has rows with several poolings: by default, and where
+        name: its Hub name, with or without the owner, its name here, or its system's name or alias.
+        pooling: which entry to return where one checkpoint has rows with several poolings: by default, and where
             none has this one, the first.
-        weights_sha256: the hash of its weights, for a name that says nothing.
 
     >>> known_checkpoint("esimcse-bert-base").hub
     'ffgcc/esimcse-bert-base-uncased'
-    >>> known_checkpoint("models/bert-base-uncased", pooling="avg").name
+    >>> known_checkpoint("google-bert/bert-base-uncased", pooling="avg").name
     'bert-base-avg'
     """
-    entries = hub_checkpoints(name)
-    if not entries:
-        system_name = _system_names().get(_plain(name))
-        entries = [
-            entry
-            for entry in checkpoints().values()
-            if _plain(entry.name) == _plain(name) or (entry.system and entry.system == system_name)
-        ]
-    if not entries and weights_sha256:
-        entries = [entry for entry in checkpoints().values() if entry.weights_sha256 == weights_sha256]
+    system_name = _system_names().get(_plain(name))
+    entries = hub_checkpoints(name) or [
+        entry
+        for entry in checkpoints().values()
+        if _plain(entry.name) == _plain(name) or (entry.system and entry.system == system_name)
+    ]
+    if not entries and "/" not in name:
+        entries = checkpoints_named_like(name)
+    return _of_pooling(entries, pooling)
+
+
+def identified_checkpoint(
+    name: str, *, pooling: str = "", weights_sha256: str | None = None
+) -> KnownCheckpoint | None:
+    """Return the known checkpoint that a model is, by its weights or its whole Hub name; None if there is none.
+
+    A folder may have any name, so the last part of a path identifies nothing.
+
+    >>> identified_checkpoint("models/unsup-simcse-bert-base-uncased") is None
+    True
+    """
+    entries = [
+        entry for entry in checkpoints().values() if weights_sha256 and entry.weights_sha256 == weights_sha256
+    ]
+    return _of_pooling(entries or hub_checkpoints(name), pooling)
+
+
+def _of_pooling(entries: Sequence[KnownCheckpoint], pooling: str) -> KnownCheckpoint | None:
     return next((entry for entry in entries if entry.pooling == pooling), next(iter(entries), None))
 
 
 def hub_checkpoints(name: str) -> list[KnownCheckpoint]:
-    """Return the entries of a Hub name, or of a folder that bears the model's own name; the first is to expect.
+    """Return the entries of a Hub name, of which the first is the default.
+
+    The Hub's oldest models have two names, with and without an owner.
 
     >>> [entry.pooling for entry in hub_checkpoints("google-bert/bert-base-uncased")]
     ['avg_static_last', 'avg', 'cls_before_pooler', 'avg_top2']
+    >>> hub_checkpoints("models/bert-base-uncased")
+    []
     """
+    label = _OWNERS.sub("", name.casefold())
+    return [entry for entry in checkpoints().values() if entry.hub and entry.hub.casefold() == label]
+
+
+def checkpoints_named_like(name: str) -> list[KnownCheckpoint]:
+    """Return the entries of models with the last part of a path as their own name: a hint, and no more."""
     label = _last_part(name)
     return [entry for entry in checkpoints().values() if entry.hub and _last_part(entry.hub) == label]
 

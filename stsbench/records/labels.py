@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path, PurePath
 
+from stsbench.data.catalogue import data_set, is_task
 from stsbench.encoders.poolers import AUTO
 from stsbench.encoders.use import names, shown
 from stsbench.records.kinds import ALL_TASKS, AVERAGES
@@ -30,24 +31,36 @@ def task_labels(scores: Sequence[Score]) -> list[str]:
 
 
 def distinct_labels(keys: Sequence[tuple[str, str, str]]) -> list[str]:
-    """Return a name for each (task, split, text): of several splits or texts of one task, it says which.
+    """Return a name for each (task, split, text).
+
+    The split is named where it is not the one that papers report, and where a task has several; so is the text.
 
     No two read alike, nor like what averages are called: a number follows where a task has such a name.
 
     >>> distinct_labels([("STS-B", "test", "senteval"), ("STS-B", "dev", "senteval"), ("STS16", "test", "raw")])
     ['STS-B:test', 'STS-B:dev', 'STS16']
+    >>> distinct_labels([("STS-B", "dev", "senteval")])
+    ['STS-B:dev']
     """
     splits, texts = defaultdict(set), defaultdict(set)
     for task, split, text in keys:
         splits[task].add(split)
         texts[task].add(text)
     distinct = list(dict.fromkeys(keys))
-    names = [
-        task + (f":{split}" if len(splits[task]) > 1 else "") + (f"@{text}" if len(texts[task]) > 1 else "")
-        for task, split, text in distinct
-    ]
+    names = []
+    for task, split, text in distinct:
+        shows_split = len(splits[task]) > 1 or not _is_reported(task, split)
+        names.append(task + f":{split}" * shows_split + f"@{text}" * (len(texts[task]) > 1))
     called = dict(zip(distinct, told_apart(names, (*AVERAGES, ALL_TASKS)), strict=True))
     return [called[key] for key in keys]
+
+
+def _is_reported(task: str, split: str) -> bool:
+    """Whether papers report this split of a task: test, or else the only one. What is trained has no split."""
+    if not split or not is_task(task):
+        return split in {"", "test", "all"}
+    splits = {part.split for text in data_set(task).texts.values() for part in text.parts}
+    return split == "test" if "test" in splits else splits == {split}
 
 
 def labels(records: Sequence[RunFields]) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from stsbench.base.options import Spelled
 from stsbench.cli.output import print_data, print_result, say, tell
 from stsbench.data.catalogue import data_set
-from stsbench.published.catalogue import known_checkpoint
+from stsbench.published.catalogue import checkpoints_named_like, identified_checkpoint
 from stsbench.records.parts import sealed
 from stsbench.records.record import RunRecord
 from stsbench.records.scores import Scores, require_comparable
@@ -75,8 +75,10 @@ def cite(paths: Annotated[Sequence[str | Path], Spelled("RUNS...")]) -> dict[str
     citations: dict[str, str] = {}
     for record in map(load_run, paths):
         model = record.model
-        known = known_checkpoint(model.name, weights_sha256=model.weights_sha256)
-        citations[model.name] = known.citation if known else "not known here: see its model card."
+        known = identified_checkpoint(model.name, weights_sha256=model.weights_sha256)
+        like = [entry.hub for entry in checkpoints_named_like(model.name)]
+        hint = f" Its name is like that of {like[0]}; a name alone identifies no model." if like else ""
+        citations[model.name] = known.citation if known else f"not known here: see its model card.{hint}"
         for task in record.scores:
             own = task.data.status == "user"
             citations[task.task] = "a file of your own." if own else data_set(task.task).citation

@@ -252,10 +252,10 @@ def measure_of(plan: TablePlan, name: str, column: str, tasks: str | None) -> st
 
 
 def _as_job_says(measure: str, tasks: str | None) -> str:
-    """Return what a job calls a measure: a split is named only where the tasks have several of one set.
+    """Return what a job calls a measure: a split is named where papers report another, or it is one of several.
 
     >>> _as_job_says("STS-B:dev", "STS-B:dev"), _as_job_says("STS-B", "sts,STS-B:dev")
-    ('STS-B', 'STS-B:test')
+    ('STS-B:dev', 'STS-B:test')
     """
     if tasks is None:
         return measure

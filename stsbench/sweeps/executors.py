@@ -21,6 +21,7 @@ from stsbench.base.cluster import connected
 from stsbench.base.errors import UserError
 from stsbench.base.extras import require
 from stsbench.base.machine import cores, threads_told
+from stsbench.encoders.device import DEVICE_OF_JOBS, resolve_device
 from stsbench.sweeps.experiment import Ray, Slurm
 from stsbench.sweeps.folder import ExperimentFolder
 from stsbench.sweeps.run_job import PARENT
@@ -134,17 +135,21 @@ class LocalPool:
         """Everything is here."""
         if self.device == "cuda" and not gpus():
             raise UserError("--device cuda: no GPU was found on this machine; use --device cpu.")
+        if self.device not in {"auto", "cuda"}:
+            resolve_device(self.device)
 
     @property
     def places(self) -> list[dict[str, str]]:
         """What to add to the environment of a process in each place of the pool."""
         devices = gpus() if self.device in {"auto", "cuda"} else []
-        hidden = {"CUDA_VISIBLE_DEVICES": ""} if self.device == "cpu" else {}
+        chosen = {} if self.device == "auto" else {DEVICE_OF_JOBS: self.device}
+        if self.device == "cpu":
+            chosen["CUDA_VISIBLE_DEVICES"] = ""
         usual = len(devices) or max(1, cores() // self.threads)
         count = usual if self.workers is None else self.workers
         if not devices:
-            return [hidden] * count
-        return [{"CUDA_VISIBLE_DEVICES": devices[place % len(devices)]} for place in range(count)]
+            return [chosen] * count
+        return [{**chosen, "CUDA_VISIBLE_DEVICES": devices[place % len(devices)]} for place in range(count)]
 
     def run(self, work: Sequence[Work], ended: Ended, idle: Callable[[], None]) -> None:
         """Run all of them, as many at once as there are places."""

@@ -77,6 +77,8 @@ class TaskHead(RecipePart, ABC):
             )
         if self.dev is not None and self.held_out is not None:
             raise ValueError("dev and held_out: a dev table is there, so nothing is held out; remove one")
+        if self.dev is None and self.dev_rows is not None:
+            raise ValueError("dev_rows without dev: there is no dev table; name one with dev, or use held_out")
         return self
 
     def with_paths(self, change: Callable[[str], str]) -> Self:

@@ -22,7 +22,7 @@ from stsbench.encoders.checkpoint import MINILM, PACKAGED
 from stsbench.encoders.device import resolve_device
 from stsbench.encoders.load import load
 from stsbench.encoders.transformer import TransformerEncoder
-from stsbench.published.catalogue import known_checkpoint
+from stsbench.published.catalogue import identified_checkpoint
 from stsbench.records.export import model_card
 from stsbench.records.parts import HeadScore
 from stsbench.records.provenance import redact
@@ -295,8 +295,8 @@ def _public_name(base: str, weights_sha256: str) -> str:
     if not folder.is_dir():
         return redact(base)
     folder = folder.resolve()
-    known = known_checkpoint(folder.name, weights_sha256=weights_sha256)
-    if known is not None and known.weights_sha256 == weights_sha256:
+    known = identified_checkpoint("", weights_sha256=weights_sha256)
+    if known is not None:
         return known.hub or known.name
     # The Hub's own cache names a folder by the commit, below one that is named by the model.
     of_cache = [part.removeprefix("models--") for part in folder.parts if part.startswith("models--")]

@@ -15,6 +15,7 @@ from stsbench.analysis.compress_numbers import sizes_of, verdict_on
 from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_sample, sample_sentences
 from stsbench.data.shared import same_letters
+from stsbench.encoders.plan import embed
 from stsbench.statistics.dependence import Variance
 from stsbench.statistics.seeds import generator
 
@@ -229,7 +230,7 @@ def test_ties_of_full_vectors_are_those_that_the_record_has(hash_encode: Encode)
 def test_another_metric_has_its_scores_and_no_range_of_spearman(hash_encode: Encode) -> None:
     record = sb.evaluate(hash_encode, "sample", protocol=sb.protocol(metric="kendall"), intervals=NO_INTERVALS)
     encoder = sb.load(hash_encode)
-    sb.embed(encoder, list(sample_sentences()))
+    embed(encoder, list(sample_sentences()))
     frame = sb.compress(record, sizes=SIZES, intervals=NO_INTERVALS).frame
     pairs = load_sample().pairs
     left, right = (hash_encode(list(pairs[side]))[:, :3] for side in ("sentence1", "sentence2"))

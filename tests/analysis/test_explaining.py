@@ -22,6 +22,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.progress import silent
 from stsbench.data.benchmarks import load_sample, sample_sentences
 from stsbench.data.sentences import sentences_in
+from stsbench.encoders.plan import embed
 from stsbench.scoring.subjects import RecordedModel
 from stsbench.scoring.tasks import read_pairs_of
 from stsbench.statistics.geometry import uniformity
@@ -129,7 +130,7 @@ def test_the_record_of_a_callable_or_of_similarities_cannot_encode(tmp_path: Pat
 def test_dimensions_and_whitening_of_a_run_are_done_again(vectors_file: Path) -> None:
     encoder = sb.load(str(vectors_file))
     texts = sentences_in(load_sample())
-    embeddings = sb.embed(encoder, texts)
+    embeddings = embed(encoder, texts)
     vectors = embeddings.vectors["avg"][embeddings.rows]
     short = sb.evaluate(encoder, "sample", intervals=NO_INTERVALS, dimensions=5)
     frame = sb.geometry(short, task="sample").frame

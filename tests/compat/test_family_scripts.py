@@ -395,6 +395,27 @@ def test_another_batcher_or_parameter_starts_afresh(folder, hash_encode):
 
 
 @pytest.mark.usefixtures("_fresh_cache")
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda mine, number: mine.update(number=number),
+        lambda mine, number: mine["nested"].append(number),
+        lambda mine, number: mine["words"].add(number),
+    ],
+)
+def test_a_dictionary_that_prepare_changes_in_place_starts_afresh(folder, hash_encode, change):
+    mine, counting, runs = {"nested": [], "words": set()}, Counting(hash_encode), iter(range(2))
+
+    def prepare(params, samples):
+        params.mine = mine
+        change(mine, next(runs))
+
+    for _ in range(2):
+        senteval.engine.SE({"task_path": str(folder), "cache": True}, counting, prepare).eval("STS13")
+    assert len(counting.handed) == 2 * len(set(counting.handed))
+
+
+@pytest.mark.usefixtures("_fresh_cache")
 def test_a_batcher_of_changing_dimensions_cannot_be_cached(folder, hash_encode):
     def batcher(params, batch):
         return hash_encode([" ".join(words) for words in batch])[:, : 4 if params.current_task == "STS13" else 8]

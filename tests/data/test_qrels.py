@@ -43,7 +43,10 @@ def test_packed_and_parquet_qrels_are_read(tmp_path: Path) -> None:
     [
         ("a.qrels", "q1 0 d1 1\nq1 0 d1 0\n", "line 2: document 'd1' stands twice for query 'q1', with 1 and 0"),
         ("a.qrels", "q1 0 d1\n", "line 1: 4 fields expected .*, 3 found"),
-        ("a.qrels", "q1 0 d1 0.5\n", "line 1: the relevance '0.5' is no whole number"),
+        ("a.qrels", "q1 0 d1 0.5\n", "line 1: the relevance '0.5' is not a whole number"),
+        ("a.qrels", "q1 0 d1 3000000000\n", "line 1: the relevance '3000000000' is above 1,000,000"),
+        ("a.qrels", "q1 0 d1 1e20\n", "line 1: the relevance '1e20' is above 1,000,000"),
+        ("a.qrels", "q1 0 d1 -1e20\n", "line 1: the relevance '-1e20' is above 1,000,000"),
         ("a.qrels", "\n", "judges no document"),
         ("a.tsv", "query-id\tcorpus-id\nq1\td1\n", "has no column 'score'"),
         ("a.csv", "qid,query-id,docid,score\n1,1,d,1\n", "has several columns for query-id"),

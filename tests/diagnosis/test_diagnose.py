@@ -12,6 +12,7 @@ from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_sample, load_sts
 from stsbench.diagnosis import encoding
 from stsbench.diagnosis.result import Diagnosis
+from stsbench.encoders.plan import embed
 from stsbench.scoring.kinds.relatedness import regress, scores_on_test
 from stsbench.scoring.settings import Intervals
 
@@ -90,7 +91,7 @@ def test_a_shorter_limit_of_one_s_own_may_be_the_cause_too(tiny_bert: Path) -> N
 
 def test_scaling_to_unit_length_is_told_from_the_distance_alone(tiny_bert: Path) -> None:
     encoder = sb.load(tiny_bert, device="cpu")
-    embedded, pairs = sb.embed(encoder, _sample_sides()), load_sample().pairs
+    embedded, pairs = embed(encoder, _sample_sides()), load_sample().pairs
     vectors = embedded.vectors["avg"] / np.linalg.norm(embedded.vectors["avg"], axis=1, keepdims=True)
     left, right = np.split(vectors[embedded.rows], 2)
     distances = -np.abs(left.astype(float) - right).sum(axis=1)
@@ -274,7 +275,7 @@ def test_the_trained_regressor_is_tried_on_request_and_pointed_at_otherwise(
     tiny_bert: Path, benchmark_folder: Path
 ) -> None:
     data = load_sts("SICK-R", "all", data_dirs=[benchmark_folder])
-    embedded = sb.embed(sb.load(tiny_bert, device="cpu"), [*data.pairs["sentence1"], *data.pairs["sentence2"]])
+    embedded = embed(sb.load(tiny_bert, device="cpu"), [*data.pairs["sentence1"], *data.pairs["sentence2"]])
     left, right = np.split(embedded.vectors["avg"][embedded.rows], 2)
     result = regress(data, left, right)
     on_test = scores_on_test(result.predicted, data.table["gold"][result.tested])

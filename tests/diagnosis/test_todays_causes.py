@@ -16,6 +16,7 @@ from tiny_words import sample_word_pieces
 import stsbench as sb
 from stsbench.data.tables import StsData
 from stsbench.diagnosis.result import Diagnosis
+from stsbench.encoders.plan import embed
 from stsbench.encoders.use import ABOUT
 
 Toys = Callable[..., StsData]
@@ -215,7 +216,7 @@ def test_a_similarity_in_the_vectors_precision_is_found(bert: Path, data: StsDat
     import torch
 
     texts = [*data.pairs["sentence1"], *data.pairs["sentence2"]]
-    embedded = sb.embed(load(bert, precision="fp16"), texts, normalize=False, use_cache=False)
+    embedded = embed(load(bert, precision="fp16"), texts, normalize=False, use_cache=False)
     unit = torch.nn.functional.normalize(torch.tensor(embedded.vectors["avg"][embedded.rows]).half(), dim=1)
     left, right = unit.split(len(texts) // 2)
     claim = scored(data, (left * right).sum(1).double().numpy())

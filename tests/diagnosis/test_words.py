@@ -114,9 +114,9 @@ def test_a_row_is_held_against_the_pooler_that_its_paper_used_and_against_other_
 
 
 def test_a_row_of_another_model_is_said_to_be_one_and_the_measured_is_no_seed_of_it() -> None:
-    said = facts(
-        read_claim("row:unsup-simcse-bert-base"), Identity("minilm", "transformer", own_use("avg")), measured=78.87
-    )
+    weights = checkpoints()["all-minilm-l6-v2"].weights_sha256
+    measured = Identity("minilm", "transformer", own_use("avg"), weights_sha256=weights)
+    said = facts(read_claim("row:unsup-simcse-bert-base"), measured, measured=78.87)
     assert "is a row of princeton-nlp/unsup-simcse-bert-base-uncased; you measured minilm." in said[0]
     assert not any("78.87" in sentence for sentence in said)
 

@@ -4,7 +4,7 @@ import pytest
 
 from stsbench.encoders.load import load
 from stsbench.encoders.poolers import pooling_problem
-from stsbench.published.catalogue import checkpoints, hub_checkpoints
+from stsbench.published.catalogue import checkpoints, checkpoints_named_like, hub_checkpoints
 
 
 @pytest.mark.parametrize(
@@ -31,16 +31,17 @@ def test_every_pooling_of_the_list_is_one_there_is():
     assert {pooling_problem(known.pooling) for known in checkpoints().values()} == {""}
 
 
-def test_a_name_is_known_by_its_last_part_in_any_case_and_with_a_slash():
-    assert hub_checkpoints("/models/Sup-SimCSE-bert-base-uncased/")[0].pooling == "cls"
-    assert hub_checkpoints("models/e5-small")[0].prompt == "query: "
-    assert hub_checkpoints("e5-tiny") == []
+def test_a_folder_may_be_named_like_a_model_in_any_case_and_with_a_slash():
+    assert checkpoints_named_like("/models/Sup-SimCSE-bert-base-uncased/")[0].pooling == "cls"
+    assert checkpoints_named_like("models/e5-small")[0].prompt == "query: "
+    assert checkpoints_named_like("e5-tiny") == hub_checkpoints("models/e5-small") == []
 
 
 def test_a_local_folder_with_a_known_models_name_is_pooled_as_its_paper_did(tiny):
     encoder = load(tiny(name="sup-simcse-bert-base-uncased"))
     assert encoder.identity.use.pooling == "cls"
-    assert encoder.notes == ()
+    (note,) = encoder.notes
+    assert "is named like princeton-nlp/sup-simcse-bert-base-uncased" in note
 
 
 def test_a_pooling_that_differs_from_the_papers_is_warned_about(tiny):
@@ -75,10 +76,11 @@ def test_a_known_models_prompt_is_used_said_and_can_be_left_out(tiny):
     folder = tiny(name="e5-small-v2")
     encoder = load(folder)
     assert encoder.identity.use.prompt == "query: "
-    assert "'query: ' is put before every sentence" in encoder.notes[0]
+    assert any("'query: ' is put before every sentence" in note for note in encoder.notes)
     for prompt in ("", "passage: "):
-        assert load(folder, prompt=prompt).identity.use.prompt == prompt
-        assert load(folder, prompt=prompt).notes == ()
+        without = load(folder, prompt=prompt)
+        assert without.identity.use.prompt == prompt
+        assert not any("is put before" in note for note in without.notes)
 
 
 def test_a_known_models_prompt_is_used_though_its_sentence_transformers_settings_lack_it(tiny):

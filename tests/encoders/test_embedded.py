@@ -1,6 +1,7 @@
 """`embed`: what is in the file, what a kill costs, and which vectors are refused."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import stsbench as sb
 from stsbench.base.errors import UserError
 from stsbench.encoders import embedded as module
 from stsbench.encoders.embedded import Embedded, embed_file
+from stsbench.encoders.plan import embed
 from stsbench.encoders.protocol import Encoder
 
 LINES = [f"Sentence {number} of a long file{' and more' * (number % 7)}." for number in range(40)] + ["A cat."] * 3
@@ -44,7 +46,7 @@ def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def plain(encoder: Encoder, texts: list[str]) -> np.ndarray:
     """Embed the parts one by one, as nobody promises more than rounding across other batches."""
-    parts = [sb.embed(encoder, texts[start : start + 16], use_cache=False) for start in range(0, len(texts), 16)]
+    parts = [embed(encoder, texts[start : start + 16], use_cache=False) for start in range(0, len(texts), 16)]
     return np.concatenate([next(iter(part.vectors.values()))[part.rows] for part in parts])
 
 
@@ -283,3 +285,24 @@ def test_retrieve_finds_among_vectors_what_it_finds_among_sentences(lines, encod
     lines.write_text("Other.\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"lines\.txt, whose vectors .* is not there or has changed"):
         sb.retrieve(encoder, corpus=made.path, **asked)
+
+
+def test_embed_takes_whatever_load_takes_and_returns_a_row_per_text(tiny, tmp_path):
+    texts = ["the dog", "a cat sat", "the dog"]
+    folder = tiny()
+    vectors = sb.embed(folder, texts)
+    assert vectors.dtype == np.float32
+    assert vectors.shape == (3, embed(sb.load(folder), texts).vectors["avg"].shape[1])
+    assert np.array_equal(vectors[0], vectors[2])
+    for model in (str(folder), sb.load(folder)):
+        assert np.array_equal(sb.embed(model, texts), vectors)
+    assert sb.embed(lambda batch: [[len(text), 1.0] for text in batch], texts).tolist() == [[7, 1], [9, 1], [7, 1]]
+    with pytest.raises(UserError, match="give a list"):
+        sb.embed(folder, "the dog")
+
+
+@pytest.mark.parametrize("ending", ["", ".json"])
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path, ending):
+    os.mkfifo(tmp_path / f"lines.npy{ending}")
+    with pytest.raises(UserError, match="is a pipe, not a file"):
+        Embedded.read(tmp_path / "lines.npy")

@@ -15,6 +15,7 @@ from stsbench.data.benchmarks import sample_sentences
 from stsbench.data.sentences import read_sentences
 from stsbench.encoders.fitted import FittedEncoder
 from stsbench.encoders.load import load_with
+from stsbench.encoders.plan import embed
 from stsbench.encoders.use import Use
 
 NO_INTERVALS = sb.Intervals(None)
@@ -23,7 +24,7 @@ FLOW = {"steps": 8, "batch": 32, "depth": 2, "width": 8}
 
 
 def vectors(encoder, texts, **options) -> np.ndarray:
-    embeddings = sb.embed(sb.load(str(encoder)) if isinstance(encoder, Path) else encoder, texts, **options)
+    embeddings = embed(sb.load(str(encoder)) if isinstance(encoder, Path) else encoder, texts, **options)
     (matrix,) = embeddings.vectors.values()
     return matrix[embeddings.rows]
 

@@ -146,6 +146,8 @@ def test_what_is_not_there_is_refused(bert, monkeypatch):
     encoder = sb.load(bert)
     for devices, sentence in {
         "0,1,2,3,4": "5 groups of cores, and there are 4 cores",
+        "5": "groups of cores are numbered 0 to 3",
+        "0,4": "groups of cores are numbered 0 to 3",
         "0,0": "each once",
         "": "give numbers with commas",
         "-1": "give numbers with commas",

@@ -15,6 +15,7 @@ from stsbench.data.shared import SENTENCES
 from stsbench.data.tables import Pair, StsData, pair_table
 from stsbench.encoders.cache import cache_files
 from stsbench.encoders.load import load
+from stsbench.encoders.plan import embed
 from stsbench.encoders.prompts import both_sides
 from stsbench.encoders.sides import SidedEncoder
 from stsbench.records.signature import Signature
@@ -102,8 +103,8 @@ def test_a_prompts_text_is_what_an_identity_a_signature_and_the_cache_have_not_i
     assert named.identity == told.identity
     assert named.identity.use.prompt_name is None
     assert "|prompt:so%20she%20|" in f"|{named.identity.use.signature()}|"
-    sb.embed(told, sentences)
-    assert sb.embed(named, sentences).cost.encoded == 0
+    embed(told, sentences)
+    assert embed(named, sentences).cost.encoded == 0
     assert any("its prompt 'query', 'so she ', is put before every sentence" in note for note in named.notes)
 
 

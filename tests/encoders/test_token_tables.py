@@ -194,8 +194,9 @@ def test_neither_torch_nor_transformers_is_needed(tokenizer: Tokenizer, tmp_path
 import sys
 sys.modules["torch"] = sys.modules["transformers"] = None  # an import of them fails
 import stsbench as sb
+from stsbench.encoders.plan import embed
 for folder in {[str(folder), str(tmp_path / "other")]}:
-    print(sb.embed(sb.load(folder), ["the dog ran", ""], use_cache=False).lengths.tolist())
+    print(embed(sb.load(folder), ["the dog ran", ""], use_cache=False).lengths.tolist())
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout.split("\n")[:2] == ["[3, 0]"] * 2, done.stderr

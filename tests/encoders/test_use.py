@@ -12,6 +12,7 @@ import stsbench as sb
 from stsbench.analysis import analyses
 from stsbench.cli.verbs import spelled_out
 from stsbench.data.tables import StsData
+from stsbench.encoders.plan import embed
 from stsbench.encoders.protocol import Identity
 from stsbench.encoders.use import ABOUT, Loading, Use, UseOptions, names, own_use, shown, takes_use
 from stsbench.records.labels import model_labels
@@ -173,5 +174,5 @@ def test_an_analysis_processes_the_vectors_of_a_model_as_of_its_record(
         assert of_record.frame[number].tolist() == of_model.frame[number].tolist()
     plain = sb.geometry(folder, task="sample", pooling="avg")
     assert plain.frame["uniformity"].tolist() != of_model.frame["uniformity"].tolist()
-    rows = sb.embed(sb.load(folder, **asked), ["one man", "two dogs run", "a red boat", "she reads", "they go"])
+    rows = embed(sb.load(folder, **asked), ["one man", "two dogs run", "a red boat", "she reads", "they go"])
     assert rows.vectors["avg"].shape == (5, 4)

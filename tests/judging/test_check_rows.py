@@ -21,10 +21,8 @@ def names(run: sb.RunRecord, against: str = "auto") -> list[str]:
     ("model", "expected"),
     [
         ("princeton-nlp/unsup-simcse-bert-base-uncased", "esimcse-coling2022-3/unsup-simcse-bert-base"),
-        ("/models/ESimCSE-bert-base-uncased/", "esimcse-coling2022-3/esimcse-bert-base"),
-        ("minilm", "mteb-all-minilm-l6-v2/all-minilm-l6-v2"),
+        ("ffgcc/ESimCSE-bert-base-uncased", "esimcse-coling2022-3/esimcse-bert-base"),
         ("sentence-transformers/all-MiniLM-L6-v2", "mteb-all-minilm-l6-v2/all-minilm-l6-v2"),
-        ("all-MiniLM-L6-v2", "mteb-all-minilm-l6-v2/all-minilm-l6-v2"),
         ("bert-base-uncased", "simcse-slides-sts/bert-base-first-last"),
     ],
 )
@@ -40,6 +38,11 @@ def test_of_a_checkpoint_with_several_poolings_auto_takes_the_runs_own(make_run:
 def test_auto_does_not_guess(make_run: MakeRun) -> None:
     with pytest.raises(UserError, match=r"no published row is known for me/mine: name one with --against"):
         names(make_run(STS, {"name": "me/mine"}))
+    for name in ("/models/esimcse-bert-base-uncased/", "somebody/esimcse-bert-base-uncased"):
+        with pytest.raises(
+            UserError, match=r"Its name is like that of esimcse-bert-base; a name alone identifies"
+        ):
+            names(make_run(STS, {"name": name}))
 
 
 def test_a_checkpoint_without_a_printed_row_is_told_as_such(make_run: MakeRun) -> None:

@@ -18,6 +18,7 @@ from scipy.stats import spearmanr
 
 import stsbench as sb
 from stsbench.data.benchmarks import load_sample
+from stsbench.encoders.plan import embed
 
 Rows = list[dict[str, str]]
 
@@ -162,7 +163,7 @@ def headline(folder: Path) -> float:
 
 def vectors_of(pooling: str, texts: list[str]) -> NDArray[np.float64]:
     """Return the unit vectors that the notebook left in its cache."""
-    found = sb.embed(sb.load("minilm", pooling=pooling), texts)
+    found = embed(sb.load("minilm", pooling=pooling), texts)
     assert found.cost.encoded == 0
     (vectors,) = found.vectors.values()
     return vectors[found.rows].astype(np.float64)

@@ -12,6 +12,7 @@ from stsbench.published.catalogue import (
     checkpoint_of_system,
     checkpoints,
     find_rows,
+    identified_checkpoint,
     known_checkpoint,
     papers,
     row,
@@ -270,15 +271,23 @@ def test_what_no_document_gives_is_marked_unverified() -> None:
     assert known_checkpoint("sup-simcse-roberta-base").pooling == "cls"
 
 
-def test_a_checkpoint_is_found_by_hub_name_folder_name_system_alias_or_weights() -> None:
+def test_a_checkpoint_is_named_by_hub_name_system_or_alias() -> None:
     entry = checkpoints()["mirror-bert-base"]
-    for name in (entry.hub, f"/models/{entry.hub.rpartition('/')[2]}/", entry.name, "Mirror BERT"):
+    for name in (entry.hub, entry.hub.rpartition("/")[2], entry.name, "Mirror BERT"):
         assert known_checkpoint(name) == entry
     minilm = checkpoints()["all-minilm-l6-v2"]
     assert known_checkpoint("minilm") == known_checkpoint("sentence-transformers/all-MiniLM-L6-v2") == minilm
-    assert known_checkpoint("runs/a", weights_sha256=minilm.weights_sha256) == minilm
-    assert known_checkpoint("runs/a", weights_sha256="0" * 64) is None
     assert known_checkpoint("runs/a") is None
+
+
+def test_whole_hub_names_and_weights_identify_a_checkpoint_and_a_folders_name_does_not() -> None:
+    minilm, entry = checkpoints()["all-minilm-l6-v2"], checkpoints()["mirror-bert-base"]
+    own_name = entry.hub.rpartition("/")[2]
+    assert identified_checkpoint("runs/a", weights_sha256=minilm.weights_sha256) == minilm
+    assert identified_checkpoint(entry.hub) == entry
+    for name in (own_name, f"/models/{own_name}/", f"somebody/{own_name}", entry.name, "runs/a"):
+        assert identified_checkpoint(name) is None
+        assert identified_checkpoint(name, weights_sha256="0" * 64) is None
 
 
 def test_where_a_checkpoint_has_rows_with_several_poolings_the_first_or_the_pooling_asked_for_counts() -> None:

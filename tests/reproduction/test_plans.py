@@ -119,7 +119,7 @@ def test_a_job_knows_every_measure_that_a_plan_asks_for_by_its_name() -> None:
             assert asked <= known, (name, scale)
             assert measure_of(plan, name, plan.headline_of(name), tasks), (name, scale)
     plan = NAMES["esimcse-coling2022-9"]
-    assert measure_of(plan, "esimcse-coling2022-9", "STS-B", "STS-B:dev") == "STS-B"
+    assert measure_of(plan, "esimcse-coling2022-9", "STS-B", "STS-B:dev") == "STS-B:dev"
 
 
 def test_a_checkpoint_that_a_plan_names_is_known_and_on_the_hub() -> None:

@@ -15,6 +15,7 @@ from stsbench.data.catalogue import MTEB_TASKS
 from stsbench.data.tables import StsData
 from stsbench.encoders.callables import CallableEncoder
 from stsbench.encoders.mteb_models import MtebEncoder, load_from_mteb
+from stsbench.encoders.plan import embed
 from stsbench.encoders.use import Use
 from stsbench.records.store import load_run
 
@@ -199,7 +200,7 @@ def test_what_was_fitted_for_a_model_that_mteb_loads_is_measured(
     folder = sb.fit("whitening", sb.load(name), sentences=texts, out=tmp_path / "fit", dimensions=4).folder
     encoder = sb.load(folder)
     assert encoder.identity.use.prompt == "nobody asks "
-    by_fit = sb.embed(encoder, texts).vectors["mteb"].astype(np.float64)
+    by_fit = embed(encoder, texts).vectors["mteb"].astype(np.float64)
     np.testing.assert_allclose(np.cov(by_fit.T), np.eye(4), atol=1e-3)
     assert sb.evaluate(folder, toy_data()).model.fitted.startswith("whitening4+")
 

@@ -294,6 +294,23 @@ def test_ndcg_is_that_of_its_formula(ranked: tuple[Path, Path]) -> None:
     assert items["q3"] == 0
 
 
+@pytest.mark.parametrize("name", ["ids.tsv", "ids.jsonl"])
+def test_spaces_in_ids_count_in_qrels_as_in_predictions(tmp_path: Path, name: str) -> None:
+    ir_measures = pytest.importorskip("ir_measures", reason="needs ir-measures: pip install 'stsbench[retrieval]'")
+    texts = {
+        "ids.tsv": "query-id\tcorpus-id\tscore\nq1 \td1 \t1\nq1 \td1\t0\n",
+        "ids.jsonl": "".join(
+            f'{{"query-id": "q1 ", "corpus-id": "{document}", "score": {score}}}\n'
+            for document, score in (("d1 ", 1), ("d1", 0))
+        ),
+    }
+    (tmp_path / name).write_text(texts[name], encoding="utf-8")
+    ranking = {"q1 ": {"d1 ": 0.9, "d1": 0.5}}
+    saved = predictions(tmp_path / "saved", "Small", test=ranking)
+    (expected,) = ir_measures.nDCG.__matmul__(10).iter_calc({"q1 ": {"d1 ": 1, "d1": 0}}, ranking)
+    assert of_items(sb.import_results(saved, gold=tmp_path / name)) == {"q1 ": expected.value} == {"q1 ": 1.0}
+
+
 def test_scores_that_single_precision_does_not_tell_apart_are_no_tie_of_the_reciprocal_rank(
     ranked: tuple[Path, Path], tmp_path: Path
 ) -> None:

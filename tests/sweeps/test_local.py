@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from stsbench.base.errors import UserError
+from stsbench.encoders.device import DEVICE_OF_JOBS, resolve_device
 from stsbench.sweeps import executors
 from stsbench.sweeps.executors import LocalPool, Work, gpus
 from stsbench.sweeps.folder import ExperimentFolder
@@ -76,10 +78,23 @@ def test_a_pool_has_a_place_for_each_group_of_cores_or_gpu(
     assert len(LocalPool(5, threads=3).places) == 5
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,5")
     assert LocalPool(3).places == [{"CUDA_VISIBLE_DEVICES": name} for name in ("2", "5", "2")]
-    assert LocalPool(device="cpu", threads=4).places == [{"CUDA_VISIBLE_DEVICES": ""}] * 2
+    on_cpu = {"CUDA_VISIBLE_DEVICES": "", DEVICE_OF_JOBS: "cpu"}
+    assert LocalPool(device="cpu", threads=4).places == [on_cpu] * 2
+    assert LocalPool(1, device="mps").places == [{DEVICE_OF_JOBS: "mps"}]
     (item,) = scripts(_SPAN, threads=3)
     LocalPool(1).run([item], lambda *_: None, lambda: None)
     assert item.log.read_text().split()[2:] == ["3", "2"]
+
+
+def test_the_device_reaches_the_jobs(scripts: Callable[..., list[Work]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.backends.mps.is_available", lambda: True)
+    for asked in ("cpu", "mps"):
+        (item,) = scripts(f"import os; print(os.environ[{DEVICE_OF_JOBS!r}])")
+        LocalPool(1, device=asked).run([item], lambda *_: None, lambda: None)
+        monkeypatch.setenv(DEVICE_OF_JOBS, item.log.read_text().strip())
+        assert resolve_device("auto") == asked
+    with pytest.raises(UserError, match="unknown device 'gpu'"):
+        LocalPool(device="gpu").check(ExperimentFolder(item.folder))
 
 
 def test_how_a_process_ended_is_told_and_the_rest_goes_on(

@@ -10,12 +10,13 @@ import yaml
 
 import stsbench as sb
 from stsbench.data.benchmarks import sample_sentences
+from stsbench.encoders.plan import embed
 
 SENTENCES = [*sample_sentences()[50:58], "A very long sentence " * 30]
 
 
 def ours(folder: Path) -> np.ndarray:
-    found = sb.embed(sb.load(folder), SENTENCES, use_cache=False)
+    found = embed(sb.load(folder), SENTENCES, use_cache=False)
     (vectors,) = found.vectors.values()
     return vectors[found.rows]
 
@@ -141,7 +142,7 @@ def test_dense_modules_of_a_base_are_not_read_through_and_that_is_said(train, ba
 def test_a_head_of_training_is_kept_where_the_authors_checkpoints_have_it(train):
     folder = train("pooling=cls_before_pooler", "head=dense-tanh").folder
     assert sb.load(folder).identity.use.pooling == "cls_before_pooler"
-    behind = sb.embed(sb.load(folder, pooling="cls"), SENTENCES, use_cache=False)
+    behind = embed(sb.load(folder, pooling="cls"), SENTENCES, use_cache=False)
     np.testing.assert_allclose(behind.vectors["cls"][behind.rows], by_auto_model(folder, "cls"), atol=1e-5)
 
 

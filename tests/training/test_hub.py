@@ -15,6 +15,7 @@ import stsbench as sb
 from stsbench.cli.app import app
 from stsbench.data.benchmarks import sample_sentences
 from stsbench.data.tables import StsData
+from stsbench.encoders.plan import embed
 from stsbench.records.hub import CARD, export_hub
 
 Train = Callable[..., Any]
@@ -40,7 +41,7 @@ def test_what_is_exported_gives_three_loaders_the_vectors_of_the_training(
     sentences = sample_sentences()[:20]
 
     def vectors(place: Path) -> Any:
-        embeddings = sb.embed(sb.load(place), sentences, use_cache=False)
+        embeddings = embed(sb.load(place), sentences, use_cache=False)
         (matrix,) = embeddings.vectors.values()
         return matrix[embeddings.rows]
 

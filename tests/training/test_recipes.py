@@ -429,6 +429,7 @@ TASK = "tasks={t: {kind: %s, train: t.csv, columns: [a, b%s]%s}}"
             r"columns \['a', 'b', 'c'\]: name a sentence and the label, 2",
         ),
         ([TASK % ("classification", "", ", dev: d.csv, held_out: 0.1")], "dev and held_out: a dev table is there"),
+        ([TASK % ("classification", "", ", dev_rows: 5")], "dev_rows without dev"),
         ([TASK % ("classification", "", ", held_out: 1")], "tasks.t.held_out: .*less than 1"),
         ([TASK % ("classification", "", ", classes: [1]")], "tasks.t.classes: .*at least 2"),
         ([TASK % ("classification", "", ", weight: 0")], "tasks.t.weight: .*greater than 0"),

@@ -223,5 +223,4 @@ def test_the_view_and_the_head_that_the_documentation_shows_train_as_it_says(tmp
     changes = [f"base={base}", "selection.task=sample", "optimiser.batch=8", "corpus.rows=16"]
     done = sb.train("mine.yaml", corpus, tmp_path / "run", overrides=changes, device="cpu")
     assert (done.recipe.views.key.rate, done.recipe.head.width) == (0.3, 32)
-    vectors = sb.embed(sb.load(done.folder), ["a sentence"], use_cache=False).vectors
-    assert next(iter(vectors.values())).shape == (1, 32)
+    assert sb.embed(done.folder, ["a sentence"], use_cache=False).shape == (1, 32)

@@ -161,7 +161,7 @@ class SeenSentences:
 
         Sentences are one if their tokens are.
         """
-        parameters = {name: value for name, value in script.params.items() if name != "current_task"}
+        parameters = _snapshot({name: value for name, value in script.params.items() if name != "current_task"})
         if self._owner is None or self._owner[0] != script.batcher or not _alike(self._owner[1], parameters):
             self._owner, self._vectors = (script.batcher, parameters), {}
         keys = [" ".join(sentence.split()) for sentence in sentences]
@@ -191,20 +191,22 @@ SEEN = SeenSentences()
 """What the process keeps: scripts make a new `SE` for each task."""
 
 
-def _alike(before: dict[str, Any], now: dict[str, Any]) -> bool:
-    """Return whether parameters are the same objects, or equal settings."""
-    return before.keys() == now.keys() and all(
-        value is now[name] or (isinstance(value, str | int | float | dict | tuple) and _equal(value, now[name]))
-        for name, value in before.items()
-    )
+def _snapshot(value: Any) -> Any:
+    """Return a copy of dictionaries and lists, at any depth, which a `prepare` may change in place."""
+    if isinstance(value, dict):
+        return {name: _snapshot(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_snapshot(item) for item in value]
+    return set(value) if isinstance(value, set) else value
 
 
-def _equal(value: object, other: object) -> bool:
-    try:
-        return bool(value == other)
-    except (TypeError, ValueError):
-        # Dictionaries and tuples of arrays do not say whether they are equal.
-        return False
+def _alike(before: Any, now: Any) -> bool:
+    """Return whether snapshots hold the same objects, or equal settings."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        return before.keys() == now.keys() and all(_alike(value, now[name]) for name, value in before.items())
+    if isinstance(before, list) and isinstance(now, list):
+        return len(before) == len(now) and all(map(_alike, before, now))
+    return before is now or (isinstance(before, str | int | float | set) and before == now)
 
 
 def _to_array(returned: Any) -> NDArray[np.float32]:

@@ -33,7 +33,7 @@ def main() -> None:
         plain = sb.evaluate(
             lambda texts: [[len(s), s.count("e")] for s in texts], options.tasks, intervals=no_intervals
         )
-        gold, rng = plain.item_table()["gold"], np.random.default_rng(0)
+        gold, rng = plain.items["gold"], np.random.default_rng(0)
         shared = rng.normal(size=len(gold))
         runs = []
         for model in range(options.models):

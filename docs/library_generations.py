@@ -23,7 +23,7 @@ from stsbench.statistics.similarity import pair_similarities
 
 def scores(encoder: TransformerEncoder, data: StsData) -> Iterator[tuple[str, float]]:
     """Yield what each way of computing is called, and Spearman's correlation of a task's pairs under it, x 100."""
-    gold, texts = np.asarray(data.table["gold"]), [*data.pairs["sentence1"], *data.pairs["sentence2"]]
+    gold, texts = np.asarray(data.pairs["gold"]), [*data.pairs["sentence1"], *data.pairs["sentence2"]]
     half = len(texts) // 2
 
     def made(**use: str) -> tuple[np.ndarray, np.ndarray]:
@@ -43,7 +43,7 @@ def scores(encoder: TransformerEncoder, data: StsData) -> Iterator[tuple[str, fl
         similarities = compare_in(name, vectors, rows.reshape(2, -1), {Comparing("cosine"): False})[0]
         yield f"{name} up to the similarity", 100 * spearman(gold, similarities)
     for misread in (LEFT, WITH_PADDING):
-        vectors = misread_vectors(encoder, data.table, texts, misread)
+        vectors = misread_vectors(encoder, data.pairs, texts, misread)
         yield PADDING_SIDE.phrase_of(misread).rstrip(","), of(vectors, np.arange(len(texts)))
 
 

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
+import numpy as np
+import pandas as pd
+
 from stsbench.analysis.result import AnalysisCommand, AnalysisResult, headline, in_columns
 from stsbench.base.errors import UserError
 from stsbench.base.options import Commas, NameOrPath, Points, Spelled, Within
@@ -16,7 +19,6 @@ from stsbench.render.figures import colours, legend_above, new_figure, shortened
 from stsbench.render.table import Table, Tables, interval
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -62,12 +64,12 @@ class Compressed(AnalysisResult):
         return Tables(table for table in tables if len(table.frame))
 
     @property
-    def headline(self) -> "pd.DataFrame":
+    def headline(self) -> pd.DataFrame:
         """The rows of each model's average over its tasks, or of its only task."""
         return headline(self.frame)
 
     @property
-    def smallest(self) -> "pd.DataFrame":
+    def smallest(self) -> pd.DataFrame:
         """The vector of the fewest bytes that is no worse than the full one, by model and what is kept."""
         from stsbench.analysis.compress_numbers import NO_WORSE
 
@@ -133,7 +135,7 @@ class Compressed(AnalysisResult):
         return figure
 
 
-def _wide(rows: "pd.DataFrame", cells: Any) -> "pd.DataFrame":
+def _wide(rows: pd.DataFrame, cells: Any) -> pd.DataFrame:
     """Return cells by the number that is stored: a row for each model, number of dimensions and what is kept."""
     return in_columns(rows.assign(cell=cells), _CELL, "stored", "cell").reset_index()
 
@@ -148,7 +150,7 @@ def _difference_cell(row: "dict[Any, Any]") -> str:
     return " ".join(filter(None, [f"{row['difference']:+z.2f}{mark}", interval(row["low"], row["high"])])) + spread
 
 
-def _draw(axes: "Axes", rows: "pd.DataFrame") -> None:
+def _draw(axes: "Axes", rows: pd.DataFrame) -> None:
     """Draw a model's scores over the bytes of a vector."""
     pareto = rows.sort_values(["bytes", "score"], ascending=[True, False])
     pareto = pareto[pareto["score"] > pareto["score"].cummax().shift(fill_value=float("-inf"))]
@@ -268,8 +270,6 @@ def _paired_vectors(
     progress: Progress,
 ) -> "PairedVectors":
     """Return the vectors of a model's pairs, and those of other sentences that no task has."""
-    import numpy as np
-
     from stsbench.analysis.compress_numbers import PairedVectors, folded_of
     from stsbench.analysis.inputs import scored_sentences
     from stsbench.data.shared import SENTENCES, folded_ids

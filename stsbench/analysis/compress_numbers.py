@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.data.shared import FOLDED
-from stsbench.data.tables import coded
 from stsbench.records.kinds import AVERAGE
 from stsbench.scoring.settings import MARGIN, Intervals
 from stsbench.scoring.statistic import sharing_of
@@ -32,9 +32,6 @@ from stsbench.statistics.intervals import lower_bound, plain_interval, upper_bou
 from stsbench.statistics.seeds import generator
 from stsbench.statistics.threads import in_threads
 from stsbench.statistics.ties import ties_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Floats = NDArray[np.float64]
 
@@ -119,7 +116,7 @@ class _Pairs:
     @classmethod
     def of(cls, model: PairedVectors) -> "_Pairs":
         tasks = model.tasks
-        codes = [coded(task.pairs["subset"])[1] for task in tasks]
+        codes = [pd.factorize(task.pairs["subset"])[0] for task in tasks]
         joined = Sharing.join([sharing_of(task.pairs, folded=True) for task in tasks])
         return cls(tasks, model.rows, codes, [sharing_of(task.pairs) for task in tasks], joined)
 
@@ -163,10 +160,8 @@ def sizes_of(width: int, asked: Sequence[int], name: str) -> list[int]:
     return sorted(sizes, reverse=True)
 
 
-def compress_frame(models: Mapping[str, PairedVectors], how: Compression) -> "pd.DataFrame":
+def compress_frame(models: Mapping[str, PairedVectors], how: Compression) -> pd.DataFrame:
     """Score every smaller vector of some models; see `compress` for the columns."""
-    import pandas as pd
-
     return pd.DataFrame([row for name, model in models.items() for row in _rows(name, model, how)])
 
 
@@ -262,7 +257,8 @@ def _scored(pairs: _Pairs, similarities: Sequence[Floats]) -> _Measured:
     """Return what some draws score: similarities are (k, n) by task."""
     values, terms, ties = [], [], []
     for task, codes, draws in zip(pairs.tasks, pairs.codes, similarities, strict=True):
-        metric, aggregation, scores = task.statistic.metric, task.statistic.aggregation, task.pairs["gold"]
+        metric, aggregation = task.statistic.metric, task.statistic.aggregation
+        scores = task.pairs["gold"].to_numpy()
         of_draws = [ties_of(scores, draw, codes, aggregation) for draw in draws]
         if metric == "spearman":
             values.append([each.score for each in of_draws])

@@ -5,6 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import gaussian_kde
+
 from stsbench.analysis.result import AnalysisCommand, AnalysisResult
 from stsbench.base.errors import UserError
 from stsbench.base.options import Within
@@ -15,12 +20,8 @@ from stsbench.render.labels import label_above
 from stsbench.render.table import Table, Tables, place
 
 if TYPE_CHECKING:
-    import numpy as np
-    import pandas as pd
     from matplotlib.figure import Figure
-    from numpy.typing import ArrayLike, NDArray
 
-    from stsbench.data.tables import PlainTable
     from stsbench.scoring.subjects import Subject, Wanted
 
 _POINTS = 101
@@ -53,8 +54,6 @@ class Density(AnalysisResult):
 
         Each bucket has a scale of its own: heights compare inside a bucket.
         """
-        import numpy as np
-
         frame = self.frame
         palette = colours(list(frame["model"]))
         buckets = list(dict.fromkeys(frame["bucket"]))[::-1]
@@ -117,10 +116,7 @@ def density(
     >>> densities.frame.drop_duplicates("bucket")["bucket"].tolist()
     ['[0, 1)', '[1, 2)', '[2, 3)', '[3, 4)', '[4, 5]']
     """
-    import pandas as pd
-
     from stsbench.analysis.inputs import analysable
-    from stsbench.data.tables import PlainTable
     from stsbench.scoring.subjects import tasks_by_model
     from stsbench.scoring.tasks import canonical
 
@@ -130,7 +126,7 @@ def density(
     chosen = canonical(task) if task else _default_task(subjects, data_dirs)
     frames = []
     for name, scored in tasks_by_model(subjects, [chosen], data_dirs=data_dirs, progress=progress).items():
-        pairs = PlainTable.join([task.pairs for task in scored])  # of several splits of the task
+        pairs = pd.concat([task.pairs for task in scored])  # of several splits of the task
         if "cosine" not in pairs.columns:
             raise UserError(f"the run of {name} holds similarities that were given, and no cosines.")
         frames.append(density_frame({name: pairs}, scored[0].gold_range, buckets))
@@ -154,15 +150,12 @@ def _default_task(subjects: "Mapping[str, Subject]", data_dirs: Sequence[str | P
 
 
 def density_frame(
-    tables: "Mapping[str, PlainTable]", gold_range: tuple[float, float] = (0.0, 5.0), buckets: int = 5
-) -> "pd.DataFrame":
+    tables: "Mapping[str, pd.DataFrame]", gold_range: tuple[float, float] = (0.0, 5.0), buckets: int = 5
+) -> pd.DataFrame:
     """Estimate the densities from the `gold` and `cosine` of the pairs of one task by model; see `density`.
 
     Each bucket holds its lower end, the last both ends.
     """
-    import numpy as np
-    import pandas as pd
-
     grid = np.linspace(-1, 1, _POINTS)
     parts = [
         pd.DataFrame({"model": model, "bucket": name, "cosine": grid, "density": kernel_density(values, grid)})
@@ -174,9 +167,7 @@ def density_frame(
     return pd.concat(parts, ignore_index=True)
 
 
-def _buckets(table: "PlainTable", gold_range: tuple[float, float], buckets: int) -> Iterator[tuple[str, Any]]:
-    import numpy as np
-
+def _buckets(table: pd.DataFrame, gold_range: tuple[float, float], buckets: int) -> Iterator[tuple[str, Any]]:
     edges = np.linspace(*gold_range, buckets + 1)
     gold, cosines = (np.asarray(table[name], dtype=float) for name in ("gold", "cosine"))
     codes = np.clip(np.searchsorted(edges, gold, side="right") - 1, 0, buckets - 1)
@@ -200,9 +191,6 @@ def kernel_density(values: "ArrayLike", grid: "ArrayLike") -> "NDArray[np.float6
         >>> round(float(trapezoid(density, grid)), 4)
         1.0
     """
-    import numpy as np
-    from scipy.stats import gaussian_kde
-
     values, grid = np.asarray(values, dtype=np.float64), np.asarray(grid, dtype=np.float64)
     if ((values < -1) | (values > 1)).any():
         raise ValueError("expected values between -1.0 and 1.0")

@@ -5,6 +5,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
 from stsbench.analysis.result import AnalysisResult, CommandWithIntervals, headline, in_columns
 from stsbench.base.errors import UserError
 from stsbench.base.options import Commas, Spelled
@@ -17,10 +21,7 @@ from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables, interval
 
 if TYPE_CHECKING:
-    import numpy as np
-    import pandas as pd
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
     from stsbench.analysis.inputs import ScoredVectors
     from stsbench.analysis.length_numbers import Estimates
@@ -111,9 +112,7 @@ _HOW = (
 )
 
 
-def _shares(frame: "pd.DataFrame") -> "pd.DataFrame":
-    import pandas as pd
-
+def _shares(frame: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for (model, task), part in frame[frame["measure"].isin([MEAN, SHARE])].groupby(["model", "task"], sort=False):
         row: dict[str, Any] = {"model": model, "task": task, "dimensions": part["dimensions"].iloc[0]}
@@ -125,7 +124,7 @@ def _shares(frame: "pd.DataFrame") -> "pd.DataFrame":
     return pd.DataFrame(rows)
 
 
-def _scores(frame: "pd.DataFrame") -> "pd.DataFrame":
+def _scores(frame: pd.DataFrame) -> pd.DataFrame:
     scores = frame[frame["measure"] == SPEARMAN]
     keys = ["model", "group"]
     wide = in_columns(scores, keys, "task", "value")
@@ -193,10 +192,8 @@ def dimensions(
 
 def dimensions_frame(
     models: "Mapping[str, Sequence[ScoredVectors]]", top: Sequence[int] = (), intervals: "Intervals | None" = None
-) -> "pd.DataFrame":
+) -> pd.DataFrame:
     """Measure the dimensions of several models' vectors of the tasks' sentences; see `dimensions`."""
-    import pandas as pd
-
     from stsbench.analysis.length_numbers import Estimates
     from stsbench.scoring.settings import Intervals
     from stsbench.statistics.threads import in_threads
@@ -231,8 +228,6 @@ def _measured(
     task: "ScoredVectors", counts: Sequence[int], estimates: "Estimates"
 ) -> "tuple[dict[tuple[str, str], Linear], NDArray[np.intp]]":
     """Return the numbers of a task, and its dimensions from the one with the largest share down."""
-    import numpy as np
-
     from stsbench.statistics.geometry import mean_cosine_by_dimension
     from stsbench.statistics.neighbours import directions
 
@@ -278,8 +273,6 @@ def _of_shares(
 
 def _with_terms(units: "Floats", block: str) -> "tuple[float, dict[str, Floats]]":
     """Return what some dimensions make of the mean cosine of all pairs, and the terms of each vector."""
-    import numpy as np
-
     n = len(units)
     products = (units @ units.sum(axis=0) - np.einsum("ij,ij->i", units, units)) / (n - 1)
     mean = float(products.mean())
@@ -321,8 +314,6 @@ def standardised(vectors: "Floats") -> "Floats":
     >>> standardised(np.array([[1.0, 5.0], [3.0, 5.0], [0.0, 0.0]])).tolist()
     [[-1.0, 0.0], [1.0, 0.0], [0.0, 0.0]]
     """
-    import numpy as np
-
     used = np.asarray(vectors.any(axis=1))
     deviations = vectors - vectors[used].mean(axis=0)
     spread = vectors[used].std(axis=0)

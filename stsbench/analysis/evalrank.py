@@ -9,6 +9,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Unpack
 
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
 from stsbench.analysis.result import AnalysisCommand, AnalysisResult
 from stsbench.base.errors import UserError
 from stsbench.base.options import Spelled
@@ -20,10 +24,7 @@ from stsbench.render.labels import label_lines
 from stsbench.render.table import Table, Tables, place
 
 if TYPE_CHECKING:
-    import numpy as np
-    import pandas as pd
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
     from stsbench.analysis.geometry import PairVectors
     from stsbench.scoring.subjects import Wanted
@@ -149,9 +150,6 @@ def evalrank(
     >>> ranks.frame["pairs"].unique().tolist()
     [126]
     """
-    import numpy as np
-    import pandas as pd
-
     from stsbench.analysis.geometry import PairVectors
     from stsbench.analysis.inputs import analysable, task_vectors
     from stsbench.data.sentences import sentences_in
@@ -161,7 +159,7 @@ def evalrank(
     data, models = task_vectors(
         analysable(runs, Use(**use)), task, split, text, data_dirs=data_dirs, progress=progress
     )
-    gold = data.table["gold"].astype(float)
+    gold = data.pairs["gold"].to_numpy(float)
     if not len(highest(gold, share)):
         raise UserError(f"{share:g} of the {len(gold)} pairs of {data.task} is none: give a larger --share.")
     # A text counts once, however often it occurs; two texts that a model reads alike are two.
@@ -181,10 +179,8 @@ def evalrank_frame(
     share: float = SHARE,
     centred: bool = True,
     progress: Progress = silent,
-) -> "pd.DataFrame":
+) -> pd.DataFrame:
     """Look for each positive pair's second sentence from its first, and for the first from the second."""
-    import pandas as pd
-
     from stsbench.statistics.correlations import spearman
     from stsbench.statistics.similarity import pair_similarities
 
@@ -220,8 +216,6 @@ def highest(gold: "NDArray[np.float64]", share: float) -> "NDArray[np.intp]":
     >>> highest(np.array([1.0, 5.0, 4.0, 5.0]), 0.5).tolist()
     [1, 3]
     """
-    import numpy as np
-
     order: NDArray[np.intp] = np.argsort(-gold, kind="stable")[: int(len(gold) * share)]
     return order
 
@@ -233,8 +227,6 @@ def both_ways(left: "NDArray[np.integer[Any]]", right: "NDArray[np.integer[Any]]
     >>> both_ways(np.array([0, 1, 2]), np.array([1, 0, 2])).tolist()
     [[0, 1], [1, 0], [2, 2]]
     """
-    import numpy as np
-
     there = np.column_stack([left, right])
     return np.unique(np.vstack([there, there[:, ::-1]]), axis=0).astype(np.int64)
 
@@ -270,8 +262,6 @@ def match_ranks(
     >>> match_ranks(vectors, np.array([[0, 1], [0, 2]]), centred=False).ranks.tolist()
     [2, 1]
     """
-    import numpy as np
-
     from stsbench.statistics.neighbours import QUERIES_AT_ONCE, directions
     from stsbench.statistics.threads import in_threads
 

@@ -3,7 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Unpack
+from typing import Annotated, Any, Unpack
+
+import pandas as pd
 
 from stsbench.analysis import analyses
 from stsbench.analysis.inputs import analysable, sharing
@@ -21,9 +23,6 @@ from stsbench.render.result import Result
 from stsbench.render.table import Tables
 from stsbench.scoring.settings import Intervals
 from stsbench.scoring.subjects import Wanted
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,10 +44,8 @@ class Explanation(Result):
         return self.parts[name]
 
     @property
-    def frame(self) -> "pd.DataFrame":
+    def frame(self) -> pd.DataFrame:
         """The tidy tables below one another; the column `analysis` says which is which."""
-        import pandas as pd
-
         frames = [part.frame.assign(analysis=name) for name, part in self.parts.items()]
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=["analysis"])
 

@@ -7,6 +7,10 @@ from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
 from stsbench.analysis.result import AnalysisCommand, AnalysisResult
 from stsbench.base.errors import UserError
 from stsbench.base.files import files_in
@@ -17,11 +21,8 @@ from stsbench.render.labels import label_lines
 from stsbench.render.table import Table, Tables, place
 
 if TYPE_CHECKING:
-    import numpy as np
-    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
     from stsbench.scoring.subjects import Subject, Wanted
 
@@ -45,7 +46,7 @@ class Geometry(AnalysisResult):
     question = "are positive pairs close, and all sentences spread out?"
     look_for = "both numbers lower than those of the base model"
 
-    def __init__(self, frame: "pd.DataFrame", path: int = 0, notes: Sequence[str] = ()) -> None:
+    def __init__(self, frame: pd.DataFrame, path: int = 0, notes: Sequence[str] = ()) -> None:
         super().__init__(frame)
         self.path = path
         self.notes = tuple(notes)
@@ -105,7 +106,7 @@ def _tell_point(axes: "Axes", name: str, point: "pd.Series[Any]") -> None:
     tell(axes, [x], [y], [f"{name}: uniformity {x:.3f}, alignment {y:.3f}"])
 
 
-def _draw_references(axes: "Axes", frame: "pd.DataFrame") -> None:
+def _draw_references(axes: "Axes", frame: pd.DataFrame) -> None:
     """Draw measured points beside an only one, which by itself would say nothing."""
     from stsbench.published.measured import reference_geometry
 
@@ -123,7 +124,7 @@ def _draw_references(axes: "Axes", frame: "pd.DataFrame") -> None:
         _tell_point(axes, label, point)
 
 
-def _draw_path(axes: "Axes", steps: "pd.DataFrame", colour: str) -> None:
+def _draw_path(axes: "Axes", steps: pd.DataFrame, colour: str) -> None:
     axes.plot(steps["uniformity"], steps["alignment"], color=colour, marker="o", markersize=2.5, zorder=1)
     # The ends say where it goes from and to.
     for word, face, end in (("from", "white", steps.iloc[0]), ("to", colour, steps.iloc[-1])):
@@ -177,14 +178,12 @@ def geometry(
     >>> plane.frame["sentences"].tolist()
     [504]
     """
-    import numpy as np
-
     from stsbench.analysis.inputs import analysable, task_vectors
 
     checkpoints = checkpoints_in(Path(path)) if path else []
     subjects = analysable(runs, Use(**use), checkpoints)
     data, models = task_vectors(subjects, task, split, text, data_dirs=data_dirs, progress=progress)
-    gold = data.table["gold"].astype(float)
+    gold = data.pairs["gold"].to_numpy(float)
     pairs = {}
     for name, (vectors, rows) in models.items():
         left, right = np.split(rows, 2)
@@ -254,14 +253,11 @@ def geometry_frame(
     positive: float = 4.0,
     distinct: bool = False,
     progress: Progress = silent,
-) -> "pd.DataFrame":
+) -> pd.DataFrame:
     """Measure alignment, uniformity and the mean cosine of random pairs; see `geometry`.
 
     `models` are vectors of the same pairs by model, `scores` the STS scores x 100 of those that have one.
     """
-    import numpy as np
-    import pandas as pd
-
     from stsbench.statistics.geometry import alignment, mean_cosine, uniformity
     from stsbench.statistics.similarity import zero_rows
 

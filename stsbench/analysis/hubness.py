@@ -4,6 +4,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
+import numpy as np
+import pandas as pd
+
 from stsbench.analysis.result import AnalysisResult, CommandWithIntervals
 from stsbench.base.errors import UserError
 from stsbench.base.options import Commas, Count, Spelled
@@ -15,7 +18,6 @@ from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables, interval
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
     from stsbench.analysis.inputs import ScoredVectors
@@ -40,8 +42,6 @@ class Hubs(AnalysisResult):
 
     def table(self) -> Tables:
         """Return a row for each model and task."""
-        import pandas as pd
-
         rows = []
         for (model, task), part in self.frame.groupby(["model", "task"], sort=False):
             measured = part.set_index("measure")
@@ -165,11 +165,8 @@ def hubness_frame(
     k: int = NEIGHBOURS,
     intervals: "Intervals | None" = None,
     progress: Progress = silent,
-) -> "pd.DataFrame":
+) -> pd.DataFrame:
     """Measure the hubness of several models' vectors of the tasks' sentences; see `hubness`."""
-    import numpy as np
-    import pandas as pd
-
     from stsbench.analysis.length_numbers import Estimates
     from stsbench.scoring.settings import Intervals
     from stsbench.statistics import neighbours

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress
 from stsbench.data.sentences import sentences_in
 from stsbench.data.shared import FOLDED, SENTENCES
-from stsbench.data.tables import PlainTable, StsData
+from stsbench.data.tables import StsData
 from stsbench.encoders.use import Use
 from stsbench.records.record import RunRecord
 from stsbench.scoring.subjects import (
@@ -103,7 +104,7 @@ class ScoredVectors:
     """
 
     task: str
-    pairs: PlainTable
+    pairs: pd.DataFrame
     vectors: NDArray[np.floating[Any]]
     left: NDArray[np.intp]
     right: NDArray[np.intp]
@@ -137,9 +138,9 @@ class ScoredVectors:
                 f"{model} gives all {len(units)} sentences of {self.task} one direction: none can be told apart."
             )
 
-    def dependent(self, inside: NDArray[np.bool_]) -> PlainTable:
+    def dependent(self, inside: NDArray[np.bool_]) -> pd.DataFrame:
         """Return which sentences inside depend on each other, as `Estimates.block` takes it: those of a chain."""
-        return PlainTable(dict.fromkeys((*SENTENCES, *FOLDED), self.chains[inside]))
+        return pd.DataFrame(dict.fromkeys((*SENTENCES, *FOLDED), self.chains[inside]))
 
 
 class ScoredSentences(NamedTuple):

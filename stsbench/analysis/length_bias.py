@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
+import pandas as pd
+
 from stsbench.analysis import length_measures as measures
 from stsbench.analysis.length_measures import ALL, GAP, Lengths
 from stsbench.analysis.result import AnalysisResult, CommandWithIntervals, headline, similarity_notes
@@ -20,7 +22,6 @@ from stsbench.render.labels import label_lines
 from stsbench.render.table import Table, Tables, interval
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
     from stsbench.scoring.settings import Intervals
@@ -124,7 +125,7 @@ class LengthBias(AnalysisResult):
         return figure
 
 
-def _sizes(frame: "pd.DataFrame") -> "pd.DataFrame":
+def _sizes(frame: pd.DataFrame) -> pd.DataFrame:
     wide = frame[(frame["measure"] == measures.SPEARMAN) & ~frame["group"].isin([GAP]) & (frame["pairs"] > 0)]
     wide = wide.pivot_table(index=["model", "group"], columns="task", values="pairs", sort=False, aggfunc="first")
     wide = wide.rename(columns=_column).reset_index()
@@ -141,7 +142,7 @@ def _column(task: str) -> Key:
     return task if task == AVERAGE else Named("task", task)
 
 
-def _wide(frame: "pd.DataFrame", *wanted: str) -> "pd.DataFrame":
+def _wide(frame: pd.DataFrame, *wanted: str) -> pd.DataFrame:
     rows = frame[frame["measure"].isin(wanted) & (frame["task"] != ALL_TASKS)]
     wide = rows.pivot_table(index=["model", "group"], columns="task", values="value", sort=False, dropna=False)
     wide = wide.dropna(how="all").rename(columns=_column).reset_index().rename(columns={"group": "difference"})
@@ -150,9 +151,7 @@ def _wide(frame: "pd.DataFrame", *wanted: str) -> "pd.DataFrame":
     return wide
 
 
-def _summary(frame: "pd.DataFrame", unit: str) -> "pd.DataFrame":
-    import pandas as pd
-
+def _summary(frame: pd.DataFrame, unit: str) -> pd.DataFrame:
     frame = frame[frame["pairs"].notna()]  # without what the papers print
     is_pooled = frame["task"] == ALL_TASKS
     pooled, over = frame[is_pooled], headline(frame[~is_pooled])
@@ -171,7 +170,7 @@ def _summary(frame: "pd.DataFrame", unit: str) -> "pd.DataFrame":
     return pd.DataFrame(rows, columns=["number", "model", "value", "interval"])
 
 
-def _design(frame: "pd.DataFrame") -> "pd.DataFrame":
+def _design(frame: pd.DataFrame) -> pd.DataFrame:
     limits = [interval(low, high) for low, high in zip(frame["low"], frame["high"], strict=True)]
     return frame[["model", "measure", "group", "pairs", "value"]].assign(interval=limits)
 
@@ -229,8 +228,6 @@ def length_bias(
     >>> bias.frame.loc[bias.frame["measure"] == "slope", ["task", "group", "pairs"]].to_dict("records")[0]
     {'task': 'sample', 'group': 'all', 'pairs': 252}
     """
-    import pandas as pd
-
     from stsbench.analysis.inputs import analysable
     from stsbench.analysis.length_numbers import length_bias_frame
     from stsbench.scoring.subjects import tasks_by_model
@@ -248,10 +245,8 @@ def length_bias(
     return LengthBias(frame.astype({"pairs": "Int64"}))
 
 
-def _published_rows(lengths: Lengths) -> "pd.DataFrame":
+def _published_rows(lengths: Lengths) -> pd.DataFrame:
     """Return what the papers print, in the same columns; the gap is the difference of what is printed."""
-    import pandas as pd
-
     from stsbench.published.catalogue import rows_of, systems, table
 
     short, long = lengths.groups

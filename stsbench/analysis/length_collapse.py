@@ -4,6 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Unpack
 
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
 from stsbench.analysis.length_measures import THRESHOLDS, Lengths
 from stsbench.analysis.result import AnalysisResult, CommandWithIntervals, headline
 from stsbench.base.errors import UserError
@@ -17,10 +21,7 @@ from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables, interval
 
 if TYPE_CHECKING:
-    import numpy as np
-    import pandas as pd
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
     from stsbench.analysis.inputs import ScoredVectors
     from stsbench.analysis.length_numbers import Estimates
@@ -57,14 +58,12 @@ class LengthCollapse(AnalysisResult):
         return str(self.frame["unit"].iloc[0])
 
     @property
-    def _shown(self) -> "pd.DataFrame":
+    def _shown(self) -> pd.DataFrame:
         """The rows of all tasks together; of a model with one task, of that."""
         return headline(self.frame)
 
     def table(self) -> Tables:
         """Return the bins of all tasks together, and the rise of each task."""
-        import pandas as pd
-
         shown = self._shown
         rows = []
         for (model, group), part in shown[shown["measure"] != RISE].groupby(["model", "group"], sort=False):
@@ -185,10 +184,8 @@ def length_collapse(
 
 def length_collapse_frame(
     models: "Mapping[str, Sequence[ScoredVectors]]", lengths: Lengths, intervals: "Intervals | None" = None
-) -> "pd.DataFrame":
+) -> pd.DataFrame:
     """Measure the length collapse of several models' vectors of the tasks' sentences; see `length_collapse`."""
-    import pandas as pd
-
     from stsbench.analysis.length_numbers import Estimates
     from stsbench.scoring.settings import Intervals
 
@@ -225,8 +222,6 @@ class _Sentences(NamedTuple):
 
 
 def _sentences(task: "ScoredVectors", lengths: Lengths) -> _Sentences:
-    import numpy as np
-
     of_sentences = np.empty(len(task.vectors))
     of_sentences[task.left], of_sentences[task.right] = lengths.sides(task.pairs)
     return _Sentences(task.vectors, of_sentences, task.chains, task.ids)
@@ -234,25 +229,20 @@ def _sentences(task: "ScoredVectors", lengths: Lengths) -> _Sentences:
 
 def _together(parts: Sequence[_Sentences]) -> _Sentences:
     """Return the sentences of several tasks, each once."""
-    import numpy as np
-
     joined = _Sentences(*(np.concatenate(column) for column in zip(*parts, strict=True)))
     return joined.take(np.unique(joined.ids, return_index=True)[1])
 
 
 def _measured(sentences: _Sentences, lengths: Lengths, estimates: "Estimates") -> Iterator[dict[str, Any]]:
     """Yield cosine and norm of each bin, and the rise."""
-    import numpy as np
-
     from stsbench.data.shared import FOLDED, SENTENCES
-    from stsbench.data.tables import PlainTable
     from stsbench.statistics.influence import Linear
     from stsbench.statistics.similarity import zero_rows
 
     is_zero = zero_rows(sentences.vectors)
     zero, sentences = sentences.lengths[is_zero], sentences.take(~is_zero)
     block = "sentences"
-    estimates.block(block, PlainTable(dict.fromkeys((*SENTENCES, *FOLDED), sentences.chains)))
+    estimates.block(block, pd.DataFrame(dict.fromkeys((*SENTENCES, *FOLDED), sentences.chains)))
     cosines: dict[str, Linear] = {}
     for name, (first, last) in lengths.bins.items():
         inside = (first <= sentences.lengths) & (sentences.lengths <= last)
@@ -301,8 +291,6 @@ def unrelated_cosine(
     >>> round(unrelated_cosine(np.array([[1.0, 0.0], [0.6, 0.8], [0.0, 1.0]]), np.array([0, 0, 1]))[0], 12)
     0.4
     """
-    import numpy as np
-
     if not len(units):
         return float("nan"), np.empty(0)
     _, codes, sizes = np.unique(groups, return_inverse=True, return_counts=True)

@@ -1,16 +1,13 @@
 """What length bias is measured by: unit, threshold and bins of length differences; the names of the numbers."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.base.words import suggestion
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from stsbench.data.tables import PlainTable
 
 GAP, ALL = "gap", "all"
 SPEARMAN, SIGNED, ABSOLUTE = "spearman", "signed difference", "absolute difference"
@@ -80,10 +77,8 @@ class Lengths:
             bins[f"{start}{last}"] = start, end
         return bins
 
-    def sides(self, pairs: "PlainTable") -> "tuple[NDArray[np.float64], NDArray[np.float64]]":
+    def sides(self, pairs: pd.DataFrame) -> "tuple[NDArray[np.float64], NDArray[np.float64]]":
         """Return the lengths of each pair's two sentences in a pair table; refuse one without such lengths."""
-        import numpy as np
-
         a, b = (np.asarray(pairs[f"{self.unit}_{side}"], dtype=float) for side in "ab")
         if (a < 0).any() or (b < 0).any():
             raise UserError(
@@ -92,7 +87,7 @@ class Lengths:
             )
         return a, b
 
-    def differences(self, pairs: "PlainTable") -> "NDArray[np.float64]":
+    def differences(self, pairs: pd.DataFrame) -> "NDArray[np.float64]":
         """Return the length difference of each pair of a pair table."""
         a, b = self.sides(pairs)
         difference: NDArray[np.float64] = abs(a - b)

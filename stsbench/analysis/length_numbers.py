@@ -8,14 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.analysis import length_measures as measures
 from stsbench.analysis.length_measures import ALL, GAP, Lengths
-from stsbench.data.tables import PlainTable, coded
 from stsbench.records.kinds import ALL_TASKS, AVERAGE
 from stsbench.scoring.settings import Intervals
 from stsbench.scoring.statistic import sharing_of
@@ -24,9 +24,6 @@ from stsbench.statistics.correlations import partial_spearman, spearman
 from stsbench.statistics.dependence import Sharing, variance
 from stsbench.statistics.influence import Linear, spearman_terms, task_terms
 from stsbench.statistics.intervals import correlation_interval, plain_interval, share_interval
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Floats = NDArray[np.float64]
 
@@ -45,10 +42,8 @@ def length_bias_frame(
     models: Mapping[str, Sequence[ScoredTask]],
     lengths: Lengths | None = None,
     intervals: Intervals | None = None,
-) -> "pd.DataFrame":
+) -> pd.DataFrame:
     """Measure the length bias of several models from their scored pairs; see `length_bias`."""
-    import pandas as pd
-
     lengths, intervals = lengths or Lengths(), intervals or Intervals()
     rows = []
     for model, scored in models.items():
@@ -60,8 +55,8 @@ def length_bias_frame(
         rows += [about | row for row in _task_rows(tasks, estimates)]
         rows += [about | row for row in _pooled_rows(tasks, lengths, estimates)]
         for of_task in pairs:
-            if "design" in of_task.columns and (designed := pd.notna(of_task["design"])).any():
-                rows += [about | row for row in _design_rows(of_task.take(designed), estimates)]
+            if "design" in of_task and (designed := of_task["design"].notna()).any():
+                rows += [about | row for row in _design_rows(of_task[designed], estimates)]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
@@ -79,7 +74,7 @@ class Estimates:
     folded: dict[str, Sharing] = field(default_factory=dict)
     joined: dict[tuple[str, ...], Sharing] = field(default_factory=dict)
 
-    def block(self, name: str, pairs: PlainTable) -> None:
+    def block(self, name: str, pairs: pd.DataFrame) -> None:
         """Take note of which of a task's pairs share sentences, before anything is estimated from them."""
         self.released[name], self.folded[name] = sharing_of(pairs), sharing_of(pairs, folded=True)
 
@@ -101,9 +96,9 @@ class Estimates:
         terms[inside] = 100 * spearman_terms(x, y)
         return Linear(100 * spearman(x, y), {block: terms})
 
-    def spearman_of_task(self, block: str, pairs: PlainTable, similarity: Floats) -> Linear:
+    def spearman_of_task(self, block: str, pairs: pd.DataFrame, similarity: Floats) -> Linear:
         """Return that of a whole task as `stsbench run` has it: the subsets fixed."""
-        gold, codes = np.asarray(pairs["gold"], dtype=float), coded(pairs["subset"])[1]
+        gold, codes = np.asarray(pairs["gold"], dtype=float), pd.factorize(pairs["subset"])[0]
         terms = task_terms(gold, similarity, codes)
         return Linear(100 * spearman(gold, similarity), {block: 100 * terms})
 
@@ -175,22 +170,22 @@ class _Task:
     sums: dict[str, Linear]
 
 
-def _prepared(task: ScoredTask, lengths: Lengths) -> PlainTable:
+def _prepared(task: ScoredTask, lengths: Lengths) -> pd.DataFrame:
     """Return a task's pairs with `scaled` gold (0 to 1), `similarity`, length `difference` and `error`."""
     low, high = task.gold_range
-    scaled = (task.pairs["gold"] - low) / (high - low)
-    return task.pairs.with_columns(
-        {
-            "scaled": scaled,
-            "similarity": task.similarity,
-            "difference": lengths.differences(task.pairs),
-            "error": 100 * (task.similarity - scaled),
-        }
+    scaled = (task.pairs["gold"].to_numpy() - low) / (high - low)
+    return task.pairs.assign(
+        scaled=scaled,
+        similarity=task.similarity,
+        difference=lengths.differences(task.pairs),
+        error=100 * (task.similarity - scaled),
     )
 
 
-def _measured(name: str, pairs: PlainTable, lengths: Lengths, estimates: Estimates) -> _Task:
-    gold, similarity, x, y = (pairs[column] for column in ("scaled", "similarity", "difference", "error"))
+def _measured(name: str, pairs: pd.DataFrame, lengths: Lengths, estimates: Estimates) -> _Task:
+    gold, similarity, x, y = (
+        pairs[column].to_numpy() for column in ("scaled", "similarity", "difference", "error")
+    )
     short = x <= lengths.longest_short
     groups = dict(zip((*lengths.groups, ALL), (short, ~short, np.ones_like(short)), strict=True))
     bins = {bin_: (first <= x) & (x <= last) for bin_, (first, last) in lengths.bins.items()}
@@ -274,7 +269,7 @@ def _slope(tasks: Sequence[Mapping[str, Linear]]) -> Linear:
     return _total(above) / _total(below)
 
 
-def _design_rows(pairs: PlainTable, estimates: Estimates) -> Iterator[dict[str, Any]]:
+def _design_rows(pairs: pd.DataFrame, estimates: Estimates) -> Iterator[dict[str, Any]]:
     """Yield how similarity answers to length at one meaning, and to meaning where length is against it.
 
     `design contrast`: mean error (similarity less scaled gold, x 100) of the pairs of same length less that of the
@@ -283,12 +278,12 @@ def _design_rows(pairs: PlainTable, estimates: Estimates) -> Iterator[dict[str, 
     same meaning less that of pairs of different meaning; `length against meaning` takes the former with different,
     the latter with same length, `length with meaning` the reverse. Below 0 length has got the better of meaning.
     """
-    task = str(pairs["task"][0])
+    task = str(pairs["task"].iloc[0])
     cells: dict[str, tuple[int, Linear, Linear]] = {}
-    error, similarity = pairs["error"], 100 * pairs["similarity"]
+    error, similarity = pairs["error"].to_numpy(), 100 * pairs["similarity"].to_numpy()
     terms = {"n": np.ones(len(pairs)), "error": error, "similarity": similarity}
     for design in sorted(set(pairs["design"])):
-        inside = pairs["design"] == design
+        inside = (pairs["design"] == design).to_numpy()
         block = f"design\n{design}"
         estimates.block(block, pairs)
         sums = estimates.sums(block, terms, inside)

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.data.shared import SENTENCES, sentence_ids
-from stsbench.data.tables import PlainTable
 from stsbench.data.views import split_and_view
 from stsbench.scoring.kinds.sts import COUNT, VARIANCE
 from stsbench.scoring.tasks import TaskSpec, read_task
@@ -80,22 +80,22 @@ class SentenceFeatures(NamedTuple):
         return cls(words, negates, frozenset(numbers))
 
 
-def kinds_by_numbers(table: PlainTable, gold_range: tuple[float, float]) -> list[PairKind]:
+def kinds_by_numbers(table: pd.DataFrame, gold_range: tuple[float, float]) -> list[PairKind]:
     """Return the kinds of a task's pairs by what its table holds: gold score, raters and length where known."""
     low, high = gold_range
-    fifth = np.clip(((table["gold"].astype(float) - low) / (high - low) * 5).astype(int), 0, 4)
+    fifth = np.clip(((table["gold"].to_numpy(float) - low) / (high - low) * 5).astype(int), 0, 4)
     kinds = [
         PairKind(GOLD, f"a gold score in the {name} fifth", fifth == place) for place, name in enumerate(FIFTHS)
     ]
     if VARIANCE in table.columns:
-        spread = table[VARIANCE].astype(float)
-        rated = np.isfinite(spread) & (table[COUNT].astype(float) >= 2)
+        spread = table[VARIANCE].to_numpy(float)
+        rated = np.isfinite(spread) & (table[COUNT].to_numpy(float) >= 2)
         if rated.any():
             apart = rated & (spread > np.quantile(spread[rated], _APART))
             kinds.append(PairKind(RATINGS, "ratings further apart than on three of four", apart))
     if "words_a" not in table.columns:
         return kinds
-    first, second = (table[f"words_{side}"].astype(int) for side in "ab")
+    first, second = (table[f"words_{side}"].to_numpy(int) for side in "ab")
     unlike = np.abs(first - second) > LONG_DIFFERENCE
     return [
         *kinds,
@@ -105,7 +105,7 @@ def kinds_by_numbers(table: PlainTable, gold_range: tuple[float, float]) -> list
     ]
 
 
-def kinds_by_words(table: PlainTable, sentences: Mapping[int, SentenceFeatures]) -> list[PairKind]:
+def kinds_by_words(table: pd.DataFrame, sentences: Mapping[int, SentenceFeatures]) -> list[PairKind]:
     """Return the kinds of a task's pairs by their sentences, which are given by their numbers."""
     sides = zip(*(table[side].tolist() for side in SENTENCES), strict=True)
     pairs = [(sentences[first], sentences[second]) for first, second in sides]
@@ -125,14 +125,16 @@ def _jaccard(first: frozenset[str], second: frozenset[str]) -> float:
     return len(first & second) / either if either else 1.0
 
 
-def sentences_here(table: PlainTable, data_dirs: Sequence[str | Path]) -> tuple[dict[int, SentenceFeatures], str]:
+def sentences_here(
+    table: pd.DataFrame, data_dirs: Sequence[str | Path]
+) -> tuple[dict[int, SentenceFeatures], str]:
     """Return what stands in the sentences of a task's pairs, by their numbers; or nothing, and why not.
 
     Args:
         table: the pairs of one task, split and text.
         data_dirs: folders to look for its data in.
     """
-    task, split, text = (str(table[name][0]) for name in ("task", "split", "text"))
+    task, split, text = (str(table[name].iloc[0]) for name in ("task", "split", "text"))
     if text == "user":
         return {}, f"{task} is a file of one's own, whose sentences no record holds"
     try:

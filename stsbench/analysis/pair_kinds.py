@@ -11,6 +11,10 @@ from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
 from stsbench.analysis.result import AnalysisResult, CommandWithIntervals, headline, similarity_notes
 from stsbench.base.errors import UserError
 from stsbench.base.options import Commas, Spelled
@@ -21,10 +25,7 @@ from stsbench.render.charts import forest
 from stsbench.render.table import Table, Tables, interval
 
 if TYPE_CHECKING:
-    import numpy as np
-    import pandas as pd
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
     from stsbench.analysis.pair_features import PairKind
     from stsbench.scoring.settings import Intervals
@@ -69,21 +70,19 @@ class PairKinds(AnalysisResult):
     look_for = "a shift whose interval leaves out 0, a cost whose interval leaves out 1"
 
     def __init__(
-        self, frame: "pd.DataFrame", missing: Mapping[str, str] | None = None, without: Sequence[str] = ()
+        self, frame: pd.DataFrame, missing: Mapping[str, str] | None = None, without: Sequence[str] = ()
     ) -> None:
         super().__init__(frame)
         self.missing = dict(missing or {})
         self.without = tuple(without)
 
     @property
-    def over(self) -> "pd.DataFrame":
+    def over(self) -> pd.DataFrame:
         """The rows that stand for a model, of all tasks together or of the one."""
         return headline(self.frame)
 
     def table(self) -> Tables:
         """Return the shift and the cost of each kind, with their intervals."""
-        import pandas as pd
-
         rows: dict[tuple[str, str], dict[str, Any]] = {}
         for row in self.over.to_dict("records"):
             about = {"kind": row["kind"], "model": row["model"], "pairs": row["pairs"], "%": 100 * row["share"]}
@@ -163,8 +162,6 @@ def pair_kinds(
     >>> sorted(set(kinds.frame["measure"])), set(kinds.frame["task"])
     (['cost', 'shift'], {'sample'})
     """
-    import pandas as pd
-
     from stsbench.analysis.inputs import analysable
     from stsbench.scoring.settings import Intervals
     from stsbench.scoring.subjects import tasks_by_model
@@ -199,7 +196,7 @@ class _Sentences:
         from stsbench.analysis.pair_features import kinds_by_numbers, kinds_by_words, sentences_here
         from stsbench.data.shared import SENTENCES
 
-        key = (task.data, *(task.pairs[side].tobytes() for side in SENTENCES))
+        key = (task.data, *(task.pairs[side].to_numpy().tobytes() for side in SENTENCES))
         if key not in self._kinds:
             low, high = task.gold_range
             kinds = kinds_by_numbers(task.pairs, task.gold_range) if low < high else []
@@ -245,8 +242,6 @@ class RankedPairs:
     @cached_property
     def codes(self) -> "tuple[NDArray[np.intp], NDArray[np.intp]]":
         """The places of the similarities and of the gold scores in their order, ties sharing theirs."""
-        import numpy as np
-
         similarity, gold = (np.unique(side, return_inverse=True)[1] for side in (self.similarity, self.gold))
         return similarity, gold
 
@@ -266,8 +261,6 @@ class RankedPairs:
             side: 0 for the ranks of similarities, 1 for those of gold scores.
             weights: (n,) of the ranks.
         """
-        import numpy as np
-
         codes = self.codes[side]
         sums = np.bincount(codes, weights=weights)
         above = np.cumsum(sums[::-1])[::-1] - sums / 2
@@ -285,16 +278,12 @@ class RankedPairs:
 
     def centred(self, values: "Floats") -> "Floats":
         """Return values less their mean in each stratum."""
-        import numpy as np
-
         sizes = np.bincount(self.strata)
         means = np.bincount(self.strata, weights=values) / np.maximum(sizes, 1)
         return values - means[self.strata]
 
 
 def _ranked(task: "ScoredTask", read: _Sentences) -> RankedPairs:
-    import numpy as np
-
     from stsbench.scoring.statistic import sharing_of
 
     low, high = task.gold_range
@@ -308,8 +297,6 @@ def _ranked(task: "ScoredTask", read: _Sentences) -> RankedPairs:
 
 def _rows(tasks: Sequence[RankedPairs], intervals: "Intervals") -> Iterator[dict[str, Any]]:
     """Yield the rows of one model: of each task, and of all together where there are several."""
-    import numpy as np
-
     from stsbench.statistics.dependence import Sharing
 
     for name, pooled in [(task.name, [task]) for task in tasks] + [(ALL_TASKS, list(tasks))][: len(tasks) > 1]:
@@ -327,8 +314,6 @@ def _rows(tasks: Sequence[RankedPairs], intervals: "Intervals") -> Iterator[dict
 
 
 def _inside(task: RankedPairs, name: str) -> "Floats":
-    import numpy as np
-
     inside = next((kind.inside for kind in task.kinds if kind.name == name), None)
     return np.zeros(len(task)) if inside is None else inside.astype(np.float64)
 
@@ -383,8 +368,6 @@ def cost(tasks: Sequence[RankedPairs], inside: "Sequence[Floats]") -> "tuple[Lin
 
     The latter, too: of each task its mean error times the number of its pairs inside.
     """
-    import numpy as np
-
     from stsbench.statistics.influence import Linear
 
     found, expected = [], []

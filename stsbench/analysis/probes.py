@@ -9,6 +9,10 @@ from math import inf, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Unpack
 
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
 from stsbench.analysis.result import AnalysisCommand, AnalysisResult
 from stsbench.base.errors import UserError
 from stsbench.base.options import Commas, NameOrPath
@@ -19,10 +23,7 @@ from stsbench.render.figures import colours, legend_above, new_figure, shortened
 from stsbench.render.table import Table, Tables, interval
 
 if TYPE_CHECKING:
-    import numpy as np
-    import pandas as pd
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
     from stsbench.data.triples import Triples
     from stsbench.scoring.settings import Intervals
@@ -47,14 +48,12 @@ class Probes(AnalysisResult):
     question = "is a paraphrase nearer than a small change of the meaning?"
     look_for = "a gap below 0, or a right order below 50 %: common words count for more than meaning"
 
-    def __init__(self, frame: "pd.DataFrame", notes: Sequence[str] = ()) -> None:
+    def __init__(self, frame: pd.DataFrame, notes: Sequence[str] = ()) -> None:
         super().__init__(frame)
         self._notes = tuple(notes)
 
     def table(self) -> Tables:
         """Return a row for each kind and model; of several models also their differences to the first."""
-        import pandas as pd
-
         own = self.frame[self.frame["against"] == ""]
         paired = self.frame[self.frame["against"] != ""]
         where = f": {self.frame['triples'].iloc[0]} triples" if "triples" in self.frame else ""
@@ -95,8 +94,6 @@ class Probes(AnalysisResult):
 
     def plot(self) -> "Figure":
         """Draw by kind the share of triples in the right order, and the gap, each with its interval."""
-        import numpy as np
-
         own = self.frame[self.frame["against"] == ""]
         kinds, models = list(dict.fromkeys(own["kind"])), list(dict.fromkeys(own["model"]))
         palette = colours(list(self.frame["model"]))
@@ -124,7 +121,7 @@ class Probes(AnalysisResult):
         return figure
 
 
-def _by_measure(frame: "pd.DataFrame") -> "list[tuple[tuple[str, str], dict[str, dict[Any, Any]]]]":
+def _by_measure(frame: pd.DataFrame) -> "list[tuple[tuple[str, str], dict[str, dict[Any, Any]]]]":
     """Return the rows of each kind and model by their measure; models stand side by side."""
     return [
         ((str(kind), str(model)), {row["measure"]: row for row in rows.to_dict("records")})
@@ -201,8 +198,6 @@ class Cosines(NamedTuple):
 
 
 def _cosines(name: str, subject: "Subject", triples: "Triples", progress: Progress) -> Cosines:
-    import numpy as np
-
     from stsbench.scoring.subjects import vectors_of
     from stsbench.statistics.similarity import pair_similarities
 
@@ -220,7 +215,7 @@ def _cosines(name: str, subject: "Subject", triples: "Triples", progress: Progre
 
 def probes_frame(
     models: Mapping[str, Cosines], kinds: Sequence[str], sentences: Sequence[str], intervals: "Intervals"
-) -> "pd.DataFrame":
+) -> pd.DataFrame:
     """Put the cosines of n triples, by model, into a table; see `probes`.
 
     Args:
@@ -229,9 +224,6 @@ def probes_frame(
         sentences: (n,) the sentence of each: triples of a kind that have the same one are dependent.
         intervals: how intervals are computed.
     """
-    import numpy as np
-    import pandas as pd
-
     from stsbench.statistics.dependence import Sharing
     from stsbench.statistics.intervals import share_difference_interval
 

@@ -7,6 +7,10 @@ from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
 from stsbench.analysis.result import AnalysisCommand, AnalysisResult
 from stsbench.base.errors import UserError
 from stsbench.base.options import Count, Help, NameOrPath, Within
@@ -18,10 +22,7 @@ from stsbench.render.labels import label_lines
 from stsbench.render.table import Table, Tables, interval
 
 if TYPE_CHECKING:
-    import numpy as np
-    import pandas as pd
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
     from stsbench.analysis.repetition_pairs import Triple, Units
     from stsbench.encoders.protocol import Encoder
@@ -47,8 +48,6 @@ class RepetitionBias(AnalysisResult):
 
     def table(self) -> Tables:
         """Return one row per model, as in the paper, with the intervals of the rise."""
-        import pandas as pd
-
         frame, rows = self.frame, []
         for model, part in frame[frame["seed"] == TOGETHER].groupby("model", sort=False):
             row: dict[str, Any] = {"model": model}
@@ -69,8 +68,6 @@ class RepetitionBias(AnalysisResult):
 
     def plot(self) -> "Figure":
         """Draw the rise of each seed with its interval over queries, and the mean over seeds as a line."""
-        import numpy as np
-
         rises = self.frame[self.frame["measure"] == RISE]
         with_interval = rises[rises["low"].notna()]
         of_seeds = with_interval[with_interval["seed"] != TOGETHER]
@@ -154,8 +151,6 @@ def repetition_bias(
     >>> probe.frame["seed"].unique().tolist()
     ['0', '1', 'all']
     """
-    import pandas as pd
-
     from stsbench.analysis.inputs import analysable
     from stsbench.analysis.repetition_pairs import RepetitionProbe
     from stsbench.data.corpus import load_corpus
@@ -223,9 +218,7 @@ def _cosines(subject: "Subject", triples: "Sequence[Triple]", progress: Progress
     return first, second
 
 
-def _published_rows() -> "pd.DataFrame":
-    import pandas as pd
-
+def _published_rows() -> pd.DataFrame:
     from stsbench.published.catalogue import rows_of, systems, table
 
     return pd.DataFrame(
@@ -246,15 +239,12 @@ def repetition_frame(
     cosines: "Mapping[str, Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]]]",
     seeds: Sequence[int],
     intervals: "Intervals",
-) -> "pd.DataFrame":
+) -> pd.DataFrame:
     """Measure how much repeating the shared words raises the similarity to the query; see `repetition_bias`.
 
     By model, `cosines` has for each seed the (n,) cosines of query and candidate, and those of query and candidate
     with the shared words repeated.
     """
-    import numpy as np
-    import pandas as pd
-
     from stsbench.statistics.influence import Linear, mean_terms
 
     rows: list[dict[str, Any]] = []
@@ -279,8 +269,6 @@ def repetition_frame(
 
 
 def _over_queries(mean: "Linear", intervals: "Intervals") -> dict[str, float]:
-    import numpy as np
-
     from stsbench.statistics.dependence import Sharing, variance
     from stsbench.statistics.intervals import plain_interval
 

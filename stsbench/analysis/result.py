@@ -12,6 +12,8 @@ from dataclasses import dataclass, fields, replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import pandas as pd
+
 from stsbench.cli.options import IntervalChoice
 from stsbench.records.kinds import ALL_TASKS, AVERAGE
 from stsbench.render.figures import svg_of
@@ -19,7 +21,6 @@ from stsbench.render.result import Result
 from stsbench.render.section import ReportFigure, Section
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
 
@@ -38,11 +39,11 @@ class AnalysisResult(Result):
     look_for: ClassVar[str]
     """What a reader should look for."""
 
-    def __init__(self, frame: "pd.DataFrame") -> None:
+    def __init__(self, frame: pd.DataFrame) -> None:
         self._frame = frame
 
     @property
-    def frame(self) -> "pd.DataFrame":
+    def frame(self) -> pd.DataFrame:
         """The tidy table."""
         return self._frame
 
@@ -113,14 +114,14 @@ class CommandWithIntervals(AnalysisCommand, IntervalChoice):
         return {"intervals": Intervals(self.dependence)}
 
 
-def headline(frame: "pd.DataFrame") -> "pd.DataFrame":
+def headline(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of each model's average or of all its tasks together; of a model with one task, all rows."""
     over_tasks = frame["task"].isin([AVERAGE, ALL_TASKS])
     has_several = over_tasks.groupby(frame["model"]).transform("any")
     return frame[over_tasks | ~has_several]
 
 
-def similarity_notes(frame: "pd.DataFrame") -> tuple[str, ...]:
+def similarity_notes(frame: pd.DataFrame) -> tuple[str, ...]:
     """Return a note for each model whose similarity is not the cosine."""
     models = frame.drop_duplicates("model")
     others = models[models["similarity"].notna() & (models["similarity"] != "cosine")]
@@ -130,13 +131,11 @@ def similarity_notes(frame: "pd.DataFrame") -> tuple[str, ...]:
     )
 
 
-def in_columns(rows: "pd.DataFrame", keys: list[str], columns: str, values: str) -> "pd.DataFrame":
+def in_columns(rows: pd.DataFrame, keys: list[str], columns: str, values: str) -> pd.DataFrame:
     """Return a row for each of the keys that is there, and its values by what they have in another column.
 
     Both stand in the order in which they first occur. pandas would make every combination of the keys, ordered by
     where each part of them first stood.
     """
-    import pandas as pd
-
     wide = rows.pivot_table(index=keys, columns=columns, values=values, sort=False, aggfunc="first", dropna=False)
     return wide.reindex(pd.MultiIndex.from_frame(rows[keys].drop_duplicates())).dropna(how="all")

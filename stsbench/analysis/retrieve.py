@@ -5,6 +5,10 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Unpack
 
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
 from stsbench.analysis.result import AnalysisCommand, AnalysisResult
 from stsbench.base.errors import UserError
 from stsbench.base.extras import require
@@ -19,10 +23,7 @@ from stsbench.render.labels import label_lines
 from stsbench.render.table import Table, Tables
 
 if TYPE_CHECKING:
-    import numpy as np
-    import pandas as pd
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
     from stsbench.scoring.subjects import Subject, Wanted
 
@@ -50,8 +51,6 @@ class Retrieval(AnalysisResult):
 
     def table(self) -> Tables:
         """Return a table for each query: ranks down, models across."""
-        import pandas as pd
-
         tables = []
         for query, part in self.frame.groupby("query", sort=False):
             columns: list[pd.Series[Any]] = [pd.Series(sorted(set(part["rank"])), name="rank")]
@@ -126,8 +125,6 @@ def retrieve(
     >>> neighbours.frame["rank"].tolist()
     [1, 2]
     """
-    import numpy as np
-
     from stsbench.analysis.inputs import analysable
     from stsbench.data.corpus import numbered_corpus
 
@@ -168,7 +165,7 @@ def _among_vectors(
     search: str,
     *,
     progress: Progress,
-) -> "pd.DataFrame":
+) -> pd.DataFrame:
     """Return the neighbours of queries among vectors that stand in a file; see `neighbours_frame`."""
     from stsbench.encoders.embedded import Embedded
     from stsbench.records.record import RunRecord
@@ -235,8 +232,6 @@ def find_neighbours(
     >>> find_neighbours("a model", np.array([[1.0, 0.0]]), [corpus], 2).rows.tolist()
     [[1, 2]]
     """
-    import numpy as np
-
     from stsbench.statistics.geometry import unit_rows
     from stsbench.statistics.neighbours import nearest
     from stsbench.statistics.similarity import zero_rows
@@ -271,8 +266,6 @@ def _require_enough(model: str, k: int, count: int) -> None:
 
 def _nearest_by_faiss(queries: "Vectors", corpus: "Vectors", k: int) -> Neighbours:
     """Return what an HNSW graph of the FAISS library finds: faster, and it may miss a neighbour."""
-    import numpy as np
-
     require("faiss", "--search faiss")
     import faiss
 
@@ -288,10 +281,8 @@ def _nearest_by_faiss(queries: "Vectors", corpus: "Vectors", k: int) -> Neighbou
 
 def neighbours_frame(
     models: "Mapping[str, Neighbours]", queries: Sequence[str], corpus: Mapping[int, str]
-) -> "pd.DataFrame":
+) -> pd.DataFrame:
     """Put the neighbours of each query in a corpus, by model, into a table; see `retrieve`."""
-    import pandas as pd
-
     rows = [
         {
             "model": model,

@@ -4,6 +4,10 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
 from stsbench.analysis.result import AnalysisCommand, AnalysisResult
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
@@ -14,10 +18,7 @@ from stsbench.render.labels import label_lines
 from stsbench.render.table import Table, Tables, place
 
 if TYPE_CHECKING:
-    import numpy as np
-    import pandas as pd
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
     from stsbench.scoring.subjects import Wanted
 
@@ -130,13 +131,11 @@ def spectrum(
     return Spectrum(frame.assign(task=data.task, split=data.split, text=data.text))
 
 
-def spectrum_frame(models: "Mapping[str, NDArray[np.floating[Any]]]") -> "pd.DataFrame":
+def spectrum_frame(models: "Mapping[str, NDArray[np.floating[Any]]]") -> pd.DataFrame:
     """Measure the spectrum of several models' (n, d) sentence vectors, as they are and centred; see `spectrum`.
 
     The vectors are L2-normalised first; zero vectors are left out.
     """
-    import pandas as pd
-
     from stsbench.statistics.geometry import unit_rows
     from stsbench.statistics.similarity import zero_rows
 

@@ -4,6 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
 from stsbench.analysis.result import AnalysisResult, CommandWithIntervals
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
@@ -12,10 +16,7 @@ from stsbench.render.charts import forest
 from stsbench.render.table import Table, Tables, interval, place
 
 if TYPE_CHECKING:
-    import numpy as np
-    import pandas as pd
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
     from stsbench.scoring.settings import Intervals
     from stsbench.scoring.subjects import Wanted
@@ -37,8 +38,6 @@ class Stability(AnalysisResult):
 
     def table(self) -> Tables:
         """Return a row for each model and change."""
-        import pandas as pd
-
         rows = [
             {
                 "model": row["model"],
@@ -118,9 +117,6 @@ def stability(
     >>> found.frame.loc[found.frame["change"] == "lower case", ["score", "moved"]].round(2).values.tolist()
     [[19.9, 0.01]]
     """
-    import numpy as np
-    import pandas as pd
-
     from stsbench.analysis.inputs import analysable
     from stsbench.analysis.perturbations import changes
     from stsbench.data.sentences import sentences_in
@@ -156,7 +152,7 @@ def stability(
                 f"{name} gives all {len(whole)} pairs of {data.task} one similarity: there is no score that a "
                 "change could move."
             )
-        gold, after = data.table["gold"].astype(float), dict(zip(made, others, strict=True))
+        gold, after = data.pairs["gold"].to_numpy(float), dict(zip(made, others, strict=True))
         frame = stability_frame(gold, whole, after, sharing, intervals or Intervals())
         frames.append(frame.assign(changed=frame["change"].map(changed)).assign(model=name))
     frame = pd.concat(frames, ignore_index=True)
@@ -178,7 +174,7 @@ def _paraphrased(sentences: Sequence[str], path: str | Path, task: str) -> list[
 
 def stability_frame(
     gold: "Floats", whole: "Floats", after: "Mapping[str, Floats]", sharing: "Sharing", intervals: "Intervals"
-) -> "pd.DataFrame":
+) -> pd.DataFrame:
     """Hold the similarities of changed sentences against those of the sentences as they are; see `stability`.
 
     Args:
@@ -188,8 +184,6 @@ def stability_frame(
         sharing: which pairs share a sentence.
         intervals: how intervals are computed.
     """
-    import pandas as pd
-
     from stsbench.statistics.correlations import average_ranks, spearman
     from stsbench.statistics.dependence import variance
     from stsbench.statistics.influence import spearman_terms

@@ -4,6 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
+import numpy as np
+import pandas as pd
+
 from stsbench.analysis.result import AnalysisCommand, AnalysisResult, headline, similarity_notes
 from stsbench.base.options import Commas, Spelled
 from stsbench.base.progress import Progress, silent
@@ -14,7 +17,6 @@ from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
     from stsbench.scoring.subjects import ScoredTask, Wanted
@@ -52,7 +54,7 @@ class TieRanges(AnalysisResult):
         return Tables(tables)
 
     @property
-    def headline(self) -> "pd.DataFrame":
+    def headline(self) -> pd.DataFrame:
         """The rows of each model's average over its tasks, or of its only task."""
         return headline(self.frame)
 
@@ -127,21 +129,16 @@ def ties(
     return TieRanges(ties_frame(models))
 
 
-def ties_frame(models: "Mapping[str, Sequence[ScoredTask]]") -> "pd.DataFrame":
+def ties_frame(models: "Mapping[str, Sequence[ScoredTask]]") -> pd.DataFrame:
     """Return the ranges of several models, each of its tasks as it was scored on them; see `ties`."""
-    import pandas as pd
-
     return pd.DataFrame([row for name, scored in models.items() for row in _rows(name, scored)])
 
 
 def _rows(name: str, tasks: "Sequence[ScoredTask]") -> Iterator[Mapping[str, Any]]:
-    import numpy as np
-
-    from stsbench.data.tables import coded
     from stsbench.statistics.ties import rounded, ties_of
 
     similarity = tasks[0].statistic.similarity
-    codes = [coded(task.pairs["subset"])[1] for task in tasks]
+    codes = [pd.factorize(task.pairs["subset"])[0] for task in tasks]
     for precision, bits in SIGNIFICANT_BITS.items():
         of_tasks: list[dict[str, Any]] = []
         for task, of_task in zip(tasks, codes, strict=True):

@@ -6,7 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
+
+import pandas as pd
 
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
@@ -27,9 +29,6 @@ from stsbench.render.table import Table, Tables
 from stsbench.scoring.settings import Intervals
 from stsbench.statistics.dependence import DEPENDENCE, LEVEL, Dependence
 from stsbench.statistics.ranks import letters_text
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -158,14 +157,12 @@ class Board(PageResult):
             yield from section.runs
 
     @property
-    def frame(self) -> "pd.DataFrame":
+    def frame(self) -> pd.DataFrame:
         """A row for each run and task, and each average; scores and limits x 100.
 
         Columns: section (from 1), model, task, score, low, high, groups (of headlines: those that share a letter
         cannot be told apart), and the names of `FACTS`.
         """
-        import pandas as pd
-
         return pd.DataFrame(
             [
                 {
@@ -184,8 +181,6 @@ class Board(PageResult):
 
     def table(self) -> Tables:
         """Return a table for each section: the scores, and the groups of the headlines."""
-        import pandas as pd
-
         tables = []
         for section in self.sections:
             rows = []

@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
+
+import pandas as pd
 
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
@@ -22,9 +24,6 @@ from stsbench.render.page import PageResult, render_page
 from stsbench.render.table import Table, Tables
 from stsbench.scoring.recompute import require_recomputed
 from stsbench.scoring.texts import texts_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -72,13 +71,11 @@ class Explored(PageResult):
         return f"{' and '.join(self.models)}: {'pairs' if are_pairs else 'items'}"
 
     @property
-    def frame(self) -> "pd.DataFrame":
+    def frame(self) -> pd.DataFrame:
         """A row an item, with its task, its sentences where there are any, and all that is told of it."""
-        import pandas as pd
-
         frames = []
         for task in self.tasks:
-            frame = task.table.frame
+            frame = task.table.copy()
             if self.texts is not None:
                 for side in SENTENCES:
                     frame[side] = frame[side].map(self.texts)
@@ -88,8 +85,6 @@ class Explored(PageResult):
 
     def table(self) -> Tables:
         """Return the scores that the page is about."""
-        import pandas as pd
-
         called = beside(self.models, ("task", "items"))
         rows = [
             {

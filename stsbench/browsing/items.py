@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.data.shared import FOLDED, SENTENCES
-from stsbench.data.tables import Column, PlainTable, coded
 from stsbench.judging.aligned import AlignedScores
 from stsbench.records.kinds import KINDS
 from stsbench.statistics.correlations import average_ranks, members_of
@@ -68,7 +68,7 @@ class TaskItems:
     average: str
     unit: str
     statistic: str
-    table: PlainTable
+    table: pd.DataFrame
     is_stratified: bool
 
     @property
@@ -86,7 +86,7 @@ def items_of(task: AlignedScores, statistic: str) -> TaskItems:
     """
     first, kind = task.items[0], KINDS[task.kind]
     told = ["item_id", "subset", *(name for name in ("gold", "label", "fold") if name in kind.columns)]
-    columns: dict[str, Column] = {name: first[name] for name in told}
+    columns: dict[str, Any] = {name: first[name] for name in told}
     columns |= {name: first[name] for name in (*SENTENCES, *FOLDED)}
     columns["shares"] = shares(task.sharing)
     if "words_a" in first.columns:
@@ -101,17 +101,17 @@ def items_of(task: AlignedScores, statistic: str) -> TaskItems:
     if len(task.scores) == len(MODELS):
         columns["gain"] = 100 * (influences[1] - influences[0] + _even_shares(task))
     whole, stratified = Total.of(task), task.statistic.is_stratified
-    return TaskItems(whole, kind.average, kind.unit, statistic, PlainTable(columns), stratified)
+    return TaskItems(whole, kind.average, kind.unit, statistic, pd.DataFrame(columns), stratified)
 
 
 def _even_shares(task: AlignedScores) -> Floats:
     """Return what each item adds to the difference of two models where all of them add the same."""
     if task.statistic.over_subsets == "all":
         return np.full(task.size, float(np.diff(task.scores)[0]) / task.size)
-    members = members_of(coded(task.items[0]["subset"])[1], task.size)
+    members = members_of(pd.factorize(task.items[0]["subset"])[0], task.size)
     shares = np.empty(task.size)
     for of_subset in members:
-        a, b = (task.statistic.of_subset.value(table.take(of_subset)) for table in task.items)
+        a, b = (task.statistic.of_subset.value(table.iloc[of_subset]) for table in task.items)
         weight = 1 / len(members) if task.statistic.over_subsets == "mean" else len(of_subset) / task.size
         shares[of_subset] = weight * (b - a) / len(of_subset)
     return shares
@@ -122,11 +122,11 @@ def _ranked(task: AlignedScores) -> dict[str, Floats]:
     similarity = task.statistic.columns[0]
     groups = [np.arange(task.size)]
     if task.statistic.over_subsets != "all":
-        groups = members_of(coded(task.items[0]["subset"])[1], task.size)
-    columns = {"rank_gold": percentiles(task.items[0]["gold"], groups)}
+        groups = members_of(pd.factorize(task.items[0]["subset"])[0], task.size)
+    columns = {"rank_gold": percentiles(task.items[0]["gold"].to_numpy(), groups)}
     for end, table in zip(MODELS, task.items, strict=False):
-        columns[f"similarity_{end}"] = table[similarity]
-        columns[f"rank_{end}"] = percentiles(table[similarity], groups)
+        columns[f"similarity_{end}"] = table[similarity].to_numpy()
+        columns[f"rank_{end}"] = percentiles(table[similarity].to_numpy(), groups)
         columns[f"residual_{end}"] = columns[f"rank_{end}"] - columns["rank_gold"]
     return columns
 
@@ -198,8 +198,10 @@ def payload(
             continue
         values = [value for task in tasks for value in _values(task.table, name)]
         if any(isinstance(value, str) for value in values) and name != "item_id":
-            dictionaries[name], places = coded(["" if value is None else value for value in values])
-            columns[name] = places.tolist()
+            places, words = pd.factorize(
+                np.array(["" if value is None else value for value in values], dtype=object)
+            )
+            dictionaries[name], columns[name] = words.tolist(), places.tolist()
         else:
             columns[name] = values
     columns |= {"first": codes[:size].tolist(), "second": codes[size:].tolist()}
@@ -245,7 +247,7 @@ _DECIMALS = {"similarity": 5, "rank": 2, "residual": 2, "influence": 7, "gain": 
 """How many of a column are told; more are noise, and make the page large."""
 
 
-def _values(table: PlainTable, name: str) -> list[Any]:
+def _values(table: pd.DataFrame, name: str) -> list[Any]:
     if name not in table.columns:
         return [None] * len(table)
     values = table[name]

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench._version import __version__
@@ -28,7 +29,6 @@ from stsbench.base.files import cache_dir, digest_of, sha256_of
 from stsbench.base.machine import cores, threads_told
 from stsbench.base.progress import Progress
 from stsbench.data.shared import FOLDED, SENTENCES
-from stsbench.data.tables import PlainTable
 from stsbench.encoders.cache import kept_by_board
 from stsbench.judging.aligned import AlignedScores, aligned_scores, with_average
 from stsbench.records.items import ITEMS
@@ -217,7 +217,7 @@ def keep(
         tasks, averages = ([TaskKept(*fields) for fields in part] for part in known[0])
         return Kept(key, tuple(tasks), tuple(averages))
     # Read once for all that follows.
-    held = record.with_items(record.item_table(), record.folder)
+    held = record.with_items(record.items, record.folder)
     require_recomputed(held, intervals=False)
     made: tuple[list[TaskKept], list[TaskKept]] = ([], [])
     terms = []
@@ -248,10 +248,10 @@ class _Arranged(NamedTuple):
     sentences: NDArray[np.uint64]
 
 
-def _told(table: PlainTable) -> tuple[tuple[str, ...], tuple[str, ...], tuple[Any, ...], bytes]:
+def _told(table: pd.DataFrame) -> tuple[tuple[str, ...], tuple[str, ...], tuple[Any, ...], bytes]:
     """Return what tells a task's items from others: subsets, ids, truths, and the numbers of their sentences."""
-    truths = [table[name] for name in _TRUTHS if name in table.columns]
-    numbers = np.stack([table[name].astype(np.uint64) for name in (*SENTENCES, *FOLDED)])
+    truths = [table[name].to_numpy() for name in _TRUTHS if name in table.columns]
+    numbers = np.stack([table[name].to_numpy(np.uint64) for name in (*SENTENCES, *FOLDED)])
     told = [tuple(values.tolist()) if values.dtype.kind == "O" else values.tobytes() for values in truths]
     return tuple(table["subset"].tolist()), tuple(table["item_id"].tolist()), tuple(told), numbers.tobytes()
 
@@ -368,7 +368,7 @@ def aligned(
         return None
     by_kind: dict[str, list[AlignedScores]] = {}
     for place, (label, score, columns) in enumerate(zip(labels, scores, sharings, strict=True)):
-        table = PlainTable(dict(zip((*SENTENCES, *FOLDED), columns, strict=True)))
+        table = pd.DataFrame(dict(zip((*SENTENCES, *FOLDED), columns, strict=True)))
         by_kind.setdefault(score.kind, []).append(
             AlignedScores(
                 score.kind,

@@ -12,6 +12,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pandas as pd
+
 from stsbench.base.errors import UserError
 from stsbench.base.words import suggestion
 from stsbench.data.catalogue import (
@@ -121,8 +123,6 @@ def load_labelled(task: str, data_dirs: Sequence[Path] = (), *, text: str = "sen
     Raises:
         UserError: if the task or text does not exist, or its files are missing or broken.
     """
-    import pandas as pd
-
     entry = data_set(task)
     if entry.classes is None:
         labelled = ", ".join(name for name, other in data_sets().items() if other.kind == "labelled")

@@ -11,9 +11,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.base.options import NameOrPath, Spelled
@@ -25,15 +26,12 @@ from stsbench.data.overlap import overlap_of
 from stsbench.data.own_pairs import load_pairs
 from stsbench.data.sentences import Sentences, read_sets
 from stsbench.data.shared import folded_ids, unordered_pairs
-from stsbench.data.tables import PlainTable, StsData
+from stsbench.data.tables import StsData
 from stsbench.render.formats import escape_markdown
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
 from stsbench.statistics.dependence import Sharing
 from stsbench.statistics.intervals import detectable, difference_error
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 BINS = 10
 """Of the histogram of scores."""
@@ -62,17 +60,15 @@ class Description(Result):
     """
 
     name: str
-    numbers: "pd.DataFrame"
-    subsets: "pd.DataFrame"
-    histogram: "pd.DataFrame"
-    shared: "pd.DataFrame"
+    numbers: pd.DataFrame
+    subsets: pd.DataFrame
+    histogram: pd.DataFrame
+    shared: pd.DataFrame
     notes: tuple[str, ...]
 
     @property
-    def frame(self) -> "pd.DataFrame":
+    def frame(self) -> pd.DataFrame:
         """All numbers, those of subsets, histogram and catalogued tasks too: about, what, value."""
-        import pandas as pd
-
         more: list[tuple[str, str, float]] = []
         for row in self.subsets.to_dict("records"):
             more += [(f"subset {row['subset']}", what, row[what]) for what in ("pairs", "mean", "sd")]
@@ -91,8 +87,6 @@ class Description(Result):
 
     def table(self) -> Tables:
         """Return the numbers, several subsets, the histogram, and what catalogued tasks share."""
-        import pandas as pd
-
         shown = self.numbers.assign(value=[f"{round(value, 2):,.12g}" for value in self.numbers["value"]])
         tables = [Table(shown, self.name)]
         if len(self.subsets) > 1:
@@ -146,18 +140,19 @@ def describe(
     >>> about.value("pairs", "all"), about.value("sentences", "distinct")
     (252.0, 504.0)
     """
-    import pandas as pd
-
     pairs, is_task_itself = _read(data, subset_column, data_dirs)
     name = pairs.task if pairs.split in {"all", "test"} else f"{pairs.task}:{pairs.split}"
-    gold, sides = pairs.table["gold"], [pairs.table[side].tolist() for side in ("sentence1", "sentence2")]
+    gold, sides = (
+        pairs.pairs["gold"].to_numpy(),
+        [pairs.pairs[side].tolist() for side in ("sentence1", "sentence2")],
+    )
     ids = [folded_ids(side) for side in sides]
     counts, edges = np.histogram(gold, bins=BINS)
     by_subset = pairs.pairs.groupby("subset", sort=False)["gold"]
     subsets = pd.DataFrame({"pairs": by_subset.size(), "mean": by_subset.mean(), "sd": by_subset.std()})
     shared, notes = _shared(pairs, data_dirs, skip=pairs.task if is_task_itself else "")
     written, guessed = _written(sides)
-    about_pairs = _counted(pairs.table, sides, unordered_pairs(*ids))
+    about_pairs = _counted(pairs.pairs, sides, unordered_pairs(*ids))
     rows = [*about_pairs, *written, *_scored(gold), *_depending(Sharing.of(*ids))]
     return Description(
         name,
@@ -187,7 +182,7 @@ def _read(data: str | Path, subset_column: str, data_dirs: Sequence[Path]) -> tu
 
 
 def _counted(
-    table: PlainTable, sides: Sequence[Sequence[str]], edges: Sequence[tuple[int, int]]
+    table: pd.DataFrame, sides: Sequence[Sequence[str]], edges: Sequence[tuple[int, int]]
 ) -> list[tuple[str, str, float]]:
     words = np.array([[len(text.split()) for text in side] for side in sides], dtype=np.float64)
     characters = np.array([len(text) for side in sides for text in side], dtype=float)
@@ -254,10 +249,8 @@ def _depending(sharing: Sharing) -> list[tuple[str, str, float]]:
     ]
 
 
-def _shared(data: StsData, data_dirs: Sequence[Path], *, skip: str) -> tuple["pd.DataFrame", list[str]]:
+def _shared(data: StsData, data_dirs: Sequence[Path], *, skip: str) -> tuple[pd.DataFrame, list[str]]:
     """Return what is shared with each catalogued split that is here, and which tasks are not here."""
-    import pandas as pd
-
     described = Sentences.of_pairs(data)
     frames, absent = [], list[str]()
     for name in paper_tasks():

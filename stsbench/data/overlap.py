@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, combinations_with_replacement, product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
+import pandas as pd
 
 from stsbench.base.errors import UserError
 from stsbench.base.options import DATA, Commas, NameOrPath, Panel, Spelled, Within
@@ -23,9 +24,6 @@ from stsbench.render.cells import file_labels
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
 from stsbench.statistics.dependence import Sharing
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 NEARLY = "nearly"
 """A third way of being the same, beside those of `NUMBERS`: by `near_matches`."""
@@ -51,11 +49,11 @@ class DataOverlap(Result):
         threshold: of "nearly"; None where nobody asked.
     """
 
-    rows: "pd.DataFrame"
+    rows: pd.DataFrame
     threshold: float | None
 
     @property
-    def frame(self) -> "pd.DataFrame":
+    def frame(self) -> pd.DataFrame:
         """All of it; see `rows`."""
         return self.rows
 
@@ -100,9 +98,7 @@ class DataOverlap(Result):
             )
         return tuple(notes)
 
-    def _shown(self, rows: "pd.DataFrame") -> "pd.DataFrame":
-        import pandas as pd
-
+    def _shown(self, rows: pd.DataFrame) -> pd.DataFrame:
         shown = []
         for (a, b), group in rows.groupby(["a", "b"], sort=False):
             counts = {(row["unit"], row["same"]): row for row in group.to_dict("records")}
@@ -156,8 +152,6 @@ def overlap(
     [['sample', 'corpus sample', 'sentences', 'as released', 1],
      ['sample', 'corpus sample', 'sentences', 'letters and digits', 1]]
     """
-    import pandas as pd
-
     if near is not None and not 0 < near <= 1:
         raise UserError(f"a threshold of {near:g}: give a share above 0 and up to 1, such as {NEAR}.")
     sets = [_Counted(texts.name, texts) for texts in read_sets(tasks or ["sts"], data_dirs)]
@@ -174,10 +168,8 @@ def overlap(
     return DataOverlap(pd.DataFrame(rows), near)
 
 
-def overlap_of(a: Sentences, b: Sentences) -> "pd.DataFrame":
+def overlap_of(a: Sentences, b: Sentences) -> pd.DataFrame:
     """Return what two sets share, as rows of `DataOverlap`."""
-    import pandas as pd
-
     return pd.DataFrame(_shared_by(_Counted(a.name, a), _Counted(b.name, b), None))
 
 
@@ -257,8 +249,6 @@ def sharing(tasks: Sequence[str] = (), data_dirs: Sequence[Path] = ()) -> DataOv
     >>> sharing(["sample"]).frame.loc[0, ["pairs", "sentences", "components"]].astype(int).to_list()
     [252, 504, 252]
     """
-    import pandas as pd
-
     read = [_scored_pairs(name, data_dirs) for name in tasks or paper_tasks()]
     frame = pd.DataFrame([row for same in NUMBERS for row in _graphs(read, same)])
     order = {label: place for place, label in enumerate(dict.fromkeys(frame["task"]))}
@@ -275,7 +265,7 @@ def _scored_pairs(name: str, data_dirs: Sequence[Path]) -> StsData:
 
 
 def _graphs(tasks: Sequence[StsData], same: str) -> list[dict[str, object]]:
-    ids = [tuple(NUMBERS[same](task.table[side]) for side in ("sentence1", "sentence2")) for task in tasks]
+    ids = [tuple(NUMBERS[same](task.pairs[side]) for side in ("sentence1", "sentence2")) for task in tasks]
     edges = [unordered_pairs(*sides) for sides in ids]
     graphs = [Sharing.of(*sides) for sides in ids]
     rows, elsewhere = [], list[list[bool]]()

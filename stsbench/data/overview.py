@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
+
+import pandas as pd
 
 from stsbench.base.errors import UserError
 from stsbench.base.options import Spelled
@@ -26,10 +28,6 @@ from stsbench.data.layouts import read_catalogued
 from stsbench.data.locate import Place, bundled_root, places, remedy, root_in
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 _GOOD = ("ok", UNVERIFIED)
 """What `verify` says of files that are no reason to do anything."""
@@ -108,8 +106,6 @@ def list_data(data_dirs: Sequence[Path] = ()) -> DataOverview:
     >>> frame[frame["task"] == "STS-B"]["splits"].to_list()[:2]
     ['train 5749, dev 1500, test 1379', 'train 5749, dev 1500, test 1379']
     """
-    import pandas as pd
-
     rows = pd.DataFrame(
         {
             "task": entry.task,
@@ -160,8 +156,6 @@ def verify(
     >>> verify(what=["sample"]).is_whole
     True
     """
-    import pandas as pd
-
     rows = pd.DataFrame(
         {"task": entry.task, "text": text, "source": variant.source} | _verdict(_root(variant, data_dirs), file)
         for entry, text, variant in _chosen(what, data_dirs)
@@ -186,8 +180,6 @@ def where(data_dirs: Sequence[Path] = ()) -> DataOverview:
     Raises:
         UserError: if a named folder does not exist.
     """
-    import pandas as pd
-
     rows = pd.DataFrame(
         {"order": order, "origin": place.origin, "folder": storable(str(place.folder))} | _holding(place, chosen)
         for order, place in enumerate(places(data_dirs), start=1)

@@ -5,14 +5,15 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
+import pandas as pd
+
 from stsbench.base.errors import UserError
 from stsbench.base.files import require_file, sha256_of
 from stsbench.base.machine import require_memory
 from stsbench.base.words import storable, suggestion
 from stsbench.data.rows import FORMATS, PACKED, NumberedCells, RowError, Rows, ending_of, number, open_rows
 from stsbench.data.shared import sentence_ids, unordered_pairs
-from stsbench.data.tables import FileRead, Pair, PlainTable, StsData, coded, combined_sha256, pair_table
-from stsbench.statistics.correlations import members_of
+from stsbench.data.tables import FileRead, Pair, StsData, combined_sha256, pair_table
 
 COLUMNS = ("sentence1", "sentence2", "score")
 """What a pair has; the columns of a file without a header are exactly these, in this order."""
@@ -84,7 +85,7 @@ def _subsets_by(table: Rows, subset_column: str) -> str:
     return "" if name.casefold() == "subset" else f", subsets by {storable(name)}"
 
 
-def _repeated(pairs: PlainTable, path: Path) -> Iterator[str]:
+def _repeated(pairs: pd.DataFrame, path: Path) -> Iterator[str]:
     """Yield how many rows hold the two sentences of an earlier row."""
     both = unordered_pairs(*(sentence_ids(pairs[side]) for side in ("sentence1", "sentence2")))
     repeated = len(both) - len(set(both))
@@ -239,16 +240,15 @@ def _gold(cell: object, table: Rows, line: int) -> float:
     return value
 
 
-def _demand_variety(pairs: PlainTable, path: Path) -> None:
+def _demand_variety(pairs: pd.DataFrame, path: Path) -> None:
     if not len(pairs):
         raise UserError(f"{path} has a header but no pairs: add one pair a line.")
-    subsets, codes = coded(pairs["subset"])
-    members = zip(subsets, members_of(codes, len(pairs)), strict=True)
-    parts = ((f"{path}, subset {subset!r},", pairs["gold"][rows]) for subset, rows in members)
+    by_subset = pairs.groupby("subset", sort=False)["gold"]
+    parts = ((f"{path}, subset {subset!r},", golds) for subset, golds in by_subset)
     for where, golds in chain([(str(path), pairs["gold"])], parts):
         if len(golds) == 1:
             raise UserError(f"{where} has a single pair: a correlation needs at least two; add pairs.")
         if golds.min() == golds.max():
             raise UserError(
-                f"{where} has the score {golds[0]:g} for every pair: a correlation needs scores that differ."
+                f"{where} has the score {golds.iloc[0]:g} for every pair: a correlation needs scores that differ."
             )

@@ -21,7 +21,7 @@ from stsbench.data.catalogue import (
 )
 from stsbench.data.corpus import HEADER_NAMES, SAMPLE, load_corpus, require_room_for
 from stsbench.data.rows import ending_of, number, open_rows
-from stsbench.data.tables import LabelledData, PlainTable, StsData
+from stsbench.data.tables import LabelledData, StsData
 
 _GROUP = "sts"
 _NLI, _NLI_TASK = "nli", "SNLI"
@@ -49,7 +49,7 @@ class Sentences:
     def of_pairs(cls, data: StsData) -> "Sentences":
         """Return the pairs of a task or of a person's file."""
         name = data.task if data.split == "all" else f"{data.task}:{data.split}"
-        return cls(name, tuple(data.table["sentence1"]), tuple(data.table["sentence2"]), data.task)
+        return cls(name, tuple(data.pairs["sentence1"]), tuple(data.pairs["sentence2"]), data.task)
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -96,7 +96,7 @@ def read_sentences(source: str | Path, data_dirs: Sequence[Path] = ()) -> Senten
 def sentences_in(data: StsData | LabelledData) -> list[str]:
     """Return the sentences of a task: of pairs all first sides, then all second sides."""
     if isinstance(data, StsData):
-        return [*data.table["sentence1"], *data.table["sentence2"]]
+        return [*data.pairs["sentence1"], *data.pairs["sentence2"]]
     paired = data.items["sentence2"].notna().all()
     return [*data.items["sentence1"], *(data.items["sentence2"] if paired else [])]
 
@@ -182,19 +182,19 @@ def _splits_of(name: str, data_dirs: Sequence[Path]) -> list[Sentences]:
     entry = data_set(task)
     chosen = text or entry.usual_text
     if entry.kind == "sts":
-        table = load_sts(task, split or text_variant(entry, chosen).whole, chosen, data_dirs).table
+        table = load_sts(task, split or text_variant(entry, chosen).whole, chosen, data_dirs).pairs
     else:
-        table = PlainTable.of(load_labelled(task, data_dirs, text=chosen).items)
+        table = load_labelled(task, data_dirs, text=chosen).items
     # A few sentences of CR and MPQA are empty: nothing that could be shared.
-    table = table.take(table["sentence1"].astype(bool))
+    table = table[table["sentence1"] != ""]
     splits = list(dict.fromkeys(table["split"]))
     if split not in {"", "all", *splits}:
         raise UserError(f"{entry.task} has no split {split!r}: choose one of {', '.join(splits)}.")
     other_text = f"@{text}" if text not in {"", SENTEVAL} else ""
     sets = []
     for part in splits if split in {"", "all"} else [split]:
-        rows = table.take(table["split"] == part)
-        second = None if None in rows["sentence2"] else tuple(rows["sentence2"])
+        rows = table[table["split"] == part]
+        second = None if rows["sentence2"].isna().any() else tuple(rows["sentence2"])
         is_whole = part == "all" or splits == ["test"]
         shown = "" if is_whole else f":{part}"
         sets.append(Sentences(f"{entry.task}{shown}{other_text}", tuple(rows["sentence1"]), second, entry.task))

@@ -20,9 +20,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 
-from stsbench.data.tables import StsData, coded
+from stsbench.data.tables import StsData
 
 SENTENCES = ("sentence_a", "sentence_b")
 """The columns that hold `sentence_ids`, which say which pairs of one task share a sentence."""
@@ -101,7 +103,7 @@ def id_columns(first: Iterable[str], second: Iterable[str | None]) -> dict[str, 
     ones = list(first)
     others = [one if other is None else other for one, other in zip(ones, second, strict=True)]
     # Each sentence once: many stand in several pairs.
-    distinct, rows = coded([*ones, *others])
+    rows, distinct = pd.factorize(np.array([*ones, *others], dtype=object))
     columns = dict[str, NDArray[np.uint64]]()
     for names, numbers in ((SENTENCES, sentence_ids), (FOLDED, folded_ids)):
         ids = numbers(distinct)[rows]
@@ -131,7 +133,7 @@ def pair_numbers(first: Iterable[str], second: Iterable[str]) -> list[tuple[int,
 
 def pairs_in(data: StsData) -> list[tuple[int, int]]:
     """Return the two numbers of each pair of a task, in its order."""
-    return pair_numbers(data.table["sentence1"], data.table["sentence2"])
+    return pair_numbers(data.pairs["sentence1"], data.pairs["sentence2"])
 
 
 def keys_met(
@@ -247,8 +249,6 @@ def near_matches(
 
 def _incidence(texts: Sequence[str]) -> Any:
     """Return which text has which triple, (texts, triples), the rarest triple first; a sparse matrix of ones."""
-    from scipy.sparse import csr_matrix
-
     places: dict[str, int] = {}
     columns: list[int] = []
     ends = [0]
@@ -266,8 +266,6 @@ def _incidence(texts: Sequence[str]) -> Any:
 
 def _prefixes(sets: Any, sizes: NDArray[np.int64], threshold: float) -> Any:
     """Return the same with the rarest n - ceil(t n) + 1 of each text's n triples alone."""
-    from scipy.sparse import csr_matrix
-
     # At least one triple is in common, however small the threshold.
     least = np.maximum(np.ceil(threshold * sizes - 1e-9), 1)
     kept = sizes - least.astype(np.int64) + 1

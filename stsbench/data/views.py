@@ -97,7 +97,7 @@ class _Exclusion(NamedTuple):
 
 def _without(data: StsData, exclusions: Sequence[_Exclusion]) -> StsData:
     """Return a task without what any of these leaves out; a note counts each pair once."""
-    kept, notes = np.ones(len(data.table), dtype=bool), list[str]()
+    kept, notes = np.ones(len(data.pairs), dtype=bool), list[str]()
     for exclusion in exclusions:
         count = int((kept & exclusion.excluded).sum())
         notes.append(f"{data.task}: {count:,} of {len(kept):,} pairs are left out, as they {exclusion.reason}.")
@@ -109,7 +109,7 @@ def _without(data: StsData, exclusions: Sequence[_Exclusion]) -> StsData:
     return replace(
         data,
         split=_WITHOUT.join([data.split, *(exclusion.name for exclusion in exclusions)]),
-        pairs=data.table.take(kept),
+        pairs=data.pairs[kept].reset_index(drop=True),
         files=files,
         sha256=combined_sha256(files),
         status="modified" if problems and data.status != "user" else data.status,
@@ -143,5 +143,5 @@ def _read_corpus(path: Path) -> tuple[FileRead, NDArray[np.uint64]]:
 
 
 def _in_corpus(data: StsData, file: FileRead, known: NDArray[np.uint64]) -> _Exclusion:
-    either = [np.isin(folded_ids(data.table[side]), known) for side in ("sentence1", "sentence2")]
+    either = [np.isin(folded_ids(data.pairs[side]), known) for side in ("sentence1", "sentence2")]
     return _Exclusion(either[0] | either[1], f"have a sentence that stands in {file.name}", file.name, [file])

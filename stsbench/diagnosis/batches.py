@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
-from stsbench.data.tables import PlainTable
 from stsbench.diagnosis.choices import Comparing
 from stsbench.diagnosis.grid import Scores
 from stsbench.encoders.misread import LEFT, LEFT_AS_RIGHT, Misread
@@ -28,7 +28,7 @@ _OF_SENTEVAL = 128
 
 
 def misread_vectors(
-    encoder: TransformerEncoder, table: PlainTable, texts: Sequence[str], misread: Misread
+    encoder: TransformerEncoder, table: pd.DataFrame, texts: Sequence[str], misread: Misread
 ) -> FloatMatrix:
     """Return a vector for each text, by the encoder's pooling, from batches whose padding is mistaken.
 
@@ -55,7 +55,7 @@ def misread_vectors(
     return vectors
 
 
-def _by_sentence_transformers(_table: PlainTable, texts: Sequence[str]) -> Iterator[NDArray[np.intp]]:
+def _by_sentence_transformers(_table: pd.DataFrame, texts: Sequence[str]) -> Iterator[NDArray[np.intp]]:
     """Yield the places of the texts of each batch: each side alone, the texts with the most characters first."""
     for side in np.split(np.arange(len(texts)), 2):
         # Not a stable sort, as there: which of equally long ones comes first is NumPy's business in both.
@@ -64,7 +64,7 @@ def _by_sentence_transformers(_table: PlainTable, texts: Sequence[str]) -> Itera
             yield order[start : start + _OF_SENTENCE_TRANSFORMERS]
 
 
-def _by_senteval(table: PlainTable, texts: Sequence[str]) -> Iterator[NDArray[np.intp]]:
+def _by_senteval(table: pd.DataFrame, texts: Sequence[str]) -> Iterator[NDArray[np.intp]]:
     """Yield the places of each batch: of a sub-set's pairs, those with the fewest words first, each side alone."""
     count = len(texts) // 2
     words = [len(text.split()) for text in texts]

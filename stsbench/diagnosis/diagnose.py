@@ -268,10 +268,10 @@ def _read(task: str, text: str | None, protocol: Protocol, data_dirs: Sequence[P
         return TaskPairs(data, text, (data.split,), data.split)
     splits = tuple(split for split in _SPLITS if split == "all" or split in there)
     if f"{variant}-v2" in entry.texts:
-        second = set(load_sts(task, "test", f"{variant}-v2", data_dirs).table["pair_id"])
-        places = zip(data.table["split"], data.table["pair_id"], strict=True)
+        second = set(load_sts(task, "test", f"{variant}-v2", data_dirs).pairs["pair_id"])
+        places = zip(data.pairs["split"], data.pairs["pair_id"], strict=True)
         is_second = np.array([split == "test" and pair in second for split, pair in places])
-        data = replace(data, pairs=data.table.with_columns({SECOND_TEST: is_second}))
+        data = replace(data, pairs=data.pairs.assign(**{SECOND_TEST: is_second}))
         splits = (*splits, SECOND_TEST)
     return TaskPairs(data, text, splits, protocol.sick_split if task == "SICK-R" else "test")
 
@@ -296,5 +296,6 @@ def _readable_by(encoder: Encoder, data: DiagnosisData, text: str) -> DiagnosisD
 
 
 def _only(data: StsData, split: str) -> StsData:
-    table = data.table
-    return data if split == "all" else replace(data, split=split, pairs=table.take(table["split"] == split))
+    if split == "all":
+        return data
+    return replace(data, split=split, pairs=data.pairs[data.pairs["split"] == split].reset_index(drop=True))

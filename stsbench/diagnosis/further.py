@@ -179,14 +179,14 @@ def _default_tasks(data: DiagnosisData, encoded: Encoded, protocol: Protocol) ->
     """Return the tasks that count, the smallest first."""
     tasks, end = [], 0
     for pairs in data.sets:
-        table = pairs.data.table
+        table = pairs.data.pairs
         start, end = end, end + 2 * len(table)
         if pairs.text not in {None, protocol.text} or pairs.data.task not in data.tasks:
             continue
         chosen = np.ones(len(table), dtype=bool)
         if len(pairs.splits) > 1 and pairs.default_split != "all":
-            chosen = table["split"] == pairs.default_split
-        table = table.take(chosen)
+            chosen = (table["split"] == pairs.default_split).to_numpy()
+        table = table[chosen].reset_index(drop=True)
         rows = encoded.cuts[0].rows[start:end].reshape(2, -1)[:, chosen].ravel()
         kept = replace(pairs, data=replace(pairs.data, pairs=table), splits=(pairs.default_split,))
         tasks.append(_Task(kept, rows))
@@ -276,7 +276,7 @@ class _Explorer:
         """Return the vectors of all sentences of a task in batches whose padding is mistaken, and their rows."""
         assert isinstance(varied, TransformerEncoder), "no other has batches to pad"
         begun = time.perf_counter()
-        vectors = misread_vectors(varied, task.pairs.data.table, texts, misread)
+        vectors = misread_vectors(varied, task.pairs.data.pairs, texts, misread)
         self.spent.sentences += len(texts)
         self.spent.encoding += time.perf_counter() - begun
         return {varied.use.pooling: vectors}, np.arange(len(texts))

@@ -8,9 +8,10 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.base.words import listed
@@ -29,9 +30,6 @@ from stsbench.diagnosis.choices import (
     split_of,
 )
 from stsbench.records.kinds import AVERAGE
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SCORED_AT_POINTS = (COMPARISON, METRIC, AGGREGATION)
 """The choices that are crossed with a point of the lazy axes; all others are the person's own there."""
@@ -210,15 +208,13 @@ class Grid:
         return float(scores[inside(scores.shape, place)])
 
     @cached_property
-    def frame(self) -> "pd.DataFrame":
+    def frame(self) -> pd.DataFrame:
         """The grid as a table, one row per score of a task.
 
         Columns: task, split (empty where a task has but one), the other choices, score (x 100), changes (how many
         choices differ from the default). A choice that makes no difference to a task has the default's value.
         Where points of the lazy axes were asked for, `variation` says what each changes.
         """
-        import pandas as pd
-
         frame = pd.concat([self._frame_of(task) for task in self.scores], ignore_index=True)
         if not self.points:
             return frame
@@ -226,9 +222,7 @@ class Grid:
         parts = [self._frame_of(task, point) for task in tasks for point in self.points if task in point.scores]
         return pd.concat([frame.assign(variation=""), *parts], ignore_index=True)
 
-    def _frame_of(self, task: str, point: Point | None = None) -> "pd.DataFrame":
-        import pandas as pd
-
+    def _frame_of(self, task: str, point: Point | None = None) -> pd.DataFrame:
         scores = self.of(task, point)
         places = np.argwhere(~np.isnan(scores))
         columns: dict[str, Any] = {"task": np.full(len(places), task, dtype=object), "split": ""}

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from stsbench.base.files import atomic_path, told_as_unwritable
 from stsbench.diagnosis import words
@@ -21,7 +22,6 @@ from stsbench.render.result import Result
 from stsbench.render.table import Style, Table, Tables
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
 OWN = "your setting"
@@ -70,7 +70,7 @@ class Diagnosis(Result):
         return beyond if fewer else self.search
 
     @property
-    def frame(self) -> "pd.DataFrame":
+    def frame(self) -> pd.DataFrame:
         """Every score of every setting, a row each; see `Grid.frame`.
 
         What was tried beyond the grid says in the column `variation` what it changes.
@@ -101,8 +101,6 @@ class Diagnosis(Result):
         Args:
             most: how many settings to list below the default.
         """
-        import pandas as pd
-
         claimed = {_column(value.task): value.score for value in self.claim.values}
         rows: list[dict[Key, Any]] = [{"setting": "claimed", "changes": None, **claimed, "off": None}]
         rows += [

@@ -3,14 +3,15 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.base.progress import Progress
 from stsbench.data.sentences import sentences_in
-from stsbench.data.tables import PlainTable, StsData
+from stsbench.data.tables import StsData
 from stsbench.diagnosis.choices import (
     AGGREGATION,
     COMPARISON,
@@ -37,9 +38,6 @@ from stsbench.statistics.correlations import aggregate, correlate_rows
 from stsbench.statistics.similarity import SIMILARITIES, pair_similarities
 from stsbench.statistics.threads import in_threads
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 @dataclass(frozen=True)
 class TaskPairs:
@@ -53,7 +51,7 @@ class TaskPairs:
     @cached_property
     def scorer(self) -> "Scorer":
         """The task's gold scores, made ready."""
-        return Scorer.of(self.data.table, self.splits)
+        return Scorer.of(self.data.pairs, self.splits)
 
 
 @dataclass(frozen=True)
@@ -96,7 +94,7 @@ def build_grid(
             len(pairs.splits),
         )
         of_task = scores.setdefault(pairs.data.task, np.full(shape, np.nan))
-        start, end = end, end + 2 * len(pairs.data.table)
+        start, end = end, end + 2 * len(pairs.data.pairs)
         views.append((pairs, slice(start, end), of_task[values[TEXT].index(pairs.text) if pairs.text else 0]))
     rows, columns = _distinct_pairs(encoded.cuts, [place for _, place, _ in views])
     poolings = list(encoded.vectors)
@@ -223,7 +221,7 @@ def _fill_supervised(scores: Scores, pairs: TaskPairs, vectors: FloatMatrix, *, 
         return
     # Trained as `stsbench run` does, which gives this number then: stopped by Pearson's correlation.
     result = regress(pairs.data, *np.split(vectors, 2), device="cuda" if device == "cuda" else "cpu")
-    on_test = scores_on_test(result.predicted, pairs.data.table["gold"][result.tested])
+    on_test = scores_on_test(result.predicted, pairs.data.pairs["gold"].to_numpy()[result.tested])
     scores[-1, :, 0, pairs.splits.index("test")] = [100 * on_test[metric] for metric in METRICS]
 
 
@@ -242,7 +240,7 @@ class Scorer:
     subsets: tuple[tuple[_Together, ...], ...]
 
     @classmethod
-    def of(cls, pairs: "PlainTable | pd.DataFrame", splits: Sequence[str]) -> "Scorer":
+    def of(cls, pairs: pd.DataFrame, splits: Sequence[str]) -> "Scorer":
         """Make a task ready; the column `SECOND_TEST` says which pairs are in that split, if it is asked for."""
         gold, subset, split = (np.asarray(pairs[name]) for name in ("gold", "subset", "split"))
         by_split = []

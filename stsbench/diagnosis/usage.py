@@ -8,7 +8,9 @@ those with the fewest changes first.
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from stsbench.base.errors import UserError
 from stsbench.data.tables import StsData
@@ -42,9 +44,6 @@ from stsbench.encoders.template import NO_TEMPLATE, RULES, SENTENCE, Template, r
 from stsbench.encoders.token_tables import TokenTableEncoder
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.encoders.use import ABOUT, FP32, TORCH
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PADDED_TASKS = frozenset({"STS12", "STS13", "STS14", "STS15", "STS16"})
 """The tasks whose sub-sets that copy of SentEval pads."""
@@ -256,7 +255,7 @@ def sentences_of(data: StsData, way: Way, *, by_template: bool) -> list[str]:
     return texts
 
 
-def _padded(side: Sequence[str], pairs: "pd.DataFrame") -> list[str]:
+def _padded(side: Sequence[str], pairs: pd.DataFrame) -> list[str]:
     """Return one side of all pairs with as many spaces as its sub-set's longest sentence has more words."""
     words = {name: pairs[name].map(lambda text: len(text.split())) for name in ("sentence1", "sentence2")}
     longest = words["sentence1"].combine(words["sentence2"], max).groupby(pairs["subset"]).transform("max")

@@ -9,7 +9,9 @@ from datetime import datetime
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from shutil import rmtree
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+import pandas as pd
 
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
@@ -37,9 +39,6 @@ from stsbench.render.table import Table, Tables
 from stsbench.scoring.tasks import STS_TASKS, TRANSFER_TASKS
 from stsbench.training import token_store
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 class Finding(NamedTuple):
     """What was looked at, whether it is well (`ok`, `note`, `problem`), and what was seen or is to be done."""
@@ -61,10 +60,8 @@ class Examination(Result):
         return all(finding.status != "problem" for finding in self.findings)
 
     @property
-    def frame(self) -> "pd.DataFrame":
+    def frame(self) -> pd.DataFrame:
         """A row for each finding: subject, status, detail."""
-        import pandas as pd
-
         # As objects: a path that is not UTF-8 is no text to the tables of pandas.
         return pd.DataFrame(self.findings, dtype=object)
 
@@ -182,7 +179,7 @@ def _data() -> list[Finding]:
     return findings
 
 
-def _of_text(subject: str, files: "pd.DataFrame") -> Finding:
+def _of_text(subject: str, files: pd.DataFrame) -> Finding:
     """Look at the files of several tasks in one text."""
     name = str(files["source"].iloc[0])
     count = files["task"].nunique()
@@ -253,10 +250,8 @@ class CacheContents(Result):
         )
 
     @property
-    def frame(self) -> "pd.DataFrame":
+    def frame(self) -> pd.DataFrame:
         """One row per file of embeddings: model, pooling, prompt, vectors, size in MB, last use."""
-        import pandas as pd
-
         rows = [
             (
                 file.identity["name"],

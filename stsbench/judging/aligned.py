@@ -9,19 +9,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import listed
-from stsbench.data.tables import PlainTable, coded
 from stsbench.judging.runs import require_items
-from stsbench.records.consistency import EXACT
 from stsbench.records.kinds import AVERAGES, KINDS
 from stsbench.records.labels import task_labels
 from stsbench.records.parts import Score
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import Signature, require_same_protocol
+from stsbench.scoring.recompute import EXACT
 from stsbench.scoring.statistic import Statistic, sharing_of, statistic_of
 from stsbench.statistics.correlations import members_of
 from stsbench.statistics.dependence import Dependence, Sharing, Variance, covariance, variance
@@ -64,7 +64,7 @@ class AlignedScores:
     terms: Floats
     sharing: Sharing
     folded: Sharing
-    items: tuple[PlainTable, ...] = ()
+    items: tuple[pd.DataFrame, ...] = ()
 
     @property
     def size(self) -> int:
@@ -95,12 +95,12 @@ class AlignedScores:
         """Yield the subsets with their names, in the order of the data; none where there is one alone."""
         if not self.items:
             return
-        names, codes = coded(self.items[0]["subset"])
+        codes, names = pd.factorize(self.items[0]["subset"])
         if len(names) == 1:
             return
         statistic = self.statistic.of_subset
         for name, members in zip(names, members_of(codes, self.size), strict=True):
-            items = tuple(table.take(members) for table in self.items)
+            items = tuple(table.iloc[members] for table in self.items)
             yield (
                 name,
                 replace(
@@ -132,11 +132,11 @@ def aligned_scores(
     if not common:
         raise UserError(f"{listed(list(runs))} have no task in common: measure them on the same tasks.")
     first_name = next(iter(runs))
-    first: dict[str, PlainTable] = {}
+    first: dict[str, pd.DataFrame] = {}
     statistics = {
         label: statistic_of(Signature.parse(by_run[first_name].signature)) for label, by_run in common.items()
     }
-    sides: dict[str, list[tuple[float, Floats, PlainTable]]] = {label: [] for label in common}
+    sides: dict[str, list[tuple[float, Floats, pd.DataFrame]]] = {label: [] for label in common}
     # Record by record: the tables of a hundred of them are more than one wants to hold.
     for number, (name, record) in enumerate(runs.items()):
         progress("pairs", number, len(runs))
@@ -149,7 +149,7 @@ def aligned_scores(
                 what = f"{first_name} and {name} do not compare on {label}"
                 table = _in_order_of(of_first, table, truths, what)
             own = {column: table[column] for column in statistic.columns}
-            items = table if whole else of_first.select(["subset", *truths]).with_columns(own)
+            items = table if whole else of_first[["subset", *truths]].assign(**own)
             value = statistic.value(items)
             if math.isnan(value) and not may_be_undefined:
                 raise UserError(f"{name} has no score on {label} (its similarities are constant): leave it out.")
@@ -250,7 +250,7 @@ def common_values(runs: Mapping[str, RunRecord]) -> tuple[dict[tuple[str, str], 
     return values, notes
 
 
-def _in_order_of(first: PlainTable, table: PlainTable, truths: Sequence[str], what: str) -> PlainTable:
+def _in_order_of(first: pd.DataFrame, table: pd.DataFrame, truths: Sequence[str], what: str) -> pd.DataFrame:
     """Return the rows of a table in the order of the first's; refuse other items, or another truth."""
     if not all(np.array_equal(first[column], table[column]) for column in _ITEM):
         wanted, keys = (list(zip(*(side[column] for column in _ITEM), strict=True)) for side in (first, table))
@@ -261,7 +261,7 @@ def _in_order_of(first: PlainTable, table: PlainTable, truths: Sequence[str], wh
                 f"{what}: item_id differs ({missing or abs(len(keys) - len(wanted))} of one are not in the "
                 "other): measure both on the same data."
             )
-        table = table.take(np.array([places[key] for key in wanted], dtype=np.intp))
+        table = table.iloc[[places[key] for key in wanted]].reset_index(drop=True)
     for truth in truths:
         if not np.array_equal(first[truth], table[truth]):
             raise UserError(f"{what}: {truth} differs for the same item_id: measure both on the same data.")

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+import pandas as pd
 
 from stsbench.base.errors import UserError
 from stsbench.base.options import Spelled
@@ -24,7 +25,6 @@ from stsbench.render.table import Table, Tables
 from stsbench.statistics.seeds import best_of_below, best_of_quantiles, expected_best
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
 _FEW_POINTS = 30
@@ -91,13 +91,11 @@ class BestOf(Result):
         return f"{start}; {number} is what the best of {below} or {above} {self.what} gives on average, {share}."
 
     @property
-    def frame(self) -> "pd.DataFrame":
+    def frame(self) -> pd.DataFrame:
         """A row per number of `runs`: the `expected` best, its 5, 50 and 95 % quantiles `low`, `median`, `high`.
 
         `below` is the share of such bests that are below the number, if there is one.
         """
-        import pandas as pd
-
         columns: dict[str, Any] = {
             "runs": np.arange(1, len(self.scores) + 1),
             "expected": expected_best(self.scores),

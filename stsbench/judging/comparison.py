@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
+import pandas as pd
+
 from stsbench.base.words import listed
 from stsbench.judging.overlap import Overlap, overlap_sentences, overlap_table
 from stsbench.records.kinds import AVERAGES, KINDS
@@ -19,7 +21,6 @@ from stsbench.statistics.dependence import Dependence
 from stsbench.statistics.significance import holm
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
 
@@ -245,10 +246,8 @@ class Comparison(ComparisonResult):
         return " ".join(f"{words[kind][:1].upper()}{words[kind][1:]}: {said}" for kind, said in sentences.items())
 
     @property
-    def frame(self) -> "pd.DataFrame":
+    def frame(self) -> pd.DataFrame:
         """One row per task, subset and average, with the columns of `Difference`, its details spread out."""
-        import pandas as pd
-
         rows = [asdict(row) for row in self.rows]
         return pd.DataFrame([{**row, **row["details"]} for row in rows]).drop(columns="details")
 
@@ -258,16 +257,12 @@ class Comparison(ComparisonResult):
         Args:
             subsets: whether to show every subset too.
         """
-        import pandas as pd
-
         rows = [row for row in self.rows if subsets or not row.subset]
         frames = [pd.DataFrame(self._cells(of_kind, subsets)) for of_kind in by_kind(rows).values()]
         return self._with_overlaps([Table(frame, headline="B − A") for frame in frames])
 
     def plot(self) -> "Figure":
         """Return a forest plot: the differences with their intervals, filled where they are real."""
-        import pandas as pd
-
         alpha = 1 - self.level
         rows = [
             {

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import pandas as pd
+
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.data.rows import open_rows
@@ -139,8 +141,6 @@ def overlap_sentences(overlaps: Sequence[Overlap]) -> list[str]:
 
 def overlap_table(overlaps: Sequence[Overlap]) -> Table:
     """Return what was found, a row a corpus and task."""
-    import pandas as pd
-
     rows = [
         {
             "corpus": entry.corpus,

@@ -8,9 +8,10 @@ For a claim of methods the spread of seeds comes to it, which no number of pairs
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
+import pandas as pd
 
 from stsbench.base.errors import UserError
 from stsbench.base.options import Points, Spelled, Within
@@ -25,9 +26,6 @@ from stsbench.records.labels import common_interval
 from stsbench.render.table import Table, Tables
 from stsbench.statistics.dependence import Dependence, Variance
 from stsbench.statistics.intervals import detectable, pairs_needed, seeds_needed
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 POWER = 0.8
 
@@ -114,16 +112,12 @@ class Plan(Judgement):
         )
 
     @property
-    def frame(self) -> "pd.DataFrame":
+    def frame(self) -> pd.DataFrame:
         """One row per task and average, with the columns of `PlannedTask`."""
-        import pandas as pd
-
         return pd.DataFrame([asdict(row) for row in self.rows])
 
     def table(self) -> Tables:
         """Return standard errors, smallest differences, the pairs that one takes, and seeds if asked for."""
-        import pandas as pd
-
         planned = "A - B" if self.difference is None else f"{self.difference:g}"
         rows = []
         for row in self.rows:

@@ -2,7 +2,8 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from stsbench.base.errors import UserError
 from stsbench.encoders.protocol import WITH_POOLINGS
@@ -21,9 +22,6 @@ from stsbench.scoring.settings import AGGREGATIONS, TEXTS
 from stsbench.scoring.tasks import STS_TASKS, TRANSFER_TASKS
 from stsbench.statistics.correlations import CORRELATIONS
 from stsbench.statistics.similarity import SIMILARITIES
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 AUTO = "auto"
 """Stands for the rows of the run's own checkpoint."""

@@ -7,6 +7,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from stsbench.base.errors import UserError
@@ -27,7 +28,6 @@ from stsbench.statistics.intervals import Limits, reach_of_mean, two_sided_p
 from stsbench.statistics.ranks import Adjustment, Ranking, letters_text, rank_scores
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
 MOST = 100
@@ -138,10 +138,8 @@ class RankResult(Judgement):
         return " ".join(self._sentence(task) for task in self.headlines)
 
     @property
-    def frame(self) -> "pd.DataFrame":
+    def frame(self) -> pd.DataFrame:
         """One row per task and model, with the columns of `RankedScore` and `tasks`; scores x 100."""
-        import pandas as pd
-
         rows = [
             {"kind": task.kind, "task": task.task, "size": task.size} | asdict(row) | {"tasks": task.tasks}
             for task in self.tasks
@@ -198,8 +196,6 @@ class RankResult(Judgement):
         )
 
     def _tables(self, task: RankedTask) -> Iterator[Table]:
-        import pandas as pd
-
         low, high = (f"{100 * share:g} %" for share in ((1 - self.level) / 2, (1 + self.level) / 2))
         rows = [
             {

@@ -12,6 +12,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
@@ -46,7 +47,6 @@ from stsbench.statistics.seeds import (
 )
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
 Floats = NDArray[np.float64]
@@ -137,10 +137,8 @@ class SeedsComparison(ComparisonResult):
         return " ".join(map(self._sentence, by_kind(self.rows).values()))
 
     @property
-    def frame(self) -> "pd.DataFrame":
+    def frame(self) -> pd.DataFrame:
         """One row per task and the average, with the columns of `SeedsDifference`."""
-        import pandas as pd
-
         return pd.DataFrame([asdict(row) for row in self.rows])
 
     def table(self, *, subsets: bool = False) -> Tables:
@@ -149,8 +147,6 @@ class SeedsComparison(ComparisonResult):
         Args:
             subsets: without effect: methods are compared by whole tasks.
         """
-        import pandas as pd
-
         # Of a method alone, or of few seeds, there is no test.
         scores = pd.DataFrame([self._cells(row) for row in self.rows]).dropna(axis="columns", how="all")
         parts = pd.DataFrame([self._robust_cells(row) for row in self.rows]).replace("", None)
@@ -160,8 +156,6 @@ class SeedsComparison(ComparisonResult):
 
     def plot(self) -> "Figure":
         """Return a forest plot: the means with their ranges."""
-        import pandas as pd
-
         # Runs are named by their folders, of which the last part says enough where they differ in it.
         last = [PurePath(name).name for name in self._sides.values()]
         names = last if len(set(last)) == len(last) and all(last) else list(self._sides.values())
@@ -357,7 +351,7 @@ def _unreadable(records: Iterable[RunRecord]) -> str:
     """Return why the items of some records cannot be read; empty if they can."""
     try:
         for record in records:
-            record.item_table()
+            _ = record.items
     except UserError as error:
         return str(error).rstrip(".")
     return ""

@@ -6,7 +6,9 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+import pandas as pd
 
 from stsbench.base.files import atomic_path, told_as_unwritable
 from stsbench.render.cells import Rows
@@ -14,9 +16,6 @@ from stsbench.render.ci import Case, Level, Status, annotation, to_junit
 from stsbench.render.formats import escape_markdown
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Verdict = Literal["pass", "fail", "not comparable", "not measured", "no value", "no worse", "worse", "cannot tell"]
 
@@ -226,7 +225,7 @@ class Check(Result):
             yield reason if len(of) == len(self.cells) else f"{', '.join(of)}: {reason}"
 
     @property
-    def frame(self) -> "pd.DataFrame":
+    def frame(self) -> pd.DataFrame:
         """Task, published (or baseline), measured, difference and verdict, a row per expected value."""
         return self._rows.frame
 

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from stsbench.base.errors import UserError
 from stsbench.base.words import suggestion
@@ -26,9 +28,6 @@ from stsbench.render.formats import fitted
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 Quantity = tuple[str, ...]
 """What a cell is a measurement of: system (whatever its edition), task, metric, split, group, variant."""
 
@@ -47,7 +46,7 @@ class Listing(Result):
     what: str
 
     @property
-    def frame(self) -> "pd.DataFrame":
+    def frame(self) -> pd.DataFrame:
         """One row for each, with sources, lines and notes."""
         records, _ = _LISTS[self.what]
         return _frame(records())
@@ -89,14 +88,12 @@ class PrintedTable(Result):
     entry: PublishedTable
 
     @property
-    def frame(self) -> "pd.DataFrame":
+    def frame(self) -> pd.DataFrame:
         """One row for each cell: value, setting, and where and how it was read."""
         return cells_frame(rows_of(self.entry))
 
     def table(self) -> Tables:
         """Return it as it was printed: a row per row, a column per column, values in the printed unit."""
-        import pandas as pd
-
         cells = {(cell.row, cell.column): cell for row_ in rows_of(self.entry) for cell in row_.cells}
         frame = pd.DataFrame({"row": [entry.name for entry in self.entry.rows]})
         for column in self.entry.columns:
@@ -169,7 +166,7 @@ class PrintedRow(Result):
     row: PublishedRow
 
     @property
-    def frame(self) -> "pd.DataFrame":
+    def frame(self) -> pd.DataFrame:
         """One row for each cell: value, setting, where and how it was read, and other prints that differ."""
         frame = cells_frame([self.row])
         frame.insert(4, "elsewhere", [_elsewhere(self.row, column) for column in frame["column"]])
@@ -229,7 +226,7 @@ def other_prints(cell: PublishedCell, among: Iterable[PublishedRow]) -> list[Pub
     return [other for row in among for other in row.cells if other != cell and quantity(other) == wanted]
 
 
-def cells_frame(published: Iterable[PublishedRow]) -> "pd.DataFrame":
+def cells_frame(published: Iterable[PublishedRow]) -> pd.DataFrame:
     """Return one row per cell of some rows: value, setting, where and how it was read, and the score x 100."""
     return _frame(
         {
@@ -373,7 +370,5 @@ _LISTS: dict[str, tuple[Callable[[], Iterable[dict[str, Any]]], list[str]]] = {
 """Each list's records, and the columns that readers choose by."""
 
 
-def _frame(records: Iterable[dict[str, Any]]) -> "pd.DataFrame":
-    import pandas as pd
-
+def _frame(records: Iterable[dict[str, Any]]) -> pd.DataFrame:
     return pd.DataFrame(list(records))

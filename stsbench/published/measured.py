@@ -6,13 +6,12 @@ from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from io import StringIO
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from stsbench.base.errors import UserError
 from stsbench.base.words import suggestion
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -43,30 +42,28 @@ def seeded_systems() -> tuple[str, ...]:
     return _names("seeds", ".csv")
 
 
-def reference_geometry(task: str, split: str, text: str) -> "pd.DataFrame":
+def reference_geometry(task: str, split: str, text: str) -> pd.DataFrame:
     """Return models whose alignment and uniformity on a task's sentences are known, for a reader to compare with.
 
     >>> reference_geometry("STS-B", "all", "senteval")["model"].tolist()
     ['all-MiniLM-L6-v2', 'its word embeddings, averaged']
     """
-    import pandas as pd
-
     frame = pd.read_csv(StringIO(_folder().joinpath("geometry", "points.csv").read_text(encoding="utf-8")))
     known = (frame["task"] == task) & (frame["split"] == split) & (frame["text"] == text)
     return frame[known].reset_index(drop=True)
 
 
-def logged_test_scores(system: str) -> "pd.DataFrame":
+def logged_test_scores(system: str) -> pd.DataFrame:
     """Return the test scores of a training log: by `task` and `subset` `pearson` and `spearman`, from 0 to 1."""
     return _frame("training-logs", system, ".test.csv", logged_systems())
 
 
-def logged_dev_scores(system: str) -> "pd.DataFrame":
+def logged_dev_scores(system: str) -> pd.DataFrame:
     """Return the dev scores of a training log: by `step` those of `STS-B` and `SICK-R`, Spearman from 0 to 1."""
     return _frame("training-logs", system, ".dev.csv", logged_systems())
 
 
-def seeds(system: str) -> "pd.DataFrame":
+def seeds(system: str) -> pd.DataFrame:
     """Return the scores of a system over many seeds of an independent reproduction, a row a seed.
 
     They are Spearman x 100 per task (column `Avg.` their mean) and `STS-B:dev`; `best_step` is the step whose
@@ -83,9 +80,7 @@ def resolution_facts() -> str:
     return _folder().joinpath("resolution.json").read_text(encoding="utf-8")
 
 
-def _frame(kind: str, system: str, suffix: str, known: tuple[str, ...]) -> "pd.DataFrame":
-    import pandas as pd
-
+def _frame(kind: str, system: str, suffix: str, known: tuple[str, ...]) -> pd.DataFrame:
     if system not in known:
         raise UserError(f"no {kind} of {system!r} are known: {suggestion(system, known)}")
     return pd.read_csv(StringIO((_folder() / kind / f"{system}{suffix}").read_text(encoding="utf-8")))

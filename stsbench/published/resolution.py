@@ -26,7 +26,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
 
 from stsbench.base.errors import UserError
 from stsbench.published.catalogue import PublishedRow, rows, rows_of, systems
@@ -37,9 +40,6 @@ from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
 from stsbench.statistics.dependence import Variance
 from stsbench.statistics.intervals import plain_interval
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Answer = Literal["real", "not told", "depends"]
 """`real`: told from chance under every correlation. `not told`: under none. `depends`: under some."""
@@ -381,8 +381,6 @@ def two_seeds(task: str, row: PublishedRow) -> float:
 
 @cache
 def _two_seeds(task: str, system: str) -> float:
-    import numpy as np
-
     column = task.replace(AVERAGE, "Avg.")
     if system not in seeded_systems() or column not in seeds(system):
         return math.nan
@@ -406,10 +404,8 @@ class ResolvedTable(Result):
     using: Facts
 
     @property
-    def frame(self) -> "pd.DataFrame":
+    def frame(self) -> pd.DataFrame:
         """One row per difference, with the columns of `PrintedDifference`."""
-        import pandas as pd
-
         return pd.DataFrame([asdict(difference) for difference in self.differences])
 
     def table(self) -> Tables:
@@ -476,9 +472,7 @@ def _short(name: str, beside: str) -> str:
     return row if table == beside.partition("/")[0] else name
 
 
-def _frame(records: Sequence[Mapping[Any, Any]]) -> "pd.DataFrame":
-    import pandas as pd
-
+def _frame(records: Sequence[Mapping[Any, Any]]) -> pd.DataFrame:
     return pd.DataFrame(list(records))
 
 

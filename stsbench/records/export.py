@@ -5,14 +5,15 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
+
+import pandas as pd
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path, told_as_unwritable
 from stsbench.base.options import Spelled
 from stsbench.base.words import listed, storable
 from stsbench.data.catalogue import MTEB_TASKS
-from stsbench.data.tables import PlainTable
 from stsbench.records.imports import read_results
 from stsbench.records.imports.mteb import MTEB_SPLITS, NO_REVISION, SIGNATURE
 from stsbench.records.labels import METHODS
@@ -24,9 +25,6 @@ from stsbench.render.formats import escape_markdown, fenced, to_markdown
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
 from stsbench.statistics.correlations import CORRELATIONS, Metric
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 META = "model_meta.json"
 _RESULTS = "results"
@@ -76,11 +74,11 @@ class ExportedResults(Result):
     """
 
     folder: Path
-    rows: "pd.DataFrame"
+    rows: pd.DataFrame
     notes: tuple[str, ...]
 
     @property
-    def frame(self) -> "pd.DataFrame":
+    def frame(self) -> pd.DataFrame:
         """The exported scores, a row each."""
         return self.rows
 
@@ -114,8 +112,6 @@ def export_results(
         UserError: if the record has nothing that MTEB has a task for, or a file is there that differs or cannot be
             written.
     """
-    import pandas as pd
-
     record = read_results(run)
     name = model or record.model.name
     if storable(name) != name:
@@ -150,7 +146,7 @@ _MTEB_NAMES = {task: name for name, task in MTEB_TASKS.items()}
 def _exportable(record: RunRecord) -> tuple[list[tuple[Score, dict[str, float]]], list[str]]:
     """Return the scores that MTEB has a task for, one text of each, by its names, and notes on the others."""
     lacking = ""
-    tables: Mapping[tuple[str, str, str, str], PlainTable] = {}
+    tables: Mapping[tuple[str, str, str, str], pd.DataFrame] = {}
     try:
         tables = record.rows_by_score()
     except MissingTableError as error:
@@ -180,12 +176,12 @@ def _exportable(record: RunRecord) -> tuple[list[tuple[Score, dict[str, float]]]
     return list(exported.values()), notes
 
 
-def _scores(part: Score, similarity: str, items: PlainTable | None) -> Iterator[tuple[str, float]]:
+def _scores(part: Score, similarity: str, items: pd.DataFrame | None) -> Iterator[tuple[str, float]]:
     """Yield the scores by MTEB's names; those of the protocol's similarity are the record's own."""
     for kind in _SIMILARITIES:
         if items is not None and kind in items.columns:
             for metric in _METRICS:
-                yield f"{kind}_{metric}", CORRELATIONS[metric](items["gold"], items[kind])
+                yield f"{kind}_{metric}", CORRELATIONS[metric](items["gold"].to_numpy(), items[kind].to_numpy())
     for metric in _METRICS:
         number = part.number(metric, _POOLED)
         if number is not None:
@@ -388,8 +384,6 @@ def _hub_metrics(score: Score) -> Iterator[dict[str, Any]]:
 
 
 def _score_table(records: Sequence[RunRecord], heading: str = "Scores") -> list[str]:
-    import pandas as pd
-
     shown = ["task", "metric", "score", "low", "high"]
     frame = pd.concat([record.frame for record in records])
     frame = frame.loc[frame["subset"] == "", shown].dropna(axis="columns", how="all")

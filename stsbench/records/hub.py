@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import pandas as pd
+
 from stsbench.base.errors import UserError
 from stsbench.base.extras import MODELS, require
 from stsbench.base.files import atomic_folder, files_in, told_as_unwritable
@@ -29,8 +31,6 @@ from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from stsbench.encoders.protocol import Identity
 
 CARD = "README.md"
@@ -58,10 +58,8 @@ class HubExport(Result):
     folder: Path | None = None
 
     @property
-    def frame(self) -> "pd.DataFrame":
+    def frame(self) -> pd.DataFrame:
         """The files with their sizes in bytes, a row each."""
-        import pandas as pd
-
         sizes = {CARD: len(self.card.encode()), **{name: path.stat().st_size for name, path in self.files.items()}}
         return pd.DataFrame(list(sizes.items()), columns=["file", "bytes"])
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
+import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr
 
 from stsbench.base.files import DIGEST, digest_of
@@ -321,8 +322,6 @@ class AveragePart(RecordPart):
 
 def plain_mean(scores: Sequence[float | None]) -> float | None:
     """Return the mean of some scores; None if any of them is undefined."""
-    import numpy as np  # Here: the help of the commands imports this file.
-
     defined = [score for score in scores if score is not None]
     return float(np.mean(defined)) if defined and len(defined) == len(scores) else None
 

@@ -5,7 +5,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from stsbench.records.kinds import AVERAGES, KINDS
 from stsbench.records.labels import interval_remarks, labels, task_labels
@@ -14,9 +16,6 @@ from stsbench.records.signature import Signature, require_same_protocol
 from stsbench.render.cells import Key, Named, Rows
 from stsbench.render.result import Result
 from stsbench.render.table import Style, Table, Tables
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Row = dict[str, Any]
 """task, subset, metric, items, score, low, high, signature."""
@@ -38,14 +37,12 @@ class Scores(Result):
     intervals: bool = True
 
     @property
-    def frame(self) -> "pd.DataFrame":
+    def frame(self) -> pd.DataFrame:
         """All that is needed to work on with the scores, a row per model, task, subset and metric.
 
         Columns: model, those of `RunRecord.frame`, and the choices behind a score: `aggregation` says of a
         transfer task how it was folded, and `similarity` what was trained.
         """
-        import pandas as pd
-
         frames = []
         for label, record in _labelled(self.records):
             frame = pd.DataFrame(score_rows(record))

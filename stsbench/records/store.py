@@ -12,21 +12,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+import pandas as pd
 from pydantic import ValidationError
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path, digest_of, remove_leftovers, sha256_of, told_as_unwritable
 from stsbench.base.parsing import parse_json
 from stsbench.base.words import closest
-from stsbench.records.consistency import contradiction
-from stsbench.records.items import ITEMS, as_arrow, write_table
+from stsbench.records.items import ITEMS
 from stsbench.records.parts import SCHEMA_VERSION, ModelPart, ProtocolPart, RunFields, TableFile, sealed
 from stsbench.records.record import RECORD, RunRecord, staged
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 class MeasuredTask(NamedTuple):
@@ -93,11 +90,11 @@ def save_run(record: RunRecord, folder: str | Path, *, overwrite: bool = False) 
         HeldError: if the folder holds another one, which may have come there since anybody looked.
     """
     folder = Path(folder)
-    items = None if record.is_imported else record.item_table()
+    items = None if record.is_imported else record.items
     with told_as_unwritable(folder), _alone(folder):
         _settle(folder)
         try:
-            file = None if items is None else _stage(as_arrow(items), folder / ITEMS)
+            file = None if items is None else _stage(items, folder / ITEMS)
             saved = sealed(record.model_copy(update={"items_file": file}))
             held = held_by(folder, Measurement.of(saved), saved)
             if held is not None and not overwrite:
@@ -182,8 +179,7 @@ def load_run(path: str | Path) -> RunRecord:
     if record.digest is None:
         raise UserError(f"{file} was edited after it was written: its digest is missing; {_RESTORE}.")
     if record.digest != digest:
-        what = contradiction(record) or "it does not say what its digest was taken of"
-        raise UserError(f"{file} was edited after it was written: {what}; {_RESTORE}.")
+        raise UserError(f"{file} was edited after it was written: its digest does not match; {_RESTORE}.")
     return record
 
 
@@ -229,11 +225,11 @@ def _why(file: Path, error: Exception) -> str:
     return str(error)
 
 
-def _stage(table: "pa.Table", place: Path) -> TableFile:
+def _stage(table: pd.DataFrame, place: Path) -> TableFile:
     with atomic_path(staged(place)) as path:
         # Opened here, as pyarrow takes no path that is not UTF-8.
         with path.open("wb") as stream:
-            write_table(table, stream)
+            table.to_parquet(stream, index=False)
         return TableFile(file=place.name, rows=len(table), sha256=sha256_of(path))
 
 

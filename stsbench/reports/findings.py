@@ -6,16 +6,15 @@ which stand out. `docs/definitions/pair-kinds.md` writes down the rules.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+import pandas as pd
 
 from stsbench.analysis.pair_kinds import COST, SHIFT, PairKinds
 from stsbench.render.section import Pointer
 from stsbench.render.table import interval
 from stsbench.reports.standing import STANDING, Standing, residuals
 from stsbench.statistics.significance import holm
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MOST = 5
 """So many findings stand at the top of a report, shared by its runs."""
@@ -102,7 +101,7 @@ def _tasks(run: str, places: Sequence[Standing], level: float) -> list[Observati
     ]
 
 
-def _kinds(over: "pd.DataFrame", level: float, *, several: bool) -> list[Observation]:
+def _kinds(over: pd.DataFrame, level: float, *, several: bool) -> list[Observation]:
     """Return the findings of kinds of pairs. That a kind costs less than its share is no news."""
     looked = []
     for row in over.to_dict("records"):

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import pandas as pd
+
 from stsbench.base.errors import UserError
 from stsbench.base.words import listed
 from stsbench.judging.published import (
@@ -105,8 +107,6 @@ def as_table(filling: Filling, *, every_column: bool) -> Table:
 
     Columns that no run has a value for are left out, unless `every_column` is to be shown.
     """
-    import pandas as pd
-
     columns = list(filling.settings) if every_column else filling.filled
     records: list[dict[Key, Any]] = []
     hints: dict[tuple[int, Key], str] = {}

@@ -3,6 +3,8 @@
 import math
 from typing import Any
 
+import pandas as pd
+
 from stsbench.base.words import listed
 from stsbench.published import catalogue
 from stsbench.records.labels import task_labels
@@ -97,8 +99,6 @@ def _human_line(runs: Runs) -> ReportFigure | None:
 
     People's interval is of as many independent pairs as they scored; ceilings and models' Pearson have none here.
     """
-    import pandas as pd
-
     if len(runs) > MOST_DRAWN:
         return None
     people, sizes = (catalogue.row(f"hume-sts/{name}") for name in ("two-raters-pearson", "pairs"))

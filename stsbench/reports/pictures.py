@@ -38,7 +38,7 @@ def pictures(record: RunRecord, prefix: str) -> Mapping[str, Picture]:
         if score.key not in tables or not score.about.by_similarity or score.training is not None:
             continue
         table, column = tables[score.key], statistic_of(Signature.parse(score.signature)).columns[0]
-        gold, similarity = (table[name].astype(np.float64) for name in ("gold", column))
+        gold, similarity = (table[name].to_numpy(np.float64) for name in ("gold", column))
         if np.ptp(gold) and np.ptp(similarity):
             svg = draw(gold, similarity)
             alt = (

@@ -2,7 +2,9 @@
 
 import shlex
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from stsbench.records.parts import ModelPart
 from stsbench.records.provenance import redact
@@ -11,16 +13,11 @@ from stsbench.render.section import Section
 from stsbench.render.table import Table
 from stsbench.reports.scores import Runs
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 _HASHES = ("weights_sha256", "tokenizer_sha256", "config_sha256")
 
 
 def reproducibility(runs: Runs) -> Section:
     """Return signatures, hashes, environments, and the commands that repeat each number."""
-    import pandas as pd
-
     tables = [
         Table(_frame(runs, _used), "Models as they were used", name="models"),
         Table(_frame(runs, _hashes), "SHA-256 of weights, tokenizer and configuration", name="weights"),
@@ -50,10 +47,8 @@ def _hashes(model: ModelPart) -> dict[str, object]:
     return {name: getattr(model, name) for name in _HASHES}
 
 
-def _frame(runs: Runs, told_of: Callable[[ModelPart], dict[str, object]]) -> "pd.DataFrame":
+def _frame(runs: Runs, told_of: Callable[[ModelPart], dict[str, object]]) -> pd.DataFrame:
     """Return a row per run, without the columns in which no run says anything."""
-    import pandas as pd
-
     rows: list[dict[str, str | None]] = [
         {"model": label, **{name: _told(value) for name, value in told_of(run.model).items()}}
         for label, run in runs.items()

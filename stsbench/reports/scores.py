@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, combinations
 
+import pandas as pd
+
 from stsbench.base.errors import UserError
 from stsbench.data.shared import FOLDED, unordered_pairs
 from stsbench.records.kinds import KINDS, Kind
@@ -38,8 +40,6 @@ def scores(runs: Runs) -> Section:
 
 def intervals(runs: Runs) -> Section:
     """Return every score that has an interval, with its limits, and a small picture of each STS task's pairs."""
-    import pandas as pd
-
     rows = [
         {"model": label, **{key: row[key] for key in ("task", "metric", "items", "score", "low", "high")}}
         for label, record in runs.items()
@@ -165,8 +165,6 @@ def shared_sentences(runs: Runs) -> Section:
         for first, second, counts in shared:
             a, b = called[label, first], called[label, second]
             rows.setdefault((a, b), {"a": a, "b": b} | counts)
-    import pandas as pd
-
     frame = pd.DataFrame(list(rows.values()))
     table = Table(frame, "Pairs that stand in two tasks", decimals=1, name="shared-pairs", notes=(_SHARED,))
     return Section("shared", "Shared sentences", tables=(table,) if rows else ())
@@ -180,7 +178,9 @@ def _shared_pairs(record: RunRecord) -> list[tuple[str, str, dict[str, object]]]
         rows = record.rows_by_score()
     except UserError:
         return None
-    by_key = {key: set(unordered_pairs(*(of_task[name] for name in FOLDED))) for key, of_task in rows.items()}
+    by_key = {
+        key: set(unordered_pairs(*(of_task[name].to_numpy() for name in FOLDED))) for key, of_task in rows.items()
+    }
     compared = [score for score in record.scores if score.about.by_similarity and not score.training]
     labels = dict(zip(task_labels(compared), compared, strict=True))
     sets = {label: by_key[score.key] for label, score in labels.items()}

@@ -10,6 +10,8 @@ from pathlib import PurePath
 from textwrap import fill
 from typing import TYPE_CHECKING
 
+import pandas as pd
+
 from stsbench.base.errors import UserError
 from stsbench.judging.published import known_checkpoint
 from stsbench.judging.seeds import compare_seeds
@@ -25,7 +27,6 @@ from stsbench.reports.scores import Runs
 from stsbench.training.log import LOG, log_frame, read_log
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
 _SEED = re.compile(r"[-_. ]?seed[-_.= ]?\d+", re.IGNORECASE)
@@ -62,14 +63,12 @@ def training(runs: Runs) -> Filled:
     return Filled(Section("training", "Training curves", parts=tuple(parts)), tuple(missing))
 
 
-def _points(log: "pd.DataFrame", name: str) -> "pd.DataFrame":
+def _points(log: pd.DataFrame, name: str) -> pd.DataFrame:
     points = log[["step", name]].dropna().rename(columns={name: "value"})
     return points.assign(value=100 * points["value"]) if name == "dev" else points
 
 
-def _summary(logs: "dict[str, pd.DataFrame]") -> "pd.DataFrame":
-    import pandas as pd
-
+def _summary(logs: "dict[str, pd.DataFrame]") -> pd.DataFrame:
     rows = []
     for label, log in logs.items():
         dev, loss = _points(log, "dev"), _points(log, "loss")
@@ -88,8 +87,6 @@ def _summary(logs: "dict[str, pd.DataFrame]") -> "pd.DataFrame":
 
 def _published(runs: Runs) -> list[Section]:
     """Return the dev curves that authors published, of the systems that are reported on."""
-    import pandas as pd
-
     known = [known_checkpoint(record) for record in runs.values()]
     systems = [entry.system for entry in known if entry is not None and entry.system in logged_systems()]
     if not systems:
@@ -182,7 +179,7 @@ def _seeds_elsewhere(runs: Runs) -> list[Section]:
     return parts
 
 
-def _described(scores: "pd.DataFrame") -> "pd.DataFrame":
+def _described(scores: pd.DataFrame) -> pd.DataFrame:
     tasks = [name for name in scores if name not in {"seed", "best_step", "STS-B:dev"}]
     frame = scores[tasks].agg(["count", "mean", "std", "min", "max"]).T.reset_index()
     frame.columns = ["task", "runs", "mean", "sd", "lowest", "highest"]

@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from stsbench.base.words import listed
 from stsbench.data.benchmarks import load_sts
 from stsbench.data.catalogue import SENTEVAL, data_set
@@ -152,8 +154,6 @@ def _of_analysis(
 
 def _entry(path: Path, where: Mapping[str, str], of: str) -> tuple[float, float] | None:
     """Return a number of an analysis' frame with its standard error (NaN for unknown); None where it has none."""
-    import pandas as pd
-
     if not path.is_file():
         return None
     frame = pd.read_csv(path)

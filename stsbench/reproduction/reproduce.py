@@ -3,7 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
+
+import pandas as pd
 
 from stsbench.base.errors import UserError
 from stsbench.base.options import LARGEST_SEED, Commas, Within
@@ -30,9 +32,6 @@ from stsbench.statistics.dependence import DEPENDENCE, Dependence
 from stsbench.sweeps.forecast import Forecast
 from stsbench.sweeps.result import Sweep
 from stsbench.sweeps.sweep import sweep
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _WIKI = "wiki1m"
 """The source of the papers' corpus in the catalogue of data."""
@@ -170,10 +169,8 @@ class Reproductions(Result):
     only: str = ""
 
     @property
-    def frame(self) -> "pd.DataFrame":
+    def frame(self) -> pd.DataFrame:
         """A row for each, with what it shows, what it takes at each scale, and its claims."""
-        import pandas as pd
-
         rows: list[dict[str, Any]] = []
         for entry in exhibits().values():
             if self.only not in {"", entry.name}:
@@ -215,8 +212,6 @@ class Reproductions(Result):
 
     def _facts(self) -> Table:
         """Return all that is known of one, a line each."""
-        import pandas as pd
-
         plan, row = plan_of(self.only), self.frame.to_dict("records")[0]
         facts = [(str(name), str(value)) for name, value in row.items() if value != ""]
         labels = plan.names_of(self.only).rows

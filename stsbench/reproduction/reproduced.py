@@ -7,6 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from stsbench.base.errors import UserError
 from stsbench.base.words import listed
 from stsbench.published.catalogue import papers
@@ -30,7 +32,6 @@ from stsbench.reproduction.tables import (
 )
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
 _MOST_NAMED = 6
@@ -64,8 +65,6 @@ class Cost:
 
     def table(self) -> Table:
         """Return it as a table of one row."""
-        import pandas as pd
-
         names = {"jobs": "jobs done", "threads": "threads a job"}
         row = {names.get(name, name): number for name, number in asdict(self).items()}
         return Table(pd.DataFrame([row]), "What it took, as measured", decimals=3)
@@ -173,10 +172,8 @@ class Reproduction(Result):
         )
 
     @property
-    def frame(self) -> "pd.DataFrame":
+    def frame(self) -> pd.DataFrame:
         """A row for each cell, with the fields of `ReproducedCell` and the `difference`."""
-        import pandas as pd
-
         rows = [{"table": self.exhibit.name, "scale": self.scale, **cell.as_row()} for cell in self.cells]
         return pd.DataFrame(rows)
 

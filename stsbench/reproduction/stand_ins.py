@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from stsbench.base.errors import UserError
 from stsbench.base.extras import MODELS, require
 from stsbench.base.files import atomic_folder, atomic_path, cache_dir
@@ -147,8 +149,6 @@ def _make_corpus(path: Path) -> None:
 
 def _make_word_vectors(path: Path) -> None:
     """Write a random vector for every word of the sample, as GloVe's files have them."""
-    import numpy as np
-
     words = sorted({word for text in sample_sentences() for word in text.lower().split()})
     draw = np.random.default_rng(int(path.stem.removeprefix(_WORD_VECTORS), 16))
     rows = draw.normal(scale=_SPREAD, size=(len(words), _SIZES["hidden_size"]))

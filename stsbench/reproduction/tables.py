@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from stsbench.base.words import listed
 from stsbench.render.cells import Key, Named
 from stsbench.render.charts import forest, line, plain_logarithms
@@ -68,8 +70,6 @@ class ReproducedCell:
 
 def column_table(cells: Sequence[ReproducedCell], names: Names, caption: str, measured_on: str) -> Table:
     """Return a column's cells with their intervals; scores on other tasks than the paper's do not compare."""
-    import pandas as pd
-
     limits = [interval(cell.low, cell.high) for cell in cells]
     rows = [
         {
@@ -96,8 +96,6 @@ def column_table(cells: Sequence[ReproducedCell], names: Names, caption: str, me
 
 def whole_table(cells: Sequence[ReproducedCell], names: Names, caption: str, *, counts: bool) -> Table:
     """Return the table in the paper's layout: of each row the print, and ours below it."""
-    import pandas as pd
-
     rows: list[dict[Key, Any]] = []
     hints: dict[tuple[int, Key], str] = {}
     own: set[int] = set()
@@ -126,8 +124,6 @@ def whole_table(cells: Sequence[ReproducedCell], names: Names, caption: str, *, 
 
 def claims_table(answers: Sequence[Answer], note: str) -> Table:
     """Return the claims, whether the print says so itself, and what was found about each."""
-    import pandas as pd
-
     in_print = {True: "yes", False: "no", None: ""}
     rows = [
         {
@@ -149,8 +145,6 @@ def claims_table(answers: Sequence[Answer], note: str) -> Table:
 
 def missing_table(cells: Sequence[ReproducedCell], names: Names) -> Table | None:
     """Return what is not there, and why; None where nothing is missing that has a reason."""
-    import pandas as pd
-
     rows, made = {cell.row for cell in cells}, {cell.row for cell in cells if cell.runs}
     # By the reason and the column, the rows: a row that was not made at all stands under no column.
     lacking: dict[str, dict[str, list[str]]] = {}
@@ -218,8 +212,6 @@ def curve(
 
 def row_by_row(cells: Sequence[ReproducedCell], labels: Mapping[str, str], label: str) -> "Figure":
     """Draw a column's cells row by row."""
-    import pandas as pd
-
     rows: list[dict[str, Any]] = []
     for cell in cells:
         common = {"label": labels[cell.row], "summary": False}

@@ -6,17 +6,15 @@ that order; whoever folds the files' order gets other folds and a score that dif
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import Literal, Protocol
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
-from stsbench.data.tables import LabelledData, coded
+from stsbench.data.tables import LabelledData
 from stsbench.statistics.logistic import LogisticFits, fit_logistic
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Design = Literal["nested", "kfold", "split"]
 """`nested`: two levels of cross-validation, for a task without splits; `kfold`: cross-validation on train, then
@@ -67,10 +65,10 @@ def arrange(data: LabelledData) -> Labelled:
     code_of = {label: code for code, label in enumerate(data.classes)}
     labels = np.array([code_of[label] for label in items["label"]], dtype=np.int64)
     splits = items["split"].to_numpy().astype(str)
-    names, split_code = coded(splits.tolist())
+    split_code, names = pd.factorize(splits)
     keys = [labels, *(_tokens(items[side]) for side in ("sentence2", "sentence1")), split_code]
     order = np.lexsort(keys)
-    return Labelled(order, labels[order], splits[order], _design(data.task, names))
+    return Labelled(order, labels[order], splits[order], _design(data.task, names.tolist()))
 
 
 def stratified(labels: Rows, among: Rows, folds: int, seed: int) -> list[Fold]:

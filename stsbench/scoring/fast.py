@@ -239,7 +239,7 @@ def _scored(encoder: "Checkpoint", use: Use) -> RunRecord:
 def _change(plain: RunRecord, other: RunRecord) -> tuple[float, float]:
     """Return by how much a score is higher than fp32's, and the one-sided upper bound of what it loses."""
     statistic = statistic_of(Signature.parse(plain.scores[0].signature))
-    items = [record.item_table() for record in (plain, other)]
+    items = [record.items for record in (plain, other)]
     change = statistic.value(items[1]) - statistic.value(items[0])
     spread = variance(statistic.terms(items[0]) - statistic.terms(items[1]), sharing_of(items[0]), DEPENDENCE)
     if np.isnan(change) or np.isnan(spread.value):

@@ -110,7 +110,7 @@ class GoldFiles:
         if path is None:
             return None
         data = load_pairs(path)
-        first, second, gold = (data.table[name].tolist() for name in ("sentence1", "sentence2", "gold"))
+        first, second, gold = (data.pairs[name].tolist() for name in ("sentence1", "sentence2", "gold"))
         return _as_pairs(part, first, second, gold, data.files)
 
     def _place(self, part: Part) -> Path | None:

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
-from stsbench.data.tables import PlainTable
 from stsbench.encoders.plan import Embeddings
 from stsbench.encoders.postprocess import normalize, truncate, whiten
 from stsbench.encoders.protocol import Encoder, Identity, notes_on, reader_of
 from stsbench.encoders.sides import embed_each
 from stsbench.encoders.use import Use
+from stsbench.records.items import join_items
 from stsbench.records.parts import DataFile, DataPart, ModelPart, ProtocolPart, Score
 from stsbench.records.provenance import environment, now, redact
 from stsbench.records.record import RunRecord
@@ -151,7 +151,7 @@ class Recording:
             environment=environment(),
             seconds=stages.seconds,
             encoding=dict(encoding),
-        ).with_items(PlainTable.join([of_task.table for of_task in items]))
+        ).with_items(join_items([of_task.table for of_task in items]))
         out = self.settings.out
         if out is None:
             return record

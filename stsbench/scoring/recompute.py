@@ -8,12 +8,10 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf, isfinite
 
-import numpy as np
+import pandas as pd
 
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
-from stsbench.data.tables import PlainTable
-from stsbench.records.consistency import EXACT, as_stated
 from stsbench.records.items import ITEMS
 from stsbench.records.kinds import KINDS
 from stsbench.records.labels import task_labels
@@ -24,6 +22,9 @@ from stsbench.scoring.kinds.sts import rater_part
 from stsbench.scoring.settings import Intervals
 from stsbench.scoring.statistic import Support, mean_limits
 from stsbench.scoring.task import Rows
+
+EXACT = 1e-12
+"""Two ways of summing the same numbers may differ by this much."""
 
 _LIMIT = 1e-9
 """How far an interval's limits may be from what the table gives; scores may by `EXACT`."""
@@ -43,7 +44,8 @@ class Discrepancy:
     given: Stated
 
     def __str__(self) -> str:
-        return f"{self.what} is {as_stated(self.stated)} in {RECORD}, and {ITEMS} gives {as_stated(self.given)}"
+        stated, given = ("undefined" if value is None else repr(value) for value in (self.stated, self.given))
+        return f"{self.what} is {stated} in {RECORD}, and {ITEMS} gives {given}"
 
 
 def require_recomputed(*records: RunRecord, intervals: bool = True) -> tuple[str, ...]:
@@ -81,6 +83,11 @@ def _held_against_tables(record: RunRecord, intervals: bool) -> Iterator[str]:
                 f"{record.folder} does not say what was measured: {difference}; put both files back as they were "
                 "written, or measure again."
             )
+    except (LookupError, TypeError, ValueError) as error:
+        raise UserError(
+            f"{ITEMS} of {record.folder} does not fit its {RECORD} ({type(error).__name__}: {error}): measure "
+            "again."
+        ) from error
     except MissingTableError:
         yield "they were imported without items" if record.is_imported else f"{ITEMS} is not beside {RECORD}"
 
@@ -121,7 +128,7 @@ def rows_of_scores(record: RunRecord) -> Iterator[Rows]:
     for score in record.scores:
         scored, task = groups[score.key], _without_split(score.key)
         held_out = [rows for key, rows in groups.items() if key not in keys and _without_split(key) == task]
-        yield Rows(scored, PlainTable.join(held_out) if held_out else scored.take(np.zeros(0, dtype=np.intp)))
+        yield Rows(scored, pd.concat(held_out, ignore_index=True) if held_out else scored.iloc[:0])
 
 
 def _without_split(key: tuple[str, str, str, str]) -> tuple[str, str, str]:
@@ -130,7 +137,7 @@ def _without_split(key: tuple[str, str, str, str]) -> tuple[str, str, str]:
 
 
 def _of_score(
-    label: str, score: Score, numbers: Sequence[Number], scored: PlainTable, *, intervals: bool
+    label: str, score: Score, numbers: Sequence[Number], scored: pd.DataFrame, *, intervals: bool
 ) -> Iterator[Discrepancy]:
     recorded = {number.key: number for number in score.numbers}
     for given in numbers:
@@ -173,7 +180,7 @@ def _some(names: Collection[str]) -> str:
     return ", ".join(shown) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
 
 
-def counts_in(items: PlainTable) -> dict[str, int]:
+def counts_in(items: pd.DataFrame) -> dict[str, int]:
     """Return how many items are unlike the others (see `Score.counts`), where the items say so."""
     return {f"{name}_pairs": int(items[name].sum()) for name in ("identical", "zero") if name in items.columns}
 

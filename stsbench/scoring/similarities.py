@@ -71,7 +71,7 @@ class SavedSimilarities:
         Raises:
             UserError: if there is not one finite number for each pair.
         """
-        values, sizes = self.values, [len(task.table) for task in tasks]
+        values, sizes = self.values, [len(task.pairs) for task in tasks]
         if len(values) != sum(sizes):
             raise UserError(
                 f"{self.path} holds {len(values)} similarities for {sum(sizes)} pairs "
@@ -233,12 +233,12 @@ def _told(held: Predictions) -> str:
 
 
 def _repeated(task: StsData) -> NDArray[np.bool_]:
-    return np.asarray(task.table["sentence1"] == task.table["sentence2"], dtype=bool)
+    return np.asarray(task.pairs["sentence1"] == task.pairs["sentence2"], dtype=bool)
 
 
 def require_same_pairs(task: StsData, pairs: PredictedPairs) -> None:
     """Raise if the pairs cannot be those that were predicted."""
-    cosines, count = pairs.similarities["cosine"], len(task.table)
+    cosines, count = pairs.similarities["cosine"], len(task.pairs)
     if len(cosines) != count:
         raise UserError(
             f"{pairs.path} has {len(cosines):,} predictions of {pairs}, and {task.task}, split {task.split}, has "
@@ -248,7 +248,7 @@ def require_same_pairs(task: StsData, pairs: PredictedPairs) -> None:
     if len(wrong):
         place = int(wrong[0])
         raise UserError(
-            f"{pairs.path}: the pair {task.table['pair_id'][place]} of {task.task} is one sentence twice, "
+            f"{pairs.path}: the pair {task.pairs['pair_id'][place]} of {task.task} is one sentence twice, "
             f"and prediction {place + 1} has the cosine {cosines[place]:.4f}: its pairs are in another order than "
             "the files here; give them in MTEB's order with --data."
         )

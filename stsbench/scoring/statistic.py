@@ -11,13 +11,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.data.shared import FOLDED, SENTENCES
-from stsbench.data.tables import PlainTable, coded
 from stsbench.records.parts import Interval, Number
 from stsbench.records.signature import Signature
 from stsbench.scoring.settings import GIVEN_SIMILARITY, INTERVALS, Intervals
@@ -27,9 +27,6 @@ from stsbench.statistics.influence import mean_terms, ratio_terms, task_terms
 from stsbench.statistics.intervals import Limits, correlation_interval, plain_interval, share_interval
 from stsbench.statistics.precision import average_precision, average_precision_terms, best_threshold
 from stsbench.statistics.significance import mcnemar, steiger, williams
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Floats = NDArray[np.float64]
 
@@ -84,7 +81,7 @@ class Statistic(Protocol):
         """The statistic of one subset alone."""
         return self
 
-    def independent_test(self, values: Floats, a: PlainTable, b: PlainTable) -> IndependentTest:
+    def independent_test(self, values: Floats, a: pd.DataFrame, b: pd.DataFrame) -> IndependentTest:
         """Test two models, taking items for independent.
 
         Args:
@@ -94,13 +91,13 @@ class Statistic(Protocol):
         """
         return IndependentTest()
 
-    def value(self, items: PlainTable) -> float:
+    def value(self, items: pd.DataFrame) -> float:
         """Return the number; NaN where it is undefined."""
 
-    def terms(self, items: PlainTable) -> Floats:
+    def terms(self, items: pd.DataFrame) -> Floats:
         """Return (n,) terms, one an item; NaN where the number is undefined."""
 
-    def influences(self, items: PlainTable) -> Floats:
+    def influences(self, items: pd.DataFrame) -> Floats:
         """Return (n,) how much higher the number is, to first order, for each item's being there."""
         return self.terms(items)
 
@@ -132,14 +129,14 @@ class Correlation(Statistic):
         """The correlation itself, of which nothing is aggregated."""
         return replace(self, aggregation="all")
 
-    def independent_test(self, values: Floats, a: PlainTable, b: PlainTable) -> IndependentTest:
+    def independent_test(self, values: Floats, a: pd.DataFrame, b: pd.DataFrame) -> IndependentTest:
         """Return Williams' and Steiger's tests of two dependent correlations.
 
         There is none of a mean over subsets, which is no correlation, and none is known for Kendall's.
         """
-        if self.metric == "kendall" or (self.aggregation != "all" and len(set(a["subset"])) > 1):
+        if self.metric == "kendall" or (self.aggregation != "all" and a["subset"].nunique() > 1):
             return IndependentTest()
-        between = CORRELATIONS[self.metric](a[self.similarity], b[self.similarity])
+        between = CORRELATIONS[self.metric](a[self.similarity].to_numpy(), b[self.similarity].to_numpy())
         first, second = values.tolist()
         by_williams, by_steiger = (
             test(second, first, between, len(a), ranks=self.metric == "spearman") for test in (williams, steiger)
@@ -152,22 +149,22 @@ class Correlation(Statistic):
         }
         return IndependentTest("williams", by_williams.p_value, details)
 
-    def value(self, items: PlainTable) -> float:
-        gold, similarity = items["gold"], items[self.similarity]
+    def value(self, items: pd.DataFrame) -> float:
+        gold, similarity, codes = self._columns_of(items)
         if self.aggregation == "all":
             return CORRELATIONS[self.metric](gold, similarity)
-        codes = coded(items["subset"])[1]
         return correlate_task(gold, similarity, codes, self.metric).aggregates[self.aggregation]
 
-    def terms(self, items: PlainTable) -> Floats:
-        codes = coded(items["subset"])[1]
-        return task_terms(items["gold"], items[self.similarity], codes, self.metric, self.aggregation)
+    def terms(self, items: pd.DataFrame) -> Floats:
+        return task_terms(*self._columns_of(items), self.metric, self.aggregation)
 
-    def influences(self, items: PlainTable) -> Floats:
+    def influences(self, items: pd.DataFrame) -> Floats:
         """Return the terms, not centred in each subset: where a subset lies moves the score, too."""
-        codes = coded(items["subset"])[1]
-        gold, similarity = items["gold"], items[self.similarity]
-        return task_terms(gold, similarity, codes, self.metric, self.aggregation, by_subset=False)
+        return task_terms(*self._columns_of(items), self.metric, self.aggregation, by_subset=False)
+
+    def _columns_of(self, items: pd.DataFrame) -> tuple[Floats, Floats, NDArray[np.intp]]:
+        """Return gold scores, similarities and the code of each pair's subset."""
+        return items["gold"].to_numpy(), items[self.similarity].to_numpy(), pd.factorize(items["subset"])[0]
 
     def limits(self, value: float, spread: Variance, items: int, level: float) -> Limits:
         """Return the interval on Fisher's scale."""
@@ -189,17 +186,17 @@ class Accuracy(Share):
     effect: ClassVar[EffectSize | None] = COHENS_H
     columns = ("correct",)
 
-    def independent_test(self, values: Floats, a: PlainTable, b: PlainTable) -> IndependentTest:
+    def independent_test(self, values: Floats, a: pd.DataFrame, b: pd.DataFrame) -> IndependentTest:
         """Return McNemar's test."""
-        result = mcnemar(a["correct"] > 0, b["correct"] > 0)
+        result = mcnemar(*((side["correct"] > 0).to_numpy() for side in (a, b)))
         counts = {"only_a": float(result.only_first), "only_b": float(result.only_second)}
         return IndependentTest("mcnemar", result.p_value, counts)
 
-    def value(self, items: PlainTable) -> float:
-        return float(items["correct"].mean())
+    def value(self, items: pd.DataFrame) -> float:
+        return float(items["correct"].to_numpy().mean())
 
-    def terms(self, items: PlainTable) -> Floats:
-        return mean_terms(items["correct"])
+    def terms(self, items: pd.DataFrame) -> Floats:
+        return mean_terms(items["correct"].to_numpy())
 
 
 @dataclass(frozen=True)
@@ -210,16 +207,16 @@ class F1(Share):
 
     columns = ("prediction",)
 
-    def _sums(self, items: PlainTable) -> tuple[Floats, Floats]:
+    def _sums(self, items: pd.DataFrame) -> tuple[Floats, Floats]:
         """Return what each item adds to the upper and to the lower sum of F1."""
         said, is_ = (np.asarray(items[name] == self.positive, dtype=bool) for name in ("prediction", "label"))
         return 2.0 * (said & is_), said.astype(np.float64) + is_
 
-    def value(self, items: PlainTable) -> float:
+    def value(self, items: pd.DataFrame) -> float:
         above, below = self._sums(items)
         return float(above.sum() / max(below.sum(), 1.0))
 
-    def terms(self, items: PlainTable) -> Floats:
+    def terms(self, items: pd.DataFrame) -> Floats:
         return ratio_terms(*self._sums(items))
 
 
@@ -233,11 +230,11 @@ class AveragePrecision(Share):
     def columns(self) -> tuple[str, ...]:
         return (self.similarity,)
 
-    def value(self, items: PlainTable) -> float:
-        return average_precision(items["gold"], items[self.similarity])
+    def value(self, items: pd.DataFrame) -> float:
+        return average_precision(items["gold"].to_numpy(), items[self.similarity].to_numpy())
 
-    def terms(self, items: PlainTable) -> Floats:
-        return average_precision_terms(items["gold"], items[self.similarity])
+    def terms(self, items: pd.DataFrame) -> Floats:
+        return average_precision_terms(items["gold"].to_numpy(), items[self.similarity].to_numpy())
 
 
 @dataclass(frozen=True)
@@ -255,12 +252,12 @@ class ThresholdAccuracy(Share):
     def columns(self) -> tuple[str, ...]:
         return (self.similarity,)
 
-    def value(self, items: PlainTable) -> float:
-        return best_threshold(items["gold"], items[self.similarity]).accuracy
+    def value(self, items: pd.DataFrame) -> float:
+        return best_threshold(items["gold"].to_numpy(), items[self.similarity].to_numpy()).accuracy
 
-    def terms(self, items: PlainTable) -> Floats:
-        threshold = best_threshold(items["gold"], items[self.similarity]).threshold
-        right = (items[self.similarity] >= threshold) == (items["gold"] > 0)
+    def terms(self, items: pd.DataFrame) -> Floats:
+        gold, similarity = items["gold"].to_numpy(), items[self.similarity].to_numpy()
+        right = (similarity >= best_threshold(gold, similarity).threshold) == (gold > 0)
         return mean_terms(right.astype(np.float64))
 
 
@@ -270,11 +267,11 @@ class Mean(Statistic):
 
     columns = ("score",)
 
-    def value(self, items: PlainTable) -> float:
-        return float(items["score"].mean())
+    def value(self, items: pd.DataFrame) -> float:
+        return float(items["score"].to_numpy().mean())
 
-    def terms(self, items: PlainTable) -> Floats:
-        return mean_terms(items["score"])
+    def terms(self, items: pd.DataFrame) -> Floats:
+        return mean_terms(items["score"].to_numpy())
 
     def limits(self, value: float, spread: Variance, items: int, level: float) -> Limits:
         return plain_interval(value, spread, level)
@@ -321,7 +318,7 @@ class Support:
     folded: Sharing | None = None
 
 
-def sharing_of(table: "PlainTable | pd.DataFrame", *, folded: bool = False) -> Sharing:
+def sharing_of(table: pd.DataFrame, *, folded: bool = False) -> Sharing:
     """Return which rows of a table share sentences: as released, or by letters and digits alone."""
     first, second = (np.asarray(table[side], dtype=np.uint64) for side in (FOLDED if folded else SENTENCES))
     return _sharing(first.tobytes(), second.tobytes())
@@ -333,7 +330,9 @@ def _sharing(first: bytes, second: bytes) -> Sharing:
     return Sharing.of(np.frombuffer(first, dtype=np.uint64), np.frombuffer(second, dtype=np.uint64))
 
 
-def interval_of(statistic: Statistic, items: PlainTable, intervals: Intervals) -> tuple[Interval | None, Support]:
+def interval_of(
+    statistic: Statistic, items: pd.DataFrame, intervals: Intervals
+) -> tuple[Interval | None, Support]:
     """Return the interval of a statistic of some items, and what it rests on."""
     value = statistic.value(items)
     if intervals.interval is None:
@@ -344,7 +343,9 @@ def interval_of(statistic: Statistic, items: PlainTable, intervals: Intervals) -
     return limits, Support(value, terms, sharing_of(items, folded=True))
 
 
-def number_of(name: str, statistic: Statistic, items: PlainTable, intervals: Intervals) -> tuple[Number, Support]:
+def number_of(
+    name: str, statistic: Statistic, items: pd.DataFrame, intervals: Intervals
+) -> tuple[Number, Support]:
     """Return a statistic of some items as a record holds it, and what its interval rests on."""
     interval, support = interval_of(statistic, items, intervals)
     # JSON has no NaN: an undefined number is null.

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
@@ -20,7 +21,6 @@ from stsbench.base.words import shown_difference
 from stsbench.data.catalogue import data_sets
 from stsbench.data.sentences import sentences_in
 from stsbench.data.shared import SENTENCES, sentence_ids
-from stsbench.data.tables import PlainTable
 from stsbench.encoders.checkpoint import PACKAGED, packaged_model
 from stsbench.encoders.load import load_with
 from stsbench.encoders.mteb_models import KIND
@@ -124,7 +124,7 @@ class ScoredTask(NamedTuple):
 
     task: str
     statistic: Correlation
-    pairs: PlainTable
+    pairs: pd.DataFrame
     gold_range: tuple[float, float]
     data: str = ""
 
@@ -180,7 +180,7 @@ def tasks_by_model(
     }
 
 
-def _gold_range(score: Score, pairs: PlainTable) -> tuple[float, float]:
+def _gold_range(score: Score, pairs: pd.DataFrame) -> tuple[float, float]:
     """Return the scale of a catalogued task's annotators; for your own pairs, the range that occurs in them."""
     entry = data_sets().get(score.task)
     known = entry.gold_range if entry and score.text in entry.texts else None
@@ -354,11 +354,11 @@ def _require_same_behaviour(
     vectors, rows = _vectors_before_whitening(encoder, [*sides[0], *sides[1]], silent)
     left, right = np.split(rows, 2)
     for kind, now in pair_similarities(vectors, left, right, tuple(SIMILARITIES)).items():
-        then = table[kind][[pair.row for pair in pairs]]
+        then = table[kind].to_numpy()[[pair.row for pair in pairs]]
         far = np.abs(now - then)
         if not (far <= _TOLERANCE * np.abs(then).max()).all():
             worst = int(np.argmax(far))
-            task, pair = (table[column][pairs[worst].row] for column in ("task", "item_id"))
+            task, pair = (table[column].iloc[pairs[worst].row] for column in ("task", "item_id"))
             raise UserError(
                 f"{name} is not as it was when the run was made: the {kind} similarity of pair {pair} of {task} "
                 f"is {now[worst]:.6g}, the record's {then[worst]:.6g}; measure it again with "
@@ -374,7 +374,7 @@ class _KnownPair(NamedTuple):
     second: str
 
 
-def _pairs_among(table: PlainTable, texts: Sequence[str]) -> list[_KnownPair]:
+def _pairs_among(table: pd.DataFrame, texts: Sequence[str]) -> list[_KnownPair]:
     """Return the pairs of two sentences, both among some texts."""
     by_id = dict(zip(sentence_ids(texts).tolist(), texts, strict=True))
     sides = zip(*(table[side].tolist() for side in SENTENCES), strict=True)

@@ -1,20 +1,21 @@
 """What a task is: it names its sentences, turns their vectors into items, and says which numbers they give."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.data.shared import id_columns
-from stsbench.data.tables import Column, FileRead, PlainTable, Status, StsData
+from stsbench.data.tables import FileRead, Status, StsData
 from stsbench.records.parts import Number, Training
 from stsbench.records.signature import Signature
 from stsbench.scoring.settings import Intervals, Settings
 from stsbench.scoring.statistic import Support
 
-Texts = Column | Sequence[str]
+Texts = pd.Series | Sequence[str]
 """(n,) texts."""
 
 
@@ -60,7 +61,7 @@ class Items:
         notes: what the person should know.
     """
 
-    table: PlainTable
+    table: pd.DataFrame
     training: Training | None = None
     stated: tuple[Number, ...] = ()
     notes: tuple[str, ...] = ()
@@ -78,14 +79,14 @@ class Numbers:
 class Rows:
     """The items that a headline is over, and those of other splits of a task that is trained on."""
 
-    scored: PlainTable
-    held_out: PlainTable = field(default_factory=lambda: PlainTable({}))
+    scored: pd.DataFrame
+    held_out: pd.DataFrame
 
     @classmethod
-    def of(cls, table: PlainTable, split: str) -> "Rows":
+    def of(cls, table: pd.DataFrame, split: str) -> "Rows":
         """Return the rows of one score's part of the items table."""
         is_scored = table["split"] == split
-        return cls(table.take(is_scored), table.take(~is_scored))
+        return cls(table[is_scored].reset_index(drop=True), table[~is_scored].reset_index(drop=True))
 
 
 @dataclass(frozen=True)
@@ -170,24 +171,24 @@ def item_columns(
     item_id: Texts,
     *,
     sides: Sequence[Texts],
-) -> dict[str, Texts]:
+) -> dict[str, Any]:
     """Return the columns that every row of the items table has.
 
     Args:
-        kind: of the task whose rows they are.
-        data: what it was read as.
-        split: of all rows, or (n,) of each.
-        subset: (n,) empty where the task has none.
-        item_id: (n,) what the data calls each item.
-        sides: (n,) first sentences and (n,) second ones, None where an item has one sentence.
+        kind: the task's kind.
+        data: the task's name, text and files.
+        split: the split of all rows, or (n,) the split of each.
+        subset: (n,) subsets; empty strings where the task has none.
+        item_id: (n,) the items' ids in the data.
+        sides: (n,) first sentences and (n,) second sentences; the latter are None where an item has one sentence.
     """
     size = len(item_id)
     return {
         "kind": [kind] * size,
         "task": [data.task] * size,
-        "split": [split] * size if isinstance(split, str) else split,
+        "split": [split] * size if isinstance(split, str) else list(split),
         "text": [data.text] * size,
-        "subset": subset,
-        "item_id": item_id,
+        "subset": list(subset),
+        "item_id": list(item_id),
         **id_columns(sides[0], sides[1]),
     }

@@ -5,6 +5,8 @@ from math import nan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from stsbench.base.errors import UserError
 from stsbench.judging.seeds import SeedsDifference, compare_seeds
@@ -18,7 +20,6 @@ from stsbench.sweeps.experiment import label_of
 from stsbench.sweeps.states import headlines
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -45,8 +46,6 @@ def cell_frame(axes: Sequence[str], jobs: "Sequence[JobState]") -> "tuple[pd.Dat
         The frame; of each row the number of its cell, as two may be written alike; and in a sentence each why the
         interval of a cell's scores is over seeds alone, though there are records.
     """
-    import pandas as pd
-
     cells: dict[tuple[str, ...], list[JobState]] = {}
     for state in jobs:
         if state.folder is not None:
@@ -120,14 +119,12 @@ def _interval(low: float, high: float, over: str, seeds: float = nan, pairs: flo
     return dict(zip(OF_CELLS[-5:], (low, high, over, seeds, pairs), strict=True))
 
 
-def axis_figure(cells: "pd.DataFrame", axes: Sequence[str], axis: str, measure: str) -> "Figure":
+def axis_figure(cells: pd.DataFrame, axes: Sequence[str], axis: str, measure: str) -> "Figure":
     """Draw a measure over the values of an axis, a line for each choice of the other axes.
 
     Numbers stand where they are, other values side by side, without a line between them. The band, or the bar, is
     the interval; where there is none, the mean stands alone.
     """
-    from pandas.api.types import is_bool_dtype, is_numeric_dtype
-
     rows = cells[cells["measure"] == measure]
     numeric = is_numeric_dtype(rows[axis]) and not is_bool_dtype(rows[axis])
     others = [name for name in axes if name != axis]

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from math import isnan, nan
 from pathlib import Path
 from statistics import fmean as mean
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from stsbench.base.errors import UserError
 from stsbench.render.result import Result
@@ -18,9 +19,6 @@ from stsbench.sweeps.folder import ExperimentFolder, read_json
 from stsbench.sweeps.jobs import Job, units_of
 from stsbench.sweeps.measuring import PROBE, PROBED, Probed
 from stsbench.sweeps.states import DONE, FAILED, JobState
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _STATE = 6
 """Times the weights that a training takes: weights, two moments, best and last checkpoint, what is published."""
@@ -59,16 +57,12 @@ class Forecast(Result):
     free: int
 
     @property
-    def frame(self) -> "pd.DataFrame":
+    def frame(self) -> pd.DataFrame:
         """One row of all numbers, and `hours_passing`: the hours divided by the jobs at once."""
-        import pandas as pd
-
         return pd.DataFrame([{**vars(self), "hours_passing": self.hours / max(1, min(self.places, self.left))}])
 
     def table(self) -> Tables:
         """Return it line by line."""
-        import pandas as pd
-
         passing = float(self.frame["hours_passing"].iloc[0])
         unknown = isnan(self.hours)
         room = f"{_bytes(self.kept)} to stay, {_bytes(self.working)} more while it runs"

@@ -7,6 +7,8 @@ from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path
 from stsbench.base.words import listed, suggestion
@@ -23,7 +25,6 @@ from stsbench.sweeps.jobs import Job
 from stsbench.sweeps.states import DEV_STEP, DONE, FAILED, LOSS_LAST, RUNNING, WAITING, JobState, job_states
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
 _PLAIN = ("job", "seed", "state", "seconds", "threads", "folder")
@@ -78,14 +79,12 @@ class Sweep(Result):
         return dict(zip(self.axes, named[len(own) :], strict=True))
 
     @cached_property
-    def frame(self) -> "pd.DataFrame":
+    def frame(self) -> pd.DataFrame:
         """A row a job, with `job`, a column an axis, `seed`, `state`, `seconds`, `threads`, `folder`, measures.
 
         Scores are x 100. `folder` is relative to the experiment's. It is what stands in `table.csv`. An axis that
         is called as another column (`state`) has a column `state (axis)`, here and in `cells`.
         """
-        import pandas as pd
-
         rows = [
             {
                 "job": state.job.id,
@@ -104,7 +103,7 @@ class Sweep(Result):
         return frame.astype({"seed": "Int64"} | dict.fromkeys(self.measures, float))
 
     @property
-    def cells(self) -> "pd.DataFrame":
+    def cells(self) -> pd.DataFrame:
         """A row for each cell and measure, with its interval over other seeds and pairs (`cell_frame`)."""
         return self._cells[0]
 
@@ -154,8 +153,6 @@ class Sweep(Result):
 
     def status(self) -> Table:
         """Return how many jobs are in which state; of those that failed the reason and the end of the log."""
-        import pandas as pd
-
         counts = {name: sum(job.state == name for job in self.jobs) for name in (DONE, RUNNING, FAILED, WAITING)}
         in_words = [f"{number} {name}" for name, number in counts.items() if number]
         rows = [
@@ -184,8 +181,6 @@ class Sweep(Result):
         ]
 
     def _cells_table(self) -> Table:
-        import pandas as pd
-
         (cells, numbers, why), headline = self._cells, self.headline
         done = {tuple(state.job.cell.values()): state.job for state in self.jobs if state.folder is not None}
         rows = []

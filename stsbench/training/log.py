@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from stsbench.base.errors import UserError
 from stsbench.base.extras import require
 from stsbench.base.files import told_as_unwritable
 from stsbench.base.parsing import parse_json
 
 if TYPE_CHECKING:
-    import pandas as pd
     from torch import Tensor
 
     from stsbench.training.batches import Batch
@@ -84,7 +85,7 @@ def read_log(path: Path) -> list[dict[str, Any]]:
     return lines
 
 
-def log_frame(lines: Sequence[dict[str, Any]]) -> "pd.DataFrame":
+def log_frame(lines: Sequence[dict[str, Any]]) -> pd.DataFrame:
     """Return what a log says of losses and dev scores.
 
     Returns:
@@ -96,8 +97,6 @@ def log_frame(lines: Sequence[dict[str, Any]]) -> "pd.DataFrame":
     >>> log_frame([{"kind": "dev", "step": 5, "dev": 0.8}])["dev"].tolist()
     [0.8]
     """
-    import pandas as pd
-
     rows = [line | dict(_of_tasks(line)) for line in lines if "loss" in line or "dev" in line]
     tasks = list(dict.fromkeys(name for line in rows for name, _ in _of_tasks(line)))
     geometry = [name for name in ("alignment", "uniformity") if any(name in line for line in rows)]

@@ -8,12 +8,12 @@ for a training to be resumed. To add one, write its class here and name it in `N
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias
 
+import numpy as np
 from pydantic import Field, SerializeAsAny, WrapValidator, model_validator
 
 from stsbench.training.parts import RecipePart, part_of
 
 if TYPE_CHECKING:
-    import numpy as np
     from torch import Tensor
 
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+import pandas as pd
 import yaml
 from pydantic import ValidationError
 
@@ -28,9 +29,6 @@ from stsbench.base.parsing import (
 )
 from stsbench.base.words import suggestion
 from stsbench.training.recipe import Recipe
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass
@@ -63,10 +61,8 @@ def recipe_names() -> tuple[str, ...]:
     return tuple(names)
 
 
-def recipe_list() -> "pd.DataFrame":
+def recipe_list() -> pd.DataFrame:
     """Return the recipes that come with stsbench, a row for each: `recipe`, `what`."""
-    import pandas as pd
-
     summaries = [{"recipe": name, "what": _summary(_find(name))} for name in recipe_names()]
     return pd.DataFrame(summaries)
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from stsbench.published.measured import logged_dev_scores, logged_systems
 from stsbench.records.record import RunRecord
 from stsbench.render.cells import Key, Named
@@ -24,7 +26,6 @@ from stsbench.training.recipe_files import read_recipe
 from stsbench.training.selection import Best
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -57,14 +58,12 @@ class Training(Result):
     leads: bool = True
 
     @property
-    def frame(self) -> "pd.DataFrame":
+    def frame(self) -> pd.DataFrame:
         """The losses and dev scores, a row for each line of the log; see `log_frame`."""
         return log_frame(self.log)
 
     def table(self) -> Tables:
         """Return what came of it in a row: the dev score before and of the checkpoint kept, the last loss."""
-        import pandas as pd
-
         losses = [line["loss"] for line in self.log if "loss" in line]
         before = next((line["dev"] for line in self.log if "dev" in line), None)
         kept = self.record.scores[0].value
@@ -117,7 +116,7 @@ class Training(Result):
         return {**json.loads(self.record.model_dump_json()), "training": training}
 
 
-def draw_dev_curve(log: "pd.DataFrame", recipe: Recipe, steps: int) -> "Figure":
+def draw_dev_curve(log: pd.DataFrame, recipe: Recipe, steps: int) -> "Figure":
     """Draw the dev curve of a training over the share of its steps, and a published one."""
     curve = log.dropna(subset=["dev"])
     published = published_curve(recipe)
@@ -152,7 +151,7 @@ def draw_dev_curve(log: "pd.DataFrame", recipe: Recipe, steps: int) -> "Figure":
     return figure
 
 
-def _draw_heads(axes: "Axes", curve: "pd.DataFrame", recipe: Recipe, steps: int) -> None:
+def _draw_heads(axes: "Axes", curve: pd.DataFrame, recipe: Recipe, steps: int) -> None:
     """Draw what the heads of the tasks reach on their dev sets."""
     for name, colour in colours(list(recipe.tasks)).items():
         column = f"{name} {recipe.tasks[name].measure}"
@@ -163,7 +162,7 @@ def _draw_heads(axes: "Axes", curve: "pd.DataFrame", recipe: Recipe, steps: int)
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1))
 
 
-def published_curve(recipe: Recipe) -> tuple[str, "pd.DataFrame"] | None:
+def published_curve(recipe: Recipe) -> tuple[str, pd.DataFrame] | None:
     """Return the authors' curve to draw beside a recipe's, and the system it is of.
 
     It is that of the same system where there is one, else that of ESimCSE with BERT-base; None where the recipe

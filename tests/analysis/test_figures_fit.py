@@ -27,7 +27,6 @@ from stsbench.analysis.spectrum import Spectrum, spectrum_frame
 from stsbench.analysis.stability import Stability, stability_frame
 from stsbench.analysis.ties import TieRanges, ties_frame
 from stsbench.data.shared import FOLDED, SENTENCES
-from stsbench.data.tables import PlainTable
 from stsbench.scoring.settings import Intervals
 from stsbench.scoring.statistic import Correlation
 from stsbench.scoring.subjects import ScoredTask
@@ -37,14 +36,14 @@ NAMES = ("minilm", "organisation/a-rather-long-checkpoint-name (dimensions 64)",
 FEW = Intervals()
 
 
-def pairs(seed: int) -> PlainTable:
+def pairs(seed: int) -> pd.DataFrame:
     rng = np.random.default_rng(seed)
     gold = rng.uniform(0, 5, size=200)
     about = {"task": "made", "split": "test", "text": "made", "subset": "made", "gold": gold}
     cosine = np.clip(gold / 5 + rng.normal(0, 0.2, size=200), -1, 1)
     ids = dict.fromkeys((*SENTENCES, *FOLDED), np.arange(200, dtype=np.uint64))
     words = {"words_a": rng.integers(1, 30, size=200), "words_b": 10}
-    return PlainTable.of(pd.DataFrame(about | ids | {"cosine": cosine} | words))
+    return pd.DataFrame(about | ids | {"cosine": cosine} | words)
 
 
 def vectors(seed: int) -> Any:
@@ -112,7 +111,7 @@ APART = (Sharing.independent(9), Intervals())
 def of_tasks() -> dict[str, list[ScoredVectors]]:
     left, right = np.arange(30), np.arange(30, 60)
     ids, chains = np.arange(60, dtype=np.uint64), np.tile(np.arange(30), 2)
-    of = {name: pairs(seed).take(np.arange(30)) for seed, name in enumerate(NAMES)}
+    of = {name: pairs(seed).head(30) for seed, name in enumerate(NAMES)}
     return {
         name: [
             ScoredVectors(task, of[name], vectors(seed) + 0.5, left, right, ids, chains)

@@ -12,7 +12,6 @@ from stsbench.analysis.length_bias import LengthBias
 from stsbench.analysis.length_measures import Lengths
 from stsbench.analysis.length_numbers import Estimates, length_bias_frame
 from stsbench.base.errors import UserError
-from stsbench.data.tables import PlainTable
 from stsbench.records.labels import distinct_labels
 from stsbench.scoring.settings import Intervals
 from stsbench.scoring.statistic import Correlation
@@ -46,9 +45,7 @@ def scored(table: pd.DataFrame) -> list[ScoredTask]:
     """Return the tasks of a table of pairs."""
     keys = list(zip(table["task"], table["split"], table["text"], strict=True))
     return [
-        ScoredTask(
-            str(label), Correlation("spearman", "all", "cosine"), PlainTable.of(part), RANGES[part["task"].iloc[0]]
-        )
+        ScoredTask(str(label), Correlation("spearman", "all", "cosine"), part, RANGES[part["task"].iloc[0]])
         for label, part in table.groupby(distinct_labels(keys), sort=False)
     ]
 

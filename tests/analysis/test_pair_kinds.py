@@ -23,7 +23,6 @@ from stsbench.analysis.pair_features import (
 from stsbench.analysis.pair_kinds import COST, FEWEST, SHIFT, RankedPairs, cost, shift
 from stsbench.base.errors import UserError
 from stsbench.data.shared import sentence_ids
-from stsbench.data.tables import PlainTable
 from stsbench.statistics.dependence import Sharing
 
 
@@ -144,7 +143,7 @@ def test_kinds_are_told_apart_by_words_as_their_names_say() -> None:
         words_b=[len(texts[b].split()) for _, b in pairs],
     )
     sentences = {ids[name]: SentenceFeatures.of(text) for name, text in texts.items()}
-    pairs = PlainTable.of(table)
+    pairs = table
     kinds = [*kinds_by_numbers(pairs, (0.0, 5.0)), *kinds_by_words(pairs, sentences)]
     found = {(kind.feature, kind.name): np.flatnonzero(kind.inside).tolist() for kind in kinds}
     assert found[NEGATION, "a negation in one sentence alone"] == [0, 5]
@@ -162,11 +161,11 @@ def test_kinds_are_told_apart_by_words_as_their_names_say() -> None:
 
 
 def test_ratings_that_are_far_apart_are_a_kind_where_they_are_published() -> None:
-    table = PlainTable({"gold": np.linspace(0, 5, 12), "raters": np.array([5.0] * 10 + [1.0, np.nan])})
+    table = pd.DataFrame({"gold": np.linspace(0, 5, 12), "raters": np.array([5.0] * 10 + [1.0, np.nan])})
     assert not [kind for kind in kinds_by_numbers(table, (0.0, 5.0)) if kind.feature == RATINGS]
     # Nothing is known of the spread of a single rating, or where there are none.
     variances = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 2.0, 3.0, np.nan, np.nan]
-    table = table.with_columns({"rater_variance": np.array(variances)})
+    table = table.assign(rater_variance=variances)
     (kind,) = (kind for kind in kinds_by_numbers(table, (0.0, 5.0)) if kind.feature == RATINGS)
     assert np.flatnonzero(kind.inside).tolist() == [7, 8, 9]
 
@@ -174,10 +173,10 @@ def test_ratings_that_are_far_apart_are_a_kind_where_they_are_published() -> Non
 def on_the_sample(lift: float) -> sb.RunRecord:
     """Return a record of the sample whose similarities are gold's with noise; pairs far in length are lowered."""
     measured = sb.evaluate(lambda texts: [[len(text), text.count("e")] for text in texts], "sample")
-    items, rng = measured.item_table(), np.random.default_rng(0)
+    items, rng = measured.items, np.random.default_rng(0)
     far = np.abs(items["words_a"].astype(int) - items["words_b"]) > 3
     cosine = items["gold"] / 5 - lift * far + rng.normal(0, 0.1, size=len(items))
-    return measured.with_items(items.with_columns({"cosine": np.clip(cosine, -1, 1)}))
+    return measured.with_items(items.assign(cosine=np.clip(cosine, -1, 1)))
 
 
 def test_a_planted_shift_is_found_and_none_where_there_is_none() -> None:

@@ -18,7 +18,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.progress import silent
 from stsbench.data.benchmarks import load_sample, load_sts
 from stsbench.data.shared import same_letters
-from stsbench.data.tables import PlainTable, StsData
+from stsbench.data.tables import StsData
 from stsbench.encoders.plan import embed
 
 Encode = Callable[[list[str]], Any]
@@ -207,14 +207,14 @@ def test_the_order_of_pairs_and_of_their_sides_changes_nothing(
     encoder = sb.load(hash_encode)
     sentences = inputs.scored_sentences("a", record, progress=silent)
     (task,) = sentences.tasks
-    shuffled = task.pairs.take(np.random.default_rng(0).permutation(len(task.pairs)))
+    shuffled = task.pairs.sample(frac=1, random_state=0, ignore_index=True)
     swapped = {
         f"{name}_{side}": f"{name}_{other}"
         for name in ("sentence", "folded", "words")
         for side, other in ("ab", "ba")
     }
     found = []
-    turned = PlainTable({swapped.get(name, name): shuffled[name] for name in shuffled.columns})
+    turned = pd.DataFrame({swapped.get(name, name): shuffled[name] for name in shuffled.columns})
     for pairs in (task.pairs, turned):
         given = sentences._replace(tasks=[task._replace(pairs=pairs)])
         monkeypatch.setattr(inputs, "scored_sentences", lambda *_, given=given, **__: given)

@@ -27,8 +27,8 @@ def letters(texts: Sequence[str]) -> Any:
 def test_scores_and_moved_pairs_are_those_of_a_plain_computation() -> None:
     found = sb.stability(letters, task="sample", seed=4).frame.set_index("change")
     data = load_sample()
-    pairs = list(zip(data.table["sentence1"], data.table["sentence2"], strict=True))
-    gold = np.asarray(data.table["gold"], dtype=float)
+    pairs = list(zip(data.pairs["sentence1"], data.pairs["sentence2"], strict=True))
+    gold = np.asarray(data.pairs["gold"], dtype=float)
 
     def cosines(change: Any) -> Any:
         sides = [

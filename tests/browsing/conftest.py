@@ -48,7 +48,7 @@ def as_seeds() -> Callable[..., None]:
         for seed, name in enumerate(names):
             record = sb.load_run(root / name)
             model = record.model.model_copy(update={"name": name, "weights_sha256": f"{seed:064x}"})
-            changed = record.model_copy(update={"model": model}).with_items(record.item_table(), root / name)
+            changed = record.model_copy(update={"model": model}).with_items(record.items, root / name)
             save_run(changed, root / name, overwrite=True)
             (root / name / "recipe.yaml").write_text(json.dumps({"seed": seed, "rate": 0.1}))
 

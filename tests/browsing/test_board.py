@@ -106,9 +106,9 @@ def test_recorded_intervals_stand_only_where_they_are_of_the_boards_kind(board_r
 def test_other_items_of_the_same_name_stand_apart(board_runs: Runs) -> None:
     root = board_runs(alpha=0.0, beta=0.4)
     record = sb.load_run(root / "beta")
-    table = record.item_table()
+    table = record.items
     ids = np.array([f"x{number}" for number in table["item_id"]], dtype=object)
-    save_run(record.with_items(table.with_columns({"item_id": ids}), root / "beta"), root / "beta", overwrite=True)
+    save_run(record.with_items(table.assign(item_id=ids), root / "beta"), root / "beta", overwrite=True)
     _, other = sb.board(root).sections
     assert other.why == "the items, or what people gave them, are others than in the first table"
 
@@ -117,8 +117,8 @@ def test_the_order_of_the_items_does_not_matter(board_runs: Runs) -> None:
     root = board_runs(alpha=0.0, beta=0.4)
     said = sb.board(root).sections[0].sentence(0, 1)
     record = sb.load_run(root / "beta")
-    table = record.item_table()
-    turned = record.with_items(table.take(np.arange(len(table))[::-1].copy()), root / "beta")
+    table = record.items
+    turned = record.with_items(table.iloc[::-1].reset_index(drop=True), root / "beta")
     save_run(turned, root / "beta", overwrite=True)
     (section,) = sb.board(root).sections
     assert section.sentence(0, 1) == said
@@ -159,14 +159,14 @@ def test_where_nothing_can_be_shown_it_says_why(tmp_path: Path, board_runs: Runs
 
 def _read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the list of the records whose items are read from now on."""
-    read, plain = [], RunRecord.item_table
+    read, plain = [], RunRecord._table
 
-    def item_table(self: RunRecord) -> Any:
+    def table(self: RunRecord) -> Any:
         if self._items is None:
             read.append(self.model.name)
         return plain(self)
 
-    monkeypatch.setattr(RunRecord, "item_table", item_table)
+    monkeypatch.setattr(RunRecord, "_table", table)
     return read
 
 
@@ -247,7 +247,7 @@ def test_runs_of_other_recipes_and_of_the_same_weights_are_not_folded(
     (root / "beta" / "recipe.yaml").write_text("- [")
     record = sb.load_run(root / "gamma")
     model = record.model.model_copy(update={"name": "x" * 5000, "weights_sha256": "f" * 64})
-    named = record.model_copy(update={"model": model}).with_items(record.item_table(), root / "gamma")
+    named = record.model_copy(update={"model": model}).with_items(record.items, root / "gamma")
     save_run(named, root / "gamma", overwrite=True)
     (section,) = sb.board(root).sections
     assert len(section.runs) == len(KNOWN)

@@ -170,7 +170,7 @@ def test_the_picture_is_against_the_cost_that_most_runs_say(
         # The vectors of all but two came from the cache.
         cost = {"weight_bytes": 3_000_000 * 4**place} | ({"encoded": 0} if place > 1 else {})
         changed = record.model_copy(update={"encoding": record.encoding | cost})
-        save_run(changed.with_items(record.item_table(), root / name), root / name, overwrite=True)
+        save_run(changed.with_items(record.items, root / name), root / name, overwrite=True)
     sb.board(root, tmp_path / "board.html")
     browser.open(tmp_path / "board.html")
     assert browser.run("return document.getElementById('across').value") == "weight_mb"

@@ -59,7 +59,7 @@ def test_an_influence_is_what_the_score_loses_without_the_pair(make: Make) -> No
 
 def test_where_a_subset_lies_counts_in_an_influence(make: Make) -> None:
     record = make(metric="pearson")
-    table = record.item_table()
+    table = record.items
     is_first = table["subset"] == "first"
     gold = np.where(is_first, 5.0, table["gold"] / 2)
     moved = with_columns(record, cosine=table["cosine"] + is_first, gold=gold)

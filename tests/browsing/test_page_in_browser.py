@@ -92,7 +92,7 @@ def test_the_table_begins_on_the_first_screen(browser: Any, hash_encode: Any, tm
     for name, add in (("minilm", 0.0), ("minilm (dimensions 64)", 0.7)):
         record = sb.evaluate(lambda sentences, add=add: hash_encode(sentences) + add, "sample", use_cache=False)
         model = record.model.model_copy(update={"name": name})
-        runs.append(record.model_copy(update={"model": model}).with_items(record.item_table()))
+        runs.append(record.model_copy(update={"model": model}).with_items(record.items))
     sb.explore(runs, tmp_path / "pairs.html")
     first_row = "return document.querySelector('#rows tbody tr').getBoundingClientRect().top"
     for width in (360, 768, 1440):

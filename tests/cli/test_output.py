@@ -147,7 +147,7 @@ def hostile_run(hash_encode: Callable[..., Any], tmp_path: Path) -> Callable[[st
     def make(name: str) -> Path:
         record = sb.evaluate(hash_encode, "sample", intervals=sb.Intervals(None))
         model = record.model.model_copy(update={"name": name})
-        save_run(record.model_copy(update={"model": model}).with_items(record.item_table()), tmp_path / "run")
+        save_run(record.model_copy(update={"model": model}).with_items(record.items), tmp_path / "run")
         return tmp_path / "run"
 
     return make

@@ -481,14 +481,6 @@ def test_a_name_too_long_or_with_a_nul_is_told(tmp_path):
     fails(tmp_path / "a\0b.tsv", "check the path and its permissions.")
 
 
-def test_a_sentence_that_stands_in_several_pairs_is_held_once(tmp_path):
-    path = text_file(tmp_path, "a.tsv", "".join(f"the same sentence\tanother {n % 2}\t{n}\n" for n in range(50)))
-    pairs = load_pairs(path).pairs
-    assert len({id(sentence) for sentence in pairs["sentence1"]}) == 1
-    assert len({id(sentence) for sentence in pairs["sentence2"]}) == 2
-    assert len({id(subset) for subset in pairs["subset"]}) == 1
-
-
 def test_pairs_that_do_not_fit_into_memory_are_refused_while_they_are_read(tmp_path, monkeypatch):
     monkeypatch.setattr("stsbench.base.machine.available_bytes", lambda: 10_000)
     monkeypatch.setattr("stsbench.data.own_pairs._PAIRS_AT_ONCE", 10)

@@ -278,7 +278,7 @@ def test_the_trained_regressor_is_tried_on_request_and_pointed_at_otherwise(
     embedded = embed(sb.load(tiny_bert, device="cpu"), [*data.pairs["sentence1"], *data.pairs["sentence2"]])
     left, right = np.split(embedded.vectors["avg"][embedded.rows], 2)
     result = regress(data, left, right)
-    on_test = scores_on_test(result.predicted, data.table["gold"][result.tested])
+    on_test = scores_on_test(result.predicted, data.pairs["gold"][result.tested])
     claim = f"SICK-R={100 * on_test['pearson']:.4f}%"
     without = sb.diagnose(tiny_bert, claim, data_dirs=[benchmark_folder], tolerance=1e-4, further=0)
     assert not without.explained

@@ -68,10 +68,10 @@ def by_library(folder: Path, texts: Sequence[str], **prompt: Any) -> NDArray[np.
 
 def library_score(folder: Path, data: StsData, first: str, second: str) -> float:
     """Return Spearman's correlation of the cosines as the library alone gives it."""
-    left = by_library(folder, list(data.table["sentence1"]), prompt=first)
-    right = by_library(folder, list(data.table["sentence2"]), prompt=second)
+    left = by_library(folder, list(data.pairs["sentence1"]), prompt=first)
+    right = by_library(folder, list(data.pairs["sentence2"]), prompt=second)
     cosines = (left * right).sum(1) / np.linalg.norm(left, axis=1) / np.linalg.norm(right, axis=1)
-    return float(spearmanr(cosines, data.table["gold"]).statistic)
+    return float(spearmanr(cosines, data.pairs["gold"]).statistic)
 
 
 @pytest.mark.parametrize(("include_prompt", "kind"), [(True, NATIVELY), (False, BY_LIBRARY)])
@@ -139,7 +139,7 @@ def test_each_sentence_is_encoded_once_a_side_and_found_again_where_one_prompt_w
     prompted: Prompted, toy_data: Callable[..., StsData]
 ) -> None:
     folder, data = prompted(), toy_data()
-    first, second = (set(data.table[side]) for side in ("sentence1", "sentence2"))
+    first, second = (set(data.pairs[side]) for side in ("sentence1", "sentence2"))
     measured = sb.evaluate(folder, data, prompts="query,passage")
     assert measured.encoding["texts"] == measured.encoding["encoded"] == len(first) + len(second)
     assert len(cache_files()) == 2

@@ -25,7 +25,7 @@ KINDS = ("sts", "transfer", "supervised", "pair-classification", "given")
 
 
 def with_table(data: StsData, **columns: list[object] | np.ndarray[tuple[int], np.dtype[np.float64]]) -> StsData:
-    return replace(data, pairs=data.table.with_columns(columns))
+    return replace(data, pairs=data.pairs.assign(**columns))
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def run(request: pytest.FixtureRequest, measure: Measure, toy_data: Data, tmp_pa
         return import_results(table)
 
     pairs = toy_data("x", pairs=90)
-    gold = pairs.table["gold"]
+    gold = pairs.pairs["gold"].to_numpy()
     splits = [("train", "dev", "test")[number % 3] for number in range(90)]
     tasks = {
         "sts": pairs,
@@ -89,7 +89,7 @@ def test_every_kind_of_score_is_compared_ranked_gated_and_planned(run: Maker) ->
 @every_kind
 def test_the_order_of_the_items_does_not_matter(run: Maker) -> None:
     old, new = run(0.0), run(0.4)
-    shuffled = with_rows(new, np.random.default_rng(0).permutation(len(new.item_table())))
+    shuffled = with_rows(new, np.random.default_rng(0).permutation(len(new.items)))
     for straight, mixed in zip(aligned(old, new, old), aligned(old, shuffled, old), strict=True):
         assert mixed.scores.tolist() == straight.scores.tolist()
         assert mixed.terms.tolist() == straight.terms.tolist()
@@ -98,7 +98,7 @@ def test_the_order_of_the_items_does_not_matter(run: Maker) -> None:
 @every_kind
 def test_other_items_or_another_truth_under_the_same_signature_do_not_compare(run: Maker) -> None:
     record = run(0.0)
-    items = record.item_table()
+    items = record.items
     renamed = with_columns(record, item_id=np.array([f"{name}b" for name in items["item_id"]], dtype=object))
     with pytest.raises(sb.UserError, match=r"run 0 and run 1 do not compare on [\w:-]+: item_id differs \(\d+ of"):
         aligned(record, renamed)
@@ -107,7 +107,7 @@ def test_other_items_or_another_truth_under_the_same_signature_do_not_compare(ru
         aligned(record, record, fewer)
     for truth in {"gold", "label"} & set(record.scores[0].about.columns):
         other = [f"{value}b" for value in items[truth]] if truth == "label" else items[truth] + 1
-        changed = record.with_items(items.with_columns({truth: other}))
+        changed = record.with_items(items.assign(**{truth: other}))
         with pytest.raises(sb.UserError, match=f"{truth} differs for the same item_id"):
             aligned(record, changed)
 

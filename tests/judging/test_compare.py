@@ -61,7 +61,7 @@ def test_transfer_tasks_by_other_classifiers_do_not_compare(records: tuple[sb.Ru
     sts, score, *others = a.scores
     other = score.model_copy(update={"signature": score.signature.replace("|logreg|", "|mlp-adam|")})
     assert other.signature != score.signature
-    changed = a.model_copy(update={"scores": (sts, other, *others)}).with_items(a.item_table())
+    changed = a.model_copy(update={"scores": (sts, other, *others)}).with_items(a.items)
     with pytest.raises(sb.UserError, match=f"do not compare on {score.task}: similarity is logreg in one and mlp"):
         sb.compare(a, changed)
 
@@ -108,7 +108,7 @@ def test_a_comparison_sees_shared_sentences_as_the_records_intervals_do(
 ) -> None:
     def as_seen_by(interval: Any, record: sb.RunRecord) -> sb.RunRecord:
         protocol = record.protocol.model_copy(update={"interval": interval})
-        return record.model_copy(update={"protocol": protocol}).with_items(record.item_table())
+        return record.model_copy(update={"protocol": protocol}).with_items(record.items)
 
     independent = [as_seen_by("independent", record) for record in records]
     same = sb.compare(*independent)
@@ -150,8 +150,8 @@ def test_what_is_better_is_called_by_its_name(records: tuple[sb.RunRecord, sb.Ru
         record.model_copy(update={"model": record.model.model_copy(update={"name": name, "kind": "transformer"})})
         for record, name in zip(records, ("org/words", "org/letters"), strict=True)
     ]
-    a, b = (record.with_items(whole.item_table()) for record, whole in zip(named, records, strict=True))
-    swapped = with_columns(a, cosine=a.item_table()["gold"])
+    a, b = (record.with_items(whole.items) for record, whole in zip(named, records, strict=True))
+    swapped = with_columns(a, cosine=a.items["gold"])
     assert "org/words is better on sample: " in sb.compare(b, swapped).sentence
 
 

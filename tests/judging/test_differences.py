@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from changed_records import with_columns
 
 import stsbench as sb
-from stsbench.data.tables import PlainTable, StsData
+from stsbench.data.tables import StsData
 from stsbench.judging.aligned import AlignedScores, aligned_scores, with_average
 from stsbench.judging.compare import dependence_notes, differences
 from stsbench.judging.comparison import Comparison, Difference
@@ -188,7 +189,7 @@ def on_items(task: str = "TREC", *, shares: tuple[float, float], size: int = 200
     """Return two classifiers of which about these shares are right, each on items of their own sentences."""
     rng = np.random.default_rng(seed)
     tables = tuple(
-        PlainTable({"subset": [""] * size, "correct": (rng.random(size) < share).astype(np.float64)})
+        pd.DataFrame({"subset": [""] * size, "correct": (rng.random(size) < share).astype(np.float64)})
         for share in shares
     )
     values, terms = ([getattr(Accuracy(), name)(table) for table in tables] for name in ("value", "terms"))

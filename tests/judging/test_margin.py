@@ -114,7 +114,7 @@ def run(data: list[StsData]) -> Records:
     record = sb.evaluate(lambda texts: [[len(s), s.count("o")] for s in texts], data, intervals=sb.Intervals(None))
 
     def make(noise: float) -> sb.RunRecord:
-        gold, rng = record.item_table()["gold"], np.random.default_rng(0)
+        gold, rng = record.items["gold"], np.random.default_rng(0)
         base, own = rng.normal(size=(2, len(gold)))
         return scored_again(with_columns(record, cosine=gold + base + noise * own))
 
@@ -225,4 +225,4 @@ def test_options_that_do_not_go_together_are_refused(run: Records) -> None:
 def test_other_pairs_are_refused(run: Records) -> None:
     old, new = run(0.0), run(0.1)
     with pytest.raises(sb.UserError, match="the baseline and the run do not compare on x: item_id differs"):
-        sb.check(with_rows(new, np.arange(len(new.item_table())) != 5), baseline=old, margin=1.0)
+        sb.check(with_rows(new, np.arange(len(new.items)) != 5), baseline=old, margin=1.0)

@@ -38,7 +38,7 @@ def of_weights(record: sb.RunRecord, name: str) -> sb.RunRecord:
 
 def near_gold(record: sb.RunRecord, noise: float, seed: int) -> sb.RunRecord:
     """Return a record whose similarities are the gold scores with so much noise."""
-    gold, rng = record.item_table()["gold"], np.random.default_rng(seed)
+    gold, rng = record.items["gold"], np.random.default_rng(seed)
     changed = scored_again(with_columns(record, cosine=gold + noise * rng.normal(size=len(gold))))
     return of_weights(changed, f"noise {noise:g}")
 

@@ -27,7 +27,7 @@ KILLED = textwrap.dedent(
     data = sb.evaluate(lambda sentences: np.ones((len(sentences), 2)), "sample", intervals=once)
     records = []
     for number in range(3):
-        items = data.item_table().with_columns({"cosine": np.full(len(data.item_table()), float(number))})
+        items = data.items.assign(cosine=float(number))
         records.append(data.model_copy(update={"command": str(number)}).with_items(items))
 
     def killed_at(event, record):
@@ -109,7 +109,7 @@ TWO_WRITERS = textwrap.dedent(
     for number in range(2):
         child = os.fork()
         if child == 0:
-            items = data.item_table().with_columns({"cosine": np.full(len(data.item_table()), float(number))})
+            items = data.items.assign(cosine=float(number))
             for _ in range(20):
                 record = data.model_copy(update={"command": str(number)})
                 save_run(record.with_items(items), folder, overwrite=True)

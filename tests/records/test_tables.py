@@ -216,28 +216,24 @@ def test_a_record_is_a_result_that_prints_itself_as_run_does(record: sb.RunRecor
     assert sb.RunRecord.model_validate(record.to_dict()) == record
 
 
-def test_a_second_reading_of_a_table_costs_its_hash_alone_and_sees_what_changed(
-    record: sb.RunRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_items_are_hashed_each_time_they_are_read_and_are_the_callers_own(
+    record: sb.RunRecord, tmp_path: Path
 ) -> None:
     save_run(record, tmp_path / "run")
-    first = load_run(tmp_path / "run").item_table()
-    with monkeypatch.context() as patch:
-        patch.setattr("stsbench.records.record.read_table", None)
-        again = load_run(tmp_path / "run").item_table()
-    assert again is first
-    with pytest.raises(ValueError, match="read-only"):
-        again["gold"][0] = 9.0
+    first = load_run(tmp_path / "run").items
+    first.loc[0, "gold"] = 9.0
+    pd.testing.assert_frame_equal(load_run(tmp_path / "run").items, record.items, check_dtype=False)
     place = tmp_path / "run" / "items.parquet"
     stamp, content = place.stat(), bytearray(place.read_bytes())
     content[len(content) // 2] ^= 1
     place.write_bytes(content)
     os.utime(place, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
     with pytest.raises(sb.UserError, match="is not the table"):
-        load_run(tmp_path / "run").item_table()
+        _ = load_run(tmp_path / "run").items
 
 
 def test_rows_of_a_score_are_those_with_its_key_in_their_order(record: sb.RunRecord) -> None:
-    table = record.item_table()
+    table = record.items
     expected: dict[tuple[str, ...], list[str]] = {}
     for *key, item in zip(*(table[name] for name in (*KEY, "item_id")), strict=True):
         expected.setdefault(tuple(key), []).append(item)

@@ -58,7 +58,6 @@ from stsbench.data.describe import Description
 from stsbench.data.overlap import PAIRS, SENTENCES, DataOverlap
 from stsbench.data.overview import DataOverview, DataVerification
 from stsbench.data.shared import LETTERS, RELEASED
-from stsbench.data.tables import PlainTable
 from stsbench.diagnosis.choices import POOLING
 from stsbench.diagnosis.claim import Claim, Value
 from stsbench.diagnosis.grid import Axis, Grid, axis_of_means
@@ -359,7 +358,7 @@ def best_of(names: Names, number: Numbers) -> Made:
 
 def explored(names: Names, number: Numbers) -> Made:
     totals = [Total(name, (number(), number())) for name in names]
-    tasks = [TaskItems(total, "", "pairs", "", PlainTable({"item_id": ["1", "2"]}), False) for total in totals]
+    tasks = [TaskItems(total, "", "pairs", "", pd.DataFrame({"item_id": ["1", "2"]}), False) for total in totals]
     return Explored(names[:2], tuple(tasks)), [(0, grid([total.scores for total in totals]))]
 
 

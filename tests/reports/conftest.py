@@ -32,7 +32,7 @@ def make_record(hash_encode: Callable[..., Any], toy_data: Callable[..., StsData
         )
         model = measured.model.model_copy(update={"name": name})
         renamed = measured.model_copy(update={"model": model, **changes})
-        return renamed.with_items(measured.item_table())
+        return renamed.with_items(measured.items)
 
     return make
 

@@ -16,7 +16,7 @@ def test_tasks_and_a_known_model_have_their_papers(
     catalogued = [StsData(**(vars(toy_data(name)) | {"status": "verified"})) for name in ("STS12", "STS-B")]
     record = sb.evaluate(hash_encode, catalogued)
     model = record.model.model_copy(update={"name": "princeton-nlp/unsup-simcse-bert-base-uncased"})
-    save_run(record.model_copy(update={"model": model}).with_items(record.item_table()), tmp_path / "run")
+    save_run(record.model_copy(update={"model": model}).with_items(record.items), tmp_path / "run")
     found = cite([tmp_path / "run"])
     assert list(found) == ["princeton-nlp/unsup-simcse-bert-base-uncased", "STS12", "STS-B"]
     assert all(citation.startswith("@") and citation.endswith("}") for citation in found.values())

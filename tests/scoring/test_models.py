@@ -152,5 +152,5 @@ def test_the_paper_of_mirror_bert_is_cited_by_the_hub_name_and_for_a_folder_by_t
     for number, (name, (weights, paper)) in enumerate(named.items()):
         model = record.model.model_copy(update={"name": name, "weights_sha256": weights or None})
         folder = tmp_path / str(number)
-        save_run(record.model_copy(update={"model": model}).with_items(record.item_table()), folder)
+        save_run(record.model_copy(update={"model": model}).with_items(record.items), folder)
         assert paper in cite([folder])[name]

@@ -59,9 +59,9 @@ def by_mteb(model: Any, data: StsData, sides: tuple[Any, Any] = (None, None)) ->
 
     name = next(name for name, ours in MTEB_TASKS.items() if ours == data.task)
     columns = {
-        "sentence1": data.table["sentence1"],
-        "sentence2": data.table["sentence2"],
-        "score": data.table["gold"],
+        "sentence1": data.pairs["sentence1"],
+        "sentence2": data.pairs["sentence2"],
+        "score": data.pairs["gold"],
     }
 
     class Local(type(mteb.get_task(name))):  # type: ignore[misc]
@@ -148,7 +148,7 @@ def test_nothing_is_encoded_twice_until_a_file_or_a_version_changes(
     saved: Saved, toy_data: Callable[..., StsData], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, data = saved(), [toy_data("STS12"), toy_data("STS16", seed=1)]
-    texts = len({text for task in data for side in ("sentence1", "sentence2") for text in task.table[side]})
+    texts = len({text for task in data for side in ("sentence1", "sentence2") for text in task.pairs[side]})
     assert sb.evaluate(f"mteb:{folder}", data).encoding["encoded"] == texts
     assert sb.evaluate(f"mteb:{folder}", data).encoding["encoded"] == 0
     assert sb.evaluate(folder, data, prompt="it is ").encoding["encoded"] == texts

@@ -49,7 +49,7 @@ def one_way_icc(ratings):
 
 
 def test_reliability_is_the_one_way_intraclass_correlation_of_the_mean():
-    part = rater_part(with_spread(rated().table))
+    part = rater_part(with_spread(rated().pairs))
     assert part.reliability == pytest.approx(one_way_icc(RATINGS), abs=1e-12)
     assert (part.pairs, part.ratings, part.ceiling) == (6, 5.0, pytest.approx(math.sqrt(part.reliability)))
 
@@ -65,19 +65,19 @@ def test_the_ceiling_is_the_correlation_of_what_raters_agree_on_with_their_mean(
 
 
 def test_pairs_with_one_rating_say_nothing_of_noise():
-    part = rater_part(with_spread(rated([*RATINGS, (3,)]).table))
+    part = rater_part(with_spread(rated([*RATINGS, (3,)]).pairs))
     assert (part.pairs, part.reliability) == (6, pytest.approx(one_way_icc(RATINGS)))
-    assert rater_part(with_spread(rated([(3,), (2,)]).table)) is None
+    assert rater_part(with_spread(rated([(3,), (2,)]).pairs)) is None
 
 
 def test_raters_who_do_not_agree_at_all_leave_no_ceiling():
-    part = rater_part(with_spread(rated([(0, 4), (4, 0), (1, 2)]).table))
+    part = rater_part(with_spread(rated([(0, 4), (4, 0), (1, 2)]).pairs))
     assert part.reliability < 0
     assert part.ceiling is None
 
 
 def test_equal_gold_scores_have_no_reliability():
-    part = rater_part(with_spread(rated([(1, 3), (3, 1)]).table))
+    part = rater_part(with_spread(rated([(1, 3), (3, 1)]).pairs))
     assert (part.reliability, part.ceiling) == (None, None)
 
 

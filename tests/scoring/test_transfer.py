@@ -85,7 +85,7 @@ def test_split_scores_are_those_of_the_protocol_written_out(toy, vectors_of):
     best = int(np.argmax(scores))
     result = classify(data, vectors)
     assert (result.acc, result.devacc) == (percent(fits[best].score(x[test], y[test])), scores[best])
-    assert result.table.frame.groupby("split")["correct"].mean().mul(100).round(2).to_dict() == {
+    assert result.table.groupby("split")["correct"].mean().mul(100).round(2).to_dict() == {
         "dev": result.devacc,
         "test": result.acc,
     }
@@ -127,13 +127,15 @@ def test_items_of_the_same_sentence_count_as_dependent(toy, vectors_of):
     acc = {name: of_method["acc"] for name, (of_method, _) in scored.items()}
     assert len({number.value for number in acc.values()}) == 1
     tested = scored["dyadic"][1]
-    tested = tested.take(tested["split"] == "test")
+    tested = tested[tested["split"] == "test"]
     # Of items of one sentence, sharing one and being joined by a chain are the same.
     assert acc["dyadic"].interval == pytest.approx(acc["components"].interval)
-    spread = variance(mean_terms(tested["correct"]), Sharing.of(tested["sentence_a"], tested["sentence_b"]))
+    spread = variance(
+        mean_terms(tested["correct"].to_numpy()), Sharing.of(tested["sentence_a"], tested["sentence_b"])
+    )
     low, high, _ = share_interval(tested["correct"].mean(), spread, len(tested))
     assert acc["dyadic"].interval == pytest.approx((low, high))
-    apart = variance(mean_terms(tested["correct"]), Sharing.independent(len(tested)))
+    apart = variance(mean_terms(tested["correct"].to_numpy()), Sharing.independent(len(tested)))
     narrow = share_interval(tested["correct"].mean(), apart, len(tested))
     assert acc["independent"].interval == pytest.approx((narrow.low, narrow.high))
 
@@ -148,7 +150,7 @@ def test_what_was_scored_before_does_not_matter(toy, vectors_of, classifier):
     forwards = [score(first), score(second)]
     backwards = [score(second), score(first)][::-1]
     for one, two in zip(forwards, backwards, strict=True):
-        assert one.table.frame.equals(two.table.frame)
+        assert one.table.equals(two.table)
         assert (one.acc, one.devacc) == (two.acc, two.devacc)
 
 

@@ -28,12 +28,12 @@ def with_values(record: sb.RunRecord, value: float | None, **model: Any) -> sb.R
 def with_columns(record: sb.RunRecord, **columns: Any) -> sb.RunRecord:
     """Return a record with other columns in its items, and its scores as they were."""
     given = {name: np.asarray(values) for name, values in columns.items()}
-    return record.with_items(record.item_table().with_columns(given))
+    return record.with_items(record.items.assign(**given))
 
 
 def with_rows(record: sb.RunRecord, rows: NDArray[Any]) -> sb.RunRecord:
     """Return a record with some of its items: (k,) positions, or (n,) truth values."""
-    return record.with_items(record.item_table().take(np.asarray(rows)))
+    return record.with_items(record.items.iloc[np.asarray(rows)].reset_index(drop=True))
 
 
 def scored_again(record: sb.RunRecord) -> sb.RunRecord:
@@ -47,11 +47,11 @@ def scored_again(record: sb.RunRecord) -> sb.RunRecord:
 
 def of_scores(record: sb.RunRecord, *kinds: str) -> sb.RunRecord:
     """Return a record with its scores of some kinds alone."""
-    table = record.item_table()
+    table = record.items
     kept = record.model_copy(
         update={
             "scores": tuple(score for score in record.scores if score.kind in kinds),
             "averages": tuple(average for average in record.averages if average.kind in kinds),
         }
     )
-    return kept.with_items(table.take(np.isin(table["kind"], kinds)))
+    return kept.with_items(table[table["kind"].isin(kinds)].reset_index(drop=True))

@@ -18,7 +18,7 @@ import typer
 import stsbench as sb
 from stsbench.cli.app import _target, commands
 from stsbench.judging.verdicts import EXIT_CODES
-from stsbench.records.items import _OF_ALL
+from stsbench.records.items import COLUMNS
 from stsbench.records.kinds import KINDS
 from stsbench.records.parts import SCHEMA_VERSION, RunFields
 
@@ -30,7 +30,7 @@ def described() -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
         "record": dict(fields()),
-        "items": {"": _OF_ALL, **{name: dict(kind.columns) for name, kind in KINDS.items()}},
+        "items": {"": COLUMNS, **{name: dict(kind.columns) for name, kind in KINDS.items()}},
         "verbs": {name: parameters(getattr(sb, name)) for name in sorted(sb.__all__) if is_verb(name)},
         "commands": {name: subcommands(name) for name in sorted(commands())},
         "verdicts": dict(EXIT_CODES),

@@ -3,16 +3,14 @@
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.compat.senteval.utils import dotdict
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Tokens = Sequence[str] | Sequence[bytes]
 Batcher = Callable[[dotdict, list[Tokens]], Any]
@@ -118,7 +116,7 @@ class Prepared:
 
 
 def encode_sides(
-    table: "pd.DataFrame", sides: Sequence[str], order: NDArray[np.int64], script: Script
+    table: pd.DataFrame, sides: Sequence[str], order: NDArray[np.int64], script: Script
 ) -> list[NDArray[np.float32]]:
     """Return the vectors of each side of a task, one row for each of the table's.
 

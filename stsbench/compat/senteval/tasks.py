@@ -215,7 +215,7 @@ def _regression(
     device = _device_of(params)
     result = regress(data, first, second, stop_by=stop_by, seed=params.seed, device=device)
     yhat = result.predicted
-    scores = scores_on_test(yhat, data.table["gold"][result.tested])
+    scores = scores_on_test(yhat, data.pairs["gold"].to_numpy()[result.tested])
     values = (result.dev, *(scores[name] for name in ("pearson", "spearman", "mse")), yhat, result.ndev, len(yhat))
     return dict(zip(_regression_keys(stop_by), values, strict=True))
 

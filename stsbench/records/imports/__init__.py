@@ -14,7 +14,6 @@ from stsbench.base.errors import UserError
 from stsbench.base.files import files_in, require_file
 from stsbench.base.parsing import parse_json
 from stsbench.base.words import storable
-from stsbench.records.consistency import contradiction
 from stsbench.records.imports.mteb import NO_REVISION, is_mteb, read_mteb, task_name
 from stsbench.records.imports.results import (
     TEXT,
@@ -64,10 +63,7 @@ def import_scores(
             *([note] if undefined else []),
         ),
     )
-    record = build_record(named, chosen, metric, command)
-    if fault := contradiction(record):
-        raise UserError(f"{path} contradicts itself: {fault}; save the results again.")
-    return record
+    return build_record(named, chosen, metric, command)
 
 
 def _aggregation(path: Path, results: ImportedResults, wanted: str | None, metric: str) -> str:

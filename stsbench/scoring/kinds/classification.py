@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from stsbench.base.errors import UserError
@@ -17,7 +18,7 @@ from stsbench.base.extras import MODELS, require
 from stsbench.base.words import suggestion
 from stsbench.data.sentences import sentences_in
 from stsbench.data.shared import id_columns
-from stsbench.data.tables import LabelledData, PlainTable
+from stsbench.data.tables import LabelledData
 from stsbench.records.kinds import TRANSFER
 from stsbench.records.parts import Interval, Number, Training
 from stsbench.scoring.classifiers import (
@@ -62,14 +63,14 @@ class Classified:
         notes: what the person should know.
     """
 
-    table: PlainTable
+    table: pd.DataFrame
     training: Training
     acc: float
     devacc: float
     f1: float | None
     ndev: int
     ntest: int
-    dev: PlainTable
+    dev: pd.DataFrame
     notes: tuple[str, ...]
 
 
@@ -160,8 +161,8 @@ def classify(
     # Those of `devacc` in the order in which they were trained on, the tested ones in that of the data.
     order = np.argsort(task.order[outcome.rows], kind="stable")
     places = np.concatenate([np.flatnonzero(~is_tested), order[is_tested[order]]])
-    table = _table(data, task, outcome).take(places)
-    tested = table.take(table["split"] == _TESTED[task.design])
+    table = _table(data, task, outcome).iloc[places].reset_index(drop=True)
+    tested = table[table["split"] == _TESTED[task.design]]
     paired = bool(data.items["sentence2"].notna().all())
     positive = str(data.classes[1]) if paired and len(data.classes) == 2 else ""
     on_dev = data.items.iloc[task.order[outcome.dev]]
@@ -181,7 +182,7 @@ def classify(
         f1=percent(F1(positive).value(tested)) if positive else None,
         ndev=len(outcome.dev),
         ntest=len(outcome.test),
-        dev=PlainTable({**id_columns(on_dev["sentence1"], on_dev["sentence2"]), "correct": outcome.dev_correct}),
+        dev=pd.DataFrame({**id_columns(on_dev["sentence1"], on_dev["sentence2"]), "correct": outcome.dev_correct}),
         notes=fitter.notes[notes_before:],
     )
 
@@ -211,7 +212,7 @@ def pair_features(u: Features, v: Features) -> Features:
     return np.concatenate([np.abs(u - v), u * v], axis=1)
 
 
-def _table(data: LabelledData, task: Labelled, outcome: "Outcome") -> PlainTable:
+def _table(data: LabelledData, task: Labelled, outcome: "Outcome") -> pd.DataFrame:
     position = task.order[outcome.rows]
     names = np.array([str(label) for label in data.classes], dtype=object)
     actual = task.labels[outcome.rows]
@@ -225,12 +226,12 @@ def _table(data: LabelledData, task: Labelled, outcome: "Outcome") -> PlainTable
         "correct": (outcome.predictions == actual).astype(np.float64),
         "fold": outcome.held_out_by,
     }
-    return PlainTable(columns)
+    return pd.DataFrame(columns)
 
 
-def _by_fold(table: PlainTable) -> list[NDArray[np.bool_]]:
+def _by_fold(table: pd.DataFrame) -> list[NDArray[np.bool_]]:
     """Return which rows are right, fold by fold; of a split, whose rows no fold held out, all together."""
-    return [table["correct"][table["fold"] == number] > 0 for number in np.unique(table["fold"])]
+    return [(of_fold > 0).to_numpy() for _, of_fold in table.groupby("fold")["correct"]]
 
 
 def _number(statistic: str, percent: float, items: int, limits: Interval | None) -> Number:

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 import numpy as np
+import pandas as pd
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import digest_of, require_file
 from stsbench.base.words import storable
 from stsbench.data.rows import FORMATS, Rows, ending_of, number, open_rows
 from stsbench.data.shared import FOLDED, SENTENCES, sentence_ids
-from stsbench.data.tables import FileRead, PlainTable, Status, coded
+from stsbench.data.tables import FileRead, Status
 from stsbench.records.kinds import GIVEN
 from stsbench.scoring.settings import GIVEN_SIMILARITY, Settings
 from stsbench.scoring.statistic import number_of, statistic_of
@@ -59,7 +60,7 @@ class GivenItems:
     """Items with the scores that they were given: there are no sentences, and no vectors are wanted."""
 
     data: GivenData
-    table: PlainTable
+    table: pd.DataFrame
     measure: str = MEAN
     split: str = "all"
 
@@ -156,10 +157,10 @@ def _as_task(task: str, items: Mapping[str, tuple[float, tuple[str, ...]]], spli
     # An item that is in no group depends on no other.
     firsts = [of_item[0] if of_item else f"{task}\0{item}" for item, of_item in zip(items, groups, strict=True)]
     seconds = [of_item[-1] if of_item else first for first, of_item in zip(firsts, groups, strict=True)]
-    names, places = coded([*firsts, *seconds])
+    places, names = pd.factorize(np.array([*firsts, *seconds], dtype=object))
     ids = sentence_ids(names)[places]
     sides = (ids[:size], ids[size:])
-    table = PlainTable(
+    table = pd.DataFrame(
         {
             **{name: [value] * size for name, value in zip(_KEY, (GIVEN, task, split, "user", ""), strict=True)},
             "item_id": list(items),

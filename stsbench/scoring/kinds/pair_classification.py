@@ -21,7 +21,7 @@ class PairClassification(ComparedPairs):
     kind: ClassVar[str] = PAIR_CLASSIFICATION
 
     def demand_scorable(self) -> None:
-        labels = sorted(set(self.data.table["gold"].tolist()))
+        labels = sorted(set(self.data.pairs["gold"].tolist()))
         where = f"{self.data.task}, split {self.data.split}, text {self.data.text},"
         for label in labels:
             if label not in {0, 1}:

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.base.extras import MODELS, require
 from stsbench.data.sentences import sentences_in
-from stsbench.data.tables import PlainTable, StsData
+from stsbench.data.tables import StsData
 from stsbench.records.kinds import SUPERVISED
 from stsbench.records.parts import Number, Training
 from stsbench.scoring.kinds.classification import pair_features
@@ -28,7 +29,6 @@ from stsbench.scoring.task import Items, Meaning, Numbers, Rows, Scoring, Vector
 from stsbench.statistics.correlations import pearson, spearman
 
 if TYPE_CHECKING:
-    import pandas as pd
     import torch
 
 BINS = 5
@@ -87,10 +87,10 @@ class Relatedness:
         of_sentences, half = vectors.of_sentences, len(vectors.rows) // 2
         seed = settings.classification.seed
         result = regress(self.data, of_sentences[:half], of_sentences[half:], seed=seed, device=vectors.device)
-        rows = self.data.table.take(result.tested)
+        rows = self.data.pairs.iloc[result.tested]
         sides = [rows["sentence1"], rows["sentence2"]]
         columns = item_columns(self.kind, self.data, "test", [""] * len(rows), rows["pair_id"], sides=sides)
-        table = PlainTable({**columns, "gold": rows["gold"].astype(np.float64), SUPERVISED: result.predicted})
+        table = pd.DataFrame({**columns, "gold": rows["gold"].to_numpy(np.float64), SUPERVISED: result.predicted})
         training = Training(method=SUPERVISED, design="split", kfold=0, seed=seed, stop_by="pearson")
         return Items(table, training, (Number(statistic="dev", value=result.dev, items=result.ndev),))
 
@@ -98,7 +98,7 @@ class Relatedness:
     def numbers(rows: Rows, how: Scoring) -> Numbers:
         """Return Pearson, Spearman and the mean squared error on test."""
         tested = rows.scored
-        values = scores_on_test(tested[SUPERVISED], tested["gold"])
+        values = scores_on_test(tested[SUPERVISED].to_numpy(), tested["gold"].to_numpy())
         results = {
             metric: interval_of(Correlation(metric, "all", SUPERVISED), tested, how.intervals)
             for metric in _CORRELATE
@@ -223,7 +223,7 @@ class _Regressor:
         return means
 
 
-def pair_order(pairs: "pd.DataFrame") -> NDArray[np.int64]:
+def pair_order(pairs: pd.DataFrame) -> NDArray[np.int64]:
     """Return the pairs in SentEval's order: by numbers of tokens of either sentence, then by gold."""
     first, second = (np.array([len(text.split()) for text in pairs[side]]) for side in ("sentence1", "sentence2"))
     return np.lexsort((pairs["gold"].to_numpy(dtype=np.float64), second, first))

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.data.sentences import sentences_in
-from stsbench.data.tables import Column, PlainTable, StsData, coded
+from stsbench.data.tables import StsData
 from stsbench.records.kinds import STS
 from stsbench.records.parts import Number, RaterPart
 from stsbench.records.signature import Signature
@@ -76,7 +77,7 @@ class StsPairs(ComparedPairs):
 
 def demand_spread(data: StsData) -> None:
     """Raise unless the gold scores of some pairs differ."""
-    gold = data.table["gold"]
+    gold = data.pairs["gold"]
     where = f"{data.task}, split {data.split}, text {data.text},"
     if len(gold) < 2:
         raise UserError(
@@ -84,12 +85,12 @@ def demand_spread(data: StsData) -> None:
         )
     if gold.min() == gold.max():
         raise UserError(
-            f"{where} has the score {gold[0]:g} for every pair: a correlation needs scores that differ; "
+            f"{where} has the score {gold.iloc[0]:g} for every pair: a correlation needs scores that differ; "
             "check its files."
         )
 
 
-def compared(task: ComparedPairs, vectors: Vectors) -> PlainTable:
+def compared(task: ComparedPairs, vectors: Vectors) -> pd.DataFrame:
     """Return the items table of a task of pairs, n rows in the order of its data.
 
     Beside the columns that all rows have (see `item_columns`) they are gold; every similarity (float64); words,
@@ -100,13 +101,13 @@ def compared(task: ComparedPairs, vectors: Vectors) -> PlainTable:
     left, right = vectors.rows[: len(pairs)], vectors.rows[len(pairs) :]
     zero = zero_rows(vectors.matrix)
     similarities = pair_similarities(vectors.matrix, left, right, tuple(SIMILARITIES))
-    columns: dict[str, Column] = {str(kind): values for kind, values in similarities.items()}
+    columns: dict[str, NDArray[Any]] = {str(kind): values for kind, values in similarities.items()}
     columns |= {"subwords_a": vectors.lengths[: len(pairs)], "subwords_b": vectors.lengths[len(pairs) :]}
     columns |= {"identical": left == right, "zero": zero[left] | zero[right]}
-    return pairs.with_columns(columns)
+    return pairs.assign(**columns)
 
 
-def compared_elsewhere(task: Task, similarities: Mapping[str, NDArray[np.float64]]) -> PlainTable:
+def compared_elsewhere(task: Task, similarities: Mapping[str, NDArray[np.float64]]) -> pd.DataFrame:
     """Return the items table of a task of n pairs whose similarities were computed elsewhere.
 
     They are (n,) by column: `GIVEN_SIMILARITY`, or some of `SIMILARITIES`, whose others are NaN then.
@@ -114,34 +115,32 @@ def compared_elsewhere(task: Task, similarities: Mapping[str, NDArray[np.float64
     assert task.pairs is not None, "pairs are compared"
     pairs = _without_similarities(task.kind, task.pairs)
     size = len(pairs)
-    columns: dict[str, Column] = dict.fromkeys(("subwords_a", "subwords_b"), np.full(size, -1))
+    columns: dict[str, NDArray[Any]] = dict.fromkeys(("subwords_a", "subwords_b"), np.full(size, -1))
     columns |= dict.fromkeys(("identical", "zero"), np.zeros(size, dtype=bool))
     if GIVEN_SIMILARITY not in similarities:
         columns |= dict.fromkeys(SIMILARITIES, np.full(size, math.nan))
-    return pairs.with_columns({**columns, **similarities})
+    return pairs.assign(**{**columns, **similarities})
 
 
-def _without_similarities(kind: str, data: StsData) -> PlainTable:
-    pairs = with_spread(data.table)
-    size, sides = len(pairs), {"a": pairs["sentence1"], "b": pairs["sentence2"]}
+def _without_similarities(kind: str, data: StsData) -> pd.DataFrame:
+    pairs = with_spread(data.pairs)
+    sides = {"a": pairs["sentence1"], "b": pairs["sentence2"]}
     # A pair of split `all` counts as that split's; its id tells where it came from.
-    columns: dict[str, Any] = dict(
-        item_columns(kind, data, data.split, pairs["subset"], pairs["pair_id"], sides=list(sides.values()))
-    )
+    columns = item_columns(kind, data, data.split, pairs["subset"], pairs["pair_id"], sides=list(sides.values()))
     others = [name for name in pairs.columns if name not in {*columns, "pair_id", "sentence1", "sentence2"}]
-    columns |= {name: pairs[name] for name in others}
+    columns |= {name: pairs[name].to_numpy() for name in others}
     for side, texts in sides.items():
-        columns[f"words_{side}"] = np.fromiter((len(text.split()) for text in texts), np.int64, size)
-        columns[f"characters_{side}"] = np.fromiter(map(len, texts), np.int64, size)
-    return PlainTable(columns)
+        columns[f"words_{side}"] = [len(text.split()) for text in texts]
+        columns[f"characters_{side}"] = [len(text) for text in texts]
+    return pd.DataFrame(columns)
 
 
-def _numbers(pairs: PlainTable, signature: Signature, intervals: Intervals) -> Numbers:
+def _numbers(pairs: pd.DataFrame, signature: Signature, intervals: Intervals) -> Numbers:
     """Return every correlation, with intervals of those by the headline's metric alone."""
     metric, aggregation = cast(Metric, signature.metric), cast(Aggregation, signature.aggregation)
     # Subsets in the order of the data, not of the alphabet: tables list them so.
-    names, codes = coded(pairs["subset"])
-    gold, values = pairs["gold"], pairs[signature.similarity]
+    codes, names = pd.factorize(pairs["subset"])
+    gold, values = pairs["gold"].to_numpy(), pairs[signature.similarity].to_numpy()
     metrics: list[Metric] = list(dict.fromkeys((metric, *_METRICS)))
     scores = {name: correlate_task(gold, values, codes, name) for name in metrics}
     whole = scores[metric]
@@ -195,7 +194,7 @@ COUNT, VARIANCE = "raters", "rater_variance"
 """What a pair table keeps of them: how many there are, and their variance (NaN of a single one)."""
 
 
-def with_spread(pairs: PlainTable) -> PlainTable:
+def with_spread(pairs: pd.DataFrame) -> pd.DataFrame:
     """Return a table of pairs with the number and the variance of the ratings in place of the ratings.
 
     A table without ratings is returned as it is.
@@ -203,23 +202,19 @@ def with_spread(pairs: PlainTable) -> PlainTable:
     if RATINGS not in pairs.columns:
         return pairs
     ratings = pairs[RATINGS]
-    return pairs.select(name for name in pairs.columns if name != RATINGS).with_columns(
-        {
-            COUNT: np.array([len(of_pair) for of_pair in ratings], dtype=np.float64),
-            VARIANCE: np.array([_variance(of_pair) for of_pair in ratings], dtype=np.float64),
-        }
-    )
+    spread = {COUNT: ratings.map(len).astype(np.float64), VARIANCE: ratings.map(_variance).astype(np.float64)}
+    return pairs.drop(columns=RATINGS).assign(**spread)
 
 
-def rater_part(pairs: PlainTable) -> RaterPart | None:
+def rater_part(pairs: pd.DataFrame) -> RaterPart | None:
     """Return what a task's raters allow, from its rows of the pair table; None where no ratings are published."""
     if not {COUNT, VARIANCE} <= set(pairs.columns):
         return None
-    counts, variances = (pairs[column].astype(np.float64) for column in (COUNT, VARIANCE))
+    counts, variances = (pairs[column].to_numpy(np.float64) for column in (COUNT, VARIANCE))
     rated = np.isfinite(variances) & (counts >= 2)
     if not rated.any():
         return None
-    reliable = reliability(pairs["gold"], counts, variances)
+    reliable = reliability(pairs["gold"].to_numpy(), counts, variances)
     highest = ceiling(reliable)
     return RaterPart(
         pairs=int(rated.sum()),

@@ -1,4 +1,4 @@
-"""A Ray cluster that runs, or one on this machine."""
+"""Connecting to a Ray cluster."""
 
 from typing import Any
 
@@ -7,10 +7,10 @@ from stsbench.base.extras import require
 
 
 def connected(address: str | None = None) -> Any:
-    """Connect to a cluster and return the library.
+    """Connect to a Ray cluster and return the `ray` module.
 
     Args:
-        address: of the cluster; None for the one that `RAY_ADDRESS` names or that runs here, or a new one here.
+        address: the cluster's address; None for the one in `RAY_ADDRESS`, a running local one, or a new local one.
 
     Raises:
         UserError: if Ray is not installed, or no cluster answers.

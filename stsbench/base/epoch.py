@@ -1,4 +1,4 @@
-"""`SOURCE_DATE_EPOCH`: the moment that pages are dated at, so that they are the same bytes again."""
+"""`SOURCE_DATE_EPOCH`: a fixed date for reproducible pages."""
 
 import os
 from datetime import UTC, datetime
@@ -9,20 +9,20 @@ _NAME = "SOURCE_DATE_EPOCH"
 
 
 def asked_epoch() -> datetime | None:
-    """Return the moment that the environment asks for, None where it asks for none.
+    """Return the date in the environment, or None if it has none.
 
-    An empty variable asks for none and is taken away: the libraries that read it stumble over it.
+    An empty variable is removed, as libraries that read it fail on it.
 
     Raises:
-        UserError: if it is no moment.
+        UserError: if it is not a number of seconds.
     """
-    said = os.environ.get(_NAME)
-    if not said:
+    value = os.environ.get(_NAME)
+    if not value:
         os.environ.pop(_NAME, None)
         return None
     try:
-        if said.isdecimal():
-            return datetime.fromtimestamp(int(said), UTC)
+        if value.isdecimal():
+            return datetime.fromtimestamp(int(value), UTC)
     except (ValueError, OverflowError, OSError):
-        pass  # of a year that no calendar has
-    raise UserError(f"{_NAME} is {said!r}: give seconds since 1970, or leave it out.")
+        pass  # a year that no calendar has
+    raise UserError(f"{_NAME} is {value!r}: give seconds since 1970, or leave it out.")

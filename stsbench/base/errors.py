@@ -1,16 +1,15 @@
-"""The one exception that a person's mistake raises, and how an interrupt is recognised."""
+"""The exceptions for users' mistakes and interrupts."""
 
 from stsbench.base.words import shortened
 
 
 class UserError(Exception):
-    """A mistake that the person can mend: one clear sentence saying what, where and what to do.
+    """A mistake that the user can fix: one sentence with the problem, the place and the remedy.
 
-    The command line prints the sentence without a traceback and exits with code 2. What the person wrote is echoed
-    in it; where that is pages long, the middle is left out.
+    The command line prints it without a traceback and exits with code 2. Very long words in it are shortened.
 
     Args:
-        *sentences: one; several where several things failed, each of which gets a line.
+        *sentences: the message; several if several things failed, printed one per line.
 
     >>> str(UserError("there is no task " + "x" * 1000))
     'there is no task xxx...xxx[...840 characters...]xxx...xxx'
@@ -21,26 +20,22 @@ class UserError(Exception):
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What is wrong, a sentence each."""
+        """The messages."""
         return tuple(shortened(str(sentence)) for sentence in self.args)
 
     def __str__(self) -> str:
-        """Return the sentences, a line each."""
         return "\n".join(self.sentences)
 
 
 class InterruptError(UserError):
-    """The person's interrupt of work that is partly done: one sentence on what is kept, and how to go on.
+    """An interrupt of work that is partly done: one sentence on what is kept and how to resume.
 
-    The command line prints the sentence and exits with code 130.
+    The command line prints it and exits with code 130.
     """
 
 
 def by_interrupt(error: BaseException) -> bool:
-    """Return whether an exception is an interrupt, or there was one among its causes.
-
-    A library may catch the interrupt and raise something of its own, an ImportError, say.
-    """
+    """Return whether an exception or one of its causes is a keyboard interrupt."""
     causes: list[BaseException] = []
     seen: BaseException | None = error
     # An exception can be its own cause (`raise error from error`).

@@ -1,8 +1,7 @@
-"""Packages that the base installation leaves out: the extra that brings each, and the sentence for who lacks one.
+"""The optional dependencies: which extra installs which packages, and the message for a missing one.
 
-What reads, checks and compares records stands on the base alone. What encodes or trains asks `require` before its
-first work, so that nothing is half done; an import that nobody asked for first ends in the same sentence
-(`sentence_on`, in `stsbench.cli.app`).
+Code that needs an extra calls `require` before its first work. `stsbench.cli.app` turns any other failed import of
+such a package into the same message (`sentence_on`).
 """
 
 from collections.abc import Mapping
@@ -12,10 +11,10 @@ from stsbench.base.errors import UserError
 from stsbench.base.words import listed
 
 MODELS = "models"
-"""The extra of all that encodes and trains."""
+"""The extra for encoding and training."""
 
 MINILM = "minilm"
-"""The extra of the packaged model, and of what encodes it."""
+"""The extra with the packaged model and everything needed to encode with it."""
 
 PACKAGES: Mapping[str, Mapping[str, str]] = {
     MODELS: {
@@ -39,34 +38,34 @@ PACKAGES: Mapping[str, Mapping[str, str]] = {
     "ray": {"ray": "ray"},
     "slurm": {"submitit": "submitit"},
 }
-"""For each extra the packages that it brings: the name to import, and the name to install."""
+"""The packages of each extra: the name to import, and the name to install."""
 
 _FEW = 2
-"""So many packages are named in a sentence: the line to type brings all of them."""
+"""A message names at most this many packages."""
 
 
 def missing(extra: str) -> list[str]:
-    """Return the packages of an extra that are not installed, by their names to install."""
+    """Return the names of an extra's packages that are not installed."""
     return [package for module, package in PACKAGES[extra].items() if not _is_here(module)]
 
 
 def require(extra: str, what: str, *, by: str = "") -> None:
-    """Refuse what cannot be done without an extra, if a package of it is not installed.
+    """Check that all packages of an extra are installed.
 
     Args:
         extra: its name, as in `stsbench[models]`.
         what: what needs it, as the beginning of a sentence.
-        by: the extra to type, where another one brings what is needed with it.
+        by: the extra to suggest, if another one includes this one.
 
     Raises:
-        UserError: if a package is missing, with the line to type.
+        UserError: if a package is missing, with the command that installs it.
     """
     if packages := missing(extra):
         raise UserError(_sentence(what, packages, by or extra))
 
 
 def sentence_on(error: BaseException) -> str:
-    """Return what to install where an import failed for want of an extra; empty for any other exception."""
+    """Return the message for a failed import of an extra's package; empty for any other exception."""
     module = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
     for extra, packages in PACKAGES.items():
         if module in packages:
@@ -83,5 +82,5 @@ def _sentence(what: str, packages: list[str], extra: str) -> str:
 def _is_here(module: str) -> bool:
     try:
         return find_spec(module) is not None
-    except ValueError:  # a module that was put in place by hand has no spec
+    except ValueError:  # a module inserted into sys.modules by hand has no spec
         return True

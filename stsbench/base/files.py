@@ -1,32 +1,31 @@
-"""Files that are whole or absent: atomic writing, what keeps one from being written or read, and hashing."""
+"""Atomic writing of files and folders, checks before reading and writing, file hashes, and the cache folder."""
 
 import glob
 import hashlib
-import json
 import os
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from platformdirs import user_cache_dir
 
 from stsbench.base.errors import UserError
 
 _HASHED_AT_ONCE = 2**24
-"""Bytes. Between two parts a thread waits for its turn, as long as other threads compute: there are to be few."""
+"""Bytes per read; few large reads, as each waits for the interpreter lock."""
 
 
 @contextmanager
 def atomic_path(target: Path) -> Iterator[Path]:
-    """Yield a temporary path beside `target`; on success its content is synced and renamed over it.
+    """Yield a temporary path beside `target` that replaces it when the block succeeds.
 
-    Whatever happens in between (an error, a full disk, a kill), `target` is either what it was or the
-    whole new file. The temporary file keeps the target's suffix, because some writers go by it.
+    After an error, a full disk or a kill, `target` is either the old file or the complete new one. The temporary
+    file has the target's suffix, as some libraries choose a format by it.
     """
     with told_as_unwritable(target):
         _require_replaceable(target)
@@ -110,7 +109,7 @@ def _lock_of(workshop: Path) -> Path:
 
 @contextmanager
 def told_as_unwritable(target: Path) -> Iterator[None]:
-    """Turn what the system says against writing `target` into a sentence for the person."""
+    """Turn an OSError while writing `target` into a UserError."""
     try:
         yield
     except OSError as error:
@@ -121,23 +120,25 @@ def told_as_unwritable(target: Path) -> Iterator[None]:
 
 
 def require_new_file(path: Path, option: str = "") -> None:
-    """Make sure that a file can be written, or written over: better before work of minutes than after.
+    """Check that a file can be written or replaced, before minutes of work rather than after.
 
-    `option` is the one that named it, for the sentence.
+    Args:
+        path: the file.
+        option: the command-line option that named it, for the message.
     """
     _require_replaceable(path, option)
     _require_writable(path.parent, path, option)
 
 
 def require_new_folder(path: Path, option: str = "") -> None:
-    """Make sure that files can be written into a folder, which need not be there yet; see `require_new_file`."""
-    _stands(path)
+    """Check that files can be written into a folder, which may not exist yet; see `require_new_file`."""
+    _exists(path)
     _require_writable(path, path, option)
 
 
 def _require_replaceable(path: Path, option: str = "") -> None:
-    # A file that is renamed over a device takes its place for the whole machine, if the person may do that.
-    if _stands(path) and not path.is_file():
+    # Renaming a file over a device such as /dev/null would replace the device.
+    if _exists(path) and not path.is_file():
         kind = _kind(path.stat().st_mode)
         what = "name a file in it" if path.is_dir() else "name a file"
         raise UserError(f"cannot write {path}: it is {kind}; {what}{_with(option)}.")
@@ -149,7 +150,7 @@ def _kind(mode: int) -> str:
 
 
 def _require_writable(folder: Path, target: Path, option: str) -> None:
-    there = next(path for path in (folder, *folder.absolute().parents) if _stands(path))
+    there = next(path for path in (folder, *folder.absolute().parents) if _exists(path))
     into = f"cannot write into {target}" if folder == target else f"cannot write {target}"
     if not there.is_dir():
         raise UserError(f"{into}: {there} is not a folder; choose another{_with(option)}.")
@@ -157,8 +158,8 @@ def _require_writable(folder: Path, target: Path, option: str) -> None:
         raise UserError(f"{into}: no permission; choose another folder{_with(option)}.")
 
 
-def _stands(path: Path) -> bool:
-    """Return whether something is at a path, whose name may be too long for any file."""
+def _exists(path: Path) -> bool:
+    """Return whether a path exists."""
     try:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -173,9 +174,11 @@ def _with(option: str) -> str:
 
 
 def require_file(path: Path, *, absent: str = "check the path") -> None:
-    """Refuse to read what is no file: opening a pipe waits for who writes into it, and a device never ends.
+    """Check that a path is a regular file, as reading a pipe or a device may never end.
 
-    `absent` is what to do if there is no such file.
+    Args:
+        path: the file.
+        absent: what to do if it does not exist, for the message.
     """
     try:
         mode = path.stat().st_mode
@@ -192,7 +195,7 @@ def require_file(path: Path, *, absent: str = "check the path") -> None:
 def files_in(folder: Path, *patterns: str) -> list[Path]:
     """Return the files of a folder whose names match a pattern, sorted; none if there is no such folder.
 
-    `Path.glob` passes in silence over a folder that cannot be listed, so that too little would be hashed.
+    Unlike `Path.glob`, it raises for a folder that cannot be listed.
     """
     try:
         paths = sorted(folder.iterdir())
@@ -206,7 +209,7 @@ def files_in(folder: Path, *patterns: str) -> list[Path]:
 
 
 def files_below(folder: Path) -> list[Path]:
-    """Return the files of a folder and of all folders in it, sorted; hidden ones, too."""
+    """Return the files of a folder and its subfolders, sorted, hidden ones included."""
     walked = os.walk(folder, onerror=_refuse_unlisted)
     paths = (Path(place) / name for place, _, names in walked for name in names)
     return sorted(path for path in paths if path.is_file())
@@ -217,14 +220,14 @@ def _refuse_unlisted(error: OSError) -> NoReturn:
 
 
 def remove_leftovers(target: Path) -> None:
-    """Delete the temporary files that killed writers of `target` left; for one who holds it alone."""
+    """Delete temporary files left by killed writers of `target`; call it while holding the target's lock."""
     for path in list(target.parent.iterdir()) if target.parent.is_dir() else []:
         if is_leftover(path, target):
             path.unlink(missing_ok=True)
 
 
 def is_leftover(path: Path, target: Path) -> bool:
-    """Return whether a file beside `target` is the temporary one of a writer of it."""
+    """Return whether a file is a temporary file of a writer of `target`."""
     return path.name.startswith(_prefix(target)) and path.suffix == target.suffix
 
 
@@ -243,12 +246,11 @@ def sha256_of(path: Path) -> str:
 
 
 def _prefix(target: Path) -> str:
-    # Nobody else names files so: what is left of them may be deleted.
     return f".{target.stem}.stsbench-"
 
 
 def _sync_folder(folder: Path) -> None:
-    # The rename itself lives in the folder. Some systems (Windows) cannot open one: nothing to sync there.
+    # A rename is stored in the folder. Windows cannot open folders.
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -261,46 +263,21 @@ _instead_of_cache: list[Path] = []
 
 
 def cache_dir() -> Path:
-    """Return the folder for files that can be made again: the person's cache, or the one of `cache_at`."""
+    """Return the cache folder: the one of `cache_at`, or the user's."""
     return _instead_of_cache[-1] if _instead_of_cache else own_cache_dir()
 
 
 def own_cache_dir() -> Path:
-    """Return the person's cache: `STSBENCH_CACHE` if set, else the platform's own (`~/.cache/stsbench`)."""
+    """Return the user's cache folder: `STSBENCH_CACHE` if set, else the platform's (`~/.cache/stsbench`)."""
     chosen = os.environ.get("STSBENCH_CACHE")
     return Path(chosen).expanduser() if chosen else Path(user_cache_dir("stsbench"))
 
 
 @contextmanager
 def cache_at(path: Path) -> Iterator[None]:
-    """Make a folder the cache of this process while the context is open; downloaded data stays where it is."""
+    """Use another cache folder in this process; downloaded data stays where it is."""
     _instead_of_cache.append(path)
     try:
         yield
     finally:
         _instead_of_cache.pop()
-
-
-DIGEST = "digest"
-"""The field that holds the digest of a JSON file itself; it stands last.
-
-It guards against accidents and partial edits: a score changed by hand, a file half merged, a value that a program
-wrote again in another way. It is no signature: who edits a file can compute a digest anew.
-"""
-
-
-def digest_of(content: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of the content of a JSON object, as 64 hexadecimal digits.
-
-    It is taken over all fields but the digest itself, as JSON in one canonical form: keys sorted, no spaces, every
-    character beyond ASCII escaped, numbers as Python writes them. So white space, line endings and the order of
-    keys do not matter; values do. What JSON cannot say (NaN, infinity) is a ValueError.
-
-    >>> digest_of({"b": 1, "a": 0.5}) == digest_of({"a": 0.5, "b": 1, "digest": "any"})
-    True
-    >>> digest_of({"a": 0.5}) == digest_of({"a": 0.50001})
-    False
-    """
-    rest = {key: value for key, value in content.items() if key != DIGEST}
-    canonical = json.dumps(rest, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(canonical.encode()).hexdigest()

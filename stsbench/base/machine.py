@@ -1,7 +1,4 @@
-"""What the machine leaves to this process: its cores, and its memory.
-
-What cannot be held is refused before the work, not killed in its middle.
-"""
+"""The cores and the memory that this process may use."""
 
 import os
 import platform
@@ -22,34 +19,33 @@ _THREADS = (
     "VECLIB_MAXIMUM_THREADS",
     "RAYON_NUM_THREADS",
 )
-"""What the libraries that compute for us read when they are loaded."""
+"""The variables that numerical libraries read when they are loaded."""
 
 
 def cores() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def processor() -> str:
-    """Return the processor's name and instructions, as far as the system says."""
-    told = [line.partition(":") for line in _lines(_CPUINFO)]
-    lines = [value.strip() for name, _, value in told if name.strip() in {"model name", "flags", "Features"}]
+    """Return the processor's name and instruction sets, as far as the system reports them."""
+    fields = [line.partition(":") for line in _lines(_CPUINFO)]
+    lines = [value.strip() for name, _, value in fields if name.strip() in {"model name", "flags", "Features"}]
     return " ".join(dict.fromkeys(lines)) or platform.processor()
 
 
 def threads_told(count: int) -> dict[str, str]:
-    """Return the environment of a process that is to compute with so many threads.
+    """Return the environment variables that limit a new process to a number of threads.
 
-    Processes that share the cores and are not told wait for each other's threads, and take three times as long.
+    Processes that share the cores without such a limit take three times as long.
     """
     return dict.fromkeys(_THREADS, str(count))
 
 
 def available_bytes() -> int | None:
-    """Return how many bytes can still be used; None where the system does not say.
+    """Return the free memory in bytes; None where the system does not report it.
 
-    It is the least of what the machine has free (memory that it can take back included, swap not), and what the
-    container and `ulimit -v` leave.
+    It is the minimum of what the machine, the container and `ulimit -v` leave.
     """
     limits = [_of_machine(), _of_container(), _of_process()]
     known = [limit for limit in limits if limit is not None]
@@ -57,12 +53,15 @@ def available_bytes() -> int | None:
 
 
 def require_memory(needed: int, what: str, advice: str) -> None:
-    """Refuse what is larger than the memory that is free; nothing where the system does not say how much that is.
+    """Check that data fits into the free memory, where the system reports it.
 
     Args:
-        needed: bytes.
-        what: what is to be held, as the beginning of a sentence, in the plural.
+        needed: the size in bytes.
+        what: the data, as the beginning of a sentence in the plural.
         advice: what to do instead.
+
+    Raises:
+        UserError: if it does not fit.
     """
     available = available_bytes()
     if available is not None and needed > available:
@@ -72,9 +71,9 @@ def require_memory(needed: int, what: str, advice: str) -> None:
 
 
 def is_of_memory(error: Exception) -> bool:
-    """Return whether an error says that memory ran out: Python's own, or a library's in its words.
+    """Return whether an error means that memory ran out.
 
-    torch has a class of its own for CUDA alone.
+    torch raises a RuntimeError for it on a CPU.
 
     >>> is_of_memory(RuntimeError("DefaultCPUAllocator: can't allocate memory")), is_of_memory(ValueError("no"))
     (True, False)
@@ -89,17 +88,11 @@ def _of_machine() -> int | None:
 
 
 def _of_container() -> int | None:
-    for folder, limit, used, reclaimable in (
-        (_CGROUP, "memory.max", "memory.current", "inactive_file"),
-        (_CGROUP / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
-    ):
-        # "max" stands for none.
-        with suppress(ValueError, IndexError):
-            most, now = (int(_lines(folder / name)[0]) for name in (limit, used))
-            # Pages of files count as used, though they are given back when memory is short.
-            statistics = map(str.split, _lines(folder / "memory.stat"))
-            cached = [int(words[1]) for words in statistics if words[:1] == [reclaimable]]
-            return most - now + sum(cached)
+    with suppress(ValueError, IndexError):  # "max" means no limit
+        limit, used = (int(_lines(_CGROUP / name)[0]) for name in ("memory.max", "memory.current"))
+        # Cached pages of files count as used, though they are given back when memory is short.
+        statistics = map(str.split, _lines(_CGROUP / "memory.stat"))
+        return limit - used + sum(int(words[1]) for words in statistics if words[0] == "inactive_file")
     return None
 
 

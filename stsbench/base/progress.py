@@ -1,25 +1,25 @@
-"""How long work tells how far it is, without knowing who listens."""
+"""Progress callbacks of long work."""
 
 from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 Progress = Callable[[str, int, int], None]
-"""Called as `progress(stage, done, total)`; `total` is 0 where it is not known."""
+"""Called as `progress(stage, done, total)`; `total` is 0 if unknown."""
 
 
 @runtime_checkable
 class Describer(Protocol):
-    """A progress that also takes words about a stage, such as what is running just now."""
+    """A progress callback that also shows a text about a stage."""
 
     def describe(self, stage: str, about: str) -> None:
-        """Say something about a stage that has begun."""
+        """Show a text about a stage that has begun."""
 
 
 def describe(progress: object, stage: str, about: str) -> None:
-    """Say something about a stage that has begun, where the progress takes words."""
+    """Show a text about a stage, if the progress callback supports it."""
     if isinstance(progress, Describer):
         progress.describe(stage, about)
 
 
 def silent(_stage: str, _done: int, _total: int) -> None:
-    """Tell nobody."""
+    """Ignore progress."""

@@ -1,21 +1,21 @@
-"""Words for sentences that the project makes."""
+"""Building blocks of messages: lists, suggestions, durations, shortened texts."""
 
 import re
 from collections.abc import Iterable, Sequence
 from math import ceil, floor, log10
 
 _FEW = 8
-"""So many choices fit into a sentence beside a suggestion."""
+"""At most this many choices are listed next to a suggestion."""
 
 _BEFORE, _BEHIND = 8, 16
-"""Characters that are shown of a text before and behind where it begins to differ from another."""
+"""Characters shown before and after the first difference of two texts."""
 
 _LONGEST_WORD, _LONGEST_TEXT = 300, 4000
 _LONG_WORD = re.compile(rf"\S{{{_LONGEST_WORD + 1},}}")
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return names as a list inside a sentence; empty for none.
+    """Join names with commas and "and".
 
     >>> listed(["a", "b", "c"]), listed(["a"])
     ('a, b and c', 'a')
@@ -24,7 +24,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def shown_difference(first: str, second: str) -> tuple[str, str]:
-    """Return two texts shortened so that the first difference between them is seen.
+    """Shorten two texts to the surroundings of their first difference.
 
     >>> shown_difference("0123456789" * 9 + "a" * 90, "0123456789" * 9 + "b" * 90)
     ('…23456789aaaaaaaaaaaaaaaa…', '…23456789bbbbbbbbbbbbbbbb…')
@@ -40,17 +40,22 @@ def shown_difference(first: str, second: str) -> tuple[str, str]:
 
 
 def closest(name: object, choices: Iterable[str], *, most: int = 1, cutoff: float = 0.7) -> list[str]:
-    """Return those of the choices that a misspelt name may stand for, the likeliest first.
+    """Return the choices most similar to a misspelt name, the best first.
 
-    Case, hyphens, underscores and spaces do not count. `most` limits their number; `cutoff` is how alike they must
-    be, from 0 to 1 (`difflib.get_close_matches`).
+    Case, hyphens, underscores and spaces are ignored.
+
+    Args:
+        name: the misspelt name.
+        choices: the valid names.
+        most: how many to return at most.
+        cutoff: the least similarity, from 0 to 1 (`difflib.get_close_matches`).
 
     >>> closest("sts b", ["STS12", "STS-B", "SICK-R"])
     ['STS-B']
     """
     import difflib
 
-    # Nobody means anything by a name as long as a page; comparing it would take minutes.
+    # Comparing a very long name would take minutes.
     wanted = plain_name(str(name)[:200])
     plain = {plain_name(choice): choice for choice in choices}
     return [plain[key] for key in difflib.get_close_matches(wanted, plain, n=most, cutoff=cutoff)]
@@ -59,10 +64,14 @@ def closest(name: object, choices: Iterable[str], *, most: int = 1, cutoff: floa
 def suggestion(
     name: object, choices: Iterable[str], *, otherwise: str = "", most: int = 1, cutoff: float = 0.7
 ) -> str:
-    """Return what to do about a name that is not among the choices: the end of a sentence, with its full stop.
+    """Return the end of a message about an unknown name: what to use instead.
 
-    `otherwise` is what to say where none is like it ("`stsbench data list` lists them."); empty for all of them.
-    For `most` and `cutoff` see `closest`.
+    Args:
+        name: the unknown name.
+        choices: the valid names.
+        otherwise: what to print if no choice is similar; by default all choices.
+        most: see `closest`.
+        cutoff: see `closest`.
 
     >>> suggestion("simsce", ["simcse", "senteval", "mteb"])
     'did you mean simcse? (choose one of simcse, senteval, mteb)'
@@ -80,7 +89,7 @@ def suggestion(
 
 
 def duration(seconds: float) -> str:
-    """Return about how long something takes, in the unit that a person would use.
+    """Return an approximate duration in words.
 
     >>> duration(7.4), duration(130), duration(9000)
     ('about 8 s', 'about 3 min', 'about 2.5 h')
@@ -91,7 +100,7 @@ def duration(seconds: float) -> str:
 
 
 def rounded_up(number: float) -> int:
-    """Return a number rounded up to two digits, as estimates are given.
+    """Round an estimate up to two significant digits.
 
     >>> rounded_up(1234.5), rounded_up(7.2)
     (1300, 8)
@@ -101,7 +110,7 @@ def rounded_up(number: float) -> int:
 
 
 def plain_name(name: str) -> str:
-    """Return a name without what people spell differently: case, hyphens, underscores and spaces.
+    """Return a name without case, hyphens, underscores and spaces, to compare spellings.
 
     >>> plain_name("STS-B")
     'stsb'
@@ -110,7 +119,7 @@ def plain_name(name: str) -> str:
 
 
 def shortened(text: str) -> str:
-    """Return a sentence in which a word or value that would fill pages has lost its middle.
+    """Cut the middle out of very long words and texts.
 
     >>> shortened("a" * 1000 + " b")  # doctest: +ELLIPSIS
     'aaa...aaa[...840 characters...]aaa...aaa b'
@@ -125,10 +134,9 @@ def shortened(text: str) -> str:
 
 
 def storable(name: str) -> str:
-    r"""Return the name of a file as text that can be stored: in a table, say.
+    r"""Return a file name as text that can be written as UTF-8.
 
-    A system may hold names in an encoding that is not UTF-8; Python reads the bytes that do not fit as halves of
-    characters, which no file takes.
+    Python reads file names in another encoding with lone surrogates, which cannot be encoded.
 
     >>> storable("caf\udce9"), storable("café")
     ('caf\\udce9', 'café')

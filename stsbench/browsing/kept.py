@@ -25,8 +25,9 @@ from numpy.typing import NDArray
 
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
-from stsbench.base.files import cache_dir, digest_of, sha256_of
+from stsbench.base.files import cache_dir, sha256_of
 from stsbench.base.machine import cores, threads_told
+from stsbench.base.manifest import fingerprint
 from stsbench.base.progress import Progress
 from stsbench.data.shared import FOLDED, SENTENCES
 from stsbench.encoders.cache import kept_by_board
@@ -191,7 +192,7 @@ def key_of(record: RunRecord, interval: Dependence, level: float, items: str = "
     if record.is_imported or not place.is_file():
         return ""
     said = {"layout": _LAYOUT, "stsbench": __version__, "interval": interval, "level": level}
-    return digest_of({**said, "record": record.digest, "items": items or sha256_of(place)})
+    return fingerprint({**said, "record": record.digest, "items": items or sha256_of(place)})
 
 
 def keep(

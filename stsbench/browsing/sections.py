@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import digest_of, sha256_of
+from stsbench.base.files import sha256_of
+from stsbench.base.manifest import fingerprint
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import listed
 from stsbench.browsing.kept import Kept, Shelf, aligned, keep
@@ -317,7 +318,7 @@ def _with_judgements(
     """Return a section with its groups and what `compare` says of every two, from the shelf where it is known."""
     names = [column.name for column in section.columns if column.is_headline]
     of = [section.runs[place].kept.key for place in judged]
-    key = digest_of({"layout": _LAYOUT, "runs": of, "headlines": names, **vars(intervals)})
+    key = fingerprint({"layout": _LAYOUT, "runs": of, "headlines": names, **vars(intervals)})
     known = shelf.get(key)
     if known is None:
         tasks = _aligned([section.runs[place] for place in judged], shelf, intervals)
@@ -399,7 +400,7 @@ def _method(record: RunRecord, shelf: Shelf) -> str:
         return ""
     if not recipes:
         return ""
-    key = digest_of({"layout": _LAYOUT, "record": record.digest, "recipes": recipes})
+    key = fingerprint({"layout": _LAYOUT, "record": record.digest, "recipes": recipes})
     known = shelf.get(key)
     if known is None:
         known = method_of(record), np.zeros(0)

@@ -322,7 +322,7 @@ def _json_lines(path: Path, names: Sequence[str] | None) -> Rows:
         line, text = row
         try:
             # json keeps the last of two values of one name without a word.
-            record = parse_json(text, once=True)
+            record = parse_json(text)
         except ValueError as error:
             raise RowError(f"{path}, line {line}: not valid JSON ({_reason(error)}); mend the line.") from error
         if not isinstance(record, dict):
@@ -340,7 +340,7 @@ def _reason(error: ValueError) -> str:
 def _json_list(path: Path, names: Sequence[str] | None) -> Rows:
     text = "\n".join(line for _, line in text_lines(path))
     try:
-        entries = parse_json(text, once=True)
+        entries = parse_json(text)
     except ValueError as error:
         line = getattr(error, "lineno", None)
         where = f"{path}, line {line}" if line else str(path)

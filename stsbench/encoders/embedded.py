@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
-from stsbench.base.files import atomic_path, digest_of, require_file, sha256_of, told_as_unwritable
+from stsbench.base.files import atomic_path, require_file, sha256_of, told_as_unwritable
+from stsbench.base.manifest import fingerprint
 from stsbench.base.options import MODEL, RUN, NameOrPath, Panel, Spelled, Written
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import suggestion
@@ -375,13 +376,13 @@ def _parts(path: Path, about: About, sums: Sequence[int]) -> Iterator[NDArray[An
 def _say(path: Path, about: About, sums: Sequence[int]) -> None:
     said = {**asdict(about), "crc32": list(sums)}
     with atomic_path(path) as place:
-        place.write_text(json.dumps({**said, "digest": digest_of(said)}, indent=2) + "\n", encoding="utf-8")
+        place.write_text(json.dumps({**said, "digest": fingerprint(said)}, indent=2) + "\n", encoding="utf-8")
 
 
 def _read(path: Path) -> tuple[About, tuple[int, ...]]:
     """Read what `_say` wrote; a ValueError, TypeError or KeyError if it is not that any more."""
     said = json.loads(path.read_text(encoding="utf-8"))
-    if said.pop("digest") != digest_of(said):
+    if said.pop("digest") != fingerprint(said):
         raise ValueError(f"{path.name} is not as it was written")
     sums = tuple(map(int, said.pop("crc32")))
     return About(**said), sums
@@ -435,4 +436,4 @@ def _beside(path: Path) -> Path:
 
 def _key(identity: Identity) -> str:
     """Return what tells vectors apart that are scaled or not, too."""
-    return digest_of({"vectors": identity.key(), "use": identity.use.signature()})
+    return fingerprint({"vectors": identity.key(), "use": identity.use.signature()})

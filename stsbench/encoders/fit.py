@@ -198,7 +198,6 @@ def fit(
             is_here=layered is not None,
         ),
         settings=settings,
-        files={},
     )
     about = write_fit(
         folder,

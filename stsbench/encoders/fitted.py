@@ -93,7 +93,6 @@ class FitAbout(_Part):
         model: fitted for.
         settings: of a flow its shape and descent; none of a whitening.
         files: the hash of each file that belongs to the fit.
-        digest: over all of the above.
     """
 
     version: Literal[2] = 2
@@ -104,8 +103,7 @@ class FitAbout(_Part):
     sentences: FittedOn
     model: BaseModelPart
     settings: dict[str, int | float | str]
-    files: dict[str, str]
-    digest: str = ""
+    files: dict[str, str] = {}
 
     @property
     def label(self) -> str:

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import DIGEST, atomic_folder, digest_of, files_in, sha256_of
-from stsbench.base.parsing import parse_json
+from stsbench.base.files import atomic_folder, files_in
+from stsbench.base.manifest import Manifest
 from stsbench.encoders.checkpoint import NOTES
 from stsbench.encoders.fitted import FitAbout, Map
 from stsbench.encoders.poolers import AUTO
@@ -84,11 +84,10 @@ def write_fit(
         if log is not None:
             lines = "".join(f"{json.dumps(line)}\n" for line in log)
             (building / LOG).write_text(lines, encoding="utf-8")
-        about = about.model_copy(update={"files": {name: sha256_of(building / name) for name in covered}})
-        about = about.model_copy(update={DIGEST: digest_of(about.model_dump(mode="json"))})
-        (building / FIT).write_text(about.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        manifest = Manifest.of(building, about.model_dump(mode="json", exclude={"files"}), covered)
+        manifest.write(building, FIT)
         _require_same(folder, building)
-    return about
+    return about.model_copy(update={"files": dict(manifest.files)})
 
 
 def require_free(folder: Path) -> None:
@@ -118,25 +117,16 @@ def holds_fit(folder: Path) -> bool:
 
 
 def read_about(folder: Path) -> FitAbout:
-    """Return what `fit.json` says, and make sure that the files are those that it names."""
-    file = folder / FIT
+    """Return the content of `fit.json`, after checking the files that it names."""
+    manifest = Manifest.read(folder, FIT, _AGAIN)
+    if manifest.content.get("version") != 2:
+        raise UserError(f"{folder / FIT} was written by another version of stsbench: {_AGAIN}.")
     try:
-        content = parse_json(file.read_bytes(), once=True, nan=False)
-        if isinstance(content, dict) and content.get("version") != 2:
-            raise UserError(f"{file} was written by another version of stsbench: {_AGAIN}.")
-        about = FitAbout.model_validate_json(json.dumps(content))
-    except (OSError, ValueError, ValidationError) as error:
-        raise UserError(f"{file} does not say what a fit's does, so it is damaged: {_AGAIN}.") from error
-    if content.get(DIGEST) != digest_of(content) or TENSORS not in about.files:
-        raise UserError(f"{file} was changed since it was written: {_AGAIN}.")
-    for name, digest in about.files.items():
-        path = folder / name
-        if path.parent not in {folder, *(child for child in folder.iterdir() if child.is_dir())}:
-            raise UserError(f"{file} names {name!r}, which is not in its folder: {_AGAIN}.")
-        if not path.is_file():
-            raise UserError(f"{folder} lacks {name}, which its {FIT} names: {_AGAIN}.")
-        if sha256_of(path) != digest:
-            raise UserError(f"{path} is not the file that its {FIT} was written with: {_AGAIN}.")
+        about = FitAbout.model_validate_json(json.dumps({**manifest.content, "files": manifest.files}))
+    except ValidationError as error:
+        raise UserError(f"{folder / FIT} does not describe a fit: {_AGAIN}.") from error
+    if TENSORS not in about.files:
+        raise UserError(f"{folder / FIT} does not describe a fit, as it names no {TENSORS}: {_AGAIN}.")
     return about
 
 

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, NoReturn
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
 from stsbench.base.extras import require
-from stsbench.base.files import digest_of
+from stsbench.base.manifest import fingerprint
 from stsbench.base.words import listed
 from stsbench.data.catalogue import MTEB_TASKS
 from stsbench.encoders.callables import CallableEncoder
@@ -311,7 +311,7 @@ def _never_trusts(loader: Any) -> bool:
 def _digest(**what: str | None) -> str:
     import mteb
 
-    return digest_of({**what, "mteb": mteb.__version__, "stsbench": __version__})
+    return fingerprint({**what, "mteb": mteb.__version__, "stsbench": __version__})
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from weakref import ref
 from stsbench.base.errors import UserError
 from stsbench.integrations.live import live_encoder, undisturbed
 from stsbench.judging.compare import compare
-from stsbench.records.export import metric_on_hub
+from stsbench.records.card import metric_on_hub
 from stsbench.records.kinds import KINDS
 from stsbench.records.labels import task_labels
 from stsbench.records.parts import AveragePart, Interval, Score

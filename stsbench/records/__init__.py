@@ -1,6 +1,5 @@
-"""What is kept of a measurement: `show`, `cite`, `export_results`.
+"""Run records: their fields, files, tables, and imports and exports.
 
-Read `kinds` and `signature` (what a score means), `parts` (fields of `run.json`), `labels` and `scores` (tables
-of them), `items` (the items table), `record` (what people hold), `store` (on disk), then the verbs in `show` and
-`export`, and `imports`.
+Read `kinds` and `signature` first (what a score means), then `parts` (the fields of `run.json`), `items`, `record`
+and `store` (on disk), `labels` and `scores` (tables), and the verbs in `show`, `export` and `imports`.
 """

@@ -1,7 +1,6 @@
-"""A checkpoint as it goes to the Hub: the files that Transformers and sentence-transformers read, and the card.
+"""`export_hub`: the files and the model card of a checkpoint, ready for the Hub.
 
-Nothing is sent from here. `export_hub` says what would be, and writes it into a folder; `hf upload` of
-huggingface_hub sends a folder.
+It writes a folder; `hf upload` of huggingface_hub pushes it.
 """
 
 import shlex
@@ -23,7 +22,7 @@ from stsbench.encoders.load import load_with
 from stsbench.encoders.sentence_transformers import read_settings, transformer_config_files
 from stsbench.encoders.token_tables import find_table
 from stsbench.encoders.use import USUAL, names, option_of
-from stsbench.records.export import card_with_scores, model_card
+from stsbench.records.card import card_with_scores, model_card
 from stsbench.records.provenance import redact
 from stsbench.records.record import RECORD, RunRecord
 from stsbench.records.store import load_run
@@ -34,21 +33,21 @@ if TYPE_CHECKING:
     from stsbench.encoders.protocol import Identity
 
 CARD = "README.md"
-"""The file that the Hub shows as a model's page."""
+"""The model card's file name."""
 
 _MODULE_FILES = ("config.json", "model.safetensors", "pytorch_model.bin")
 
 
 @dataclass(frozen=True)
 class HubExport(Result):
-    """What would be pushed to the Hub.
+    """The content of a repository on the Hub.
 
     Attributes:
-        name: the repository's, `owner/name`.
-        files: where each file lies here, by its place in the repository; the card is none of them.
+        name: the repository's name, `owner/name`.
+        files: the local path of each file, by its path in the repository; without the card.
         card: the text of `README.md`.
-        notes: what the author should look at before.
-        folder: where all of it was written; None where nothing was.
+        notes: what the author should check first.
+        folder: where it was written; None if it was not.
     """
 
     name: str
@@ -59,18 +58,18 @@ class HubExport(Result):
 
     @property
     def frame(self) -> pd.DataFrame:
-        """The files with their sizes in bytes, a row each."""
+        """The files and their sizes in bytes, one row each."""
         sizes = {CARD: len(self.card.encode()), **{name: path.stat().st_size for name, path in self.files.items()}}
         return pd.DataFrame(list(sizes.items()), columns=["file", "bytes"])
 
     @property
     def command(self) -> str:
-        """What pushes the folder."""
+        """The command that pushes the folder."""
         folder = "FOLDER" if self.folder is None else shlex.quote(str(self.folder))
         return f"hf upload {self.name if '/' in self.name else f'OWNER/{self.name}'} {folder}"
 
     def table(self) -> Tables:
-        """Return the files with their sizes."""
+        """Return the files and their sizes."""
         return Tables([Table(self.frame, notes=self.notes)])
 
     def to_dict(self) -> dict[str, Any]:
@@ -92,23 +91,21 @@ def export_hub(
     model: Annotated[str, Spelled("--model", "-m")] = "",
     out: str | Path | None = None,
 ) -> HubExport:
-    """Return what of a checkpoint goes to the Hub: the files that loading reads, and a card with its scores.
+    """Collect the files of a checkpoint and a card with its scores for the Hub.
 
-    Log, records and whatever else is in the folder stay here. The card is the checkpoint's own `README.md`, as
-    `stsbench train` and sentence-transformers write it, with the scores of the runs added, or else one made of the
-    runs. Programs find the scores in its `model-index`.
+    Logs and records are left out. The card is the checkpoint's `README.md`, as `stsbench train` and
+    sentence-transformers write it, with the scores of the runs added; without one, a card is made from the runs.
 
     Args:
-        checkpoint: the folder of a checkpoint that both libraries read alike, such as `stsbench train` leaves; or
-            that of a run of such a checkpoint, which is then the first of the runs.
-        runs: run folders, or in Python records, of measurements of the checkpoint as it is.
+        checkpoint: the folder of a checkpoint that Transformers and sentence-transformers load alike, such as one
+            from `stsbench train`; or a run of such a checkpoint, which is then the first of the runs.
+        runs: run folders, or in Python records, of the checkpoint with its own settings.
         model: the repository's name, `owner/name`; by default the folder's.
-        out: a new folder to write it all into; nothing is written without.
+        out: a new folder to write into; by default nothing is written.
 
     Raises:
-        UserError: if the libraries would not read the checkpoint alike; a run is of other weights, or used them
-            otherwise than who loads the checkpoint does; there is nothing to make a card of; or the folder is
-            there already or cannot be written.
+        UserError: if the libraries would not load the checkpoint alike, a run is of other weights or settings,
+            there is nothing to make a card of, or the folder exists or cannot be written.
     """
     require(MODELS, "a checkpoint for the Hub")
     found, runs = _checkpoint_and_runs(Path(checkpoint).expanduser(), runs)
@@ -121,7 +118,7 @@ def export_hub(
         identity = load_with(str(found.folder), USUAL).identity
         for record in records:
             _require_as_loaded(record, identity)
-    # The command that measured may name the person's folders.
+    # The command may contain the user's folders.
     card = _card(found, [record.model_copy(update={"command": ""}) for record in records], name)
     export = HubExport(name, files, card, tuple(_notes(name, files, card)))
     return export if out is None else _written(export, Path(out).expanduser())
@@ -130,7 +127,7 @@ def export_hub(
 def _checkpoint_and_runs(
     folder: Path, runs: Sequence[RunRecord | str | Path]
 ) -> tuple[Checkpoint, Sequence[RunRecord | str | Path]]:
-    """Return the checkpoint of a folder, or that which a run in the folder is of."""
+    """Return the checkpoint of a folder, or of the run in the folder."""
     if (folder / RECORD).is_file() and not (folder / "config.json").is_file():
         measured = Path(load_run(folder).model.name).expanduser()
         if not measured.is_dir():
@@ -145,7 +142,7 @@ def _checkpoint_and_runs(
 
 
 def _files(checkpoint: Checkpoint) -> Iterator[tuple[str, Path]]:
-    """Yield the files that loading reads, each with its place; refuse what the libraries would not read alike."""
+    """Yield the files that loading reads; raise for checkpoints that the libraries would not load alike."""
     folder, modules = checkpoint.folder, checkpoint.modules()
     if not modules:
         raise UserError(
@@ -181,7 +178,7 @@ def _files(checkpoint: Checkpoint) -> Iterator[tuple[str, Path]]:
 
 
 def _require_as_loaded(record: RunRecord, identity: "Identity") -> None:
-    """Refuse a run of other weights, or of another use of them than whoever loads the checkpoint gets."""
+    """Raise for a run of other weights, or with other settings than loading the checkpoint gives."""
     run = record.folder or record.model.name
     if record.model.weights_sha256 != identity.weights_sha256:
         raise UserError(
@@ -211,7 +208,7 @@ def _card(checkpoint: Checkpoint, records: Sequence[RunRecord], name: str) -> st
 
 
 def _notes(name: str, files: Mapping[str, Path], card: str) -> Iterator[str]:
-    """Yield what the author should look at."""
+    """Yield what the author should check."""
     from huggingface_hub import ModelCard
 
     page: Any = ModelCard(card)
@@ -233,7 +230,7 @@ def _notes(name: str, files: Mapping[str, Path], card: str) -> Iterator[str]:
 
 
 def _written(export: HubExport, folder: Path) -> HubExport:
-    """Write all of it into a new folder: it is there whole, or not at all."""
+    """Write files and card into a new folder, completely or not at all."""
     with told_as_unwritable(folder):
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise UserError(f"{folder} is there already, and not empty: choose another folder with --out.")

@@ -1,12 +1,11 @@
-"""The kinds of tasks, as data: what a table, a label or a card needs to know of them.
+"""The kinds of tasks, as tables, labels and cards describe them.
 
-What a kind does (name its sentences, turn their vectors into items, and items into numbers) is a file in
-`stsbench.scoring.kinds`. Nothing that reads a record asks which kind a score is of: it asks for one of these.
+How a kind is scored is a file in `stsbench.scoring.kinds`. Code that reads records does not branch on the kind: it
+looks up one of these properties.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 
 @dataclass(frozen=True)
@@ -14,23 +13,22 @@ class Kind:
     """A kind of task.
 
     Attributes:
-        name: as a record says it.
-        average: what the plain mean over its tasks is called; empty where nobody takes one.
+        name: its name in a record.
+        average: the name of the mean over its tasks; empty if there is none.
         unit: the plural noun for its items.
-        words: what the kind is called in a sentence.
-        caption: what a report calls the table of its headlines; `{}` is the statistic.
-        statistics: what a table of all numbers shows, the headline first; empty for the headline alone.
-        printed: the statistic that papers' tables of such tasks hold, where it is another than the headline.
-        below: what follows the headline in a row of its own, where papers print it (`devacc`).
-        below_caption: what a report calls the table of that.
-        lowest: the least that a headline can be; the most is 1.
-        rounded: whether the scores of its tasks have two decimals of a percent by their protocol, so that their
-            mean has too.
-        columns: of the items table that its rows fill, besides those that all rows have, with what they hold.
-        by_similarity: whether gold scores are held against a similarity, whose column the signature names.
-        has_text: whether its items are sentences, whose numbers the items table holds.
-        suffix: what a label says after the task's name.
-        on_the_hub: the kind of task by which the Hub knows such a score.
+        words: its name in a sentence.
+        caption: the caption of its headlines in a report; `{}` is the statistic.
+        statistics: the statistics in a table of all numbers, the headline first; empty for the headline only.
+        printed: the statistic in papers' tables, if it is not the headline.
+        below: a statistic that papers print in a row below the headline (`devacc`).
+        below_caption: its caption in a report.
+        lowest: the least possible headline; the greatest is 1.
+        rounded: whether its scores have two decimals of a percent by protocol, so that their mean has, too.
+        columns: the columns of the items table that only some kinds have, with what they hold.
+        by_similarity: whether gold scores are compared with a similarity, which the signature names.
+        has_text: whether its items are sentences.
+        suffix: what a label adds to the task's name.
+        on_the_hub: the Hub's name for its type of task.
     """
 
     name: str
@@ -52,14 +50,14 @@ class Kind:
 
 
 TEXT, NUMBER, COUNT, ID, FLAG = "text", "float64", "whole numbers", "uint64", "true or false"
-"""What columns of the items table hold."""
+"""The types of the items table's columns."""
 
 _COMPARED: Mapping[str, str] = {
     "gold": NUMBER,
     **{f"{unit}_{side}": COUNT for unit in ("words", "characters", "subwords") for side in "ab"},
     **dict.fromkeys(("identical", "zero"), FLAG),
 }
-"""The columns of pairs whose vectors are compared."""
+"""The columns of compared pairs."""
 
 STS = "sts"
 TRANSFER = "transfer"
@@ -71,66 +69,64 @@ AVERAGE = "Avg."
 TRANSFER_AVERAGE = "Avg. transfer"
 
 ALL_TASKS = "all tasks"
-"""What the mean over tasks, and all of their pairs together, are called where tasks are: no task is."""
+"""The name of the mean over tasks, and of all their pairs together; no task has it."""
 
-KINDS: Mapping[str, Kind] = MappingProxyType(
-    {
-        kind.name: kind
-        for kind in (
-            Kind(STS, AVERAGE, "pairs", "STS", "STS tasks: {} x 100", columns=_COMPARED, by_similarity=True),
-            Kind(
-                TRANSFER,
-                TRANSFER_AVERAGE,
-                "items",
-                "transfer",
-                "Transfer tasks: accuracy on test, in percent",
-                statistics=("acc", "devacc", "f1"),
-                below="devacc",
-                below_caption="Transfer tasks: accuracy on dev, in percent (as MoCoSE prints it)",
-                lowest=0.0,
-                rounded=True,
-                columns={"label": TEXT, "prediction": TEXT, "correct": NUMBER, "fold": COUNT},
-                on_the_hub="text-classification",
-            ),
-            Kind(
-                SUPERVISED,
-                "",
-                "pairs",
-                "supervised",
-                "Relatedness tasks with a trained regressor: Pearson x 100",
-                statistics=("pearson", "spearman"),
-                printed="spearman",
-                columns={"gold": NUMBER},
-                by_similarity=True,
-                suffix=":supervised",
-            ),
-            Kind(
-                PAIR_CLASSIFICATION,
-                "Avg. pair classification",
-                "pairs",
-                "pair classification",
-                "Pair classification: average precision x 100",
-                statistics=("ap", "accuracy"),
-                lowest=0.0,
-                columns=_COMPARED,
-                by_similarity=True,
-                on_the_hub="pair-classification",
-            ),
-            Kind(
-                GIVEN,
-                "Avg. given",
-                "items",
-                "given",
-                "Items of other tools: mean score x 100",
-                lowest=-float("inf"),
-                columns={"score": NUMBER},
-                has_text=False,
-                on_the_hub="other",
-            ),
-        )
-    }
-)
-"""By name, in the order in which a record holds them."""
+KINDS: Mapping[str, Kind] = {
+    kind.name: kind
+    for kind in (
+        Kind(STS, AVERAGE, "pairs", "STS", "STS tasks: {} x 100", columns=_COMPARED, by_similarity=True),
+        Kind(
+            TRANSFER,
+            TRANSFER_AVERAGE,
+            "items",
+            "transfer",
+            "Transfer tasks: accuracy on test, in percent",
+            statistics=("acc", "devacc", "f1"),
+            below="devacc",
+            below_caption="Transfer tasks: accuracy on dev, in percent (as MoCoSE prints it)",
+            lowest=0.0,
+            rounded=True,
+            columns={"label": TEXT, "prediction": TEXT, "correct": NUMBER, "fold": COUNT},
+            on_the_hub="text-classification",
+        ),
+        Kind(
+            SUPERVISED,
+            "",
+            "pairs",
+            "supervised",
+            "Relatedness tasks with a trained regressor: Pearson x 100",
+            statistics=("pearson", "spearman"),
+            printed="spearman",
+            columns={"gold": NUMBER},
+            by_similarity=True,
+            suffix=":supervised",
+        ),
+        Kind(
+            PAIR_CLASSIFICATION,
+            "Avg. pair classification",
+            "pairs",
+            "pair classification",
+            "Pair classification: average precision x 100",
+            statistics=("ap", "accuracy"),
+            lowest=0.0,
+            columns=_COMPARED,
+            by_similarity=True,
+            on_the_hub="pair-classification",
+        ),
+        Kind(
+            GIVEN,
+            "Avg. given",
+            "items",
+            "given",
+            "Items of other tools: mean score x 100",
+            lowest=-float("inf"),
+            columns={"score": NUMBER},
+            has_text=False,
+            on_the_hub="other",
+        ),
+    )
+}
+"""By name, in the order of a record's scores."""
 
 AVERAGES = tuple(kind.average for kind in KINDS.values() if kind.average)
-"""What means over tasks are called: no task is."""
+"""The names of the means over tasks; no task has one of them."""

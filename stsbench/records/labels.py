@@ -1,4 +1,4 @@
-"""What tasks, models and intervals are called in tables and messages: as short as tells them apart."""
+"""Short, distinct labels of tasks and models, and the description of intervals."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,12 +14,12 @@ from stsbench.records.provenance import redact
 from stsbench.render.cells import told_apart
 from stsbench.statistics.dependence import DEPENDENCE, Dependence
 
-# The fields in which records of one model may differ, the most telling first.
+# The fields in which records of one model may differ, the most informative first.
 _TELLING = (*(f"use.{name}" for name in names("encoding", "place", "afterwards")), "fitted", "weights_sha256")
 
 
 _SHOWN = 20
-"""So many characters of what models differ in stand in their names."""
+"""The most characters of a value in a label."""
 
 
 def task_labels(scores: Sequence[Score]) -> list[str]:
@@ -64,32 +64,31 @@ def _is_reported(task: str, split: str) -> bool:
 
 
 def labels(records: Sequence[RunFields]) -> list[str]:
-    """Return a name for each record's model, as short as it can be and tell it from the others.
+    """Return a short label for each record's model.
 
-    That is the model's own name: of a path without folders, of a function of a script or a notebook without
-    `__main__`. Where several have the same, what they differ in follows, or else the record's folder; a number
-    where it has none.
+    It is the model's name: a path without its folders, a function without `__main__`. Records with the same name
+    also show the settings in which they differ, or else their folder, or else a number.
     """
     return model_labels([record.model for record in records], [record.folder for record in records])
 
 
 def name_beside(model: ModelPart, other: ModelPart) -> str:
-    """Return a model's name without folders, with what it differs in from another of that name."""
+    """Return a model's label beside another model: its name, with settings if both have the same name."""
     return _names_with_choices([model, other])[0]
 
 
 def model_labels(models: Sequence[ModelPart], folders: Sequence[Path | None] = ()) -> list[str]:
-    """Return a name for each model as `labels` does, with the folders of their records (None for none)."""
+    """Return a label for each model; see `labels`. A folder is None for a model without a record."""
     folders = folders or [None] * len(models)
     called = _names_with_choices(models)
     times = Counter(called)
     distinct = _names_with_places(called, folders)
-    # A model may be called what another was labelled.
+    # A model's own name may equal another model's label.
     return told_apart([place if times[name] > 1 else name for name, place in zip(called, distinct, strict=True)])
 
 
 def _names_with_choices(models: Sequence[ModelPart]) -> list[str]:
-    """Return the models' names, those of namesakes with what they differ in."""
+    """Return the models' names, with the settings in which models of one name differ."""
     namesakes = defaultdict(list)
     for model in models:
         namesakes[_model_name(model)].append(model)
@@ -100,7 +99,7 @@ def _names_with_choices(models: Sequence[ModelPart]) -> list[str]:
     called = []
     for model in models:
         name = _model_name(model)
-        # A choice that was not made (no dimensions left out, no prompt) goes without saying.
+        # Defaults are not shown.
         values = [(field.removeprefix("use."), attrgetter(field)(model)) for field in differing[name]]
         choices = ", ".join(
             f"{field} {shown(field, value, _SHOWN)}" for field, value in values if value not in {None, "", AUTO}
@@ -110,7 +109,7 @@ def _names_with_choices(models: Sequence[ModelPart]) -> list[str]:
 
 
 def _names_with_places(called: Sequence[str], folders: Sequence[Path | None]) -> list[str]:
-    """Return names with their records' folders, or as much of those as tells them apart; else with numbers."""
+    """Return names with the shortest distinct form of their records' folders, or with numbers."""
     numbered = list(enumerate(folders, 1))
     short = [str(number) if folder is None else folder.name for number, folder in numbered]
     in_full = [str(number) if folder is None else redact(str(folder)) for number, folder in numbered]
@@ -122,29 +121,28 @@ def _names_with_places(called: Sequence[str], folders: Sequence[Path | None]) ->
 
 
 NOT_PATHS = {"function", "vectors", "similarities", "predictions"}
-"""The kinds of models whose name is no place on a disk."""
+"""The kinds of models whose name is not a path."""
 
 
 def _model_name(model: ModelPart) -> str:
-    # What another library loads has that library before its place (`mteb:/models/mine`).
+    # A model loaded by another library has that library's prefix (`mteb:/models/mine`).
     loader = f"{model.kind}:" if model.name.startswith(f"{model.kind}:") else ""
     name = model.name.removeprefix(loader)
     is_path = model.kind not in NOT_PATHS and name.startswith(("/", "~", "."))
-    # A function of a script or a notebook is known by its own name.
     return loader + ((PurePath(name).name or name) if is_path else name.removeprefix("__main__:"))
 
 
 INTERVAL_OF = (
     "new pairs from the same subsets, with new sentences and the same pattern of sharing; the subsets are fixed"
 )
-"""What an interval makes a statement about."""
+"""What an interval is about."""
 
 METHODS: Mapping[Dependence, str] = {
     "dyadic": "dyadic (pairs that share a sentence depend on each other)",
     "components": "components (pairs that a chain of shared sentences joins depend on each other)",
     "independent": "independent (although some pairs share sentences)",
 }
-"""The methods of intervals, for a reader."""
+"""The methods of intervals in words."""
 
 REASONS: Mapping[NoInterval, str] = {
     "undefined": "its correlation is undefined",
@@ -156,24 +154,24 @@ REASONS: Mapping[NoInterval, str] = {
 
 
 def interval_in_words(protocol: ProtocolPart) -> str:
-    """Return of which level the intervals of a record are, and how they see pairs; empty where it has none."""
+    """Return the level and method of a record's intervals in words; empty if it has none."""
     return (protocol.interval and f"{100 * protocol.level:g} %, {METHODS[protocol.interval]}") or ""
 
 
 def recorded_intervals(records: Iterable[RunFields]) -> list[Dependence]:
-    """Return the methods of the intervals of some records, each once; none for those that have no intervals."""
+    """Return the distinct methods of the records' intervals."""
     intervals = (record.protocol.interval for record in records)
     return list(dict.fromkeys(interval for interval in intervals if interval is not None))
 
 
 def common_interval(records: Iterable[RunFields]) -> Dependence:
-    """Return the method of the intervals of some records, the default where theirs differ."""
+    """Return the method of the records' intervals; the default if they differ."""
     methods = recorded_intervals(records)
     return methods[0] if len(methods) == 1 else DEPENDENCE
 
 
 def interval_remarks(labelled: Sequence[tuple[str, RunFields]]) -> Iterator[str]:
-    """Yield what a reader of several records' intervals should know, each record with its name."""
+    """Yield the notes on the intervals of labelled records."""
     methods: dict[str, list[str]] = {}
     for label, record in labelled:
         if words := interval_in_words(record.protocol):

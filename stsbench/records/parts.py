@@ -1,4 +1,4 @@
-"""The fields of `run.json`: what was measured, on what, how, and what came out."""
+"""The fields of `run.json`: what was measured, on what data, how, and the results."""
 
 import json
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr
 
-from stsbench.base.files import DIGEST, digest_of
+from stsbench.base.manifest import DIGEST, fingerprint
 from stsbench.encoders.template import Template
 from stsbench.encoders.use import Use
 from stsbench.records.kinds import KINDS, Kind
@@ -17,49 +17,49 @@ from stsbench.statistics.dependence import Dependence
 from stsbench.statistics.intervals import Reason
 
 SCHEMA_VERSION = 6
-"""Of the layout; no other is read."""
+"""The version of this layout. Records of other versions are not read."""
 
 IMPORTED = "imported"
-"""The kind of a model whose scores were read from the results of another program."""
+"""The kind of a model whose scores come from another program's results."""
 
 Interval = tuple[float, float]
 
 NoInterval = Reason | Literal[""]
-"""Why a score has no interval. Empty where it has one, or where none was asked for."""
+"""Why a score has no interval; empty if it has one or none was requested."""
 
 
-def _readable(signature: str) -> str:
+def _require_signature(signature: str) -> str:
     Signature.parse(signature)
     return signature
 
 
-def _known(kind: str) -> str:
+def _require_kind(kind: str) -> str:
     if kind not in KINDS:
         raise ValueError(f"{kind!r} is none of {', '.join(KINDS)}")
     return kind
 
 
-KindName = Annotated[str, AfterValidator(_known)]
-"""The name of a kind of task, one of `KINDS`."""
+KindName = Annotated[str, AfterValidator(_require_kind)]
+"""The name of a kind of task."""
 
-SignatureText = Annotated[str, AfterValidator(_readable)]
-"""A signature as text, which is known to read back."""
+SignatureText = Annotated[str, AfterValidator(_require_signature)]
+"""A signature as text."""
 
 
 class RecordPart(BaseModel):
-    """What every part is: unchangeable, and without fields that the schema does not know."""
+    """The base of all parts: immutable, without unknown fields."""
 
-    # JSON has neither NaN nor infinity: what is not finite is refused, not written as null.
+    # JSON has neither NaN nor infinity: refuse them instead of writing null.
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class ModelPart(RecordPart):
-    """The model that was measured, as `Identity` of the encoders has it.
+    """The model that was measured, with the fields of the encoders' `Identity`.
 
     Attributes:
-        use: how it was used, what was done to its vectors afterwards as it was asked; a template in full.
+        use: how it was used; a template in full.
         normalizes: whether the model itself scales vectors to unit length.
-        fitted: the post-processing that was fitted and is part of the model (`whitening256+STS-B-test`).
+        fitted: the fitted post-processing that is part of the model (`whitening256+STS-B-test`).
     """
 
     name: str
@@ -74,12 +74,12 @@ class ModelPart(RecordPart):
 
     @property
     def normalize(self) -> bool:
-        """Whether similarities were taken of vectors of unit length."""
+        """Whether vectors had unit length when they were compared."""
         return self.normalizes if self.use.normalize is None else self.use.normalize
 
     @property
     def postprocessing(self) -> str:
-        """How the signature names what was done to vectors, by what was fitted, and the whitening of the run."""
+        """The fitted post-processing and the run's whitening, as in the signature."""
         return ",".join(filter(None, [self.fitted, self.use.whitening]))
 
 
@@ -87,7 +87,7 @@ ModelPart.model_rebuild(_types_namespace={**globals(), "Template": Template})
 
 
 class DataFile(RecordPart):
-    """A file that was read: its name in the data folder, its hash, and the catalogue's."""
+    """A file that was read: its name in the data folder, its hash, and the catalogue's hash."""
 
     name: str
     sha256: str
@@ -95,10 +95,13 @@ class DataFile(RecordPart):
 
 
 class DataPart(RecordPart):
-    """What a task was read from.
+    """The data of a task.
 
-    `modified`: at least one file is not the catalogued one. `unverified`: nobody knows the hash of one. `unknown`:
-    the score was imported, and nobody says.
+    Attributes:
+        status: `verified`, `unverified` (the catalogue has no hash of a file), `modified` (a file differs from the
+            catalogued one), `user`, or `unknown` (imported scores).
+        sha256: over all files.
+        problems: a sentence for each file that differs from the catalogued one.
     """
 
     status: Literal["verified", "unverified", "modified", "user", "unknown"]
@@ -108,13 +111,13 @@ class DataPart(RecordPart):
 
 
 class RaterPart(RecordPart):
-    """What the agreement of a task's raters allows.
+    """The agreement of a task's raters.
 
     Attributes:
-        pairs: how many have at least two ratings.
-        ratings: how many such a pair has on average.
-        reliability: the share of the gold scores' variance that is not the raters' noise; None where undefined.
-        ceiling: its root: the Pearson correlation of a similarity without error; None where undefined.
+        pairs: the number of pairs with at least two ratings.
+        ratings: the mean number of ratings of such a pair.
+        reliability: the share of the gold scores' variance that is not rater noise; None if undefined.
+        ceiling: its square root, the Pearson correlation of a perfect similarity; None if undefined.
     """
 
     pairs: int
@@ -128,12 +131,12 @@ class Number(RecordPart):
 
     Attributes:
         statistic: `spearman`, `pearson`, `kendall`, `acc`, `devacc`, `f1`, `mse`, `ap`, `accuracy`, `mean`, ...
-        aggregation: over subsets: `all`, `mean` or `wmean`; empty where the statistic takes no heed of them.
-        subset: the subset that it is of; empty for the whole task.
-        value: None where it is undefined (constant similarities).
-        items: how many pairs or items it is over; None where the score was imported and nobody says.
-        interval: at the protocol's level and by the protocol's method; None if there is none.
-        no_interval: why there is none; empty where it has one, or where none was asked for.
+        aggregation: over subsets: `all`, `mean` or `wmean`; empty if the statistic ignores subsets.
+        subset: the subset; empty for the whole task.
+        value: None if it is undefined (constant similarities).
+        items: the number of pairs or items; None if unknown (imported scores).
+        interval: at the protocol's level, by the protocol's method; None if there is none.
+        no_interval: why there is none; empty if there is one or none was requested.
     """
 
     statistic: str
@@ -151,19 +154,17 @@ class Number(RecordPart):
 
 
 class Training(RecordPart):
-    """What was trained on the vectors of a task, and how.
+    """The training of a classifier or regressor on a task's vectors; None or empty where unknown (imported).
 
     Attributes:
         method: the classifier (`logreg`, or the net's name), or `supervised` for the regressor.
         design: `nested` (two levels of cross-validation), `kfold` (on train, then test) or `split`.
-        kfold: the number of folds; 0 where none were made.
-        seed: of the folds of `kfold`, of the net and of the regressor.
-        positive: the class that F1 is of; empty where there is no F1.
-        grid: the regularisers that were tried.
-        chosen: the one of each final fit: one for each outer fold, or a single one.
-        stop_by: the correlation on dev that the regressor's training stopped by.
-
-    What is not known of an imported score is None, or empty.
+        kfold: the number of folds; 0 for none.
+        seed: of the folds of `kfold`, the net and the regressor.
+        positive: the class of F1; empty if there is no F1.
+        grid: the regularisation strengths that were tried.
+        chosen: the one of each final fit: one per outer fold, or a single one.
+        stop_by: the correlation on dev that stops the regressor's training.
     """
 
     method: str
@@ -177,23 +178,21 @@ class Training(RecordPart):
 
 
 class Score(RecordPart):
-    """What came out of one task, whatever its kind.
+    """The result of one task of any kind; None or empty where unknown (imported).
 
     Attributes:
         kind: of the task (see `stsbench.records.kinds`).
         task: its name.
-        split: that the headline is over (`all` where every item is held out once).
+        split: the split of the headline (`all` if every item is held out once).
         text: the text variant.
-        numbers: the headline first, then those by other statistics, aggregations and of each subset.
+        numbers: the headline first, then other statistics, aggregations and subsets.
         signature: of the headline.
-        data: what the task was read from.
-        counts: how many of its items are unlike the others: `identical_pairs` have one token sequence on both
-            sides, and their cosine is exactly 1; `zero_pairs` a zero vector, and their cosine is 0.
-        truncated_sentences: distinct sentences that were longer than the model reads.
-        training: of what was trained on the vectors; None where nothing was.
-        raters: how far those who gave the gold scores agree; None where their ratings are not published.
-
-    What is not known of an imported score is None, or empty.
+        data: the task's data.
+        counts: special items: `identical_pairs` have one token sequence on both sides (their cosine is exactly 1),
+            `zero_pairs` have a zero vector (their cosine is 0).
+        truncated_sentences: the number of distinct sentences longer than the maximum length.
+        training: what was trained on the vectors; None if nothing was.
+        raters: how well the raters of the gold scores agree; None if their ratings are not published.
     """
 
     kind: KindName
@@ -215,7 +214,7 @@ class Score(RecordPart):
 
     @property
     def about(self) -> Kind:
-        """What tables and labels need to know of its kind."""
+        """Its kind, as tables and labels need it."""
         return KINDS[self.kind]
 
     @property
@@ -225,12 +224,12 @@ class Score(RecordPart):
 
     @property
     def value(self) -> float | None:
-        """The headline, by the protocol's statistic and aggregation; None where it is undefined."""
+        """The headline; None if it is undefined."""
         return self.numbers[0].value
 
     @property
     def items(self) -> int | None:
-        """How many pairs or items the headline is over."""
+        """The number of pairs or items of the headline."""
         return self.numbers[0].items
 
     @property
@@ -244,48 +243,37 @@ class Score(RecordPart):
         return self.numbers[0].no_interval
 
     def number(self, statistic: str, aggregation: str | None = None, subset: str = "") -> Number | None:
-        """Return one of the numbers; None if it was not taken.
+        """Return one of the numbers; None if the score does not have it.
 
         Args:
             statistic: see `Number`.
-            aggregation: over subsets; None for the headline's, or of a subset for any.
+            aggregation: over subsets; None for the headline's, or for any if a subset is named.
             subset: the subset; empty for the whole task.
         """
-        wanted = self.numbers[0].aggregation if aggregation is None else aggregation
+        accepted = {self.numbers[0].aggregation if aggregation is None else aggregation, ""}
         for number in self.numbers:
             if (number.statistic, number.subset) == (statistic, subset) and (
-                subset or number.aggregation in {wanted, ""}
+                subset or number.aggregation in accepted
             ):
                 return number
         return None
 
     @property
-    def held_out(self) -> int:
-        """How many rows of the items table are of other splits than the headline's, those that `devacc` is over.
-
-        Of nested folds there are none: every item is held out once, and the headline is over all of them.
-        """
-        held_out = self.number("devacc")
-        return (
-            0 if held_out is None or (self.training and self.training.design == "nested") else held_out.items or 0
-        )
-
-    @property
     def subsets(self) -> tuple[Number, ...]:
-        """The headline's statistic of each subset, in the order of the data."""
+        """The headline's statistic on each subset, in the order of the data."""
         return tuple(number for number in self.numbers if number.subset and number.statistic == self.statistic)
 
 
 class AveragePart(RecordPart):
-    """The plain mean of the headlines of the tasks of one kind.
+    """The plain mean of the headlines of one kind's tasks.
 
     Attributes:
         kind: of the tasks.
-        tasks: the tasks that it is over.
-        value: None where the score of a task is undefined.
-        of_rounded: the mean of the scores x 100 rounded to two decimals, as the papers' scripts take it: its last
-            digit can differ.
-        interval: None where a task has none, or nobody asked for any.
+        tasks: their names.
+        value: None if a task's score is undefined.
+        of_rounded: the mean of the scores x 100 rounded to two decimals, as the papers' scripts compute it; its
+            last digit can differ.
+        interval: None if a task has none.
     """
 
     kind: KindName
@@ -298,9 +286,7 @@ class AveragePart(RecordPart):
     def of(
         cls, kind: str, tasks: Sequence[str], values: Sequence[float | None], interval: Interval | None = None
     ) -> "AveragePart | None":
-        """Return the average of the scores of some tasks; None for a single task, and where their kind has none.
-
-        An average over an undefined score is undefined, and so is its interval.
+        """Return the average of some tasks' scores; None for a single task, or if their kind has no average.
 
         >>> round(AveragePart.of("sts", ["STS12", "STS13"], [0.512344, 0.612344]).of_rounded, 6)
         56.23
@@ -310,7 +296,7 @@ class AveragePart(RecordPart):
         percents = [None if value is None else round(100 * value, 2) for value in values]
         rounded, mean = plain_mean(percents), plain_mean(values)
         if rounded is not None and KINDS[kind].rounded:
-            mean = round(rounded / 100, 12)  # Scores that have two decimals by protocol: so computed, so printed.
+            mean = round(rounded / 100, 12)  # these scores have two decimals by protocol, and so has their mean
         return cls(
             kind=kind,
             tasks=tuple(tasks),
@@ -327,10 +313,10 @@ def plain_mean(scores: Sequence[float | None]) -> float | None:
 
 
 class ProtocolPart(RecordPart):
-    """The choices that were made for all tasks.
+    """The choices that hold for all tasks.
 
     Attributes:
-        interval: how the intervals see pairs that share sentences; None where no intervals were asked for.
+        interval: how intervals treat pairs that share sentences; None if no intervals were requested.
         level: of the intervals.
     """
 
@@ -343,7 +329,7 @@ class ProtocolPart(RecordPart):
 
 
 class TableFile(RecordPart):
-    """The table that belongs to the record."""
+    """The items table of the record."""
 
     file: str
     rows: int
@@ -351,17 +337,15 @@ class TableFile(RecordPart):
 
 
 class HeadScore(RecordPart):
-    """The score of a task's head that was trained with the encoder, on a dev set of its own.
-
-    The head is not in the checkpoint, so nobody can measure it again.
+    """The dev score of a task head that was trained with the encoder and is not part of the checkpoint.
 
     Attributes:
         task: its name in the recipe.
-        kind: `classification`, `pair-classification`, `regression`, or that of a task of a person's own.
-        measure: what the score is: `accuracy` (a share), `pearson` (a correlation).
-        score: None where it is undefined.
-        ntrain: rows that it was trained on.
-        ndev: rows that the score is over.
+        kind: `classification`, `pair-classification`, `regression`, or the name of a custom task.
+        measure: `accuracy` (a share), `pearson` (a correlation), ...
+        score: None if it is undefined.
+        ntrain: the number of training rows.
+        ndev: the number of dev rows.
     """
 
     task: str
@@ -373,7 +357,7 @@ class HeadScore(RecordPart):
 
 
 class RunFields(RecordPart):
-    """Everything that `run.json` says of one measurement of one model.
+    """All fields of `run.json`: one measurement of one model.
 
     Attributes:
         schema_version: of this layout.
@@ -382,15 +366,15 @@ class RunFields(RecordPart):
         command: the command line, home folder redacted.
         model: what was measured.
         protocol: how.
-        scores: what came out, task by task in the order of `KINDS`.
-        averages: of each kind of which there are several tasks, the mean of their headlines.
-        heads: of a checkpoint at the end of its training: what the heads of its tasks reached on dev.
-        notes: what the person was told: choices made for them, mismatches, modified data.
+        scores: the results, in the order of `KINDS`.
+        averages: the mean of the headlines of each kind with several tasks.
+        heads: of a trained checkpoint: the dev scores of its task heads.
+        notes: messages of the run: choices made, mismatches, modified data.
         environment: Python, platform, packages, threads.
         seconds: time by stage.
         encoding: distinct texts and sequences, how many were encoded, real and padded tokens.
         items_file: the items table on disk; None for a record in memory, and for imported scores.
-        digest: over all of the above (`stsbench.base.files`); None for a record in memory.
+        digest: the fingerprint of all other fields; None for a record in memory.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -412,7 +396,7 @@ class RunFields(RecordPart):
     _folder: Path | None = PrivateAttr(default=None)
 
     def average(self, kind: str) -> AveragePart | None:
-        """Return the mean over the tasks of a kind; None where there is none."""
+        """Return the mean over the tasks of a kind; None if there is none."""
         return next((average for average in self.averages if average.kind == kind), None)
 
     def scores_of(self, kind: str) -> tuple[Score, ...]:
@@ -421,7 +405,7 @@ class RunFields(RecordPart):
 
     @property
     def is_imported(self) -> bool:
-        """Whether the scores come from the results of another program; there is no table then."""
+        """Whether the scores come from another program's results; then there is no items table."""
         return self.model.kind == IMPORTED
 
     @property
@@ -436,7 +420,7 @@ class RunFields(RecordPart):
 
     @property
     def folder(self) -> Path | None:
-        """The folder that the record was saved in or read from; None for one in memory."""
+        """The folder that the record was saved in or read from; None for a record in memory."""
         return self._folder
 
 
@@ -444,5 +428,6 @@ Record = TypeVar("Record", bound=BaseModel)
 
 
 def sealed(record: Record) -> Record:
-    """Return a record with the digest of what it says."""
-    return record.model_copy(update={DIGEST: digest_of(json.loads(record.model_dump_json()))})
+    """Return a record with its digest."""
+    content = json.loads(record.model_dump_json(exclude={DIGEST}))
+    return record.model_copy(update={DIGEST: fingerprint(content)})

@@ -1,4 +1,4 @@
-"""Where a record was made: versions, threads, command line. Nothing that names a person or a machine."""
+"""How a record was made: versions, threads, command line; without names of users and machines."""
 
 import getpass
 import platform
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from stsbench.base.machine import cores
+from stsbench.base.words import storable
 
 _PACKAGES = (
     "numpy",
@@ -39,7 +40,7 @@ def environment() -> dict[str, Any]:
 
 
 def threads() -> int:
-    """Return how many threads torch computes with, or would."""
+    """Return the number of threads that torch uses, or would use."""
     if "torch" in sys.modules:
         count: int = sys.modules["torch"].get_num_threads()
         return count
@@ -52,26 +53,23 @@ def now() -> str:
 
 
 def command_line(arguments: Sequence[str]) -> str:
-    """Return a command line as it could be typed again, home folder and user name redacted."""
+    """Return a command line that can be typed again, home folder and user name redacted."""
     return redact(shlex.join([Path(arguments[0]).name, *arguments[1:]])) if arguments else ""
 
 
 def redact(text: str) -> str:
-    """Return text that names nobody: the home folder as `~`, user names in other folders as `...`.
-
-    Characters that UTF-8 cannot hold (of file names in another encoding) are written out, so that the text can
-    be stored.
+    """Return text without user names: the home folder becomes `~`, user names in other folders `...`.
 
     >>> redact("/home/somebody/models/a")
     '/home/.../models/a'
     """
-    text = text.encode("utf-8", errors="backslashreplace").decode("utf-8")
+    text = storable(text)
     home = str(Path.home())
     if len(home) > 1:
         text = re.sub(re.escape(home) + _END_OF_NAME, "~", text)
     text = _HOMES.sub(r"\g<1>...", text)
     user = _user()
-    # Scratch and project folders bear the name too. A model of that owner on the Hub keeps it: no slash before.
+    # Scratch folders have the user's name, too. A Hub model `user/name` keeps it, as no slash comes before.
     return re.sub(rf"(?<=[/\\]){re.escape(user)}{_END_OF_NAME}", "...", text) if user else text
 
 

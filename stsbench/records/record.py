@@ -1,4 +1,4 @@
-"""The run record that people hold: its scores, and its items table, read from disk when it is asked for."""
+"""The run record: its scores, and its items table, which is read from disk on first use."""
 
 import hashlib
 import json
@@ -12,7 +12,7 @@ import pandas as pd
 from pydantic import PrivateAttr
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import DIGEST
+from stsbench.base.manifest import DIGEST
 from stsbench.records.items import ITEMS, KEY
 from stsbench.records.parts import RunFields, TableFile, sealed
 from stsbench.records.scores import Scores, score_rows
@@ -24,51 +24,47 @@ RECORD = "run.json"
 
 
 class MissingTableError(UserError):
-    """The items table of a record that has none, or that is not beside it."""
+    """A record's items table is missing."""
 
 
 class RunRecord(Result, RunFields):
-    """One measurement of one model; everything that is said about the model is computed from it and its items.
+    """One measurement of one model, with the fields of `run.json`.
 
-    Its fields are those of `run.json`; it prints itself as `stsbench run` does.
+    Everything else is computed from it and its items. It prints itself like `stsbench run`.
     """
 
     _items: Any = PrivateAttr(default=None)
     _replaced: bool = PrivateAttr(default=False)
 
     def __eq__(self, other: object) -> bool:
-        # Their tables are told apart by the hash in `items_file`; the digest says nothing of its own.
+        # Items are compared by the hash in `items_file`; a record in memory has no digest.
         return isinstance(other, RunRecord) and self.__dict__ | {DIGEST: None} == other.__dict__ | {DIGEST: None}
 
     __hash__ = None  # type: ignore[assignment]
 
     @property
     def frame(self) -> pd.DataFrame:
-        """Items, score x 100 and limits of the interval, a row per task, subset and metric.
+        """A row per task, subset and metric, with the score x 100 and the limits of its interval.
 
-        Columns: task, subset (empty for the task as a whole), metric, items, score, low, high, signature. Tasks
-        stand kind by kind, the average of each kind last. Of two splits or texts of one task, the label says
-        which is which.
+        Columns: task, subset (empty for the whole task), metric, items, score, low, high, signature. Tasks are
+        ordered by kind, with the average of each kind last.
         """
         return pd.DataFrame(score_rows(self))
 
     def table(self) -> Tables:
-        """Return the scores x 100 as papers print them, a column a task, the limits of the intervals below.
-
-        There is a table for each kind of task, with the average where the kind has one.
-        """
+        """Return a table per kind of task: a column per task and their average, scores x 100, limits below."""
         return Scores([self]).table()
 
     def to(self, style: Style) -> str:
-        """Return it as text: scores for readers (Markdown and LaTeX without intervals), all as `csv` and `json`.
+        """Return the scores as text (Markdown and LaTeX without intervals), or everything as `csv` or `json`.
 
         Raises:
-            UserError: if there is no such format.
+            UserError: if the format does not exist.
         """
         return Scores([self]).to(style) if style in {"markdown", "latex"} else super().to(style)
 
     def to_dict(self) -> Any:
-        """Return the record as `run.json` has it."""
+        """Return the record with the fields of `run.json`."""
         return json.loads(sealed(self).model_dump_json())
 
     @property
@@ -134,7 +130,7 @@ class RunRecord(Result, RunFields):
 
 
 def without_pairs(record: RunRecord) -> MissingTableError:
-    """Return the error of a record of which something is asked that is computed of scored pairs."""
+    """Return the error for a record without scored pairs."""
     where = f" in {record.folder}" if record.folder else ""
     return MissingTableError(
         f"the run of {record.model.name}{where} has no STS task, and this is computed of scored pairs: measure "
@@ -143,7 +139,7 @@ def without_pairs(record: RunRecord) -> MissingTableError:
 
 
 def staged(table: Path) -> Path:
-    """Return the place where a table waits until the rename of `run.json` commits it."""
+    """Return the path of a table that the rename of `run.json` has not committed yet."""
     return table.with_suffix(f".next{table.suffix}")
 
 

@@ -1,4 +1,4 @@
-"""The scores of records as tables: a row for each number, or a row a model as papers print it."""
+"""The scores of records as tables: one row per number, or one row per model as in papers."""
 
 import json
 from collections import Counter
@@ -26,10 +26,10 @@ class Scores(Result):
     """The scores of records, side by side.
 
     Attributes:
-        records: of the same protocol (see `require_comparable`).
-        subsets: whether a table of every subset and metric follows.
-        intervals: whether the limits of the confidence intervals follow each model in two rows, and of transfer
-            tasks their `devacc`. Markdown and LaTeX are as papers print them, without.
+        records: records of the same protocol (see `require_comparable`).
+        subsets: whether to add a table of every subset and metric.
+        intervals: whether two rows below each model show its confidence limits, and another the `devacc` of
+            transfer tasks. Markdown and LaTeX never have them.
     """
 
     records: Sequence[RunFields]
@@ -38,20 +38,20 @@ class Scores(Result):
 
     @property
     def frame(self) -> pd.DataFrame:
-        """All that is needed to work on with the scores, a row per model, task, subset and metric.
+        """A row per model, task, subset and metric.
 
-        Columns: model, those of `RunRecord.frame`, and the choices behind a score: `aggregation` says of a
-        transfer task how it was folded, and `similarity` what was trained.
+        Columns: model, those of `RunRecord.frame`, `aggregation` (of transfer tasks: the folds) and `similarity`
+        (of trained tasks: what was trained).
         """
         frames = []
         for label, record in _labelled(self.records):
             frame = pd.DataFrame(score_rows(record))
             frame.insert(0, "model", label)
-            # The rows after a signature are of the same task, up to the average of all of them.
+            # Only the first row of a task has the signature.
             signatures = [Signature.parse(text) for text in frame["signature"].replace("", None).ffill()]
             frame["aggregation"] = [signature.aggregation for signature in signatures]
             frame["similarity"] = [signature.similarity for signature in signatures]
-            # Trained tasks are folded in several ways: their mean in none.
+            # The folds differ between trained tasks, so their mean has none.
             for average in record.averages:
                 if any(score.training for score in record.scores_of(average.kind)):
                     frame.loc[frame["task"] == KINDS[average.kind].average, "aggregation"] = ""
@@ -59,10 +59,9 @@ class Scores(Result):
         return pd.concat(frames, ignore_index=True)
 
     def table(self) -> Tables:
-        """Return the tables that the records can fill, as papers print them: a row a model, a column a task.
+        """Return a table per kind of task: a row per model, a column per task and their average, scores x 100.
 
-        There is a table for each kind of task, with a column per task and their average; of a single task with
-        subsets one per subset. Scores x 100.
+        For a single task, each subset has a column, too.
         """
         tables = [
             _papers_table(self.records, kind, intervals=self.intervals)
@@ -75,22 +74,22 @@ class Scores(Result):
         return Tables(tables)
 
     def to(self, style: Style) -> str:
-        """Return them as text: the tables for readers, all of it as `csv` and `json`.
+        """Return the tables as text, or everything as `csv` or `json`.
 
         Raises:
-            UserError: if there is no such format.
+            UserError: if the format does not exist.
         """
         if style in {"markdown", "latex"}:
             return Scores(self.records, self.subsets, intervals=False).table().to(style)
         return super().to(style)
 
     def to_dict(self) -> Any:
-        """Return the records, as `run.json` has them."""
+        """Return the records with the fields of `run.json`."""
         return [json.loads(sealed(record).model_dump_json()) for record in self.records]
 
     @property
     def remarks(self) -> list[str]:
-        """The signatures, one a line, and what a reader of the scores should know."""
+        """The signatures, one a line, and notes on the scores."""
         signatures = chain.from_iterable(record.signature.splitlines() for record in self.records)
         remarks = (
             f"{label}: {remark}" for label, record in _labelled(self.records) for remark in _remarks(record)
@@ -100,7 +99,7 @@ class Scores(Result):
 
 
 def require_comparable(records: Sequence[RunFields]) -> None:
-    """Make sure that records can stand in one table."""
+    """Check that records have the same protocol on the tasks that they share."""
     first: dict[str, tuple[str, Signature]] = {}
     for label, record in _labelled(records):
         for task, signature in zip(task_labels(record.scores), record.signatures, strict=True):
@@ -109,7 +108,7 @@ def require_comparable(records: Sequence[RunFields]) -> None:
 
 
 def score_rows(record: RunFields) -> list[Row]:
-    """Return the rows of a record, kind by kind: each task with its several subsets, the average last."""
+    """Return the rows of a record, kind by kind: each task with its subsets, the average last."""
     return [row for kind in KINDS for row in rows_of_kind(record, kind)]
 
 
@@ -124,7 +123,7 @@ def rows_of_kind(record: RunFields, kind: str) -> list[Row]:
     average = record.average(kind)
     if average is not None:
         items = sum(score.items or 0 for score in scores)
-        # Given items may have a measure in each task.
+        # Given items may have another measure in each task.
         statistics = {score.statistic for score in scores}
         statistic = scores[0].statistic if len(statistics) == 1 else "mean"
         mean = Number(statistic=statistic, value=average.value, items=items, interval=average.interval)
@@ -133,7 +132,7 @@ def rows_of_kind(record: RunFields, kind: str) -> list[Row]:
 
 
 def headline_rows(record: RunFields, kind: str) -> list[Row]:
-    """Return those of `rows_of_kind` that are headlines: each task's by its own statistic, and their average."""
+    """Return the headlines among `rows_of_kind`, and their average."""
     scores = record.scores_of(kind)
     headlines = {label: score.statistic for label, score in zip(task_labels(scores), scores, strict=True)}
     rows = rows_of_kind(record, kind)
@@ -165,13 +164,13 @@ def _papers_table(records: Sequence[RunFields], kind: str, *, intervals: bool) -
     name = KINDS[kind].average
     averages = {average.tasks for _, record in measured if (average := record.average(kind)) is not None}
     if len(averages) > 1:
-        # Means of different tasks do not compare: better none than two under one name.
+        # Means over different tasks are not comparable.
         rows = [{key: value for key, value in row.items() if key != name} for row in rows]
     return Table(Rows(rows), headline=name)
 
 
 def _rows_of_model(label: str, record: RunFields, kind: str, *, intervals: bool) -> Iterator[dict[Key, Any]]:
-    """Yield the scores of a model, and if wanted the limits of their intervals and what papers print below."""
+    """Yield the row of a model's scores, and those of their limits and of `devacc` if requested."""
 
     def cells(name: str, rows: Mapping[Key, Row], column: str) -> dict[Key, Any]:
         return {"model": name, **{key: row[column] for key, row in rows.items()}}
@@ -188,26 +187,26 @@ def _rows_of_model(label: str, record: RunFields, kind: str, *, intervals: bool)
 
 
 def headline_cells(record: RunFields, kind: str) -> dict[Key, Row]:
-    """Return the rows of the headlines of a kind by column; of a single task those of its subsets too."""
+    """Return the rows of a kind's headlines by column; for a single task also those of its subsets."""
     is_single = len(record.scores_of(kind)) == 1
     return {column_of(row): row for row in headline_rows(record, kind) if is_single or not row["subset"]}
 
 
 def column_of(row: Row) -> Key:
-    """Return the column of a row of `score_rows`, where each task and each subset has one."""
+    """Return the column of a row of `score_rows`."""
     if row["subset"]:
         return Named("subset", row["subset"], of=row["task"])
     return row["task"] if row["task"] in AVERAGES else Named("task", row["task"])
 
 
 def across_models(rows: Iterable[tuple[str, Row]]) -> Rows:
-    """Return a row for each task, subset and metric, with a column for each model, from rows with their labels."""
+    """Pivot labelled rows: a row per task, subset and metric, and a column per model."""
     keys = ("task", "subset", "metric", "items")
     found: dict[tuple[Any, ...], dict[Key, Any]] = {}
     times: Counter[tuple[Any, ...]] = Counter()
     for label, row in rows:
         where = tuple(row[key] for key in keys)
-        # A model that has two alike (own pairs, say, that are called as a trained task) has a row for each.
+        # A model can have two rows with the same keys, if your own pairs have a trained task's name.
         times[label, where] += 1
         cells = found.setdefault((times[label, where], where), dict(zip(keys, where, strict=True)))
         cells[Named("model", label)] = row["score"]
@@ -220,7 +219,6 @@ def _remarks(record: RunFields) -> Iterator[str]:
             exact, rounded = f"{100 * average.value:.2f}", f"{average.of_rounded:.2f}"
             if exact != rounded:
                 yield f"the average of the rounded scores, as papers print it, is {rounded}"
-    # An imported score comes without these counts.
     if zero := sum(score.counts.get("zero_pairs", 0) for score in record.scores):
         yield f"{zero} pairs with a zero vector, scored 0"
     if truncated := sum(score.truncated_sentences or 0 for score in record.scores):

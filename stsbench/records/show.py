@@ -1,4 +1,4 @@
-"""What a reader asks of records: `show` puts them side by side, `cite` says what to cite for them."""
+"""`show` prints records side by side, `cite` lists the citations for their models and tasks."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,19 +21,19 @@ Run = RunRecord | str | Path
 
 
 def show(runs: Run | Sequence[Run], *, subsets: bool = False) -> Scores:
-    """Put the scores of runs side by side, as papers print them.
+    """Show the scores of runs side by side.
 
     Args:
-        runs: run folders or `run.json` files, one or several. In Python also records.
+        runs: one or several run folders or `run.json` files; in Python also records.
         subsets: whether to add a table of every subset and metric.
 
     Returns:
-        The scores. `.table()` has one row per model with a column per task and their average, x 100; of a single
-        task with subsets, a column for the task and one per subset; transfer tasks (by `acc`) and supervised ones
-        (by Pearson) have tables of their own. `.frame` has a row per model, task, subset and metric.
+        The scores. `.table()` has one row per model and a column per task and their average, x 100; for a single
+        task also a column per subset. Transfer tasks (by `acc`) and supervised tasks (by Pearson) have tables of
+        their own. `.frame` has a row per model, task, subset and metric.
 
     Raises:
-        UserError: if a record is missing or damaged, or they do not compare, naming the field.
+        UserError: if a record is missing or damaged, or their protocols differ, naming the field.
 
     >>> import stsbench as sb
     >>> run = sb.evaluate(lambda sentences: [[len(s), s.count("e")] for s in sentences], "sample")
@@ -47,9 +47,12 @@ def show(runs: Run | Sequence[Run], *, subsets: bool = False) -> Scores:
 
 
 def print_scores(scores: Scores, output: "Output", *, as_list: bool) -> None:
-    """Print records: as tables with their signatures for readers, in full for programs.
+    """Print records as tables with signatures, or in full as JSON.
 
-    As several were asked for (`as_list`), JSON is a list of records even if there is only one.
+    Args:
+        scores: of the records.
+        output: the format.
+        as_list: whether JSON is a list of records.
     """
     is_screen = output.style == "terminal"
     if output.style == "json" and not as_list:
@@ -64,7 +67,7 @@ def print_scores(scores: Scores, output: "Output", *, as_list: bool) -> None:
 
 
 def cite(paths: Annotated[Sequence[str | Path], Spelled("RUNS...")]) -> dict[str, str]:
-    """Return the citations for the tasks and models of some records, by what each is for.
+    """Return the citations for the models and tasks of records, by model or task.
 
     Args:
         paths: run folders or `run.json` files.

@@ -1,9 +1,9 @@
-"""Records on disk: written whole, read with a check.
+"""Records on disk: `run.json` and `items.parquet` in a folder of their own.
 
-A run's folder holds `run.json` and `items.parquet`. The table is written beside its place first; the rename of
-`run.json`, which carries its hash, commits the run; then it takes its place. A reader that comes in between, or
-after a kill in between, finds a committed table under its first name. So there is always either the old record or
-the new one, never a mixture; a lock file keeps two writers apart.
+A new items table is written beside its place first. The rename of `run.json`, which holds the table's hash,
+commits the run; then the table takes its place. A reader in between, or after a kill in between, finds the
+committed table under its first name. So a folder always holds either the old record or the new one. A lock keeps
+writers apart.
 """
 
 import json
@@ -12,14 +12,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
+from filelock import FileLock
 from pydantic import ValidationError
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import atomic_path, digest_of, remove_leftovers, sha256_of, told_as_unwritable
-from stsbench.base.parsing import parse_json
+from stsbench.base.files import atomic_path, remove_leftovers, sha256_of, told_as_unwritable
+from stsbench.base.manifest import DIGEST, fingerprint
 from stsbench.base.words import closest
 from stsbench.records.items import ITEMS
 from stsbench.records.parts import SCHEMA_VERSION, ModelPart, ProtocolPart, RunFields, TableFile, sealed
@@ -27,7 +28,7 @@ from stsbench.records.record import RECORD, RunRecord, staged
 
 
 class MeasuredTask(NamedTuple):
-    """What a task's score is of: its signature, the whole hash of its data, the seed of what is trained on it."""
+    """What identifies a task's score: its signature, the hash of its data, and the seed of any training on it."""
 
     signature: str
     data: str
@@ -36,10 +37,9 @@ class MeasuredTask(NamedTuple):
 
 @dataclass(frozen=True)
 class Measurement:
-    """What makes two measurements the same: what is measured, on what and how.
+    """What identifies a measurement: model, protocol and tasks, but not its date, cost or results.
 
-    When it was, at what cost and what came out does not. Nothing else decides whether a record may take another's
-    place.
+    A record may replace another one only if both have the same measurement.
     """
 
     model: ModelPart
@@ -48,7 +48,7 @@ class Measurement:
 
     @classmethod
     def of(cls, record: RunFields) -> "Measurement":
-        """Return the measurement that a record is of."""
+        """Return the measurement of a record."""
         tasks = tuple(
             MeasuredTask(score.signature, score.data.sha256, score.training.seed if score.training else None)
             for score in record.scores
@@ -60,40 +60,34 @@ class Measurement:
 
     @property
     def has_hash(self) -> bool:
-        """Whether a hash stands for the model: of a function nobody knows whether it is still the same."""
+        """Whether the model has a hash; a function has none, so it may have changed unnoticed."""
         return self.model.weights_sha256 is not None
 
     @property
     def digits(self) -> str:
-        """Six digits of a hash that stand for the measurement."""
-        said = {"model": self.model.model_dump(mode="json"), "protocol": self.protocol.model_dump(mode="json")}
-        return digest_of({**said, "tasks": list(map(list, self.tasks))})[:6]
-
-
-_LARGEST = 2**28
-"""Bytes. A record of ten thousand subsets has a hundredth of that."""
-
-_RESTORE = "put the file back as it was written, or measure again"
+        """Six digits that identify the measurement."""
+        model, protocol = (part.model_dump(mode="json") for part in (self.model, self.protocol))
+        return fingerprint(model, protocol, self.tasks)[:6]
 
 
 class HeldError(UserError):
-    """A folder holds what would be lost, and nobody asked for that."""
+    """A folder holds another record, which may be replaced only on request."""
 
 
 def save_run(record: RunRecord, folder: str | Path, *, overwrite: bool = False) -> RunRecord:
-    """Write a record and its table into a folder; return the record as it can be read from there.
+    """Write a record and its items into a folder; return the record as it can be read from there.
 
-    Its `replaced` says whether the same measurement was recorded there before. Where it fails, what was there
-    before is untouched.
+    Its `replaced` tells whether the folder held the same measurement before. After a failure the folder is as it
+    was.
 
     Raises:
-        HeldError: if the folder holds another one, which may have come there since anybody looked.
+        HeldError: if the folder holds another measurement and `overwrite` is false.
     """
     folder = Path(folder)
     items = None if record.is_imported else record.items
-    with told_as_unwritable(folder), _alone(folder):
-        _settle(folder)
-        try:
+    with told_as_unwritable(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder / ".lock"), _settled(folder):
             file = None if items is None else _stage(items, folder / ITEMS)
             saved = sealed(record.model_copy(update={"items_file": file}))
             held = held_by(folder, Measurement.of(saved), saved)
@@ -102,20 +96,17 @@ def save_run(record: RunRecord, folder: str | Path, *, overwrite: bool = False) 
             replaced = (folder / RECORD).is_file() and held is None
             with atomic_path(folder / RECORD) as path:
                 path.write_text(saved.model_dump_json(indent=1) + "\n", encoding="utf-8")
-        finally:
-            _settle(folder)
     return saved.with_items(items, folder, replaced=replaced)
 
 
 def save_beside(record: RunRecord, folder: Path) -> RunRecord:
-    """Write a record beside a folder that is taken, under its name and a few digits that stand for the record."""
+    """Write a record beside a folder that holds another one, with a few digits added to the folder's name."""
     results = [part.model_dump(mode="json") for part in record.scores]
-    digits = digest_of({"measurement": Measurement.of(record).digits, "results": results})[:6]
-    return save_run(record, beside(folder, f"-{digits}"))
+    return save_run(record, beside(folder, f"-{fingerprint(Measurement.of(record).digits, results)[:6]}"))
 
 
 def beside(folder: Path, ending: str) -> Path:
-    """Return the folder beside another whose name has an ending more.
+    """Return the folder with an ending added to its name.
 
     >>> str(beside(Path("runs/a"), "-fp32")), str(beside(Path("."), "")) == str(Path.cwd())
     ('runs/a-fp32', True)
@@ -125,7 +116,7 @@ def beside(folder: Path, ending: str) -> Path:
 
 
 def require_free(folder: Path, measurement: Measurement, *, overwrite: bool = False) -> None:
-    """Raise unless a run can be saved in a folder without a loss: better before encoding than after."""
+    """Check, before anything is encoded, that a run can be saved in a folder without loss."""
     _require_writable(folder)
     held = None if overwrite else held_by(folder, measurement)
     if held is not None:
@@ -135,17 +126,20 @@ def require_free(folder: Path, measurement: Measurement, *, overwrite: bool = Fa
 
 
 def held_by(folder: Path, measurement: Measurement, saved: RunRecord | None = None) -> str | None:
-    """Return what would be lost if a measurement were saved in a folder, None if nothing would.
+    """Return what would be lost if a measurement were saved in a folder; None if nothing would.
 
-    Nothing is lost where there is no record, or one of the same measurement. Once its record is made (`saved`), of
-    a model without a hash only equal results are the same.
+    A record of the same measurement may be replaced. If the model has no hash, its results must be the same, too.
+
+    Args:
+        folder: the folder.
+        measurement: what is to be saved.
+        saved: its record, once it is made.
     """
     if not (folder / RECORD).is_file():
         return None
     try:
         old = load_run(folder)
     except UserError:
-        # Damaged, or of another version of stsbench: not ours to throw away unasked.
         return "a record that cannot be read"
     if Measurement.of(old) != measurement:
         return f"another measurement ({Measurement.of(old)})"
@@ -156,48 +150,49 @@ def held_by(folder: Path, measurement: Measurement, saved: RunRecord | None = No
 
 
 def load_run(path: str | Path) -> RunRecord:
-    """Read a record from its folder or from its `run.json`; its items are read when they are asked for.
-
-    What the record says is held against its digest.
+    """Read a record from its folder or from its `run.json`; its items are read on first use.
 
     Raises:
-        UserError: if there is none, it is damaged or was edited after it was written, or another version of
-            stsbench wrote its layout.
+        UserError: if there is no record, it is damaged or was edited, or it has the layout of another version.
     """
     path = Path(path).expanduser()
     try:
         file = path / RECORD if path.is_dir() else path
-        is_there = file.is_file()
-    except OSError as error:  # Too long a name, or a folder on the way that may not be looked into.
+        exists = file.exists()
+    except OSError as error:  # the name is too long, or a folder may not be entered
         raise UserError(f"cannot read {path} ({error.strerror or error}): check the path.") from error
-    if not is_there:
-        beside = [record.parent.name for record in path.parent.glob(f"*/{RECORD}")]
-        meant = closest(path.name, beside)
-        hint = f"did you mean {path.parent / meant[0]}? " if meant else ""
+    if not exists:
+        names = [record.parent.name for record in path.parent.glob(f"*/{RECORD}")]
+        similar = closest(path.name, names)
+        hint = f"did you mean {path.parent / similar[0]}? " if similar else ""
         raise UserError(f"no run record at {path}: {hint}`stsbench run --out {path}` makes one.")
-    record, digest = _parsed(file)
-    if record.digest is None:
-        raise UserError(f"{file} was edited after it was written: its digest is missing; {_RESTORE}.")
-    if record.digest != digest:
-        raise UserError(f"{file} was edited after it was written: its digest does not match; {_RESTORE}.")
+    content = _content(file)
+    record = _validated(content, file)
+    if not _is_sealed(content):
+        raise UserError(
+            f"{file} was edited after it was written: its digest does not match; put the file back as it was "
+            "written, or measure again."
+        )
     return record
 
 
-def _parsed(file: Path) -> tuple[RunRecord, str]:
-    """Return a record as its file has it, and the digest of the file's content."""
+def _is_sealed(content: dict[str, Any]) -> bool:
+    digest = content.pop(DIGEST, None)
     try:
-        if not file.is_file():  # A pipe would be waited at.
-            raise UserError(f"{file} is not a file: name a record.")
-        if file.stat().st_size > _LARGEST:
-            raise UserError(f"{file} has more than {_LARGEST >> 20} MiB, and no run record has: name a record.")
-        # Not by `parse_json`, which takes three times as long, and a thousand records are read at once: what it
-        # refuses (a number too large, lists nested deep), the digest and the schema refuse here, and it says why.
+        return bool(digest == fingerprint(content))
+    except ValueError:  # NaN and infinity are not JSON
+        return False
+
+
+def _content(file: Path) -> dict[str, Any]:
+    if not file.is_file():  # reading a pipe would wait
+        raise UserError(f"{file} is not a file: name a record.")
+    try:
         content = json.loads(file.read_bytes())
-        digest = digest_of(content) if isinstance(content, dict) else ""
     except OSError as error:
         raise UserError(f"cannot read {file} ({error.strerror or error}): check its permissions.") from error
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{file} is not valid JSON ({_why(file, error)}): measure again.") from error
+        raise UserError(f"{file} is not valid JSON ({error}): measure again.") from error
     version = content.get("schema_version") if isinstance(content, dict) else None
     if not isinstance(version, int) or isinstance(version, bool):
         raise UserError(f"{file} is not a run record: it names no schema version; measure again.")
@@ -206,6 +201,10 @@ def _parsed(file: Path) -> tuple[RunRecord, str]:
             f"{file} has schema version {version}, and this stsbench reads version {SCHEMA_VERSION}: "
             f"{'update stsbench' if version > SCHEMA_VERSION else 'measure again'}."
         )
+    return dict(content)
+
+
+def _validated(content: dict[str, Any], file: Path) -> RunRecord:
     try:
         record = RunRecord.model_validate(content)
     except ValidationError as error:
@@ -213,16 +212,7 @@ def _parsed(file: Path) -> tuple[RunRecord, str]:
         where = ".".join(map(str, first["loc"]))
         raise UserError(f"{file} is not a run record: {where}: {first['msg']}; measure again.") from error
     record._folder = file.parent
-    return record, digest
-
-
-def _why(file: Path, error: Exception) -> str:
-    """Return why a file is no JSON in the words that are used of all files."""
-    try:
-        parse_json(file.read_bytes(), nan=False)
-    except (OSError, ValueError) as reason:
-        return str(reason)
-    return str(error)
+    return record
 
 
 def _stage(table: pd.DataFrame, place: Path) -> TableFile:
@@ -234,49 +224,46 @@ def _stage(table: pd.DataFrame, place: Path) -> TableFile:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    from filelock import FileLock
-
-    folder.mkdir(parents=True, exist_ok=True)
-    # A writer holds it for a second or so: no need to give up, nor to tell anybody of the wait.
-    with FileLock(folder / ".lock"):
+def _settled(folder: Path) -> Iterator[None]:
+    """Finish what a killed writer left, before and after a write."""
+    _settle(folder)
+    try:
         yield
+    finally:
+        _settle(folder)
 
 
 def _settle(folder: Path) -> None:
-    """Leave no staged table: put a committed one in its place, delete one that nothing refers to."""
-    committed = _committed(folder)
+    """Move a committed table to its place, and delete one that no record refers to."""
     place, waiting = folder / ITEMS, staged(folder / ITEMS)
+    file, has_record = _committed(folder)
     if waiting.is_file():
-        if committed is not None and committed == sha256_of(waiting):
+        if file is not None and file.sha256 == sha256_of(waiting):
             waiting.replace(place)
         else:
             waiting.unlink()
-    if committed == "":
-        # Of the record before, which had a table.
+    if has_record and file is None:  # the table is of the record before
         place.unlink(missing_ok=True)
     remove_leftovers(waiting)
     remove_leftovers(folder / RECORD)
 
 
-def _committed(folder: Path) -> str | None:
-    """Return the hash of the committed record's table; empty if it has none, None if there is no record."""
+def _committed(folder: Path) -> tuple[TableFile | None, bool]:
+    """Return the items file that a folder's record names, and whether it has a record that can be parsed."""
     try:
-        # As it was written, whatever it says: what is committed must take its place.
-        record, _ = _parsed(folder / RECORD)
+        return _validated(_content(folder / RECORD), folder / RECORD).items_file, True
     except UserError as error:
-        if isinstance(error.__cause__, OSError):
+        if isinstance(error.__cause__, OSError):  # unknown: nothing may be deleted
             raise
-        return None
-    return record.items_file.sha256 if record.items_file else ""
+        return None, False
 
 
 def _require_writable(folder: Path) -> None:
-    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    if not there.is_dir():
-        raise UserError(f"cannot write into {folder}: {there} is not a folder; choose another with --out.")
-    if not os.access(there, os.W_OK | os.X_OK):
+    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not existing.is_dir():
+        raise UserError(f"cannot write into {folder}: {existing} is not a folder; choose another with --out.")
+    if not os.access(existing, os.W_OK | os.X_OK):
         raise UserError(f"cannot write into {folder}: no permission; choose another folder with --out.")
     for place in (folder / RECORD, folder / ITEMS):
         if place.exists() and not place.is_file():
-            raise UserError(f"cannot write {place}, where something is that is no file: move it away.")
+            raise UserError(f"cannot write {place}: it is not a file; move it away.")

@@ -8,7 +8,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path, remove_leftovers, told_as_unwritable
 from stsbench.judging.check import check as run_check
 from stsbench.judging.verdicts import Check, Verdict
-from stsbench.records import export
+from stsbench.records import card
 from stsbench.records.imports import read_results
 from stsbench.records.labels import labels
 from stsbench.records.record import RunRecord
@@ -40,7 +40,7 @@ def model_card(runs: Run | Sequence[Run]) -> str:
     if not records:
         raise UserError("nothing to write a model card of: name a run.")
     require_recomputed(*records)
-    return export.model_card(labels(records[:1])[0], records)
+    return card.model_card(labels(records[:1])[0], records)
 
 
 def badge(run: Run, against: str | None = None, *, tolerance: float | None = None) -> str:

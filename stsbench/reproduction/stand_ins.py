@@ -19,6 +19,7 @@ import numpy as np
 from stsbench.base.errors import UserError
 from stsbench.base.extras import MODELS, require
 from stsbench.base.files import atomic_folder, atomic_path, cache_dir
+from stsbench.base.manifest import fingerprint
 from stsbench.data.benchmarks import load_labelled, load_sts, sample_sentences
 from stsbench.data.catalogue import TextVariant, data_set, source
 from stsbench.data.locate import DataNotFoundError, find_root
@@ -94,14 +95,14 @@ def encoder_folder(name: str) -> Path:
     """
     if Path(name).suffix in WORD_VECTOR_SUFFIXES:
         made_of = f"{name} {_SIZES['hidden_size']} {_SPREAD}"
-        return _folder() / "encoders" / f"{_WORD_VECTORS}{hashlib.sha256(made_of.encode()).hexdigest()[:12]}.txt"
+        return _folder() / "encoders" / f"{_WORD_VECTORS}{fingerprint(made_of)[:12]}.txt"
     known = (architecture for architecture in _ARCHITECTURES if architecture in name.casefold())
     # The only encoders without their architecture in the name that papers here compare with.
     architecture = "roberta" if "declutr" in name.casefold() else next(known, "")
     if not architecture:
         raise UserError(f"{name} does not say its architecture, so no random encoder stands in for it.")
     made_of = f"{name} {_SIZES} {_POSITIONS} {_SPREAD}"
-    return _folder() / "encoders" / f"{architecture}-{hashlib.sha256(made_of.encode()).hexdigest()[:12]}"
+    return _folder() / "encoders" / f"{architecture}-{fingerprint(made_of)[:12]}"
 
 
 def make_stand_ins(rows: Iterable[Mapping[str, Any]]) -> None:

@@ -21,8 +21,9 @@ import numpy as np
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
 from stsbench.base.extras import PACKAGES, missing
-from stsbench.base.files import atomic_path, digest_of
+from stsbench.base.files import atomic_path
 from stsbench.base.machine import processor
+from stsbench.base.manifest import fingerprint
 from stsbench.base.progress import Progress, silent
 from stsbench.data.benchmarks import load_sample
 from stsbench.data.sentences import sentences_in
@@ -121,7 +122,7 @@ def quickest(encoder: Encoder, progress: Progress = silent, use: Use = USUAL) ->
             "--backend and --precision."
         )
     how = encoder.identity.use.processed(use)
-    file = compiled_dir() / f"{digest_of(_depends_on(encoder.identity, how))[:32]}.json"
+    file = compiled_dir() / f"{fingerprint(_depends_on(encoder.identity, how))[:32]}.json"
     # Of weights that are not hashed nobody knows if a choice was for them.
     choice = None if encoder.identity.weights_sha256 is None else _kept(file)
     if choice is None:

@@ -15,7 +15,8 @@ import numpy as np
 
 from stsbench.base.errors import UserError
 from stsbench.base.extras import require
-from stsbench.base.files import digest_of, sha256_of
+from stsbench.base.files import sha256_of
+from stsbench.base.manifest import fingerprint
 from stsbench.base.words import listed, storable
 from stsbench.data.own_pairs import load_pairs
 from stsbench.data.qrels import Qrels, gold_file, read_labels, read_qrels
@@ -290,7 +291,7 @@ def _as_pairs(
         pairs=pair_table(rows),
         gold_range=(min(scores), max(scores)),
         status="user",
-        sha256=digest_of({"pairs": [[row.sentence1, row.sentence2, row.gold] for row in rows]}),
+        sha256=fingerprint({"pairs": [[row.sentence1, row.sentence2, row.gold] for row in rows]}),
         files=tuple(files),
         problems=(),
     )

@@ -84,10 +84,7 @@ def _held_against_tables(record: RunRecord, intervals: bool) -> Iterator[str]:
                 "written, or measure again."
             )
     except (LookupError, TypeError, ValueError) as error:
-        raise UserError(
-            f"{ITEMS} of {record.folder} does not fit its {RECORD} ({type(error).__name__}: {error}): measure "
-            "again."
-        ) from error
+        raise UserError(f"{ITEMS} of {record.folder} does not fit its {RECORD}: measure again.") from error
     except MissingTableError:
         yield "they were imported without items" if record.is_imported else f"{ITEMS} is not beside {RECORD}"
 

@@ -1,12 +1,12 @@
 """What a job reads, by its content: jobs are told apart by weights and texts themselves, not by their names."""
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from stsbench.base.files import files_below, sha256_of
+from stsbench.base.manifest import fingerprint
 from stsbench.data.corpus import SAMPLE, corpus_file
 from stsbench.data.rows import ending_of
 from stsbench.encoders.checkpoint import ADAPTER_CONFIG, PACKAGED, packaged_model
@@ -103,6 +103,5 @@ def _is_here(name: str, options: Mapping[str, Any]) -> bool:
 def _sha256(path: Path) -> str | None:
     """Return the hash of a file, or of all files of a folder; None where there is neither."""
     if path.is_dir():
-        listing = "".join(f"{file.relative_to(path)} {sha256_of(file)}\n" for file in files_below(path))
-        return hashlib.sha256(listing.encode()).hexdigest()
+        return fingerprint([[file.relative_to(path).as_posix(), sha256_of(file)] for file in files_below(path)])
     return sha256_of(path) if path.is_file() else None

@@ -10,16 +10,16 @@ from math import isfinite, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
-from stsbench.base.files import DIGEST, digest_of, sha256_of
+from stsbench.base.manifest import Manifest
 from stsbench.records.kinds import KINDS
 from stsbench.records.labels import task_labels
 from stsbench.records.record import RECORD, RunRecord
 from stsbench.records.store import load_run
-from stsbench.sweeps.folder import JOB, ExperimentFolder, Failure, read_json, write_json
+from stsbench.sweeps.folder import JOB, ExperimentFolder, Failure
 from stsbench.sweeps.jobs import Job
 from stsbench.training.log import LOG, read_log
 
@@ -91,6 +91,8 @@ LAST_FOLDER = "last"
 _FILES = (RECORD, f"{LAST_FOLDER}/{RECORD}", LOG, "analyses/*.csv")
 """The files that numbers are read from."""
 
+_AGAIN = "delete the folder, and the same `stsbench sweep` makes it again"
+
 Seconds = Annotated[float, Field(ge=0)]
 
 
@@ -106,15 +108,13 @@ class Times(_Part):
 
 
 class JobFile(_Part):
-    """What `job.json` says: the job's hash, those of its files by their names, and what no record has."""
+    """The content of `job.json`: the job's hash, and the numbers that no record has."""
 
     job: str
-    files: dict[str, str]
     analyses: dict[str, float | None]
     checkpoint: str | None
     stsbench: str
     times: Times
-    digest: str = ""
 
 
 @dataclass(frozen=True)
@@ -144,48 +144,44 @@ def write_finished(
     measuring: float,
 ) -> None:
     """Write `job.json` into a job's folder, as the last file; times are in seconds."""
-    read_from = sorted({path for pattern in _FILES for path in folder.glob(pattern)})
     about = JobFile(
         job=job.id,
-        files={path.relative_to(folder).as_posix(): sha256_of(path) for path in read_from},
         analyses=dict(analyses),
         checkpoint=checkpoint,
         stsbench=__version__,
         times=Times(training=round(training, 3), measuring=round(measuring, 3)),
     )
-    content = about.model_dump(mode="json")
-    write_json(folder / JOB, content | {DIGEST: digest_of(content)})
+    names = {path.relative_to(folder).as_posix() for pattern in _FILES for path in folder.glob(pattern)}
+    Manifest.of(folder, about.model_dump(mode="json"), names).write(folder, JOB)
 
 
 def read_finished(job: Job, folder: Path) -> Finished:
     """Return what a job came to."""
-    about = read_json(folder / JOB, JobFile)
-    if about.digest != digest_of(about.model_dump(mode="json")):
-        _refuse(folder, f"{JOB} was edited after it was written")
+    manifest = Manifest.read(folder, JOB, _AGAIN)
+    try:
+        about = JobFile.model_validate(manifest.content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        _refuse(folder, f"{JOB} is damaged ({'.'.join(map(str, first['loc']))}: {first['msg']})")
     if about.job != job.id:
         _refuse(folder, f"it is the folder of another job, {about.job}, and not of {job.label}")
-    for name, digest in about.files.items():
-        if not (folder / name).is_file():
-            _refuse(folder, f"{name} is missing")
-        if sha256_of(folder / name) != digest:
-            _refuse(folder, f"{name} is not the one that the job wrote")
     measures: dict[str, float | None] = {}
-    record = load_run(folder) if RECORD in about.files else None
+    record = load_run(folder) if RECORD in manifest.files else None
     if record is not None:
         weights = record.model.weights_sha256
         if job.checkpoint is not None and weights != job.inputs["checkpoint"]["weights_sha256"]:
             _refuse(folder, f"{RECORD} is of other weights than {job.checkpoint.name} had")
         measures |= of_record(record)
     measures |= about.analyses
-    if LOG in about.files:
+    if LOG in manifest.files:
         measures |= of_training(read_log(folder / LOG))
-    if f"{LAST_FOLDER}/{RECORD}" in about.files:
+    if f"{LAST_FOLDER}/{RECORD}" in manifest.files:
         measures |= of_record(load_run(folder / LAST_FOLDER), LAST)
     return Finished(record, measures, about.checkpoint, about.times.training + about.times.measuring)
 
 
 def _refuse(folder: Path, why: str) -> NoReturn:
-    raise UserError(f"{folder}: {why}; delete the folder, and the same `stsbench sweep` makes it again.")
+    raise UserError(f"{folder}: {why}: {_AGAIN}.")
 
 
 DONE, FAILED, RUNNING, WAITING = "done", "failed", "running", "waiting"

@@ -1,6 +1,5 @@
 """A prepared training: what it needs is read and held against what it began with, and its steps are taken."""
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import sha256_of
+from stsbench.base.manifest import fingerprint
 from stsbench.base.progress import Progress, silent
 from stsbench.data.corpus import SAMPLE, Row, corpus_file, read_rows
 from stsbench.data.rows import ending_of
@@ -223,7 +223,7 @@ def _views_sha256(recipe: Recipe, device: str) -> str:
     """Return a hash of what views of text read beside the corpus, "" for nothing; what is missing is told."""
     views = [view for view in (recipe.views.query, recipe.views.key) if isinstance(view, TextView)]
     hashes = [sha256_of(file) for view in views for file in view.require(device)]
-    return hashlib.sha256(" ".join(hashes).encode()).hexdigest() if hashes else ""
+    return fingerprint(hashes) if hashes else ""
 
 
 def _open_store(recipe: Recipe, base: "Base", file: Path, now: Start, around: Surroundings) -> TokenStore:

@@ -18,7 +18,6 @@ from pydantic import ValidationError
 
 from stsbench.base.errors import UserError
 from stsbench.base.parsing import (
-    DEEPEST,
     Draft,
     Keys,
     first_mistake,
@@ -189,7 +188,7 @@ def read_change(override: str) -> tuple[str, Any]:
     """Return the key and the value of a change, `optimiser.learning_rate=1e-5`."""
     name, equals, text = override.partition("=")
     keys = name.strip().split(".")
-    if not equals or not all(keys) or len(keys) > DEEPEST:
+    if not equals or not all(keys):
         raise UserError(f"--set {override}: write key=value, such as optimiser.learning_rate=1e-5.")
     try:
         return name.strip(), parse_yaml(text)

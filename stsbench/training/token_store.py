@@ -23,8 +23,8 @@ from filelock import FileLock
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import DIGEST, atomic_folder, cache_dir, digest_of, sha256_of, told_as_unwritable
-from stsbench.base.parsing import parse_json
+from stsbench.base.files import atomic_folder, cache_dir, told_as_unwritable
+from stsbench.base.manifest import Manifest, fingerprint
 from stsbench.base.progress import Progress, silent
 from stsbench.data.corpus import Row
 from stsbench.encoders.tokenizer import Tokenizer
@@ -32,7 +32,9 @@ from stsbench.training.views import Tokens
 
 _log = logging.getLogger(__name__)
 
-_LAYOUT = 3
+_LAYOUT = 4
+
+_ABOUT = "about.json"
 _ROWS_AT_ONCE = 4096
 
 
@@ -65,7 +67,7 @@ class TokenStore:
 
     def __init__(self, folder: Path) -> None:
         """Map the files of a folder that `build` made."""
-        about = parse_json((folder / "about.json").read_bytes())
+        about = json.loads((folder / _ABOUT).read_bytes())
         self.counts = CorpusCounts(**about["counts"])
         self._tokens = np.memmap(folder / "tokens.bin", dtype=about["dtype"], mode="r")
         self._token_ends = np.memmap(folder / "token_ends.bin", dtype=np.uint64, mode="r")
@@ -110,7 +112,7 @@ def open_store(
 ) -> TokenStore:
     """Return the store of a corpus, building it where it is not there yet."""
     about = {**meaning, "layout": _LAYOUT, "limit": limit, "lower_case": lower_case, "with_text": with_text}
-    folder = root / digest_of(about)[:32]
+    folder = root / fingerprint(about)[:32]
     with told_as_unwritable(root):
         root.mkdir(parents=True, exist_ok=True)
         # Of two that want it at once, the second waits for what the first builds.
@@ -132,17 +134,12 @@ def open_store(
 
 
 def _is_whole(folder: Path) -> bool:
-    """Return whether a store is there, and its files are those that were written."""
+    """Return whether a store exists and its files are unchanged."""
     try:
-        if not (folder / "about.json").is_file():
-            return False
-        about = parse_json((folder / "about.json").read_bytes())
-        return bool(about[DIGEST] == digest_of(about)) and all(
-            (folder / name).is_file() and sha256_of(folder / name) == written
-            for name, written in about["files"].items()
-        )
-    except (OSError, ValueError, TypeError, LookupError, AttributeError, UserError):
+        Manifest.read(folder, _ABOUT, "delete it")
+    except UserError:
         return False
+    return True
 
 
 def tokens_dir() -> Path:
@@ -152,7 +149,7 @@ def tokens_dir() -> Path:
 
 def stores() -> list[Path]:
     """Return the folders of the stores that are there, those still being built left out."""
-    return sorted(about.parent for about in tokens_dir().glob("[!.]*/about.json"))
+    return sorted(about.parent for about in tokens_dir().glob(f"[!.]*/{_ABOUT}"))
 
 
 def bytes_of(store: Path) -> int:
@@ -209,10 +206,8 @@ def _build(
     if not kept:
         raise UserError("the corpus holds no sentence: every line of it is empty.")
     counts = CorpusCounts(kept, columns, empty, cut, tokens.end)
-    files = {path.name: sha256_of(path) for path in sorted(folder.iterdir())}
-    about: dict[str, Any] = {"counts": asdict(counts), "dtype": dtype.name, "files": files}
-    about[DIGEST] = digest_of(about)
-    (folder / "about.json").write_text(json.dumps(about), encoding="utf-8")
+    about = {"counts": asdict(counts), "dtype": dtype.name}
+    Manifest.of(folder, about, [path.name for path in folder.iterdir()]).write(folder, _ABOUT)
 
 
 class _Ragged:

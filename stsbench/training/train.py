@@ -23,7 +23,7 @@ from stsbench.encoders.device import resolve_device
 from stsbench.encoders.load import load
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.published.catalogue import identified_checkpoint
-from stsbench.records.export import model_card
+from stsbench.records.card import model_card
 from stsbench.records.parts import HeadScore
 from stsbench.records.provenance import redact
 from stsbench.records.record import RunRecord

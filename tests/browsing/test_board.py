@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from changed_records import with_digest
 
 import stsbench as sb
-from stsbench.base.files import cache_dir, digest_of
+from stsbench.base.files import cache_dir
 from stsbench.browsing import sections
 from stsbench.judging.published import published_beside
 from stsbench.published.catalogue import row
@@ -133,7 +134,7 @@ def test_a_record_that_cannot_be_trusted_is_named_and_left_out(board_runs: Runs)
     # With a digest of its own, and a score that its items do not give.
     forged = json.loads((root / "delta" / "run.json").read_text())
     forged["scores"][0]["numbers"][1]["value"] += 0.01
-    forged["digest"] = digest_of(forged)
+    forged = with_digest(forged)
     (root / "delta" / "run.json").write_text(json.dumps(forged))
     board = sb.board(root)
     assert [run.name for section in board.sections for run in section.runs] in (

@@ -50,7 +50,7 @@ def test_a_cached_run_and_what_reads_it_load_no_torch(tiny_bert: Path, tmp_path:
 def test_to_show_and_to_check_a_run_loads_nothing_that_encodes(tiny_bert: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     evaluate(tiny_bert, "sample", out=run)
-    names = ("stsbench.encoders.plan", "stsbench.encoders.network", "stsbench.scoring.measure", "filelock", "yaml")
+    names = ("stsbench.encoders.plan", "stsbench.encoders.network", "stsbench.scoring.measure", "yaml")
     commands = [["show", str(run)], ["check", str(run), "--baseline", str(run)]]
     script = f"HEAVY = {names!r}\n{SCRIPT}"
     ended = subprocess.run(

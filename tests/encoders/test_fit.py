@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from changed_records import with_digest
 from damages import cut, flip
 
 import stsbench as sb
 from stsbench.base.errors import UserError
-from stsbench.base.files import digest_of
 from stsbench.data.benchmarks import sample_sentences
 from stsbench.data.sentences import read_sentences
 from stsbench.encoders.fitted import FittedEncoder
@@ -275,7 +275,7 @@ def test_a_fit_remembers_the_attention_mask_of_its_model(method, options, tiny_b
 def edit(file: Path, **entries) -> None:
     """Change entries of a fit.json whose digest then agrees."""
     content = json.loads(file.read_text()) | entries
-    file.write_text(json.dumps(content | {"digest": digest_of(content)}))
+    file.write_text(json.dumps(with_digest(content)))
 
 
 def leave(file: Path) -> None:
@@ -286,17 +286,17 @@ def leave(file: Path) -> None:
 DAMAGES = {
     "no json": ("fit.json", lambda file: file.unlink(), "which says what was fitted"),
     "another version": ("fit.json", lambda file: edit(file, version=1), "another version of stsbench"),
-    "no object": ("fit.json", lambda file: file.write_text("[]"), "does not say what a fit's does"),
-    "cut": ("fit.json", lambda file: cut(file, 0.1), "does not say what a fit's does"),
-    "another method": ("fit.json", lambda file: edit(file, method="rotation"), "does not say what a fit's does"),
-    "a field more": ("fit.json", lambda file: edit(file, more=1), "does not say what a fit's does"),
-    "no files": ("fit.json", lambda file: edit(file, files={}), "was changed since it was written"),
+    "no object": ("fit.json", lambda file: file.write_text("[]"), "fit.json is damaged"),
+    "cut": ("fit.json", lambda file: cut(file, 0.1), "fit.json is damaged"),
+    "another method": ("fit.json", lambda file: edit(file, method="rotation"), "does not describe a fit"),
+    "a field more": ("fit.json", lambda file: edit(file, more=1), "does not describe a fit"),
+    "no files": ("fit.json", lambda file: edit(file, files={}), "does not describe a fit"),
     "a word": (
         "fit.json",
         lambda file: file.write_text(file.read_text().replace("given", "other")),
-        "was changed",
+        "was edited",
     ),
-    "outside": ("fit.json", leave, "not in its folder"),
+    "outside": ("fit.json", leave, "lacks ../outside"),
     "other dimensions": (
         "fit.json",
         lambda file: edit(file, dimensions=5),

@@ -124,7 +124,9 @@ def test_the_other_similarities_are_those_of_the_pair_table(record: sb.RunRecord
     assert entry["stsbench_signature"] == record.scores[0].signature
 
 
-def test_sick_on_all_its_pairs_is_mtebs(hash_encode: Callable[..., Any], toy_data: Toy, tmp_path: Path) -> None:
+def test_sick_on_all_its_pairs_is_mtebs_and_an_undefined_score_stays_undefined(
+    hash_encode: Callable[..., Any], toy_data: Toy, tmp_path: Path
+) -> None:
     run = sb.evaluate(hash_encode, toy_data("SICK-R", split="all"), protocol=sb.protocol("senteval"))
     exported = export_results(run, tmp_path)
     back = import_results(exported.folder)
@@ -132,11 +134,9 @@ def test_sick_on_all_its_pairs_is_mtebs(hash_encode: Callable[..., Any], toy_dat
     # Over all pairs, not over subsets as this record's protocol has it.
     assert back.scores[0].value == run.scores[0].number("spearman", "all").value != run.scores[0].value
     assert not exported.notes
-
-
-def test_an_undefined_score_stays_undefined(toy_data: Toy, tmp_path: Path) -> None:
-    run = sb.evaluate(lambda texts: np.ones((len(texts), 2)), toy_data("STS12"))
-    exported = export_results(run, tmp_path)
+    exported = export_results(
+        sb.evaluate(lambda texts: np.ones((len(texts), 2)), toy_data("STS12")), tmp_path / "b"
+    )
     assert math.isnan(exported.frame["score"].iloc[0])
     assert import_results(exported.folder).scores[0].value is None
 
@@ -154,16 +154,12 @@ def test_other_scores_are_not_replaced_unasked(record: sb.RunRecord, tmp_path: P
     assert (folder / "STS12.json").read_bytes() != before
 
 
-def test_a_record_without_a_task_of_mtebs_is_refused(
-    hash_encode: Callable[..., Any], toy_data: Toy, tmp_path: Path
+def test_a_record_without_a_task_of_mtebs_or_an_impossible_name_is_an_error(
+    record: sb.RunRecord, hash_encode: Callable[..., Any], toy_data: Toy, tmp_path: Path
 ) -> None:
     run = sb.evaluate(hash_encode, replace(toy_data("STS12"), split="test~overlap"))
     with pytest.raises(UserError, match=r"no score that is one of MTEB's: .*STS12:test~overlap"):
         export_results(run, tmp_path)
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_name_that_no_file_takes_is_refused(record: sb.RunRecord, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="is no text"):
         export_results(record, tmp_path / "mteb", model="half\udcff")
     assert not list(tmp_path.iterdir())

@@ -92,6 +92,7 @@ def test_an_undefined_correlation_stays_undefined(write: Write) -> None:
     run = import_results(write(content))
     assert run.scores[0].value is None
     assert [average.value for average in run.averages] == [None]
+    assert any("the spearman of STS12 is NaN there" in note for note in run.notes)
 
 
 def test_the_transfer_tasks_come_along(write: Write) -> None:
@@ -110,8 +111,6 @@ def test_the_transfer_tasks_come_along(write: Write) -> None:
     assert first.training.seed is None
     assert [number.value for number in second.numbers] == [0.805, 0.8125, 0.85]
     assert [(average.kind, average.value) for average in run.averages] == [("transfer", pytest.approx(0.805))]
-    with pytest.raises(UserError, match="is not as its program writes it"):
-        import_results(write({"MR": entry | {"acc": 105}}))
 
 
 def new_mteb(task: str, spearman: float) -> dict[str, Any]:
@@ -162,39 +161,63 @@ def test_a_table_of_scores_is_read_with_the_model_it_names(write: Write) -> None
     assert [part.value for part in run.scores] == [0.78, 0.77]
 
 
-@pytest.mark.parametrize("content", [{}, [], {"Length": {}}, {"STS12": 3}, {"task_name": "Banking77"}])
-def test_what_is_none_of_theirs_is_refused(content: Any, write: Write) -> None:
-    with pytest.raises(NotResultsError, match="neither a run record nor a file of results"):
-        import_results(write(content))
+def edited(change: Callable[[Any], Any]) -> dict[str, Any]:
+    entry = year(pooled=True)
+    change(entry)
+    return {"STS12": entry}
 
 
-def test_only_a_regressors_score_is_nothing_to_import(write: Write) -> None:
-    with pytest.raises(NotResultsError, match=r"no score that can be imported: STSBenchmark was left out"):
-        import_results(write({"STSBenchmark": REGRESSOR}))
+TRANSFER = {"devacc": 81.25, "acc": 80.5, "ndev": 100, "ntest": 100}
+SIZES = [0, -1, 3.5, True, "many", math.inf]
+BROKEN = "is not as its program writes it"
+NOT_RESULTS = "neither a run record nor a file of results"
+TABLE = {"cosine_spearman": {"STS12": 0.7}}
 
 
 @pytest.mark.parametrize(
-    "break_it",
+    ("content", "message"),
     [
-        lambda entry: entry.pop("all"),
-        lambda entry: entry["one"].pop("nsamples"),
-        lambda entry: entry["one"].update(pearson="high"),
-        lambda entry: entry["all"]["spearman"].update(all=72.0),
+        *(
+            (content, NOT_RESULTS)
+            for content in ({}, [], {"Length": {}}, {"STS12": 3}, {"task_name": "Banking77"})
+        ),
+        ({"STSBenchmark": REGRESSOR}, r"no score that can be imported: STSBenchmark was left out"),
+        (edited(lambda entry: entry.pop("all")), BROKEN),
+        (edited(lambda entry: entry["one"].pop("nsamples")), BROKEN),
+        (edited(lambda entry: entry["one"].update(pearson="high")), BROKEN),
+        (edited(lambda entry: entry["all"]["spearman"].update(all=72.0)), BROKEN),
+        *((edited(lambda entry, size=size: entry["one"].update(nsamples=size)), BROKEN) for size in SIZES),
+        *(({"MR": TRANSFER | {"ntest": size}}, BROKEN) for size in SIZES),
+        ({"MR": TRANSFER | {"acc": 105}}, BROKEN),
+        ({"cosine_spearman": {"STS12": 0.6}, "weights_sha256": 5}, BROKEN),
+        (new_mteb("STS12", 0.6) | {"test": old_mteb("STS12", 0.7)["test"]}, "it holds the scores twice"),
+        (new_mteb("STS12", 0.6) | TABLE, "the results of one task and tables of several"),
+        ({"STS12": year(pooled=True)} | TABLE, "holds results of MTEB and of SentEval"),
     ],
 )
-def test_a_broken_entry_is_told_in_one_sentence(break_it: Callable[[Any], Any], write: Write) -> None:
-    entry = year(pooled=True)
-    break_it(entry)
-    with pytest.raises(UserError, match="is not as its program writes it"):
-        import_results(write({"STS12": entry}))
+def test_a_mistake_in_a_file_is_an_error(content: Any, message: str, write: Write) -> None:
+    with pytest.raises(UserError, match=message) as error:
+        import_results(write(content))
+    assert isinstance(error.value, NotResultsError) == (message == NOT_RESULTS or "no score" in message)
 
 
-def test_a_file_that_is_no_json_is_told_as_such(tmp_path: Path) -> None:
-    (tmp_path / "broken.json").write_text("{", encoding="utf-8")
-    with pytest.raises(UserError, match="is not valid JSON"):
-        import_results(tmp_path / "broken.json")
-    with pytest.raises(UserError, match=r"there is no file .*absent\.json"):
-        import_results(tmp_path / "absent.json")
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "is not valid JSON"),
+        ("[" * 100_000 + "]" * 100_000, r"is not valid JSON \(it is nested"),
+        ('{"cosine_spearman": {"STS12": 0.6, "STS12": 0.7}}', "the name 'STS12' occurs twice"),
+        *(
+            (json.dumps(content).replace(old, number), r"is not (valid JSON|as its program writes it) \(")
+            for content, old in ((new_mteb("STS12", 0.625), "0.625"), ({"STS12": year(pooled=True)}, "0.73"))
+            for number in ("1e999", "-1e999", "Infinity", "1" * 5000)
+        ),
+    ],
+)
+def test_what_is_not_json_or_a_number_is_an_error(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "results.json").write_text(text, encoding="utf-8")
+    with pytest.raises(UserError, match=rf"results\.json .*{message}"):
+        import_results(tmp_path / "results.json")
 
 
 def test_an_imported_record_is_saved_and_read_back_without_items(write: Write, tmp_path: Path) -> None:
@@ -215,81 +238,30 @@ def test_importing_does_not_overwrite_another_measurement(write: Write, tmp_path
         sb.import_results(path, out=tmp_path / "run", model="two")
 
 
-def test_an_undefined_correlation_is_said(write: Write) -> None:
-    content = {"STS12": year(pooled=True)}
-    content["STS12"]["all"]["spearman"]["all"] = math.nan
-    assert any("the spearman of STS12 is NaN there" in note for note in import_results(write(content)).notes)
-
-
-@pytest.mark.parametrize("number", ["1e999", "-1e999", "Infinity", "1" * 5000])
-def test_a_number_too_large_is_refused_and_not_undefined(number: str, tmp_path: Path) -> None:
-    path = tmp_path / "results.json"
-    for content in (new_mteb("STS12", 0.625), {"STS12": year(pooled=True)}):
-        text = json.dumps(content).replace("0.625" if "task_name" in content else "0.73", number)
-        assert number in text
-        path.write_text(text, encoding="utf-8")
-        with pytest.raises(UserError, match=r"results\.json is not (valid JSON|as its program writes it) \("):
-            import_results(path)
-
-
-@pytest.mark.parametrize("size", [0, -1, 3.5, True, "many", math.inf])
-def test_a_count_that_is_none_is_refused(size: Any, write: Write) -> None:
-    content = {"STS12": year(pooled=True)}
-    content["STS12"]["one"]["nsamples"] = size
-    with pytest.raises(UserError, match="is not as its program writes it"):
-        import_results(write(content))
-    entry = {"devacc": 81.25, "acc": 80.5, "ndev": 100, "ntest": size}
-    with pytest.raises(UserError, match="is not as its program writes it"):
-        import_results(write({"MR": entry}))
-
-
-def test_of_two_scores_of_one_task_none_wins(write: Write, tmp_path: Path) -> None:
-    both = new_mteb("STS12", 0.6) | {"test": old_mteb("STS12", 0.7)["test"]}
-    with pytest.raises(UserError, match="it holds the scores twice"):
-        import_results(write(both))
-    with pytest.raises(UserError, match="the results of one task and tables of several"):
-        import_results(write(new_mteb("STS12", 0.6) | {"cosine_spearman": {"STS12": 0.7}}))
-    with pytest.raises(UserError, match="holds results of MTEB and of SentEval"):
-        import_results(write({"STS12": year(pooled=True), "cosine_spearman": {"STS12": 0.7}}))
-    path = tmp_path / "twice.json"
-    path.write_text('{"cosine_spearman": {"STS12": 0.6, "STS12": 0.7}}', encoding="utf-8")
-    with pytest.raises(UserError, match=r"twice\.json is not valid JSON \('STS12' stands there twice\)"):
-        import_results(path)
-    write(new_mteb("STS12", 0.6), "folder/STS12.json")
-    write(new_mteb("STS12", 0.7), "folder/again.json")
-    with pytest.raises(UserError, match=r"folder has STS12 in STS12\.json and in again\.json: keep one of them"):
-        import_results(tmp_path / "folder")
+def test_a_mistake_in_a_folder_or_path_is_an_error(write: Write, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    os.mkfifo(tmp_path / "pipe.json")
+    for name, number in (("STS12", 0.6), ("again", 0.7)):
+        write(new_mteb("STS12", number), f"twice/{name}.json")
     for name, task in (("a", "STS12"), ("b", "STS13")):
         write({"model": name, "cosine_spearman": {task: 0.5}}, f"models/{name}.json")
-    with pytest.raises(UserError, match=r"has results of several models \(a, b\)"):
-        import_results(tmp_path / "models")
-
-
-def test_odd_files_and_folders_are_told_in_one_sentence(write: Write, tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(NotResultsError, match="empty holds neither a run record nor MTEB's results"):
-        import_results(tmp_path / "empty")
-    deep = tmp_path / "deep.json"
-    deep.write_text("[" * 100_000 + "]" * 100_000, encoding="utf-8")
-    with pytest.raises(UserError, match=r"deep\.json is not valid JSON \(it is nested"):
-        import_results(deep)
-    os.mkfifo(tmp_path / "pipe.json")
-    with pytest.raises(UserError, match="is a pipe, not a file"):
-        import_results(tmp_path / "pipe.json")
+    for number, meta in enumerate(([], {"name": 3}, {"revision": ["x"]})):
+        write(new_mteb("STS12", 0.6), f"named{number}/STS12.json")
+        write(meta, f"named{number}/model_meta.json")
     run = sb.import_results(write({"STS12": year(pooled=True)}), out=tmp_path / "run")
-    for already in (tmp_path / "run", tmp_path / "run" / "run.json"):
-        with pytest.raises(UserError, match=r"is a run record('s folder)? already"):
-            import_results(already)
     assert sb.load_run(tmp_path / "run") == run
-    write(new_mteb("STS12", 0.6), "named/STS12.json")
-    for meta in ([], {"name": 3}, {"revision": ["x"]}):
-        write(meta, "named/model_meta.json")
-        with pytest.raises(UserError, match=r"model_meta\.json is not as MTEB writes it"):
-            import_results(tmp_path / "named")
-    with pytest.raises(UserError, match="is not as its program writes it"):
-        import_results(write({"cosine_spearman": {"STS12": 0.6}, "weights_sha256": 5}))
-    with pytest.raises(UserError, match="cannot read"):
-        sb.load_run(tmp_path / ("x" * 300))
+    for place, message in {
+        "absent.json": "there is no file",
+        "empty": "holds neither a run record nor MTEB's results",
+        "pipe.json": "is a pipe, not a file",
+        "twice": r"has STS12 in STS12\.json and in again\.json: keep one of them",
+        "models": r"has results of several models \(a, b\)",
+        **{f"named{number}": r"model_meta\.json is not as MTEB writes it" for number in range(3)},
+        "run": "is the folder of a run record",
+        "run/run.json": "is a run record",
+    }.items():
+        with pytest.raises(UserError, match=message):
+            import_results(tmp_path / place)
 
 
 def test_a_model_s_name_that_is_not_utf_8_is_stored_spelt_out(tmp_path: Path) -> None:

@@ -39,21 +39,14 @@ def test_homes_and_user_names_in_paths_are_redacted_and_nothing_else(text: str, 
     assert redact(text) == told
 
 
-def test_a_home_that_is_not_below_home_is_redacted_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Path, "home", lambda: Path("/root"))
-    assert redact("/root/a /root, /rooted") == "~/a ~, /rooted"
-
-
-def test_no_user_name_is_no_obstacle(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_homes_unknown_users_and_broken_names_are_handled(monkeypatch: pytest.MonkeyPatch) -> None:
     def nobody() -> str:
         raise KeyError("getpwuid(): uid not found: 12345")
 
+    monkeypatch.setattr(Path, "home", lambda: Path("/root"))
     monkeypatch.setattr(getpass, "getuser", nobody)
-    assert redact("/scratch/ada/x") == "/scratch/ada/x"
-
-
-def test_a_name_that_utf8_cannot_hold_can_be_stored() -> None:
-    assert redact("caf\udce9.tsv") == "caf\\udce9.tsv"
+    assert redact("/root/a /root, /rooted") == "~/a ~, /rooted"
+    assert redact("/scratch/ada/caf\udce9.tsv") == "/scratch/ada/caf\\udce9.tsv"
 
 
 @pytest.mark.usefixtures("_at_home")
@@ -66,10 +59,6 @@ def test_a_command_line_can_be_typed_again() -> None:
 def test_the_environment_names_versions_and_threads_but_no_machine() -> None:
     found = environment()
     assert found["packages"]["numpy"].count(".") == 2
-    assert found["threads"] >= 1
     assert set(found) == {"python", "platform", "packages", "threads"}
     assert len(found["platform"].split()) == 2
-
-
-def test_the_time_is_in_utc() -> None:
     assert now().endswith("+00:00")

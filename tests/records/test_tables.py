@@ -40,32 +40,22 @@ def record(hash_encode: Encode, toy_data: Data) -> sb.RunRecord:
     return renamed(sb.evaluate(hash_encode, [toy_data("b"), toy_data("a", seed=1)]), name="one", kind="static")
 
 
-def test_a_model_has_a_row_with_its_tasks_and_their_average(record: sb.RunRecord) -> None:
-    table = scores_table([record, renamed(record, name="two")])
+def test_a_model_has_a_row_with_its_tasks_their_average_and_limits_below(
+    record: sb.RunRecord, hash_encode: Encode, toy_data: Data, tmp_path: Path
+) -> None:
+    two = save_run(renamed(record, name="two"), tmp_path / "two")
+    table = scores_table([record, two])
     assert list(table.columns) == ["model", "b", "a", "Avg."]
     assert table["model"].tolist() == ["one", "two"]
     assert table["Avg."].tolist() == [pytest.approx(100 * (record.averages[0].value or 0))] * 2
-
-
-def test_its_interval_stands_in_two_rows_below(record: sb.RunRecord) -> None:
-    table = scores_table([record], intervals=True)
-    assert table["model"].tolist() == ["one", "  2.5 %", "  97.5 %"]
+    (shown,) = sb.show([record, tmp_path / "two"]).table()
+    assert shown.frame["model"].tolist() == ["one", "  2.5 %", "  97.5 %", "two", "  2.5 %", "  97.5 %"]
     low, high = record.scores[0].interval or (0, 0)
-    assert table["b"].tolist()[1:] == [pytest.approx(100 * low), pytest.approx(100 * high)]
-
-
-def test_without_intervals_there_are_no_interval_rows(hash_encode: Encode, toy_data: Data) -> None:
-    record = sb.evaluate(hash_encode, toy_data(), intervals=sb.Intervals(None))
-    assert len(scores_table([record], intervals=True)) == 1
-
-
-def test_a_single_task_shows_its_subsets(hash_encode: Encode, toy_data: Data) -> None:
-    assert list(scores_table([sb.evaluate(hash_encode, toy_data())]).columns) == [
-        "model",
-        "toy",
-        "first",
-        "second",
-    ]
+    assert shown.frame["b"].tolist()[1:3] == [pytest.approx(100 * low), pytest.approx(100 * high)]
+    without = sb.evaluate(hash_encode, toy_data(), intervals=sb.Intervals(None))
+    alone = scores_table([without], intervals=True)
+    assert list(alone.columns) == ["model", "toy", "first", "second"]
+    assert len(alone) == 1
 
 
 def test_averages_over_different_tasks_do_not_stand_under_one_name(
@@ -77,28 +67,26 @@ def test_averages_over_different_tasks_do_not_stand_under_one_name(
     assert np.isnan(table["c"][0])
 
 
-def test_the_subsets_table_keeps_the_order_of_the_tasks_with_a_column_per_model(record: sb.RunRecord) -> None:
-    table = subsets_table([record, renamed(record, name="two")])
+def test_subsets_and_long_table_keep_the_order_of_the_tasks(record: sb.RunRecord) -> None:
+    both = [record, renamed(record, name="two")]
+    table = subsets_table(both)
     assert list(table.columns) == ["task", "subset", "metric", "items", "one", "two"]
     assert table["task"].tolist() == ["b", "b", "b", "a", "a", "a", "Avg."]
     assert table["one"].equals(table["two"])
+    frame = Scores(both).frame
+    assert len(frame) == 14
+    chosen = {"model", "task", "subset", "items", "score", "low", "high", "signature", "aggregation", "metric"}
+    assert chosen < set(frame)
 
 
-def test_the_long_table_has_all_that_is_needed_to_work_on(record: sb.RunRecord) -> None:
-    table = Scores([record, renamed(record, name="two")]).frame
-    assert len(table) == 14
-    assert {
-        "model",
-        "task",
-        "subset",
-        "items",
-        "score",
-        "low",
-        "high",
-        "signature",
-        "aggregation",
-        "metric",
-    } < set(table)
+def test_tasks_of_every_kind_have_a_table_and_are_in_one_frame(hash_encode: Encode) -> None:
+    run = sb.evaluate(hash_encode, ["sample", "sample-questions"], intervals=sb.Intervals(None))
+    shown = sb.show(run, subsets=True)
+    sts, transfer, subsets = (table.frame for table in shown.table())
+    assert "sample" in sts
+    assert transfer["sample-questions"][0] == 100 * run.scores_of("transfer")[0].value
+    assert {"sample", "sample-questions"} == set(subsets["task"]) == set(shown.frame["task"])
+    assert shown.to_dict() == [run.to_dict()]
 
 
 @pytest.mark.parametrize(
@@ -143,17 +131,13 @@ def test_prompts_in_a_label_are_in_quotes_and_what_is_left_out_of_a_long_one_is_
     assert labels([record, renamed(record, attention_mask="causal")]) == ["one", "one (attention_mask causal)"]
 
 
-def test_records_that_differ_in_nothing_are_told_apart_by_their_folders(
+def test_records_that_differ_in_nothing_have_their_folders_or_numbers_as_labels(
     record: sb.RunRecord, tmp_path: Path
 ) -> None:
     saved = [save_run(record, tmp_path / name) for name in ("monday", "tuesday")]
     assert labels([*saved, renamed(record, name="two")]) == ["one (monday)", "one (tuesday)", "two"]
-    deeper = [save_run(record, tmp_path / parent / "run") for parent in ("a", "b")]
-    first, second = labels(deeper)
+    first, second = labels([save_run(record, tmp_path / parent / "run") for parent in ("a", "b")])
     assert (first[-7:], second[-7:]) == ("/a/run)", "/b/run)")
-
-
-def test_records_that_differ_in_nothing_and_have_no_folder_are_numbered(record: sb.RunRecord) -> None:
     assert labels([record, record, renamed(record, name="two")]) == ["one (1)", "one (2)", "two"]
     assert list(subsets_table([record, record]).columns)[4:] == ["one (1)", "one (2)"]
 
@@ -172,16 +156,14 @@ def test_records_of_other_protocols_do_not_compare_and_the_field_is_named(
         require_comparable([one, two])
 
 
-def test_records_on_other_data_do_not_compare(hash_encode: Encode, toy_data: Data) -> None:
+def test_records_of_other_data_do_not_compare_but_of_other_tasks_and_settings_do(
+    hash_encode: Encode, toy_data: Data
+) -> None:
     one, two = (sb.evaluate(hash_encode, toy_data(seed=seed)) for seed in (0, 1))
     with pytest.raises(sb.UserError, match="do not compare on toy: data is"):
-        require_comparable([one, two])
-
-
-def test_records_of_other_tasks_poolings_and_lengths_do_compare(hash_encode: Encode, toy_data: Data) -> None:
-    one, two = (sb.evaluate(hash_encode, toy_data(name)) for name in ("a", "b"))
-    cut = sb.evaluate(hash_encode, toy_data("a"), dimensions=2)
-    require_comparable([one, two, cut])
+        sb.show([one, two])
+    other, cut = sb.evaluate(hash_encode, toy_data("b")), sb.evaluate(hash_encode, toy_data(), dimensions=2)
+    require_comparable([one, other, cut])
 
 
 def test_remarks_tell_signatures_rounding_zero_vectors_and_modified_data(

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from changed_records import with_digest
 from sklearn.metrics import average_precision_score
 from typer.testing import CliRunner
 
 import stsbench as sb
-from stsbench.base.files import digest_of, sha256_of
+from stsbench.base.files import sha256_of
 from stsbench.cli.app import app
 from stsbench.data.tables import StsData
 from stsbench.records.items import ITEMS
@@ -88,7 +89,7 @@ def spoiled(folder: Path, change: Callable[[pd.DataFrame, Any], Any]) -> str:
     change(table, content)
     table.to_parquet(folder / ITEMS, index=False)
     content["items_file"]["sha256"] = sha256_of(folder / ITEMS)
-    path.write_text(json.dumps(content | {"digest": digest_of(content)}), encoding="utf-8")
+    path.write_text(json.dumps(with_digest(content)), encoding="utf-8")
     with pytest.raises(sb.UserError) as error:
         require_recomputed(sb.load_run(folder))
     return str(error.value)

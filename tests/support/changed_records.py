@@ -6,10 +6,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 import stsbench as sb
+from stsbench.base.manifest import DIGEST, fingerprint
 from stsbench.records.parts import Score
 from stsbench.records.signature import Signature
 from stsbench.scoring.recompute import rows_of_scores
 from stsbench.scoring.statistic import statistic_of
+
+
+def with_digest(content: dict[str, Any]) -> dict[str, Any]:
+    """Return the content of a JSON file with the digest that fits it."""
+    rest = {key: value for key, value in content.items() if key != DIGEST}
+    return {**rest, DIGEST: fingerprint(rest)}
 
 
 def with_value(score: Score, value: float | None) -> Score:

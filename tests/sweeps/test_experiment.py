@@ -34,7 +34,7 @@ HEAD = "name: a\nrecipe: demo\n"
         ("measure: {tasks: null}", r"e.yaml, line 3: measure: neither tasks nor analyses are named"),
         ("keep: all", r"e.yaml, line 3: keep: Input should be 'record' or 'checkpoint'"),
         ("slurm: {tme: 3}", r"e.yaml, line 3: unknown key 'slurm.tme'; did you mean 'time'\?"),
-        ("set: {a: 1}\nset: {b: 1}", r"e.yaml, line 4: 'set' stands there twice"),
+        ("set: {a: 1}\nset: {b: 1}", r"e.yaml, line 4: 'set' occurs twice"),
         ("axes: [1", r"e.yaml, line \d: not valid YAML"),
     ],
 )

@@ -9,11 +9,11 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
+from changed_records import with_digest
 from full_disk import files_of_at_most
 
 import stsbench as sb
 from stsbench.base.errors import UserError
-from stsbench.base.files import digest_of
 from stsbench.encoders.use import names
 from stsbench.sweeps.cells import axis_figure
 from stsbench.sweeps.experiment import Experiment, PostprocessingChoice
@@ -89,13 +89,12 @@ def test_a_job_file_that_was_changed_is_one_sentence_that_names_it(key: str, don
 def test_a_number_that_no_number_is_is_told_even_with_a_right_digest(value: Any, done: Sweep) -> None:
     content = json.loads(job_file(done).read_text())
     content["times"]["training"] = value
-    content["digest"] = digest_of(content)
-    job_file(done).write_text(json.dumps(content))
-    with pytest.raises(UserError, match=r"job\.json cannot be read \(times\.training: "):
+    job_file(done).write_text(json.dumps(with_digest(content)))
+    with pytest.raises(UserError, match=r"job\.json is damaged \(times\.training: "):
         read_sweep(done.folder)
     del content["times"]["training"]
-    job_file(done).write_text(json.dumps(content))
-    with pytest.raises(UserError, match=r"job\.json cannot be read \(times\.training: Field required"):
+    job_file(done).write_text(json.dumps(with_digest(content)))
+    with pytest.raises(UserError, match=r"job\.json is damaged \(times\.training: Field required"):
         read_sweep(done.folder)
 
 
@@ -105,10 +104,10 @@ def test_a_file_of_another_job_is_told_and_not_used(name: str, done: Sweep) -> N
     assert one is not None
     assert other is not None
     shutil.copyfile(other / name, one / name)
-    with pytest.raises(UserError, match=rf"{name} is not the one that the job wrote; delete the folder"):
+    with pytest.raises(UserError, match=rf"{name} is not the file that its job\.json was written with"):
         sb.sweep(done.folder)
     (one / name).unlink()
-    with pytest.raises(UserError, match=rf"{name} is missing; delete the folder"):
+    with pytest.raises(UserError, match=rf"lacks {name}, which its job\.json names: delete the folder"):
         read_sweep(done.folder)
 
 

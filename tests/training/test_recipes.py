@@ -332,7 +332,7 @@ def test_set_changes_one_value(override, value):
             "objective: {loss: nt-xent, similarity: dot}",
             r"mine.yaml, line 3: objective.loss nt-xent goes with cosines and in-batch negatives alone",
         ),
-        ("seed: 1\nseed: 2", r"mine.yaml, line 4: 'seed' stands there twice"),
+        ("seed: 1\nseed: 2", r"mine.yaml, line 4: 'seed' occurs twice"),
         ("seed: [1", r"mine.yaml, line \d: not valid YAML"),
         ("seed: \x01", r"mine.yaml is not valid YAML"),
         ("objective: {temperature: 0}", r"mine.yaml, line 3: objective.temperature: .*greater than 0"),

@@ -1,7 +1,7 @@
-"""From a file or a folder of another program's results to a record.
+"""Imports another program's results as a record.
 
-SentEval's dictionaries (the original's and the SimCSE fork's, saved as JSON) are read here, MTEB's in `mteb`. Both
-become `results`, and those a record.
+SentEval's dictionaries (of the original and of the SimCSE fork, saved as JSON) are read here, MTEB's files in
+`mteb`; `results` turns both into a record.
 """
 
 from collections.abc import Mapping
@@ -35,17 +35,17 @@ _META = "model_meta.json"
 
 
 class NotResultsError(UserError):
-    """A file that holds no results of SentEval or MTEB."""
+    """A file without results of SentEval or MTEB."""
 
 
 def import_scores(
     path: Path, model: str = "", aggregation: str | None = None, metric: str = "spearman", command: str = ""
 ) -> RunRecord:
-    """Return the record, in memory, of results of SentEval or MTEB (see `stsbench.import_results`).
+    """Read results of SentEval or MTEB as a record in memory; see `stsbench.import_results`.
 
     Raises:
-        NotResultsError: if the file is none of theirs.
-        UserError: if it cannot be read or lacks what was asked for.
+        NotResultsError: if the file has no such results.
+        UserError: if it cannot be read or lacks the aggregation or metric.
     """
     results = _read_folder(path) if path.is_dir() else _read_file(path)
     if not (results.tasks or results.transfer):
@@ -67,7 +67,7 @@ def import_scores(
 
 
 def _aggregation(path: Path, results: ImportedResults, wanted: str | None, metric: str) -> str:
-    """Return the aggregation that every task has by a metric."""
+    """Return the aggregation, after checking that every task has it for the metric."""
     chosen = wanted or ("all" if all(task.by("all", metric) for task in results.tasks) else "wmean")
     for task in results.tasks:
         if task.by(chosen, metric) is None:
@@ -78,7 +78,7 @@ def _aggregation(path: Path, results: ImportedResults, wanted: str | None, metri
 
 
 def read_results(run: RunRecord | str | Path) -> RunRecord:
-    """Return a record: as it is, read from its place, or imported from results of SentEval or MTEB."""
+    """Return a record: the given one, one read from disk, or one imported from results of SentEval or MTEB."""
     if isinstance(run, RunRecord):
         return run
     path = Path(run).expanduser()
@@ -99,7 +99,7 @@ def _read_file(path: Path) -> ImportedResults:
     content = _json(path)
     if isinstance(content, Mapping):
         if "schema_version" in content:
-            raise UserError(f"{path} is a run record already: show, check or compare it as it is.")
+            raise UserError(f"{path} is a run record: use it directly.")
         readers = [
             read for is_theirs, read in ((is_mteb, read_mteb), (is_senteval, read_senteval)) if is_theirs(content)
         ]
@@ -114,7 +114,7 @@ def _read_file(path: Path) -> ImportedResults:
 
 def _read_folder(folder: Path) -> ImportedResults:
     if (folder / RECORD).is_file():
-        raise UserError(f"{folder} is a run record's folder already: show, check or compare it as it is.")
+        raise UserError(f"{folder} is the folder of a run record: use it directly.")
     contents = {path: _json(path) for path in files_in(folder, "*.json") if path.name != _META}
     theirs = {
         path: content for path, content in contents.items() if isinstance(content, Mapping) and is_mteb(content)
@@ -143,7 +143,7 @@ def _read_folder(folder: Path) -> ImportedResults:
 
 
 def _one_model(folder: Path, results: Mapping[Path, ImportedResults]) -> str:
-    """Return the model that files of results name, empty if none does."""
+    """Return the model named in result files; empty if none is."""
     files: dict[str, Path] = {}
     for path, of_file in results.items():
         for task in of_file.tasks:
@@ -156,7 +156,7 @@ def _one_model(folder: Path, results: Mapping[Path, ImportedResults]) -> str:
 
 
 def _meta(path: Path) -> tuple[str, str]:
-    """Return the model's name and its commit, which MTEB writes beside its results; empty where it did not."""
+    """Return the model's name and commit from MTEB's metadata file; empty if there is none."""
     content = _json(path) if path.is_file() else {}
     try:
         revision = text(content.get("revision"))
@@ -179,7 +179,7 @@ def _json(path: Path) -> Any:
 
 
 def _name_in_path(path: Path) -> str:
-    """Return the model that MTEB's folders name (`owner__model/revision/STS12.json`), else the file's name."""
+    """Return the model in the names of MTEB's folders (`owner__model/revision/STS12.json`), or the file's name."""
     for part in reversed(path.absolute().parts[:-1] if path.is_file() else path.absolute().parts):
         if "__" in part:
             return part.replace("__", "/")
@@ -199,26 +199,26 @@ _TRANSFER = {
     "MRPC": ("MRPC", "kfold"),
     "SICKEntailment": ("SICK-E", "split"),
 }
-"""SentEval's names of the transfer tasks, the catalogue's, and how each is divided."""
+"""SentEval's transfer tasks: the catalogue's name, and how the data is divided."""
 
 _METRICS = ("pearson", "spearman")
 
 _NOTE = (
-    "SentEval's results do not say how the model pools, on which files it was scored, by which classifier, or by "
-    "which similarity: cosine, SentEval's default, is taken."
+    "SentEval's results contain neither the pooling nor the data files nor the classifier nor the similarity: "
+    "cosine, SentEval's default, is assumed."
 )
 
 
 def is_senteval(content: Mapping[str, Any]) -> bool:
-    """Return whether a JSON object is a dictionary of SentEval's results with a task that can be imported."""
+    """Return whether a JSON object has SentEval's results of a known task."""
     return any(isinstance(content.get(name), Mapping) for name in (*_YEARS, *_SPLIT, *_TRANSFER))
 
 
 def read_senteval(content: Mapping[str, Any]) -> ImportedResults:
     """Read SentEval's results of the STS and transfer tasks.
 
-    Only the fork's have one correlation over all pairs of a year (`all`), and plain similarities of STS-B and
-    SICK-R. Of these two the test split is taken.
+    Only the SimCSE fork writes a correlation over all pairs of a year (`all`) and scores STS-B and SICK-R by plain
+    similarities; the test split of these two is read.
     """
     tasks = [_year(name, content[name]) for name in _YEARS if name in content]
     left_out = []
@@ -248,7 +248,7 @@ def _year(name: str, entry: Mapping[str, Any]) -> ImportedTask:
 
 def _test_split(task: str, entry: Mapping[str, Any]) -> ImportedTask:
     of_subset = _of_subset(task, entry)
-    # One subset: every aggregation is the same number.
+    # With one subset, all aggregations are equal.
     numbers = [
         number.model_copy(update={"aggregation": kind, "subset": ""})
         for kind in ("all", "mean", "wmean")

@@ -1,7 +1,7 @@
 """MTEB's files: results and predictions.
 
-Results are a JSON file for each task, in MTEB's layout before version 1.11 and since, or tables of scores.
-Predictions are what a model says of each item of a task, without the items and what is true of them.
+Results are one JSON file per task, in MTEB's layout before or after version 1.11, or tables of scores. Predictions
+are a model's outputs for each item of a task, without items and gold labels.
 
 `TASK_predictions.json`, as `mteb.evaluate(..., prediction_folder=...)` writes it (embeddings-benchmark/mteb,
 `mteb/abstasks/abstask.py` at commit 007ab9e: `_save_task_predictions`):
@@ -9,7 +9,7 @@ Predictions are what a model says of each item of a task, without the items and 
     {"mteb_model_meta": {"model_name": ..., "revision": ...},
      "default": {"test": PREDICTIONS}}
 
-What a subset's split holds depends on the kind of task (mteb 2.26):
+The content of a split depends on the kind of task (mteb 2.26):
 
     STS                   {"cosine_scores": [...], "manhattan_distances": [...], "euclidean_distances": [...],
                            "similarity_scores": [...]}, distances with their sign turned
@@ -18,7 +18,6 @@ What a subset's split holds depends on the kind of task (mteb 2.26):
     classification        [[LABEL, ...], ...], a list of as many labels as there are items for each experiment
 """
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +28,7 @@ from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import files_in, require_file
+from stsbench.base.manifest import fingerprint
 from stsbench.base.words import listed, storable
 from stsbench.data.catalogue import MTEB_TASKS
 from stsbench.encoders.hashed import HashedFiles
@@ -45,24 +45,24 @@ MTEB_SPLITS = {
 """The catalogue's splits of a task, and MTEB's names for them."""
 
 NO_REVISION = "no_revision_available"
-"""What MTEB calls the folder of a model without a commit."""
+"""MTEB's folder name for a model without a commit."""
 
 SIGNATURE = "stsbench_signature"
-"""What `export` adds to MTEB's fields of a score."""
+"""The field that `export` adds to MTEB's scores."""
 
 _METRICS = ("pearson", "spearman")
 
-_NOTE = "MTEB's results do not say how the model pools, nor which text its data has; the cosine scores are taken."
+_NOTE = "MTEB's results contain neither the pooling nor the text variant; the cosine scores are read."
 _NOTE_OF_EXPORT = "text and data are those of the signatures that stsbench exported."
 
 
 def is_mteb(content: Mapping[str, Any]) -> bool:
-    """Return whether a JSON object is MTEB's, or a table of the cosine scores of its tasks."""
+    """Return whether a JSON object has MTEB's results, or a table of cosine scores of its tasks."""
     return task_name(content) in MTEB_TASKS or bool(_tables(content))
 
 
 def task_name(content: Mapping[str, Any]) -> str:
-    """Return the task that a file of MTEB's is about; empty if it is none."""
+    """Return the task of a result file; empty if it has none."""
     return str(content.get("task_name") or content.get("mteb_dataset_name") or "")
 
 
@@ -89,16 +89,13 @@ def read_mteb(content: Mapping[str, Any]) -> ImportedResults:
 
 
 def _tables(content: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Return the tables of scores by metric, where tasks stand below metrics and not the other way round."""
+    """Return tables of scores by metric, with tasks below metrics; empty for MTEB's own layout."""
     tables = {metric: content.get(f"cosine_{metric}") for metric in _METRICS}
     return {metric: table for metric, table in tables.items() if isinstance(table, Mapping)}
 
 
 def _scores_by_split(content: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str, str]]:
-    """Yield the cosine scores by metric on each of MTEB's splits that the catalogue has, at the least on test.
-
-    Beside them the split, and the signature that `export` wrote; empty where another program wrote the file.
-    """
+    """Yield the cosine scores by metric of each known split, with the split and the exported signature, if any."""
     if "scores" in content and "test" in content:
         raise ValueError("it holds the scores twice, in MTEB's old layout (test) and in its new one (scores)")
     if "scores" not in content:
@@ -116,7 +113,7 @@ def _scores_by_split(content: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any
 def _task(name: str, scores: Mapping[str, Any], split: str = "test", signature: str = "") -> ImportedTask:
     task = MTEB_TASKS[name]
     ours = {theirs: own for own, theirs in MTEB_SPLITS[task].items()}[split]
-    # MTEB has no subsets: one correlation over all pairs.
+    # MTEB has no subsets, but one correlation over all pairs.
     numbers = [
         Number(statistic=metric, aggregation="all", value=correlation(value)) for metric, value in scores.items()
     ]
@@ -127,7 +124,7 @@ def _task(name: str, scores: Mapping[str, Any], split: str = "test", signature: 
 
 
 ENDING = "_predictions.json"
-"""Of the name of such a file, behind MTEB's name of the task."""
+"""The end of the name of a prediction file, after MTEB's name of the task."""
 
 _META = "mteb_model_meta"
 _COLUMNS = {
@@ -137,7 +134,7 @@ _COLUMNS = {
     "dot": "dot_scores",
 }
 _ABOVE_ONE = 1e-3
-"""By how much a cosine may be above 1: half precision rounds so."""
+"""How far half precision may round a cosine above 1."""
 
 
 @dataclass(frozen=True)
@@ -197,9 +194,9 @@ def read_predictions(path: Path) -> Predictions:
 
 @dataclass(frozen=True)
 class Part:
-    """What a prediction file holds of one subset and split of a task, as its JSON has it.
+    """The predictions for one subset and split of a task, as parsed JSON.
 
-    A subset is a language where there are several, else "default".
+    A subset is a language if there are several, or "default".
     """
 
     task: str
@@ -213,29 +210,29 @@ class Part:
 
     @property
     def is_scorable(self) -> bool:
-        """Whether it is of a kind whose items have scores, or pairs, of their own."""
+        """Whether its kind of task can be scored item by item."""
         return self.is_ranking or self.are_classes or self.are_similarities
 
     @property
     def are_similarities(self) -> bool:
-        """Whether they are of pairs: of an STS task, or of pair classification."""
+        """Whether these are similarities of pairs: an STS task or pair classification."""
         return isinstance(self.content, Mapping) and _COLUMNS["cosine"] in self.content
 
     @property
     def are_of_labels(self) -> bool:
-        """Whether they are of pairs with labels: of these alone MTEB keeps dot products."""
+        """Whether the pairs have labels; only for these MTEB saves dot products."""
         return self.are_similarities and self.content.get(_COLUMNS["dot"]) is not None
 
     @property
     def is_ranking(self) -> bool:
-        """Whether it is the documents found for each query: of retrieval, or of reranking."""
+        """Whether these are ranked documents per query: retrieval or reranking."""
         return bool(isinstance(self.content, Mapping) and self.content) and all(
             isinstance(found, Mapping) for found in self.content.values()
         )
 
     @property
     def are_classes(self) -> bool:
-        """Whether they are the labels that the classifier of each experiment gave."""
+        """Whether these are the labels predicted in each experiment of a classification."""
         return (
             isinstance(self.content, list)
             and bool(self.content)
@@ -247,7 +244,7 @@ class Part:
 
 
 def _is_label(value: object) -> bool:
-    """Return whether a value is a class: probabilities, and what a regression predicts, are none."""
+    """Return whether a value is a class, and not a probability or a regression's prediction."""
     return isinstance(value, str | int) or (isinstance(value, float) and value.is_integer())
 
 
@@ -255,7 +252,10 @@ def _is_label(value: object) -> bool:
 class PredictionFiles:
     """MTEB's prediction files of one model.
 
-    The model's name is empty and its commit None where the files do not tell; the hash is of all files.
+    Attributes:
+        model: its name; empty if unknown.
+        revision: its commit; None if unknown.
+        sha256: over all files.
     """
 
     model: str
@@ -266,7 +266,7 @@ class PredictionFiles:
 
 
 def read_prediction_files(path: Path) -> PredictionFiles:
-    """Read a prediction file of MTEB's, or a folder of those of one model, of tasks of any kind."""
+    """Read a prediction file of MTEB, or a folder with the prediction files of one model."""
     files = files_in(path, f"*{ENDING}") if path.is_dir() else [path]
     if not files:
         raise UserError(f"{path} holds no prediction file of MTEB's: they are called TASK{ENDING}.")
@@ -293,7 +293,7 @@ def read_prediction_files(path: Path) -> PredictionFiles:
     hashed.require_unchanged()
     hashes = [hashed.sha256(file) for file in files]
     known = None if revision in {"", NO_REVISION} else revision
-    digest = hashes[0] if len(files) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
+    digest = hashes[0] if len(files) == 1 else fingerprint(hashes)
     return PredictionFiles(storable(model), known and storable(known), digest, tuple(files), tuple(parts))
 
 
@@ -308,10 +308,10 @@ def _model(content: Mapping[str, Any], path: Path) -> tuple[str, str]:
 
 
 def similarities_of(part: Part) -> PredictedPairs:
-    """Return the similarities that a part of a file holds.
+    """Return the similarities of one subset and split.
 
     Raises:
-        UserError: naming the first that is none.
+        UserError: naming the first value that is not a similarity.
     """
     where = f"{part.subset}, {part.split}"
     columns = {
@@ -319,7 +319,7 @@ def similarities_of(part: Part) -> PredictedPairs:
         for kind, key in _COLUMNS.items()
         if part.content.get(key) is not None
     }
-    # MTEB turns the sign of distances in STS tasks alone.
+    # Only in STS tasks does MTEB store distances with their sign turned.
     columns |= {kind: -np.abs(columns[kind]) for kind in ("manhattan", "euclidean") if kind in columns}
     return PredictedPairs(part.task, part.subset, part.split, part.path, _checked(columns, part.path, where))
 
@@ -334,7 +334,7 @@ def _numbers(values: object, path: Path, where: str) -> NDArray[np.float64]:
 
 
 def _checked(columns: dict[str, NDArray[np.float64]], path: Path, where: str) -> Mapping[str, NDArray[np.float64]]:
-    """Return the columns if they are of as many pairs each, and the cosines are some."""
+    """Return the columns, after checking their lengths and the range of the cosines."""
     sizes = {kind: len(values) for kind, values in columns.items()}
     if len(set(sizes.values())) > 1:
         told = listed([f"{size} of {_COLUMNS[kind]}" for kind, size in sizes.items()])
@@ -347,5 +347,5 @@ def _checked(columns: dict[str, NDArray[np.float64]], path: Path, where: str) ->
 
 
 def broken(path: Path, why: str) -> UserError:
-    """Return the error of a prediction file that MTEB did not write so."""
+    """Return the error for a damaged prediction file."""
     return UserError(f"{path} is not a prediction file as MTEB writes it: {why}; save the predictions again.")

@@ -1,4 +1,4 @@
-"""What a file of results says, whichever program wrote it, and the record of it: the rest is marked as unknown."""
+"""The content of another program's result files, and the record made of it; the rest is marked as unknown."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -35,13 +35,14 @@ _NO_DATA = DataPart(status="unknown", sha256=UNKNOWN)
 
 @dataclass(frozen=True)
 class ImportedTask:
-    """The scores of one task, by the catalogue's names of task and split.
+    """The scores of one task.
 
     Attributes:
-        text: the text variant; `UNKNOWN` where the file does not tell.
-        numbers: correlations: every metric by every aggregation that there is, and of each subset.
-        stated: the signature that `export` wrote beside the score: what it says of text, data and the model's use
-            is known. None in other programs' results.
+        task: the catalogue's name.
+        split: the catalogue's name.
+        text: the text variant; `UNKNOWN` if the file does not contain it.
+        numbers: correlations by every metric and aggregation in the file, and of each subset.
+        stated: the signature that `export` wrote next to the score; None in other programs' results.
     """
 
     task: str
@@ -51,15 +52,22 @@ class ImportedTask:
     stated: Signature | None = None
 
     def by(self, aggregation: str, metric: str) -> Number | None:
-        """Return the correlation of the whole task by an aggregation and a metric; None if the file has none."""
+        """Return the correlation of the whole task by an aggregation and a metric; None if the file lacks it."""
         return next((number for number in self.numbers if number.key == (metric, aggregation, "")), None)
 
 
 @dataclass(frozen=True)
 class ImportedResults:
-    """What a file, or a folder of them, says of the catalogue's tasks, and of the model where it does.
+    """The results in a file or folder.
 
-    The program is `SentEval` or `MTEB`; the notes tell what was left out or taken for granted.
+    Attributes:
+        program: `SentEval` or `MTEB`.
+        tasks: the STS tasks.
+        transfer: the transfer tasks.
+        model: its name; empty if unknown.
+        revision: its commit.
+        weights_sha256: the hash of its weights.
+        notes: what was left out or assumed.
     """
 
     program: str
@@ -72,10 +80,9 @@ class ImportedResults:
 
 
 def read_json(path: Path, what: str) -> Any:
-    """Read a JSON file of another program's; `what` is to be saved again where it is broken."""
+    """Read another program's JSON file; `what` names its content in messages."""
     try:
-        # Of a name that stands there twice neither may win.
-        return parse_json(path.read_bytes(), once=True)
+        return parse_json(path.read_bytes())
     except OSError as error:
         raise UserError(f"cannot read {path} ({error.strerror or error}): check that it is there.") from error
     except ValueError as error:
@@ -83,9 +90,7 @@ def read_json(path: Path, what: str) -> Any:
 
 
 def correlation(value: Any) -> float | None:
-    """Return a correlation however it was saved: a number, `[correlation, p]` or `{"correlation": ...}`.
-
-    None stands for an undefined one (`NaN`), as of similarities that are all the same.
+    """Parse a correlation: a number, `[correlation, p]` or `{"correlation": ...}`; NaN becomes None.
 
     >>> correlation([0.5, 0.01]), correlation({"correlation": 0.5}), correlation(float("nan"))
     (0.5, 0.5, None)
@@ -111,7 +116,7 @@ def share(percent: Any) -> float:
 
 
 def count(number: Any) -> int:
-    """Return how many pairs or items there are.
+    """Parse a number of pairs or items.
 
     >>> count(750)
     750
@@ -122,14 +127,14 @@ def count(number: Any) -> int:
 
 
 def text(value: Any) -> str:
-    """Return a name or a hash; an absent one is empty."""
+    """Parse a name or a hash; a missing one is empty."""
     if value is not None and not isinstance(value, str):
         raise ValueError(f"no text: {value!r}")
     return value or ""
 
 
 def build_record(results: ImportedResults, aggregation: str, metric: str, command: str = "") -> RunRecord:
-    """Return the record of imported results, whose STS tasks all have the headline's aggregation and metric."""
+    """Return the record of imported results; all STS tasks must have the aggregation and metric."""
     use, fitted = _how_used(results)
     sts = [_score(task, aggregation, metric, use, fitted) for task in results.tasks]
     scores = (*sts, *results.transfer)
@@ -173,9 +178,9 @@ _NO_USE = Use(pooling=UNKNOWN, precision=UNKNOWN)
 
 
 def _how_used(results: ImportedResults) -> tuple[Use, str]:
-    """Return how the model was used, and what was fitted: as all scores state it, or else that nobody knows.
+    """Return the model's use and fit if all signatures agree, or unknown values.
 
-    A template is stated by its name and digits alone, which do not make one: nothing is known then either.
+    A signature has only a template's name and digits, so with a template the use is unknown.
     """
     stated = {(task.stated.use, task.stated.fitted) if task.stated else (_NO_USE, "") for task in results.tasks}
     use, fitted = next(iter(stated), (_NO_USE, ""))
@@ -200,9 +205,9 @@ def _score(task: ImportedTask, aggregation: str, metric: str, use: Use, fitted: 
 
 
 def transfer_score(task: str, design: str, numbers: Sequence[Number]) -> Score:
-    """Return the score of a transfer task, of which only its numbers and how it is divided are known."""
+    """Return the score of a transfer task from its numbers and the division of its data."""
     split = "all" if design == "nested" else "test"
-    # The number of folds stands in a signature, and no file of results tells it.
+    # Signatures have the number of folds, which no result file contains.
     aggregation = "split" if design == "split" else UNKNOWN
     meaning = Signature(task, split, aggregation, "acc", UNKNOWN, TEXT, UNKNOWN, _NO_USE, version=UNKNOWN)
     return Score(

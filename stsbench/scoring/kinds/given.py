@@ -15,7 +15,8 @@ import numpy as np
 import pandas as pd
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import digest_of, require_file
+from stsbench.base.files import require_file
+from stsbench.base.manifest import fingerprint
 from stsbench.base.words import storable
 from stsbench.data.rows import FORMATS, Rows, ending_of, number, open_rows
 from stsbench.data.shared import FOLDED, SENTENCES, sentence_ids
@@ -148,7 +149,7 @@ def measured_items(
         files: that this was read from.
     """
     items = {item: (float(score), ()) for item, score in scores.items()}
-    data = GivenData(task, digest_of({"items": sorted(items), "truth": truth}), tuple(files))
+    data = GivenData(task, fingerprint({"items": sorted(items), "truth": truth}), tuple(files))
     return replace(_as_task(task, items, split), data=data, measure=measure, split=split)
 
 
@@ -169,7 +170,7 @@ def _as_task(task: str, items: Mapping[str, tuple[float, tuple[str, ...]]], spli
         }
     )
     known = sorted((item, *of_item) for item, of_item in zip(items, groups, strict=True))
-    return GivenItems(GivenData(task, digest_of({"items": [list(row) for row in known]})), table)
+    return GivenItems(GivenData(task, fingerprint({"items": [list(row) for row in known]})), table)
 
 
 _KEY = ("kind", "task", "split", "text", "subset")

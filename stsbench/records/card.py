@@ -1,0 +1,190 @@
+"""Model cards: the scores of runs in the format of the Hub, and as a table for readers."""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pandas as pd
+
+from stsbench.base.errors import UserError
+from stsbench.records.labels import METHODS
+from stsbench.records.parts import Score
+from stsbench.records.record import RunRecord
+from stsbench.records.signature import Signature
+from stsbench.render.cells import one_line
+from stsbench.render.formats import escape_markdown, fenced, to_markdown
+
+_ON_THE_HUB = {"acc": "accuracy"}
+"""The Hub's names of statistics, where they differ."""
+
+_NOT_ON_THE_HUB = {"devacc"}
+
+_LIBRARIES = {"sentence-transformers", "transformers"}
+"""The kinds of checkpoints that are libraries on the Hub."""
+
+
+def model_card(
+    name: str,
+    records: Sequence[RunRecord],
+    *,
+    base_model: str = "",
+    library: str = "",
+    about: Sequence[str] = (),
+    after_scores: str = "",
+    recipe: str = "",
+) -> str:
+    """Return a model card: YAML with `model-index`, then the scores and how to repeat them.
+
+    In the YAML, scores are between -1 and 1 and have the names that sentence-transformers writes
+    (`spearman_cosine`), one result per task. In the text they are x 100. Licence and language are left to the
+    author.
+
+    Args:
+        name: the model's name.
+        records: runs of one model.
+        base_model: the model that it was trained from.
+        library: the library that loads it; by default the kind of the measured checkpoint.
+        about: paragraphs in Markdown below the name.
+        after_scores: a paragraph in Markdown below the scores.
+        recipe: the training recipe, as YAML.
+
+    Raises:
+        UserError: if the records are of several models.
+    """
+    import yaml
+
+    models = {(record.model.name, record.model.weights_sha256, record.model.use.pooling) for record in records}
+    if len(models) > 1:
+        names = ", ".join(record.model.name for record in records)
+        raise UserError(f"a model card is of one model, these are runs of several ({names}): name one.")
+    kind = records[0].model.kind
+    library = library or (kind if kind in _LIBRARIES else "")
+    tags = ["sentence-similarity", "feature-extraction", "sentence-embeddings", "stsbench"]
+    results = _hub_results(records)
+    data = {
+        "base_model": base_model,
+        "library_name": library,
+        "pipeline_tag": "sentence-similarity",
+        "tags": [library, *tags] if library == "sentence-transformers" else tags,
+        # The Hub accepts a model's name only with results.
+        "model-index": [{"name": one_line(name), "results": results}] if results else [],
+    }
+    given = {key: value for key, value in data.items() if value}
+    head = yaml.safe_dump(given, sort_keys=False, allow_unicode=True)
+    lines = [f"# {_plain(name)}", ""]
+    for paragraph in about:
+        lines += [paragraph, ""]
+    lines += _score_table(records)
+    if after_scores:
+        lines += [after_scores, ""]
+    lines += _measured_how(records)
+    if recipe:
+        lines += ["", "## Recipe", "", *fenced(recipe.strip().splitlines(), "yaml")]
+    return f"---\n{head}---\n\n" + "\n".join(lines) + "\n"
+
+
+def card_with_scores(card: str, name: str, records: Sequence[RunRecord]) -> str:
+    """Add the scores of further runs to a model card, in its `model-index` and below its text.
+
+    Args:
+        card: the text of a `README.md`.
+        name: the model's name in the metadata.
+        records: runs of that model. Scores whose signature the card has are not added again.
+
+    Raises:
+        ValueError: if the card's metadata cannot be read.
+    """
+    from huggingface_hub import ModelCard
+    from huggingface_hub.repocard_data import model_index_to_eval_results
+
+    page: Any = ModelCard(card)
+    known = page.data.eval_results or []
+    signatures = {(result.metric_args or {}).get("signature") for result in known}
+    further = [record for record in records if not signatures.issuperset(record.signature.splitlines())]
+    _, results = model_index_to_eval_results([{"name": name, "results": _hub_results(further)}])
+    page.data.eval_results = [*known, *results] or None
+    # The Hub accepts a model's name only with results.
+    page.data.model_name = one_line(name) if page.data.eval_results else None
+    if further:
+        added = "\n".join([*_score_table(further, "Measured by the author"), *_measured_how(further)])
+        page.text = f"{page.text.rstrip()}\n\n{added}\n"
+    return str(page)
+
+
+def metric_on_hub(statistic: str, similarity: str = "") -> str:
+    """Return the name of a statistic of the Hub and sentence-transformers, with its similarity.
+
+    >>> metric_on_hub("spearman", "cosine"), metric_on_hub("acc")
+    ('spearman_cosine', 'accuracy')
+    """
+    return "_".join(filter(None, [_ON_THE_HUB.get(statistic, statistic), similarity]))
+
+
+def _hub_results(records: Sequence[RunRecord]) -> list[dict[str, Any]]:
+    """Return the results of a `model-index`: one per task, split and data, with all numbers."""
+    results: dict[tuple[str, ...], dict[str, Any]] = {}
+    for score in (score for record in records for score in record.scores):
+        metrics = list(_hub_metrics(score))
+        if not metrics:
+            continue
+        kind = score.about.on_the_hub
+        # Trained tasks are scored on test items; with nested folds these are all items.
+        split = "test" if score.training else score.split
+        dataset = {
+            "name": one_line(score.task if split == "test" else f"{score.task} ({split})"),
+            "type": score.task.lower(),
+            "split": split,
+            "revision": score.data.sha256,
+        }
+        task = {"type": kind, "name": kind.replace("-", " ").title()}
+        key = kind, dataset["type"], split, dataset["revision"]
+        results.setdefault(key, {"task": task, "dataset": dataset, "metrics": []})["metrics"] += metrics
+    return list(results.values())
+
+
+def _hub_metrics(score: Score) -> Iterator[dict[str, Any]]:
+    similarity = "" if score.training else Signature.parse(score.signature).similarity
+    beside = [score.number(statistic) for statistic in score.about.statistics[1:]]
+    for number in (score.numbers[0], *beside):
+        if number is None or number.statistic in _NOT_ON_THE_HUB:
+            continue
+        # YAML would write an undefined score as .nan, which other programs would read as a number.
+        if number.value is None or math.isnan(number.value):
+            continue
+        metric = metric_on_hub(number.statistic, similarity)
+        yield {
+            "type": metric,
+            "value": round(number.value, 6),
+            "name": metric.replace("_", " ").title(),
+            "args": {"signature": score.signature},
+        }
+
+
+def _score_table(records: Sequence[RunRecord], heading: str = "Scores") -> list[str]:
+    shown = ["task", "metric", "score", "low", "high"]
+    frame = pd.concat([record.frame for record in records])
+    frame = frame.loc[frame["subset"] == "", shown].dropna(axis="columns", how="all")
+    lines = [f"## {heading}", "", to_markdown(frame), ""]
+    if "low" in frame:
+        kinds = dict.fromkeys(
+            f"{100 * record.protocol.level:g} % intervals, {METHODS[record.protocol.interval]}"
+            for record in records
+            if record.protocol.interval
+        )
+        lines += [f"Scores x 100, with their {'; '.join(kinds)}.", ""]
+    return lines
+
+
+def _measured_how(records: Sequence[RunRecord]) -> list[str]:
+    signatures = [line for record in records for line in record.signature.splitlines()]
+    lines = ["## How they were measured", "", *fenced(signatures), ""]
+    if weights := records[0].model.weights_sha256:
+        lines += [f"SHA-256 of the weights: `{weights}`.", ""]
+    if commands := [record.command for record in records if record.command]:
+        lines += [*fenced(commands, "sh"), ""]
+    versions = ", ".join(dict.fromkeys(record.stsbench for record in records))
+    return [*lines, f"Measured with stsbench {_plain(versions)}."]
+
+
+def _plain(text: str) -> str:
+    return escape_markdown(one_line(text).strip())

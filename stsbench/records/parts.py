@@ -23,14 +23,7 @@ IMPORTED = "imported"
 """The kind of a model whose scores come from another program's results."""
 
 Interval = tuple[float, float]
-
 NoInterval = Reason | Literal[""]
-"""Why a score has no interval; empty if it has one or none was requested."""
-
-
-def _require_signature(signature: str) -> str:
-    Signature.parse(signature)
-    return signature
 
 
 def _require_kind(kind: str) -> str:
@@ -40,16 +33,12 @@ def _require_kind(kind: str) -> str:
 
 
 KindName = Annotated[str, AfterValidator(_require_kind)]
-"""The name of a kind of task."""
-
-SignatureText = Annotated[str, AfterValidator(_require_signature)]
-"""A signature as text."""
+SignatureText = Annotated[str, AfterValidator(lambda text: str(Signature.parse(text)))]
 
 
 class RecordPart(BaseModel):
-    """The base of all parts: immutable, without unknown fields."""
+    """The base of all parts: immutable, without unknown fields, NaN or infinity."""
 
-    # JSON has neither NaN nor infinity: refuse them instead of writing null.
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
@@ -97,11 +86,8 @@ class DataFile(RecordPart):
 class DataPart(RecordPart):
     """The data of a task.
 
-    Attributes:
-        status: `verified`, `unverified` (the catalogue has no hash of a file), `modified` (a file differs from the
-            catalogued one), `user`, or `unknown` (imported scores).
-        sha256: over all files.
-        problems: a sentence for each file that differs from the catalogued one.
+    The status is as in `stsbench.data.tables`, or `unknown` for imported scores; the hash is over all files; a
+    problem is a sentence on a file that differs from the catalogued one.
     """
 
     status: Literal["verified", "unverified", "modified", "user", "unknown"]
@@ -111,13 +97,13 @@ class DataPart(RecordPart):
 
 
 class RaterPart(RecordPart):
-    """The agreement of a task's raters.
+    """The agreement of a task's raters; None where undefined.
 
     Attributes:
         pairs: the number of pairs with at least two ratings.
         ratings: the mean number of ratings of such a pair.
-        reliability: the share of the gold scores' variance that is not rater noise; None if undefined.
-        ceiling: its square root, the Pearson correlation of a perfect similarity; None if undefined.
+        reliability: the share of the gold scores' variance that is not rater noise.
+        ceiling: its square root, the Pearson correlation of a perfect similarity.
     """
 
     pairs: int
@@ -251,12 +237,8 @@ class Score(RecordPart):
             subset: the subset; empty for the whole task.
         """
         accepted = {self.numbers[0].aggregation if aggregation is None else aggregation, ""}
-        for number in self.numbers:
-            if (number.statistic, number.subset) == (statistic, subset) and (
-                subset or number.aggregation in accepted
-            ):
-                return number
-        return None
+        numbers = (number for number in self.numbers if (number.statistic, number.subset) == (statistic, subset))
+        return next((number for number in numbers if subset or number.aggregation in accepted), None)
 
     @property
     def subsets(self) -> tuple[Number, ...]:
@@ -267,13 +249,8 @@ class Score(RecordPart):
 class AveragePart(RecordPart):
     """The plain mean of the headlines of one kind's tasks.
 
-    Attributes:
-        kind: of the tasks.
-        tasks: their names.
-        value: None if a task's score is undefined.
-        of_rounded: the mean of the scores x 100 rounded to two decimals, as the papers' scripts compute it; its
-            last digit can differ.
-        interval: None if a task has none.
+    Its value is None if a task's score is undefined, its interval if a task has none. `of_rounded` is the mean of
+    the scores x 100 rounded to two decimals, as the papers' scripts compute it; its last digit can differ.
     """
 
     kind: KindName
@@ -313,12 +290,7 @@ def plain_mean(scores: Sequence[float | None]) -> float | None:
 
 
 class ProtocolPart(RecordPart):
-    """The choices that hold for all tasks.
-
-    Attributes:
-        interval: how intervals treat pairs that share sentences; None if no intervals were requested.
-        level: of the intervals.
-    """
+    """The choices for all tasks; `interval` is how intervals treat pairs that share sentences, None for none."""
 
     name: str
     aggregation: str
@@ -329,7 +301,7 @@ class ProtocolPart(RecordPart):
 
 
 class TableFile(RecordPart):
-    """The items table of the record."""
+    """The items table."""
 
     file: str
     rows: int
@@ -337,15 +309,9 @@ class TableFile(RecordPart):
 
 
 class HeadScore(RecordPart):
-    """The dev score of a task head that was trained with the encoder and is not part of the checkpoint.
+    """The dev score of a task head that was trained with the encoder; the head is not part of the checkpoint.
 
-    Attributes:
-        task: its name in the recipe.
-        kind: `classification`, `pair-classification`, `regression`, or the name of a custom task.
-        measure: `accuracy` (a share), `pearson` (a correlation), ...
-        score: None if it is undefined.
-        ntrain: the number of training rows.
-        ndev: the number of dev rows.
+    The measure is `accuracy` (a share), `pearson` (a correlation) or another one; the score is None if undefined.
     """
 
     task: str

@@ -8,26 +8,14 @@ from hypothesis import strategies as st
 
 from stsbench.base.errors import UserError
 from stsbench.encoders.use import SIGNED, Use
-from stsbench.records.signature import (
-    PROTOCOL_FIELDS,
-    Signature,
-    differing_fields,
-    require_same_protocol,
-)
+from stsbench.records.signature import PROTOCOL_FIELDS, Signature, differing_fields, require_same_protocol
 
 PLAIN = Signature(
-    "STS16",
-    "test",
-    "all",
-    "spearman",
-    "cosine",
-    "senteval",
-    "3f2a91" + "0" * 58,
+    *("STS16", "test", "all", "spearman", "cosine", "senteval", "3f2a91" + "0" * 58),
     Use(pooling="avg", max_length=256),
     version="0.1.0",
 )
-
-HOSTILE = (
+HOSTILE = ("a|b:c||d", "||", ":", "len3", "prompt:x|fp16", "two\nlines", "query: ", "übung — 文", "100%", "%7C")
     "a|b:c||d",
     "||",
     ":",
@@ -39,7 +27,6 @@ HOSTILE = (
     "100%",
     "%7C",
     "",
-    " ",
 )
 hostile_text = st.one_of(st.sampled_from(HOSTILE), st.text(st.characters(exclude_categories=["Cs"])))
 
@@ -57,11 +44,7 @@ def test_prompt_normalisation_dimensions_and_postprocessing_stand_in_it() -> Non
 
 
 @given(
-    task=hostile_text,
-    split=hostile_text,
-    text=hostile_text,
-    fitted=hostile_text,
-    version=hostile_text,
+    **dict.fromkeys(("task", "split", "text", "fitted", "version"), hostile_text),
     use=st.builds(
         Use,
         pooling=hostile_text,
@@ -83,19 +66,10 @@ def test_any_signature_reads_back_as_itself_from_one_line(**values: object) -> N
     assert text.partition("||") == (signature.protocol, "||", signature.model)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "STS16",
-        str(PLAIN).replace("||", "|"),
-        str(PLAIN).replace("fp32", "int4"),
-        str(PLAIN).replace("|stsbench:0.1.0", ""),
-        str(PLAIN).replace("text:", "txt:"),
-        str(PLAIN) + "|more",
-        str(PLAIN).replace("len256", "lenient"),
-    ],
-)
+WRONG = (("||", "|"), ("fp32", "int4"), ("|stsbench:0.1.0", ""), ("text:", "txt:"), ("len256", "lenient"))
+
+
+@pytest.mark.parametrize("text", ["", "STS16", f"{PLAIN}|more", *(str(PLAIN).replace(*wrong) for wrong in WRONG)])
 def test_what_is_no_signature_is_refused_as_a_value_error(text: str) -> None:
     with pytest.raises(ValueError, match="not a signature"):
         Signature.parse(text)

@@ -16,18 +16,6 @@ PLAIN = Signature(
     version="0.1.0",
 )
 HOSTILE = ("a|b:c||d", "||", ":", "len3", "prompt:x|fp16", "two\nlines", "query: ", "übung — 文", "100%", "%7C")
-    "a|b:c||d",
-    "||",
-    ":",
-    "len3",
-    "prompt:x|fp16",
-    "two\nlines",
-    "query: ",
-    "übung — 文",
-    "100%",
-    "%7C",
-    "",
-)
 hostile_text = st.one_of(st.sampled_from(HOSTILE), st.text(st.characters(exclude_categories=["Cs"])))
 
 

@@ -41,10 +41,6 @@ class Subjects:
 
     def named(self) -> list[str]:
         """Return what was named, runs first; refuse a run that is none."""
-        from stsbench.encoders.checkpoint import PACKAGED, hash_ahead
-
-        for model in self.model or ([] if self.runs else [PACKAGED]):
-            hash_ahead(model)
         from stsbench.scoring.subjects import runs_and_models
 
         return runs_and_models(self.runs or (), self.model or ())

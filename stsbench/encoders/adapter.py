@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from stsbench.base.errors import UserError
 from stsbench.base.extras import require
-from stsbench.encoders.checkpoint import ADAPTER_CONFIG, Checkpoint, find_checkpoint, why
+from stsbench.encoders.checkpoint import Checkpoint, find_checkpoint
+from stsbench.encoders.hub import ADAPTER_CONFIG
+from stsbench.encoders.libraries import reason_of
 from stsbench.encoders.weights import read_weights
 
 if TYPE_CHECKING:
@@ -96,7 +98,7 @@ def _merge(model: Any, adapter: Checkpoint) -> Any:
         wrapped = get_peft_model(model, config)
         outcome: Any = set_peft_model_state_dict(wrapped, {named[name]: value for name, value in tensors.items()})
     except (ValueError, RuntimeError, KeyError, TypeError) as error:
-        reason = "sizes of other layers" if "size mismatch" in str(error) else why(error).rstrip(".")
+        reason = "sizes of other layers" if "size mismatch" in str(error) else reason_of(error).rstrip(".")
         raise UserError(f"{foreign}, whose weights it does not fit ({reason}): {advice}.") from error
     left = [name for name in wrapped.state_dict() if ".lora_" in name]
     unfilled = [name for name in outcome.missing_keys if ".lora_" in name]

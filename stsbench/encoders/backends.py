@@ -30,7 +30,7 @@ from stsbench.base.extras import PACKAGES
 from stsbench.base.files import atomic_folder
 from stsbench.data.benchmarks import load_sample, sample_sentences
 from stsbench.encoders.cache import compiled_dir
-from stsbench.encoders.checkpoint import quiet_transformers
+from stsbench.encoders.libraries import quiet_transformers
 from stsbench.encoders.network import Network
 from stsbench.encoders.protocol import TokenSequence
 

@@ -53,7 +53,7 @@ def flow(
 
 
 def _fit(method: str, asked: Call, loading: Loading, output: Output) -> None:
-    from stsbench.encoders.checkpoint import PACKAGED
+    from stsbench.encoders.hub import PACKAGED
     from stsbench.encoders.load import load_with
 
     encoder = load_with(asked.options.get("encoder", PACKAGED), Use(**vars(loading)))

@@ -27,7 +27,7 @@ from stsbench.base.options import MODEL, RUN, NameOrPath, Panel, Spelled, Writte
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import suggestion
 from stsbench.data.rows import text_lines
-from stsbench.encoders.checkpoint import PACKAGED
+from stsbench.encoders.hub import PACKAGED
 from stsbench.encoders.load import load, load_with
 from stsbench.encoders.places import placed
 from stsbench.encoders.plan import embed as embed_texts

@@ -16,9 +16,9 @@ from stsbench.base.progress import Progress, silent
 from stsbench.base.words import suggestion
 from stsbench.data.sentences import Sentences, read_sentences
 from stsbench.data.shared import folded_ids
-from stsbench.encoders.checkpoint import PACKAGED
 from stsbench.encoders.fitted import KIND, BaseModelPart, FitAbout, FittedOn, Method
 from stsbench.encoders.fitted_folder import layerable, linear_tensors, require_free, write_fit
+from stsbench.encoders.hub import PACKAGED
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
 from stsbench.encoders.postprocess import whitening_of

@@ -7,10 +7,8 @@ again.
 """
 
 import time
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable
 from pathlib import Path
-from threading import Thread
 from typing import NamedTuple
 
 from stsbench.base.errors import UserError
@@ -43,7 +41,6 @@ class _Hashed(NamedTuple):
 
 
 _hashes: dict[tuple[Path, _State], str] = {}
-_ahead: dict[Path, Thread] = {}
 
 
 class HashedFiles:
@@ -57,8 +54,6 @@ class HashedFiles:
         if (known := self._known.get(path)) is not None:
             self._require_same(path, known)
             return known.digest
-        if (thread := _ahead.pop(path, None)) is not None:
-            thread.join()
         hashed = _hash(path)
         if _state_of(path) != hashed.state:
             raise _changed(path)
@@ -82,20 +77,6 @@ class HashedFiles:
             if sha256_of(path) != known.digest:
                 raise _changed(path)
             self._known[path] = known._replace(is_settled=is_settled)
-
-
-def begin_hashing(paths: Sequence[Path]) -> None:
-    """Begin once to hash files on another core, for whoever asks for their hashes later."""
-    if not _ahead.keys() >= set(paths):
-
-        def hash_quietly() -> None:
-            with suppress(UserError):
-                for path in paths:
-                    _hash(path)
-
-        thread = Thread(target=hash_quietly, daemon=True)
-        _ahead.update(dict.fromkeys(paths, thread))
-        thread.start()
 
 
 def _hash(path: Path) -> _Hashed:

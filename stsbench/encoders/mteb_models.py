@@ -26,8 +26,10 @@ from stsbench.base.manifest import fingerprint
 from stsbench.base.words import listed
 from stsbench.data.catalogue import MTEB_TASKS
 from stsbench.encoders.callables import CallableEncoder
-from stsbench.encoders.checkpoint import PACKAGED, Checkpoint, find_checkpoint, quiet_transformers, told
+from stsbench.encoders.checkpoint import Checkpoint, find_checkpoint
 from stsbench.encoders.device import resolve_device
+from stsbench.encoders.hub import PACKAGED
+from stsbench.encoders.libraries import quiet_transformers, told
 from stsbench.encoders.protocol import Encoder, Identity, TokenSequence
 from stsbench.encoders.use import PRECISIONS, UNKNOWN, Use
 

@@ -2,80 +2,37 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from stsbench.base.errors import UserError
 from stsbench.base.machine import is_of_memory
 from stsbench.encoders.adapter import merge_adapter
-from stsbench.encoders.checkpoint import Checkpoint, quiet_transformers, told
+from stsbench.encoders.checkpoint import AGAIN, Checkpoint
 from stsbench.encoders.generation import (
     report_of_loading,
     require_named_weights_are_read,
     require_pickles_are_safe,
     require_torch_is_used,
 )
+from stsbench.encoders.libraries import quiet_transformers, told
 from stsbench.encoders.masks import attended, prove_mask, require_within_window
 from stsbench.encoders.misread import Misread
+from stsbench.encoders.modules import TailModule, load_tail, trained_head, weight_files
 from stsbench.encoders.poolers import AUTO, NoHeadError, Reading, parse_pooling, read_vectors
 from stsbench.encoders.protocol import DeviceOutOfMemory, FloatMatrix, TokenSequence
-from stsbench.encoders.rendering import Alone, Part, Rendered
-from stsbench.encoders.template import FROM_ZERO, OWN
+from stsbench.encoders.rendering import Part, Rendered
+from stsbench.encoders.subtraction import EmptyTemplate
 from stsbench.encoders.unpadded import is_faster_unpadded, make_unpadded, run_unpadded
 from stsbench.encoders.use import PRECISIONS
-from stsbench.encoders.weights import (
-    read_weights,
-    refuse_unlike,
-    require_floats,
-    require_memory_for,
-    tensor_names,
-)
+from stsbench.encoders.weights import refuse_unlike, require_floats, require_memory_for
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
-
-# SimCSE's training code stores its dense+tanh head under these names, beside the encoder.
-_HEAD_WEIGHT, _HEAD_BIAS = "mlp.dense.weight", "mlp.dense.bias"
-
-ACTIVATIONS = {
-    "torch.nn.modules.linear.Identity": "Identity",
-    "torch.nn.modules.activation.Tanh": "Tanh",
-    "torch.nn.modules.activation.ReLU": "ReLU",
-    "torch.nn.modules.activation.GELU": "GELU",
-    "torch.nn.modules.activation.Sigmoid": "Sigmoid",
-}
-"""The activations of a dense module that are read natively, by the name its configuration gives them."""
-
-
-@dataclass(frozen=True)
-class TailModule:
-    """One module after the pooling.
-
-    Attributes:
-        kind: `dense` or `normalize`.
-        folder: where a dense module's weights are, relative to the checkpoint.
-        activation: the class name in `torch.nn` of a dense module's activation.
-    """
-
-    kind: str
-    folder: str = ""
-    activation: str = "Identity"
-
-    @property
-    def label(self) -> str:
-        """What it does, apart from its weights."""
-        return f"{self.kind}:{self.activation}" if self.kind == "dense" else self.kind
-
-    def weight_file(self, checkpoint: Path) -> Path:
-        """Return the file that holds a dense module's weights."""
-        for name in ("model.safetensors", "pytorch_model.bin"):
-            if (path := checkpoint / self.folder / name).is_file():
-                return path
-        raise UserError(f"{checkpoint / self.folder} holds no weights for its dense layer: fetch it again.")
+    from torch import Tensor
 
 
 @dataclass
@@ -85,13 +42,13 @@ class Network:
     Attributes:
         name: the checkpoint's, for messages.
         model: the encoder, in evaluation mode.
-        head: the dense+tanh on the first token that SimCSE-style training left, if it did.
+        head: the dense+tanh on the first token that SimCSE-style training left, or None.
         has_pooler: whether the model's own pooler has trained weights.
-        tail: modules after the pooling (dense layers, normalisation), in order.
+        tail: applies the modules after the pooling.
         pad_id: the padding token.
         device: where it computes.
-        is_unpadded: whether it computes without padding; None for where that is faster.
-        mask: what a token attends to, as in `Use.attention_mask`.
+        is_unpadded: whether it computes without padding; None to choose the faster way.
+        mask: as `Use.attention_mask`.
     """
 
     name: str
@@ -110,41 +67,40 @@ class Network:
         poolings: Sequence[str],
         *,
         padding: str = "right",
-        without: "Without | None" = None,
+        without: EmptyTemplate | None = None,
         misread: Misread | None = None,
     ) -> dict[str, FloatMatrix]:
-        """Return for each pooling an array of shape (len(sequences), dimensions), float32.
+        """Returns for each pooling an array of shape (len(sequences), dimensions), float32.
 
-        A sequence without tokens (an empty sentence, where no special token is added) has the zero vector. That of
-        a sentence in several texts of a template is the mean over them. Where the padding is misread, the vectors
-        are those that a mistake of other programs gives: they depend on what else is in the batch.
+        A sequence without tokens has the zero vector. A sentence in several texts of a template has the mean of
+        their vectors. With `misread` the vectors have a mistake of other programs and depend on the batch.
         """
         import torch
 
-        readings = {pooling: self._require(pooling) for pooling in poolings}
+        readings = {pooling: self._reading(pooling) for pooling in poolings}
         parts = [part for sequence in sequences for part in _parts_of(sequence)]
+        plain = padding == "right" and misread is None and not any(isinstance(row, Rendered) for row in sequences)
+        finished = {}
         try:
             with torch.inference_mode():
-                plain = padding == "right" and not any(isinstance(sequence, Rendered) for sequence in sequences)
-                plain = plain and misread is None
-                finished = {}
-                read_parts = self.read(parts, readings, plain=plain, padding=padding, misread=misread)
-                for pooling, read in read_parts.items():
-                    vectors = read
+                read = self.read(parts, readings, plain=plain, padding=padding, misread=misread)
+                for pooling, reading in readings.items():
+                    vectors = read[pooling]
                     if without is not None:
-                        # The rest of an empty sentence is rounding, to which a normalisation would give a length.
+                        # For an empty sentence the difference is rounding noise, which a normalisation would
+                        # enlarge.
                         empty = torch.tensor([without.is_alone(part) for part in parts], device=self.device)
-                        vectors = vectors - without.vectors(self, pooling, readings[pooling], parts)
+                        vectors = vectors - without.vectors(self, pooling, reading, parts)
                         vectors = vectors.masked_fill(empty.unsqueeze(1), 0)
-                    # Of a plain sentence, the network itself gives what is behind its pooler.
-                    if not (pooling == "cls" and plain):
-                        vectors = self._behind_head(vectors, readings[pooling])
-                    finished[pooling] = self._finished(vectors, parts, len(sequences))
-                return finished
+                    # For a plain sentence the model itself has applied its pooler.
+                    if reading.head and not (pooling == "cls" and plain):
+                        vectors = self._apply_head(vectors)
+                    finished[pooling] = self._finish(vectors, parts, len(sequences))
         except RuntimeError as error:
             if not is_of_memory(error):
                 raise
             raise DeviceOutOfMemory(str(error)) from error
+        return finished
 
     def read(
         self,
@@ -156,36 +112,22 @@ class Network:
         positions: Sequence[Sequence[int]] | None = None,
         misread: Misread | None = None,
     ) -> "dict[str, Tensor]":
-        """Return for each pooling the vectors of token sequences, before any head, shape (len(parts), dimensions).
+        """Returns for each pooling the vectors of token sequences before any head, shape (len(parts), dimensions).
 
         Args:
-            parts: the token ids, and where what is read stands among them.
-            readings: what to read, by the poolings' names.
-            plain: whether there is no template, so that the model itself gives what `cls` reads.
+            parts: token ids, with the places that a template reads.
+            readings: what to read, by pooling.
+            plain: whether there is no template: then `cls` is what the model itself returns.
             padding: the side on which shorter rows are padded.
-            positions: of each token, as the model's position embeddings are numbered; None for those that the
-                model's own code gives each row alone (`own_positions`).
-            misread: how the padding is mistaken; None for not.
+            positions: of each token; None for those that the model's own code gives each row alone.
+            misread: a mistake about the padding, or None.
         """
         import torch
 
-        lengths = torch.tensor([len(part.ids) for part in parts])
-        width = max(1, int(lengths.max()))
-        padded = bool((lengths < width).any())
-        starts = torch.zeros_like(lengths) if padding == "right" else width - lengths.clamp(min=1)
-        places = torch.arange(width) - starts.unsqueeze(1)
-        ids = torch.full((len(parts), width), self.pad_id)
-        filled = (places >= 0) & (places < lengths.unsqueeze(1))
-        ids[filled] = _in_a_row([part.ids for part in parts])
-        located = None
-        if positions is not None:
-            located = torch.zeros_like(ids)
-            located[filled] = _in_a_row(positions)
-        # One padding token stands for a sequence without tokens, as attention to nothing is undefined.
-        mask = ((places >= 0) & (places < lengths.clamp(min=1).unsqueeze(1))).long()
+        ids, mask, starts, located = self._padded(parts, padding, positions)
         self._require_known(int(ids.max()))
         ids, mask, starts = (tensor.to(self.device) for tensor in (ids, mask, starts))
-        if located is None and padded and padding == "left" and misread is None:
+        if located is None and padding == "left" and misread is None and not bool(mask.all()):
             located = self.own_positions(ids, mask)
         all_layers = any(reading.needs_all_layers for reading in readings.values())
         states = self.run(ids, mask, positions=located, padding=padding, all_layers=all_layers)
@@ -196,17 +138,38 @@ class Network:
                 head = self.head
                 pooled = states.pooler_output if head is None else head(states.last_hidden_state[:, 0])
                 vectors[pooling] = pooled.float()
-            else:
-                self._require_layers(pooling, reading, len(hidden))
-                # Nothing is read of a sequence without tokens.
-                spans = [
-                    reading.span(len(part.ids), part.masks, part.copies) if part.ids else (0, 0) for part in parts
-                ]
-                placed = torch.tensor(spans, device=self.device) + starts.unsqueeze(1)
-                if misread is not None:
-                    placed = misread.spans(reading.place, placed, mask)
-                vectors[pooling] = read_vectors(reading, hidden, placed)
+                continue
+            self._require_layers(pooling, reading, len(hidden))
+            # Nothing is read of a sequence without tokens.
+            spans = [
+                reading.span(len(part.ids), part.masks, part.copies) if part.ids else (0, 0) for part in parts
+            ]
+            placed = torch.tensor(spans, device=self.device) + starts.unsqueeze(1)
+            if misread is not None:
+                placed = misread.spans(reading.place, placed, mask)
+            vectors[pooling] = read_vectors(reading, hidden, placed)
         return vectors
+
+    def _padded(
+        self, parts: Sequence[Part], padding: str, positions: Sequence[Sequence[int]] | None
+    ) -> "tuple[Tensor, Tensor, Tensor, Tensor | None]":
+        """Returns padded token ids, their mask, each row's first column, and padded positions."""
+        import torch
+
+        lengths = torch.tensor([len(part.ids) for part in parts])
+        width = max(1, int(lengths.max()))
+        starts = torch.zeros_like(lengths) if padding == "right" else width - lengths.clamp(min=1)
+        places = torch.arange(width) - starts.unsqueeze(1)
+        ids = torch.full((len(parts), width), self.pad_id)
+        filled = (places >= 0) & (places < lengths.unsqueeze(1))
+        ids[filled] = _concatenated([part.ids for part in parts])
+        located = None
+        if positions is not None:
+            located = torch.zeros_like(ids)
+            located[filled] = _concatenated(positions)
+        # A sequence without tokens attends to one padding token, because attention to nothing is undefined.
+        mask = ((places >= 0) & (places < lengths.clamp(min=1).unsqueeze(1))).long()
+        return ids, mask, starts, located
 
     def run(
         self,
@@ -217,37 +180,41 @@ class Network:
         padding: str = "right",
         all_layers: bool = False,
     ) -> Any:
-        """Return what the model makes of token ids.
+        """Returns the model's output for token ids.
 
         Args:
             ids: padded, shape (rows, width).
-            mask: of their shape, 1 for real tokens; at least one in each row.
-            positions: of each token; None for what the model's own code gives these columns.
-            padding: the side that is padded.
-            all_layers: whether every layer's states are wanted.
+            mask: of the same shape, 1 for real tokens, at least one per row.
+            positions: of each token; None for those of the model's own code.
+            padding: the padded side.
+            all_layers: whether the hidden states of all layers are needed.
         """
         if self.is_unpadded is None:
             self.is_unpadded = self.mask == AUTO and is_faster_unpadded(self.model, self.device)
             if self.is_unpadded:
                 make_unpadded(self.model)
         if positions is None and (self.is_unpadded or (self.mask != AUTO and self._takes_positions)):
-            # Some code counts them from the mask, which is not of the shape that it expects then.
+            # Some models count positions from the mask, which has another shape here.
             positions = self.own_positions(ids, mask)
-        told = {} if positions is None else self._told_positions(positions.to(self.device), padding)
+        given = {} if positions is None else self._position_argument(positions.to(self.device), padding)
         if self.is_unpadded:
-            return run_unpadded(self.model, ids, mask, told["position_ids"], all_layers=all_layers)
+            return run_unpadded(self.model, ids, mask, given["position_ids"], all_layers=all_layers)
         if self.mask == AUTO:
-            # Without padding no mask is needed, and attention takes its fastest path to the same numbers.
-            given = None if bool(mask.all()) else mask
+            # Without padding no mask is needed, and attention computes the same numbers faster.
+            attention_mask = None if bool(mask.all()) else mask
         else:
             require_within_window(self.name, self.model.config, ids.shape[1])
-            given = attended(mask, self.mask, self.model.dtype)
+            attention_mask = attended(mask, self.mask, self.model.dtype)
         return self.model(
-            input_ids=ids, attention_mask=given, output_hidden_states=all_layers, return_dict=True, **told
+            input_ids=ids,
+            attention_mask=attention_mask,
+            output_hidden_states=all_layers,
+            return_dict=True,
+            **given,
         )
 
-    def _finished(self, vectors: "Tensor", parts: Sequence[Part], rows: int) -> FloatMatrix:
-        """Return vectors behind the mean over the texts of a template and what follows the pooling."""
+    def _finish(self, vectors: "Tensor", parts: Sequence[Part], rows: int) -> FloatMatrix:
+        """Averages over the texts of a template and applies the modules after the pooling."""
         import torch
 
         empty = torch.tensor([not part.ids for part in parts], device=vectors.device)
@@ -260,81 +227,71 @@ class Network:
 
     @property
     def vocabulary(self) -> int | None:
-        """How many tokens the model knows; None if it does not say."""
+        """The number of tokens that the model knows, or None."""
         return getattr(self.model.get_input_embeddings(), "num_embeddings", None)
 
     def _require_known(self, token: int) -> None:
         known = self.vocabulary
         if known is not None and token >= known:
             raise UserError(
-                f"the tokenizer of {self.name} gives token {token}, but the model knows {known}: "
-                "put the tokenizer there that it was trained with."
+                f"the tokenizer of {self.name} returns token {token}, but the model has {known} tokens. Use the "
+                "tokenizer that it was trained with."
             )
 
-    def _require(self, pooling: str) -> Reading:
-        """Return what a pooling's name says."""
+    def _reading(self, pooling: str) -> Reading:
         reading = parse_pooling(pooling)
         if reading.head and self.head is None and not self.has_pooler:
+            instead = pooling.replace("+head", "") if "+head" in pooling else "cls_before_pooler"
             raise NoHeadError(
-                f"pooling {pooling} needs a trained dense+tanh head, which {self.name} lacks: "
-                f"use --pooling {pooling.replace('+head', '') if '+head' in pooling else 'cls_before_pooler'}."
+                f"pooling {pooling} needs a trained dense+tanh head, which {self.name} lacks. Use --pooling "
+                f"{instead}."
             )
         return reading
 
-    def _require_layers(self, pooling: str, reading: Reading, there: int) -> None:
+    def _require_layers(self, pooling: str, reading: Reading, count: int) -> None:
         for layer in reading.layers:
-            if not -there <= layer < there and reading.needs_all_layers:
+            if not -count <= layer < count and reading.needs_all_layers:
                 raise UserError(
-                    f"pooling {pooling} reads layer {layer}, and {self.name} has {there - 1}: choose one of 0 "
-                    f"(the embedding layer's output) to {there - 1}, or of -1 (the last) to -{there}."
+                    f"pooling {pooling} reads layer {layer}, but {self.name} has {count - 1} layers. Use 0 (the "
+                    f"embedding layer) to {count - 1}, or -1 (the last) to -{count}."
                 )
 
-    def _behind_head(self, vectors: "Tensor", reading: Reading) -> "Tensor":
-        if not reading.head:
-            return vectors
+    def _apply_head(self, vectors: "Tensor") -> "Tensor":
         if self.head is None and not hasattr(self.model.pooler, "dense"):
-            raise UserError(f"{self.name} has a head for its first token alone: choose a --pooling without +head.")
+            raise UserError(f"{self.name} has a head for its first token only. Use a --pooling without +head.")
         head: Any = self.model.pooler if self.head is None else self.head
         vectors = vectors.to(next(head.parameters()).dtype)
-        # A model's own pooler takes the first token of what it is given.
-        behind: Tensor = head(vectors.unsqueeze(1) if self.head is None else vectors)
-        return behind.float()
+        # A model's own pooler selects the first token of its input.
+        pooled: Tensor = head(vectors.unsqueeze(1) if self.head is None else vectors)
+        return pooled.float()
 
     @property
-    def uncounted(self) -> int | None:
-        """The token without a position, from whose number on the others' positions are counted; None for none.
-
-        RoBERTa and its kin, and MPNet, have such a token: their padding.
-        """
+    def pad_position(self) -> int | None:
+        """The padding id that offsets position ids (RoBERTa and its relatives, MPNet), or None."""
         embeddings = getattr(self.model, "embeddings", None)
-        counts_on = hasattr(embeddings, "create_position_ids_from_inputs_embeds")
-        return int(embeddings.padding_idx) if counts_on else None  # type: ignore[union-attr]
+        is_offset = hasattr(embeddings, "create_position_ids_from_inputs_embeds")
+        return int(embeddings.padding_idx) if is_offset else None  # type: ignore[union-attr]
 
     def own_positions(self, ids: "Tensor", mask: "Tensor") -> "Tensor":
-        """Return the position that the model's own code gives every token of a row that is not padded.
-
-        This is the one rule for positions: sequences that are padded on the left, or not at all, get them, and
-        those of a template without its sentence are derived from them.
-        """
-        if (uncounted := self.uncounted) is None:
+        """Returns the positions that the model's own code gives the tokens of each row without padding."""
+        if (pad := self.pad_position) is None:
             return (mask.cumsum(1) - 1).clamp(min=0)
-        counted = mask * (ids != uncounted)
-        return counted.cumsum(1) * counted + uncounted
+        counted = mask * (ids != pad)
+        return counted.cumsum(1) * counted + pad
 
     @property
     def _takes_positions(self) -> bool:
         return "position_ids" in inspect.signature(self.model.forward).parameters
 
-    def _told_positions(self, positions: "Tensor", padding: str) -> "dict[str, Tensor]":
-        """Return the argument that tells the network its tokens' positions."""
+    def _position_argument(self, positions: "Tensor", padding: str) -> "dict[str, Tensor]":
         if self._takes_positions:
             return {"position_ids": positions}
         if padding == "left" and getattr(self.model.config, "max_position_embeddings", None) is None:
-            # It has no positions but distances between tokens, as BLOOM and MPT.
+            # Models with relative positions, such as BLOOM and MPT.
             return {}
         what = "padding left" if padding == "left" else "subtract"
         raise UserError(
-            f"{self.name} takes no positions of tokens, which {what} in a template needs: choose another template."
+            f"{self.name} takes no positions, which a template with {what} needs. Use another template."
         )
 
 
@@ -342,86 +299,10 @@ def _parts_of(sequence: TokenSequence) -> Sequence[Part]:
     return sequence.parts if isinstance(sequence, Rendered) else [Part(cast(tuple[int, ...], sequence), (), ())]
 
 
-def _in_a_row(rows: Sequence[Sequence[int]]) -> "Tensor":
-    """Return the numbers of all rows, one row behind the other."""
+def _concatenated(rows: Sequence[Sequence[int]]) -> "Tensor":
     import torch
 
     return torch.from_numpy(np.fromiter(chain.from_iterable(rows), dtype=np.int64))
-
-
-class _Gap(NamedTuple):
-    """What a sentence adds to its template: tokens, and positions, which are fewer where some take none."""
-
-    tokens: int
-    positions: int
-
-    @classmethod
-    def of(cls, ids: Sequence[int], alone: Sequence[int], uncounted: int | None) -> "_Gap":
-        tokens = max(0, len(ids) - len(alone))
-        return cls(tokens, max(0, tokens - ids.count(uncounted) + alone.count(uncounted)))
-
-
-@dataclass
-class Without:
-    """The vectors of a template without its sentence, which are subtracted (`Template.subtract`).
-
-    Each is computed once for a length of the sentence, as the positions behind it depend on that; alone, so that
-    its last bits do not depend on which lengths came with it, or before.
-
-    Attributes:
-        texts: the template's texts without the sentence.
-        with_padding: whether attended padding stands in the sentence's place.
-        positions: `Template.positions`.
-    """
-
-    texts: Sequence[Alone]
-    with_padding: bool
-    positions: str
-    _known: "dict[tuple[str, int, _Gap], Tensor]" = field(default_factory=dict)
-
-    def is_alone(self, part: Part) -> bool:
-        """Return whether there is no sentence in the template."""
-        return any(part.ids == text.part.ids for text in self.texts)
-
-    def vectors(self, network: Network, pooling: str, reading: Reading, parts: Sequence[Part]) -> "Tensor":
-        """Return what is to be subtracted from the vectors of sentences, shape (len(parts), dimensions).
-
-        In `parts`, all texts of the first sentence stand before those of the second.
-        """
-        import torch
-
-        vectors = []
-        for number, part in enumerate(parts):
-            text = number % len(self.texts)
-            alone = self.texts[text]
-            key = pooling, text, _Gap.of(part.ids, alone.part.ids, network.uncounted)
-            if key not in self._known:
-                self._known[key] = self._computed(network, pooling, reading, alone, key[-1])
-            vectors.append(self._known[key])
-        return torch.stack(vectors)
-
-    def _computed(self, network: Network, pooling: str, reading: Reading, alone: Alone, gap: _Gap) -> "Tensor":
-        import torch
-
-        ids, at = alone.part.ids, alone.gap
-        from_zero = self.positions == FROM_ZERO
-        row = torch.tensor([ids])
-        places = range(len(ids)) if from_zero else network.own_positions(row, torch.ones_like(row))[0].tolist()
-        first = at if from_zero or network.uncounted is None else at + network.uncounted + 1
-        fill = gap.tokens if self.with_padding else 0
-        masks = tuple(place + fill if place >= at else place for place in alone.part.masks)
-        part = Part((*ids[:at], *[network.pad_id] * fill, *ids[at:]), masks, ((at, at + fill),))
-        shift = gap.tokens if from_zero else gap.positions
-        behind = [place + shift for place in places[at:]]
-        located = [*places[:at], *range(first, first + fill), *behind]
-        positions = None if self.positions == OWN else [located]
-        return network.read([part], {pooling: reading}, positions=positions)[pooling][0]
-
-
-def weight_files(checkpoint: Checkpoint, tail: Sequence[TailModule]) -> list[Path]:
-    """Return the files of a network's weights: the checkpoint's, then those of each dense module in order."""
-    dense = [module.weight_file(checkpoint.folder) for module in tail if module.kind == "dense"]
-    return [*checkpoint.weight_files(), *dense]
 
 
 def load_network(
@@ -436,12 +317,8 @@ def load_network(
     attention: str = AUTO,
     mask: str = AUTO,
 ) -> Network:
-    """Load a checkpoint's network for evaluation, without running code that comes with its weights.
-
-    `attention` and `mask` are as in `Use`: which kernel computes attention, and what a token attends to.
-    """
+    """Loads a checkpoint's network for evaluation; `attention` and `mask` are as in `Use`."""
     import torch
-    from transformers import AutoModel
 
     def files() -> list[Path]:
         return [*weight_files(checkpoint, tail), *checkpoint.config_files(with_code=trust_remote_code)]
@@ -449,36 +326,11 @@ def load_network(
     with checkpoint.reading(files):
         dtype = getattr(torch, PRECISIONS[precision])
         require_memory_for(checkpoint, precision, device)
-        require_torch_is_used()
-        for file in checkpoint.weight_files():
-            require_pickles_are_safe(file)
-        config = checkpoint.json("config.json")
-        require_named_weights_are_read(config, checkpoint.name)
-        if not config.get("model_type") and not checkpoint.own_code():
-            # Older versions of Transformers guess it from the name of the folder.
-            raise UserError(
-                f"{checkpoint.folder / 'config.json'} names no model_type: fetch the checkpoint again, or write "
-                'there which architecture it is ("bert").'
-            )
-        with quiet_transformers(), told(f"load {checkpoint.name}"):
-            # Transformers reads safetensors, and .bin files with weights_only=True. The precision is given here
-            # and not set afterwards, as some models keep rotary angles and the like in fp32.
-            model, info = AutoModel.from_pretrained(
-                checkpoint.folder,
-                output_loading_info=True,
-                trust_remote_code=trust_remote_code,
-                torch_dtype=dtype,
-                **({} if attention == AUTO else {"attn_implementation": attention}),
-            )
-        model_type = str(model.config.model_type)
-        info = report_of_loading(model, info)
-        refuse_unlike(checkpoint.name, model_type, info)
-        if not getattr(model.config, "quantization_config", None):
-            require_floats(checkpoint.weight_files(), model_type)
+        model, has_all_weights = _load_model(checkpoint, dtype, attention, trust_remote_code=trust_remote_code)
         if adapter is not None:
             model = merge_adapter(model, adapter)
         width = getattr(model.config, "hidden_size", None)
-        head = _trained_head(checkpoint, width)
+        head = trained_head(checkpoint, width)
         try:
             model = model.to(device).eval()
             head = None if head is None else head.to(device=device, dtype=dtype).eval()
@@ -486,13 +338,13 @@ def load_network(
             if not is_of_memory(error):
                 raise
             raise UserError(
-                f"{checkpoint.name} does not fit in the memory of {device}: use --precision bf16 or --device cpu."
+                f"{checkpoint.name} does not fit in the memory of {device}. Use --precision bf16 or --device cpu."
             ) from error
         network = Network(
             name=checkpoint.name,
             model=model,
             head=head,
-            has_pooler=not info["missing_keys"] and getattr(model, "pooler", None) is not None,
+            has_pooler=has_all_weights and getattr(model, "pooler", None) is not None,
             tail=load_tail(checkpoint, tail, width=width, device=device),
             pad_id=pad_id,
             device=device,
@@ -504,80 +356,33 @@ def load_network(
         return network
 
 
-def _trained_head(checkpoint: Checkpoint, width: int | None) -> "nn.Module | None":
-    """Return the head that SimCSE-style training leaves in a checkpoint, if it did."""
-    from torch import nn
+def _load_model(
+    checkpoint: Checkpoint, dtype: Any, attention: str, *, trust_remote_code: bool
+) -> tuple[Any, bool]:
+    """Loads the model with Transformers; returns it, and whether its files have all of its weights."""
+    from transformers import AutoModel
 
-    tensors: dict[str, Tensor] = {}
-    for path in checkpoint.weight_files():
-        # The names are read first: no need to read the weights to see that there is no head.
-        if names := {_HEAD_WEIGHT, _HEAD_BIAS} & tensor_names(path):
-            content = read_weights(path)
-            tensors |= {name: content[name] for name in names if name in content}
-    if not tensors:
-        return None
-    shapes = [tuple(tensors[name].shape) if name in tensors else () for name in (_HEAD_WEIGHT, _HEAD_BIAS)]
-    if len(shapes[0]) != 2 or shapes[1] != shapes[0][:1] or shapes[0][1] != (width or shapes[0][1]):
-        raise UserError(
-            f"{checkpoint.name} holds {' and '.join(sorted(tensors))}, which is no dense layer on its vectors: "
-            "fetch the checkpoint again."
+    require_torch_is_used()
+    for file in checkpoint.weight_files():
+        require_pickles_are_safe(file)
+    config = checkpoint.json("config.json")
+    require_named_weights_are_read(config, checkpoint.name)
+    if not config.value("model_type", str) and not checkpoint.own_code():
+        # Older versions of Transformers guess it from the folder's name.
+        raise UserError(f'{config.path} has no model_type, such as "bert". {AGAIN}')
+    with quiet_transformers(), told(f"load {checkpoint.name}"):
+        # Transformers reads .bin files with weights_only=True. The precision is not set afterwards, because some
+        # models keep rotary angles and the like in fp32.
+        model, report = AutoModel.from_pretrained(
+            checkpoint.folder,
+            output_loading_info=True,
+            trust_remote_code=trust_remote_code,
+            torch_dtype=dtype,
+            **({} if attention == AUTO else {"attn_implementation": attention}),
         )
-    return nn.Sequential(_dense(tensors[_HEAD_WEIGHT], tensors[_HEAD_BIAS]), nn.Tanh())
-
-
-def _dense(weight: "Tensor", bias: "Tensor | None") -> "nn.Linear":
-    from torch import nn
-
-    dense = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None)
-    dense.load_state_dict({"weight": weight} | ({} if bias is None else {"bias": bias}))
-    return dense
-
-
-def load_tail(
-    checkpoint: Checkpoint, modules: Sequence[TailModule], *, width: int | None, device: str
-) -> "Callable[[Tensor], Tensor]":
-    """Return one function that applies the modules in order to vectors of shape (rows, dimensions).
-
-    Dense layers compute in float32 whatever the precision of the network: they see one vector a sentence.
-    """
-    from torch import nn
-    from torch.nn import functional
-
-    steps: list[Callable[[Tensor], Tensor]] = []
-    for module in modules:
-        if module.kind == "normalize":
-            steps.append(lambda vectors: functional.normalize(vectors, dim=-1))
-            continue
-        file = module.weight_file(checkpoint.folder)
-        weights = {name.removeprefix("linear."): tensor for name, tensor in read_weights(file).items()}
-        weight, bias = weights.get("weight"), weights.get("bias")
-        if weight is None or weight.ndim != 2 or not weights.keys() <= {"weight", "bias"}:
-            raise UserError(f"{file} does not hold the weights of one dense layer: fetch it again.")
-        if not all(tensor.is_floating_point() for tensor in weights.values()):
-            raise UserError(
-                f"{file} holds whole numbers, where weights are floating-point numbers: fetch it again."
-            )
-        outputs, inputs = weight.shape
-        config = checkpoint.json(module.folder, "config.json")
-        held = {"in_features": inputs, "out_features": outputs, "bias": bias is not None}
-        for name, value in held.items():
-            if config.get(name, value) != value:
-                raise UserError(
-                    f"{file} holds a dense layer with {name} {value!r}, but its config.json says "
-                    f"{config[name]!r}: fetch the checkpoint again."
-                )
-        if inputs != (width or inputs) or (bias is not None and tuple(bias.shape) != (outputs,)):
-            raise UserError(
-                f"{file} holds a dense layer from {inputs} to {outputs} dimensions, which does not fit what comes "
-                f"before it ({width} dimensions) or its own bias: fetch the checkpoint again."
-            )
-        dense = _dense(weight.float(), None if bias is None else bias.float())
-        steps += [dense.to(device).eval(), getattr(nn, module.activation)()]
-        width = outputs
-
-    def apply(vectors: "Tensor") -> "Tensor":
-        for step in steps:
-            vectors = step(vectors)
-        return vectors
-
-    return apply
+    model_type = str(model.config.model_type)
+    report = report_of_loading(model, report)
+    refuse_unlike(checkpoint.name, model_type, report)
+    if not getattr(model.config, "quantization_config", None):
+        require_floats(checkpoint.weight_files(), model_type)
+    return model, not report["missing_keys"]

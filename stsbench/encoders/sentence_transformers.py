@@ -1,7 +1,4 @@
-"""Checkpoints of sentence-transformers: their own settings, read so that they can be obeyed natively.
-
-Where a module or an option is not one that is read here, the library itself encodes.
-"""
+"""sentence-transformers checkpoints: their settings, and the library itself for what is not read natively."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,10 +9,10 @@ from typing import Any
 from stsbench.base.errors import UserError
 from stsbench.base.extras import require
 from stsbench.encoders.callables import CallableEncoder
-from stsbench.encoders.checkpoint import Checkpoint, Module, quiet_transformers, told
-from stsbench.encoders.checkpoint_files import POOLING_FLAGS, CheckpointFile, DenseFile, PoolingFile
+from stsbench.encoders.checkpoint import AGAIN, Checkpoint, JsonFile, Module
 from stsbench.encoders.generation import report_of_loading
-from stsbench.encoders.network import ACTIVATIONS, TailModule
+from stsbench.encoders.libraries import loading_reports, quiet_transformers, told
+from stsbench.encoders.modules import ACTIVATIONS, TailModule
 from stsbench.encoders.poolers import AUTO
 from stsbench.encoders.prompts import LIBRARY_CONFIG, own_prompt
 from stsbench.encoders.protocol import Identity
@@ -25,9 +22,18 @@ from stsbench.encoders.transformer import TransformerSettings
 from stsbench.encoders.use import PRECISIONS, TORCH, Use
 from stsbench.encoders.weights import refuse_unlike
 
-# The library's names for poolings that are read natively; any other goes through the library.
+# Poolings that are read natively, by the library's names.
 _POOLINGS = {"cls": "cls_before_pooler", "mean": "avg", "max": "max", "lasttoken": "last"}
-_SCHEMAS: dict[str, type[CheckpointFile]] = {"Pooling": PoolingFile, "Dense": DenseFile}
+_POOLING_FLAGS = {
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_max_tokens": "max",
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
+    "pooling_mode_weightedmean_tokens": "weightedmean",
+    "pooling_mode_lasttoken": "lasttoken",
+}
+"""The older keys of a pooling's configuration, with their newer names."""
+
 _TRANSFORMER_CONFIGS = tuple(
     f"sentence_{name}_config.json"
     for name in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
@@ -42,200 +48,193 @@ _PLAIN_TEXT: dict[str, Any] = {
 
 
 def read_settings(checkpoint: Checkpoint, *, trust_remote_code: bool = False) -> TransformerSettings | None:
-    """Return the checkpoint's own pooling, length, prompt, case and what follows the pooling.
+    """Returns the checkpoint's own pooling, length, prompt, casing, and what follows the pooling.
 
-    Returns None where a module or an option is not one that is read natively here (such a checkpoint is
-    encoded by the sentence-transformers library itself), or where there are no modules.
+    Returns None if there are no modules, or if one of them, or an option, is not read natively: then the library
+    itself encodes.
     """
     modules = checkpoint.modules()
-    kinds, folders = [kind_of(module) for module in modules], [module.folder for module in modules]
-    for kind, folder in zip(kinds, folders, strict=True):
-        _require_config(checkpoint, kind, folder, trust_remote_code=trust_remote_code)
-    if kinds[:2] != ["Transformer", "Pooling"] or folders[0] != "" or not _plain_checkpoint(checkpoint):
+    for module in modules:
+        _require_config(checkpoint, module, trust_remote_code=trust_remote_code)
+    kinds = [module.kind for module in modules]
+    if kinds[:2] != ["Transformer", "Pooling"] or modules[0].folder != "" or not _plain_checkpoint(checkpoint):
         return None
     transformer = _transformer_config(checkpoint)
-    pooling = _pooling(checkpoint.json(folders[1], "config.json"))
+    pooling = _pooling(checkpoint.json(modules[1].folder, "config.json"))
     tail = read_tail(checkpoint, modules[2:], trust_remote_code=trust_remote_code)
+    length, lower_case = transformer.value("max_seq_length", int, 1), transformer.value("do_lower_case", bool)
     if pooling is None or tail is None or _unusual(transformer):
         return None
-    longest, wanted = position_limit(checkpoint), transformer.get("max_seq_length")
-    settings = TransformerSettings(
-        Use(
-            pooling=pooling,
-            max_length=min(wanted, longest or wanted) if wanted else model_limit(checkpoint),
-            prompt=own_prompt(checkpoint),
-        ),
-        lower_case=bool(transformer.get("do_lower_case")),
+    longest = position_limit(checkpoint)
+    use = Use(
+        pooling=pooling,
+        max_length=min(length, longest or length) if length else model_limit(checkpoint),
+        prompt=own_prompt(checkpoint),
     )
-    return settings.with_modules(tail)
+    return TransformerSettings(use, lower_case=bool(lower_case)).with_modules(tail)
 
 
 def read_tail(
     checkpoint: Checkpoint, modules: Sequence[Module], *, trust_remote_code: bool = False
 ) -> list[TailModule] | None:
-    """Return what modules behind the pooling do; None where one of them is not read natively here."""
+    """Returns the modules after the pooling, or None if one of them is not read natively."""
     tail = []
     for module in modules:
-        kind = kind_of(module)
-        _require_config(checkpoint, kind, module.folder, trust_remote_code=trust_remote_code)
-        tail.append(_tail_module(checkpoint, kind, module.folder))
+        _require_config(checkpoint, module, trust_remote_code=trust_remote_code)
+        tail.append(_tail_module(checkpoint, module))
     known = [module for module in tail if module is not None]
     return known if len(known) == len(tail) else None
 
 
 def pooling_config(pooling: str, width: int) -> dict[str, Any] | None:
-    """Return the configuration of a pooling module, in the names that every release of the library reads.
+    """Returns the configuration of a pooling module, with the keys that every release of the library reads.
 
     >>> pooling_config("avg", 384)["pooling_mode_mean_tokens"]
     True
     """
     if pooling not in _POOLINGS.values():
         return None
-    flags = {key: _POOLINGS[mode] == pooling for key, mode in POOLING_FLAGS.items() if mode in _POOLINGS}
+    flags = {key: _POOLINGS[mode] == pooling for key, mode in _POOLING_FLAGS.items() if mode in _POOLINGS}
     return {"word_embedding_dimension": width, **flags}
 
 
 def has_transformer_config(checkpoint: Checkpoint) -> bool:
-    """Return whether the checkpoint has the library's file on how many sub-words are read."""
+    """Returns whether the checkpoint has the library's file with the maximum length."""
     return any((checkpoint.folder / name).is_file() for name in _TRANSFORMER_CONFIGS)
 
 
 def transformer_config_files(checkpoint: Checkpoint) -> list[Path]:
-    """Return the library's own configuration files at the checkpoint's top, those that are there."""
+    """Returns the library's configuration files at the top of the checkpoint."""
     names = (*_TRANSFORMER_CONFIGS, LIBRARY_CONFIG)
     return [path for path in (checkpoint.folder / name for name in names) if path.is_file()]
 
 
 def pools_without_prompt(checkpoint: Checkpoint) -> bool:
-    """Return whether the checkpoint's own pooling leaves out the tokens of a prompt."""
-    poolings = [module for module in checkpoint.modules() if kind_of(module) == "Pooling"]
+    """Returns whether the checkpoint's own pooling leaves out the prompt's tokens."""
+    poolings = [module for module in checkpoint.modules() if module.kind == "Pooling"]
     return any(checkpoint.json(module.folder, "config.json").get("include_prompt") is False for module in poolings)
 
 
-def _transformer_config(checkpoint: Checkpoint) -> dict[str, Any]:
-    """Return what the library's file for the Transformer says; nothing if there is no such file."""
-    return next(filter(None, map(checkpoint.json, _TRANSFORMER_CONFIGS)), {})
+def _transformer_config(checkpoint: Checkpoint) -> JsonFile:
+    files = [checkpoint.json(name) for name in _TRANSFORMER_CONFIGS]
+    return next(filter(None, files), files[0])
 
 
-def _require_config(checkpoint: Checkpoint, kind: str, folder: str, *, trust_remote_code: bool) -> None:
-    """Refuse a module without its configuration, for which the library or we would put in a default."""
-    if kind not in _SCHEMAS:
+def _require_config(checkpoint: Checkpoint, module: Module, *, trust_remote_code: bool) -> None:
+    """Raises a UserError for a pooling or dense layer without configuration, which would get a default."""
+    if module.kind not in {"Pooling", "Dense"}:
         return
-    file = checkpoint.folder / folder / "config.json"
-    config = checkpoint.json(folder, "config.json", schema=_SCHEMAS[kind])
+    config = checkpoint.json(module.folder, "config.json")
     if not config:
-        raise UserError(
-            f"{checkpoint.folder / 'modules.json'} names the module {folder or kind}, but {file} "
-            f"{'says nothing' if file.is_file() else 'is not there'}: fetch the checkpoint again."
-        )
-    if kind == "Pooling":
+        raise UserError(f"{config.path} is missing or empty: the module has no configuration. {AGAIN}")
+    if module.kind == "Pooling":
+        _pooling_modes(config)
         return
-    function = config.get("activation_function")
+    function = config.value("activation_function", str)
     if not function or not (function.startswith("torch.") or trust_remote_code):
         raise UserError(
-            f"{file} names {'no function' if function is None else repr(function)} as its activation_function, "
-            "where a class of torch.nn is expected: another function would give other vectors."
+            f"{config.path}: activation_function is {function!r}, expected a class of torch.nn. {AGAIN}"
         )
 
 
-def kind_of(module: Module) -> str:
-    """Return the name of a module's class; in full where another library's makes it another module."""
-    is_own = module.type.startswith("sentence_transformers.")
-    return module.type.rpartition(".")[2] if is_own else module.type
+def _pooling_modes(config: JsonFile) -> list[str]:
+    """Returns the poolings that a configuration names, by the library's names."""
+    config.value("include_prompt", bool)
+    if mode := config.get("pooling_mode"):
+        return [mode] if isinstance(mode, str) else config.texts("pooling_mode")
+    chosen = [key for key in config if key.startswith("pooling_mode_") and config.value(key, bool)]
+    if not chosen or not set(chosen) <= _POOLING_FLAGS.keys():
+        raise UserError(f"{config.path} names no known pooling. {AGAIN}")
+    return [_POOLING_FLAGS[key] for key in chosen]
 
 
 def _plain_checkpoint(checkpoint: Checkpoint) -> bool:
-    """Return whether the library would load the network as AutoModel does, and keep its vectors whole."""
+    """Returns whether the library would load the network as AutoModel does, and keep all dimensions."""
     config = checkpoint.json("config.json")
     adapted = (checkpoint.folder / "adapter_config.json").is_file()
-    truncated = checkpoint.json(LIBRARY_CONFIG).get("truncate_dim")
-    return bool(config) and not config.get("is_encoder_decoder") and not adapted and not truncated
+    truncated = checkpoint.json(LIBRARY_CONFIG).value("truncate_dim", int)
+    return bool(config) and not config.value("is_encoder_decoder", bool) and not adapted and not truncated
 
 
-def _pooling(config: dict[str, Any]) -> str | None:
-    if config.get("include_prompt") is False:
-        return None
-    modes = config.get("pooling_mode") or [mode for key, mode in POOLING_FLAGS.items() if config.get(key)]
-    modes = [modes] if isinstance(modes, str) else modes
-    return _POOLINGS.get(modes[0]) if len(modes) == 1 else None
+def _pooling(config: JsonFile) -> str | None:
+    modes = _pooling_modes(config)
+    native = len(modes) == 1 and config.get("include_prompt") is not False
+    return _POOLINGS.get(modes[0]) if native else None
 
 
-def _tail_module(checkpoint: Checkpoint, kind: str, folder: str) -> TailModule | None:
-    config = checkpoint.json(folder, "config.json")
+def _tail_module(checkpoint: Checkpoint, module: Module) -> TailModule | None:
+    config = checkpoint.json(module.folder, "config.json")
     keys = ("module_input_name", "module_output_name")
     plain = not config.get("use_residual") and all((config.get(key) or _SENTENCE) == _SENTENCE for key in keys)
-    if kind == "Normalize" and plain:
+    if module.kind == "Normalize" and plain:
         return TailModule("normalize")
     activation = ACTIVATIONS.get(config.get("activation_function", ""))
-    if kind != "Dense" or not plain or activation is None:
+    if module.kind != "Dense" or not plain or activation is None:
         return None
-    return TailModule("dense", folder, activation)
+    return TailModule("dense", module.folder, activation)
 
 
-def _unusual(transformer: dict[str, Any]) -> bool:
-    # Newer configurations can name other tasks, modalities or arguments: those are the library's business.
+def _unusual(transformer: JsonFile) -> bool:
+    """Returns whether a newer configuration names another task, modality or argument."""
     rest = {key: value for key, value in transformer.items() if key not in {"max_seq_length", "do_lower_case"}}
     return any(value and value != _PLAIN_TEXT.get(key) for key, value in rest.items())
 
 
 def load_with_library(checkpoint: Checkpoint, use: Use) -> CallableEncoder | SidedEncoder:
-    """Return an encoder that calls `SentenceTransformer.encode`, pooled as the checkpoint says.
+    """Returns an encoder that calls `SentenceTransformer.encode`, pooled as the checkpoint says.
 
     Args:
-        checkpoint: whose modules are not all read natively.
-        use: whose prompts are texts.
+        checkpoint: with modules that are not read natively.
+        use: with its prompts as texts.
     """
-    for option, is_wanted, remedy in (
-        ("--backend", use.backend != TORCH, "leave it out"),
-        ("--template", use.template is not None, "give its text with --prompt"),
-        ("--attention", use.attention != AUTO, "leave it out"),
-        ("--attention-mask", use.attention_mask != AUTO, "leave it out"),
+    for option, is_given, remedy in (
+        ("--backend", use.backend != TORCH, "Leave it out"),
+        ("--template", use.template is not None, "Use --prompt"),
+        ("--attention", use.attention != AUTO, "Leave it out"),
+        ("--attention-mask", use.attention_mask != AUTO, "Leave it out"),
     ):
-        if is_wanted:
+        if is_given:
             raise UserError(
-                f"{checkpoint.name} has modules that are not read natively, so the sentence-transformers library "
-                f"encodes it, and {option} is not for that: {remedy}, or choose a --pooling."
+                f"{option} does not apply to {checkpoint.name}: it has modules that only the "
+                f"sentence-transformers library reads. {remedy}, or choose a --pooling."
             )
     model: Any = None
 
     def load_model() -> None:
         nonlocal model
-        if model is not None:
-            return
-        # Every file counts: which of them a module of unknown kind reads is not known here.
-        with checkpoint.reading(checkpoint.all_files):
-            model = _load(checkpoint, use)
+        if model is None:
+            # Any file may be read by a module of unknown kind.
+            with checkpoint.reading(checkpoint.all_files):
+                model = _load(checkpoint, use)
 
     def encode(prompt: str, sentences: list[str]) -> Any:
         load_model()
-        # An empty prompt is given too: without one, the library takes the checkpoint's own.
+        # An empty prompt is passed too: otherwise the library takes the checkpoint's own.
         vectors = model.encode(sentences, prompt=prompt, show_progress_bar=False, convert_to_numpy=True)
         checkpoint.hashed.require_unchanged()
         return vectors
 
     elsewhere = checkpoint.code_elsewhere() if use.trust_remote_code else None
-    identity = Identity(
-        name=checkpoint.name,
-        kind="sentence-transformers-library",
-        use=replace(
-            use,
-            pooling="own",
-            prompts=None,
-            template=None,
-            revision=checkpoint.revision,
-            trust_remote_code=use.trust_remote_code and bool(checkpoint.named_code()),
-        ),
-        weights_sha256=None if elsewhere else checkpoint.sha256(checkpoint.all_files()),
+    own = replace(
+        use,
+        pooling="own",
+        prompts=None,
+        template=None,
+        revision=checkpoint.revision,
+        trust_remote_code=use.trust_remote_code and bool(checkpoint.named_code()),
     )
-    note = (
-        f"{checkpoint.name} has modules that are not read natively: the sentence-transformers library "
-        "encodes it; sub-word lengths and cut sentences are not counted."
+    weights = None if elsewhere else checkpoint.sha256(checkpoint.all_files())
+    notes = (
+        f"{checkpoint.name} has modules that are not read natively: the sentence-transformers library encodes it, "
+        "and sub-word lengths and truncated sentences are not counted.",
+        *notes_on_code(checkpoint.name, elsewhere),
     )
-    notes = (note, *notes_on_code(checkpoint.name, elsewhere))
 
     def prompted(prompt: str) -> CallableEncoder:
-        named = replace(identity, use=replace(identity.use, prompt=prompt))
-        return CallableEncoder(partial(encode, prompt), named, notes, load_model)
+        identity = Identity(
+            checkpoint.name, "sentence-transformers-library", replace(own, prompt=prompt), weights_sha256=weights
+        )
+        return CallableEncoder(partial(encode, prompt), identity, notes, load_model)
 
     if use.own_prompts is not None:
         first, second = map(prompted, use.own_prompts)
@@ -244,8 +243,10 @@ def load_with_library(checkpoint: Checkpoint, use: Use) -> CallableEncoder | Sid
 
 
 def notes_on_code(name: str, elsewhere: str | None) -> tuple[str, ...]:
-    """Return what should be known of a model whose code is in another repository; nothing where none is."""
-    note = f"{name} runs code from another repository ({elsewhere}), which is not hashed here: no cache."
+    """Returns a note on a model whose code is in another repository; none if it is not."""
+    note = (
+        f"{name} runs code from another repository ({elsewhere}), which is not hashed: its vectors are not cached."
+    )
     return () if elsewhere is None else (note,)
 
 
@@ -254,37 +255,18 @@ def _load(checkpoint: Checkpoint, use: Use) -> Any:
     import torch
     from sentence_transformers import SentenceTransformer
 
-    with quiet_transformers(), told(f"load {checkpoint.name}"):
+    with quiet_transformers(), told(f"load {checkpoint.name}"), loading_reports() as reports:
         model = SentenceTransformer(
             str(checkpoint.folder),
             device=use.device,
             trust_remote_code=use.trust_remote_code,
             local_files_only=True,
         )
-        _require_own_weights(checkpoint, model, use.trust_remote_code)
+    for network, report in reports:
+        refuse_unlike(checkpoint.name, str(network.config.model_type), report_of_loading(network, report))
     if use.max_length is not None:
         try:
             model.max_seq_length = use.max_length
-        except AttributeError as error:  # of a module that reads whole sentences
-            raise UserError(
-                f"sentence-transformers gives {checkpoint.name} no maximum length: leave out --max-length."
-            ) from error
+        except AttributeError as error:  # a module that reads whole sentences
+            raise UserError(f"{checkpoint.name} has no maximum length. Leave out --max-length.") from error
     return model.to(getattr(torch, PRECISIONS[use.precision]))
-
-
-def _require_own_weights(checkpoint: Checkpoint, model: Any, trust_remote_code: bool) -> None:
-    """Refuse a network of the library whose weights are not those of its configuration.
-
-    The library does not ask Transformers what was missing and what was left over: it is loaded once more for that.
-    """
-    from transformers import PreTrainedModel
-
-    for module, entry in zip(model, checkpoint.modules(), strict=False):
-        network = getattr(module, "auto_model", None)
-        if not isinstance(network, PreTrainedModel):
-            continue
-        folder = checkpoint.folder / entry.folder
-        _, info = type(network).from_pretrained(
-            folder, config=network.config, output_loading_info=True, trust_remote_code=trust_remote_code
-        )
-        refuse_unlike(checkpoint.name, str(network.config.model_type), report_of_loading(network, info))

@@ -1,118 +1,114 @@
-"""Encoders that read a sentence by where it stands: a prompt for each side of a pair.
-
-A task says on which side each of its sentences is, and `reader_of` which encoder reads that side. A sentence that
-is on both sides has a vector for each, so nothing here has a vector for a sentence without a side.
-"""
+"""A prompt for each side of a pair: two encoders of one model, and texts encoded by several encoders at once."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import NoReturn, Unpack
+from typing import Any, NoReturn
 
 import numpy as np
 
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.encoders.plan import Embeddings, EncodingCost, embed, refuse_without_side
-from stsbench.encoders.protocol import Encoder, Identity, TokenSequence
+from stsbench.encoders.protocol import Encoder, Identity, TokenSequence, Wrapper
 from stsbench.encoders.transformer import TransformerEncoder
-from stsbench.encoders.use import UseOptions
 
 
 @dataclass
-class SidedEncoder:
-    """A model with a prompt for each side of a pair: two encoders with one prompt each, and one network.
+class SidedEncoder(Wrapper):
+    """A model with a prompt for each side of a pair: two encoders that share a network.
 
     Attributes:
-        sides: what reads the first sentences of pairs, and what the second ones.
-        notes: what the person should know.
+        sides: the encoders of the first and of the second sentences of pairs.
+        notes: what the user should know.
     """
 
     sides: tuple[Encoder, Encoder]
     notes: tuple[str, ...] = ()
 
+    @property
+    def base(self) -> Encoder:  # type: ignore[override]
+        """The encoder of the first sentences."""
+        return self.sides[0]
+
     @cached_property
     def identity(self) -> Identity:
-        """What the vectors depend on: of either side all that it is for one prompt."""
         first, second = (side.identity for side in self.sides)
         prompts = (first.use.prompt or "", second.use.prompt or "")
         return replace(first, use=replace(first.use, prompt="", prompts=prompts))
 
-    @property
-    def token_budget(self) -> int:
-        """Padded tokens in one batch."""
-        return self.sides[0].token_budget
-
     def reader(self, task: str, side: int | None) -> Encoder:
-        """Return the encoder of a side; see `reader_of`."""
+        """Returns the encoder of a side (see `reader_of`)."""
         if side is None:
             raise UserError(
-                f"{self.identity.name} has a prompt for each side of a pair, and the items of {task} are single "
-                "sentences: give --prompt or --prompt-name in place of --prompts, or leave the task out."
+                f"{self.identity.name} has a prompt for each side of a pair, but {task} has single sentences. "
+                "Use --prompt or --prompt-name instead of --prompts, or leave the task out."
             )
         return self.sides[side]
 
-    def with_use(self, **changes: Unpack[UseOptions]) -> "SidedEncoder":
-        """Return the encoder used otherwise, of a checkpoint that is read natively, with one network again."""
+    def with_use(self, **changes: Any) -> "SidedEncoder":
+        """Returns the encoder with other fields of `Use`; only for checkpoints that are read natively."""
         first, second = self.sides
-        assert isinstance(first, TransformerEncoder), "no other can be used otherwise once it is loaded"
+        assert isinstance(first, TransformerEncoder), "other encoders cannot be changed once loaded"
         changed = first.with_use(**changes)
         return replace(self, sides=(changed, changed.with_use(prompt=second.identity.use.prompt)))
 
     def prepare(self, *, weights: bool) -> None:
-        """Prepare both sides."""
         for side in self.sides:
             side.prepare(weights=weights)
 
     def tokenize(self, texts: Sequence[str]) -> NoReturn:
-        """Refuse: a text is read by its side."""
         refuse_without_side(self.identity)
 
     def forward(self, sequences: Sequence[TokenSequence], poolings: Sequence[str]) -> NoReturn:
-        """Refuse: a text is read by its side."""
         refuse_without_side(self.identity)
 
 
 def embed_each(
     parts: Sequence[tuple[Encoder, Sequence[str]]], *, use_cache: bool = True, progress: Progress = silent
 ) -> Embeddings:
-    """Encode texts with one encoder or several, each distinct text once by each: see `embed`.
+    """Encodes texts with one or several encoders of a model, each distinct text once per encoder (see `embed`).
 
     Args:
-        parts: encoders of one model, each with texts; an encoder may stand there several times.
+        parts: encoders, each with its texts; an encoder may occur several times.
         use_cache: whether to read and write the embedding cache.
-        progress: told of the real tokens done.
+        progress: receives the number of encoded tokens.
 
     Returns:
-        The vectors of all texts, part after part, without a closing normalisation.
+        The vectors of all texts, part after part, without the closing normalisation.
     """
     encoders = {id(encoder): encoder for encoder, _ in parts}
-    of_text = np.concatenate([np.full(len(texts), id(encoder)) for encoder, texts in parts])
-    texts = [text for _, of_part in parts for text in of_part]
-    if len(encoders) == 1:
-        (encoder,) = encoders.values()
-        return embed(encoder, texts, normalize=False, use_cache=use_cache, progress=progress)
-    rows, lengths = np.zeros(len(texts), dtype=np.int64), np.zeros(len(texts), dtype=np.int64)
-    truncated, start, made = np.zeros(len(texts), dtype=bool), 0, []
-    for number, encoder in encoders.items():
-        places = np.flatnonzero(of_text == number)
-        own = [texts[place] for place in places.tolist()]
-        made.append(embed(encoder, own, normalize=False, use_cache=use_cache, progress=progress))
-        rows[places] = start + made[-1].rows
-        lengths[places], truncated[places] = made[-1].lengths, made[-1].truncated
-        start += made[-1].cost.sequences
-    costs = [part.cost for part in made]
+    encoder_of = np.concatenate([np.full(len(texts), id(encoder)) for encoder, texts in parts])
+    texts = [text for _, texts_of_part in parts for text in texts_of_part]
+    places = {number: np.flatnonzero(encoder_of == number) for number in encoders}
+    embedded = [
+        embed(
+            encoder,
+            [texts[place] for place in places[number]],
+            normalize=False,
+            use_cache=use_cache,
+            progress=progress,
+        )
+        for number, encoder in encoders.items()
+    ]
+    if len(embedded) == 1:
+        return embedded[0]
+    order = np.argsort(np.concatenate(list(places.values())))
+    starts = np.cumsum([0, *(part.cost.sequences for part in embedded)])
+    costs = [part.cost for part in embedded]
+    counts = {
+        f.name: sum(getattr(cost, f.name) for cost in costs) for f in fields(EncodingCost) if f.name != "seconds"
+    }
     return Embeddings(
-        rows=rows,
-        vectors={pooling: np.concatenate([part.vectors[pooling] for part in made]) for pooling in made[0].vectors},
-        lengths=lengths,
-        truncated=truncated,
+        rows=np.concatenate([start + part.rows for start, part in zip(starts, embedded, strict=False)])[order],
+        vectors={
+            pooling: np.concatenate([part.vectors[pooling] for part in embedded])
+            for pooling in embedded[0].vectors
+        },
+        lengths=np.concatenate([part.lengths for part in embedded])[order],
+        truncated=np.concatenate([part.truncated for part in embedded])[order],
         cost=EncodingCost(
-            texts=sum(cost.texts for cost in costs),
-            sequences=sum(cost.sequences for cost in costs),
-            encoded=sum(cost.encoded for cost in costs),
-            tokens=sum(cost.tokens for cost in costs),
-            padded_tokens=sum(cost.padded_tokens for cost in costs),
+            **counts,
             seconds={stage: sum(cost.seconds.get(stage, 0) for cost in costs) for stage in costs[0].seconds},
         ),
     )

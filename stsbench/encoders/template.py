@@ -1,9 +1,9 @@
-"""A template: how a sentence becomes the text that a model reads, and where its vector is read. Plain data.
+"""A template: the text around a sentence, and where the vector is read. Plain data.
 
 PromptBERT asks `This sentence of "..." means [MASK].` and reads the mask; PromptEOL asks a language model for one
-word and reads the last token; E5 wants `query: ` in front. Such a recipe moves a score by points, and so does a
-full stop at the end of the sentence. So all of it is data, recorded in full: a YAML file of
-`templates/`, or a person's own. `rendering` makes tokens of it, and `poolers` and `network` read the vectors.
+word and reads the last token; E5 wants `query: ` first. Such a choice moves a score by points, and so does a full
+stop at the end of the sentence. So all of it is data that a record stores in full: a YAML file in `templates/`, or
+a user's own. `rendering` makes tokens of it; `poolers` and `network` read the vectors.
 """
 
 import hashlib
@@ -21,17 +21,17 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from stsbench.base.errors import UserError
 from stsbench.base.parsing import first_mistake, known_keys, read_draft
 from stsbench.base.words import suggestion
-from stsbench.encoders.poolers import pooling_name, pooling_problem
+from stsbench.encoders.poolers import parse_pooling, pooling_name
 
 NO_TEMPLATE = "none"
-"""What a person gives for no template, where a known checkpoint brings one."""
+"""The value of `--template` that switches off the template of a known checkpoint."""
 
 SENTENCE, MASK, BEGIN, END = "sentence", "mask", "begin", "end"
 PLACES = (SENTENCE, MASK, BEGIN, END)
-"""What stands in braces in a template's text: the sentence, the tokenizer's mask, its first and its last token."""
+"""The places in a template's text, in braces: the sentence, and the tokenizer's mask, first and last token."""
 
 WITH_SENTENCE, FROM_ZERO, OWN = "with_sentence", "from_zero", "own"
-"""Where the tokens of a template without its sentence stand (`Template.positions`)."""
+"""The positions of a template without its sentence (`Template.positions`)."""
 
 _BRACES = re.compile(r"(\{[^{}]*\})")
 
@@ -45,10 +45,6 @@ def _spaced_full_stop(sentence: str) -> str:
     return sentence + " ." if words and words[-1] not in string.punctuation else sentence
 
 
-def _question_to_full_stop(sentence: str) -> str:
-    return sentence[:-1] + "." if sentence.endswith("?") else sentence
-
-
 RULES: dict[str, Callable[[str], str]] = {
     "strip": str.strip,
     "single_spaces": lambda sentence: " ".join(sentence.split()),
@@ -56,26 +52,26 @@ RULES: dict[str, Callable[[str], str]] = {
     "full_stop": _full_stop,
     "spaced_full_stop": _spaced_full_stop,
     "single_quotes": lambda sentence: sentence.replace('"', "'"),
-    "question_to_full_stop": _question_to_full_stop,
+    "question_to_full_stop": lambda sentence: sentence[:-1] + "." if sentence.endswith("?") else sentence,
 }
-"""What is done to a sentence before it is put in, by name.
+"""What is done to a sentence before it is inserted, by name.
 
 `full_stop` adds one unless the sentence ends in one of . ? " ' (PromptBERT); `spaced_full_stop` adds ` .` unless
-it ends in punctuation (SNCSE); `single_quotes` makes every " a ' and `question_to_full_stop` a final ? a full stop
-(PromptEOL).
+it ends in punctuation (SNCSE); `single_quotes` turns " into ', and `question_to_full_stop` a final ? into a full
+stop (PromptEOL).
 """
 
 RuleName = Annotated[str, Field(min_length=1)]
 
 
 class TemplateSource(BaseModel):
-    """Where a template was read.
+    """Where a template comes from.
 
     Attributes:
         repository: `owner/name` on GitHub, or a page's address.
         commit: of the file; empty for a page.
         file: in the repository; empty for a page.
-        what: what of the template stands there.
+        what: which part of the template it gives.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -87,29 +83,26 @@ class TemplateSource(BaseModel):
 
 
 class Template(BaseModel):
-    """How a sentence is asked, and where its vector is read.
+    """The text around a sentence, and where its vector is read.
 
     Attributes:
-        name: its name, as signatures give it.
-        title: what it is, in a few words.
-        texts: what the model reads, with `{sentence}` in the place of the sentence and `{mask}` in that of the
-            tokenizer's mask token. The vector is the mean over several texts.
-        rules: what is done to the sentence first, names of `RULES` in order.
-        tokenize: `together`: the whole text as one, with the tokenizer's own special tokens around it; `apart`:
-            what stands around the sentence and the sentence each on its own, and no special token but those that
-            the text names as `{begin}` and `{end}`.
-        pooling: where the vector is read; a pooling without layers (see `poolers`).
-        layers: which layers it is read from, the mean of several: 0 is the embedding layer, -1 the last.
-        head: whether the checkpoint's own dense+tanh head stands behind it.
-        subtract: `template`: the vector of the template without a sentence is subtracted, in which every token has
-            the position that it has with the sentence (PromptBERT's denoising); `padded_template`: the same, with
-            attended padding tokens in the place of the sentence (CoT-BERT's). Before the head.
-        positions: of what is subtracted, where another than `with_sentence` is the public code's. `from_zero`: as
-            with the sentence, but from 0 on in models that begin behind their padding token's place, too
-            (PromptBERT's script); `own`: as the model's own code counts, to which padding takes no position in the
-            models of that kind, attended to or not (CoT-BERT's).
-        padding: the side on which shorter sequences of a batch are padded.
-        precision: what the network computes in where the person does not say; empty for fp32.
+        name: as in signatures.
+        title: a short description.
+        texts: what the model reads, with `{sentence}` for the sentence and `{mask}` for the tokenizer's mask
+            token. The vector is the mean over several texts.
+        rules: what is done to the sentence first: names of `RULES`, in order.
+        tokenize: `together`: the whole text at once, with the tokenizer's special tokens; `apart`: the sentence
+            and each piece around it separately, without special tokens except `{begin}` and `{end}` in the text.
+        pooling: where the vector is read, without layers (see `poolers`).
+        layers: the layers whose mean is read: 0 is the embedding layer, -1 the last.
+        head: whether the checkpoint's dense+tanh head follows.
+        subtract: `template`: subtract the vector of the template without a sentence, with every token at the
+            position that it has with the sentence (PromptBERT's denoising); `padded_template`: the same with
+            attended padding tokens in place of the sentence (CoT-BERT's). Before the head.
+        positions: of what is subtracted. `with_sentence`; `from_zero`: counted from 0 even in models that start
+            after their padding id (PromptBERT's script); `own`: as the model's code counts (CoT-BERT's).
+        padding: the padded side of shorter sequences.
+        precision: of the computation if the user chooses none; "" for fp32.
         note: what differs from the paper or its code, and what a reader should know.
         paper: where it was published.
         sources: where it was read.
@@ -153,16 +146,18 @@ class Template(BaseModel):
     def _holds_together(self) -> Self:
         for text in self.texts:
             self._check_text(text)
-        if problem := pooling_problem(self.reading):
-            raise ValueError(f"pooling: {problem}".rstrip("."))
+        try:
+            parse_pooling(self.reading)
+        except UserError as error:
+            raise ValueError(f"pooling: {error}".rstrip(".")) from error
         if self.subtract == "no":
             if self.positions != WITH_SENTENCE:
-                raise ValueError("positions: are of the template that is subtracted; add subtract")
+                raise ValueError("positions: needs subtract")
         else:
             if any(self.pieces(text).count(f"{{{SENTENCE}}}") != 1 for text in self.texts):
-                raise ValueError("subtract: the template alone is known of texts with one place for the sentence")
+                raise ValueError("subtract: needs texts with one place for the sentence")
             if self.padding != "right" or self.tokenize != "together":
-                raise ValueError("subtract: goes with padding right and tokenize together")
+                raise ValueError("subtract: needs padding right and tokenize together")
         return self
 
     def _check_text(self, text: str) -> None:
@@ -171,13 +166,13 @@ class Template(BaseModel):
             if place not in PLACES:
                 raise ValueError(f"texts: unknown place {{{place}}}: {suggestion(place, PLACES)}".rstrip("."))
         if SENTENCE not in places:
-            raise ValueError(f"texts: {text!r} has no place for the sentence; write {{{SENTENCE}}} there")
+            raise ValueError(f"texts: {text!r} has no place for the sentence; add {{{SENTENCE}}}")
         if self.tokenize == "together" and {BEGIN, END} & {*places}:
-            raise ValueError("texts: {begin} and {end} go with tokenize: apart; together, the tokenizer adds them")
+            raise ValueError("texts: {begin} and {end} need tokenize: apart; otherwise the tokenizer adds them")
 
     @staticmethod
     def pieces(text: str) -> list[str]:
-        """Return a text in pieces: what stands around the places, and the places in their braces.
+        """Splits a text into its places, in braces, and what is between them.
 
         >>> Template.pieces('"{sentence}" means {mask}.')
         ['"', '{sentence}', '" means ', '{mask}', '.']
@@ -191,7 +186,7 @@ class Template(BaseModel):
 
     @property
     def digest(self) -> str:
-        """The hash over what vectors depend on, apart from where they are read."""
+        """A hash over what vectors depend on, apart from where they are read."""
         names = {"texts", "rules", "tokenize", "subtract", "padding"}
         if self.subtract != "no":
             names.add("positions")
@@ -199,11 +194,11 @@ class Template(BaseModel):
         return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
     def __str__(self) -> str:
-        """Return the name in a signature, such as `promptbert#1a2b`, with the first digits of the digest."""
+        """Returns the name in a signature, such as `promptbert#1a2b`, with the first digits of the digest."""
         return f"{self.name}#{self.digest[:4]}"
 
     def prepared(self, sentence: str) -> str:
-        """Return the sentence as it is put in.
+        """Applies the rules to a sentence.
 
         >>> Template(name="mine", texts="{sentence}", rules=["full_stop"], pooling="avg").prepared("It rains")
         'It rains.'
@@ -215,7 +210,7 @@ class Template(BaseModel):
 
 @cache
 def template_names() -> tuple[str, ...]:
-    """Return the names of the templates that come with the package.
+    """Returns the names of the packaged templates.
 
     >>> "promptbert" in template_names()
     True
@@ -224,7 +219,7 @@ def template_names() -> tuple[str, ...]:
 
 
 def read_template(wanted: str | Path | Template) -> Template:
-    """Return a template.
+    """Returns a packaged template by name, or one from a YAML file.
 
     >>> read_template("e5").texts
     ('query: {sentence}',)
@@ -239,7 +234,7 @@ def read_template(wanted: str | Path | Template) -> Template:
             raise UserError(f"unknown template {str(wanted)!r}: {suggestion(wanted, names, otherwise=every)}")
         return _known(str(wanted))
     if not path.is_file():
-        raise UserError(f"there is no template file {path}: check the path.")
+        raise UserError(f"template file {path} does not exist.")
     return _read(path)
 
 

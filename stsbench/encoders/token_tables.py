@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.base.machine import require_memory
-from stsbench.encoders.checkpoint import Checkpoint, nothing_printed, told
-from stsbench.encoders.checkpoint_files import Model2VecFile, TokenizerFile
-from stsbench.encoders.network import load_tail
+from stsbench.encoders.checkpoint import Checkpoint, JsonFile
+from stsbench.encoders.libraries import nothing_printed, told
+from stsbench.encoders.modules import load_tail
 from stsbench.encoders.poolers import AUTO
 from stsbench.encoders.prompts import LIBRARY_CONFIG, own_prompt
 from stsbench.encoders.protocol import (
@@ -39,7 +39,7 @@ from stsbench.encoders.protocol import (
     as_float32,
     require_own_pooling,
 )
-from stsbench.encoders.sentence_transformers import kind_of, read_tail
+from stsbench.encoders.sentence_transformers import read_tail
 from stsbench.encoders.tokenizer import told_tokenizing
 from stsbench.encoders.transformer import TransformerSettings
 from stsbench.encoders.use import Use, UseOptions
@@ -96,8 +96,10 @@ class TokenTable:
     def truncation(self) -> dict[str, Any]:
         """Where the tokenizer's file cuts a text: `max_length` and `direction`; empty for nowhere."""
         with self.checkpoint.reading(lambda: [self.tokenizer_file]):
-            content = self.checkpoint.json(self.folder, self.tokenizer_file.name, schema=TokenizerFile)
-        return content.get("truncation") or {}
+            content = self.checkpoint.json(self.folder, self.tokenizer_file.name)
+        truncation = JsonFile(content.path, content.value("truncation", dict) or {})
+        truncation.value("max_length", int, 0)
+        return truncation
 
     @cached_property
     def tokenizer(self) -> "Tokenizer":
@@ -212,7 +214,7 @@ def find_table(checkpoint: Checkpoint) -> TokenTable | None:
     """Return the table of token vectors that a checkpoint consists of; None if it is something else."""
     if modules := checkpoint.modules():
         first = modules[0]
-        return TokenTable(checkpoint, first.folder) if kind_of(first) == "StaticEmbedding" else None
+        return TokenTable(checkpoint, first.folder) if first.kind == "StaticEmbedding" else None
     model_type, table = checkpoint.json("config.json").get("model_type"), TokenTable(checkpoint)
     is_table = model_type == "model2vec" or (model_type is None and _EMBEDDINGS in described(table.file))
     return table if is_table else None
@@ -266,10 +268,11 @@ def _as_library(table: TokenTable, asked: Use) -> tuple[TransformerSettings | No
 def _as_model2vec(table: TokenTable, asked: Use) -> tuple[TransformerSettings, tuple[str, ...]]:
     """Return how model2vec uses a table."""
     checkpoint = table.checkpoint
-    said = checkpoint.json("config.json" if table.is_of_model2vec else LIBRARY_CONFIG, schema=Model2VecFile)
-    length = said.get("max_length", _USUAL_LENGTH) if asked.max_length is None else asked.max_length
+    said = checkpoint.json("config.json" if table.is_of_model2vec else LIBRARY_CONFIG)
+    own_length = said.value("max_length", int, 1) if "max_length" in said else _USUAL_LENGTH
+    length = own_length if asked.max_length is None else asked.max_length
     settings = TransformerSettings(
-        _used(asked, length, asked.prompt or ""), normalizes=bool(said.get("normalize"))
+        _used(asked, length, asked.prompt or ""), normalizes=bool(said.value("normalize", bool))
     )
     name, modules = checkpoint.name, checkpoint.modules()
     if not table.is_of_model2vec:
@@ -278,7 +281,7 @@ def _as_model2vec(table: TokenTable, asked: Use) -> tuple[TransformerSettings, t
         also = f"; sentence-transformers averages them too (--pooling {ALL})" if modules else ""
         notes = [f"{name} is read as model2vec does, without unknown tokens{also}."]
     own = {"Normalize"} if table.is_of_model2vec else set()
-    if left_out := [kind for kind in map(kind_of, modules[1:]) if kind not in own]:
+    if left_out := [module.kind for module in modules[1:] if module.kind not in own]:
         notes.append(f"{name} has modules that model2vec does not read, {', '.join(left_out)}: left out.")
     return settings, tuple(notes)
 

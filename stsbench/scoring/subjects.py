@@ -21,7 +21,8 @@ from stsbench.base.words import shown_difference
 from stsbench.data.catalogue import data_sets
 from stsbench.data.sentences import sentences_in
 from stsbench.data.shared import SENTENCES, sentence_ids
-from stsbench.encoders.checkpoint import PACKAGED, packaged_model
+from stsbench.encoders.checkpoint import packaged_model
+from stsbench.encoders.hub import PACKAGED
 from stsbench.encoders.load import load_with
 from stsbench.encoders.mteb_models import KIND
 from stsbench.encoders.plan import embed

@@ -27,7 +27,8 @@ from stsbench.base.files import (
     sha256_of,
     told_as_unwritable,
 )
-from stsbench.encoders.checkpoint import NOTES, quiet_transformers
+from stsbench.encoders.checkpoint import NOTES
+from stsbench.encoders.libraries import quiet_transformers
 from stsbench.training.folder import RunFolder
 from stsbench.training.heads import dense_layers
 from stsbench.training.recipe import Pooling, Recipe

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from stsbench.base.errors import UserError
-from stsbench.encoders.checkpoint import Checkpoint, find_checkpoint, quiet_transformers
+from stsbench.encoders.checkpoint import Checkpoint, find_checkpoint
+from stsbench.encoders.libraries import quiet_transformers
 from stsbench.encoders.load import resolve
 from stsbench.encoders.tokenizer import Tokenizer, model_limit
 

@@ -15,8 +15,9 @@ from stsbench.data.sentences import sentences_in
 from stsbench.data.tables import StsData
 from stsbench.encoders.generation import can_leave_compiled
 from stsbench.encoders.network import Network
-from stsbench.encoders.plan import embed, shared_vectors
+from stsbench.encoders.plan import embed
 from stsbench.encoders.protocol import FloatMatrix, Identity, Tokenized, TokenSequence
+from stsbench.encoders.shared import shared_vectors
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.scoring.kinds.sts import StsPairs, compared
 from stsbench.scoring.task import Vectors

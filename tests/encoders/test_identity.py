@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 import stsbench as sb
 from stsbench.encoders.generation import has_safe_pickles
 from stsbench.encoders.load import load
-from stsbench.encoders.network import TailModule
+from stsbench.encoders.modules import TailModule
 from stsbench.encoders.plan import embed
 from stsbench.encoders.protocol import Encoder, Identity, reader_of
 from stsbench.encoders.template import Template
@@ -285,163 +285,129 @@ def _code(world: World, other: bool) -> Encoder:
     return load(folder, pooling="avg", trust_remote_code=True)
 
 
-# The files of a checkpoint, and what its modules are.
-@row("config.json", "TransformerEncoder.checkpoint", "Identity.config_sha256")
-def _config(world: World, other: bool) -> Encoder:
-    folder = world.plain()
-    world.json(folder / "config.json", hidden_act="relu" if other else "gelu")
-    return load(folder, pooling="avg")
+def changed(
+    *covers: str, change: Callable[[World, Path, bool], None], base: str = "modular", **options: Any
+) -> None:
+    """Enter a row for a change of a checkpoint's files."""
+
+    def make(world: World, other: bool) -> Encoder:
+        folder = world.plain() if base == "plain" else world.modular(base.partition(":")[2] or "bert")
+        change(world, folder, other)
+        return load(folder, **options)
+
+    ROWS.append(Row(covers, make))
 
 
-@row("model.safetensors", "Identity.weights_sha256")
-def _weights(world: World, other: bool) -> Encoder:
-    folder = world.plain()
-    world.scale(folder / "model.safetensors", -1.5 if other else 1)
-    return load(folder, pooling="avg")
+def scaled(*covers: str, base: str = "modular", **options: Any) -> None:
+    """Enter a row for the weights in a file."""
+    changed(*covers, change=lambda w, f, o: w.scale(f / covers[0], -1.5 if o else 1), base=base, **options)
 
 
-@row("pytorch_model.bin")
-def _pickled(world: World, other: bool) -> Encoder:
-    if not has_safe_pickles():
-        pytest.skip("from torch 2.6 on")
-    import torch
-    from safetensors.torch import load_file
-
-    folder = world.plain()
-    safe, first = folder / "model.safetensors", folder / ".first"
-    weights = load_file(first if first.is_file() else safe.rename(first))
-    torch.save({name: w * (-1.5 if other else 1) for name, w in weights.items()}, folder / "pytorch_model.bin")
-    return load(folder, pooling="avg")
+def modules(*covers: str, one: Sequence[str], two: Sequence[str]) -> None:
+    """Enter a row for the modules after the pooling."""
+    changed(*covers, change=lambda w, f, o: w.modules(f, *(two if o else one)))
 
 
-@row("tokenizer.json", "Identity.tokenizer_sha256")
-def _words(world: World, other: bool) -> Encoder:
-    folder = world.plain()
+def entry(file: str, *covers: str, base: str = "modular", key: str, one: Any, two: Any, **options: Any) -> None:
+    """Enter a row for an entry of a JSON file."""
+    changed(
+        file, *covers, change=lambda w, f, o: w.json(f / file, **{key: two if o else one}), base=base, **options
+    )
+
+
+def swap_words(_world: World, folder: Path, other: bool) -> None:
     path = folder / "tokenizer.json"
     content = json.loads(path.read_text())
     ids = sorted(content["model"]["vocab"][word] for word in ("cat", "dog"))
     content["model"]["vocab"] |= dict(zip(("cat", "dog"), reversed(ids) if other else ids, strict=True))
     path.write_text(json.dumps(content))
-    return load(folder, pooling="avg")
 
 
-@row("tokenizer_config.json")
-def _special_tokens(world: World, other: bool) -> Encoder:
-    folder = world.plain()
-    # A special token is found inside of words, too.
-    world.json(folder / "tokenizer_config.json", additional_special_tokens=["the"] if other else [])
-    return load(folder, pooling="avg")
-
-
-@row("vocab.txt")
-def _vocabulary(world: World, other: bool) -> Encoder:
-    folder = world.plain()
+def swap_vocabulary(world: World, folder: Path, other: bool) -> None:
     path = folder / "tokenizer.json"
     if path.is_file():
         known = json.loads(path.read_text())["model"]["vocab"]
         (folder / "vocab.txt").write_text("\n".join(sorted(known, key=known.__getitem__)))
         world.json(folder / "tokenizer_config.json", tokenizer_class="BertTokenizer")
         path.unlink()
-    swapped = {"cat": "dog", "dog": "cat"}
     words = (folder / "vocab.txt").read_text().split("\n")
     if (words.index("cat") > words.index("dog")) != other:
+        swapped = {"cat": "dog", "dog": "cat"}
         (folder / "vocab.txt").write_text("\n".join(swapped.get(word, word) for word in words))
-    return load(folder, pooling="avg")
 
 
-@row("modules.json", "TransformerSettings.tail", "TailModule.folder")
-def _order(world: World, other: bool) -> Encoder:
-    folder = world.modular()
-    world.modules(folder, *(["3_Dense", "2_Dense"] if other else ["2_Dense", "3_Dense"]))
-    return load(folder)
+def pickled(_world: World, folder: Path, other: bool) -> None:
+    if not has_safe_pickles():
+        pytest.skip("from torch 2.6 on")
+    import torch
+    from safetensors.torch import load_file
+
+    safe, first = folder / "model.safetensors", folder / ".first"
+    weights = load_file(first if first.is_file() else safe.rename(first))
+    torch.save({name: w * (-1.5 if other else 1) for name, w in weights.items()}, folder / "pytorch_model.bin")
 
 
-@row("modules.json", "TailModule.folder")
-def _repeated(world: World, other: bool) -> Encoder:
-    folder = world.modular()
-    world.modules(folder, "2_Dense", "3_Dense", *(["3_Dense"] if other else []))
-    return load(folder)
-
-
-@row("modules.json", "TailModule.kind", "Identity.modules")
-def _normalized_between(world: World, other: bool) -> Encoder:
-    folder = world.modular()
-    world.modules(folder, "2_Dense", *(["Normalize"] if other else []), "3_Dense")
-    return load(folder)
-
-
-@row("modules.json", "TransformerSettings.normalizes", "Identity.normalizes")
-def _normalized(world: World, other: bool) -> Encoder:
-    folder = world.modular()
-    world.modules(folder, "2_Dense", *(["Normalize"] if other else []))
-    return load(folder)
-
-
-@row("modules.json")
-def _swapped_of_one_kind(world: World, other: bool) -> Encoder:
-    folder = world.modular()
-    world.json(folder / "3_Dense" / "config.json", activation_function="torch.nn.modules.activation.Tanh")
-    world.modules(folder, *(["3_Dense", "2_Dense"] if other else ["2_Dense", "3_Dense"]))
-    return load(folder)
-
-
-@row("1_Pooling/config.json")
-def _pooling(world: World, other: bool) -> Encoder:
-    folder = world.modular()
-    world.pooled(folder, "cls" if other else "mean")
-    return load(folder)
-
-
-@row("2_Dense/config.json", "TailModule.activation")
-def _activation(world: World, other: bool) -> Encoder:
-    folder = world.modular()
-    name = "activation.ReLU" if other else "activation.Tanh"
-    world.json(folder / "2_Dense" / "config.json", activation_function=f"torch.nn.modules.{name}")
-    return load(folder)
-
-
-@row("3_Dense/config.json")
-def _last_activation(world: World, other: bool) -> Encoder:
-    folder = world.modular()
-    name = "activation.Sigmoid" if other else "linear.Identity"
-    world.json(folder / "3_Dense" / "config.json", activation_function=f"torch.nn.modules.{name}")
-    return load(folder)
-
-
-@row("2_Dense/model.safetensors")
-def _dense(world: World, other: bool) -> Encoder:
-    folder = world.modular()
-    world.scale(folder / "2_Dense" / "model.safetensors", -1.5 if other else 1)
-    return load(folder)
-
-
-@row("3_Dense/model.safetensors")
-def _last_dense(world: World, other: bool) -> Encoder:
-    folder = world.modular()
-    world.scale(folder / "3_Dense" / "model.safetensors", -1.5 if other else 1)
-    return load(folder)
-
-
-@row("sentence_bert_config.json")
-def _length(world: World, other: bool) -> Encoder:
-    folder = world.modular()
-    world.json(folder / "sentence_bert_config.json", max_seq_length=6 if other else 40)
-    return load(folder)
-
-
-@row("sentence_bert_config.json", "TransformerSettings.lower_case")
-def _case(world: World, other: bool) -> Encoder:
-    folder = world.modular("roberta")
-    world.json(folder / "sentence_bert_config.json", do_lower_case=other)
-    return load(folder)
-
-
-@row("config_sentence_transformers.json")
-def _prompt(world: World, other: bool) -> Encoder:
-    folder = world.modular()
-    name = "passage" if other else "query"
-    world.json(folder / "config_sentence_transformers.json", default_prompt_name=name)
-    return load(folder)
+# The files of a checkpoint, and its modules.
+_FUNCTIONS = [f"torch.nn.modules.{name}" for name in ("activation.Tanh", "activation.ReLU")]
+entry(
+    "config.json",
+    "TransformerEncoder.checkpoint",
+    "Identity.config_sha256",
+    base="plain",
+    key="hidden_act",
+    one="gelu",
+    two="relu",
+    pooling="avg",
+)
+scaled("model.safetensors", "Identity.weights_sha256", base="plain", pooling="avg")
+changed("pytorch_model.bin", change=pickled, base="plain", pooling="avg")
+changed("tokenizer.json", "Identity.tokenizer_sha256", change=swap_words, base="plain", pooling="avg")
+# A special token is found inside of words too.
+entry("tokenizer_config.json", base="plain", key="additional_special_tokens", one=[], two=["the"], pooling="avg")
+changed("vocab.txt", change=swap_vocabulary, base="plain", pooling="avg")
+modules(
+    "modules.json",
+    "TransformerSettings.tail",
+    "TailModule.folder",
+    one=["2_Dense", "3_Dense"],
+    two=["3_Dense", "2_Dense"],
+)
+modules("modules.json", one=["2_Dense", "3_Dense"], two=["2_Dense", "3_Dense", "3_Dense"])
+modules(
+    "modules.json",
+    "TailModule.kind",
+    "Identity.modules",
+    one=["2_Dense", "3_Dense"],
+    two=["2_Dense", "Normalize", "3_Dense"],
+)
+modules(
+    "modules.json",
+    "TransformerSettings.normalizes",
+    "Identity.normalizes",
+    one=["2_Dense"],
+    two=["2_Dense", "Normalize"],
+)
+changed("1_Pooling/config.json", change=lambda w, f, o: w.pooled(f, "cls" if o else "mean"))
+entry(
+    "2_Dense/config.json",
+    "TailModule.activation",
+    key="activation_function",
+    one=_FUNCTIONS[0],
+    two=_FUNCTIONS[1],
+)
+entry("3_Dense/config.json", key="activation_function", one=_FUNCTIONS[0], two=_FUNCTIONS[1])
+scaled("2_Dense/model.safetensors")
+scaled("3_Dense/model.safetensors")
+entry("sentence_bert_config.json", key="max_seq_length", one=40, two=6)
+entry(
+    "sentence_bert_config.json",
+    "TransformerSettings.lower_case",
+    base="modular:roberta",
+    key="do_lower_case",
+    one=False,
+    two=True,
+)
+entry("config_sentence_transformers.json", key="default_prompt_name", one="query", two="passage")
 
 
 @row("a module that the library reads", "TransformerEncoder.kind", "Identity.kind")
@@ -485,35 +451,32 @@ def adapted(world: World) -> Path:
     return folder
 
 
-@row("an adapter's weights", "TransformerEncoder.adapter")
-def _adapter_weights(world: World, other: bool) -> Encoder:
-    pytest.importorskip("peft")
-    folder = adapted(world)
-    world.scale(folder / "adapter_model.safetensors", -1.5 if other else 1)
-    return load(folder, pooling="avg")
+def adapter_row(*covers: str, change: Callable[[World, Path, bool], object]) -> None:
+    """Enter a row for an adapter; `change` may return the folder to load instead."""
+
+    def make(world: World, other: bool) -> Encoder:
+        pytest.importorskip("peft")
+        folder = adapted(world)
+        instead = change(world, folder, other)
+        return load(instead if isinstance(instead, Path) else folder, pooling="avg")
+
+    ROWS.append(Row(covers, make))
 
 
-@row("an adapter's configuration")
-def _adapter_config(world: World, other: bool) -> Encoder:
-    pytest.importorskip("peft")
-    folder = adapted(world)
-    world.json(folder / "adapter_config.json", lora_alpha=64 if other else 8)
-    return load(folder, pooling="avg")
-
-
-@row("an adapter's base")
-def _adapter_base(world: World, other: bool) -> Encoder:
-    pytest.importorskip("peft")
-    folder = adapted(world)
-    world.scale(world.plain(name="base") / "model.safetensors", -1.5 if other else 1)
-    return load(folder, pooling="avg")
-
-
-@row("an adapter at all")
-def _adapter(world: World, other: bool) -> Encoder:
-    pytest.importorskip("peft")
-    folder = adapted(world)
-    return load(folder if other else world.plain(name="base"), pooling="avg")
+adapter_row(
+    "an adapter's weights",
+    "TransformerEncoder.adapter",
+    change=lambda w, f, o: w.scale(f / "adapter_model.safetensors", -1.5 if o else 1),
+)
+adapter_row(
+    "an adapter's configuration",
+    change=lambda w, f, o: w.json(f / "adapter_config.json", lora_alpha=64 if o else 8),
+)
+adapter_row(
+    "an adapter's base",
+    change=lambda w, _f, o: w.scale(w.plain(name="base") / "model.safetensors", -1.5 if o else 1),
+)
+adapter_row("an adapter at all", change=lambda w, f, o: f if o else w.plain(name="base"))
 
 
 # What is no checkpoint.
@@ -597,7 +560,7 @@ def world(tmp_path: Path, tiny: Callable[..., Path], monkeypatch: pytest.MonkeyP
     return World(tmp_path, tiny, monkeypatch)
 
 
-@pytest.mark.parametrize("entry", ROWS, ids=lambda entry: f"{entry.make.__name__}: {entry.covers[0]}")
+@pytest.mark.parametrize("entry", ROWS, ids=lambda entry: entry.covers[0])
 def test_what_changes_a_vector_changes_what_the_cache_answers(entry: Row, world: World, tmp_path: Path) -> None:
     shared = tmp_path / "shared-cache"
     first, _ = measured(entry.make(world, False), shared)

@@ -106,7 +106,7 @@ def test_a_batch_that_does_not_fit_is_cut_as_on_one_device(room):
     assert one.cost.padded_tokens == other.cost.padded_tokens
     too_small = Recorder(8)
     too_small.places = (Elsewhere(),) * 3
-    with pytest.raises(UserError, match="one sentence of 9 tokens does not fit"):
+    with pytest.raises(UserError, match="a sentence of 9 tokens does not fit"):
         embed(too_small, TEXTS, use_cache=False)
 
 

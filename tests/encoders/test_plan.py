@@ -73,7 +73,7 @@ def test_vectors_behind_tails_are_made_of_those_that_the_cache_has_of_the_encode
     assert once.vectors["avg"][once.rows, 0].tolist() == [2 * len(text) for text in TEXTS]
     assert not plain.batches
     assert tailed.batches == tailed.base.batches == []
-    with pytest.raises(UserError, match="has no pooling 'max': its own is 'avg'"):
+    with pytest.raises(UserError, match=r"no pooling 'max'.*'avg'"):
         embed(tailed, TEXTS, poolings=["max"], cache_folder=tmp_path)
 
 
@@ -109,7 +109,7 @@ def test_out_of_memory_halves_the_budget_for_all_that_follow():
 
 
 def test_one_sentence_that_does_not_fit_is_told():
-    with pytest.raises(UserError, match="one sentence of 9 tokens does not fit in the device's memory: use --max"):
+    with pytest.raises(UserError, match=r"entence of 9 tokens does not fit.*--max-length"):
         embed(Recorder(room=8), TEXTS)
 
 
@@ -129,7 +129,7 @@ def test_out_of_memory_in_torch_is_met_by_smaller_batches(tiny, sentences, vecto
     monkeypatch.setattr(encoder._network.model, "forward", short_of_memory)
     np.testing.assert_allclose(vectors_of(encoder, sentences), expected, atol=1e-5)
     assert len(sizes) > 1
-    with pytest.raises(UserError, match="one sentence of 48 tokens does not fit") as told:
+    with pytest.raises(UserError, match="entence of 48 tokens does not fit") as told:
         vectors_of(encoder, ["the dog and the cat " * 40])
     assert "\n" not in str(told.value)
 
@@ -152,7 +152,7 @@ def test_vectors_that_are_not_finite_name_the_precision(tiny, vectors_of):
     encoder = load(tiny(), pooling="avg", precision="fp16")
     with torch.no_grad():
         encoder._network.model.encoder.layer[1].output.LayerNorm.weight.fill_(float("inf"))
-    with pytest.raises(UserError, match="NaN or infinite values in 1 of 1 vectors: use --precision fp32"):
+    with pytest.raises(UserError, match=r"NaN or infinite values in 1 of 1 vectors.*--precision fp32"):
         vectors_of(encoder, ["a cat"])
 
 
@@ -171,9 +171,7 @@ def test_a_pooling_asked_for_twice_is_one():
 def test_what_does_not_fit_in_memory_is_refused_with_the_first_batch(monkeypatch):
     encoder = Recorder()
     monkeypatch.setattr("stsbench.base.machine.available_bytes", lambda: 55)
-    with pytest.raises(
-        UserError, match=r"the vectors of 7 sentences \(2 dimensions\) take .* GB of memory, of which"
-    ):
+    with pytest.raises(UserError, match=r"the vectors of 7 sentences take .* GB of memory, of which"):
         embed(encoder, TEXTS)
     assert len(encoder.batches) == 1
     monkeypatch.setattr("stsbench.base.machine.available_bytes", lambda: 56)

@@ -120,17 +120,15 @@ def test_each_side_is_read_with_its_own_prompt(
         ('"to, fro: ",', "to, fro: ", ""),
         ("short,", "Q", ""),
     ):
-        record = sb.evaluate(folder, data, prompts=asked)
+        record = sb.evaluate(load(folder, prompts=asked), data)
         assert record.model.use.prompts == (first, second)
         assert record.signatures[0].use.prompts == (first, second)
         expected = library_score(folder, data, first, second)
         assert record.scores[0].value == pytest.approx(expected, abs=1e-6)
         scores[record.signature] = round(expected, 4)
+        assert Signature.parse(record.signature) == record.signatures[0]
     assert len(set(scores.values())) == len(scores) == 4
-
-
-def test_a_signature_with_a_prompt_for_each_side_reads_back(prompted: Prompted, toy_data: Any) -> None:
-    record = sb.evaluate(prompted(), toy_data(), prompts='"a|b, c: ",passage')
+    record = sb.evaluate(load(folder, prompts='"a|b, c: ",passage'), data)
     assert "|prompts:a%7Cb%2C%20c%3A%20,the%20dog%20|" in record.signature
     assert Signature.parse(record.signature) == record.signatures[0]
 
@@ -140,19 +138,22 @@ def test_each_sentence_is_encoded_once_a_side_and_found_again_where_one_prompt_w
 ) -> None:
     folder, data = prompted(), toy_data()
     first, second = (set(data.pairs[side]) for side in ("sentence1", "sentence2"))
-    measured = sb.evaluate(folder, data, prompts="query,passage")
+    measured = sb.evaluate(load(folder, prompts="query,passage"), data)
     assert measured.encoding["texts"] == measured.encoding["encoded"] == len(first) + len(second)
     assert len(cache_files()) == 2
-    alone = sb.evaluate(folder, data, prompt_name="query")
+    alone = sb.evaluate(load(folder, prompt_name="query"), data)
     assert alone.encoding["encoded"] == len(first | second) - len(first)
-    again = sb.evaluate(folder, data, prompts=("query", "passage"))
+    again = sb.evaluate(load(folder, prompts=("query", "passage")), data)
     assert again.encoding["encoded"] == 0
     assert again.scores == measured.scores
 
 
 def test_two_sides_with_one_text_are_one_prompt(prompted: Prompted, toy_data: Callable[..., StsData]) -> None:
     folder, data = prompted(), toy_data()
-    both, one = sb.evaluate(folder, data, prompts="query,again"), sb.evaluate(folder, data, prompt="so she ")
+    both, one = (
+        sb.evaluate(load(folder, prompts="query,again"), data),
+        sb.evaluate(load(folder, prompt="so she "), data),
+    )
     assert both.model == one.model
     assert both.scores == one.scores
     assert one.encoding["encoded"] == 0
@@ -163,7 +164,7 @@ def test_a_pair_of_one_sentence_is_identical_only_where_both_sides_are_read_alik
     rows.append(Pair("", "test", "7", 2.5, "the dog ran", "she reads"))
     data = StsData("toy", "test", "toy", pair_table(rows), (0.0, 5.0), "user", "1" * 64, (), ())
     folder = prompted()
-    alike, apart = (sb.evaluate(folder, data, **use).items for use in ({}, {"prompts": "query,passage"}))
+    alike, apart = (sb.evaluate(load(folder, **use), data).items for use in ({}, {"prompts": "query,passage"}))
     assert alike["identical"].sum() == 6
     assert apart["identical"].sum() == 0
     assert apart["cosine"].max() < 0.999
@@ -179,7 +180,7 @@ def test_a_sentence_that_both_sides_cut_was_cut_by_each(prompted: Prompted) -> N
     data = StsData("toy", "test", "toy", pair_table(rows), (0.0, 5.0), "user", "1" * 64, (), ())
     folder = prompted()
     assert sb.evaluate(folder, data).scores[0].truncated_sentences == 1
-    assert sb.evaluate(folder, data, prompts="query,passage").scores[0].truncated_sentences == 2
+    assert sb.evaluate(load(folder, prompts="query,passage"), data).scores[0].truncated_sentences == 2
 
 
 def test_both_sides_are_of_one_network_in_full_precision_too(prompted: Prompted) -> None:
@@ -199,41 +200,26 @@ def test_both_sides_are_of_one_network_in_full_precision_too(prompted: Prompted)
 
 
 @pytest.mark.parametrize(
-    ("use", "message"),
+    ("use", "words"),
     [
-        ({"prompt_name": "quary"}, "has no prompt named 'quary': did you mean query?"),
-        ({"prompts": "query,pasage"}, "has no prompt named 'pasage': did you mean passage?"),
-        ({"prompts": "query"}, "--prompts 'query' is not one prompt for each of the two sides of a pair"),
-        ({"prompts": "a: ,b: ,c: "}, "is not one prompt for each of the two sides"),
-        ({"prompts": ("query",)}, "is not one prompt for each of the two sides"),
-        ({"prompt": "a: ", "prompt_name": "query"}, "--prompt and --prompt-name both say what stands before"),
-        ({"prompts": "query,", "prompt_name": "query"}, "--prompt-name and --prompts both say what stands before"),
-        ({"prompts": "query,", "template": "promptbert"}, "--prompts and --template both say what stands before"),
+        ({"prompt_name": "quary"}, ("'quary'", "query")),
+        ({"prompts": "query,pasage"}, ("'pasage'", "passage")),
+        ({"prompts": "a: ,b: ,c: "}, ("two sides",)),
+        ({"prompts": ("query",)}, ("two sides",)),
+        ({"prompts": "Instruct: find\nQuery: ,"}, ("line break",)),
+        ({"prompts": "query,", "prompt_name": "query"}, ("--prompt-name and --prompts",)),
+        ({"prompts": "query,", "template": "promptbert"}, ("--prompts and --template",)),
     ],
 )
-def test_what_is_no_prompt_of_the_checkpoint_is_refused(
-    use: dict[str, Any], message: str, prompted: Prompted
-) -> None:
+def test_a_mistake_in_prompts_is_refused(use: dict[str, Any], words: tuple[str, ...], prompted: Prompted) -> None:
     with pytest.raises(sb.UserError) as refused:
         load(prompted(), **use)
-    assert message in str(refused.value)
-    assert "\n" not in str(refused.value)
+    assert all(word in str(refused.value) for word in words)
 
 
-def test_prompts_by_name_are_for_checkpoints_that_name_some(tiny: Callable[..., Path]) -> None:
-    folder = tiny()
-    with pytest.raises(sb.UserError, match=r"names no prompts .* so none is called 'query': give the text itself"):
-        load(folder, prompt_name="query")
-    assert load(folder, prompts="query: ,").identity.use.prompts == ("query: ", "")
-    for use in ({"prompt_name": "query"}, {"prompts": "a: ,b: "}):
-        with pytest.raises(sb.UserError, match=r"--prompt.*: not for a callable\."):
-            load(lambda sentences: [[1.0] for _ in sentences], **use)
-
-
-def test_a_line_break_in_a_prompt_is_between_quotes() -> None:
+def test_a_text_needs_no_prompts_of_the_checkpoint(tiny: Callable[..., Path]) -> None:
+    assert load(tiny(), prompts="query: ,").identity.use.prompts == ("query: ", "")
     assert both_sides('"Instruct: find\nQuery: ",') == ("Instruct: find\nQuery: ", "")
-    with pytest.raises(sb.UserError, match="double quotes around one that has a comma"):
-        both_sides("Instruct: find\nQuery: ,")
 
 
 @pytest.mark.parametrize("of_record", [False, True])
@@ -243,12 +229,12 @@ def test_what_asks_for_vectors_without_a_side_is_refused_and_what_compares_pairs
     from stsbench.analysis import analyses
 
     folder = prompted()
-    made = sb.evaluate(folder, "sample", prompts="query,passage", out=tmp_path / "run")
+    made = sb.evaluate(load(folder, prompts="query,passage"), "sample", out=tmp_path / "run")
     subject: Any = load_run(tmp_path / "run") if of_record else load(folder, prompts="query,passage")
     explained = sb.explain(subject, leave_out=True)
     assert set(explained.parts) == OF_PAIRS
     assert set(explained.missing) == set(analyses()) - OF_PAIRS
-    refused = "has a prompt for each side of a pair, and here sentences are read without a side"
+    refused = "has a prompt for each side of a pair"
     assert all(refused in why for why in explained.missing.values())
     assert made.scores[0].items == 252
 
@@ -257,7 +243,7 @@ def test_tasks_of_single_sentences_a_diagnosis_and_a_fit_refuse_a_prompt_for_eac
     prompted: Prompted, tmp_path: Path
 ) -> None:
     encoder = load(prompted(), prompts="query,passage")
-    with pytest.raises(sb.UserError, match="and the items of sample-movies are single sentences: give --prompt"):
+    with pytest.raises(sb.UserError, match=r"sample-movies has single sentences.*--prompt"):
         sb.evaluate(encoder, "sample-transfer")
     for verb in (
         lambda: sb.diagnose(encoder, 50.0, tasks="sample"),
@@ -276,7 +262,7 @@ def test_a_pooling_that_is_asked_for_keeps_the_checkpoints_default_prompt(
     encoder = load(not_native, pooling="avg")
     assert encoder.identity.use.prompt == "so she "
     np.testing.assert_array_equal(vectors_of(encoder, sentences), vectors_of(load(native), sentences))
-    told = "leaves its prompt out of the pooling (include_prompt is false), and avg takes it in"
+    told = "leaves its prompt out of the pooling"
     assert sum(told in note for note in encoder.notes) == 1
     assert not any(told in note for note in load(not_native, pooling="avg", prompt="").notes)
 

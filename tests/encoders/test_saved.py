@@ -151,7 +151,7 @@ def test_a_vector_that_is_not_finite_is_told(value, saved):
 @pytest.mark.parametrize("value", [1e39, 1e-46])
 def test_a_number_that_float32_cannot_hold_is_told(value, saved):
     with pytest.raises(
-        UserError, match=r"vectors\.npy returned numbers that float32 cannot hold in 1 of 3 vectors"
+        UserError, match=r"vectors\.npy returned numbers outside the range of float32 in 1 of 3 vectors"
     ):
         embed(saved(np.array([[1, 2], [value, 0], [3, 4]])), SENTENCES)
 

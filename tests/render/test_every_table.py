@@ -685,7 +685,9 @@ def length_bias(names: Names, number: Numbers) -> Made:
         for measure, t in ((SLOPE, "all tasks"), (SPEARMAN, "Avg."), (PARTIAL, "Avg."))
     ]
     values = [[row["value"] for row in rows[i : i + 4]] for i in range(0, 36, 4)]
-    frame = pd.DataFrame([*rows, *extra]).assign(unit="words", low=math.nan, high=math.nan, length_difference=1.0)
+    frame = pd.DataFrame([*rows, *extra]).assign(
+        unit="words", low=math.nan, high=math.nan, length_difference=1.0, similarity="cosine"
+    )
     return LengthBias(frame.astype({"pairs": "Int64"})), [(1, grid(values)), (5, grid(curve))]
 
 
@@ -695,7 +697,7 @@ def pair_kinds(names: Names, number: Numbers) -> Made:
     about |= {"low": math.nan, "high": math.nan}
     rows = [{"model": m, "measure": of, "value": number()} | about for m in names for of in measures]
     of_models = [[row["value"] for row in rows if row["model"] == m] for m in names]
-    return PairKinds(pd.DataFrame(rows)), [(0, grid(of_models))]
+    return PairKinds(pd.DataFrame(rows).assign(similarity="cosine")), [(0, grid(of_models))]
 
 
 def task_names(names: Names) -> list[str]:

@@ -31,10 +31,8 @@ from stsbench.encoders.postprocess import processed, whiten
 from stsbench.encoders.protocol import (
     WITH_POOLINGS,
     Encoder,
-    FloatMatrix,
     Identity,
-    Tokenized,
-    TokenSequence,
+    Wrapper,
 )
 from stsbench.encoders.template import NO_TEMPLATE
 from stsbench.encoders.use import USUAL, Use, option_of
@@ -205,7 +203,7 @@ _WITHOUT_MODEL = {
 
 
 @dataclass
-class RecordedModel:
+class RecordedModel(Wrapper):
     """Stands for the model that a run was made with.
 
     A record names everything that a vector depends on, so the cache is asked without the model. Only for a
@@ -225,17 +223,9 @@ class RecordedModel:
     def token_budget(self) -> int:
         return 1 if self._loaded is None else self._loaded.token_budget
 
-    def prepare(self, *, weights: bool) -> None:
-        self._itself.prepare(weights=weights)
-
-    def tokenize(self, texts: Sequence[str]) -> Tokenized:
-        return self._itself.tokenize(texts)
-
-    def forward(self, sequences: Sequence[TokenSequence], poolings: Sequence[str]) -> dict[str, FloatMatrix]:
-        return self._itself.forward(sequences, poolings)
-
     @property
-    def _itself(self) -> Encoder:
+    def base(self) -> Encoder:  # type: ignore[override]
+        """The model itself, loaded when it is needed."""
         if self._loaded is None:
             self._loaded = self._load()
         return self._loaded

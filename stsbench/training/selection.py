@@ -16,7 +16,7 @@ from stsbench.data.tables import StsData
 from stsbench.encoders.generation import can_leave_compiled
 from stsbench.encoders.network import Network
 from stsbench.encoders.plan import embed
-from stsbench.encoders.protocol import FloatMatrix, Identity, Tokenized, TokenSequence
+from stsbench.encoders.protocol import FloatMatrix, Identity, Tokenized, TokenSequence, Wrapper
 from stsbench.encoders.shared import shared_vectors
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.scoring.kinds.sts import StsPairs, compared
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class LiveEncoder:
+class LiveEncoder(Wrapper):
     """The model in training as an encoder: the base's tokeniser, the network as it is when it is asked.
 
     It encodes as a checkpoint saved at this moment would: without dropout, at the model's own maximum length; and

@@ -1,46 +1,57 @@
-"""The commands that explain a model: one for each analysis that is registered, and `stsbench explain`."""
+"""The commands that explain a model: one for each registered analysis, and `stsbench explain`."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import typer
+
 from stsbench.analysis import ANALYSES, analysis
 from stsbench.base.errors import UserError
-from stsbench.base.options import OUTPUT, Help, Panel, Spelled, Written
-from stsbench.cli.options import FigureChoice, IntervalChoice, Output
-from stsbench.cli.output import print_result, progress_bars, say, tell
-from stsbench.cli.verbs import Call, Verb
+from stsbench.cli.groups import expand
+from stsbench.cli.options import (
+    OUTPUT,
+    DataDirs,
+    FigureChoice,
+    FigureSize,
+    IntervalChoice,
+    Output,
+    OwnTexts,
+    new_figure,
+    new_folder,
+)
+from stsbench.cli.output import print_lines, print_notes, print_result, progress_bars
 from stsbench.encoders.use import Use
-from stsbench.render.figures import FORMATS, look, save_figure
+from stsbench.render.figures import look, save_figure
 
 if TYPE_CHECKING:
     from stsbench.analysis.result import AnalysisCommand, AnalysisResult
 
-_SUBJECTS = "What is analysed"
-
-_NOT_ASKED = ("runs", *(field.name for field in fields(Use)))
-"""Parameters of every analysis that are no options of its own: what is analysed, and how it is loaded."""
-
 
 @dataclass(frozen=True)
 class Subjects:
-    """What is analysed."""
+    """The runs and models to analyse."""
 
     runs: Annotated[
-        list[str] | None,
-        Spelled(),
-        Help("Run folders. Their models' vectors come from the cache."),
+        list[str] | None, typer.Argument(help="Run folders; their models' vectors come from the cache.")
     ] = None
     model: Annotated[
         list[str] | None,
-        Spelled("--model", "-m"),
-        Panel(_SUBJECTS),
-        Help("A model without a run, named as in `stsbench run`. Repeatable. Default, with no run: `minilm`."),
+        typer.Option(
+            "--model",
+            "-m",
+            help="A model without a run, as in `stsbench run`; by default `minilm`. Repeatable.",
+            rich_help_panel="What is analysed",
+        ),
     ] = None
 
     def named(self) -> list[str]:
-        """Return what was named, runs first; refuse a run that is none."""
+        """Return the runs, then the models.
+
+        Raises:
+            UserError: if a run is not one.
+        """
         from stsbench.scoring.subjects import runs_and_models
 
         return runs_and_models(self.runs or (), self.model or ())
@@ -57,84 +68,80 @@ def command_of(name: str) -> Callable[..., None]:
 
     def analyse(
         subjects: Subjects,
-        asked: Call,
         own: "AnalysisCommand",
-        use: Use,
+        use: Use = Use(),
         figure: FigureChoice = FigureChoice(),
         output: Output = Output(),
     ) -> None:
         with progress_bars(quiet=output.quiet) as progress:
-            result = asked(runs=subjects.named(), progress=progress, **own.keywords(), **vars(use))
-        is_chosen = own.names_data(asked.options, runs=bool(subjects.runs))
-        if not is_chosen and (result.frame["task"] == "sample").any():
+            result = own.verb(subjects.named(), progress=progress, **own.keywords(), **vars(use))
+        if not own.names_data(runs=bool(subjects.runs)) and (result.frame["task"] == "sample").any():
             from stsbench.scoring.tasks import SAMPLE_USED
 
-            tell(SAMPLE_USED, quiet=output.quiet)
+            print_notes(SAMPLE_USED, quiet=output.quiet)
         print_result(result, output, figure=figure)
 
     command = analysis(name)
-    place = f"{command.verb.__module__}:{command.verb.__name__}"
     analyse.__doc__, analyse.__name__ = command.__doc__, name
-    analyse.__annotations__ |= {
-        "asked": Annotated[Call, Verb(place, without=(*_NOT_ASKED, *command.without))],
-        "own": command,
-    }
-    return analyse
+    analyse.__annotations__["own"] = command
+    return expand(analyse)
 
 
-class _ExplainOutput(Output):
-    """How `explain` prints. In version 0.1 its `--format` was that of the figures, which it still takes."""
-
-    def __post_init__(self) -> None:
-        """Refuse what is a format neither of tables nor of figures."""
-        if self.format not in FORMATS:
-            super().__post_init__()
-
-
-@dataclass(frozen=True)
-class _ExplainFigures(FigureChoice):
-    """Where `explain` draws its figures: into files beside one another, into the folder, or both."""
-
-    figure: Annotated[
-        Path | None,
-        Written("figure"),
-        Panel(OUTPUT),
-        Help("Draw every figure into a file: `out.png` gives `out-geometry.png` and so on."),
-    ] = None
-
-    def __post_init__(self) -> None:
-        """Take a size without a file: the figures of `--out` have it, too."""
-
-
+@expand
 def explain(
     subjects: Subjects,
-    asked: Annotated[Call, Verb("stsbench.analysis.explain:explain", without=(*_NOT_ASKED, "leave_out"))],
+    corpus: Annotated[
+        str,
+        typer.Option(help="The corpus of `repetition-bias` and `compress`: one sentence a line, or `sample`."),
+    ] = "sample",
+    retrieve_from: Annotated[
+        str, typer.Option(help="The corpus of `retrieve`: one sentence a line, or `sample`.")
+    ] = "sample",
+    query: Annotated[
+        list[str] | None, typer.Option(help="A query for `retrieve`; by default three of the sample. Repeatable.")
+    ] = None,
+    published: Annotated[bool, typer.Option("--published", help="Add the rows of the papers.")] = False,
+    data: OwnTexts = None,
+    data_dirs: DataDirs = None,
     intervals: IntervalChoice = IntervalChoice(),
     use: Use = Use(),
     out: Annotated[
-        Path | None, Panel(OUTPUT), Help("The folder to write: a page, every figure, every table as CSV.")
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            callback=new_folder,
+            help="The folder to write: a page, every figure, every table as CSV.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None,
     figure_format: Annotated[
-        str, Panel(OUTPUT), Help("The format of the figures in --out: `png`, `svg` or `pdf`.")
+        str,
+        typer.Option(help="The format of the figures in --out: `png`, `svg` or `pdf`.", rich_help_panel=OUTPUT),
     ] = "png",
-    figure: _ExplainFigures = _ExplainFigures(),
-    output: _ExplainOutput = _ExplainOutput(),
+    figure: Annotated[
+        Path | None,
+        typer.Option(
+            callback=new_figure,
+            help="Draw every figure: `out.png` gives `out-geometry.png` and so on.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    figure_size: FigureSize = "column",
+    output: Output = Output(),
 ) -> None:
-    """Explain runs: all analyses, from length bias to nearest neighbours, in one go.
-
-    Each analysis has its command's own defaults.
+    """Run all analyses of runs or models, from length bias to nearest neighbours, with their default options.
 
     Examples:
     * `stsbench explain runs/minilm-avg-sts`
     * `stsbench explain runs/a runs/b --corpus wiki.txt --published --out reports/a-and-b`
     """
-    if output.format in FORMATS:
-        figure_format, output = output.format, replace(output, format=None)
+    from stsbench.analysis.explain import explain as explain_runs
     from stsbench.analysis.explain import require_kind
     from stsbench.scoring.settings import Intervals
 
     require_kind(figure_format)
-    # A table for the screen is printed when it is done; JSON and CSV are whole, and a page stands in its folder.
+    # On a terminal each table is printed as soon as it is ready; JSON and CSV are one document.
     at_once = output.style == "terminal" and not (out is not None and output.quiet)
     printed: list[str] = []
 
@@ -142,25 +149,31 @@ def explain(
         if at_once:
             with progress.aside():
                 if printed:
-                    say()
+                    print_lines()
                 print_result(part, output)
             printed.append(part.title)
 
     with progress_bars(quiet=output.quiet) as progress:
-        explanation = asked(
-            runs=subjects.named(),
+        explanation = explain_runs(
+            subjects.named(),
+            corpus=corpus,
+            retrieve_from=retrieve_from,
+            query=query or (),
+            published=published,
+            data=data or (),
             intervals=Intervals(intervals.dependence),
+            data_dirs=data_dirs or (),
             leave_out=True,
             progress=progress,
             finished=print_part,
             **vars(use),
         )
-    with look(figure.figure_size):
+    with look(figure_size):
         if out is not None:
-            tell(f"written to {explanation.save(out, figure_format)}", quiet=output.quiet)
-        if (file := figure.figure) is not None:
+            print_notes(f"written to {explanation.save(out, figure_format)}", quiet=output.quiet)
+        if figure is not None:
             for name, part in explanation.parts.items():
-                save_figure(part.plot(), file.with_name(f"{file.stem}-{name}{file.suffix}"))
+                save_figure(part.plot(), figure.with_name(f"{figure.stem}-{name}{figure.suffix}"))
     if not at_once and (out is None or not output.quiet or output.style in {"json", "csv"}):
         print_result(explanation, output)
     if explanation.missing:

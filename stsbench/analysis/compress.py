@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import numpy as np
 import pandas as pd
+import typer
 
-from stsbench.analysis.result import AnalysisCommand, AnalysisResult, headline, in_columns
+from stsbench.analysis.result import AnalysisResult, CommandWithIntervals, headline, in_columns
 from stsbench.base.errors import UserError
-from stsbench.base.options import Commas, NameOrPath, Points, Spelled, Within
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import listed, suggestion
-from stsbench.cli.options import IntervalChoice
+from stsbench.cli.options import DataDirs, OwnTexts, Seed, Tasks, numbers
 from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.render.figures import colours, legend_above, new_figure, shortened, style
 from stsbench.render.table import Table, Tables, interval
@@ -186,14 +186,14 @@ def _draw(axes: "Axes", rows: pd.DataFrame) -> None:
 def compress(
     runs: "Wanted | Sequence[Wanted] | None" = None,
     *,
-    tasks: Annotated[Sequence[str], Commas(), Spelled("--tasks", "-t")] = (),
-    sizes: Annotated[Sequence[int], Commas("give numbers of dimensions, such as 256,128,64")] = (),
-    corpus: NameOrPath = "sample",
-    draws: Annotated[int, Within(1, 100)] = 5,
+    tasks: Sequence[str] = (),
+    sizes: Sequence[int] = (),
+    corpus: str | Path = "sample",
+    draws: int = 5,
     seed: int = 0,
     similarity: str = "cosine",
-    margin: Points | None = None,
-    data: Annotated[Sequence[str | Path], Spelled("--data")] = (),
+    margin: float | None = None,
+    data: Sequence[str | Path] = (),
     intervals: "Intervals | None" = None,
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
@@ -296,12 +296,12 @@ def _paired_vectors(
 
 
 @dataclass(frozen=True)
-class CompressCommand(AnalysisCommand, IntervalChoice):
-    """Ask how small a vector can be: fewer dimensions, fewer bits a number, and what the score loses by it.
+class CompressCommand(CommandWithIntervals):
+    """Find the smallest vectors that keep the score: fewer dimensions, fewer bits per number.
 
-    Dimensions (all, a half, ... 16; the first, random ones, principal components) by stored numbers (fp32, fp16,
-    int8, one bit), with the difference to the full vectors, its interval, and the smallest vector that is no worse
-    by 0.5 points. The figure is the score against the bytes of a vector.
+    Dimensions (all, half, ... 16; leading, random or principal components) by number format (fp32, fp16, int8,
+    binary), each with its difference to the full vectors, and the smallest vector within the margin. The figure
+    shows the score against the bytes per vector.
 
     Examples:
     * `stsbench compress runs/minilm-avg-sts --figure bytes.svg`
@@ -313,8 +313,24 @@ class CompressCommand(AnalysisCommand, IntervalChoice):
     result = Compressed
     of_pairs = True
 
-    def keywords(self) -> dict[str, Any]:
-        """Return how intervals are computed."""
-        from stsbench.scoring.settings import Intervals
+    tasks: Tasks = None
+    sizes: Annotated[
+        str | None, typer.Option(help="The numbers of dimensions to keep, with commas; by default half, ... 16.")
+    ] = None
+    corpus: Annotated[str, typer.Option(help="The distractors: a file with one sentence a line, or `sample`.")] = (
+        "sample"
+    )
+    draws: Annotated[int, typer.Option(min=1, max=100, help="Draws of random dimensions.")] = 5
+    seed: Seed = 0
+    similarity: Annotated[
+        str, typer.Option(help="`cosine` or `dot` (binary vectors use the Hamming distance).")
+    ] = "cosine"
+    margin: Annotated[
+        float | None, typer.Option(min=0, max=100, help="The loss in points that is allowed; 0.5 by default.")
+    ] = None
+    data: OwnTexts = None
+    data_dirs: DataDirs = None
 
-        return {"intervals": Intervals(self.dependence)}
+    def keywords(self) -> dict[str, Any]:
+        """Return the options as `compress` takes them."""
+        return super().keywords() | {"sizes": numbers(self.sizes, "--sizes", "256,128,64")}

@@ -2,18 +2,20 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import numpy as np
 import pandas as pd
+import typer
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import gaussian_kde
 
 from stsbench.analysis.result import AnalysisCommand, AnalysisResult
 from stsbench.base.errors import UserError
-from stsbench.base.options import Within
 from stsbench.base.progress import Progress, silent
+from stsbench.cli.options import DataDirs, Task
 from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.render.figures import colours, new_figure, style, tell
 from stsbench.render.labels import label_above
@@ -89,7 +91,7 @@ def density(
     runs: "Wanted | Sequence[Wanted] | None" = None,
     *,
     task: str | None = None,
-    buckets: Annotated[int, Within(1, 1000)] = 5,
+    buckets: int = 5,
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
     **use: Unpack[UseOptions],
@@ -202,8 +204,9 @@ def kernel_density(values: "ArrayLike", grid: "ArrayLike") -> "NDArray[np.float6
     return density
 
 
+@dataclass(frozen=True)
 class DensityCommand(AnalysisCommand):
-    """Estimate the density of the cosines in each bucket of gold scores, on STS-B.
+    """Draw the distribution of cosines for each range of gold scores, on STS-B.
 
     Examples:
     * `stsbench density runs/a runs/b --figure density.png`
@@ -213,3 +216,7 @@ class DensityCommand(AnalysisCommand):
     verb = staticmethod(density)
     result = Density
     of_pairs = True
+
+    task: Task = None
+    buckets: Annotated[int, typer.Option(min=1, max=1000, help="The number of equal ranges of gold scores.")] = 5
+    data_dirs: DataDirs = None

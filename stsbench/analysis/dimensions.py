@@ -1,18 +1,20 @@
 """Do a few dimensions make the cosine, and do they hide what the others know? (Timkey and van Schijndel 2021)"""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import numpy as np
 import pandas as pd
+import typer
 from numpy.typing import NDArray
 
 from stsbench.analysis.result import AnalysisResult, CommandWithIntervals, headline, in_columns
 from stsbench.base.errors import UserError
-from stsbench.base.options import Commas, Spelled
 from stsbench.base.progress import Progress, silent
+from stsbench.cli.options import DataDirs, OwnTexts, Tasks, numbers
 from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.records.kinds import AVERAGE
 from stsbench.render.cells import Named
@@ -145,9 +147,9 @@ def _scores(frame: pd.DataFrame) -> pd.DataFrame:
 def dimensions(
     runs: "Wanted | Sequence[Wanted] | None" = None,
     *,
-    tasks: Annotated[Sequence[str], Commas(), Spelled("--tasks", "-t")] = (),
-    top: Annotated[Sequence[int], Commas("give how many dimensions, such as 1,3,10")] = (),
-    data: Annotated[Sequence[str | Path], Spelled("--data")] = (),
+    tasks: Sequence[str] = (),
+    top: Sequence[int] = (),
+    data: Sequence[str | Path] = (),
     intervals: "Intervals | None" = None,
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
@@ -350,10 +352,12 @@ def _rows(
         yield {**about, "measure": measure, "group": group, **limits}
 
 
+@dataclass(frozen=True)
 class DimensionsCommand(CommandWithIntervals):
-    """Measure the share of the cosine that few dimensions make, and the scores without them.
+    """Measure how much of the cosine comes from a few dimensions, and the scores without them.
 
-    Without the largest ones, standardised, by ranks and by Manhattan distance (Timkey and van Schijndel 2021).
+    Scores without the largest dimensions, standardised, with ranks and with Manhattan distance (Timkey and van
+    Schijndel, 2021).
 
     Examples:
     * `stsbench dimensions runs/a runs/b --figure dimensions.svg`
@@ -363,3 +367,14 @@ class DimensionsCommand(CommandWithIntervals):
     verb = staticmethod(dimensions)
     result = Dimensions
     of_pairs = True
+
+    tasks: Tasks = None
+    top: Annotated[
+        str | None, typer.Option(help="The numbers of largest dimensions, with commas; by default `1,3,10`.")
+    ] = None
+    data: OwnTexts = None
+    data_dirs: DataDirs = None
+
+    def keywords(self) -> dict[str, Any]:
+        """Return the options as `dimensions` takes them."""
+        return super().keywords() | {"top": numbers(self.top, "--top", "1,3,10")}

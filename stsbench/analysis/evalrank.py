@@ -6,17 +6,19 @@ Where the paper leaves something open, this is what its public code does: BinWan
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Unpack
 
 import numpy as np
 import pandas as pd
+import typer
 from numpy.typing import NDArray
 
 from stsbench.analysis.result import AnalysisCommand, AnalysisResult
 from stsbench.base.errors import UserError
-from stsbench.base.options import Spelled
 from stsbench.base.progress import Progress, silent
+from stsbench.cli.options import DataDirs, Split, Task, Text
 from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.render.charts import line
 from stsbench.render.figures import colours, new_figure, style
@@ -117,7 +119,7 @@ def evalrank(
     split: str | None = None,
     text: str = "senteval",
     share: float = SHARE,
-    centred: Annotated[bool, Spelled("--centred/--uncentred")] = True,
+    centred: bool = True,
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
     **use: Unpack[UseOptions],
@@ -289,11 +291,12 @@ def match_ranks(
     return MatchRanks(ranks, tied & ~lost, lost)
 
 
+@dataclass(frozen=True)
 class EvalRankCommand(AnalysisCommand):
-    """Look for each sentence's match among all sentences of STS-B: at which rank does a model find it?
+    """Rank each sentence's paraphrase among all STS-B sentences (EvalRank).
 
-    EvalRank (Wang, Kuo and Li 2022): mean reciprocal rank, hits at 1 and 3. The better Spearman need
-    not be the one that finds more.
+    Mean reciprocal rank, hits at 1 and 3 (Wang, Kuo and Li, 2022). The model with the better Spearman is not always
+    the one that finds more.
 
     Examples:
     * `stsbench evalrank runs/a runs/b --figure found.svg`
@@ -302,3 +305,14 @@ class EvalRankCommand(AnalysisCommand):
 
     verb = staticmethod(evalrank)
     result = EvalRank
+
+    task: Task = None
+    split: Split = None
+    text: Text = "senteval"
+    share: Annotated[
+        float, typer.Option(min=0, max=1, help="The share of pairs, by gold score, that count as positive.")
+    ] = SHARE
+    centred: Annotated[
+        bool, typer.Option("--centred/--uncentred", help="Subtract the mean vector first, as the authors do.")
+    ] = True
+    data_dirs: DataDirs = None

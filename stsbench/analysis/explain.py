@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Unpack
+from typing import Any, Unpack
 
 import pandas as pd
 
@@ -12,7 +12,6 @@ from stsbench.analysis.inputs import analysable, sharing
 from stsbench.analysis.result import AnalysisResult
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path
-from stsbench.base.options import NameOrPath, Spelled
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import storable, suggestion
 from stsbench.data.benchmarks import load_sample
@@ -104,11 +103,11 @@ def require_kind(kind: str) -> None:
 def explain(
     runs: Wanted | Sequence[Wanted] | None = None,
     *,
-    corpus: NameOrPath = "sample",
-    retrieve_from: NameOrPath = "sample",
+    corpus: str | Path = "sample",
+    retrieve_from: str | Path = "sample",
     query: str | Sequence[str] = (),
     published: bool = False,
-    data: Annotated[Sequence[str | Path], Spelled("--data")] = (),
+    data: Sequence[str | Path] = (),
     intervals: Intervals | None = None,
     data_dirs: Sequence[str | Path] = (),
     leave_out: bool = False,

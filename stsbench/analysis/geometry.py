@@ -5,16 +5,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import numpy as np
 import pandas as pd
+import typer
 from numpy.typing import NDArray
 
 from stsbench.analysis.result import AnalysisCommand, AnalysisResult
 from stsbench.base.errors import UserError
 from stsbench.base.files import files_in
 from stsbench.base.progress import Progress, silent
+from stsbench.cli.options import LARGEST, DataDirs, Split, Task, Text
 from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.render.figures import colours, new_figure, style, tell
 from stsbench.render.labels import label_lines
@@ -288,10 +290,11 @@ def geometry_frame(
     return pd.DataFrame(rows)
 
 
+@dataclass(frozen=True)
 class GeometryCommand(AnalysisCommand):
     """Measure alignment, uniformity and the mean cosine of random pairs on the sentences of STS-B.
 
-    The figure is the plane of uniformity and alignment, with each run's STS score in brackets.
+    The figure shows uniformity against alignment, with each run's STS score in brackets.
 
     Examples:
     * `stsbench geometry runs/a runs/b --figure plane.png`
@@ -301,3 +304,17 @@ class GeometryCommand(AnalysisCommand):
 
     verb = staticmethod(geometry)
     result = Geometry
+
+    path: Annotated[
+        Path | None, typer.Option(help="A training run or a folder of its checkpoints, drawn as a path.")
+    ] = None
+    task: Task = None
+    split: Split = None
+    text: Text = "senteval"
+    positive: Annotated[
+        float, typer.Option(min=-LARGEST, max=LARGEST, help="Pairs with a gold score above this are positive.")
+    ] = 4.0
+    distinct: Annotated[
+        bool, typer.Option("--distinct", help="Count a sentence once, however often it occurs.")
+    ] = False
+    data_dirs: DataDirs = None

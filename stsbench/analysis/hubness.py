@@ -1,16 +1,18 @@
 """Hubness: are some sentences neighbours of very many, and others of nobody? (Radovanović et al. 2010)"""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import numpy as np
 import pandas as pd
+import typer
 
 from stsbench.analysis.result import AnalysisResult, CommandWithIntervals
 from stsbench.base.errors import UserError
-from stsbench.base.options import Commas, Count, Spelled
 from stsbench.base.progress import Progress, silent
+from stsbench.cli.options import LARGEST, DataDirs, OwnTexts, Tasks
 from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.records.kinds import AVERAGE
 from stsbench.render.charts import draw_by_model
@@ -118,9 +120,9 @@ class Hubs(AnalysisResult):
 def hubness(
     runs: "Wanted | Sequence[Wanted] | None" = None,
     *,
-    tasks: Annotated[Sequence[str], Commas(), Spelled("--tasks", "-t")] = (),
-    k: Annotated[Count, Spelled("--top", "-k")] = NEIGHBOURS,
-    data: Annotated[Sequence[str | Path], Spelled("--data")] = (),
+    tasks: Sequence[str] = (),
+    k: int = NEIGHBOURS,
+    data: Sequence[str | Path] = (),
     intervals: "Intervals | None" = None,
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
@@ -217,10 +219,11 @@ def hubness_frame(
     return pd.DataFrame(rows, columns=columns).astype({"sentences": "Int64", "largest": "Int64"})
 
 
+@dataclass(frozen=True)
 class HubnessCommand(CommandWithIntervals):
-    """Measure hubness: are some sentences neighbours of very many, and others of nobody?
+    """Measure hubness: do a few sentences dominate the nearest-neighbour lists?
 
-    The skewness of how often a sentence is among the k nearest of another, and the share that never is.
+    The skewness of how often a sentence is among another's k nearest neighbours, and the share that never is.
 
     Examples:
     * `stsbench hubness runs/a runs/b --figure hubs.svg`
@@ -230,3 +233,10 @@ class HubnessCommand(CommandWithIntervals):
     verb = staticmethod(hubness)
     result = Hubs
     of_pairs = True
+
+    tasks: Tasks = None
+    k: Annotated[int, typer.Option("--top", "-k", min=1, max=LARGEST, help="Neighbours per sentence.")] = (
+        NEIGHBOURS
+    )
+    data: OwnTexts = None
+    data_dirs: DataDirs = None

@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import pandas as pd
+import typer
 
 from stsbench.analysis import length_measures as measures
 from stsbench.analysis.length_measures import ALL, GAP, Lengths
 from stsbench.analysis.result import AnalysisResult, CommandWithIntervals, headline, similarity_notes
 from stsbench.base.errors import UserError
-from stsbench.base.options import Commas, Spelled, Within
 from stsbench.base.progress import Progress, silent
+from stsbench.cli.options import LARGEST, Bins, DataDirs, Length, Tasks, numbers
 from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.records.kinds import ALL_TASKS, AVERAGE
 from stsbench.render.cells import Key, Named, beside
@@ -179,10 +180,10 @@ def _design(frame: pd.DataFrame) -> pd.DataFrame:
 def length_bias(
     runs: "Wanted | Sequence[Wanted] | None" = None,
     *,
-    tasks: Annotated[Sequence[str], Commas(), Spelled("--tasks", "-t")] = (),
+    tasks: Sequence[str] = (),
     length: str = "words",
-    threshold: Annotated[int | None, Within(0)] = None,
-    bins: Annotated[Sequence[int], Commas("give where each bin begins, such as 0,1,2,4,8")] = (),
+    threshold: int | None = None,
+    bins: Sequence[int] = (),
     published: bool = False,
     intervals: "Intervals | None" = None,
     data_dirs: Sequence[str | Path] = (),
@@ -273,10 +274,10 @@ def _published_rows(lengths: Lengths) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class LengthBiasCommand(CommandWithIntervals):
-    """Ask whether a model finds sentences more alike because they are of like length.
+    """Measure length bias: does a model rate sentences as more similar because their lengths are similar?
 
-    Spearman and mean similarity difference in the groups of short and long length difference, per task; one slope;
-    the partial Spearman; on the sample the contrast of its designed pairs. The figure is the curve of the error.
+    Spearman and mean similarity error for pairs of small and large length difference, a slope, and the partial
+    Spearman; on the sample also its designed contrasts. The figure shows the error by length difference.
 
     Examples:
     * `stsbench length-bias runs/minilm-avg-sts --published`
@@ -287,3 +288,21 @@ class LengthBiasCommand(CommandWithIntervals):
     verb = staticmethod(length_bias)
     result = LengthBias
     of_pairs = True
+
+    tasks: Tasks = None
+    length: Length = "words"
+    threshold: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=LARGEST, help="The largest length difference that is short; 3 by default, 15 characters."
+        ),
+    ] = None
+    bins: Bins = None
+    published: Annotated[
+        bool, typer.Option("--published", help="Add the rows of the papers (ESimCSE: words, threshold 3).")
+    ] = False
+    data_dirs: DataDirs = None
+
+    def keywords(self) -> dict[str, Any]:
+        """Return the options as `length_bias` takes them."""
+        return super().keywords() | {"bins": numbers(self.bins, "--bins", "0,1,2,4,8")}

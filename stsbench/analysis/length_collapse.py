@@ -1,8 +1,9 @@
 """Length collapse: do longer sentences look more alike, whatever they say? (Zhou et al. 2025, ACL)"""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 import pandas as pd
@@ -11,9 +12,9 @@ from numpy.typing import NDArray
 from stsbench.analysis.length_measures import THRESHOLDS, Lengths
 from stsbench.analysis.result import AnalysisResult, CommandWithIntervals, headline
 from stsbench.base.errors import UserError
-from stsbench.base.options import Commas, Spelled
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import suggestion
+from stsbench.cli.options import Bins, DataDirs, Length, OwnTexts, Tasks, numbers
 from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.records.kinds import ALL_TASKS
 from stsbench.render.charts import draw_by_model
@@ -134,10 +135,10 @@ class LengthCollapse(AnalysisResult):
 def length_collapse(
     runs: "Wanted | Sequence[Wanted] | None" = None,
     *,
-    tasks: Annotated[Sequence[str], Commas(), Spelled("--tasks", "-t")] = (),
+    tasks: Sequence[str] = (),
     length: str = "words",
-    bins: Annotated[Sequence[int], Commas("give where each bin begins, such as 0,8,16,32")] = (),
-    data: Annotated[Sequence[str | Path], Spelled("--data")] = (),
+    bins: Sequence[int] = (),
+    data: Sequence[str | Path] = (),
     intervals: "Intervals | None" = None,
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
@@ -304,10 +305,11 @@ def unrelated_cosine(
     return mean, 2 * (products - mean * others) / others.sum()
 
 
+@dataclass(frozen=True)
 class LengthCollapseCommand(CommandWithIntervals):
-    """Ask whether longer sentences look more alike, whatever they say.
+    """Measure length collapse: do longer sentences look more alike, whatever they mean?
 
-    The mean cosine of unrelated sentences of like length, and the length of the vectors, by the sentences' length.
+    The mean cosine of unrelated sentences of similar length, and the norm of the vectors, by sentence length.
 
     Examples:
     * `stsbench length-collapse runs/a runs/b --figure collapse.svg`
@@ -317,3 +319,13 @@ class LengthCollapseCommand(CommandWithIntervals):
     verb = staticmethod(length_collapse)
     result = LengthCollapse
     of_pairs = True
+
+    tasks: Tasks = None
+    length: Length = "words"
+    bins: Bins = None
+    data: OwnTexts = None
+    data_dirs: DataDirs = None
+
+    def keywords(self) -> dict[str, Any]:
+        """Return the options as `length_collapse` takes them."""
+        return super().keywords() | {"bins": numbers(self.bins, "--bins", "0,8,16,32")}

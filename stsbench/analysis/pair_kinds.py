@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import add
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import pandas as pd
@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from stsbench.analysis.result import AnalysisResult, CommandWithIntervals, headline, similarity_notes
 from stsbench.base.errors import UserError
-from stsbench.base.options import Commas, Spelled
 from stsbench.base.progress import Progress, silent
+from stsbench.cli.options import DataDirs, Tasks
 from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.records.kinds import ALL_TASKS
 from stsbench.render.charts import forest
@@ -125,7 +125,7 @@ class PairKinds(AnalysisResult):
 def pair_kinds(
     runs: "Wanted | Sequence[Wanted] | None" = None,
     *,
-    tasks: Annotated[Sequence[str], Commas(), Spelled("--tasks", "-t")] = (),
+    tasks: Sequence[str] = (),
     intervals: "Intervals | None" = None,
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
@@ -393,11 +393,12 @@ def _limits(
     return {"value": value, "low": low, "high": high, "p": two_sided_p(value - NONE_EXPECTED[measure], spread)}
 
 
+@dataclass(frozen=True)
 class PairKindsCommand(CommandWithIntervals):
-    """Say by kind of pair how wrong a model ranks pairs, and which way.
+    """Find the kinds of pairs that a model ranks wrongly, and in which direction.
 
-    Kinds by gold score, length, shared words, negation and numbers; of each its share of the rank error, and how
-    much too high its pairs are ranked. The words come from the tasks' data.
+    Kinds by gold score, length, shared words, negation and numbers; for each its share of the rank error and its
+    mean rank error. The sentences come from the tasks' data.
 
     Examples:
     * `stsbench pair-kinds runs/minilm-avg-sts`
@@ -407,3 +408,6 @@ class PairKindsCommand(CommandWithIntervals):
     verb = staticmethod(pair_kinds)
     result = PairKinds
     of_pairs = True
+
+    tasks: Tasks = None
+    data_dirs: DataDirs = None

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Unpack
 
 import numpy as np
 import pandas as pd
+import typer
 from numpy.typing import NDArray
 
-from stsbench.analysis.result import AnalysisCommand, AnalysisResult
+from stsbench.analysis.result import AnalysisResult, CommandWithIntervals
 from stsbench.base.errors import UserError
-from stsbench.base.options import Commas, NameOrPath
 from stsbench.base.progress import Progress, silent
-from stsbench.cli.options import IntervalChoice
+from stsbench.cli.options import DataDirs, names
 from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.render.figures import colours, legend_above, new_figure, shortened, style
 from stsbench.render.table import Table, Tables, interval
@@ -138,8 +138,8 @@ def _limits(row: Mapping[Any, Any]) -> str:
 def probes(
     runs: "Wanted | Sequence[Wanted] | None" = None,
     *,
-    triples: NameOrPath = "bundled",
-    kinds: Annotated[Sequence[str], Commas()] = (),
+    triples: str | Path = "bundled",
+    kinds: Sequence[str] = (),
     intervals: "Intervals | None" = None,
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
@@ -298,11 +298,11 @@ def _variance(values: "NDArray[np.float64]", sharing: "Sharing", intervals: "Int
 
 
 @dataclass(frozen=True)
-class ProbesCommand(AnalysisCommand, IntervalChoice):
-    """Probe for meaning: is a sentence nearer to a paraphrase than to itself with its meaning changed?
+class ProbesCommand(CommandWithIntervals):
+    """Probe for meaning: is a sentence closer to its paraphrase than to a version with another meaning?
 
-    Nine kinds of changes, from negation to the order of words, in a set that comes with stsbench; or
-    HEROS, or triples of your own.
+    Nine kinds of changes, from negation to word order, in a set that comes with stsbench; or HEROS, or your own
+    triples.
 
     Examples:
     * `stsbench probes runs/a runs/b --figure probes.svg`
@@ -313,8 +313,15 @@ class ProbesCommand(AnalysisCommand, IntervalChoice):
     verb = staticmethod(probes)
     result = Probes
 
-    def keywords(self) -> dict[str, Any]:
-        """Return how intervals are computed."""
-        from stsbench.scoring.settings import Intervals
+    triples: Annotated[
+        str,
+        typer.Option(
+            help="`bundled`, `heros`, or a file with columns `kind`, `sentence`, `paraphrase`, `changed`."
+        ),
+    ] = "bundled"
+    kinds: Annotated[str | None, typer.Option(help="The kinds of changes, with commas; by default all.")] = None
+    data_dirs: DataDirs = None
 
-        return {"intervals": Intervals(self.dependence)}
+    def keywords(self) -> dict[str, Any]:
+        """Return the options as `probes` takes them."""
+        return super().keywords() | {"kinds": names(self.kinds)}

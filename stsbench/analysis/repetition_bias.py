@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import numpy as np
 import pandas as pd
+import typer
 from numpy.typing import NDArray
 
 from stsbench.analysis.result import AnalysisCommand, AnalysisResult
 from stsbench.base.errors import UserError
-from stsbench.base.options import Count, Help, NameOrPath, Within
 from stsbench.base.progress import Progress, silent
+from stsbench.cli.options import LARGEST, Seed
 from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.render.cells import beside
 from stsbench.render.figures import colours, new_figure, spoken, style, tell
@@ -103,9 +104,9 @@ class RepetitionBias(AnalysisResult):
 def repetition_bias(
     runs: "Wanted | Sequence[Wanted] | None" = None,
     *,
-    corpus: NameOrPath = "sample",
-    queries: Count = 100,
-    seeds: Annotated[int, Within(1, 1000)] = 5,
+    corpus: str | Path = "sample",
+    queries: int = 100,
+    seeds: int = 5,
     seed: int = 0,
     low: float = 0.13,
     high: float = 0.17,
@@ -290,7 +291,7 @@ def _over_seeds(means: "NDArray[np.float64]", level: float) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class RepetitionBiasCommand(AnalysisCommand):
-    """Probe for repetition bias: does repeating the words that two sentences share make them more alike?
+    """Probe for repetition bias: does repeating shared words make two sentences more similar?
 
     Examples:
     * `stsbench repetition-bias runs/a --corpus wiki.txt --published`
@@ -300,9 +301,22 @@ class RepetitionBiasCommand(AnalysisCommand):
     verb = staticmethod(repetition_bias)
     result = RepetitionBias
 
-    without = ("low", "high")
-
-    overlap: Annotated[str, Help("The smallest and largest share of common tokens, in per cent.")] = "13-17"
+    corpus: Annotated[str, typer.Option(help="The sentences: a file with one sentence a line, or `sample`.")] = (
+        "sample"
+    )
+    queries: Annotated[int, typer.Option(min=1, max=LARGEST, help="Queries per seed.")] = 100
+    seeds: Annotated[int, typer.Option(min=1, max=1000, help="Draws of queries and candidates.")] = 5
+    seed: Seed = 0
+    overlap: Annotated[str, typer.Option(help="The smallest and largest share of common tokens, in per cent.")] = (
+        "13-17"
+    )
+    share_of: Annotated[
+        str, typer.Option(help="The overlap is a share of the tokens of the `candidate` or of the `query`.")
+    ] = "candidate"
+    tokens: Annotated[
+        str, typer.Option(help="What the overlap counts: `words`, or `subwords` of the first model's tokeniser.")
+    ] = "words"
+    published: Annotated[bool, typer.Option("--published", help="Add the rows of the paper (ESimCSE).")] = False
 
     def keywords(self) -> dict[str, Any]:
         """Return the options as `repetition_bias` takes them."""
@@ -315,5 +329,5 @@ def _shares(overlap: str) -> tuple[float, float]:
     try:
         low, high = (float(end) / 100 for end in overlap.split("-"))
     except ValueError as error:
-        raise UserError(f"--overlap {overlap}: give the smallest and largest per cent, such as 13-17.") from error
+        raise UserError(f"--overlap {overlap}: write two percentages, such as 13-17.") from error
     return low, high

@@ -7,14 +7,14 @@ where it is used.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 
-from stsbench.cli.options import IntervalChoice
+from stsbench.cli.options import IntervalChoice, names
 from stsbench.records.kinds import ALL_TASKS, AVERAGE
 from stsbench.render.figures import svg_of
 from stsbench.render.result import Result
@@ -69,49 +69,47 @@ class AnalysisResult(Result):
 
 @dataclass(frozen=True)
 class AnalysisCommand:
-    """The command of an analysis: its docstring is the command's help.
-
-    Its options are the function's own; fields are those that the function takes in another shape.
-    """
+    """The command of an analysis: its docstring is the help, its fields are the command's own options."""
 
     verb: ClassVar[Callable[..., AnalysisResult]]
     """The function that makes the analysis."""
 
     result: ClassVar[type[AnalysisResult]]
-    """What that returns."""
-
-    without: ClassVar[tuple[str, ...]] = ()
-    """Parameters of the function that a field stands for."""
+    """What that function returns."""
 
     of_pairs: ClassVar[bool] = False
-    """Whether it is of scored pairs, which a run brings. Else a run's tasks do not decide what is looked at."""
+    """Whether it analyses the scored pairs of a run. If not, a run's tasks do not determine the sentences."""
 
     def keywords(self) -> dict[str, Any]:
-        """Return the fields as the function takes them: by default as they are."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        """Return the options as the function takes them; None leaves the function's own default."""
+        options = {field.name: getattr(self, field.name) for field in fields(self)}
+        if isinstance(options.get("tasks"), str):
+            options["tasks"] = names(options["tasks"])
+        return {name: value for name, value in options.items() if value is not None}
 
     @classmethod
     def explained(cls, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the options of `explain` as the function takes them: by default those that it has, too."""
+        """Return those options of `explain` that the function has, too."""
         own = signature(cls.verb).parameters
         return {name: value for name, value in options.items() if name in own}
 
-    @classmethod
-    def names_data(cls, named: Collection[str], *, runs: bool) -> bool:
-        """Return whether the person chose the data: by the options that were typed, or by naming runs."""
-        choices = {"task", "tasks"} & set(signature(cls.verb).parameters)
-        return not choices or not choices.isdisjoint(named) or (runs and cls.of_pairs)
+    def names_data(self, *, runs: bool) -> bool:
+        """Return whether the data was chosen explicitly: by an option, or by naming runs."""
+        choices = [getattr(self, name) for name in ("task", "tasks") if hasattr(self, name)]
+        return not choices or any(choices) or (runs and self.of_pairs)
 
 
 @dataclass(frozen=True)
 class CommandWithIntervals(AnalysisCommand, IntervalChoice):
-    """The command of an analysis that takes `intervals`, typed as `--interval` and `--no-intervals`."""
+    """The command of an analysis whose function takes `intervals`, with `--interval` and `--no-intervals`."""
 
     def keywords(self) -> dict[str, Any]:
-        """Return how intervals are computed."""
+        """Return the options as the function takes them."""
         from stsbench.scoring.settings import Intervals
 
-        return {"intervals": Intervals(self.dependence)}
+        options = super().keywords()
+        del options["interval"], options["no_intervals"]
+        return {"intervals": Intervals(self.dependence), **options}
 
 
 def headline(frame: pd.DataFrame) -> pd.DataFrame:

@@ -1,20 +1,22 @@
 """Nearest neighbours by cosine: what does a model find near a sentence?"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Unpack
 
 import numpy as np
 import pandas as pd
+import typer
 from numpy.typing import NDArray
 
 from stsbench.analysis.result import AnalysisCommand, AnalysisResult
 from stsbench.base.errors import UserError
 from stsbench.base.extras import require
-from stsbench.base.options import Count, NameOrPath, Spelled
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import suggestion
+from stsbench.cli.options import LARGEST
 from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.render.cells import Key, Named
 from stsbench.render.charts import line
@@ -94,8 +96,8 @@ def retrieve(
     runs: "Wanted | Sequence[Wanted] | None" = None,
     *,
     query: str | Sequence[str] = (),
-    corpus: NameOrPath = "sample",
-    k: Annotated[Count, Spelled("--top", "-k")] = 5,
+    corpus: str | Path = "sample",
+    k: int = 5,
     search: str = "exact",
     progress: Progress = silent,
     **use: Unpack[UseOptions],
@@ -299,8 +301,9 @@ def neighbours_frame(
     return pd.DataFrame(rows, columns=["model", "query", "rank", "cosine", "sentence", "number"])
 
 
+@dataclass(frozen=True)
 class RetrieveCommand(AnalysisCommand):
-    """Find the sentences of a corpus that are nearest to a query, for several models side by side.
+    """Find the sentences of a corpus that are closest to a query, for several models side by side.
 
     Examples:
     * `stsbench retrieve runs/a runs/b --corpus wiki.txt --query "A dog runs." -k 3`
@@ -310,6 +313,16 @@ class RetrieveCommand(AnalysisCommand):
 
     verb = staticmethod(retrieve)
     result = Retrieval
+
+    query: Annotated[list[str] | None, typer.Option(help="A query sentence. Repeatable.")] = None
+    corpus: Annotated[
+        str,
+        typer.Option(help="A file with one sentence a line, `sample`, or vectors from `stsbench embed` (.npy)."),
+    ] = "sample"
+    k: Annotated[int, typer.Option("--top", "-k", min=1, max=LARGEST, help="Neighbours per query.")] = 5
+    search: Annotated[
+        str, typer.Option(help="`exact`, or `faiss`: an approximate index (`pip install 'stsbench[faiss]'`).")
+    ] = "exact"
 
     @classmethod
     def explained(cls, options: Mapping[str, Any]) -> dict[str, Any]:

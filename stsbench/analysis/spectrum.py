@@ -1,6 +1,7 @@
 """The spectrum of sentence vectors: how many directions a model uses (MoCoSE 2022, figure 7)."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from stsbench.analysis.result import AnalysisCommand, AnalysisResult
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
+from stsbench.cli.options import DataDirs, Split, Task, Text
 from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.render.charts import line, plain_logarithms
 from stsbench.render.figures import colours, new_figure, style
@@ -173,11 +175,12 @@ def _measures(matrix: "NDArray[np.float64]", *, centred: bool) -> Iterator[dict[
     yield {"measure": PARTITION, "k": 0, "value": partition_isotropy(matrix, axes)}
 
 
+@dataclass(frozen=True)
 class SpectrumCommand(AnalysisCommand):
-    """Measure the singular values of the sentence vectors of STS-B, and how many directions they amount to.
+    """Measure the singular values of the sentence vectors of STS-B, and their effective rank.
 
-    Effective rank, shares of the top directions, isotropy; uncentred and centred. The figure is the singular
-    values in order; JSON and CSV have them all.
+    Effective rank, shares of the top directions, isotropy; uncentred and centred. The figure shows the singular
+    values in order; JSON and CSV contain all of them.
 
     Examples:
     * `stsbench spectrum runs/a runs/b --figure spectrum.pdf`
@@ -186,3 +189,8 @@ class SpectrumCommand(AnalysisCommand):
 
     verb = staticmethod(spectrum)
     result = Spectrum
+
+    task: Task = None
+    split: Split = None
+    text: Text = "senteval"
+    data_dirs: DataDirs = None

@@ -1,16 +1,19 @@
 """Does a score hold when the same sentences are typed otherwise?"""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import numpy as np
 import pandas as pd
+import typer
 from numpy.typing import NDArray
 
 from stsbench.analysis.result import AnalysisResult, CommandWithIntervals
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
+from stsbench.cli.options import DATA, DataDirs, Seed, Task, Text
 from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.render.charts import forest
 from stsbench.render.table import Table, Tables, interval, place
@@ -213,8 +216,9 @@ def stability_frame(
     return pd.DataFrame(rows)
 
 
+@dataclass(frozen=True)
 class StabilityCommand(CommandWithIntervals):
-    """Score the same pairs with typos, another case, punctuation or white space, or with paraphrases of your own.
+    """Score the same pairs with typos, changed case, punctuation or white space, or with your own paraphrases.
 
     Examples:
     * `stsbench stability runs/a runs/b --figure stability.svg`
@@ -223,3 +227,12 @@ class StabilityCommand(CommandWithIntervals):
 
     verb = staticmethod(stability)
     result = Stability
+
+    task: Task = None
+    split: Annotated[str, typer.Option(help="The split.", rich_help_panel=DATA)] = "test"
+    text: Text = "raw"
+    paraphrases: Annotated[
+        Path | None, typer.Option(help="A table with a sentence of the task and its paraphrase in each row.")
+    ] = None
+    seed: Seed = 0
+    data_dirs: DataDirs = None

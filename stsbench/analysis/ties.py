@@ -1,16 +1,17 @@
 """`ties`: how much of a score is a matter of how pairs of one similarity are put in order?"""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import pandas as pd
 
 from stsbench.analysis.result import AnalysisCommand, AnalysisResult, headline, similarity_notes
-from stsbench.base.options import Commas, Spelled
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import listed
+from stsbench.cli.options import DataDirs, Tasks
 from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.records.kinds import AVERAGE
 from stsbench.render.figures import colours, legend_above, new_figure, style
@@ -91,7 +92,7 @@ class TieRanges(AnalysisResult):
 def ties(
     runs: "Wanted | Sequence[Wanted] | None" = None,
     *,
-    tasks: Annotated[Sequence[str], Commas(), Spelled("--tasks", "-t")] = (),
+    tasks: Sequence[str] = (),
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
     **use: Unpack[UseOptions],
@@ -154,11 +155,12 @@ def _rows(name: str, tasks: "Sequence[ScoredTask]") -> Iterator[Mapping[str, Any
             yield {"model": name, "precision": precision, "similarity": similarity, **row}
 
 
+@dataclass(frozen=True)
 class TiesCommand(AnalysisCommand):
-    """Ask how much of a score is a matter of how tied pairs are put in order.
+    """Show how much a score depends on tied similarities.
 
-    The share of pairs whose similarity another pair has, and the lowest and highest Spearman over all ways of
-    breaking these ties: with the similarities as recorded, and as fp16, bf16 and fp8 would hold them.
+    The share of pairs with tied similarities, and the lowest and highest Spearman over all ways to break the ties:
+    with similarities as recorded, and rounded to fp16, bf16 and fp8.
 
     Examples:
     * `stsbench ties runs/minilm-avg-sts`
@@ -168,3 +170,6 @@ class TiesCommand(AnalysisCommand):
     verb = staticmethod(ties)
     result = TieRanges
     of_pairs = True
+
+    tasks: Tasks = None
+    data_dirs: DataDirs = None

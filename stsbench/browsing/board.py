@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import pandas as pd
 
@@ -14,7 +14,6 @@ from stsbench._version import __version__
 from stsbench.base.errors import UserError
 from stsbench.base.files import require_new_file
 from stsbench.base.machine import cores
-from stsbench.base.options import Spelled, Written
 from stsbench.base.progress import Progress, silent
 from stsbench.browsing.kept import Kept, Shelf, filled_ahead, keep, key_of
 from stsbench.browsing.sections import BoardRun, BoardSection, sections_of
@@ -196,8 +195,8 @@ class Board(PageResult):
 
 
 def board(
-    runs: Annotated[str | Path | Sequence[str | Path], Spelled("FOLDER...")],
-    out: Annotated[str | Path | None, Written("file")] = None,
+    runs: str | Path | Sequence[str | Path],
+    out: str | Path | None = None,
     *,
     interval: Dependence = DEPENDENCE,
     level: float = LEVEL,

@@ -3,18 +3,29 @@
 from pathlib import Path
 from typing import Annotated
 
-from stsbench.base.options import Help, Spelled, Written
-from stsbench.cli.options import QuietFlag
-from stsbench.cli.output import progress_bars, tell
-from stsbench.cli.verbs import Call, Verb
+import typer
+
+from stsbench.cli.groups import expand
+from stsbench.cli.options import DataDirs, Level, OwnTexts, Quiet, RecordedInterval, new_file
+from stsbench.cli.output import print_notes, progress_bars
+
+_Page = Annotated[Path, typer.Option("--out", "-o", callback=new_file, help="The page to write.")]
 
 
+@expand
 def explore(
-    asked: Annotated[Call, Verb("stsbench.browsing.explore:explore", without=("out",))],
-    out: Annotated[Path, Spelled("--out", "-o"), Written("file"), Help("The page to write.")] = Path("pairs.html"),
-    quiet: QuietFlag = False,
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN [RUN]", help="One or two run folders or `run.json` files.")
+    ],
+    data: OwnTexts = None,
+    without_text: Annotated[
+        bool, typer.Option("--without-text", help="Leave the sentences out, so that you may publish the page.")
+    ] = False,
+    data_dirs: DataDirs = None,
+    out: _Page = Path("pairs.html"),
+    quiet: Quiet = False,
 ) -> None:
-    """Write a page with all pairs of one run, or of two side by side, to see which of them the score is lost on.
+    """Write a page with all pairs of one or two runs, to see which pairs cost the most.
 
     Examples:
     * `stsbench explore runs/mine-avg-sts --out pairs.html`
@@ -22,28 +33,39 @@ def explore(
     * `stsbench explore runs/mine-captions --data captions.csv`
     * `stsbench explore runs/mine-avg-sts --without-text`
     """
+    from stsbench.browsing.explore import explore as write_page
+
     with progress_bars(quiet=quiet) as progress:
-        explored = asked(out=out, progress=progress)
-    for note in explored.notes:
-        tell(f"note: {note}", quiet=quiet)
+        explored = write_page(
+            runs, out, data=data or (), without_text=without_text, data_dirs=data_dirs or (), progress=progress
+        )
+    print_notes(*(f"note: {note}" for note in explored.notes), quiet=quiet)
     if explored.texts is not None:
-        tell("the page holds the data sets' sentences: do not publish it with them.", quiet=quiet)
-    tell(f"written to {out}", quiet=quiet)
+        print_notes(
+            "the page contains sentences of the data sets: do not publish it (see --without-text).", quiet=quiet
+        )
+    print_notes(f"written to {out}", quiet=quiet)
 
 
+@expand
 def board(
-    asked: Annotated[Call, Verb("stsbench.browsing.board:board", without=("out",))],
-    out: Annotated[Path, Spelled("--out", "-o"), Written("file"), Help("The page to write.")] = Path("board.html"),
-    quiet: QuietFlag = False,
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="FOLDER...", help="Folders; every `run.json` below them is read.")
+    ],
+    interval: RecordedInterval = None,
+    level: Level = 0.95,
+    out: _Page = Path("board.html"),
+    quiet: Quiet = False,
 ) -> None:
-    """Write a page with all runs below a folder: scores with intervals, groups, costs, and any two compared.
+    """Write a leaderboard page of all runs below a folder: scores with intervals, ties, costs, comparisons.
 
     Examples:
     * `stsbench board runs/ --out board.html`
     * `stsbench board runs/ ../theirs/runs/`
     """
+    from stsbench.browsing.board import board as write_board
+
     with progress_bars(quiet=quiet) as progress:
-        made = asked(out=out, progress=progress)
-    for note in made.notes:
-        tell(f"note: {note}", quiet=quiet)
-    tell(f"written to {out}", quiet=quiet)
+        made = write_board(runs, out, interval=interval, level=level, progress=progress)
+    print_notes(*(f"note: {note}" for note in made.notes), quiet=quiet)
+    print_notes(f"written to {out}", quiet=quiet)

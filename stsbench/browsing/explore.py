@@ -4,14 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated
 
 import pandas as pd
 
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
 from stsbench.base.files import require_new_file
-from stsbench.base.options import DATA, Panel, Spelled, Written
 from stsbench.base.progress import Progress, silent
 from stsbench.browsing.items import MODELS, TaskItems, Total, items_of, payload
 from stsbench.data.shared import SENTENCES
@@ -98,10 +96,10 @@ class Explored(PageResult):
 
 
 def explore(
-    runs: Annotated[Run | Sequence[Run], Spelled("RUN [RUN]")],
-    out: Annotated[str | Path | None, Written("file")] = None,
+    runs: Run | Sequence[Run],
+    out: str | Path | None = None,
     *,
-    data: Annotated[Sequence[str | Path], Spelled("--data"), Panel(DATA)] = (),
+    data: Sequence[str | Path] = (),
     without_text: bool = False,
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,

@@ -1,64 +1,249 @@
-"""Options that several commands share beside those of their verbs: flags, and groups of them.
+"""The options that several commands share: `Annotated` aliases, and groups that `expand` spells out."""
 
-def spectrum(subjects: Subjects, task: Task = None, output: Output = Output()) -> None: ...
-"""
-
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+
+import typer
 
 from stsbench.base.errors import UserError
-from stsbench.base.options import OUTPUT, Help, Panel, Spelled, Written
 from stsbench.base.words import suggestion
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from matplotlib.figure import Figure
 
     from stsbench.render.table import Style
 
-FORMATS = ("table", "json", "csv", "markdown", "latex")
-"""How a command can print; `table` is for the screen."""
+MODEL, DATA, RUN, SCORES, INTERVALS, OUTPUT = "Model", "Data", "Run", "Scores", "Intervals", "Output"
+"""The headings of options in a command's help."""
 
-INTERVALS = "Intervals"
-"""The heading of options that say how intervals are computed."""
+LARGEST = 1_000_000
+"""The most that an option counts: draws, buckets, sub-words. More is a typing mistake."""
+
+LARGEST_SEED = 2**32 - 1
+"""What NumPy, scikit-learn and torch all accept."""
+
+FORMATS = ("table", "json", "csv", "markdown", "latex")
 
 IntervalName = Literal["dyadic", "components", "independent"]
-"""`statistics.dependence.Dependence`, which would load NumPy for a page of help."""
+"""`statistics.dependence.Dependence`, without importing NumPy for a page of help."""
 
-FigureWidth = Literal["column", "page"]
-"""`render.figures.FigureSize`."""
+_DEPENDENCE = (
+    "`dyadic`: pairs that share a sentence; `components`: pairs linked by a chain of shared sentences; "
+    "`independent`: none."
+)
 
-_Flag = Annotated[bool, Panel(OUTPUT)]
 
-QuietFlag = Annotated[_Flag, Spelled("--quiet", "-q"), Help("Print no progress, notes or signatures.")]
-SubsetsFlag = Annotated[_Flag, Help("Print every subset, too.")]
+def option_name(param: typer.CallbackParam) -> str:
+    """Return the name that you type: `--seed`, or `RUNS` for an argument."""
+    longest = max(param.opts, key=len, default=param.name or "")
+    return longest if longest.startswith("-") else (param.metavar or longest).upper().removesuffix("...")
+
+
+def _require_named(param: typer.CallbackParam, path: Path) -> None:
+    # `--out "$UNSET"` is an empty path, which Python reads as the working folder.
+    if path == Path():
+        raise UserError(
+            f"{option_name(param)}: the path is empty or the working folder itself. Name a file or a folder in it."
+        )
+
+
+def new_file(param: typer.CallbackParam, path: Path | None) -> Path | None:
+    """Check, before any work, that a file can be written."""
+    from stsbench.base.files import require_new_file
+
+    if path is not None:
+        _require_named(param, path)
+        require_new_file(path.expanduser(), option_name(param))
+    return path
+
+
+def new_folder(param: typer.CallbackParam, path: Path | None) -> Path | None:
+    """Check, before any work, that a folder can be written."""
+    from stsbench.base.files import require_new_folder
+
+    if path is not None:
+        _require_named(param, path)
+        require_new_folder(path.expanduser(), option_name(param))
+    return path
+
+
+def new_figure(param: typer.CallbackParam, path: Path | None) -> Path | None:
+    """Check, before any work, that a figure can be written in the format of its name."""
+    if path is not None:
+        from stsbench.render.figures import figure_kind
+
+        _require_named(param, path)
+        figure_kind(path)
+    return new_file(param, path)
+
+
+def names(text: str | None) -> list[str]:
+    """Split a list that was typed with commas.
+
+    >>> names("negation, number")
+    ['negation', 'number']
+    """
+    return [part.strip() for part in (text or "").split(",") if part.strip()]
+
+
+def number_or_name(text: str | None) -> float | str | None:
+    """Read a number, or else leave the text as a name.
+
+    >>> number_or_name("76.25"), number_or_name("simcse")
+    (76.25, 'simcse')
+    """
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return text
+
+
+def numbers(text: str | None, option: str, example: str, high: int = LARGEST) -> list[int]:
+    """Split whole numbers that were typed with commas.
+
+    Args:
+        text: the option's value.
+        option: its name, for the message.
+        example: a value that would be right.
+        high: the largest number allowed.
+
+    Raises:
+        UserError: if a part is not a whole number, or too large.
+
+    >>> numbers("0,8,16", "--bins", "0,1,2")
+    [0, 8, 16]
+    """
+    values = []
+    for part in names(text):
+        if not part.lstrip("-").isdecimal() or len(part) > 12:
+            raise UserError(
+                f"{option} {text}: {part!r} is not a whole number. Write numbers with commas: {example}."
+            )
+        values.append(int(part))
+        if abs(values[-1]) > high:
+            raise UserError(f"{option} {part}: use numbers up to {high:,}.")
+    return values
+
+
+DataDirs = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--data-dir",
+        help="A folder to search for data before `STSBENCH_DATA` and the cache. Repeatable.",
+        rich_help_panel=DATA,
+    ),
+]
+Tasks = Annotated[
+    str | None,
+    typer.Option(
+        "--tasks",
+        "-t",
+        help="The tasks, with commas; by default all of a run, the seven STS tasks, or the sample.",
+        rich_help_panel=DATA,
+    ),
+]
+Task = Annotated[
+    str | None,
+    typer.Option(
+        help="The task; by default `STS-B`, or the sample if its data is not here.", rich_help_panel=DATA
+    ),
+]
+Split = Annotated[str | None, typer.Option(help="The split; by default all of the task.", rich_help_panel=DATA)]
+Text = Annotated[
+    str,
+    typer.Option(help="The text: `senteval` (tokenised, lower-cased) or `raw`.", rich_help_panel=DATA),
+]
+Length = Annotated[str, typer.Option(help="The unit of length: `words`, `subwords` or `characters`.")]
+Bins = Annotated[
+    str | None, typer.Option(help="The lower ends of the bins, from 0 and rising, with commas: `0,1,2,4,8`.")
+]
+OwnTexts = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--data",
+        help="A file with the sentences of a run on your own pairs; records hold no sentences. Repeatable.",
+        rich_help_panel=DATA,
+    ),
+]
+SubsetColumn = Annotated[
+    str, typer.Option(help="The column of your file that names subsets.", rich_help_panel=DATA)
+]
+Interval = Annotated[
+    IntervalName,
+    typer.Option(
+        metavar="METHOD", help=f"Which pairs depend on each other. {_DEPENDENCE}", rich_help_panel=INTERVALS
+    ),
+]
+RecordedInterval = Annotated[
+    IntervalName | None,
+    typer.Option(
+        metavar="METHOD",
+        help=f"Which pairs depend on each other; by default as recorded. {_DEPENDENCE}",
+        rich_help_panel=INTERVALS,
+    ),
+]
+Level = Annotated[
+    float,
+    typer.Option(min=0, max=1, help="The confidence level of the intervals.", rich_help_panel=INTERVALS),
+]
+Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="The random seed.")]
+NoCache = Annotated[
+    bool,
+    typer.Option("--no-cache", help="Neither read nor write the embedding cache.", rich_help_panel=RUN),
+]
+JobDevice = Annotated[str, typer.Option(help="The device of local jobs: `auto`, `cpu`, `cuda` or `mps`.")]
+Devices = Annotated[
+    str | None,
+    typer.Option(
+        help="Share the work over GPUs (`0,1`, or `all`), or over groups of CPU cores if there is no GPU.",
+        rich_help_panel=RUN,
+    ),
+]
+OnRay = Annotated[
+    str | None,
+    typer.Option(
+        help="`ray`: share the work over a Ray cluster (`pip install 'stsbench[ray]'`).", rich_help_panel=RUN
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(min=1, max=10_000, help="Jobs to run at once; by default one per GPU or per group of CPU cores."),
+]
+Subsets = Annotated[bool, typer.Option("--subsets", help="Print every subset, too.", rich_help_panel=OUTPUT)]
+Quiet = Annotated[
+    bool,
+    typer.Option("--quiet", "-q", help="Print no progress, notes or signatures.", rich_help_panel=OUTPUT),
+]
+
+FigureSize = Annotated[
+    Literal["column", "page"],
+    typer.Option(
+        help="The figure's width: `column` of a two-column paper (3.3 inches) or `page` (5 inches).",
+        rich_help_panel=OUTPUT,
+    ),
+]
 
 
 @dataclass(frozen=True)
 class FigureChoice:
-    """Where a command draws its figure, and how wide."""
+    """The file a command draws its figure into, and the figure's width."""
 
     figure: Annotated[
-        Path | None, Written("figure"), Panel(OUTPUT), Help("Draw the figure into this .png, .svg or .pdf file.")
-    ] = None
-    figure_size: Annotated[
-        FigureWidth,
-        Panel(OUTPUT),
-        Help(
-            "How wide the figure is: `column`, of a two-column paper (3.3 inches), or `page`, of a paper with one "
-            "column or a page on the screen (5 inches)."
+        Path | None,
+        typer.Option(
+            callback=new_figure, help="Draw the figure into this .png, .svg or .pdf file.", rich_help_panel=OUTPUT
         ),
-    ] = "column"
+    ] = None
+    figure_size: FigureSize = "column"
 
     def __post_init__(self) -> None:
-        """Refuse a size of no figure."""
         if self.figure is None and self.figure_size != "column":
-            raise UserError("--figure-size says how wide the figure is: add --figure.")
+            raise UserError("--figure-size needs a figure: add --figure.")
 
     def draw(self, plot: "Callable[[], Figure]") -> Path | None:
-        """Draw what a function plots into the file, if one was asked for; return the file."""
+        """Draw the figure if one was requested; return its file."""
         if self.figure is None:
             return None
         from stsbench.render.figures import look, save_figure
@@ -71,13 +256,19 @@ class FigureChoice:
 class IntervalChoice:
     """How intervals are computed."""
 
-    interval: Annotated[IntervalName, Panel(INTERVALS), Help("Which pairs depend on each other.")] = "dyadic"
-    no_intervals: Annotated[bool, Panel(INTERVALS), Help("Compute no intervals.")] = False
+    interval: Interval = "dyadic"
+    no_intervals: Annotated[
+        bool, typer.Option("--no-intervals", help="Compute no intervals.", rich_help_panel=INTERVALS)
+    ] = False
 
     @property
     def dependence(self) -> IntervalName | None:
         """Which pairs depend on each other; None for no intervals."""
         return None if self.no_intervals else self.interval
+
+
+def _format_flag(name: str) -> Any:
+    return typer.Option(f"--{name}", help=f"The same as `--format {name}`.", rich_help_panel=OUTPUT)
 
 
 @dataclass(frozen=True)
@@ -86,34 +277,32 @@ class Output:
 
     format: Annotated[
         str | None,
-        Panel(OUTPUT),
-        Help("How to print: as `table`, `json`, `csv` (both in full precision), `markdown` or `latex`."),
+        typer.Option(
+            help="The output format: `table`, `json` or `csv` (in full precision), `markdown` or `latex`.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None
-    json: Annotated[_Flag, Help("The same as `--format json`.")] = False
-    csv: Annotated[_Flag, Help("The same as `--format csv`.")] = False
-    markdown: Annotated[_Flag, Help("The same as `--format markdown`.")] = False
-    latex: Annotated[_Flag, Help("The same as `--format latex`.")] = False
-    spreadsheet_safe: Annotated[
-        _Flag, Help("Write CSV in which no spreadsheet finds a formula: an apostrophe before `=`, `+`, `-`, `@`.")
-    ] = False
-    quiet: QuietFlag = False
+    json: Annotated[bool, _format_flag("json")] = False
+    csv: Annotated[bool, _format_flag("csv")] = False
+    markdown: Annotated[bool, _format_flag("markdown")] = False
+    latex: Annotated[bool, _format_flag("latex")] = False
+    quiet: Quiet = False
 
     def __post_init__(self) -> None:
-        """Refuse two formats before any work is done."""
         _ = self.style
 
     @property
     def style(self) -> "Style":
-        """The one format that was asked for, as `render` names it: `terminal` if none was."""
-        named = [f"--{name}" for name in FORMATS[1:] if getattr(self, name)]
-        if self.format is not None:
-            if self.format not in FORMATS:
-                raise UserError(f"--format {self.format!r}: {suggestion(self.format, FORMATS)}")
-            if [f"--{self.format}"] != named:
-                named = [f"--format {self.format}", *named]
-        if len(named) > 1:
-            raise UserError(f"{named[0]} and {named[1]} cannot go together: choose one output format.")
-        chosen = named[0].split()[-1].removeprefix("--") if named else "table"
-        if self.spreadsheet_safe and chosen != "csv":
-            raise UserError("--spreadsheet-safe is about CSV: add --csv, or leave it out.")
-        return "terminal" if chosen == "table" else cast("Style", chosen)
+        """The chosen format, as `render` names it; `terminal` by default.
+
+        Raises:
+            UserError: if there is no such format, or two were chosen.
+        """
+        chosen = [name for name in FORMATS[1:] if getattr(self, name)]
+        if self.format is not None and self.format not in FORMATS:
+            raise UserError(f"--format {self.format!r}: {suggestion(self.format, FORMATS)}")
+        if self.format is not None and [self.format] != chosen:
+            chosen.append(self.format)
+        if len(chosen) > 1:
+            raise UserError(f"Choose one output format: {' or '.join(chosen)}.")
+        return "terminal" if not chosen or chosen[0] == "table" else cast("Style", chosen[0])

@@ -1,11 +1,9 @@
-"""How commands print: one format chosen by a flag, tables on standard output, everything else beside it.
+"""How commands print: results on standard output in one format, notes, errors and progress on standard error.
 
-Nothing else in the package prints. Names, files and exceptions may hold anything: what is said to a person is one
-line each, and nothing in it drives a terminal.
+Nothing else in the package prints. Names and messages may contain any characters: control characters are escaped.
 """
 
 import errno
-import io
 import os
 import sys
 from collections.abc import Iterator
@@ -27,86 +25,63 @@ if TYPE_CHECKING:
 
 
 class ReaderLeftError(Exception):
-    """Whoever read our output went away (`| head`)."""
+    """The reader of standard output went away (`| head`)."""
 
 
 def print_table(table: "Table", output: "Output") -> None:
-    """Print a table; on a screen it is folded into it, in a file as wide as it needs to be."""
-    if output.style == "terminal" and sys.stdout is not None and sys.stdout.isatty():
-        from rich.console import Console
-
-        from stsbench.render import formats
-
-        console = Console(highlight=False)
-        caption, headline = table.caption or None, str(table.headline) or None
-        with console.capture() as captured:
-            formats.print_table(
-                table.content, console, decimals=table.decimals, caption=caption, headline=headline
-            )
-        _write(captured.get())
+    """Print a table: fitted to the terminal, or in full width into a file or pipe."""
+    if output.style != "terminal" or sys.stdout is None or not sys.stdout.isatty():
+        print_data(table.to(output.style))
         return
-    _print_in_full(table.to(output.style), output)
+    from rich.console import Console
+
+    from stsbench.render import formats
+
+    console = Console(highlight=False)
+    caption, headline = table.caption or None, str(table.headline) or None
+    with console.capture() as captured:
+        formats.print_table(table.content, console, decimals=table.decimals, caption=caption, headline=headline)
+    _write(captured.get())
 
 
 def print_result(
     result: "Result", output: "Output", *, figure: "FigureChoice | None" = None, tables: "Tables | None" = None
 ) -> None:
-    """Print a result in the format that was asked for, and draw it if asked to.
+    """Print a result in the chosen format, and draw its figure if requested.
 
     Args:
-        result: for readers its tables are printed, for programs all of it.
+        result: printed as tables, or in full as JSON or CSV.
         output: how to print.
-        figure: where its picture is drawn: only for results that have one.
-        tables: what readers see instead of `result.table()`: with more rows, say.
+        figure: where to draw; only for results with a `plot`.
+        tables: the tables to print instead of `result.table()`.
     """
     if figure is not None and (drawn := figure.draw(result.plot)):  # type: ignore[attr-defined]
-        tell(f"drawn in {drawn}", quiet=output.quiet)
+        print_notes(f"drawn in {drawn}", quiet=output.quiet)
     if output.style in {"json", "csv"}:
-        _print_in_full(result.to(output.style), output)
+        print_data(result.to(output.style))
         return
     for number, table in enumerate(result.table() if tables is None else tables):
         if number:
-            say()
+            print_lines()
         print_table(table, output)
-        tell(*table.notes, quiet=output.quiet)
+        print_notes(*table.notes, quiet=output.quiet)
 
 
-def _print_in_full(text: str, output: "Output") -> None:
-    from stsbench.render.formats import defused
-
-    print_data(defused(text) if output.style == "csv" and output.spreadsheet_safe else text)
-
-
-def say(*lines: str) -> None:
-    """Print lines for the person on standard output, an empty one for none.
-
-    Raises:
-        ReaderLeftError: if nobody reads any more.
-        UserError: if they cannot be written.
-    """
+def print_lines(*lines: str) -> None:
+    """Print lines on standard output; an empty line if there are none."""
     _write("".join(f"{one_line(line)}\n" for line in lines or [""]))
 
 
 def print_data(text: str) -> None:
-    """Print what was made for programs or for a file on standard output, as it is, with a line break at its end.
-
-    On a terminal, what would drive it is written out: CSV holds text as it stands in the data.
-
-    Raises:
-        ReaderLeftError: if nobody reads any more.
-        UserError: if it cannot be written.
-    """
+    """Print data for programs or files unchanged; on a terminal control codes are escaped."""
     text = text if text.endswith("\n") else f"{text}\n"
     if sys.stdout is not None and sys.stdout.isatty():
         text = "\n".join(map(harmless, text.replace("\r\n", "\n").split("\n")))
     _write(text)
 
 
-def tell(*sentences: str, quiet: bool = False) -> None:
-    """Print sentences for the person on standard error, a line each, where they are in no program's way.
-
-    Where nobody can read them, nothing else is lost: work goes on.
-    """
+def print_notes(*sentences: str, quiet: bool = False) -> None:
+    """Print sentences on standard error, a line each; work continues if they cannot be printed."""
     if not quiet and sentences:
         # AttributeError: a process without standard error has None in its place.
         with suppress(OSError, ValueError, AttributeError):
@@ -114,22 +89,13 @@ def tell(*sentences: str, quiet: bool = False) -> None:
             sys.stderr.flush()
 
 
-def tell_mistake(*sentences: str) -> None:
-    """Print what went wrong on standard error, a line each."""
-    # On a screen the line may hold a ^C already: it is written over.
-    with suppress(OSError, ValueError, AttributeError):
-        sys.stderr.write("\r" if sys.stderr.isatty() else "")
-    tell(*(f"stsbench: {sentence}" for sentence in sentences))
-
-
-def write_any_character() -> None:
-    """Let standard output write the number of a character that a terminal cannot show, and not fail at it."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
+def print_errors(*sentences: str) -> None:
+    """Print errors on standard error, a line each."""
+    print_notes(*(f"stsbench: {sentence}" for sentence in sentences))
 
 
 def drop_output() -> None:
-    """Let go of what standard output could not take: else Python tries again on its way out, and complains."""
+    """Discard what standard output could not take, so that Python does not try again at exit."""
     with suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -137,6 +103,8 @@ def drop_output() -> None:
 def _write(text: str) -> None:
     if sys.stdout is None:
         raise unprintable(OSError(errno.EBADF, os.strerror(errno.EBADF)))
+    # A terminal that cannot show a character gets its escape.
+    text = text.encode(sys.stdout.encoding or "utf-8", "backslashreplace").decode(sys.stdout.encoding or "utf-8")
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -148,76 +116,68 @@ def _write(text: str) -> None:
 
 
 def unprintable(error: OSError) -> UserError:
-    """Return what to say where standard output takes nothing."""
+    """Return the error for a standard output that cannot be written."""
     closed = error.errno == errno.EBADF
     reason = "standard output is closed" if closed else error.strerror or error
     return UserError(
-        f"cannot print ({reason}): {'open it' if closed else 'free some space'}, or print elsewhere. What was "
-        "recorded or written into files stays."
+        f"Cannot print ({reason}): {'open it' if closed else 'free some space'}, or print elsewhere. Records and "
+        "files that were written are kept."
     )
 
 
 _FIRST_SECONDS, _EVERY_SECONDS = 5.0, 60.0
-"""After how long a stage gets its first line in a log, and how long it then waits for the next."""
+"""When a stage gets its first line in a log, and the time between lines."""
 
 
 @dataclass
 class _Stage:
-    """What a log was told of a stage.
+    """A stage of the work in a log: when it began, with how much done, and when its next line is due."""
 
-    Attributes:
-        began: when it was first heard of, having done so much.
-        due: when the next line is due.
-        done: how much was done when it was last heard of.
-    """
-
-    began: tuple[float, int]
+    began: float
+    done_before: int
     due: float
     done: int
+    about: str = ""
 
 
 class Lines:
-    """A line for a stage that has taken five seconds, then one a minute: for logs, into which no bar fits.
-
-    Short work says nothing.
-    """
+    """Progress for logs: a line for a stage after five seconds, then one a minute."""
 
     def __init__(self) -> None:
         self._stages: dict[str, _Stage] = {}
-        self._about: dict[str, str] = {}
 
     def describe(self, stage: str, about: str) -> None:
-        """Keep what stands in the next line of a stage."""
-        self._about[stage] = about
+        """Set the text in the next line of a stage."""
+        if stage in self._stages:
+            self._stages[stage].about = about
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        """Say how far a stage is, as `stsbench.base.progress.Progress` says, and how long it will take."""
+        """Report progress; see `stsbench.base.progress.Progress`."""
         now = monotonic()
         known = self._stages.get(stage)
         if known is None or done < known.done:
-            self._stages[stage] = _Stage((now, done), now + _FIRST_SECONDS, done)
+            self._stages[stage] = _Stage(now, done, now + _FIRST_SECONDS, done)
             return
         known.done = done
         if now < known.due or done == total:
             return
         known.due = now + _EVERY_SECONDS
-        since, before = known.began
-        about = f" ({self._about[stage]})" if self._about.get(stage) else ""
+        about = f" ({known.about})" if known.about else ""
         if not total:
-            tell(f"{stage}: {done:,}{about}")
-        elif done > before:
-            left = (now - since) * (total - done) / (done - before)
-            tell(f"{stage}: {100 * done // total} %, {duration(left)} to go{about}")
-        else:  # the first part takes long, so nothing is known of the rest
-            tell(f"{stage}: {done:,} of {total:,}{about}")
+            print_notes(f"{stage}: {done:,}{about}")
+        elif done > known.done_before:
+            left = (now - known.began) * (total - done) / (done - known.done_before)
+            print_notes(f"{stage}: {100 * done // total} %, {duration(left)} to go{about}")
+        else:
+            print_notes(f"{stage}: {done:,} of {total:,}{about}")
 
 
 class Bars:
-    """A bar for each stage of the work, on standard error; lines instead where it is a log; or nothing at all.
+    """Progress bars on standard error, one per stage; or lines in a log; or nothing.
 
     Args:
-        shown: what draws the bars.
-        log: what writes lines where no bars are drawn.
+        shown: draws the bars on a terminal.
+        log: writes lines if no bars are drawn.
     """
 
     def __init__(self, shown: "RichProgress | None" = None, log: Lines | None = None) -> None:
@@ -227,11 +187,11 @@ class Bars:
 
     @property
     def are_shown(self) -> bool:
-        """Whether a person sees them."""
+        """Whether bars are drawn."""
         return self._shown is not None
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        """Show how far a stage is, as `stsbench.base.progress.Progress` says."""
+        """Report progress; see `stsbench.base.progress.Progress`."""
         if self._shown is None:
             if self._log is not None:
                 self._log(stage, done, total)
@@ -241,7 +201,7 @@ class Bars:
         self._shown.update(self._stages[stage], completed=done, total=total or None)
 
     def describe(self, stage: str, about: str) -> None:
-        """Say something behind the bar of a stage that has begun, or in its next line."""
+        """Set the text beside the bar of a stage that has begun."""
         if self._log is not None:
             self._log.describe(stage, about)
         if self._shown is not None and stage in self._stages:
@@ -249,7 +209,7 @@ class Bars:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Take the bars off the screen while something is printed."""
+        """Hide the bars while something is printed."""
         if self._shown is not None:
             self._shown.stop()
         yield
@@ -259,7 +219,7 @@ class Bars:
 
 @contextmanager
 def progress_bars(*, quiet: bool = False) -> Iterator[Bars]:
-    """Show a bar per stage on standard error, if a person is looking; if it is a log, lines for long work."""
+    """Show a bar per stage on a terminal; in a log, lines for long work."""
     if quiet or sys.stderr is None or not sys.stderr.isatty():
         yield Bars(log=None if quiet else Lines())
         return

@@ -5,130 +5,236 @@ from typing import Annotated
 
 import typer
 
-from stsbench.base.options import Help, Written
-from stsbench.cli.options import Output, QuietFlag
-from stsbench.cli.output import print_result, progress_bars, tell
-from stsbench.cli.verbs import Call, Verb
+from stsbench.cli.groups import expand
+from stsbench.cli.options import DATA, DataDirs, Output, Quiet, SubsetColumn, names, new_file, new_folder
+from stsbench.cli.output import print_notes, print_result, progress_bars
 
-app = typer.Typer(help="See, get and verify the benchmark data.", no_args_is_help=True)
+app = typer.Typer(help="List, download and verify the benchmark data.", no_args_is_help=True)
 
 
 @app.command("list")
-def list_(asked: Annotated[Call, Verb("stsbench.data.overview:list_data")], output: Output = Output()) -> None:
-    """List every data set: splits with their counts, whether its files were verified, and whether it is here.
+@expand
+def list_(data_dirs: DataDirs = None, output: Output = Output()) -> None:
+    """List every data set: its splits and counts, whether its files were verified, and whether it is here.
 
-    JSON and CSV tell all: licence, subsets, scale, source, what was seen of unverified files, the folder it is in.
+    JSON and CSV contain all fields: licence, subsets, scale, source, remarks on unverified files, folder.
 
     Example: `stsbench data list --json`
     """
-    print_result(asked(), output)
+    from stsbench.data.overview import list_data
+
+    print_result(list_data(data_dirs or ()), output)
 
 
 @app.command()
-def get(asked: Annotated[Call, Verb("stsbench.data.fetch:get")], quiet: QuietFlag = False) -> None:
-    """Download data into the cache; an interrupted download goes on where it stopped.
+@expand
+def get(
+    what: Annotated[
+        str, typer.Argument(help="`senteval` (the benchmarks), `wiki1m`, `nli` (training text), `sts17`, ...")
+    ] = "senteval",
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            callback=new_folder,
+            help="The folder to fill instead of the cache; name it in STSBENCH_DATA to use it.",
+        ),
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Download data into the cache; an interrupted download resumes.
 
-    `HF_ENDPOINT` names a mirror of the Hugging Face Hub; `STSBENCH_CACHE` another cache folder. In a checkout of
-    stsbench, what is in its folder `data` is found without being named.
+    `HF_ENDPOINT` names a mirror of the Hugging Face Hub; `STSBENCH_CACHE` another cache folder. The folder `data`
+    of a checkout of stsbench is searched, too.
 
     Example: `stsbench data get senteval --to data/senteval`
     """
+    from stsbench.data.fetch import get as download
+
     with progress_bars(quiet=quiet) as progress:
-        fetched = asked(progress=progress)
-    vouched = "verified" if fetched.verified else f"not verified by the catalogue, sha256 {fetched.sha256}"
-    tell(f"{'downloaded' if fetched.fresh else 'already there'}: {fetched.path} ({vouched})", quiet=quiet)
+        fetched = download(what, progress, to=to)
+    status = "verified" if fetched.verified else f"not in the catalogue, sha256 {fetched.sha256}"
+    print_notes(f"{'downloaded' if fetched.fresh else 'already there'}: {fetched.path} ({status})", quiet=quiet)
 
 
 @app.command()
-def verify(asked: Annotated[Call, Verb("stsbench.data.overview:verify")], output: Output = Output()) -> None:
-    """Hold every file against the catalogue; exit code 1 if one differs, is missing or cannot be read.
+@expand
+def verify(
+    what: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[WHAT]...",
+            help="Sources (`senteval`, `sts-raw`) or tasks (`STS12`); by default the usual ones and what is here.",
+        ),
+    ] = None,
+    data_dirs: DataDirs = None,
+    output: Output = Output(),
+) -> None:
+    """Compare every file with the catalogue; exit code 1 if one differs, is missing or cannot be read.
 
     Example: `STSBENCH_DATA=data/senteval stsbench data verify senteval`
     """
-    result = asked()
+    from stsbench.data.overview import verify as verify_data
+
+    result = verify_data(data_dirs or (), what=what or ())
     print_result(result, output)
-    tell(", ".join(f"{count} files {status}" for status, count in result.counts().items()), quiet=output.quiet)
-    for sentence in result.advice():
-        tell(sentence)
+    print_notes(
+        ", ".join(f"{count} files {status}" for status, count in result.counts().items()), quiet=output.quiet
+    )
+    print_notes(*result.advice())
     if not result.is_whole:
         raise typer.Exit(1)
 
 
 @app.command()
-def where(asked: Annotated[Call, Verb("stsbench.data.overview:where")], output: Output = Output()) -> None:
-    """Show where data is looked for, in order, and what was found at each place.
+@expand
+def where(data_dirs: DataDirs = None, output: Output = Output()) -> None:
+    """Show the folders that are searched for data, in order, and what each contains.
 
     Example: `stsbench data where --data-dir my/senteval`
     """
-    print_result(asked(), output)
+    from stsbench.data.overview import where as searched_folders
+
+    print_result(searched_folders(data_dirs or ()), output)
 
 
 @app.command()
-def sharing(asked: Annotated[Call, Verb("stsbench.data.overlap:sharing")], output: Output = Output()) -> None:
-    """Show which pairs share sentences, in each task and across tasks: what intervals reckon with.
+@expand
+def sharing(
+    tasks: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Tasks, with a split (`STS-B:dev`) or text (`STS12@raw`); by default all STS test sets."
+        ),
+    ] = None,
+    data_dirs: DataDirs = None,
+    output: Output = Output(),
+) -> None:
+    """Count the pairs that share sentences, within and across tasks; intervals account for them.
 
-    Pairs are the edges of a graph whose nodes are distinct sentences: as released, and by letters and digits
-    alone. JSON and CSV give both for every task.
+    Sentences are compared as released, and by letters and digits only.
 
     Example: `stsbench data sharing STS16 STS-B`
     """
-    print_result(asked(), output)
+    from stsbench.data.overlap import sharing as shared_sentences
+
+    print_result(shared_sentences(tasks or (), data_dirs or ()), output)
 
 
 @app.command()
-def overlap(asked: Annotated[Call, Verb("stsbench.data.overlap:overlap")], output: Output = Output()) -> None:
+@expand
+def overlap(
+    tasks: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Tasks such as `STS16` (each split is a set), `STS-B:train`, `STS12+STS13` (one set), `sts` (the "
+            "default), `transfer`, `all`."
+        ),
+    ] = None,
+    corpora: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--corpus",
+            help="A training corpus to compare with the tasks: a file, or `sample`. Repeatable.",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            help="The corpora's sentence columns, with commas; by default all that are not numbers.",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
+    near: Annotated[
+        float | None,
+        typer.Option(
+            min=0, max=1, help="Also count near-duplicates that share this much of their letter triples."
+        ),
+    ] = None,
+    data_dirs: DataDirs = None,
+    output: Output = Output(),
+) -> None:
     """Count the sentences and pairs that tasks share with each other, or with a training corpus.
 
-    As released, and by letters and digits alone, since releases are tokenised differently. A task's splits are
-    sets of their own, so that what stands in train and in test is told; so is what a set repeats.
+    Sentences are compared as released, and by letters and digits only. Each split is a set of its own.
 
     Examples:
     * `stsbench data overlap`
     * `stsbench data overlap transfer --csv > overlap.csv`
     * `stsbench data overlap STS-B:test SICK-R:test --corpus nli.csv --near 0.8`
     """
+    from stsbench.data.overlap import overlap as overlap_of
+
     with progress_bars(quiet=output.quiet) as progress:
-        result = asked(progress=progress)
+        result = overlap_of(
+            tasks or (),
+            corpora=corpora or (),
+            columns=names(columns) or None,
+            near=near,
+            data_dirs=data_dirs or (),
+            progress=progress,
+        )
     print_result(result, output)
     if not result.table():
-        tell("these sets share nothing.", quiet=output.quiet)
+        print_notes("These sets share no sentences.", quiet=output.quiet)
 
 
 @app.command()
+@expand
 def describe(
-    asked: Annotated[Call, Verb("stsbench.data.describe:describe")],
-    card: Annotated[Path | None, Written("file"), Help("Write a card in Markdown into this file.")] = None,
+    data: Annotated[
+        str, typer.Argument(metavar="PAIRS", help="Your own pairs (.tsv, .csv, .jsonl, .parquet), or a task.")
+    ],
+    subset_column: SubsetColumn = "subset",
+    data_dirs: DataDirs = None,
+    card: Annotated[
+        Path | None, typer.Option(callback=new_file, help="Also write a data card in Markdown into this file.")
+    ] = None,
     output: Output = Output(),
 ) -> None:
     """Describe scored pairs: counts, lengths, scores, repetitions, shared sentences, overlap with the tasks.
 
-    Also the smallest difference that they can show, for two models that are assumed. No sentence is printed.
+    Also prints the smallest detectable difference between two assumed models. No sentence is printed.
 
     Example: `stsbench data describe my.tsv --card my-card.md`
     """
     from stsbench.base.files import atomic_path, told_as_unwritable
+    from stsbench.data.describe import describe as describe_pairs
 
-    result = asked()
+    result = describe_pairs(data, subset_column=subset_column, data_dirs=data_dirs or ())
     if card is not None:
         file = card.expanduser()
         with told_as_unwritable(file), atomic_path(file) as written:
             written.write_text(result.card(), encoding="utf-8")
     print_result(result, output)
     if card is not None:
-        tell(f"card written to {card}", quiet=output.quiet)
+        print_notes(f"card written to {card}", quiet=output.quiet)
 
 
 @app.command("nli-triplets")
+@expand
 def nli_triplets(
-    asked: Annotated[Call, Verb("stsbench.data.corpus:write_nli_triplets")], quiet: QuietFlag = False
+    folders: Annotated[
+        list[Path],
+        typer.Argument(help="Folders with `s1.SPLIT`, `s2.SPLIT` and `labels.SPLIT`, as SentEval lays out SNLI."),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", callback=new_file, help="The CSV file to write.")] = Path(
+        "nli-triplets.csv"
+    ),
+    split: Annotated[
+        str, typer.Option(help="The split to read: `train`, `dev`, `dev.matched`, ...", rich_help_panel=DATA)
+    ] = "train",
+    quiet: Quiet = False,
 ) -> None:
-    """Build (premise, entailment, contradiction) triplets to train supervised SimCSE on.
+    """Build (premise, entailment, contradiction) triplets to train supervised SimCSE.
 
     Example: `stsbench data nli-triplets data/SNLI data/MultiNLI --out nli.csv`
     """
-    counts = asked()
-    tell(
-        f"{counts.triplets} triplets in {counts.file}, from {counts.pairs} pairs of {counts.premises} premises; "
-        f"{counts.without} premises lack an entailed or a contradicting sentence.",
+    from stsbench.data.corpus import write_nli_triplets
+
+    counts = write_nli_triplets(folders, out, split)
+    print_notes(
+        f"{counts.triplets} triplets in {counts.file}, from {counts.pairs} pairs with {counts.premises} premises; "
+        f"{counts.without} premises have no entailment or no contradiction.",
         quiet=quiet,
     )

@@ -7,12 +7,10 @@ import csv
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path
 from stsbench.base.machine import require_memory
-from stsbench.base.options import Written
 from stsbench.data.benchmarks import sample_sentences
 from stsbench.data.catalogue import source
 from stsbench.data.locate import bundled_root
@@ -145,7 +143,7 @@ class TripletCounts:
 
 def write_nli_triplets(
     folders: Sequence[Path],
-    out: Annotated[str | Path, Written("file")] = "nli-triplets.csv",
+    out: str | Path = "nli-triplets.csv",
     split: str = "train",
 ) -> TripletCounts:
     """Write triplets (premise, entailment, contradiction) as CSV.

@@ -11,13 +11,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from stsbench.base.options import NameOrPath, Spelled
 from stsbench.base.words import listed
 from stsbench.data.benchmarks import load_sts
 from stsbench.data.catalogue import data_set, is_task, paper_tasks, task_split_text
@@ -117,7 +115,7 @@ class Description(Result):
 
 
 def describe(
-    data: Annotated[NameOrPath, Spelled("PAIRS")],
+    data: str | Path,
     *,
     subset_column: str = "subset",
     data_dirs: Sequence[Path] = (),

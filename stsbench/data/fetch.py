@@ -9,12 +9,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import Annotated
 from urllib.parse import quote
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path, sha256_of
-from stsbench.base.options import Written
 from stsbench.base.progress import Progress, silent
 from stsbench.data.catalogue import CatalogueFile, Source, data_sets, source, sources
 from stsbench.data.download import DownloadError, download
@@ -44,9 +42,7 @@ class Fetched:
     fresh: bool
 
 
-def get(
-    what: str = "senteval", progress: Progress = silent, *, to: Annotated[Path | None, Written("folder")] = None
-) -> Fetched:
+def get(what: str = "senteval", progress: Progress = silent, *, to: Path | None = None) -> Fetched:
     """Get a source of the catalogue, unless it is there already, whole and unchanged.
 
     The environment variable `HF_ENDPOINT` names a mirror of the Hugging Face Hub. Several processes may ask

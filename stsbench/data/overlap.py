@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, combinations_with_replacement, product
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
 import pandas as pd
 
 from stsbench.base.errors import UserError
-from stsbench.base.options import DATA, Commas, NameOrPath, Panel, Spelled, Within
 from stsbench.base.progress import Progress, silent
 from stsbench.data.benchmarks import load_sts
 from stsbench.data.catalogue import data_set, paper_tasks, task_split_text
@@ -125,9 +123,9 @@ class DataOverlap(Result):
 def overlap(
     tasks: Sequence[str] = (),
     *,
-    corpora: Annotated[Sequence[NameOrPath], Spelled("--corpus"), Panel(DATA)] = (),
-    columns: Annotated[Sequence[str] | None, Commas(), Panel(DATA)] = None,
-    near: Annotated[float | None, Within(0, 1)] = None,
+    corpora: Sequence[str | Path] = (),
+    columns: Sequence[str] | None = None,
+    near: float | None = None,
     data_dirs: Sequence[Path] = (),
     progress: Progress = silent,
 ) -> DataOverlap:

@@ -6,12 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import pandas as pd
 
 from stsbench.base.errors import UserError
-from stsbench.base.options import Spelled
 from stsbench.base.words import plain_name, storable, suggestion
 from stsbench.data.catalogue import (
     UNVERIFIED,
@@ -134,9 +132,7 @@ def list_data(data_dirs: Sequence[Path] = ()) -> DataOverview:
     return DataOverview(rows, headlines)
 
 
-def verify(
-    data_dirs: Sequence[Path] = (), *, what: Annotated[Sequence[str], Spelled("[WHAT]...")] = ()
-) -> DataVerification:
+def verify(data_dirs: Sequence[Path] = (), *, what: Sequence[str] = ()) -> DataVerification:
     """Hold every catalogued file against what is on disk, one row per data set and file.
 
     Columns: task, text, source, file (its path below the root), status ("ok", "unverified" where it is here and

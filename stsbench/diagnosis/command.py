@@ -3,47 +3,121 @@
 from pathlib import Path
 from typing import Annotated
 
+import typer
+
 from stsbench.base.errors import UserError
-from stsbench.base.options import MODEL, OUTPUT, Help, Panel, Spelled
-from stsbench.cli.options import FigureChoice, Output
-from stsbench.cli.output import print_result, progress_bars, say, tell
-from stsbench.cli.verbs import Call, Verb
+from stsbench.cli.groups import expand
+from stsbench.cli.options import DATA, LARGEST, MODEL, OUTPUT, DataDirs, FigureChoice, NoCache, Output, new_folder
+from stsbench.cli.output import print_lines, print_notes, print_result, progress_bars
 from stsbench.encoders.use import Loading, Use
 
 _GRID = "Grid"
-_MODELS = "stsbench.scoring.run:choose_models"
 
 
+@expand
 def diagnose(
-    asked: Annotated[Call, Verb("stsbench.diagnosis.diagnose:diagnose", without=("encoder",), panel=_GRID)],
-    saved: Annotated[Call, Verb(_MODELS, without=("models", "functions", "similarities"), panel=MODEL)],
+    claim: Annotated[
+        str,
+        typer.Option(
+            "--claim",
+            "-c",
+            help="The number: `76.25`, `STS16=81.21,SICK-R=77.58`, or `row:NAME` (a published row).",
+        ),
+    ],
     model: Annotated[
         str | None,
-        Spelled("--model", "-m"),
-        Panel(MODEL),
-        Help(
-            "The model to measure, named as in `stsbench run`. Default: the packaged `minilm`. How you load it is "
-            "the setting that the grid starts from."
+        typer.Option(
+            "--model", "-m", help="The model, as in `stsbench run`; by default `minilm`.", rich_help_panel=MODEL
         ),
     ] = None,
-    loading: Loading = Loading(),
+    vectors: Annotated[
+        Path | None,
+        typer.Option(help="Saved vectors, a .npy matrix; needs --sentences.", rich_help_panel=MODEL),
+    ] = None,
+    sentences: Annotated[
+        Path | None, typer.Option(help="The sentences of --vectors, one a line.", rich_help_panel=MODEL)
+    ] = None,
+    tasks: Annotated[
+        str,
+        typer.Option(
+            "--tasks",
+            "-t",
+            help="The tasks of a bare number: `sts` (their average) or names.",
+            rich_help_panel=DATA,
+        ),
+    ] = "sts",
+    data: Annotated[
+        Path | None, typer.Option(help="Your own pairs instead of --tasks.", rich_help_panel=DATA)
+    ] = None,
+    data_dirs: DataDirs = None,
     protocol: Annotated[
-        str, Panel(_GRID), Help("The protocol that you measured by: `simcse`, `senteval` or `mteb`.")
+        str,
+        typer.Option(help="The protocol you used: `simcse`, `senteval` or `mteb`.", rich_help_panel=_GRID),
     ] = "simcse",
+    tolerance: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=100,
+            help="The allowed difference in points; by default half the claim's last digit plus 0.005.",
+            rich_help_panel=_GRID,
+        ),
+    ] = None,
+    lengths: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--length",
+            min=1,
+            max=LARGEST,
+            help="A maximum length to try; by default 32, 64, 128, 256 and 512. Repeatable.",
+            rich_help_panel=_GRID,
+        ),
+    ] = None,
+    supervised: Annotated[
+        bool,
+        typer.Option(
+            "--supervised", help="Also try SentEval's trained regressors (takes minutes).", rich_help_panel=_GRID
+        ),
+    ] = False,
+    further: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            max=2,
+            help="How many choices beyond the grid (prompt, template, layer, precision, ...) may change at once.",
+            rich_help_panel=_GRID,
+        ),
+    ] = 1,
+    budget: Annotated[
+        float,
+        typer.Option(min=0, max=LARGEST, help="Seconds for the search beyond the grid.", rich_help_panel=_GRID),
+    ] = 60.0,
+    most_sentences: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=LARGEST, help="Sentences that the search beyond the grid may encode.", rich_help_panel=_GRID
+        ),
+    ] = None,
+    no_cache: NoCache = False,
+    loading: Loading = Loading(),
     figure: FigureChoice = FigureChoice(),
     out: Annotated[
         Path | None,
-        Panel(OUTPUT),
-        Help("The folder to write: grid.csv, grid.parquet, diagnosis.json, heatmap.png."),
+        typer.Option(
+            "--out",
+            "-o",
+            callback=new_folder,
+            help="The folder to write: grid.csv, grid.parquet, diagnosis.json, heatmap.png.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None,
     output: Output = Output(),
 ) -> None:
-    """Find out why a number is off: which setting of the protocol gives it.
+    """Find out why a score is off: which setting gives the reported number.
 
-    Encodes once, with all poolers from one forward pass, and scores every pooler, aggregation, split, metric,
-    text, maximum length and similarity. Names the single choice that explains the claim, or says that none does.
-    Where none does, it goes on within a budget: prompts, templates, rules for the sentence, layers, precisions,
-    attention, padding.
+    Encodes once, with all poolings in one forward pass, and scores every pooling, aggregation, split, metric,
+    text, maximum length and similarity. If none explains the number, it tries prompts, templates, layers,
+    precisions, attention and padding within a time budget.
 
     Examples:
     * `stsbench diagnose -m minilm --claim SICK-R=77.58`
@@ -51,24 +125,44 @@ def diagnose(
     * `stsbench diagnose -m princeton-nlp/unsup-simcse-bert-base-uncased --claim row:unsup-simcse-bert-base`
     * `stsbench diagnose -m my/checkpoint --pooling avg --claim STS12=68.40,STS13=82.41 --figure heatmap.png`
     """
+    from stsbench.diagnosis.diagnose import diagnose as diagnose_claim
     from stsbench.encoders.protocol import Encoder
+    from stsbench.scoring.run import choose_models
     from stsbench.scoring.settings import choose_protocol
 
-    chosen = saved(use=Use(**vars(loading)), models=[model] if model else [])
+    chosen = choose_models(
+        Use(**vars(loading)), models=[model] if model else [], vectors=vectors, sentences=sentences
+    )
     if len(chosen) > 1:
-        raise UserError("--model and --vectors cannot go together: diagnose looks at one of them.")
+        raise UserError("--model and --vectors cannot go together: diagnose one of them.")
     encoder = chosen[0].load()
-    assert isinstance(encoder, Encoder), "no similarities were asked for"
+    assert isinstance(encoder, Encoder), "similarities are not an option here"
     with progress_bars(quiet=output.quiet) as progress:
-        diagnosis = asked(encoder=encoder, protocol=choose_protocol(protocol), progress=progress)
+        diagnosis = diagnose_claim(
+            encoder,
+            claim,
+            tasks=tasks,
+            data=data,
+            data_dirs=data_dirs or (),
+            protocol=choose_protocol(protocol),
+            tolerance=tolerance,
+            lengths=lengths or None,
+            supervised=supervised,
+            further=further,
+            budget=budget,
+            most_sentences=most_sentences,
+            use_cache=not no_cache,
+            progress=progress,
+        )
     verdict = diagnosis.verdict.splitlines()
-    if output.style == "terminal":
-        say(*verdict, "")
+    is_screen = output.style == "terminal"
+    if is_screen:
+        print_lines(*verdict, "")
     print_result(diagnosis, output, figure=figure)
-    if output.style == "terminal" and diagnosis.remarks and not output.quiet:
-        say("", *diagnosis.remarks)
+    if is_screen and diagnosis.remarks and not output.quiet:
+        print_lines("", *diagnosis.remarks)
     if output.style != "json":
-        told = () if output.style == "terminal" else verdict
-        tell(*told, *(f"note: {note}" for note in diagnosis.notes), quiet=output.quiet)
+        notes = (f"note: {note}" for note in diagnosis.notes)
+        print_notes(*(() if is_screen else verdict), *notes, quiet=output.quiet)
     if out is not None:
-        tell(f"written to {diagnosis.save(out)}", quiet=output.quiet)
+        print_notes(f"written to {diagnosis.save(out)}", quiet=output.quiet)

@@ -4,12 +4,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
 from pathlib import Path
-from typing import Annotated, Any, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
 from stsbench.base.errors import UserError
-from stsbench.base.options import Named, Panel, Points, Spelled, Within
 from stsbench.base.progress import Progress, silent
 from stsbench.data.benchmarks import load_sts
 from stsbench.data.catalogue import data_set
@@ -39,18 +38,18 @@ _SPLITS = ("test", "dev", "all")
 @takes_use
 def diagnose(
     encoder: Encoder | str | Path | Callable[[list[str]], Any],
-    claim: Annotated[str | float | Mapping[str, float], Named(), Spelled("--claim", "-c"), Panel("")],
+    claim: str | float | Mapping[str, float],
     *,
-    tasks: Annotated[str | StsData | Sequence[str | StsData], Named(), Spelled("--tasks", "-t")] = "sts",
+    tasks: str | StsData | Sequence[str | StsData] = "sts",
     data: str | Path | None = None,
     data_dirs: Sequence[str | Path] = (),
     protocol: Protocol | None = None,
-    tolerance: Points | None = None,
-    lengths: Annotated[Sequence[int] | None, Spelled("--length"), Within(1)] = None,
+    tolerance: float | None = None,
+    lengths: Sequence[int] | None = None,
     supervised: bool = False,
-    further: Annotated[int, Within(0, 2)] = 1,
-    budget: Annotated[float, Within(0)] = DEFAULT_SECONDS,
-    most_sentences: Annotated[int | None, Within(0)] = None,
+    further: int = 1,
+    budget: float = DEFAULT_SECONDS,
+    most_sentences: int | None = None,
     use_cache: bool = True,
     progress: Progress = silent,
     **use: Unpack[UseOptions],

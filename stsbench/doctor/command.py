@@ -4,30 +4,32 @@ from typing import Annotated
 
 import typer
 
-from stsbench.base.options import Help, Spelled
+from stsbench.cli.groups import expand
 from stsbench.cli.options import Output
-from stsbench.cli.output import print_result, tell
+from stsbench.cli.output import print_notes, print_result
 
 
+@expand
 def doctor(output: Output = Output()) -> None:
-    """Look at environment, device, data, cache and versions; exit code 1 if something is broken.
+    """Check environment, device, data, cache and versions; exit code 1 if there is a problem.
 
     Example: `stsbench doctor`
     """
-    from stsbench.doctor import doctor as verb
+    from stsbench.doctor.doctor import doctor as examine
 
-    examination = verb.doctor()
+    examination = examine()
     print_result(examination, output)
     if not examination.is_well:
         raise typer.Exit(1)
 
 
-cache = typer.Typer(help="Look into what is cached, or clear it.", no_args_is_help=True)
+cache = typer.Typer(help="List the contents of the cache, or clear it.", no_args_is_help=True)
 
 
 @cache.command()
+@expand
 def info(output: Output = Output()) -> None:
-    """List the embeddings that are cached (models, poolings, prompts, number of vectors, size), and what else is.
+    """List the cached embeddings (models, poolings, prompts, number of vectors, size) and other cached files.
 
     Example: `stsbench cache info`
     """
@@ -35,14 +37,14 @@ def info(output: Output = Output()) -> None:
 
     contents = cache_contents()
     print_result(contents, output)
-    tell(contents.sentence, quiet=output.quiet)
+    print_notes(contents.sentence, quiet=output.quiet)
 
 
 @cache.command()
 def clear(
-    yes: Annotated[bool, Spelled("--yes", "-y"), Help("Delete without asking.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking.")] = False,
 ) -> None:
-    """Delete embeddings, tokenised corpora and what the board keeps. No record is touched; it is made again.
+    """Delete cached embeddings, tokenised corpora and the board's tables; records are kept.
 
     Example: `stsbench cache clear --yes`
     """
@@ -50,4 +52,4 @@ def clear(
 
     if not yes:
         typer.confirm(f"{cache_contents().sentence}. Delete all of it?", abort=True)
-    tell(f"freed {clear_cache() / 1e6:.1f} MB")
+    print_notes(f"freed {clear_cache() / 1e6:.1f} MB")

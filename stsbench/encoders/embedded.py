@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Unpack
+from typing import TYPE_CHECKING, Any, NoReturn, Unpack
 from zlib import crc32
 
 import numpy as np
@@ -23,7 +23,6 @@ from stsbench._version import __version__
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path, require_file, sha256_of, told_as_unwritable
 from stsbench.base.manifest import fingerprint
-from stsbench.base.options import MODEL, RUN, NameOrPath, Panel, Spelled, Written
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import suggestion
 from stsbench.data.rows import text_lines
@@ -200,14 +199,14 @@ def embed(
 
 @takes_use
 def embed_file(
-    sentences: Annotated[NameOrPath, Spelled("FILE")],
-    encoder: Annotated[Encoder | NameOrPath, Spelled("--model", "-m"), Panel(MODEL)] = PACKAGED,
+    sentences: str | Path,
+    encoder: Encoder | str | Path = PACKAGED,
     *,
-    out: Annotated[str | Path, Spelled("--out", "-o"), Written("file"), Panel(RUN)],
-    stored: Annotated[str, Panel(RUN)] = "fp32",
-    devices: Annotated[str | None, Panel(RUN)] = None,
-    on: Annotated[str | None, Panel(RUN)] = None,
-    overwrite: Annotated[bool, Panel(RUN)] = False,
+    out: str | Path,
+    stored: str = "fp32",
+    devices: str | None = None,
+    on: str | None = None,
+    overwrite: bool = False,
     progress: Progress = silent,
     **use: Unpack[UseOptions],
 ) -> Embedded:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
 from stsbench.base.extras import MODELS, require
-from stsbench.base.options import DATA, MODEL, RUN, Count, Named, NameOrPath, Panel, Spelled, Within
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import suggestion
 from stsbench.data.sentences import Sentences, read_sentences
@@ -93,17 +92,17 @@ class Fitting(Result):
 
 def fit(
     method: Method,
-    encoder: Annotated[Encoder | NameOrPath, Spelled("--model", "-m"), Panel(MODEL)] = PACKAGED,
+    encoder: Encoder | str | Path = PACKAGED,
     *,
-    sentences: Annotated[str | Path | Sequence[str], Named(), Spelled("--sentences", "-s"), Panel(DATA)],
-    out: Annotated[str | Path, Panel(RUN)],
-    dimensions: Annotated[Count | None, Panel(RUN)] = None,
-    steps: Count | None = None,
-    learning_rate: Annotated[float | None, Within(1e-8, 1)] = None,
-    batch: Annotated[int | None, Within(1, 2**16)] = None,
+    sentences: str | Path | Sequence[str],
+    out: str | Path,
+    dimensions: int | None = None,
+    steps: int | None = None,
+    learning_rate: float | None = None,
+    batch: int | None = None,
     seed: int | None = None,
-    depth: Annotated[int | None, Within(1, 64)] = None,
-    width: Annotated[int | None, Within(1, 2**14)] = None,
+    depth: int | None = None,
+    width: int | None = None,
     coupling: str | None = None,
     data_dirs: Sequence[str | Path] = (),
     use_cache: bool = True,

@@ -3,13 +3,12 @@
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from stsbench.base.errors import UserError
-from stsbench.base.options import Spelled
 from stsbench.base.words import suggestion
 from stsbench.judging.aligned import common_values
 from stsbench.judging.runs import Run, records_of, require_seeds_of_one_recipe
@@ -153,7 +152,7 @@ class BestOf(Result):
 
 
 def best_of(
-    runs: Annotated[str | Sequence[Run], Spelled("RUN...")],
+    runs: str | Sequence[Run],
     number: float | str | None = None,
     *,
     task: str = "",

@@ -4,7 +4,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from stsbench.base.errors import UserError
-from stsbench.base.options import Points
 from stsbench.judging.verdicts import Check
 from stsbench.records.imports import read_results
 from stsbench.records.record import RunRecord
@@ -16,10 +15,10 @@ def check(
     run: RunRecord | str | Path,
     against: str | None = None,
     *,
-    tolerance: Points | None = None,
+    tolerance: float | None = None,
     baseline: RunRecord | str | Path | None = None,
-    max_drop: Points | None = None,
-    margin: Points | None = None,
+    max_drop: float | None = None,
+    margin: float | None = None,
     interval: Dependence = DEPENDENCE,
 ) -> Check:
     """Check a run against a published row, or against the run of a predecessor.

@@ -1,19 +1,33 @@
 """`stsbench compare`, `plan`, `best-of`, `rank` and `check`."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from typer.core import TyperCommand
 
 from stsbench.base.errors import UserError
-from stsbench.base.options import OUTPUT, Help, Panel, Spelled, Written
-from stsbench.cli.options import INTERVALS, FigureChoice, IntervalName, Output, SubsetsFlag
-from stsbench.cli.output import print_result, progress_bars, say, tell
-from stsbench.cli.verbs import Call, Verb
+from stsbench.cli.groups import expand
+from stsbench.cli.options import (
+    DATA,
+    LARGEST,
+    OUTPUT,
+    DataDirs,
+    FigureChoice,
+    Interval,
+    Level,
+    Output,
+    RecordedInterval,
+    Seed,
+    Subsets,
+    new_file,
+    number_or_name,
+)
+from stsbench.cli.output import print_lines, print_notes, print_result, progress_bars
 
 _SETS = ("--a", "--b")
-_FOR_CI = "For continuous integration"
+_SEEDS = "Seeds"
+_FOR_CI = "Continuous integration"
 
 
 class SeveralRuns(TyperCommand):
@@ -38,36 +52,50 @@ app = typer.Typer()
 
 
 @app.command(cls=SeveralRuns)
+@expand
 def compare(
-    runs: Annotated[list[Path] | None, Spelled("RUN"), Help("Two run folders or run.json files.")] = None,
-    *,
+    runs: Annotated[
+        list[Path] | None, typer.Argument(metavar="RUN", help="Two run folders or `run.json` files.")
+    ] = None,
     a: Annotated[
         list[str] | None,
-        Spelled("--a", "RUN..."),
-        Panel("Seeds"),
-        Help("Runs of one method with different seeds."),
+        typer.Option(
+            "--a", metavar="RUN...", help="Runs of one method with different seeds.", rich_help_panel=_SEEDS
+        ),
     ] = None,
     b: Annotated[
         list[str] | None,
-        Spelled("--b", "RUN..."),
-        Panel("Seeds"),
-        Help("Runs of the other method."),
+        typer.Option("--b", metavar="RUN...", help="Runs of the other method.", rich_help_panel=_SEEDS),
     ] = None,
-    asked: Annotated[Call, Verb("stsbench.judging.compare:compare", without=("a", "b"))],
-    interval: Annotated[
-        IntervalName | None,
-        Panel(INTERVALS),
-        Help("Which pairs depend on each other; by default as in the records, `dyadic` if theirs differ."),
+    corpora: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--corpus",
+            help="A training corpus to search for the test sentences: one text a line, or .csv. Repeatable.",
+            rich_help_panel=DATA,
+        ),
     ] = None,
-    level: Annotated[float, Panel(INTERVALS), Help("How often an interval holds the true value.")] = 0.95,
-    subsets: SubsetsFlag = False,
+    data_dirs: DataDirs = None,
+    resamples: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=LARGEST,
+            help="Bootstrap draws of whole runs, for the interquartile mean and the probability of improvement.",
+            rich_help_panel=_SEEDS,
+        ),
+    ] = 5000,
+    seed: Seed = 12345,
+    interval: RecordedInterval = None,
+    level: Level = 0.95,
+    subsets: Subsets = False,
     figure: FigureChoice = FigureChoice(),
     output: Output = Output(),
 ) -> None:
-    """Tell whether the difference between two models is real.
+    """Test whether the difference between two models is real.
 
-    Two runs are compared pair by pair, with pairs that share a sentence taken for dependent (beside it Williams'
-    test, which takes none for so; Holm's correction); with `--a` and `--b`, two methods over several seeds.
+    Two runs are compared pair by pair; pairs that share a sentence are treated as dependent. With `--a` and `--b`,
+    two methods are compared over several seeds.
 
     Examples:
     * `stsbench compare runs/mine-avg-sts runs/theirs-avg-sts`
@@ -75,120 +103,193 @@ def compare(
     * `stsbench compare --a runs/simcse-seed* --b runs/esimcse-seed*`
     * `stsbench compare runs/a runs/b --corpus wiki1m.txt`
     """
-    _demand_one_way(runs or [], a or [], b or [])
+    _require_two(runs or [], a or [], b or [])
+    from stsbench.judging.compare import compare as compare_runs
     from stsbench.judging.runs import matching_runs, records_of
     from stsbench.records.labels import common_interval
     from stsbench.scoring.settings import Intervals
 
     sides = (runs[:1], runs[1:]) if runs else (matching_runs(a or []), matching_runs(b or []))
     of_a, of_b = (records_of(side) for side in sides)
-    chosen = interval or common_interval([*of_a, *of_b])
     with progress_bars(quiet=output.quiet) as progress:
-        comparison = asked(
-            a=of_a[0] if runs else of_a,
-            b=of_b[0] if runs else of_b,
-            intervals=Intervals(chosen, level),
+        comparison = compare_runs(
+            of_a[0] if runs else of_a,
+            of_b[0] if runs else of_b,
+            corpora=corpora or (),
+            data_dirs=data_dirs or (),
+            intervals=Intervals(interval or common_interval([*of_a, *of_b]), level),
+            resamples=resamples,
+            seed=seed,
             progress=progress,
         )
     is_screen = output.style == "terminal"
-    # Beside a table for a paper the words stand on standard error; a program gets them with the rest.
+    # Beside a table for a paper the sentences go to standard error; JSON and CSV contain them.
     is_silent = output.quiet or output.style in {"json", "csv"}
-    say(*comparison.legend, "") if is_screen else tell(*comparison.legend, quiet=is_silent)
+    print_lines(*comparison.legend, "") if is_screen else print_notes(*comparison.legend, quiet=is_silent)
     print_result(comparison, output, figure=figure, tables=comparison.table(subsets=subsets))
-    words = comparison.sentence.splitlines()
-    say("", *words) if is_screen else tell(*words, quiet=is_silent)
-    for line in comparison.remarks:
-        tell(line, quiet=output.quiet)
+    sentences = comparison.sentence.splitlines()
+    print_lines("", *sentences) if is_screen else print_notes(*sentences, quiet=is_silent)
+    print_notes(*comparison.remarks, quiet=output.quiet)
 
 
-def plan(asked: Annotated[Call, Verb("stsbench.judging.planning:plan")], output: Output = Output()) -> None:
-    """Plan a comparison: which difference can these pairs show, and how many pairs and seeds does one take?
+def _require_two(runs: list[Path], a: list[str], b: list[str]) -> None:
+    if (a or b) and runs:
+        raise UserError("Name two runs, or two methods with --a and --b, not both.")
+    if not a and len(runs) != 2:
+        raise UserError(
+            "Name two runs (`stsbench compare runs/a runs/b`), or the runs of two methods over seeds "
+            "(`stsbench compare --a runs/simcse-seed* --b runs/esimcse-seed*`)."
+        )
 
-    Told for two models that agree as much as those of the two runs.
+
+@expand
+def plan(
+    a: Annotated[Path, typer.Argument(metavar="RUN", help="A run's folder or `run.json`.")],
+    b: Annotated[
+        Path,
+        typer.Argument(metavar="RUN", help="A run whose agreement with the first is typical of your comparison."),
+    ],
+    difference: Annotated[
+        float | None,
+        typer.Option(min=0, max=100, help="The difference to detect, in points; by default that of the two runs."),
+    ] = None,
+    spread: Annotated[
+        str | None,
+        typer.Option(
+            "--seed-spread",
+            metavar="SD",
+            help="The standard deviation over seeds in points, or a published system with known seeds.",
+        ),
+    ] = None,
+    level: Annotated[float, typer.Option(min=0, max=1, help="One minus the size of the test.")] = 0.95,
+    power: Annotated[float, typer.Option(min=0, max=1, help="The power to detect the difference.")] = 0.8,
+    interval: RecordedInterval = None,
+    output: Output = Output(),
+) -> None:
+    """Plan a comparison: the smallest detectable difference, and the pairs and seeds that a difference needs.
+
+    The plan holds for two models that agree as much as the two runs do.
 
     Examples:
     * `stsbench plan runs/a runs/b`
     * `stsbench plan runs/a runs/b --difference 0.5 --seed-spread unsup-simcse-bert-base`
     """
+    from stsbench.judging.planning import plan as plan_comparison
+
     with progress_bars(quiet=output.quiet) as progress:
-        planned = asked(progress=progress)
+        planned = plan_comparison(
+            a,
+            b,
+            difference=difference,
+            spread=number_or_name(spread),
+            level=level,
+            power=power,
+            interval=interval,
+            progress=progress,
+        )
     print_result(planned, output)
-    tell(planned.sentence, *planned.words, quiet=output.quiet)
+    print_notes(planned.sentence, *planned.words, quiet=output.quiet)
 
 
+@expand
 def best_of(
-    asked: Annotated[Call, Verb("stsbench.judging.best_of:best_of")],
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN...",
+            help="Runs of one recipe with different seeds, a published system with known seeds, or a log.",
+        ),
+    ],
+    number: Annotated[
+        str | None,
+        typer.Option(help="A score in points, or a published row; by default that of the named system."),
+    ] = None,
+    task: Annotated[
+        str, typer.Option(help="The task; by default the average, or the only task.", rich_help_panel=DATA)
+    ] = "",
     figure: FigureChoice = FigureChoice(),
     output: Output = Output(),
 ) -> None:
-    """Tell what the best of n runs scores on average, and of how many runs a number is the best.
-
-    The runs are of one recipe with different seeds; a published system whose seeds are known stands for its own.
+    """Estimate the best score of n runs, and of how many runs a reported number is the best.
 
     Examples:
     * `stsbench best-of runs/simcse-seed* --number 76.25`
     * `stsbench best-of unsup-simcse-bert-base`
     * `stsbench best-of esimcse-bert-base --task STS-B:dev`
     """
+    from stsbench.judging.best_of import best_of as best_of_runs
     from stsbench.judging.runs import is_pattern, matching_runs
 
-    runs = asked.options["runs"]
     is_system = len(runs) == 1 and not (runs[0].expanduser().exists() or is_pattern(runs[0]))
     with progress_bars(quiet=output.quiet):
-        best = asked(runs=str(runs[0]) if is_system else matching_runs(runs))
+        best = best_of_runs(str(runs[0]) if is_system else matching_runs(runs), number_or_name(number), task=task)
     print_result(best, output, figure=figure)
-    tell(best.sentence, *(f"note: {note}" for note in best.notes), quiet=output.quiet)
+    print_notes(best.sentence, *(f"note: {note}" for note in best.notes), quiet=output.quiet)
 
 
+@expand
 def rank(
-    asked: Annotated[Call, Verb("stsbench.judging.rank:rank")],
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN...", help="Run folders or `run.json` files, two to 100.")
+    ],
+    simultaneous: Annotated[
+        bool,
+        typer.Option(
+            "--simultaneous", help="Use rank intervals that hold for all models of a task at once, not one by one."
+        ),
+    ] = False,
+    adjustment: Annotated[
+        Literal["max", "holm"],
+        typer.Option("--adjust", help="How to correct for all pairs of models: largest difference, or Holm."),
+    ] = "max",
+    interval: Interval = "dyadic",
+    level: Level = 0.95,
+    draws: Annotated[int, typer.Option(min=1, max=LARGEST, help="Draws of the parametric bootstrap.")] = 5000,
+    seed: Seed = 12345,
     figure: FigureChoice = FigureChoice(),
     task: Annotated[
-        str | None, Panel(OUTPUT), Help("The task that the figure shows. Default: the average.")
+        str | None, typer.Option(help="The task of the figure; by default the average.", rich_help_panel=OUTPUT)
     ] = None,
     output: Output = Output(),
 ) -> None:
-    """Rank models, and tell how much of the order the pairs show.
+    """Rank models, and show how much of the order is statistically certain.
 
-    Each model gets the ranks that it can have, and a letter for each group that cannot be told apart: for each
-    task and on average, corrected for all pairs of models.
+    Each model gets an interval of ranks and letters: models that share a letter do not differ significantly. Tasks
+    and the average are corrected for all pairs of models.
 
     Examples:
     * `stsbench rank runs/*-avg-sts`
     * `stsbench rank runs/a runs/b runs/c --simultaneous --figure ranks.pdf`
     * `stsbench rank runs/*-avg-sts --latex`
     """
-    adjust = asked.options.get("adjustment", "max")
-    if adjust not in {"max", "holm"}:
-        raise UserError(f"--adjust {adjust!r}: choose `max` or `holm`.")
+    if task is not None and figure.figure is None:
+        raise UserError("--task chooses the task of the figure: add --figure.")
+    from stsbench.judging.rank import rank as rank_runs
     from stsbench.judging.runs import matching_runs
 
-    named = matching_runs(asked.options["runs"])
-    # A used folder, as the shell names what is in it, holds experiments too.
+    named = matching_runs(runs)
+    # `runs/*` also matches the folders of experiments.
     experiments = [
         path for path in named if (path / "experiment.yaml").is_file() and not (path / "run.json").exists()
     ]
     with progress_bars(quiet=output.quiet) as progress:
-        ranking = asked(runs=[path for path in named if path not in experiments], progress=progress)
+        ranking = rank_runs(
+            [path for path in named if path not in experiments],
+            simultaneous=simultaneous,
+            adjustment=adjustment,
+            interval=interval,
+            level=level,
+            draws=draws,
+            seed=seed,
+            progress=progress,
+        )
     if drawn := figure.draw(lambda: ranking.plot(task)):
-        tell(f"drawn in {drawn}", quiet=output.quiet)
-    elif task is not None:
-        raise UserError("--task chooses what the figure is of: add --figure.")
+        print_notes(f"drawn in {drawn}", quiet=output.quiet)
     print_result(ranking, output)
     left_out = [
         f"note: left out: {path} is an experiment; its runs are in {path / 'jobs'}." for path in experiments
     ]
-    tell(ranking.sentence, *ranking.words, *left_out, quiet=output.quiet)
-
-
-def _demand_one_way(runs: list[Path], a: list[str], b: list[str]) -> None:
-    if (a or b) and runs:
-        raise UserError("two runs, or methods with --a and --b: leave out the one or the other.")
-    if not a and len(runs) != 2:
-        raise UserError(
-            "name two runs, as in `stsbench compare runs/a runs/b`, or the runs of methods over seeds, as in "
-            "`stsbench compare --a runs/simcse-seed* --b runs/esimcse-seed*`."
-        )
+    print_notes(ranking.sentence, *ranking.words, *left_out, quiet=output.quiet)
 
 
 def _row_names(incomplete: str) -> list[str]:
@@ -197,29 +298,59 @@ def _row_names(incomplete: str) -> list[str]:
     return [name for name in ("auto", *row_names()) if name.startswith(incomplete)]
 
 
+@expand
 def check(
-    asked: Annotated[Call, Verb("stsbench.judging.check:check", completed={"against": _row_names})],
+    run: Annotated[
+        Path, typer.Argument(help="A run's folder or `run.json`, or a file of results of SentEval or MTEB.")
+    ],
+    against: Annotated[
+        str | None,
+        typer.Option(
+            autocompletion=_row_names,
+            help="The published row: a system, a checkpoint on the Hub, `table/row`, or `auto` (the default).",
+        ),
+    ] = None,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(
+            min=0, max=100, help="The allowed difference from the published value in points; 0.05 by default."
+        ),
+    ] = None,
+    baseline: Annotated[
+        Path | None, typer.Option(help="A run to check against instead of a published row.")
+    ] = None,
+    max_drop: Annotated[
+        float | None,
+        typer.Option(min=0, max=100, help="The allowed drop below the baseline in points; 0.3 by default."),
+    ] = None,
+    margin: Annotated[
+        float | None,
+        typer.Option(
+            min=0, max=100, help="Test statistically that the loss against the baseline is below this many points."
+        ),
+    ] = None,
+    interval: Interval = "dyadic",
     junit: Annotated[
         Path | None,
-        Written("file"),
-        Panel(_FOR_CI),
-        Help("Write the verdicts into this file, too, as JUnit XML."),
+        typer.Option(
+            callback=new_file, help="Also write the verdicts as JUnit XML into this file.", rich_help_panel=_FOR_CI
+        ),
     ] = None,
     github: Annotated[
         bool,
         typer.Option(
             "--github/--no-github",
             envvar="GITHUB_ACTIONS",
-            help="Annotate the run of a GitHub workflow, and append to its summary. On by default in such a run.",
+            help="Annotate the GitHub workflow and append to its summary; on by default in a workflow.",
             rich_help_panel=_FOR_CI,
         ),
     ] = False,
     output: Output = Output(),
 ) -> None:
-    """Compare a run with published numbers, or with the run of a predecessor.
+    """Compare a run with published numbers, or with an earlier run.
 
-    Exit code 0: every score is within tolerance. 1: one is not. 2: they do not compare, and why. With --margin 3:
-    these pairs cannot tell, and what would make them.
+    Exit code 0: every score is within tolerance. 1: a score is not. 2: the scores are not comparable. 3 (with
+    `--margin`): there are too few pairs to decide.
 
     Examples:
     * `stsbench check runs/minilm-avg-sts-mteb --tolerance 0.01`
@@ -228,17 +359,25 @@ def check(
     * `stsbench check runs/new --baseline runs/old --max-drop 0.3 --junit check.xml`
     * `stsbench check runs/new --baseline runs/old --margin 0.3`
     """
-    is_screen = output.style == "terminal"
-    result = asked()
+    from stsbench.judging.check import check as check_run
+
+    result = check_run(
+        run,
+        against,
+        tolerance=tolerance,
+        baseline=baseline,
+        max_drop=max_drop,
+        margin=margin,
+        interval=interval,
+    )
     print_result(result, output)
     if junit is not None:
         result.write_junit(junit)
     if github:
-        # Beside the output where that is for a program: the service reads both.
+        # GitHub reads both streams; JSON and CSV must stay alone on standard output.
         for line in result.annotations:
-            say(line) if is_screen else tell(line)
+            print_lines(line) if output.style == "terminal" else print_notes(line)
         result.append_step_summary()
-    for note in result.notes:
-        tell(f"note: {note}", quiet=output.quiet)
-    tell(result.sentence, quiet=output.quiet and result.passed)
+    print_notes(*(f"note: {note}" for note in result.notes), quiet=output.quiet)
+    print_notes(result.sentence, quiet=output.quiet and result.passed)
     raise typer.Exit(result.exit_code)

@@ -5,12 +5,11 @@ from dataclasses import replace
 from itertools import combinations
 from os.path import commonprefix
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 
 from stsbench.base.errors import UserError
-from stsbench.base.options import DATA, Count, Panel, Spelled
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import listed
 from stsbench.judging.aligned import FEWEST, AlignedScores, aligned_scores
@@ -42,11 +41,11 @@ def compare(
     a: Run | Sequence[Run],
     b: Run | Sequence[Run] = (),
     *,
-    corpora: Annotated[Sequence[str | Path], Spelled("--corpus"), Panel(DATA)] = (),
+    corpora: Sequence[str | Path] = (),
     data_dirs: Sequence[str | Path] = (),
     intervals: Intervals | None = None,
-    resamples: Annotated[Count, Panel("Seeds")] = RESAMPLES,
-    seed: Annotated[int, Panel("Seeds")] = SEED,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
     progress: Progress = silent,
 ) -> Comparison | SeedsComparison:
     """Tell whether two models differ, or two methods over several seeds.

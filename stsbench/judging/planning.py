@@ -8,13 +8,11 @@ For a claim of methods the spread of seeds comes to it, which no number of pairs
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Annotated
 
 import numpy as np
 import pandas as pd
 
 from stsbench.base.errors import UserError
-from stsbench.base.options import Points, Spelled, Within
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import rounded_up
 from stsbench.judging.aligned import MANY, AlignedScores, aligned_scores, in_points
@@ -154,13 +152,13 @@ class Plan(Judgement):
 
 
 def plan(
-    a: Annotated[Run, Spelled("RUN")],
-    b: Annotated[Run, Spelled("RUN")],
+    a: Run,
+    b: Run,
     *,
-    difference: Points | None = None,
-    spread: Annotated[float | str | None, Spelled("--seed-spread", "SD")] = None,
+    difference: float | None = None,
+    spread: float | str | None = None,
     level: float = 0.95,
-    power: Annotated[float, Within(0, 1)] = POWER,
+    power: float = POWER,
     interval: Dependence | None = None,
     progress: Progress = silent,
 ) -> Plan:

@@ -4,14 +4,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from textwrap import fill
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
 from stsbench.base.errors import UserError
-from stsbench.base.options import Count, Named, Spelled
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import listed, suggestion
 from stsbench.judging.aligned import AlignedScores, Floats, aligned_scores, common_scores
@@ -288,13 +287,13 @@ def _drawn(task: RankedTask, level: float) -> "Figure":
 
 
 def rank(
-    runs: Annotated[Sequence[Run], Spelled("RUN...")],
+    runs: Sequence[Run],
     *,
     simultaneous: bool = False,
-    adjustment: Annotated[Adjustment, Named(), Spelled("--adjust")] = "max",
+    adjustment: Adjustment = "max",
     interval: Dependence = DEPENDENCE,
     level: float = LEVEL,
-    draws: Count = DRAWS,
+    draws: int = DRAWS,
     seed: int = SEED,
     progress: Progress = silent,
 ) -> RankResult:

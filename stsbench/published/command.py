@@ -4,51 +4,74 @@ from typing import Annotated
 
 import typer
 
+from stsbench.cli.groups import expand
 from stsbench.cli.options import Output
-from stsbench.cli.output import print_result, tell
-from stsbench.cli.verbs import Call, Verb
+from stsbench.cli.output import print_notes, print_result
 
-app = typer.Typer(help="Look up numbers from papers, each with where it was printed.", no_args_is_help=True)
+app = typer.Typer(help="Look up published scores, each with its source.", no_args_is_help=True)
 
 
 @app.command("list")
+@expand
 def list_(
-    asked: Annotated[Call, Verb("stsbench.published.lookup:list_published")], output: Output = Output()
+    what: Annotated[
+        str,
+        typer.Argument(
+            help="`tables`, `exhibits`, `rows`, `systems`, `checkpoints`, or `left-out` (not printed)."
+        ),
+    ] = "tables",
+    output: Output = Output(),
 ) -> None:
-    """List the tables, exhibits (every table and figure), rows, systems or checkpoints that are known.
+    """List the known tables, exhibits (tables and figures), rows, systems or checkpoints.
 
-    JSON and CSV tell all: sources, lines, notes.
+    JSON and CSV contain all fields: sources, lines, notes.
 
     Example: `stsbench published list checkpoints`
     """
-    print_result(asked(), output)
+    from stsbench.published.lookup import list_published
+
+    print_result(list_published(what), output)
 
 
 @app.command()
-def show(asked: Annotated[Call, Verb("stsbench.published.lookup:show_table")], output: Output = Output()) -> None:
-    """Print a table as its paper prints it.
+@expand
+def show(
+    table: Annotated[str, typer.Argument(help="A table's name from `stsbench published list`.")],
+    resolution: Annotated[
+        bool,
+        typer.Option("--resolution", help="Print which differences the tasks' pairs can distinguish from chance."),
+    ] = False,
+    output: Output = Output(),
+) -> None:
+    """Print a table as in its paper.
 
-    JSON and CSV have one record per cell, with the file, the line and the string that it was read from. With
-    --resolution it prints which differences the tasks' pairs could tell from chance.
+    JSON and CSV have one record per cell, with file, line and printed text.
 
     Examples:
     * `stsbench published show mocose-acl2022-1 --markdown`
     * `stsbench published show mocose-acl2022-1 --resolution`
     """
-    result = asked()
+    from stsbench.published.lookup import show_table
+
+    result = show_table(table, resolution=resolution)
     print_result(result, output)
     if output.style in {"json", "csv"}:
-        for note in result.notes():
-            tell(note, quiet=output.quiet)
+        print_notes(*result.notes(), quiet=output.quiet)
 
 
 @app.command()
-def row(asked: Annotated[Call, Verb("stsbench.published.lookup:show_row")], output: Output = Output()) -> None:
-    """Print a published row, where it was read, and what other papers print for it.
+@expand
+def row(
+    name: Annotated[str, typer.Argument(help="A system, a checkpoint on the Hub, or `table/row`.")],
+    output: Output = Output(),
+) -> None:
+    """Print a published row, its source, and what other papers print for it.
 
     Example: `stsbench published row esimcse-bert-base`
     """
-    result = asked()
+    from stsbench.published.lookup import show_row
+
+    result = show_row(name)
     print_result(result, output)
     if output.style in {"json", "csv"}:
-        tell(result.place, quiet=output.quiet)
+        print_notes(result.place, quiet=output.quiet)

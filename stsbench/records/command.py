@@ -3,105 +3,126 @@
 from pathlib import Path
 from typing import Annotated
 
+import typer
+
 from stsbench.base.errors import UserError
-from stsbench.base.options import OUTPUT, Help, Panel, Spelled, Written
-from stsbench.cli.options import Output
-from stsbench.cli.output import print_data, print_result, say, tell
-from stsbench.cli.verbs import Call, Verb
+from stsbench.cli.groups import expand
+from stsbench.cli.options import OUTPUT, Output, new_folder
+from stsbench.cli.output import print_data, print_lines, print_notes, print_result
 
 
-def show(asked: Annotated[Call, Verb("stsbench.records.show:show")], output: Output = Output()) -> None:
-    """Print records again; several stand side by side if their protocols agree.
+@expand
+def show(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders or `run.json` files.")],
+    subsets: Annotated[
+        bool, typer.Option("--subsets", help="Add a table of every subset and metric.", rich_help_panel=OUTPUT)
+    ] = False,
+    output: Output = Output(),
+) -> None:
+    """Print recorded scores; several runs are shown side by side if their protocols agree.
 
     Examples:
     * `stsbench show runs/minilm-avg-sts --subsets`
     * `stsbench show runs/a runs/b --latex`
     """
-    scores = asked()
     from stsbench.records.show import print_scores
+    from stsbench.records.show import show as show_runs
 
+    scores = show_runs(runs, subsets=subsets)
     print_scores(scores, output, as_list=len(scores.records) > 1)
 
 
+@expand
 def export(
     runs: Annotated[
         list[Path],
-        Spelled("RUN"),
-        Help("A run folder or run.json; with --hub a checkpoint's folder, then runs of it for its card."),
+        typer.Argument(
+            metavar="RUN", help="A run folder or `run.json`; with --hub a checkpoint folder, then its runs."
+        ),
     ],
-    asked: Annotated[Call, Verb("stsbench.records.export:export_results", without=("run", "out"))],
+    model: Annotated[
+        str,
+        typer.Option("--model", "-m", help="The model's name on the Hub, `owner/name`; by default the record's."),
+    ] = "",
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace files with other scores in the folder.")
+    ] = False,
     out: Annotated[
         Path | None,
-        Spelled("--out", "-o"),
-        Written("folder"),
-        Help("The folder to write into, MTEB's cache of results; with --hub a new one, or none to look at it."),
+        typer.Option(
+            "--out",
+            "-o",
+            callback=new_folder,
+            help="The folder to write; with --hub a new one, or none to preview.",
+        ),
     ] = None,
     hub: Annotated[
-        bool, Help("Show what of a checkpoint would be pushed to the Hub: its files and its card.")
+        bool, typer.Option("--hub", help="Prepare a checkpoint for the Hub: its files and its model card.")
     ] = False,
     output: Output = Output(),
 ) -> None:
-    """Write a record's STS scores as MTEB's results: a JSON file a task, `model_meta.json`, and their folders.
+    """Write a record's STS scores as MTEB results: a JSON file per task and `model_meta.json`.
 
-    What MTEB has no task for is left out, and said. With `--hub`, a checkpoint in the layout that Transformers and
-    sentence-transformers read, with its model card; `hf upload` pushes the folder.
+    Tasks that MTEB does not have are left out and listed. `--hub` prepares a checkpoint with its model card, for
+    `hf upload`.
 
     Examples:
     * `stsbench export runs/minilm --model sentence-transformers/all-MiniLM-L6-v2 --out mteb`
     * `stsbench export --hub runs/simcse runs/simcse-sts --model me/simcse --out to-push`
     """
     if hub:
-        _export_hub(asked, runs, out, output)
+        if overwrite:
+            raise UserError("--overwrite cannot go with --hub, which writes a new folder: name another --out.")
+        _export_hub(runs, model, out, output)
         return
-    if len(runs) > 1 or out is None:
-        raise UserError(
-            f"{len(runs)} runs are named: export one after the other."
-            if len(runs) > 1
-            else "Missing option --out."
-        )
-    exported = asked(run=runs[0], out=out)
+    if len(runs) > 1:
+        raise UserError(f"{len(runs)} runs are named: export one at a time.")
+    if out is None:
+        raise UserError("--out is missing: name the folder to write.")
+    from stsbench.records.export import export_results
+
+    exported = export_results(runs[0], out, model=model, overwrite=overwrite)
     print_result(exported, output)
     if output.style in {"json", "csv"}:
-        # Rows cannot say what is none of them.
-        tell(*exported.notes, quiet=output.quiet)
-    tell(f"written to {exported.folder}", quiet=output.quiet)
+        print_notes(*exported.notes, quiet=output.quiet)
+    print_notes(f"written to {exported.folder}", quiet=output.quiet)
 
 
-def _export_hub(asked: Call, runs: list[Path], out: Path | None, output: Output) -> None:
+def _export_hub(runs: list[Path], model: str, out: Path | None, output: Output) -> None:
     from stsbench.records.hub import export_hub
 
-    if asked.options.get("overwrite"):
-        raise UserError("--overwrite is not for --hub, which writes into a new folder: choose another with --out.")
-    exported = export_hub(runs[0], runs[1:], out=out, **asked.only("model"))
+    exported = export_hub(runs[0], runs[1:], model=model, out=out)
     print_result(exported, output)
     if output.style == "csv":
-        tell(*exported.notes, quiet=output.quiet)
+        print_notes(*exported.notes, quiet=output.quiet)
     if output.style not in {"json", "csv"}:
-        say("", *exported.card.splitlines())
-    done = "nothing was written; --out FOLDER does" if out is None else f"written to {exported.folder}"
-    tell(f"{done}, and `{exported.command}` pushes it", quiet=output.quiet)
+        print_lines("", *exported.card.splitlines())
+    done = "nothing was written (add --out FOLDER)" if out is None else f"written to {exported.folder}"
+    print_notes(f"{done}; to push it: {exported.command}", quiet=output.quiet)
 
 
+@expand
 def cite(
-    asked: Annotated[Call, Verb("stsbench.records.show:cite")],
-    json: Annotated[bool, Panel(OUTPUT), Help("Print JSON instead.")] = False,
+    paths: Annotated[list[Path], typer.Argument(metavar="RUNS...", help="Run folders or `run.json` files.")],
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead.", rich_help_panel=OUTPUT)] = False,
 ) -> None:
-    """Print what to cite for the models and tasks of some records, as BibTeX.
+    """Print the BibTeX entries of the models and tasks in some records.
 
     Example: `stsbench cite runs/minilm-avg-sts > references.bib`
     """
-    citations = asked()
-    if json:
-        import json as json_
+    from stsbench.records.show import cite as citations_of
 
-        print_data(json_.dumps(citations, indent=1, ensure_ascii=False))
+    citations = citations_of(paths)
+    if json:
+        from json import dumps
+
+        print_data(dumps(citations, indent=1, ensure_ascii=False))
         return
     for subject, citation in citations.items():
-        # BibTeX ignores what stands between entries: a heading is a comment there. But an @ begins an entry even
-        # behind a %, and a model may be called anything.
+        # BibTeX reads an @ as the start of an entry, even in a comment.
         heading = f"% {subject}".replace("@", "(at)")
         if citation.startswith("@"):
-            say(heading)
+            print_lines(heading)
             print_data(f"{citation}\n")
         else:
-            say(f"{heading}: {citation}".replace("@", "(at)"), "")
+            print_lines(f"{heading}: {citation}".replace("@", "(at)"), "")

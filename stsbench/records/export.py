@@ -5,13 +5,12 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import pandas as pd
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path, told_as_unwritable
-from stsbench.base.options import Spelled
 from stsbench.base.words import listed, storable
 from stsbench.data.catalogue import MTEB_TASKS
 from stsbench.records.imports import read_results
@@ -70,7 +69,7 @@ def export_results(
     run: RunRecord | str | Path,
     out: str | Path,
     *,
-    model: Annotated[str, Spelled("--model", "-m")] = "",
+    model: str = "",
     overwrite: bool = False,
 ) -> ExportedResults:
     """Write a record's STS scores in MTEB's format, with `model_meta.json`.

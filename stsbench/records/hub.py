@@ -8,14 +8,13 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from stsbench.base.errors import UserError
 from stsbench.base.extras import MODELS, require
 from stsbench.base.files import atomic_folder, files_in, told_as_unwritable
-from stsbench.base.options import Spelled
 from stsbench.base.words import listed, storable
 from stsbench.encoders.checkpoint import NOTES, Checkpoint, find_checkpoint
 from stsbench.encoders.load import load_with
@@ -85,10 +84,10 @@ class HubExport(Result):
 
 
 def export_hub(
-    checkpoint: Annotated[str | Path, Spelled("CHECKPOINT")],
+    checkpoint: str | Path,
     runs: Sequence[RunRecord | str | Path] = (),
     *,
-    model: Annotated[str, Spelled("--model", "-m")] = "",
+    model: str = "",
     out: str | Path | None = None,
 ) -> HubExport:
     """Collect the files of a checkpoint and a card with its scores for the Hub.

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from stsbench.base.options import Spelled
-from stsbench.cli.output import print_data, print_result, say, tell
+from stsbench.cli.output import print_data, print_lines, print_notes, print_result
 from stsbench.data.catalogue import data_set
 from stsbench.published.catalogue import checkpoints_named_like, identified_checkpoint
 from stsbench.records.parts import sealed
@@ -60,13 +59,13 @@ def print_scores(scores: Scores, output: "Output", *, as_list: bool) -> None:
     else:
         print_result(replace(scores, intervals=is_screen), output)
     if is_screen and not output.quiet:
-        say("", *scores.remarks)
+        print_lines("", *scores.remarks)
     for record in scores.records:
         for note in record.notes:
-            tell(f"note: {note}", quiet=output.quiet)
+            print_notes(f"note: {note}", quiet=output.quiet)
 
 
-def cite(paths: Annotated[Sequence[str | Path], Spelled("RUNS...")]) -> dict[str, str]:
+def cite(paths: Sequence[str | Path]) -> dict[str, str]:
     """Return the citations for the models and tasks of records, by model or task.
 
     Args:

@@ -6,14 +6,13 @@ from contextvars import copy_context
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from stsbench._version import __version__
 from stsbench.analysis.explain import explain
 from stsbench.analysis.pair_kinds import PairKinds
 from stsbench.base.epoch import asked_epoch
 from stsbench.base.errors import UserError
-from stsbench.base.options import Points, Spelled
 from stsbench.base.progress import Progress, silent
 from stsbench.judging.compare import compare
 from stsbench.judging.published import AUTO, TOLERANCE, check_published, known_checkpoint, rows_to_check
@@ -49,15 +48,15 @@ FEW = 5
 
 @look("page")
 def report(
-    runs: "Annotated[Reproduction | RunRecord | str | Path | Sequence[RunRecord | str | Path], Spelled('RUN...')]",
+    runs: "Reproduction | RunRecord | str | Path | Sequence[RunRecord | str | Path]",
     out: str | Path = "report",
     *,
     paper: str | None = None,
     against: str = AUTO,
-    tolerance: Points = TOLERANCE,
+    tolerance: float = TOLERANCE,
     title: str = "",
     date: str = "",
-    analyse: Annotated[bool, Spelled("--analyses/--no-analyses")] = True,
+    analyse: bool = True,
     interval: Dependence | None = None,
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,

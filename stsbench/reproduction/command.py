@@ -1,38 +1,74 @@
 """`stsbench reproduce`."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from stsbench.base.errors import UserError
-from stsbench.base.options import Help, Spelled
-from stsbench.cli.options import FigureChoice, Output
-from stsbench.cli.output import print_result, progress_bars, tell
-from stsbench.cli.verbs import Call, Verb
+from stsbench.cli.groups import expand
+from stsbench.cli.options import (
+    LARGEST_SEED,
+    DataDirs,
+    FigureChoice,
+    Interval,
+    JobDevice,
+    Output,
+    Workers,
+    new_folder,
+    numbers,
+)
+from stsbench.cli.output import print_notes, print_result, progress_bars
 
 
+@expand
 def reproduce(
-    asked: Annotated[Call, Verb("stsbench.reproduction.reproduce:reproduce", without=("table",))],
     table: Annotated[
-        str, Spelled(), Help("A table or figure, as `--list` names it, such as `esimcse-coling2022-9`.")
+        str, typer.Argument(help="A table or figure from `--list`, such as `esimcse-coling2022-9`.")
     ] = "",
+    scale: Annotated[
+        str,
+        typer.Option(
+            help="`demo` (minutes), `laptop` (a small base, a few thousand sentences), `paper`, or `wiring` "
+            "(random weights, to test the pipeline)."
+        ),
+    ] = "demo",
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", callback=new_folder, help="The experiment's folder; by default `runs/TABLE-SCALE`."
+        ),
+    ] = None,
+    on: Annotated[str, typer.Option(help="Where jobs run: `local`, `ray` or `slurm`.")] = "local",
+    corpus: Annotated[
+        Path | None, typer.Option(help="The training corpus; by default the sample (`demo`), else `wiki1m`.")
+    ] = None,
+    seeds: Annotated[
+        str | None, typer.Option(help="The training seeds, with commas; by default the scale's.")
+    ] = None,
     set_: Annotated[
         list[str] | None,
-        Spelled("--set", "KEY=VALUE"),
-        Help("Change a key of every recipe that is trained. Repeatable."),
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a key of every training recipe. Repeatable."),
     ] = None,
+    threads: Annotated[int, typer.Option(min=1, max=1024, help="Threads per job.")] = 1,
+    workers: Workers = None,
+    device: JobDevice = "auto",
+    interval: Interval = "dyadic",
+    data_dirs: DataDirs = None,
+    retry: Annotated[bool, typer.Option("--retry", help="Run failed jobs again.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what remains to be done.")] = False,
     list_: Annotated[
         bool,
-        Help("List the tables and figures, and whether each can be made; of a named one, all that it takes."),
+        typer.Option("--list", help="List the tables and figures that can be made, or the needs of a named one."),
     ] = False,
     figure: FigureChoice = FigureChoice(),
     output: Output = Output(),
 ) -> None:
-    """Make a table or figure of the papers again, and answer what its paper claims with it.
+    """Reproduce a table or figure of the papers, and test its claims.
 
-    Rows are trained, or measured from public checkpoints, over several seeds; killed, the same command goes on.
-    The page in the folder's `report` has the print, ours, intervals, and each claim: supported, contradicted or
-    undecided, and what would decide it. The exit code is 1 if a job failed.
+    Rows are trained, or measured from public checkpoints, over several seeds; the same command resumes the work.
+    The report has the printed and reproduced numbers, intervals, and a verdict on each claim. Exit code 1: a job
+    failed.
 
     Examples:
     * `stsbench reproduce --list`
@@ -42,6 +78,7 @@ def reproduce(
     * `stsbench reproduce mocose-acl2022-7 --scale laptop --corpus wiki.txt --dry-run`
     """
     from stsbench.reports.report import write_reproduction
+    from stsbench.reproduction.reproduce import reproduce as reproduce_table
     from stsbench.reproduction.reproduce import reproductions
     from stsbench.reproduction.reproduced import Reproduction
     from stsbench.training.recipe_files import read_change
@@ -50,19 +87,31 @@ def reproduce(
         print_result(reproductions(table), output)
         return
     if not table:
-        raise UserError("no table is named: `stsbench reproduce --list` names them.")
+        raise UserError("No table is named: `stsbench reproduce --list` lists them.")
     with progress_bars(quiet=output.quiet) as progress:
-        result = asked(
-            table=table,
+        result = reproduce_table(
+            table,
+            scale=scale,
+            out=out,
+            on=on,
+            corpus=corpus,
+            seeds=numbers(seeds, "--seeds", "1,2,3", high=LARGEST_SEED),
             settings=dict(map(read_change, set_ or [])),
+            threads=threads,
+            workers=workers,
+            device=device,
+            interval=interval,
+            data_dirs=data_dirs or (),
+            retry=retry,
+            dry_run=dry_run,
             progress=progress,
-            notice=lambda sentence: tell(sentence, quiet=output.quiet),
+            notice=lambda sentence: print_notes(sentence, quiet=output.quiet),
         )
     if not isinstance(result, Reproduction):
         print_result(result, output)
         return
     page = write_reproduction(result)
     print_result(result, output, figure=figure)
-    tell(f"{result.sentence} Written to {page}", quiet=output.quiet)
+    print_notes(f"{result.sentence} Written to {page}", quiet=output.quiet)
     if result.cost.failed:
         raise typer.Exit(1)

@@ -3,12 +3,11 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import pandas as pd
 
 from stsbench.base.errors import UserError
-from stsbench.base.options import LARGEST_SEED, Commas, Within
 from stsbench.base.progress import Progress, silent
 from stsbench.published.catalogue import exhibit, exhibits
 from stsbench.render.formats import fitted
@@ -44,14 +43,10 @@ def reproduce(
     out: str | Path | None = None,
     on: str = "local",
     corpus: str | Path | None = None,
-    seeds: Annotated[
-        Sequence[int],
-        Within(0, LARGEST_SEED),
-        Commas("{!r} is no seed; give whole numbers with commas, such as 1,2,3"),
-    ] = (),
+    seeds: Sequence[int] = (),
     settings: Mapping[str, Any] | None = None,
-    threads: Annotated[int, Within(1, 1024)] = 1,
-    workers: Annotated[int | None, Within(1, 10_000)] = None,
+    threads: int = 1,
+    workers: int | None = None,
     device: str = "auto",
     interval: Dependence = DEPENDENCE,
     data_dirs: Sequence[str | Path] = (),

@@ -1,51 +1,197 @@
 """`stsbench run` and `stsbench import`."""
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from stsbench.base.errors import InterruptError, UserError
-from stsbench.base.options import MODEL, RUN, Help, Panel
 from stsbench.base.words import listed
-from stsbench.cli.options import IntervalChoice, IntervalName, Output, SubsetsFlag
-from stsbench.cli.output import progress_bars, say, tell
-from stsbench.cli.verbs import Call, Verb
+from stsbench.cli.groups import expand
+from stsbench.cli.options import (
+    DATA,
+    LARGEST,
+    LARGEST_SEED,
+    MODEL,
+    RUN,
+    SCORES,
+    DataDirs,
+    Devices,
+    IntervalChoice,
+    IntervalName,
+    NoCache,
+    OnRay,
+    Output,
+    SubsetColumn,
+    Subsets,
+    new_folder,
+)
+from stsbench.cli.output import print_lines, print_notes, progress_bars
 from stsbench.encoders.use import Use
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from stsbench.records.record import RunRecord
-    from stsbench.scoring.run import LazyModel, Request
-
-_SCORE = "Scores"
+    from stsbench.scoring.run import LazyModel
 
 
+@expand
 def run(
-    models: Annotated[Call, Verb("stsbench.scoring.run:choose_models", panel=MODEL)],
-    asked: Annotated[Call, Verb("stsbench.scoring.evaluate:evaluate", without=("encoder",), panel=_SCORE)],
-    protocol: Annotated[Call, Verb("stsbench.scoring.settings:choose_protocol", panel=_SCORE)],
+    models: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model",
+            "-m",
+            help="A Hub name, a folder, `minilm` (the default), a published system, a file of word vectors, "
+            "`mteb:NAME` or `module:function`. Repeatable.",
+            rich_help_panel=MODEL,
+        ),
+    ] = None,
+    functions: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--encoder-module",
+            help="Your own function `list[str] -> array`: `mymodel:encode`. Repeatable.",
+            rich_help_panel=MODEL,
+        ),
+    ] = None,
+    vectors: Annotated[
+        Path | None,
+        typer.Option(help="Saved vectors, a .npy matrix; needs --sentences.", rich_help_panel=MODEL),
+    ] = None,
+    sentences: Annotated[
+        Path | None, typer.Option(help="The sentences of --vectors, one a line.", rich_help_panel=MODEL)
+    ] = None,
+    similarities: Annotated[
+        Path | None,
+        typer.Option(
+            help="Saved similarities: .npy, one number a line, or prediction files of MTEB.", rich_help_panel=MODEL
+        ),
+    ] = None,
+    tasks: Annotated[
+        str | None,
+        typer.Option(
+            "--tasks",
+            "-t",
+            help="`sts` (the default), `transfer`, `all`, `supervised`, `sample`, or `STS12,STS-B:dev,TREC`.",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="Your own pairs instead of --tasks: .tsv, .csv, .jsonl or .parquet.", rich_help_panel=DATA
+        ),
+    ] = None,
+    subset_column: SubsetColumn = "subset",
+    data_dirs: DataDirs = None,
+    exclude_overlap: Annotated[
+        bool,
+        typer.Option(
+            "--exclude-overlap", help="Count a pair that several tasks contain only once.", rich_help_panel=DATA
+        ),
+    ] = False,
+    exclude: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="A training corpus; pairs with one of its sentences are left out. Repeatable.",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
+    classifier: Annotated[
+        str,
+        typer.Option(
+            help="The classifier of transfer tasks: `logreg` (converged) or `mlp-adam` (SentEval's net).",
+            rich_help_panel=SCORES,
+        ),
+    ] = "logreg",
+    kfold: Annotated[
+        int, typer.Option(min=2, max=LARGEST, help="The folds of transfer tasks.", rich_help_panel=SCORES)
+    ] = 10,
+    classifier_seed: Annotated[
+        int,
+        typer.Option(
+            min=0, max=LARGEST_SEED, help="The seed of folds, net and trained regressors.", rich_help_panel=SCORES
+        ),
+    ] = 1111,
+    protocol: Annotated[
+        str,
+        typer.Option(
+            help="The preset of the four options below: `simcse`, `senteval` or `mteb`.", rich_help_panel=SCORES
+        ),
+    ] = "simcse",
+    aggregation: Annotated[
+        str | None,
+        typer.Option(help="How subsets become one score: `all`, `mean` or `wmean`.", rich_help_panel=SCORES),
+    ] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            help="`spearman`, `pearson`, `kendall`, or `ap` (average precision) for pairs labelled 1 and 0.",
+            rich_help_panel=SCORES,
+        ),
+    ] = None,
+    similarity: Annotated[
+        str | None,
+        typer.Option(
+            help="`cosine`, `dot`, `euclidean` or `manhattan` (distances are negated).", rich_help_panel=SCORES
+        ),
+    ] = None,
+    text: Annotated[
+        str | None,
+        typer.Option(
+            help="The text to encode: `senteval` (tokenised, lower-cased) or `raw`.", rich_help_panel=SCORES
+        ),
+    ] = None,
     use: Use = Use(),
-    intervals: IntervalChoice = IntervalChoice(),
+    no_cache: NoCache = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            callback=new_folder,
+            help="The folder of the record; by default `runs/<model>-<pooling>-<tasks>`.",
+            rich_help_panel=RUN,
+        ),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace another measurement in that folder.", rich_help_panel=RUN)
+    ] = False,
+    fast: Annotated[
+        bool,
+        typer.Option(
+            "--fast",
+            help="Use the fastest backend and precision that costs at most 0.5 points on the sample.",
+            rich_help_panel=RUN,
+        ),
+    ] = False,
+    devices: Devices = None,
+    on: OnRay = None,
     gate: Annotated[
         bool,
-        Panel(RUN),
-        Help(
-            "Measure the checkpoint in fp32 too (into OUT-fp32) and check the lower precision against it: "
-            "exit code 3 unless no score is worse by --margin."
+        typer.Option(
+            "--gate",
+            help="Also measure in fp32 (into OUT-fp32); exit code 3 unless no score loses more than --margin.",
+            rich_help_panel=RUN,
         ),
     ] = False,
     margin: Annotated[
-        float | None, Panel(RUN), Help("How many points --gate allows a score to lose. Default: 0.5.")
+        float | None,
+        typer.Option(
+            min=0, max=100, help="The loss in points that --gate allows; 0.5 by default.", rich_help_panel=RUN
+        ),
     ] = None,
-    subsets: SubsetsFlag = False,
+    intervals: IntervalChoice = IntervalChoice(),
+    subsets: Subsets = False,
     output: Output = Output(),
 ) -> None:
-    """Measure models on the STS and transfer tasks and record it.
+    """Measure models on STS and transfer tasks, and record the scores.
 
-    With no arguments: the packaged model, on the seven tasks if their data is here, else on the sample.
+    Without options it measures the packaged model on the seven STS tasks, or on the sample if their data is not
+    here.
 
     Examples:
     * `stsbench run --model princeton-nlp/unsup-simcse-bert-base-uncased`
@@ -55,101 +201,165 @@ def run(
     * `stsbench run --encoder-module mymodel:encode --tasks MR,CR,TREC --json`
     * `stsbench run -m minilm --backend openvino --precision int8 --gate`
     """
-    named = models.options
-    from stsbench.records.record import RunRecord
+    if margin is not None and not gate:
+        raise UserError("--margin needs --gate: add it, or leave --margin out.")
+    from stsbench.data.views import PairView
+    from stsbench.records.provenance import command_line
     from stsbench.records.scores import Scores
     from stsbench.records.show import print_scores
     from stsbench.scoring.run import (
         SAMPLE_BANNER,
-        LazyModel,
+        Request,
         choose_data,
+        choose_models,
         computed_by,
         measure_each,
         with_full_precision,
     )
-    from stsbench.scoring.settings import MARGIN, Intervals, require_margin
+    from stsbench.scoring.settings import (
+        MARGIN,
+        Classification,
+        Intervals,
+        Settings,
+        choose_protocol,
+        require_margin,
+    )
+    from stsbench.scoring.similarities import tasks_in
 
-    if margin is not None and not gate:
-        raise UserError("--margin is what --gate allows to be lost: add --gate, or leave it out.")
     margin = MARGIN if margin is None else margin
     require_margin(margin)
-    request = _request(
-        asked,
-        named.get("similarities"),
-        protocol=protocol(),
-        intervals=Intervals(intervals.dependence),
-        use=use,
+    chosen_protocol = choose_protocol(
+        protocol, aggregation=aggregation, metric=metric, similarity=similarity, text=text
     )
-    wanted = models(use=use)
-    chosen = choose_data(request)
-    if chosen.is_sample:
-        tell(SAMPLE_BANNER)
+    if tasks is None and data is None and similarities is not None:
+        tasks = tasks_in(similarities)
+    request = Request(
+        tasks=tasks,
+        data=data,
+        subset_column=subset_column,
+        data_dirs=tuple(data_dirs or ()),
+        view=PairView(exclude_overlap, tuple(exclude or ())),
+        settings=Settings(
+            protocol=chosen_protocol,
+            use=use,
+            intervals=Intervals(intervals.dependence),
+            classification=Classification(classifier, kfold, classifier_seed),
+            use_cache=not no_cache,
+            out=out and out.expanduser(),
+            overwrite=overwrite,
+            command=command_line(["stsbench", *sys.argv[1:]]),
+        ),
+    )
+    chosen = choose_models(
+        use,
+        models=models or (),
+        functions=functions or (),
+        vectors=vectors,
+        sentences=sentences,
+        similarities=similarities,
+    )
+    data_sets = choose_data(request)
+    if data_sets.is_sample:
+        print_notes(SAMPLE_BANNER)
     failures: list[str] = []
     measured: list[tuple[LazyModel, RunRecord]] = []
     with progress_bars(quiet=output.quiet) as progress:
-        if how := {name: asked.options[name] for name in ("fast", "devices", "on") if asked.options.get(name)}:
-            wanted = [computed_by(model, progress, **how) for model in wanted]
-        to_measure = [each for model in wanted for each in with_full_precision(model)] if gate else wanted
-        each_measured = measure_each(
-            to_measure,
-            chosen,
+        if fast or devices or on:
+            chosen = [computed_by(model, progress, fast=fast, devices=devices, on=on) for model in chosen]
+        records = measure_each(
+            [each for model in chosen for each in with_full_precision(model)] if gate else chosen,
+            data_sets,
             request.settings,
-            failed=lambda failing, error: failures.append(
-                f"{failing.name}: {error}" if len(wanted) > 1 else str(error)
+            failed=lambda model, error: failures.append(
+                f"{model.name}: {error}" if len(chosen) > 1 else str(error)
             ),
             progress=progress,
         )
         try:
-            measured.extend(each_measured)
+            measured.extend(records)
         except KeyboardInterrupt as error:
             if not measured:
                 raise
             kept = listed([str(record.folder) for _, record in measured])
             raise InterruptError(
-                f"interrupted: {kept} recorded, and the same command goes on from the cache."
+                f"interrupted: {kept} recorded; the same command resumes from the cache."
             ) from error
-    if records := [record for of, record in measured if not of.beside]:
-        print_scores(Scores(records, subsets=subsets), output, as_list=len(wanted) > 1)
+    if shown := [record for model, record in measured if not model.beside]:
+        print_scores(Scores(shown, subsets=subsets), output, as_list=len(chosen) > 1)
     for _, record in measured:
-        replaced = ", where it replaced the record of the same measurement" if record.replaced else ""
-        tell(f"recorded in {record.folder}{replaced}", quiet=output.quiet)
-    passed = _judged(measured, margin, intervals.interval, output)
+        replaced = ", replacing the record of the same measurement" if record.replaced else ""
+        print_notes(f"recorded in {record.folder}{replaced}", quiet=output.quiet)
+    passed = _passes_gate(measured, margin, intervals.interval, output)
     if failures:
         raise UserError(*failures)
     if not passed:
         raise typer.Exit(3)
 
 
-def _judged(
+def _passes_gate(
     measured: "Sequence[tuple[LazyModel, RunRecord]]", margin: float, interval: IntervalName, output: Output
 ) -> bool:
-    """Hold each record against that of its model in fp32, if there is one; print and return the verdict."""
+    """Check each record against that of its model in fp32, if there is one; print the verdicts."""
     from stsbench.judging.baseline import check_margin
 
-    references = {of.name: record for of, record in measured if of.beside}
+    references = {model.name: record for model, record in measured if model.beside}
     passed = True
-    for of, record in measured:
-        if of.beside or of.name not in references:
+    for model, record in measured:
+        if model.beside or model.name not in references:
             continue
-        check = check_margin(record, references[of.name], margin, interval=interval)
+        check = check_margin(record, references[model.name], margin, interval=interval)
         if output.style == "terminal":
-            say("", *str(check.table()).splitlines())
-        tell(check.sentence, quiet=output.quiet and check.passed)
+            print_lines("", *str(check.table()).splitlines())
+        print_notes(check.sentence, quiet=output.quiet and check.passed)
         passed = passed and check.passed
     return passed
 
 
+@expand
 def import_(
-    asked: Annotated[
-        Call, Verb("stsbench.scoring.evaluate:import_results", without=("command",), required=("out",))
+    path: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RESULTS",
+            help="Results of SentEval or MTEB, a table of items (`task, item, score`), or with "
+            "--gold predictions of MTEB or a TREC run.",
+        ),
     ],
+    out: Annotated[Path, typer.Option("--out", "-o", callback=new_folder, help="The folder of the record.")],
+    model: Annotated[str, typer.Option("--model", "-m", help="The model's name; by default from the files.")] = "",
+    gold: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATH",
+            help="What predictions are scored against: qrels, labels or pairs, a folder with a file per task, or "
+            "`mteb` for mteb's own data.",
+        ),
+    ] = None,
+    aggregation: Annotated[
+        str | None,
+        typer.Option(
+            help="How subsets become one score: `all`, `mean` or `wmean`; by default `all` if available."
+        ),
+    ] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            help="`spearman` (the default) or `pearson`; for queries `ndcg_at_10`, `map_at_5`, `mrr_at_10`..."
+        ),
+    ] = None,
+    identical_ids: Annotated[
+        Literal["keep", "drop"] | None,
+        typer.Option(help="Keep or drop documents with the id of their query; needed if there are any."),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace another measurement in that folder.")
+    ] = False,
     output: Output = Output(),
 ) -> None:
-    """Make a record of the results of another program: to check, show or compare.
+    """Record the results of another program, to check, show or compare them.
 
-    What those do not say (the data's files, the pooling) is marked as unknown. Of a table of items the score of a
-    task is their mean; `group` columns say which items depend on each other. Predictions of MTEB's
-    and runs of TREC's are scored against what `--gold` names.
+    What the files do not contain (data hashes, pooling) is recorded as unknown. The score of a table of items is
+    their mean; its `group` columns define which items depend on each other.
 
     Examples:
     * `stsbench import results.json --out runs/senteval`
@@ -160,45 +370,18 @@ def import_(
     from stsbench.records.provenance import command_line
     from stsbench.records.scores import Scores
     from stsbench.records.show import print_scores
+    from stsbench.scoring.evaluate import import_results
 
-    record = asked(command=command_line(["stsbench", *sys.argv[1:]]))
-    print_scores(Scores([record]), output, as_list=False)
-    tell(f"recorded in {record.folder}", quiet=output.quiet)
-
-
-def _request(asked: Call, similarities: "Path | None", **chosen: Any) -> "Request":
-    """Return what to measure on and how.
-
-    Args:
-        asked: the options of `evaluate` that were typed.
-        similarities: a file of saved similarities, which may say of which tasks they are.
-        chosen: other settings.
-    """
-    from stsbench.data.views import PairView
-    from stsbench.records.provenance import command_line
-    from stsbench.scoring.run import Request
-    from stsbench.scoring.settings import Classification, Settings
-    from stsbench.scoring.similarities import tasks_in
-
-    options = asked.options
-    tasks = options.get("tasks")
-    if tasks is None and "data" not in options and similarities is not None:
-        tasks = tasks_in(similarities)
-    folder = options.get("out")
-    classification = {
-        word.removeprefix("classifier_"): value
-        for word, value in asked.only("classifier", "kfold", "classifier_seed").items()
-    }
-    return Request(
-        tasks=tasks,
-        data_dirs=tuple(options.get("data_dirs", ())),
-        view=PairView(options.get("exclude_overlap", False), tuple(options.get("exclude", ()))),
-        settings=Settings(
-            classification=Classification(**classification),
-            out=folder and folder.expanduser(),
-            command=command_line(["stsbench", *sys.argv[1:]]),
-            **asked.only("use_cache", "overwrite"),
-            **chosen,
-        ),
-        **asked.only("data", "subset_column"),
+    record = import_results(
+        path,
+        out=out,
+        model=model,
+        gold=gold,
+        aggregation=aggregation,
+        metric=metric,
+        identical_ids=identical_ids,
+        overwrite=overwrite,
+        command=command_line(["stsbench", *sys.argv[1:]]),
     )
+    print_scores(Scores([record]), output, as_list=False)
+    print_notes(f"recorded in {record.folder}", quiet=output.quiet)

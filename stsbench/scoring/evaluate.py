@@ -4,11 +4,10 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, Unpack
+from typing import Any, Literal, Unpack
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import sha256_of
-from stsbench.base.options import DATA, LARGEST_SEED, RUN, Help, Named, Panel, Spelled, Within
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import storable
 from stsbench.data.views import PairView
@@ -42,28 +41,24 @@ from stsbench.scoring.tasks import SAMPLE_USED, AnyTask, is_sample, read_data
 @takes_use
 def evaluate(
     encoder: Encoder | str | Path | Callable[[list[str]], Any],
-    tasks: Annotated[str | AnyTask | Sequence[str | AnyTask] | None, Named(), Spelled("--tasks", "-t")] = None,
+    tasks: str | AnyTask | Sequence[str | AnyTask] | None = None,
     *,
     protocol: Protocol | None = None,
     data: str | Path | None = None,
     subset_column: str = "subset",
     data_dirs: Sequence[str | Path] = (),
-    exclude_overlap: Annotated[bool, Panel(DATA)] = False,
-    exclude: Annotated[Sequence[str | Path], Panel(DATA)] = (),
+    exclude_overlap: bool = False,
+    exclude: Sequence[str | Path] = (),
     classifier: str = "logreg",
     kfold: int = KFOLD,
-    classifier_seed: Annotated[int, Within(0, LARGEST_SEED)] = SEED,
+    classifier_seed: int = SEED,
     intervals: Intervals | None = None,
     use_cache: bool = True,
-    out: Annotated[
-        str | Path | None,
-        Panel(RUN),
-        Help("The folder of the record. Default: `runs/<model>-<pooling>-<tasks>`."),
-    ] = None,
-    overwrite: Annotated[bool, Panel(RUN)] = False,
-    fast: Annotated[bool, Panel(RUN)] = False,
-    devices: Annotated[str | None, Panel(RUN)] = None,
-    on: Annotated[str | None, Panel(RUN)] = None,
+    out: str | Path | None = None,
+    overwrite: bool = False,
+    fast: bool = False,
+    devices: str | None = None,
+    on: str | None = None,
     progress: Progress = silent,
     **use: Unpack[UseOptions],
 ) -> RunRecord:
@@ -211,11 +206,11 @@ def evaluate_similarities(
 
 
 def import_results(
-    path: Annotated[str | Path, Spelled("RESULTS")],
+    path: str | Path,
     *,
     out: str | Path | None = None,
-    model: Annotated[str, Spelled("--model", "-m")] = "",
-    gold: Annotated[str | Path | MtebTask | Sequence[MtebTask] | None, Named(), Spelled("--gold", "PATH")] = None,
+    model: str = "",
+    gold: str | Path | MtebTask | Sequence[MtebTask] | None = None,
     aggregation: str | None = None,
     metric: str | None = None,
     identical_ids: Literal["keep", "drop"] | None = None,

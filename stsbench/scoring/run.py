@@ -6,10 +6,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from stsbench.base.errors import UserError
-from stsbench.base.options import Spelled
 from stsbench.base.progress import Progress
 from stsbench.data.views import PairView, split_and_view
 from stsbench.encoders.checkpoint import packaged_model
@@ -77,8 +76,8 @@ class ChosenData(NamedTuple):
 def choose_models(
     use: Use,
     *,
-    models: Annotated[Sequence[str], Spelled("--model", "-m")] = (),
-    functions: Annotated[Sequence[str], Spelled("--encoder-module")] = (),
+    models: Sequence[str] = (),
+    functions: Sequence[str] = (),
     vectors: Path | None = None,
     sentences: Path | None = None,
     similarities: Path | None = None,

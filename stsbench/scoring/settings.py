@@ -17,10 +17,9 @@ import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from stsbench.base.errors import UserError
-from stsbench.base.options import Panel, Spelled
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import suggestion
 from stsbench.encoders.use import USUAL, Use
@@ -71,12 +70,12 @@ PROTOCOLS = MappingProxyType(
 
 
 def choose_protocol(
-    name: Annotated[str, Spelled("--protocol")] = "simcse",
+    name: str = "simcse",
     *,
     aggregation: str | None = None,
     metric: str | None = None,
     similarity: str | None = None,
-    text: Annotated[str | None, Panel("Scores")] = None,
+    text: str | None = None,
 ) -> Protocol:
     """Return a preset with some of its choices replaced.
 

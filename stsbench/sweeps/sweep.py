@@ -4,11 +4,9 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 from stsbench.base.errors import UserError
 from stsbench.base.extras import MODELS, require
-from stsbench.base.options import Within
 from stsbench.base.progress import Progress, describe, silent
 from stsbench.base.words import suggestion
 from stsbench.scoring.run import RUNS
@@ -32,7 +30,7 @@ def sweep(
     out: str | Path | None = None,
     *,
     on: str = "local",
-    workers: Annotated[int | None, Within(1, 10_000)] = None,
+    workers: int | None = None,
     device: str = "auto",
     data_dirs: Sequence[str | Path] = (),
     retry: bool = False,

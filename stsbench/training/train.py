@@ -9,13 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from stsbench._version import __version__
 from stsbench.base.errors import InterruptError, UserError, by_interrupt
 from stsbench.base.extras import MODELS, require
 from stsbench.base.files import atomic_path
-from stsbench.base.options import Commas, NameOrPath, Spelled
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import listed
 from stsbench.encoders.device import resolve_device
@@ -43,14 +42,14 @@ from stsbench.training.selection import Best, best_of
 
 
 def train(
-    recipe: NameOrPath | None = None,
-    corpus: NameOrPath | None = None,
+    recipe: str | Path | None = None,
+    corpus: str | Path | None = None,
     out: str | Path | None = None,
     *,
-    base: NameOrPath | None = None,
+    base: str | Path | None = None,
     seed: int | None = None,
-    overrides: Annotated[Sequence[str], Spelled("--set", "KEY=VALUE")] = (),
-    columns: Annotated[Sequence[str] | None, Commas()] = None,
+    overrides: Sequence[str] = (),
+    columns: Sequence[str] | None = None,
     resume: str | Path | None = None,
     device: str = "auto",
     data_dirs: Sequence[str | Path] = (),

@@ -13,6 +13,7 @@ from typing import Any
 import matplotlib.figure
 import pandas as pd
 import pytest
+from stsbench.cli.declared import options_of
 
 import stsbench as sb
 from stsbench.analysis import ANALYSES, analyses, analysis
@@ -20,7 +21,6 @@ from stsbench.analysis.inputs import analysable
 from stsbench.analysis.result import AnalysisCommand, AnalysisResult
 from stsbench.base.progress import Progress, silent
 from stsbench.cli.app import main
-from stsbench.cli.declared import options_of
 from stsbench.encoders.use import Use
 from stsbench.render.figures import new_figure
 from stsbench.render.table import Table, Tables

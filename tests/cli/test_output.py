@@ -14,7 +14,7 @@ import pytest
 
 import stsbench as sb
 from stsbench.base.errors import UserError
-from stsbench.cli.output import Bars, ReaderLeftError, print_data, say, tell, tell_mistake
+from stsbench.cli.output import Bars, ReaderLeftError, print_data, print_errors, print_lines, print_notes
 from stsbench.records.store import save_run
 
 Stsbench = Callable[..., Any]
@@ -61,10 +61,12 @@ def test_one_file_prints() -> None:
         for path in PACKAGE.rglob("*.py")
         if path not in allowed and (found := printing(path))
     }
-    assert offenders == {}, "let stsbench.cli.output print: say, tell, print_data, print_table, print_result"
+    assert offenders == {}, (
+        "let stsbench.cli.output print: print_lines, print_notes, print_data, print_table, print_result"
+    )
 
 
-@pytest.mark.parametrize("show", [say, tell, tell_mistake])
+@pytest.mark.parametrize("show", [print_lines, print_notes, print_errors])
 def test_a_line_for_a_person_is_one_line_that_drives_nothing(
     show: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -104,13 +106,13 @@ class Refusing(io.StringIO):
 def test_output_that_nobody_takes_is_told_and_a_reader_that_left_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", Refusing(errno.ENOSPC))
     with pytest.raises(UserError, match=r"cannot print .*No space left on device"):
-        say("a")
+        print_lines("a")
     monkeypatch.setattr(sys, "stdout", Refusing(errno.EPIPE))
     with pytest.raises(ReaderLeftError):
         print_data("a")
     monkeypatch.setattr(sys, "stdout", None)
     with pytest.raises(UserError, match="standard output is closed"):
-        say("a")
+        print_lines("a")
 
 
 @pytest.mark.parametrize("stream", [None, Refusing(errno.ENOSPC), Refusing(errno.EPIPE)])

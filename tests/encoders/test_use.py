@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 import typer
+from stsbench.cli.verbs import spelled_out
 
 import stsbench as sb
 from stsbench.analysis import analyses
-from stsbench.cli.verbs import spelled_out
 from stsbench.data.tables import StsData
 from stsbench.encoders.plan import embed
 from stsbench.encoders.protocol import Identity

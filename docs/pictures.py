@@ -24,7 +24,7 @@ from PIL import Image
 
 import stsbench as sb
 from stsbench.base.files import atomic_path
-from stsbench.cli.app import COMMANDS
+from stsbench.cli.app import commands
 
 HERE = Path(__file__).parent
 PLACE = HERE / "_static"
@@ -96,7 +96,7 @@ def main() -> None:
         folder = Path(scratch)
         for name in names:
             picture = PICTURES[name]
-            if picture.command.split()[0] not in COMMANDS:
+            if picture.command.split()[0] not in commands():
                 print(f"{name}: left out, as stsbench has no such command.")
                 continue
             record[name] = taken(browser, name, picture, folder)

@@ -295,8 +295,8 @@ def match_ranks(
 class EvalRankCommand(AnalysisCommand):
     """Rank each sentence's paraphrase among all STS-B sentences (EvalRank).
 
-    Mean reciprocal rank, hits at 1 and 3 (Wang, Kuo and Li, 2022). The model with the better Spearman is not always
-    the one that finds more.
+    Mean reciprocal rank, hits at 1 and 3 (Wang, Kuo and Li, 2022). A model with a better Spearman does not
+    always find more.
 
     Examples:
     * `stsbench evalrank runs/a runs/b --figure found.svg`

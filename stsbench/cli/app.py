@@ -124,6 +124,10 @@ def imported(name: str) -> Any:
     return getattr(import_module(module), attribute)
 
 
+class _InterruptedError(Exception):
+    """A KeyboardInterrupt, which Typer would end silently."""
+
+
 class _Commands(TyperGroup):
     """The group of all commands, each imported when it is used."""
 
@@ -150,6 +154,13 @@ class _Commands(TyperGroup):
         command = get_command(target)
         command.name = cmd_name
         return command
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            raise _InterruptedError from error
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help as plain text, which needs no import of rich."""

@@ -1,5 +1,6 @@
 """The options that several commands share: `Annotated` aliases, and groups that `expand` spells out."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,10 +44,8 @@ def option_name(param: typer.CallbackParam) -> str:
 
 def _require_named(param: typer.CallbackParam, path: Path) -> None:
     # `--out "$UNSET"` is an empty path, which Python reads as the working folder.
-    if path == Path():
-        raise UserError(
-            f"{option_name(param)}: the path is empty or the working folder itself. Name a file or a folder in it."
-        )
+    if path == Path() and {"", *(f"{name}=" for name in param.opts)} & set(sys.argv):
+        raise UserError(f"{option_name(param)} is empty (is a variable unset?): give a path.")
 
 
 def new_file(param: typer.CallbackParam, path: Path | None) -> Path | None:

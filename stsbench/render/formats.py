@@ -3,7 +3,6 @@
 `stsbench.render.table.render` says what `decimals` and `caption` are. The index of a DataFrame is never shown.
 """
 
-import csv
 import json
 import math
 import re
@@ -251,35 +250,6 @@ def to_csv(frame: "pd.DataFrame") -> str:
     'Model,Avg.\r\n"a,b",0.1\r\nc,'
     """
     return frame.to_csv(index=False, lineterminator="\r\n").removesuffix("\r\n")
-
-
-_FORMULA = re.compile(r" *[=+\-@\t\r\n＝＋－＠]")
-"""How a text begins that a spreadsheet would take for a formula, in its full-width forms too."""
-
-
-def defused(text: str) -> str:
-    r"""Return CSV in which a spreadsheet finds no formula: an apostrophe before each text that begins like one.
-
-    Numbers stay as they are. This is for people who open foreign results in a spreadsheet: a program that reads
-    the file gets the apostrophes, too.
-
-    >>> defused("model,gap\r\n=1+1,-0.5\r\na=b,")
-    "model,gap\r\n'=1+1,-0.5\r\na=b,"
-    """
-    stream = StringIO()
-    writer = csv.writer(stream, lineterminator="\r\n")
-    for row in csv.reader(StringIO(text, newline="")):
-        writer.writerow([f"'{cell}" if _FORMULA.match(cell) and not _is_number(cell) else cell for cell in row])
-    return stream.getvalue().removesuffix("\r\n")
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    # A tab before a number is no digit of it.
-    return text == text.strip()
 
 
 def to_json(frame: "pd.DataFrame") -> str:

@@ -1,19 +1,18 @@
 """Every registered analysis is complete, and one that is registered appears wherever analyses do."""
 
-import inspect
 import json
 import re
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Annotated, Any
 
 import matplotlib.figure
 import pandas as pd
 import pytest
-from stsbench.cli.declared import options_of
+import typer
 
 import stsbench as sb
 from stsbench.analysis import ANALYSES, analyses, analysis
@@ -54,23 +53,6 @@ def test_an_analysis_has_numbers_a_table_a_figure_and_a_section(
     assert [table.name for table in section.tables] == [f"{name}-{n}" for n, _ in enumerate(tables, 1)]
     (figure,) = section.figures
     assert figure.svg.startswith("<?xml")
-
-
-@each_analysis
-def test_what_a_command_does_not_take_from_its_function_are_fields_of_its_own(name: str) -> None:
-    command = analysis(name)
-    parameters = set(inspect.signature(command.verb).parameters)
-    typed = {option.name for option in options_of(f"{command.verb.__module__}:{command.verb.__name__}")}
-    keywords = command().keywords()
-    # Queries share nothing, so that their intervals leave no choice.
-    fixed = {"intervals"} if name == "repetition-bias" else set()
-    used = {field.name for field in fields(Use)}
-    assert set(keywords) | (typed - set(command.without)) | {"runs", "progress"} | fixed | used == parameters
-    # `--interval` and `--no-intervals` make the intervals, whose defaults are theirs.
-    assert keywords.get("intervals") in (None, sb.Intervals())
-    assert {word: keywords.get(word) for word in command.without} == {
-        word: inspect.signature(command.verb).parameters[word].default for word in command.without
-    }
 
 
 @each_analysis
@@ -129,6 +111,9 @@ class CountsCommand(AnalysisCommand):
     verb = staticmethod(toy_counts)
     result = Counts
 
+    times: Annotated[int, typer.Option(help="What each model counts.")] = 1
+    published: Annotated[bool, typer.Option("--published", help="Say so.")] = False
+
 
 @pytest.fixture
 def toy(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
@@ -158,7 +143,7 @@ def test_a_registered_analysis_has_a_command_a_part_of_explain_and_a_section_of_
     record = sb.evaluate(hash_encode, "sample", intervals=sb.Intervals(None), out=tmp_path / "run")
     run_command(monkeypatch, "--help")
     listed = capsys.readouterr().out
-    assert "Count models." in listed[listed.index("Explain a model") :]
+    assert "toy-counts" in listed[listed.index("Analyses") :]
     run_command(monkeypatch, "toy-counts", tmp_path / "run", "--times", 3, "--format", "json")
     assert [row["count"] for row in json.loads(capsys.readouterr().out)] == [3]
     run_command(monkeypatch, "toy-counts", tmp_path / "run", "--markdown", "--figure", tmp_path / "toy.svg")

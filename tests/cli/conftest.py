@@ -24,16 +24,16 @@ class Outcome(NamedTuple):
     out: str
     err: str
 
-    def demand_one_sentence(self, message: str, *, code: int = 2) -> None:
-        """Assert that this was a person's mistake, told in one sentence, and nothing else was printed."""
+    def demand_one_sentence(self, message: str, *, code: int = 2, records: int = 0) -> None:
+        """Assert that one sentence was printed, nothing else, and that there are this many records."""
         assert self.code == code, self.err
         assert self.out == ""
         lines = self.err.strip().splitlines()
         assert len(lines) == 1, self.err
         assert lines[0].startswith("stsbench: ")
         assert re.search(message, lines[0]), lines[0]
-        assert not list(Path.cwd().rglob("run.json"))
-        assert not list(Path.cwd().rglob("items*.parquet"))
+        assert len(list(Path.cwd().rglob("run.json"))) == records
+        assert len(list(Path.cwd().rglob("items*.parquet"))) == records
 
 
 Stsbench = Callable[..., Outcome]

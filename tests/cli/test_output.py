@@ -14,7 +14,17 @@ import pytest
 
 import stsbench as sb
 from stsbench.base.errors import UserError
-from stsbench.cli.output import Bars, ReaderLeftError, print_data, print_errors, print_lines, print_notes
+from stsbench.cli import output
+from stsbench.cli.output import (
+    Bars,
+    Lines,
+    ReaderLeftError,
+    print_data,
+    print_errors,
+    print_lines,
+    print_notes,
+    progress_bars,
+)
 from stsbench.records.store import save_run
 
 Stsbench = Callable[..., Any]
@@ -44,7 +54,7 @@ def test_one_file_prints() -> None:
     allowed = {
         # It prints.
         PACKAGE / "cli" / "output.py",
-        # Gives the process the streams that it was started without.
+        # Flushes what was printed before an interrupt ends the process.
         PACKAGE / "__main__.py",
         # Lays tables out, for a console that it is given, or one that writes into a string.
         PACKAGE / "render" / "formats.py",
@@ -61,9 +71,7 @@ def test_one_file_prints() -> None:
         for path in PACKAGE.rglob("*.py")
         if path not in allowed and (found := printing(path))
     }
-    assert offenders == {}, (
-        "let stsbench.cli.output print: print_lines, print_notes, print_data, print_table, print_result"
-    )
+    assert offenders == {}, "print by the functions of stsbench.cli.output"
 
 
 @pytest.mark.parametrize("show", [print_lines, print_notes, print_errors])
@@ -105,7 +113,7 @@ class Refusing(io.StringIO):
 
 def test_output_that_nobody_takes_is_told_and_a_reader_that_left_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", Refusing(errno.ENOSPC))
-    with pytest.raises(UserError, match=r"cannot print .*No space left on device"):
+    with pytest.raises(UserError, match=r"Cannot print .*No space left on device"):
         print_lines("a")
     monkeypatch.setattr(sys, "stdout", Refusing(errno.EPIPE))
     with pytest.raises(ReaderLeftError):
@@ -177,10 +185,54 @@ def test_no_name_drives_the_screen_of_a_command(stsbench: Stsbench, hostile_run:
         assert not set(DRIVES) & set(done.out + done.err), arguments
 
 
-def test_csv_for_a_spreadsheet_holds_no_formula(stsbench: Stsbench, hostile_run: Callable[[str], Path]) -> None:
-    run = hostile_run("=HYPERLINK(1)")
-    plain, safe = (stsbench("show", run, "--csv", *more).out for more in ((), ("--spreadsheet-safe",)))
-    assert plain.count("=HYPERLINK") == safe.count("'=HYPERLINK") > 0
-    # Numbers, negative ones too, are what they were.
-    assert safe.replace("'=", "=") == plain
-    stsbench("show", run, "--spreadsheet-safe").demand_one_sentence("--spreadsheet-safe is about CSV: add --csv")
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Return a list whose one number is the time."""
+    now = [0.0]
+    monkeypatch.setattr(output, "monotonic", lambda: now[0])
+    return now
+
+
+def test_a_log_gets_a_line_after_five_seconds_and_then_one_a_minute(
+    clock: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = Lines()
+    for second in range(150):
+        clock[0] = second
+        lines("encoding", 10 * second, 3000)
+    lines("scoring", 1, 10)
+    lines("scoring", 10, 10)
+    assert capsys.readouterr().err.splitlines() == [
+        "encoding: 1 %, about 5 min to go",
+        "encoding: 21 %, about 4 min to go",
+        "encoding: 41 %, about 3 min to go",
+    ]
+
+
+def test_a_stage_that_begins_again_or_has_no_end_is_reported(
+    clock: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with progress_bars() as progress:
+        for second, stage, done, total in (
+            (0.0, "encoding", 0, 100),
+            (6.0, "encoding", 50, 100),
+            (7.0, "encoding", 0, 100),
+            (13.0, "encoding", 25, 100),
+            (14.0, "tokenising", 0, 0),
+            (20.0, "tokenising", 4000, 0),
+            (21.0, "jobs", 0, 2),
+            (27.0, "jobs", 0, 2),
+        ):
+            clock[0] = second
+            progress.describe(stage, "minilm-1" if stage == "jobs" else "")
+            progress(stage, done, total)
+    assert capsys.readouterr().err.splitlines() == [
+        "encoding: 50 %, about 6 s to go",
+        "encoding: 25 %, about 18 s to go",
+        "tokenising: 4,000",
+        "jobs: 0 of 2 (minilm-1)",
+    ]
+    with progress_bars(quiet=True) as progress:
+        for clock[0] in (0.0, 6.0):
+            progress("encoding", int(clock[0]), 10)
+    assert capsys.readouterr().err == ""

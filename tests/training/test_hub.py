@@ -183,13 +183,13 @@ def test_the_command_shows_files_and_card_and_writes_only_where_it_is_asked_to(
     assert sorted(tmp_path.rglob("*")) == before
     assert "model.safetensors" in shown.output
     assert "model-index:" in shown.output
-    assert "nothing was written; --out FOLDER does, and `hf upload me/tiny FOLDER` pushes it" in shown.output
+    assert "nothing was written (add --out FOLDER); to push it: hf upload me/tiny FOLDER" in shown.output
     written = runner.invoke(app, ["export", "--hub", str(folder), "--model", "me/tiny", "--out", "push", "--json"])
     assert json.loads(written.stdout)["card"] == (tmp_path / "push" / CARD).read_text(encoding="utf-8")
     for arguments, sentence in (
-        (["--hub", str(folder), "--overwrite"], "--overwrite is not for --hub"),
-        ([str(folder)], "Missing option --out"),
-        ([str(folder), str(folder), "--out", "mteb"], "2 runs are named: export one after the other"),
+        (["--hub", str(folder), "--overwrite"], "--overwrite cannot go with --hub"),
+        ([str(folder)], "--out is missing"),
+        ([str(folder), str(folder), "--out", "mteb"], "2 runs are named: export one at a time"),
     ):
         refused = runner.invoke(app, ["export", *arguments])
         assert isinstance(refused.exception, sb.UserError)

@@ -197,9 +197,7 @@ def test_ctrl_c_before_anything_is_written_leaves_the_folder_to_the_same_command
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 130
-    assert (
-        capsys.readouterr().err == "stsbench: interrupted: the same command goes on from what is in the cache.\n"
-    )
+    assert capsys.readouterr().err == "stsbench: interrupted: the same command resumes from the cache.\n"
     assert not (tmp_path / "run").exists()
 
 

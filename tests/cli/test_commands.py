@@ -1,0 +1,210 @@
+"""Commands agree with their verbs, and their help is complete and quick."""
+
+import inspect
+import re
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+import stsbench as sb
+from stsbench.analysis import ANALYSES, analysis
+from stsbench.cli.app import COMMANDS, MANY, app
+from stsbench.data import corpus, describe, fetch, overlap, overview
+from stsbench.encoders.use import Loading, Use
+from stsbench.published import lookup
+from stsbench.scoring.run import choose_models
+
+PRINTING = {"format", "json", "csv", "markdown", "latex", "quiet", "figure", "figure_size", "subsets"}
+WATCHING = {"progress", "listeners", "notice", "finished", "command"}
+"""Parameters that watch a verb at work; a command fills them in."""
+
+MODEL = {field.name for field in fields(Use)}
+LOADING = {field.name for field in fields(Loading)}
+OF_A_FLOW = {"steps", "learning_rate", "batch", "seed", "depth", "width", "coupling"}
+
+
+def all_commands() -> dict[str, Any]:
+    top: Any = get_command(app)
+    found = {}
+    for name in top.list_commands(None):
+        command = top.get_command(None, name)
+        inner = getattr(command, "commands", None)
+        found |= {f"{name} {short}": each for short, each in inner.items()} if inner else {name: command}
+    return found
+
+
+COMMANDS_BY_NAME = all_commands()
+
+VERBS: dict[str, tuple[list[Any], set[str], set[str]]] = {
+    # command: its verbs, parameters that are no options, options that are no parameters
+    "run": (
+        [sb.evaluate, sb.protocol, choose_models],
+        {"encoder", "name", "intervals", "use"},
+        {"gate", "margin", "interval", "no_intervals"},
+    ),
+    "import": ([sb.import_results], set(), set()),
+    "show": ([sb.show], set(), set()),
+    "cite": ([sb.cite], set(), set()),
+    "export": ([sb.export_results], {"run"}, {"runs", "hub"}),
+    "compare": ([sb.compare], {"intervals"}, {"runs", "interval", "level"}),
+    "plan": ([sb.plan], set(), set()),
+    "best-of": ([sb.best_of], set(), set()),
+    "rank": ([sb.rank], set(), {"task"}),
+    "check": ([sb.check], set(), {"junit", "github"}),
+    "report": ([sb.report], set(), {"model_card", "badge"}),
+    "explore": ([sb.explore], set(), set()),
+    "board": ([sb.board], set(), set()),
+    "train": ([sb.train], {"shared"}, {"list_", "print_"}),
+    "sweep": ([sb.sweep], set(), set()),
+    "reproduce": ([sb.reproduce], {"settings"}, {"set_", "list_"}),
+    "fit whitening": ([sb.fit], {"method", *OF_A_FLOW}, LOADING),
+    "fit flow": ([sb.fit], {"method", "dimensions"}, LOADING),
+    "embed": ([sb.embed_file], set(), MODEL),
+    "diagnose": ([sb.diagnose], {"encoder"}, {"model", "vectors", "sentences", "out"}),
+    "explain": (
+        [sb.explain],
+        {"intervals", "leave_out"},
+        {"model", "out", "figure_format", "interval", "no_intervals"},
+    ),
+    "doctor": ([], set(), set()),
+    "cache info": ([], set(), set()),
+    "cache clear": ([], set(), {"yes"}),
+    "data list": ([overview.list_data], set(), set()),
+    "data get": ([fetch.get], set(), set()),
+    "data verify": ([overview.verify], set(), set()),
+    "data where": ([overview.where], set(), set()),
+    "data sharing": ([overlap.sharing], set(), set()),
+    "data overlap": ([overlap.overlap], set(), set()),
+    "data describe": ([describe.describe], set(), {"card"}),
+    "data nli-triplets": ([corpus.write_nli_triplets], set(), set()),
+    "published list": ([lookup.list_published], set(), set()),
+    "published show": ([lookup.show_table], set(), set()),
+    "published row": ([lookup.show_row], set(), set()),
+}  # fmt: skip
+
+OTHER_DEFAULTS = {
+    "report out": "the folder or the file depends on what is written",
+    "explore out": "the command always writes a page",
+    "board out": "the command always writes a page",
+    "diagnose protocol": "the verb takes a value",
+    "run protocol": "the verb takes a value",
+    "train out": "checked before the work",
+}
+
+
+def plain(value: Any) -> Any:
+    return (
+        None
+        if value in (None, (), [], "", inspect.Parameter.empty)
+        else str(value)
+        if isinstance(value, Path)
+        else value
+    )
+
+
+def test_every_command_is_compared_with_a_verb() -> None:
+    assert set(COMMANDS_BY_NAME) == {*VERBS, *ANALYSES}
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_a_command_has_the_options_and_defaults_of_its_verb(name: str) -> None:
+    verbs, not_options, own = VERBS[name]
+    options = {option.name: option for option in COMMANDS_BY_NAME[name].params}
+    defaults = {key: option.default for key, option in options.items()}
+    if "no_cache" in defaults:
+        defaults["use_cache"] = not defaults.pop("no_cache")
+    parameters: dict[str, Any] = {}
+    for verb in verbs:
+        parameters |= inspect.signature(verb).parameters
+    expected = set(parameters) - WATCHING - not_options - {"_"}
+    assert set(defaults) - PRINTING - own - (MODEL if {"pooling"} <= set(defaults) else set()) == expected - (
+        PRINTING | (MODEL if {"pooling"} <= set(defaults) else set())
+    )
+    for key in expected & set(defaults):
+        if f"{name} {key}" not in OTHER_DEFAULTS:
+            assert plain(defaults[key]) == plain(parameters[key].default), key
+
+
+@pytest.mark.parametrize("name", ANALYSES)
+def test_the_command_of_an_analysis_has_the_options_and_defaults_of_its_function(name: str) -> None:
+    command: Any = analysis(name)
+    own = {field.name: plain(field.default) for field in fields(command)}
+    parameters = inspect.signature(command.verb).parameters
+    if {"interval", "no_intervals"} <= set(own):
+        assert (own.pop("interval"), own.pop("no_intervals")) == (sb.Intervals().interval, False)
+        own["intervals"] = None
+    if "overlap" in own:
+        assert own.pop("overlap") == "13-17"
+        own |= {"low": 0.13, "high": 0.17}
+        own["intervals"] = None
+    assert own == {
+        key: plain(parameter.default)
+        for key, parameter in parameters.items()
+        if key not in {"runs", *WATCHING, *MODEL}
+    }
+    assert {
+        key: plain(value) for key, value in command().keywords().items() if key in own and key != "intervals"
+    } == {
+        key: value
+        for key, value in own.items()
+        if value is not None or key in command().keywords()
+        if key != "intervals"
+    }
+
+
+def printed(words: str, option: str, width: int = 200) -> str:
+    done = CliRunner().invoke(app, [*words.split(), option], env={"COLUMNS": str(width)})
+    assert done.exit_code == 0
+    return str(done.output)
+
+
+@pytest.mark.parametrize("name", COMMANDS_BY_NAME)
+def test_help_has_examples_names_every_option_and_explains_those_of_the_examples(name: str) -> None:
+    command = COMMANDS_BY_NAME[name]
+    folded, whole = printed(name, "--help"), printed(name, "--help-all")
+    assert f"stsbench {name}" in folded.partition("Example")[2]
+    assert folded == printed(name, "-h")
+    options = {max(each.opts, key=len) for each in command.params if each.param_type_name == "option"}
+    explained, _, named = folded.partition("More options (explained")
+    in_row = re.compile(r"^│ [* ]*(--[\w-]+)", re.MULTILINE)
+    rows = set(in_row.findall(explained)) - {"--help"}
+    assert rows | (set(re.findall(r"--[\w-]+", named)) - {"--help-all"}) == options
+    assert set(in_row.findall(whole)) - {"--help"} == options
+    assert bool(named) == (len(command.params) > MANY)
+    assert "bool" not in whole.partition("╭")[2]
+    for option in command.params:
+        assert getattr(option, "help", None), f"{option.name} has no help"
+
+
+def test_the_help_of_the_whole_names_every_command_with_its_purpose() -> None:
+    help_ = printed("", "--help")
+    for name, (_, summary) in COMMANDS.items():
+        assert re.search(rf"^  {name} +{re.escape(summary)}$", help_, re.MULTILINE), name
+    assert all(name in help_ for name in ANALYSES)
+    assert "runs/<model>-<pooling>-<tasks>" in printed("run", "--help-all")
+    assert len(printed("run", "--help", width=100).splitlines()) < 70
+
+
+@pytest.mark.parametrize("group", ["", "data", "cache", "fit", "published"])
+def test_a_group_without_a_command_prints_its_help(group: str) -> None:
+    output = CliRunner().invoke(app, group.split()).output
+    assert "Usage:" in output
+    assert "Commands" in output
+
+
+def test_help_and_the_list_of_commands_import_no_numerics() -> None:
+    heavy = {"torch", "numpy", "pandas", "scipy", "transformers", "pyarrow"}
+    code = (
+        "import sys\nfrom stsbench.cli.app import app\n"
+        "for words in ([], ['run'], ['check'], ['show'], ['train'], ['data', 'get']):\n"
+        "    try:\n        app([*words, '--help'])\n    except SystemExit as end:\n        assert not end.code\n"
+        f"print('heavy:', sorted({heavy} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "heavy: []"

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from stsbench.cli.groups import expand
-from stsbench.cli.options import DataDirs, Level, OwnTexts, Quiet, RecordedInterval, new_file
+from stsbench.cli.options import DataDirs, Interval, Level, OwnTexts, Quiet, new_file
 from stsbench.cli.output import print_notes, progress_bars
 
 _Page = Annotated[Path, typer.Option("--out", "-o", callback=new_file, help="The page to write.")]
@@ -52,7 +52,7 @@ def board(
     runs: Annotated[
         list[Path], typer.Argument(metavar="FOLDER...", help="Folders; every `run.json` below them is read.")
     ],
-    interval: RecordedInterval = None,
+    interval: Interval = "dyadic",
     level: Level = 0.95,
     out: _Page = Path("board.html"),
     quiet: Quiet = False,

@@ -31,7 +31,7 @@ OF_A_FLOW = {"steps", "learning_rate", "batch", "seed", "depth", "width", "coupl
 
 def all_commands() -> dict[str, Any]:
     top: Any = get_command(app)
-    found = {}
+    found: dict[str, Any] = {}
     for name in top.list_commands(None):
         command = top.get_command(None, name)
         inner = getattr(command, "commands", None)

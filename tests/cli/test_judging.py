@@ -31,7 +31,7 @@ def runs(stsbench: Stsbench, on_sample: Callable[..., None], monkeypatch: pytest
 @pytest.mark.parametrize(
     ("line", "code", "keys"),
     [
-        ("show a --json", 0, {"scores", "model", "protocol", "items"}),
+        ("show a --json", 0, {"scores", "model", "protocol"}),
         ("compare a b --json", 0, {"a", "b", "rows", "sentence", "notes"}),
         ("rank a b --draws 100 --json", 0, {"adjustment"}),
         ("plan a b --difference 20 --seed-spread 5 --json", 0, {"difference"}),
@@ -127,6 +127,8 @@ def test_all_runs_after_an_option_belong_to_it(stsbench: Stsbench, on_sample: Ca
     written = stsbench("compare", "--a", "seeds/w1", "seeds/w2", "--b", "seeds/l1", "seeds/l2", "--quiet")
     assert written.code == 0, written.err
     assert written.out.startswith("A: seeds/w\nB: seeds/l\n")
+    mixed = ("--a=seeds/w1", "seeds/w2", "--b", "seeds/l1", "--b=seeds/l2", "--quiet")
+    assert stsbench("compare", *mixed).out == written.out
     assert stsbench("compare", "--a", "seeds/w?", "--b", "seeds/l*", "--quiet").out == written.out
     rows = json.loads(stsbench("compare", "--a", "seeds/*", "--json").out)["rows"]
     assert (rows[0]["a_runs"], rows[0]["p"]) == (4, None)

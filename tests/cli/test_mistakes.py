@@ -10,7 +10,6 @@ import re
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,6 @@ import stsbench as sb
 
 Stsbench = Callable[..., Any]
 MODEL = ("run", "-m", "toys:words")
-BOMB = "\n".join(f"{b}: &{b} [{', '.join([f'*{a}'] * 9)}]" for a, b in zip("abcdefgh", "bcdefghi", strict=True))
 
 PARSER = [
     ("measure", "no command `stsbench measure`"),
@@ -155,6 +153,7 @@ JUDGING = [
     ("compare a", "Name two runs"),
     ("compare a b --a a", "not both"),
     ("compare --b b", "Name two runs"),
+    ("compare --a -q", "--a.* requires an argument"),
     ("compare a nowhere", "no run record at nowhere"),
     ("compare --a seed*", r"no run matches seed\*"),
     ("compare --a a a", "a is named twice"),
@@ -308,7 +307,7 @@ def test_records_that_cannot_be_used_so(
         ("show", "x.json", "[" * 50_000),
         ("check", "x.json", "{}"),
         ("check", "x.json", '{"STS12": ' + "9" * 5000 + "}"),
-        ("train", "x.yaml", "a: &a [x, x, x, x, x, x, x, x, x]\n" + BOMB),
+        ("train", "x.yaml", "a: &a [*a]"),
         ("train", "x.yaml", "seed: " + "9" * 5000),
     ],
 )
@@ -449,7 +448,7 @@ def test_a_question_without_an_answer_deletes_nothing(stsbench: Stsbench, monkey
     assert (done.code, "Nothing was done" in done.err) == (2, True)
 
 
-def test_a_function_with_other_results_does_not_replace_a_record(stsbench: Stsbench, toys: ModuleType) -> None:
+def test_a_function_with_other_results_does_not_replace_a_record(stsbench: Stsbench, toys: Any) -> None:
     def measure(*options: str) -> Any:
         return stsbench(*MODEL, "--tasks", "sample", "-o", "mine", *options)
 

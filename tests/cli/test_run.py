@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -62,7 +61,9 @@ def test_transfer_tasks_have_a_table_of_their_own(stsbench: Stsbench) -> None:
     rows = list(csv.DictReader(io.StringIO(stsbench("show", record.folder, "--csv").out)))
     printed = {(row["task"], row["metric"]): float(row["score"]) for row in rows if not row["subset"]}
     for metric in ("acc", "devacc"):
-        assert printed["sample-questions", metric] == pytest.approx(100 * scores[0].number(metric).value)
+        number: Any = scores[0].number(metric)
+        value = number.value
+        assert printed["sample-questions", metric] == pytest.approx(100 * value)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +162,7 @@ def test_another_measurement_does_not_replace_a_record_without_overwrite(
     assert sb.load_run(".") != before
 
 
-def test_without_out_each_measurement_has_a_folder(stsbench: Stsbench, toys: ModuleType) -> None:
+def test_without_out_each_measurement_has_a_folder(stsbench: Stsbench, toys: Any) -> None:
     for _ in range(2):
         assert stsbench(*PLAIN).code == 0
         assert stsbench(*PLAIN, "--interval", "independent").code == 0
@@ -184,9 +185,7 @@ def test_subsets_of_your_own_pairs_are_a_part_of_the_measurement(stsbench: Stsbe
     stsbench(*own, "--subset-column", "domain").demand_one_sentence("no subset column 'domain'", records=2)
 
 
-def test_a_run_into_a_folder_that_another_one_fills_meanwhile_loses_nothing(
-    stsbench: Stsbench, toys: ModuleType
-) -> None:
+def test_a_run_into_a_folder_that_another_one_fills_meanwhile_loses_nothing(stsbench: Stsbench, toys: Any) -> None:
     first = toys.words
 
     def meanwhile(sentences: list[str]) -> Any:

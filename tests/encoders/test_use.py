@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import typer
-from stsbench.cli.verbs import spelled_out
 
 import stsbench as sb
 from stsbench.analysis import analyses

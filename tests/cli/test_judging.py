@@ -15,6 +15,7 @@ from stsbench.published.catalogue import row
 
 Stsbench = Callable[..., Any]
 ROW = "mteb-all-minilm-l6-v2/all-minilm-l6-v2"
+ROW_OF_MINILM = ("--against", "all-minilm-l6-v2")
 
 
 @pytest.fixture
@@ -181,7 +182,8 @@ def tables(runs: Stsbench) -> Stsbench:
 @pytest.mark.parametrize(
     ("line", "code", "word"),
     [
-        ("check good.json --tolerance 0.01", 0, "pass"),
+        ("check good.json --against all-minilm-l6-v2 --tolerance 0.01", 0, "pass"),
+        ("check good.json", 2, "no published row is known for minilm"),
         ("check bad.json --against all-minilm-l6-v2", 1, "STS12 -1.00"),
         ("check good.json --against unsup-simcse-bert-base", 2, "SICK-R: split is all here and test there"),
         ("check bad.json --baseline good.json --max-drop 0.3", 1, "0.3 below the baseline"),
@@ -208,21 +210,23 @@ def test_too_few_pairs_for_a_margin_end_with_3(runs: Stsbench) -> None:
 def test_programs_and_services_read_the_verdict(
     tables: Stsbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done = tables("check", "bad.json", "--json")
+    done = tables("check", "bad.json", *ROW_OF_MINILM, "--json")
     result = json.loads(done.out)
     assert (done.code, result["verdict"], result["against"]) == (1, "fail", [ROW])
-    assert tables("check", "bad.json", "--junit", "reports/check.xml", "--markdown").out.startswith("| task |")
+    assert tables(
+        "check", "bad.json", *ROW_OF_MINILM, "--junit", "reports/check.xml", "--markdown"
+    ).out.startswith("| task |")
     (suite,) = ET.parse("reports/check.xml").getroot()
     assert (suite.attrib["tests"], suite.attrib["failures"]) == ("6", "1")
     page = tmp_path / "summary.md"
     page.write_text("before\n", encoding="utf-8")
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(page))
-    lines = tables("check", "bad.json").out.splitlines()
+    lines = tables("check", "bad.json", *ROW_OF_MINILM).out.splitlines()
     assert any(line.startswith("::error title=STS12%3A fail::STS12") for line in lines)
     assert page.read_text(encoding="utf-8").startswith("before\n### stsbench check\n")
-    assert "::" not in tables("check", "bad.json", "--no-github").out
-    quiet = tables("check", "good.json", "--json", "--github")
+    assert "::" not in tables("check", "bad.json", *ROW_OF_MINILM, "--no-github").out
+    quiet = tables("check", "good.json", *ROW_OF_MINILM, "--json", "--github")
     assert json.loads(quiet.out)["verdict"] == "pass"
     assert "::notice title=stsbench check::pass" in quiet.err
 
@@ -232,7 +236,7 @@ def test_an_imported_record_is_shown_checked_and_has_nothing_to_analyse(tables: 
     assert done.code == 0
     assert "all-MiniLM-L6-v2  72.37" in done.out
     assert tables("show", "runs/theirs").out == done.out
-    assert tables("check", "runs/theirs").code == 0
+    assert tables("check", "runs/theirs", *ROW_OF_MINILM).code == 0
     for command in ("explain", "geometry", "length-bias"):
         tables_err = tables(command, "runs/theirs", "--json").err.strip().splitlines()
         assert len(tables_err) == 1

@@ -17,8 +17,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.cli.options import DataDirs, Task
 from stsbench.encoders.use import Use, UseOptions, takes_use
-from stsbench.render.figures import colours, new_figure, style, tell
-from stsbench.render.labels import label_above
+from stsbench.render.figures import colours, legend_above, new_figure, style, tell
 from stsbench.render.table import Table, Tables, place
 
 if TYPE_CHECKING:
@@ -60,7 +59,6 @@ class Density(AnalysisResult):
         palette = colours(list(frame["model"]))
         buckets = list(dict.fromkeys(frame["bucket"]))[::-1]
         visible = frame[frame["density"] > 0.02]
-        means: dict[str, tuple[float, str]] = {}  # where a name stands: at the first mean that the model has
         low, high = (visible["cosine"].min(), visible["cosine"].max()) if len(visible) else (-1.0, 1.0)
         with style():
             figure = new_figure(height=0.6 + 0.45 * len(buckets))
@@ -72,7 +70,6 @@ class Density(AnalysisResult):
                     axes.plot(part["cosine"], part["density"], color=colour, label=model)
                     if not math.isnan(mean):
                         axes.axvline(mean, color=colour, linewidth=0.8, linestyle=":")
-                        means.setdefault(str(model), (mean, colour))
                         height = float(np.interp(mean, part["cosine"], part["density"]))
                         tell(axes, [mean], [height], [f"{model}, gold score {bucket}: mean cosine {mean:.3f}"])
                 axes.set_ylabel(bucket, rotation=0, ha="right", va="center")
@@ -82,7 +79,7 @@ class Density(AnalysisResult):
             if low < high:
                 rows[-1].set_xlim(low, high)
             figure.supylabel("gold score", fontsize=8)
-            label_above(figure, rows[0], means)
+            legend_above(figure, rows[0])
         return figure
 
 

@@ -21,8 +21,7 @@ from stsbench.base.progress import Progress, silent
 from stsbench.cli.options import DataDirs, Split, Task, Text
 from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.render.charts import line
-from stsbench.render.figures import colours, new_figure, style
-from stsbench.render.labels import label_lines
+from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables, place
 
 if TYPE_CHECKING:
@@ -107,7 +106,7 @@ class EvalRank(AnalysisResult):
             axes.set_xlabel("k")
             axes.set_ylabel("match among the first k, %")
             axes.set_xticks(range(1, MOST + 1, 2))
-            label_lines(figure, axes)
+            legend_above(figure, axes)
         return figure
 
 

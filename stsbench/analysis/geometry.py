@@ -18,8 +18,7 @@ from stsbench.base.files import files_in
 from stsbench.base.progress import Progress, silent
 from stsbench.cli.options import LARGEST, DataDirs, Split, Task, Text
 from stsbench.encoders.use import Use, UseOptions, takes_use
-from stsbench.render.figures import colours, new_figure, style, tell
-from stsbench.render.labels import label_lines
+from stsbench.render.figures import colours, legend_above, new_figure, style, tell
 from stsbench.render.table import Table, Tables, place
 
 if TYPE_CHECKING:
@@ -99,7 +98,7 @@ class Geometry(AnalysisResult):
             axes.set_xlabel("uniformity (lower is better)")
             axes.set_ylabel("alignment (lower is better)")
             axes.margins(0.12)
-            label_lines(figure, axes)
+            legend_above(figure, axes)
         return figure
 
 

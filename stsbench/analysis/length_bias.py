@@ -16,10 +16,9 @@ from stsbench.base.progress import Progress, silent
 from stsbench.cli.options import LARGEST, Bins, DataDirs, Length, Tasks, numbers
 from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.records.kinds import ALL_TASKS, AVERAGE
-from stsbench.render.cells import Key, Named, beside
+from stsbench.render.cells import Key, Named, labels_beside
 from stsbench.render.charts import line
-from stsbench.render.figures import colours, new_figure, style
-from stsbench.render.labels import label_lines
+from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables, interval
 
 if TYPE_CHECKING:
@@ -122,7 +121,7 @@ class LengthBias(AnalysisResult):
             axes.set_xticks(range(len(bins)), bins, rotation=45 if len(bins) > _FEW_BINS else 0)
             axes.set_xlabel(f"length difference ({self.unit})")
             axes.set_ylabel("error less task mean (× 100)")
-            label_lines(figure, axes)
+            legend_above(figure, axes)
         return figure
 
 
@@ -241,7 +240,7 @@ def length_bias(
     # Whole numbers although the papers do not print how many pairs a value is of.
     if published:
         rows = _published_rows(lengths)
-        rows["model"] = rows["model"].map(beside(rows["model"], models))
+        rows["model"] = rows["model"].map(labels_beside(rows["model"], models))
         frame = pd.concat([frame, rows], ignore_index=True)
     return LengthBias(frame.astype({"pairs": "Int64"}))
 

@@ -17,9 +17,8 @@ from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.cli.options import LARGEST, Seed
 from stsbench.encoders.use import Use, UseOptions, takes_use
-from stsbench.render.cells import beside
-from stsbench.render.figures import colours, new_figure, spoken, style, tell
-from stsbench.render.labels import label_lines
+from stsbench.render.cells import labels_beside
+from stsbench.render.figures import colours, legend_above, new_figure, spoken, style, tell
 from stsbench.render.table import Table, Tables, interval
 
 if TYPE_CHECKING:
@@ -96,7 +95,7 @@ class RepetitionBias(AnalysisResult):
             axes.set_xlim(-0.5, max(len(seeds), 1) - 0.5)
             axes.set_xlabel("seed (bars: interval over queries; dotted: mean)")
             axes.set_ylabel("rise of mean cosine (× 100)")
-            label_lines(figure, axes)
+            legend_above(figure, axes)
         return figure
 
 
@@ -174,7 +173,7 @@ def repetition_bias(
     frame = repetition_frame(cosines, list(drawn), intervals or Intervals())
     if published:
         rows = _published_rows()
-        rows["model"] = rows["model"].map(beside(rows["model"], cosines))
+        rows["model"] = rows["model"].map(labels_beside(rows["model"], cosines))
         frame = pd.concat([frame, rows], ignore_index=True)
     return RepetitionBias(frame.assign(corpus=Path(corpus).name))
 

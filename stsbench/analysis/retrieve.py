@@ -20,8 +20,7 @@ from stsbench.cli.options import LARGEST
 from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.render.cells import Key, Named
 from stsbench.render.charts import line
-from stsbench.render.figures import colours, new_figure, style
-from stsbench.render.labels import label_lines
+from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables
 
 if TYPE_CHECKING:
@@ -83,7 +82,7 @@ class Retrieval(AnalysisResult):
                 axes.set_ylabel("cosine")
             panels[-1].set_xlabel("rank of the neighbour")
             panels[-1].xaxis.get_major_locator().set_params(integer=True)
-            label_lines(figure, panels[0])
+            legend_above(figure, panels[0])
         return figure
 
 

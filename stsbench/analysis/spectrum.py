@@ -15,8 +15,7 @@ from stsbench.base.progress import Progress, silent
 from stsbench.cli.options import DataDirs, Split, Task, Text
 from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.render.charts import line, plain_logarithms
-from stsbench.render.figures import colours, new_figure, style
-from stsbench.render.labels import label_lines
+from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables, place
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ class Spectrum(AnalysisResult):
             plain_logarithms(axes.yaxis)
             axes.set_xlabel("singular value, in order (dashed: centred)")
             axes.set_ylabel("size (largest = 1)")
-            label_lines(figure, axes)
+            legend_above(figure, axes)
         return figure
 
 

@@ -17,7 +17,7 @@ from stsbench.judging.aligned import AlignedScores, aligned_scores, common_score
 from stsbench.judging.runs import Run, named_runs
 from stsbench.records.kinds import KINDS
 from stsbench.records.record import RunRecord
-from stsbench.render.cells import beside
+from stsbench.render.cells import labels_beside
 from stsbench.render.page import PageResult, render_page
 from stsbench.render.table import Table, Tables
 from stsbench.scoring.recompute import require_recomputed
@@ -83,7 +83,7 @@ class Explored(PageResult):
 
     def table(self) -> Tables:
         """Return the scores that the page is about."""
-        called = beside(self.models, ("task", "items"))
+        called = labels_beside(self.models, ("task", "items"))
         rows = [
             {
                 "task": total.name,

@@ -40,7 +40,7 @@ def print_table(table: "Table", output: "Output") -> None:
     console = Console(highlight=False)
     caption, headline = table.caption or None, str(table.headline) or None
     with console.capture() as captured:
-        formats.print_table(table.content, console, decimals=table.decimals, caption=caption, headline=headline)
+        formats.print_table(table.frame, console, decimals=table.decimals, caption=caption, headline=headline)
     _write(captured.get())
 
 

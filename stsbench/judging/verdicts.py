@@ -11,7 +11,6 @@ from typing import Any, Literal
 import pandas as pd
 
 from stsbench.base.files import atomic_path, told_as_unwritable
-from stsbench.render.cells import Rows
 from stsbench.render.ci import Case, Level, Status, annotation, to_junit
 from stsbench.render.formats import escape_markdown
 from stsbench.render.result import Result
@@ -227,11 +226,7 @@ class Check(Result):
     @property
     def frame(self) -> pd.DataFrame:
         """Task, published (or baseline), measured, difference and verdict, a row per expected value."""
-        return self._rows.frame
-
-    @property
-    def _rows(self) -> Rows:
-        return Rows([self._row(cell) for cell in self.cells])
+        return pd.DataFrame([self._row(cell) for cell in self.cells])
 
     def _row(self, cell: CellCheck) -> dict[str, Any]:
         expected = "published" if self.kind == "published" else "baseline"
@@ -249,7 +244,8 @@ class Check(Result):
 
     def table(self) -> Tables:
         """Return the table of all values."""
-        return Tables([Table(self._rows, verdicts="verdict")])
+        rows = pd.DataFrame([self._row(cell) for cell in self.cells], dtype=object)
+        return Tables([Table(rows, verdicts="verdict")])
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data, for JSON."""

@@ -11,7 +11,7 @@ from stsbench.encoders.use import names, shown
 from stsbench.records.kinds import ALL_TASKS, AVERAGES
 from stsbench.records.parts import ModelPart, NoInterval, ProtocolPart, RunFields, Score
 from stsbench.records.provenance import redact
-from stsbench.render.cells import told_apart
+from stsbench.render.cells import unique_labels
 from stsbench.statistics.dependence import DEPENDENCE, Dependence
 
 # The fields in which records of one model may differ, the most informative first.
@@ -51,7 +51,7 @@ def distinct_labels(keys: Sequence[tuple[str, str, str]]) -> list[str]:
     for task, split, text in distinct:
         shows_split = len(splits[task]) > 1 or not _is_reported(task, split)
         names.append(task + f":{split}" * shows_split + f"@{text}" * (len(texts[task]) > 1))
-    called = dict(zip(distinct, told_apart(names, (*AVERAGES, ALL_TASKS)), strict=True))
+    called = dict(zip(distinct, unique_labels(names, (*AVERAGES, ALL_TASKS)), strict=True))
     return [called[key] for key in keys]
 
 
@@ -84,7 +84,8 @@ def model_labels(models: Sequence[ModelPart], folders: Sequence[Path | None] = (
     times = Counter(called)
     distinct = _names_with_places(called, folders)
     # A model's own name may equal another model's label.
-    return told_apart([place if times[name] > 1 else name for name, place in zip(called, distinct, strict=True)])
+    labels = [place if times[name] > 1 else name for name, place in zip(called, distinct, strict=True)]
+    return unique_labels(labels)
 
 
 def _names_with_choices(models: Sequence[ModelPart]) -> list[str]:

@@ -13,7 +13,7 @@ from stsbench.records.kinds import AVERAGES, KINDS
 from stsbench.records.labels import interval_remarks, labels, task_labels
 from stsbench.records.parts import Number, RunFields, sealed
 from stsbench.records.signature import Signature, require_same_protocol
-from stsbench.render.cells import Key, Named, Rows
+from stsbench.render.cells import Key, Named
 from stsbench.render.result import Result
 from stsbench.render.table import Style, Table, Tables
 
@@ -166,7 +166,7 @@ def _papers_table(records: Sequence[RunFields], kind: str, *, intervals: bool) -
     if len(averages) > 1:
         # Means over different tasks are not comparable.
         rows = [{key: value for key, value in row.items() if key != name} for row in rows]
-    return Table(Rows(rows), headline=name)
+    return Table(pd.DataFrame(rows, dtype=object), headline=name)
 
 
 def _rows_of_model(label: str, record: RunFields, kind: str, *, intervals: bool) -> Iterator[dict[Key, Any]]:
@@ -199,7 +199,7 @@ def column_of(row: Row) -> Key:
     return row["task"] if row["task"] in AVERAGES else Named("task", row["task"])
 
 
-def across_models(rows: Iterable[tuple[str, Row]]) -> Rows:
+def across_models(rows: Iterable[tuple[str, Row]]) -> pd.DataFrame:
     """Pivot labelled rows: a row per task, subset and metric, and a column per model."""
     keys = ("task", "subset", "metric", "items")
     found: dict[tuple[Any, ...], dict[Key, Any]] = {}
@@ -210,7 +210,7 @@ def across_models(rows: Iterable[tuple[str, Row]]) -> Rows:
         times[label, where] += 1
         cells = found.setdefault((times[label, where], where), dict(zip(keys, where, strict=True)))
         cells[Named("model", label)] = row["score"]
-    return Rows(list(found.values()))
+    return pd.DataFrame(list(found.values()), dtype=object)
 
 
 def _remarks(record: RunFields) -> Iterator[str]:

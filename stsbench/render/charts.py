@@ -1,12 +1,11 @@
-"""Charts that several rooms draw: a line with its band, forest plots of intervals, curves over steps."""
+"""Charts that several rooms use: lines with bands, forest plots, curves over training steps."""
 
 from collections.abc import Mapping, Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from stsbench.render.cells import one_line
-from stsbench.render.figures import ONE_COLOUR, colours, new_figure, shortened, spoken, style, tell
-from stsbench.render.labels import label_lines
+from stsbench.render.figures import ONE_COLOUR, colours, legend_above, new_figure, shortened, spoken, style, tell
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,14 +15,14 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 _MOST_TOLD = 16
-"""Points of a line whose numbers can be asked for."""
+"""Maximum number of tooltips per line."""
 
 _ROW_HEIGHT = 0.22
 _MARGINS = 0.75
-"""Inches: of each line, and of axis and label together."""
+"""Inches: per row, and for the axis and its label."""
 
 _LABEL_CHARACTERS = 13
-"""Characters of the axis label for each inch of the figure's width, part of which names take at its left."""
+"""Characters of the axis label per inch of the figure's width, part of which row labels take."""
 
 
 def line(
@@ -39,19 +38,19 @@ def line(
     shade: float = 0.2,
     **drawn: Any,
 ) -> None:
-    """Draw a line with its name, the band of its intervals, and its numbers for whoever asks for them.
+    """Draws a line with the band of its intervals and tooltips.
 
     Args:
-        axes: where.
-        name: of the line; `label_lines` writes it at its end.
+        axes: the axes to draw on.
+        name: legend entry of the line.
         x: (n,) coordinates.
-        y: (n,) values; NaN for none.
+        y: (n,) values; NaN for missing ones.
         colour: of the line.
-        low: (n,) lower limits; NaN or nothing for none.
+        low: (n,) lower limits; NaN or None for no band.
         high: (n,) upper limits.
-        places: what each x is called, for values that are no numbers; by default the number.
-        shade: of the band, from 0 to 1: less where many lie over one another.
-        **drawn: how matplotlib draws the line.
+        places: names of the coordinates in tooltips; by default the numbers.
+        shade: opacity of the band, from 0 to 1.
+        **drawn: options of matplotlib's `plot`.
     """
     import numpy as np
 
@@ -62,7 +61,7 @@ def line(
     if not np.isnan(under).all():
         axes.fill_between(across, under, over, color=colour, alpha=shade, lw=0)
     known = np.flatnonzero(~np.isnan(values))
-    # Of a long curve some of its points: a reader goes through them one by one.
+    # A reader goes through tooltips one by one, so long curves have only some.
     told = known[np.unique(np.linspace(0, len(known) - 1, min(len(known), _MOST_TOLD)).round().astype(int))]
     called = [f"{across[at]:g}" if places is None else places[at] for at in told]
     shown = name.removeprefix("_")
@@ -74,12 +73,12 @@ def line(
 
 
 def draw_by_model(axes: "Axes", rows: "pd.DataFrame", palette: Mapping[str, str]) -> None:
-    """Draw values with their intervals at some places along an axis, model beside model.
+    """Draws values with intervals at places along an axis, with the models side by side.
 
     Args:
-        axes: what to draw on.
-        rows: with the columns `model`, `place`, `value`, `low` and `high`; NaN where there is no interval.
-        palette: each model's colour.
+        axes: the axes to draw on.
+        rows: columns `model`, `place`, `value`, `low` and `high` (NaN for no interval).
+        palette: the colours of the models.
     """
     places = {place: number for number, place in enumerate(dict.fromkeys(rows["place"]))}
     step = 0.7 / max(1, len(palette))
@@ -96,7 +95,7 @@ def draw_by_model(axes: "Axes", rows: "pd.DataFrame", palette: Mapping[str, str]
 
 
 def plain_logarithms(axis: "Axis") -> None:
-    """Write plain numbers at a logarithmic axis, whose own are formulas, and formulas are text here."""
+    """Labels a logarithmic axis with plain numbers instead of formulas."""
     from matplotlib.ticker import LogLocator
 
     low, high = sorted(axis.get_view_interval())
@@ -107,13 +106,13 @@ def plain_logarithms(axis: "Axis") -> None:
 
 
 def forest(rows: "pd.DataFrame", label: str, *, reference: float | None = None) -> "Figure":
-    """Return a forest plot.
+    """Returns a forest plot.
 
     Args:
-        rows: columns label (a line each, in this order, from the top), series (a colour each; lines of one label
-            stand together), value, low, high (NaN for no interval), filled (or hollow), summary (a diamond).
-        label: of the axis.
-        reference: where to draw a line to compare with.
+        rows: columns `label` (one row each, from the top), `series` (one colour each, grouped by label), `value`,
+            `low`, `high` (NaN for no interval), `filled` (or hollow) and `summary` (a diamond).
+        label: label of the axis.
+        reference: position of a vertical line to compare with.
     """
     places = {name: place for place, name in enumerate(dict.fromkeys(rows["label"]))}
     names = list(dict.fromkeys(rows["series"]))
@@ -130,7 +129,7 @@ def forest(rows: "pd.DataFrame", label: str, *, reference: float | None = None) 
         for row in rows.to_dict("records"):
             y = places[row["label"]] + offsets[row["series"]]
             colour = series[row["series"]]
-            # The name stands beside the first mark of a series, behind its interval where it has one.
+            # One legend entry per series: its first interval, or its first mark.
             is_first = len(series) > 1 and row["series"] not in named
             named.add(row["series"])
             has_interval = row["high"] > row["value"]
@@ -156,17 +155,17 @@ def forest(rows: "pd.DataFrame", label: str, *, reference: float | None = None) 
         axes.set_ylim(len(places) - 0.5, -0.5)
         axes.grid(visible=False, axis="y")
         axes.set_xlabel(fill(one_line(label), int(figure.get_figwidth() * _LABEL_CHARACTERS)))
-        label_lines(figure, axes, beside=True)
+        legend_above(figure, axes)
     return figure
 
 
 def curves(points: "Mapping[str, pd.DataFrame]", label: str, methods: Mapping[str, str] | None = None) -> "Figure":
-    """Return a figure of some curves.
+    """Returns a figure of curves over training steps.
 
     Args:
-        points: by name a table with the columns `step` and `value`.
-        label: of the values.
-        methods: for the names that are seeds of one method, the method: they share its colour and its name.
+        points: tables with the columns `step` and `value`, by name.
+        label: label of the values.
+        methods: the method of each name, for seeds of one method, which share a colour and a legend entry.
     """
     named = {name: (methods or {}).get(name, name) for name in points}
     palette = colours(list(named.values()))
@@ -176,11 +175,11 @@ def curves(points: "Mapping[str, pd.DataFrame]", label: str, methods: Mapping[st
         axes = figure.add_subplot()
         for name, curve in points.items():
             method = named[name]
-            # A label that begins with an underscore is none to matplotlib: one line in the legend for all seeds.
+            # matplotlib leaves labels with a leading underscore out of the legend.
             legend = method if method not in drawn else f"_{method}"
             drawn.add(method)
             line(axes, legend, curve["step"], curve["value"], palette[method])
         axes.set_xlabel("step")
         axes.set_ylabel(label)
-        label_lines(figure, axes)
+        legend_above(figure, axes)
     return figure

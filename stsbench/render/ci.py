@@ -1,4 +1,4 @@
-"""Verdicts for continuous integration: annotations of a GitHub workflow's run, and JUnit XML."""
+"""Verdicts for continuous integration: annotations of GitHub workflows, and JUnit XML."""
 
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ Level = Literal["error", "warning", "notice"]
 
 
 def annotation(level: Level, title: str, message: str) -> str:
-    """Return a workflow command: printed by a step, it shows up on the run's page and on the pull request.
+    """Returns a GitHub workflow command, which shows a message on the run's page and on the pull request.
 
     >>> annotation("error", "STS12, check", "72.37 is 3.97 off: 100 % wrong")
     '::error title=STS12%2C check::72.37 is 3.97 off: 100 %25 wrong'
@@ -29,12 +29,9 @@ _ELEMENTS: dict[Status, str] = {"failed": "failure", "error": "error", "skipped"
 
 @dataclass(frozen=True)
 class Case:
-    """One thing that was judged.
+    """A test case: its name, its status and a message.
 
-    Attributes:
-        name: what.
-        status: `failed` is a value that is off, `error` one that cannot be judged, `skipped` one that is missing.
-        message: the finding in a sentence.
+    `failed` is a value that deviates, `error` one that cannot be compared, `skipped` one that is missing.
     """
 
     name: str
@@ -43,7 +40,7 @@ class Case:
 
 
 def to_junit(suite: str, cases: Sequence[Case]) -> str:
-    """Return a test suite as JUnit XML, one test case each, with its declaration and a final line break.
+    """Returns a test suite as JUnit XML.
 
     >>> print(to_junit("a row", [Case("STS12", "failed", "72.37, expected 68.40 (+3.97)")]))
     <?xml version='1.0' encoding='utf-8'?>
@@ -70,5 +67,5 @@ def to_junit(suite: str, cases: Sequence[Case]) -> str:
 
 
 def _legal(text: str) -> str:
-    # XML has no way at all to write most control characters; a model may be called anything.
+    # XML cannot represent most control characters.
     return "".join(character if character.isprintable() or character in "\n\t" else "\ufffd" for character in text)

@@ -1,7 +1,7 @@
-"""Figures in the house style: of one of two widths, safe for the colour-blind, a colour for each model.
+"""Figures in the house style: two widths, colour-blind safe, one colour per model.
 
-How wide a figure is, and which models share a report, is not passed from hand to hand: a block `with look(size)`
-says it, and every figure made inside obeys. Charts that several rooms draw stand in `stsbench.render.charts`.
+A block `with look(size)` sets the width of all figures made inside it, and `keep_colours` the models that share
+colours. Charts that several rooms use are in `stsbench.render.charts`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 FigureSize = Literal["column", "page"]
 
 WIDTHS: dict[FigureSize, float] = {"column": 3.3, "page": 5.0}
-"""Inches: a column of a two-column paper; the text of our own pages, or of a paper with one column."""
+"""Inches: a column of a two-column paper; a page of ours, or of a paper with one column."""
 
 FORMATS = ("png", "svg", "pdf")
 
-# Okabe and Ito (2008), told apart with any colour vision; its yellow is too pale for lines on white. They stand in
-# the order in which the packaged model's own is the blue one.
+# Okabe and Ito (2008), distinguishable with any colour vision, without the yellow, which is too pale for lines on
+# white. In this order the packaged model is blue.
 _COLOURS = ("#CC79A7", "#E69F00", "#009E73", "#0072B2", "#56B4E9", "#000000", "#D55E00")
 
 ONE_COLOUR = "#0072B2"
-"""Of what is no model's: differences, ranges."""
+"""For anything that does not belong to a model, such as differences."""
 
 _STYLE = {
     "font.size": 8,
@@ -51,33 +51,30 @@ _STYLE = {
     "grid.alpha": 0.3,
     "lines.linewidth": 1.2,
     "figure.constrained_layout.use": True,
-    # A dollar sign in a name is a dollar sign.
+    # Names may contain dollar signs.
     "text.parse_math": False,
     "savefig.dpi": 200,
-    # Text stays text, and two savings of one figure are the same bytes.
+    # Text stays text, and saving a figure twice gives the same bytes.
     "svg.fonttype": "none",
     "svg.hashsalt": "stsbench",
 }
 
-# Of names beside lines and in legends: points, inches that a line of them takes, letters that fit into an inch.
-LETTERS = 7
-LINE = 0.125
-CHARACTERS_PER_INCH = 20
-
+# Legends: inches per line, characters per inch, and the width of a line sample in characters.
+_LINE = 0.125
+_CHARACTERS_PER_INCH = 20
 _HANDLE_CHARACTERS = 10
-"""The sample of a line in a legend takes as much room as some letters."""
 
 _PIXELS_PER_INCH = 144
-"""Half as large again as CSS has an inch: the 8 points of a figure are then as large as the text around it."""
+"""At 1.5 times the resolution of CSS, the 8-point letters of a figure are as large as the text around it."""
 
 
 @dataclass(frozen=True)
 class Look:
-    """What figures have in common.
+    """Common settings of figures.
 
     Attributes:
-        size: how wide they are, a key of `WIDTHS`.
-        models: the names that share the colours: those of a report, say.
+        size: the width, a key of `WIDTHS`.
+        models: names that share the colours, such as those of a report.
     """
 
     size: FigureSize = "column"
@@ -85,7 +82,7 @@ class Look:
 
     @property
     def stretch(self) -> float:
-        """How much higher figures are than in a paper's column: half of what they are wider."""
+        """The factor of the height relative to a column: half of the gain in width."""
         return (1 + WIDTHS[self.size] / WIDTHS["column"]) / 2
 
 
@@ -95,13 +92,9 @@ _LOOK: ContextVar[Look] = ContextVar("look", default=_PLAIN)
 
 @contextmanager
 def look(size: FigureSize) -> Iterator[None]:
-    """Give the figures that are made inside this block, or this function, a size: at first it is `column`.
-
-    Raises:
-        UserError: if there is no such size.
-    """
+    """Sets the size of the figures made inside a block or decorated function; the default is `column`."""
     if size not in WIDTHS:
-        raise UserError(f"a figure as wide as a {size!r}: choose {' or '.join(f'`{name}`' for name in WIDTHS)}.")
+        raise UserError(f"no figure size {size!r}: choose {' or '.join(f'`{name}`' for name in WIDTHS)}.")
     token = _LOOK.set(replace(_LOOK.get(), size=size))
     try:
         yield
@@ -110,13 +103,13 @@ def look(size: FigureSize) -> Iterator[None]:
 
 
 def keep_colours(names: Sequence[str]) -> None:
-    """Give these names the same colours in all figures that are made until the block `look` around ends."""
+    """Gives names the same colours in all figures until the surrounding block `look` ends."""
     _LOOK.set(replace(_LOOK.get(), models=tuple(names)))
 
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Draw in the house style inside this block, whatever the person's own settings are."""
+    """Uses the house style inside a block, whatever your own settings of matplotlib are."""
     import matplotlib as mpl
 
     with mpl.rc_context():
@@ -126,21 +119,21 @@ def style() -> Iterator[None]:
 
 
 def new_figure(height: float = 2.4, *, least: float = 0.0) -> "Figure":
-    """Return an empty figure, known to no window: it needs no screen. Notebooks show it.
+    """Returns an empty figure that needs no screen; notebooks show it.
 
     Args:
-        height: inches, in a paper's column; on a page it is a fourth higher.
-        least: inches that what is drawn takes at least in width: wide tables have cells that no page decides.
+        height: inches, for the width of a column.
+        least: minimum width in inches.
     """
     now = _LOOK.get()
     return _shown_figure()(figsize=(max(WIDTHS[now.size], least), height * now.stretch))
 
 
 def colours(names: Sequence[str]) -> dict[str, str]:
-    """Return a colour for each name; beyond seven they come again.
+    """Returns a colour for each name; more than seven names repeat colours.
 
-    A name brings its own colour, the same in every figure. Where an earlier name of the figure has that, it gets
-    the next; the names of `keep_colours` come before those of a figure.
+    A name has the same colour in every figure, unless an earlier name of the figure has it. The names of
+    `keep_colours` come first.
 
     >>> colours(["minilm", "glove", "minilm"])
     {'minilm': '#0072B2', 'glove': '#009E73'}
@@ -157,24 +150,24 @@ def colours(names: Sequence[str]) -> dict[str, str]:
 
 
 def figure_kind(path: Path) -> str:
-    """Return the format that a figure's file name asks for.
+    """Returns the format of a figure by the suffix of its file.
 
     >>> figure_kind(Path("plane.PDF"))
     'pdf'
     """
     kind = path.suffix.lower().removeprefix(".")
     if kind not in FORMATS:
-        raise UserError(f"cannot write a figure to {path}: end its name in one of .{', .'.join(FORMATS)}.")
+        raise UserError(f"{path} is not the name of a figure: use the suffix .{', .'.join(FORMATS)}.")
     return kind
 
 
 def save_figure(figure: "Figure", path: str | Path) -> Path:
-    """Write a figure whole, in the format that its name's ending says."""
+    """Writes a figure atomically, in the format of the suffix."""
     from stsbench.base.files import atomic_path, told_as_unwritable
 
     path = Path(path).expanduser()
     kind = figure_kind(path)
-    # No date inside: the same figure is the same file.
+    # Without a date inside, the same figure is the same file.
     with style(), told_as_unwritable(path), atomic_path(path) as temporary:
         if kind == "svg":
             temporary.write_text(svg_of(figure), encoding="utf-8", newline="")
@@ -184,7 +177,7 @@ def save_figure(figure: "Figure", path: str | Path) -> Path:
 
 
 def shortened(name: str, characters: int = 80) -> str:
-    """Return a name on one line that fits into a figure: of a long one the beginning and the end.
+    """Returns a name on one line, shortened in the middle if it is too long for a figure.
 
     >>> shortened("a" * 30 + "b" * 30, 9)
     'aaaa…bbbb'
@@ -195,24 +188,20 @@ def shortened(name: str, characters: int = 80) -> str:
 
 
 def legend_above(figure: "Figure", axes: "Axes") -> None:
-    """Put a legend of what is drawn on some axes above all of the figure, where it covers no data.
-
-    For names that find no room at their lines. As many stand side by side as fit into the figure's width; longer
-    ones are broken; for each further line the figure grows.
-    """
+    """Puts the legend of some axes above the figure, in as many columns as fit; the figure grows by its height."""
     handles, names = axes.get_legend_handles_labels()
     if not names:
         return
-    width = int(figure.get_figwidth() * CHARACTERS_PER_INCH)
+    width = int(figure.get_figwidth() * _CHARACTERS_PER_INCH)
     labels = [fill(shortened(str(name)), width - _HANDLE_CHARACTERS) for name in names]
     columns = max(1, min(len(labels), width // (max(map(len, names)) + _HANDLE_CHARACTERS)))
     lines = -(-len(labels) // columns) + sum(label.count("\n") for label in labels)
-    figure.set_figheight(figure.get_figheight() + (lines - 1) * LINE)
+    figure.set_figheight(figure.get_figheight() + (lines - 1) * _LINE)
     figure.legend(handles, labels, loc="outside upper left", ncols=columns)
 
 
 class Mark(NamedTuple):
-    """A value that is drawn: on which axes, where in data, and what it says in words."""
+    """A point with a tooltip: its axes, its data coordinates, and the text."""
 
     axes: "Axes"
     x: float
@@ -221,14 +210,14 @@ class Mark(NamedTuple):
 
 
 def tell(axes: "Axes", xs: "Sequence[float]", ys: "Sequence[float]", texts: Sequence[str]) -> None:
-    """Say the numbers of some points of the axes, for readers of the SVG: see `svg_of`."""
+    """Attaches tooltips to points of the axes; `svg_of` writes them."""
     marks = [Mark(axes, float(x), float(y), one_line(text)) for x, y, text in zip(xs, ys, texts, strict=True)]
     figure = axes.figure
     figure.marks = (*getattr(figure, "marks", ()), *marks)  # type: ignore[union-attr]
 
 
 def spoken(value: float, low: float = nan, high: float = nan) -> str:
-    """Return a value with its interval, if it has one, in words.
+    """Formats a value and its interval as text for a tooltip.
 
     >>> spoken(78.874), spoken(78.874, 77.9, 79.85)
     ('78.87', '78.87 (77.9 to 79.85)')
@@ -238,11 +227,11 @@ def spoken(value: float, low: float = nan, high: float = nan) -> str:
 
 @cache
 def _shown_figure() -> "type[Figure]":
-    # Made when the first figure is: matplotlib takes long to import.
+    # A function, because matplotlib takes long to import.
     from matplotlib.figure import Figure
 
     class ShownFigure(Figure):
-        """A matplotlib figure of no window, which Jupyter would else tell of by its size alone."""
+        """A matplotlib figure without a window that Jupyter displays."""
 
         def _ipython_display_(self) -> None:
             from IPython.display import Image, display
@@ -257,7 +246,7 @@ def _shown_figure() -> "type[Figure]":
 
 
 def described(figure: Any) -> str:
-    """Return what a figure shows in words: the axes of each panel, and the names in its legends.
+    """Returns a description of a figure: the axes of each panel and the names in its legends.
 
     >>> figure = new_figure()
     >>> axes = figure.add_subplot()
@@ -277,10 +266,10 @@ def described(figure: Any) -> str:
 
 
 def svg_of(figure: "Figure") -> str:
-    """Return a figure as SVG, without a date inside.
+    """Returns a figure as SVG, without a date inside.
 
-    Each value that was told of is a transparent circle of the class `mark` with a `title`, which browsers show at
-    the pointer; the keyboard goes from one to the next. A value outside its axes is left out.
+    Each tooltip of `tell` becomes a transparent circle of the class `mark` with a `title`, which browsers show and
+    the keyboard reaches. Points outside their axes are left out.
     """
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
@@ -289,7 +278,7 @@ def svg_of(figure: "Figure") -> str:
     text, dpi = StringIO(), figure.dpi
     with style():
         FigureCanvasSVG(figure).print_svg(text, metadata={"Date": None})
-    # While the figure is as it was drawn, an inch is 72 units, as in the drawing.
+    # As long as the figure has the resolution of the drawing, an inch is 72 units.
     values = []
     for mark in getattr(figure, "marks", ()):
         x, y = mark.axes.transData.transform((mark.x, mark.y))

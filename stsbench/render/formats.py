@@ -1,33 +1,34 @@
-"""A table in each format: for the terminal, in Markdown and LaTeX for readers, as CSV and JSON for programs.
+"""Formats of a table: terminal, Markdown and LaTeX for readers, CSV and JSON for programs.
 
-`stsbench.render.table.render` says what `decimals` and `caption` are. The index of a DataFrame is never shown.
+`decimals` is the number of digits after the point for readers; `caption` says what the table shows. The index of
+a DataFrame is not shown.
 """
 
 import json
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
-from stsbench.render.cells import Column, Rows, columns_of, is_missing, one_line
+import pandas as pd
+
+from stsbench.render.cells import Column, columns_of, is_missing, one_line
 
 if TYPE_CHECKING:
-    import pandas as pd
     from rich.console import Console
     from rich.table import Table
 
 _NARROWEST_TEXT = 12
-"""Characters that a column of text keeps at least; below, it would be a column of syllables."""
+"""Minimum width of a text column, in characters."""
 
 _GAP = 2
 """Spaces between columns."""
 
 
-def to_terminal(frame: "pd.DataFrame | Rows", *, decimals: int = 2, caption: str | None = None) -> str:
-    """Return a table as plain text, as wide as it needs to be, below its caption.
+def to_terminal(frame: pd.DataFrame, *, decimals: int = 2, caption: str | None = None) -> str:
+    """Returns a table as plain text of any width, below its caption.
 
-    >>> import pandas as pd
     >>> print(to_terminal(pd.DataFrame({"Model": ["MiniLM", "GloVe"], "Avg.": [78.904, float("nan")]})))
     Model    Avg.
     ─────────────
@@ -37,25 +38,22 @@ def to_terminal(frame: "pd.DataFrame | Rows", *, decimals: int = 2, caption: str
     from rich.console import Console
 
     stream = StringIO()
-    # A console without bounds: rich makes the table no wider than its content.
     print_table(frame, Console(file=stream, width=10**6, color_system=None), decimals=decimals, caption=caption)
     return "\n".join(line.rstrip() for line in stream.getvalue().rstrip().split("\n"))
 
 
 def print_table(
-    frame: "pd.DataFrame | Rows",
+    frame: pd.DataFrame,
     console: "Console",
     *,
     decimals: int = 2,
     caption: str | None = None,
     headline: str | None = None,
 ) -> None:
-    """Print a table on a rich console, the headline column in bold.
+    """Prints a table on a rich console, with the headline column in bold.
 
-    On a narrow console, text is folded first. Numbers are never folded nor cut: where even they do not fit
-    the lines run over the console's width and the terminal breaks them.
+    On a narrow console text is folded; numbers are neither folded nor cut.
 
-    >>> import pandas as pd
     >>> from rich.console import Console
     >>> print_table(pd.DataFrame({"Task": ["STS16"], "Spearman": [78.99]}), Console(width=40))
     Task   Spearman
@@ -79,7 +77,7 @@ def _rich_table(columns: list[Column], headline: str | None) -> "Table":
     from rich.table import Table
     from rich.text import Text
 
-    # Text objects, because in a plain string rich would read [red] as markup and :x: as an emoji.
+    # In a plain string rich would read [red] as markup and :x: as an emoji.
     table = Table(box=box.SIMPLE, show_edge=False, pad_edge=False, collapse_padding=True)
     for column in columns:
         width = max(cell_len(text) for text in (column.name, *column.cells))
@@ -97,17 +95,16 @@ def _rich_table(columns: list[Column], headline: str | None) -> "Table":
 
 
 LINE = 100
-"""Characters of a line that `fitted` fills."""
+"""Width of a line for `fitted`, in characters."""
 
 _SHORTEST_PROSE = 12
-"""Characters that prose keeps, however wide the other columns are."""
+"""Minimum width of the prose column, in characters."""
 
 
-def fitted(frame: "pd.DataFrame", prose: str, width: int = LINE) -> "pd.DataFrame":
-    """Return a table that is printed no wider than a line, one column of prose cut to what the others leave.
+def fitted(frame: pd.DataFrame, prose: str, width: int = LINE) -> pd.DataFrame:
+    """Cuts a column of prose so that the table fits on a line.
 
-    >>> import pandas as pd
-    >>> table = pd.DataFrame({"name": ["a-long-name"], "shows": ["a sentence that nobody can read at once"]})
+    >>> table = pd.DataFrame({"name": ["a-long-name"], "shows": ["a sentence that is too long for the line"]})
     >>> fitted(table, "shows", 30).loc[0, "shows"]
     'a sentence that…'
     """
@@ -119,15 +116,14 @@ def fitted(frame: "pd.DataFrame", prose: str, width: int = LINE) -> "pd.DataFram
     return frame.assign(**{prose: cut})
 
 
-# An underscore inside a word, as in cls_before_pooler, is an underscore in Markdown: it stays readable.
+# An underscore inside a word, as in cls_before_pooler, needs no escape.
 _SPECIAL_IN_MARKDOWN = re.compile(r"[\\`*\[\]~$|&<>]|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])")
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
-def to_markdown(frame: "pd.DataFrame | Rows", *, decimals: int = 2, caption: str | None = None) -> str:
-    r"""Return a table in GitHub's Markdown, whose text reads as it stands in the data, below its caption in bold.
+def to_markdown(frame: pd.DataFrame, *, decimals: int = 2, caption: str | None = None) -> str:
+    r"""Returns a table in GitHub's Markdown with escaped text, below its caption in bold.
 
-    >>> import pandas as pd
     >>> print(to_markdown(pd.DataFrame({"Model": ["a|b"], "Avg.": [78.904]})))
     | Model | Avg. |
     | --- | ---: |
@@ -144,7 +140,7 @@ def to_markdown(frame: "pd.DataFrame | Rows", *, decimals: int = 2, caption: str
 
 
 def escape_markdown(text: str) -> str:
-    r"""Return one line of text with all that Markdown, HTML or GitHub's mathematics would act on escaped.
+    r"""Escapes one line of text for Markdown, HTML and GitHub's mathematics.
 
     >>> print(escape_markdown("<b> $x$ cls_before_pooler"))
     &lt;b&gt; \$x\$ cls_before_pooler
@@ -153,111 +149,60 @@ def escape_markdown(text: str) -> str:
 
 
 def fenced(lines: Sequence[str], language: str = "") -> list[str]:
-    """Return lines as a block of code, whatever is in them.
+    """Returns lines as a fenced block of code.
 
     >>> fenced(["```"])
     ['````', '```', '````']
     """
     plain = [one_line(line) for line in lines]
-    # A fence ends at one as long: longer than any run of backticks inside it cannot end early.
+    # The fence must be longer than any run of backticks inside.
     longest = max((len(run) for line in plain for run in re.findall("`+", line)), default=0)
     fence = "`" * max(3, longest + 1)
     return [f"{fence}{language}", *plain, fence]
 
 
-_REPLACEMENTS = {
-    "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "$": r"\$",
-    "&": r"\&",
-    "#": r"\#",
-    "%": r"\%",
-    "_": r"\_",
-    "^": r"\textasciicircum{}",
-    "~": r"\textasciitilde{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
-    # After the \\ of the row before, a bare [ would open its argument and a bare * would be its star.
-    "[": "{[}",
-    "*": "{*}",
-    # Two hyphens in a row would become a dash.
-    "-": "-{}",
-    "–": "--",
-    "−": "$-$",
-}
-_SPECIAL_IN_LATEX = re.compile(r"[\\{}$&#%_^~<>|\"\[*–−]|-(?=-)")
+def to_latex(frame: pd.DataFrame, *, decimals: int = 2, caption: str | None = None) -> str:
+    r"""Returns a table as a LaTeX `tabular` with booktabs rules, for `\usepackage{booktabs}`.
 
+    With a caption, the tabular is inside a `table` environment.
 
-def to_latex(frame: "pd.DataFrame | Rows", *, decimals: int = 2, caption: str | None = None) -> str:
-    r"""Return a table as a LaTeX `tabular` with booktabs rules, for `\usepackage{booktabs}`.
-
-    With a caption the tabular stands in a `table` environment, the caption above.
-
-    >>> import pandas as pd
-    >>> print(to_latex(pd.DataFrame({"Model": ["a_b"], "Avg.": [78.904]})))
+    >>> print(to_latex(pd.DataFrame({"Model": ["a_b"], "Avg.": [-8.904]})))
     \begin{tabular}{lr}
     \toprule
     Model & Avg. \\
     \midrule
-    a\_b & 78.90 \\
+    a\_b & $-$8.90 \\
     \bottomrule
     \end{tabular}
     """
     columns = columns_of(frame, decimals)
-    lines = [
-        rf"\begin{{tabular}}{{{''.join('r' if column.is_numeric else 'l' for column in columns)}}}",
-        r"\toprule",
-        _latex_row([escape_latex(column.name) for column in columns]),
-        r"\midrule",
-        *(_latex_row(row) for row in zip(*(_latex_cells(column) for column in columns), strict=True)),
-        r"\bottomrule",
-        r"\end{tabular}",
-    ]
-    if caption is not None:
-        title = rf"\caption{{{escape_latex(one_line(caption))}}}"
-        lines = [r"\begin{table}", r"\centering", title, *lines, r"\end{table}"]
-    return "\n".join(lines)
+    cells = pd.DataFrame(dict(enumerate(column.cells for column in columns)))
+    cells.columns = pd.Index([column.name for column in columns])
+    alignment = "".join("r" if column.is_numeric else "l" for column in columns)
+    text = cells.to_latex(index=False, escape=True, column_format=alignment)
+    # Minus signs; and a row may not begin with [ or *, the argument of the line break before it.
+    text = re.sub(r"(?<![\w.-])-(?=\d)", "$-$", text.rstrip("\n").replace("−", "$-$").replace("–", "--"))
+    text = re.sub(r"(?m)^(?=[\[*])", "{}", text)
+    if caption is None:
+        return text
+    # As a column heading the caption is escaped like all text.
+    heading = pd.DataFrame(columns=[one_line(caption)]).to_latex(index=False, escape=True).split("\n")[2]
+    title = heading.removesuffix(r" \\")
+    return "\n".join([r"\begin{table}", r"\centering", rf"\caption{{{title}}}", text, r"\end{table}"])
 
 
-def escape_latex(text: str) -> str:
-    r"""Return one line of text with LaTeX's special characters escaped.
+def to_csv(frame: pd.DataFrame) -> str:
+    r"""Returns a table as CSV (RFC 4180) with a header, numbers in full precision and empty missing values.
 
-    >>> print(escape_latex("50% of a_b"))
-    50\% of a\_b
-    """
-    return _SPECIAL_IN_LATEX.sub(lambda match: _REPLACEMENTS[match[0]], text)
-
-
-def _latex_cells(column: Column) -> list[str]:
-    # A hyphen before a number is a minus sign.
-    return [escape_latex(cell.replace("-", "−") if column.is_numeric else cell) for cell in column.cells]
-
-
-def _latex_row(cells: Iterable[str]) -> str:
-    return " & ".join(cells) + r" \\"
-
-
-def to_csv(frame: "pd.DataFrame") -> str:
-    r"""Return a table as CSV (RFC 4180) with a header; a missing value is an empty field.
-
-    Every number has the digits that read back as the same float64.
-
-    >>> import pandas as pd
     >>> to_csv(pd.DataFrame({"Model": ["a,b", "c"], "Avg.": [0.1, float("nan")]}))
     'Model,Avg.\r\n"a,b",0.1\r\nc,'
     """
     return frame.to_csv(index=False, lineterminator="\r\n").removesuffix("\r\n")
 
 
-def to_json(frame: "pd.DataFrame") -> str:
-    """Return a table as a JSON list of records; missing values and infinities are null.
+def to_json(frame: pd.DataFrame) -> str:
+    """Returns a table as a JSON list of records, in full precision; missing values and infinities are null.
 
-    Every number has the digits that read back as the same float64.
-
-    >>> import pandas as pd
     >>> print(to_json(pd.DataFrame({"Model": ["MiniLM"], "Avg.": [float("nan")]})))
     [
       {

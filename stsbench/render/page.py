@@ -1,4 +1,4 @@
-"""Pages that need no network: their looks, and what a browser may do for them."""
+"""Self-contained HTML pages: templates, styles, and the content security policy."""
 
 import re
 from abc import abstractmethod
@@ -18,28 +18,24 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 _HEIGHT = 900
-"""Of a page in a notebook's cell, in pixels."""
+"""Height of a page in a notebook, in pixels."""
 
 
 class PageResult(Result):
-    """A result that is a page to look into."""
+    """A result that is an HTML page."""
 
     @property
     @abstractmethod
     def html(self) -> str:
-        """The page."""
+        """The page as HTML."""
 
     @property
     @abstractmethod
     def title(self) -> str:
-        """What the page is called."""
+        """The title of the page."""
 
     def save(self, path: str | Path) -> Path:
-        """Write the page.
-
-        Raises:
-            UserError: if that cannot be done.
-        """
+        """Writes the page; raises a `UserError` if the file exists or cannot be written."""
         target = Path(path).expanduser()
         require_new_file(target)
         with atomic_path(target) as temporary:
@@ -47,7 +43,7 @@ class PageResult(Result):
         return target
 
     def _repr_html_(self) -> str:
-        # A frame of its own: neither does the notebook's style reach the page, nor the page's script the notebook.
+        # A frame keeps the styles and scripts of the page and of the notebook apart.
         look = f'style="width: 100%; height: {_HEIGHT}px; border: 0"'
         return (
             f'<iframe title="{escape(one_line(self.title))}" sandbox="allow-scripts allow-downloads" {look} '
@@ -58,14 +54,14 @@ class PageResult(Result):
 def render_page(
     package: str, template: str, style: tuple[str, ...], script: tuple[str, ...], **content: Any
 ) -> str:
-    """Return a page made of a template; all text that it is given is escaped.
+    """Renders a template to a page; all text is escaped.
 
     Args:
-        package: whose folder `templates` holds the template, `stsbench.reports` say.
-        template: its file.
-        style: the CSS files, of the package or of `stsbench.render`.
-        script: the JavaScript files, likewise.
-        **content: what the template names.
+        package: the package with the folder `templates`, such as `stsbench.reports`.
+        template: file name of the template.
+        style: CSS files of the package or of `stsbench.render`.
+        script: JavaScript files, likewise.
+        **content: the variables of the template.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -84,11 +80,11 @@ def render_page(
 
 
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*(?: [\w-]{1,20}:[\w-]{1,20}(?![\w:-]))?")
-"""An option in a sentence, with a task and its split after it: `--tasks SICK-R:all`."""
+"""A command-line option in a sentence, with a task and split: `--tasks SICK-R:all`."""
 
 
 def as_sentence(text: str) -> "Markup":
-    """Return text as one line of HTML, options in it as code: a line does not end at their hyphens.
+    """Returns text as one line of HTML, with command-line options as code.
 
     >>> print(as_sentence("a < b with --tasks STS12:all"))
     a &lt; b with <code class="option">--tasks STS12:all</code>
@@ -99,9 +95,9 @@ def as_sentence(text: str) -> "Markup":
 
 
 def _policy(css: str, script: str) -> str:
-    """Return what a browser may do for the page: run its own script, take its own style, show its own figures.
+    """Returns the content security policy: only the page's own script, style and figures are allowed.
 
-    Whatever else finds its way into a page, text of a data set or a name, is shown and never run or fetched.
+    Anything else in the page, such as text of a data set, is shown but never executed or fetched.
     """
     rules = {
         "default-src": "'none'",
@@ -126,6 +122,5 @@ def _assets(package: str, names: Sequence[str]) -> "Markup":
         own = files(package).joinpath("templates", name)
         shared = files("stsbench.render").joinpath("templates", name)
         texts.append((own if own.is_file() else shared).read_text(encoding="utf-8"))
-    # Our own files, not data: they go into the page as they are. With the line breaks inside the elements: the
-    # hashes in the page's policy are of all that stands in them.
+    # Our own files need no escaping. The hashes in the policy include the line breaks.
     return Markup("\n" + "".join(texts))

@@ -1,4 +1,4 @@
-"""What a report consists of, before any format dresses it: sections of tables, figures and sentences."""
+"""The contents of a report, independent of its format: sections of tables, figures and sentences."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from stsbench.render.table import Table
 
 @dataclass(frozen=True)
 class ReportFigure:
-    """A drawing.
+    """A figure of a report.
 
     Attributes:
-        name: its anchor and the name of its file, as of a table.
+        name: its anchor and file name.
         caption: what it shows.
-        alt: what it tells, for those who cannot see it.
+        alt: its description for readers who cannot see it.
         svg: the drawing.
     """
 
@@ -26,12 +26,7 @@ class ReportFigure:
 
 @dataclass(frozen=True)
 class Pointer:
-    """A sentence, and where in the report to read on.
-
-    Attributes:
-        text: the sentence.
-        to: the name of a section, table or figure of the report; empty for none.
-    """
+    """A sentence with a link to the section, table or figure named `to` (empty for none)."""
 
     text: str
     to: str = ""
@@ -45,14 +40,13 @@ class Section:
         name: its anchor.
         title: its heading.
         text: paragraphs before the rest.
-        tables: in their order.
-        figures: after the tables.
-        points: a list: of what is missing, say.
-        pointers: a list of sentences that say where to read on.
-        commands: command lines, to be copied.
-        parts: sections inside this one.
-        fold: whether a page shows its title alone until a reader asks for more (`closed`), lets them fold it away
-            (`open`), or neither (empty).
+        tables: the tables, in order.
+        figures: the figures, after the tables.
+        points: a bulleted list.
+        pointers: sentences with links.
+        commands: command lines to copy.
+        parts: subsections.
+        fold: whether a page can fold the section: initially `open` or `closed`, or not at all (empty).
     """
 
     name: str
@@ -67,12 +61,12 @@ class Section:
     fold: Literal["", "open", "closed"] = ""
 
     def __bool__(self) -> bool:
-        """Return whether there is anything in it."""
+        """Returns whether the section has any content."""
         own = (self.text, self.tables, self.figures, self.points, self.pointers, self.commands)
         return any(own) or any(self.parts)
 
     def walk(self) -> "Iterator[Section]":
-        """Yield this section and all inside it, in the order they are read."""
+        """Yields this section and all its subsections, in reading order."""
         yield self
         for part in self.parts:
             yield from part.walk()
@@ -80,7 +74,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Filled:
-    """A section, and in a sentence each what it lacks: runs that could not be checked, columns without a value."""
+    """A section, and sentences about what is missing from it, such as runs that could not be checked."""
 
     section: Section
     missing: tuple[str, ...] = ()
@@ -88,7 +82,7 @@ class Filled:
 
 @dataclass(frozen=True)
 class Report:
-    """A report: a title, the date it bears, and its sections."""
+    """A report: its title, date, version of stsbench, and sections."""
 
     title: str
     date: str
@@ -97,16 +91,16 @@ class Report:
 
     @property
     def anchors(self) -> list[str]:
-        """The names of all sections, tables and figures, which have to be unique."""
+        """The names of all sections, tables and figures, which must be unique."""
         sections = [part.name for section in self.sections for part in section.walk()]
         return [*sections, *(table.name for table in self.tables), *(figure.name for figure in self.figures)]
 
     @property
     def tables(self) -> list[Table]:
-        """All tables, in the order they are read."""
+        """All tables, in reading order."""
         return [table for section in self.sections for part in section.walk() for table in part.tables]
 
     @property
     def figures(self) -> list[ReportFigure]:
-        """All figures, in the order they are read."""
+        """All figures, in reading order."""
         return [figure for section in self.sections for part in section.walk() for figure in part.figures]

@@ -1,7 +1,7 @@
-"""Figures as SVG: the numbers of their points as titles that a keyboard reaches, and nothing that a page forbids.
+"""Figures as SVG with tooltips, without inline styles.
 
-matplotlib writes looks into `style` attributes, which the content policy of our pages keeps out. Here they are
-attributes of their own, so that the same drawing stands in a file and inside a page.
+matplotlib writes `style` attributes, which the content security policy of our pages forbids. They become plain
+attributes here, so that the same drawing works in a file and inside a page.
 """
 
 import re
@@ -13,22 +13,22 @@ _SVG, _LINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 _HREF = f"{{{_LINK}}}href"
 
 _REACH = 5
-"""Points around a value in which a pointer finds its number."""
+"""Radius of a tooltip, in points."""
 
 _WIDE = 4
-"""Inches; a wider figure does not fit on a phone with letters that can be read."""
+"""Inches; wider figures scroll on a phone."""
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _FONT = re.compile(r"^(?P<before>.*?)(?P<size>[\d.]+px) (?P<family>.+)$")
 
 
 def finished(svg: str, label: str, values: Sequence[tuple[float, float, str]]) -> str:
-    """Return what matplotlib drew without its style sheets, and with titles at some values.
+    """Returns a drawing of matplotlib without style sheets and with tooltips.
 
     Args:
         svg: the drawing.
-        label: what it shows, in words.
-        values: of each the coordinates in the drawing, from its upper left corner, and what it says.
+        label: its description.
+        values: coordinates from the upper left corner, and text, of each tooltip.
     """
     for prefix, address in (("", _SVG), ("xlink", _LINK)):
         ElementTree.register_namespace(prefix, address)
@@ -41,11 +41,11 @@ def finished(svg: str, label: str, values: Sequence[tuple[float, float, str]]) -
 
 
 def inline(svg: str, name: str) -> str:
-    """Return the SVG of a figure as a page takes it up: without a head, its inner names made its own.
+    """Returns the SVG of a figure for inclusion in a page: without a header, with unique ids.
 
     Args:
-        svg: what `stsbench.render.figures.svg_of` returned.
-        name: of the figure, unlike that of any other in the page.
+        svg: as returned by `stsbench.render.figures.svg_of`.
+        name: the name of the figure, unique in the page.
     """
     root = ElementTree.fromstring(svg)
     for each in root.iter():
@@ -53,7 +53,7 @@ def inline(svg: str, name: str) -> str:
             if key in {"id", _HREF} or value.startswith("url(#"):
                 before, hash_, after = value.rpartition("#")
                 each.set(key, f"{before}{hash_}{name}-{after}")
-    # Its size in points says nothing to a page, which knows how large letters are: 144 pixels an inch.
+    # Scale to 144 pixels per inch, so that letters are as large as the text of the page.
     inches = float(root.attrib["width"].removesuffix("pt")) / 72
     for side in ("width", "height"):
         root.set(side, f"{2 * float(root.attrib[side].removesuffix('pt')):g}")
@@ -71,7 +71,7 @@ def _circle(x: float, y: float, text: str) -> "ElementTree.Element":
 
 
 def _plain(root: "ElementTree.Element") -> None:
-    """Turn style sheets and `style` into attributes, and drop what only matplotlib has a use for."""
+    """Turns style sheets and `style` into attributes, and drops what only matplotlib uses."""
     inner = {reference for each in root.iter() for reference in _references(each)}
     for parent in list(root.iter()):
         for child in list(parent):
@@ -83,7 +83,7 @@ def _plain(root: "ElementTree.Element") -> None:
         for declaration in filter(None, map(str.strip, each.attrib.pop("style", "").split(";"))):
             key, _, value = (part.strip() for part in declaration.partition(":"))
             each.attrib.update(_font(value) if key == "font" else {key: value})
-    # What the style sheet says of all.
+    # The rules of the style sheet for all elements.
     root.set("stroke-linejoin", "round")
     root.set("stroke-linecap", "butt")
 

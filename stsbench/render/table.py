@@ -1,56 +1,26 @@
-"""A table for readers: what it shows, how it prints itself, and what it is in any of the formats."""
+"""Tables for readers, which print themselves in a terminal and a notebook, and in several formats."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from html import escape
 from math import isnan
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
+
+import pandas as pd
 
 from stsbench.base.errors import UserError
-from stsbench.render.cells import Key, Rows, columns_of, headings, one_line
+from stsbench.render.cells import Key, columns_of, headings, one_line
 from stsbench.render.formats import to_csv, to_json, to_latex, to_markdown, to_terminal
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Style = Literal["terminal", "markdown", "latex", "csv", "json"]
 
 Hints = Mapping[tuple[int, Any], str]
-"""What is shown when a reader points at a cell, by the row's place and the column's key."""
-
-
-def render(frame: "pd.DataFrame | Rows", style: Style, decimals: int = 2, caption: str | None = None) -> str:
-    """Return a table as text without a final line break, its own text escaped as the style needs.
-
-    Args:
-        frame: the table; its index is not shown.
-        style: `terminal`, `markdown` and `latex` are for readers, `csv` and `json` for programs.
-        decimals: digits after the point, for readers; programs get full precision.
-        caption: what the table shows, for readers; `csv` and `json` have no place for it.
-
-    >>> import pandas as pd
-    >>> print(render(pd.DataFrame({"Task": ["STS16"], "Spearman": [78.9912]}), "csv"))
-    Task,Spearman
-    STS16,78.9912
-    """
-    match style:
-        case "terminal":
-            return to_terminal(frame, decimals=decimals, caption=caption)
-        case "markdown":
-            return to_markdown(frame, decimals=decimals, caption=caption)
-        case "latex":
-            return to_latex(frame, decimals=decimals, caption=caption)
-        case "csv":
-            return to_csv(frame.frame if isinstance(frame, Rows) else frame)
-        case "json":
-            return to_json(frame.frame if isinstance(frame, Rows) else frame)
-        case _:
-            raise UserError(f"no table style {style!r}: choose one of {', '.join(get_args(Style))}.")
+"""Tooltips of cells, by row position and column key."""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A small drawing beside a row of a table: its file's name, what it tells, and the drawing as SVG."""
+    """A small drawing beside a row of a table: the name of its file, its description, and its SVG."""
 
     name: str
     alt: str
@@ -59,23 +29,20 @@ class Picture:
 
 @dataclass(frozen=True)
 class Table:
-    """A table for readers. It prints itself, and shows itself in a notebook.
+    """A table for readers, which prints itself and shows itself in a notebook.
 
     Attributes:
-        content: its rows; the index of a DataFrame is not shown. Plain `Rows` print without pandas; `frame` is a
-            DataFrame in any case. A column whose key is `Named` gets its heading here, as do `headline` and
-            `hints` that speak of it.
-        caption: what it shows; taken as hostile, as are all texts here.
-        decimals: digits after the point for readers; CSV and JSON have them all.
-        headline: the column that matters most; empty for none.
-        name: its anchor and the name of its files in a report: letters, digits and hyphens; empty outside of one.
-        hints: what is shown when a reader points at a cell: intervals, differences.
-        own: the places of rows that were measured here, where others were published.
-        verdicts: the column whose text is a verdict; empty for none.
-        notes: what a reader should know, below the table.
-        pictures: of rows, by their places: pages have a column for them.
+        frame: its rows; the index is not shown. Columns with the same name get different headings.
+        caption: what it shows.
+        decimals: digits after the point for readers; CSV and JSON have full precision.
+        headline: key of the most important column; empty for none.
+        name: its anchor and file name in a report: letters, digits and hyphens; empty outside of reports.
+        hints: tooltips of cells, such as intervals.
+        own: positions of rows that were measured here, as opposed to published.
+        verdicts: the column of verdicts; empty for none.
+        notes: lines below the table.
+        pictures: drawings by row position, for pages.
 
-    >>> import pandas as pd
     >>> print(Table(pd.DataFrame({"Task": ["STS16"], "Spearman": [78.9912]}), "Scores"))
     Scores
     Task   Spearman
@@ -83,7 +50,7 @@ class Table:
     STS16     78.99
     """
 
-    content: "pd.DataFrame | Rows"
+    frame: pd.DataFrame
     caption: str = ""
     decimals: int = 2
     headline: Key = ""
@@ -95,65 +62,54 @@ class Table:
     pictures: Mapping[int, Picture] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Give each column a heading of its own."""
-        content = self.content
-        keys = content.keys if isinstance(content, Rows) else list(content)
+        """Gives each column a unique heading."""
+        keys = list(self.frame)
         names = headings(keys)
         if names == keys:
             return
         called = dict(zip(keys, names, strict=True))
         vars(self).update(
-            content=content.headed(names)
-            if isinstance(content, Rows)
-            else content.set_axis(names, axis="columns"),
+            frame=self.frame.set_axis(names, axis="columns"),
             headline=called.get(self.headline, self.headline),
             hints={(row, called.get(key, key)): text for (row, key), text in self.hints.items()},
         )
 
-    @cached_property
-    def frame(self) -> "pd.DataFrame":
-        """Its rows as a DataFrame."""
-        return self.content.frame if isinstance(self.content, Rows) else self.content
-
     def to(self, style: Style) -> str:
-        """Return it as text in one of the formats, as `render` does.
+        """Returns the table as text without a final line break; raises a `UserError` for an unknown style.
 
-        Raises:
-            UserError: if there is no such format.
+        `terminal`, `markdown` and `latex` are for readers; `csv` and `json` are for programs and have no caption.
         """
-        return render(self.content, style, self.decimals, self.caption or None)
+        if style in {"csv", "json"}:
+            return to_csv(self.frame) if style == "csv" else to_json(self.frame)
+        formats = {"terminal": to_terminal, "markdown": to_markdown, "latex": to_latex}
+        if style not in formats:
+            raise UserError(f"no table style {style!r}: choose one of {', '.join(get_args(Style))}.")
+        return formats[style](self.frame, decimals=self.decimals, caption=self.caption or None)
 
     def __str__(self) -> str:
-        """Return it as a terminal shows it, its notes below."""
+        """Returns the table and its notes as a terminal shows them."""
         return "\n".join([self.to("terminal"), *map(one_line, self.notes)])
 
     def _repr_html_(self) -> str:
-        from html import escape
+        columns = columns_of(self.frame, self.decimals)
 
-        columns = columns_of(self.content, self.decimals)
-        aligned = ["right" if column.is_numeric else "left" for column in columns]
-        heads = "".join(
-            f'<th style="text-align: {side}">{escape(column.name)}</th>'
-            for column, side in zip(columns, aligned, strict=True)
-        )
-        rows = "".join(
-            "<tr>"
-            + "".join(
-                f'<td style="text-align: {side}">{escape(cell)}</td>'
-                for cell, side in zip(cells, aligned, strict=True)
+        def row(tag: str, cells: Iterable[str]) -> str:
+            texts = (
+                f'<{tag} style="text-align: {"right" if column.is_numeric else "left"}">{escape(cell)}</{tag}>'
+                for column, cell in zip(columns, cells, strict=True)
             )
-            + "</tr>"
-            for cells in zip(*(column.cells for column in columns), strict=True)
-        )
+            return f"<tr>{''.join(texts)}</tr>"
+
+        rows = "".join(row("td", cells) for cells in zip(*(column.cells for column in columns), strict=True))
         caption = f"<caption>{escape(one_line(self.caption))}</caption>" if self.caption else ""
+        head = row("th", (column.name for column in columns))
         notes = "".join(f"<p>{escape(one_line(note))}</p>" for note in self.notes)
-        return f"<table>{caption}<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>{notes}"
+        return f"<table>{caption}<thead>{head}</thead><tbody>{rows}</tbody></table>{notes}"
 
 
 class Tables(tuple[Table, ...]):
-    """What a result shows to readers: one table, or a few below one another.
+    """The tables of a result, shown below one another.
 
-    >>> import pandas as pd
     >>> table = Table(pd.DataFrame({"Task": ["STS16"]}))
     >>> print(Tables([table, table]).to("csv"))
     Task
@@ -166,19 +122,15 @@ class Tables(tuple[Table, ...]):
     __slots__ = ()
 
     def __new__(cls, tables: Iterable[Table]) -> "Tables":
-        """Return the tables in their order."""
+        """Collects the tables in order."""
         return super().__new__(cls, tables)
 
     def to(self, style: Style) -> str:
-        """Return all of them in one of the formats, with an empty line between.
-
-        Raises:
-            UserError: if there is no such format.
-        """
+        """Returns all tables in one format, with empty lines between them."""
         return "\n\n".join(table.to(style) for table in self)
 
     def __str__(self) -> str:
-        """Return them as a terminal shows them."""
+        """Returns the tables as a terminal shows them."""
         return "\n\n".join(map(str, self))
 
     def _repr_html_(self) -> str:
@@ -186,7 +138,7 @@ class Tables(tuple[Table, ...]):
 
 
 def interval(low: float, high: float, decimals: int = 2) -> str:
-    """Return the limits of an interval as text, empty where there are none.
+    """Formats the limits of an interval; empty if they are NaN.
 
     >>> interval(-0.123, 4.5), interval(float("nan"), float("nan"))
     ('[-0.12, 4.50]', '')
@@ -194,10 +146,9 @@ def interval(low: float, high: float, decimals: int = 2) -> str:
     return "" if isnan(low) or isnan(high) else f"[{low:z.{decimals}f}, {high:z.{decimals}f}]"
 
 
-def place(frame: "pd.DataFrame") -> str:
-    """Return what a table was measured on, for its caption: task, split and text where it has them.
+def place(frame: pd.DataFrame) -> str:
+    """Returns the task, split and text of a table, as the end of its caption.
 
-    >>> import pandas as pd
     >>> place(pd.DataFrame({"task": ["STS-B"], "split": ["all"]})), place(pd.DataFrame({"model": ["a"]}))
     (' on STS-B, split all', '')
     """

@@ -10,7 +10,7 @@ from stsbench.published import catalogue
 from stsbench.records.labels import task_labels
 from stsbench.records.parts import Score
 from stsbench.records.signature import Signature
-from stsbench.render.cells import Key, Named, Rows
+from stsbench.render.cells import Key, Named
 from stsbench.render.charts import forest
 from stsbench.render.figures import svg_of
 from stsbench.render.section import ReportFigure, Section
@@ -59,7 +59,8 @@ def _ceilings(runs: Runs) -> list[Table]:
     if not rows:
         return []
     keys = ("task", "ratings a pair", "reliability", "ceiling")
-    table = Rows([dict(zip(keys, key, strict=True)) | scores for key, scores in rows.items()])
+    cells = [{**dict(zip(keys, key, strict=True)), **scores} for key, scores in rows.items()]
+    table = pd.DataFrame(cells, dtype=object)
     return [Table(table, "Pearson x 100 beside the ceiling that the raters' agreement sets", name="ceilings")]
 
 
@@ -91,7 +92,7 @@ def _scored_anew(runs: Runs) -> list[Table]:
     if not rows:
         return []
     caption = "People on samples of the test sets, beside Spearman x 100 on all pairs"
-    return [Table(Rows(list(rows.values())), caption, name="scored-anew")]
+    return [Table(pd.DataFrame(list(rows.values()), dtype=object), caption, name="scored-anew")]
 
 
 def _human_line(runs: Runs) -> ReportFigure | None:

@@ -8,7 +8,7 @@ import pandas as pd
 
 from stsbench.records.parts import ModelPart
 from stsbench.records.provenance import redact
-from stsbench.render.cells import Key, Named, Rows
+from stsbench.render.cells import Key, Named
 from stsbench.render.section import Section
 from stsbench.render.table import Table
 from stsbench.reports.scores import Runs
@@ -85,7 +85,7 @@ def _data(runs: Runs) -> list[dict[str, str]]:
     return list(rows.values())
 
 
-def _environments(runs: Runs) -> Rows:
+def _environments(runs: Runs) -> pd.DataFrame:
     rows: list[dict[Key, Any]] = []
     for label, record in runs.items():
         environment = record.environment
@@ -95,7 +95,7 @@ def _environments(runs: Runs) -> Rows:
         }
         row |= {Named("package", str(name)): str(of) for name, of in environment.get("packages", {}).items()}
         rows.append(row)
-    return Rows(rows)
+    return pd.DataFrame(rows, dtype=object)
 
 
 def _commands(runs: Runs) -> tuple[str, ...]:

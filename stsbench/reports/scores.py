@@ -12,7 +12,7 @@ from stsbench.records.labels import interval_remarks, task_labels
 from stsbench.records.record import RunRecord
 from stsbench.records.scores import Row, across_models, column_of, headline_rows, rows_of_kind, score_rows
 from stsbench.records.signature import Signature
-from stsbench.render.cells import Rows, told_apart
+from stsbench.render.cells import unique_labels
 from stsbench.render.section import Section
 from stsbench.render.table import Table
 from stsbench.reports.pictures import pictures
@@ -77,7 +77,7 @@ def subsets(runs: Runs) -> Section:
         if row["subset"]
     )
     table = Table(wide, "Each subset of the STS tasks", name="every-subset")
-    return Section("subsets", "Subsets", tables=(table,) if wide.rows else ())
+    return Section("subsets", "Subsets", tables=() if wide.empty else (table,))
 
 
 def task_names(runs: Runs) -> dict[tuple[str, str], str]:
@@ -88,7 +88,7 @@ def task_names(runs: Runs) -> dict[tuple[str, str], str]:
         for name, score in zip(task_labels(record.scores), record.scores, strict=True)
     }
     distinct = list(dict.fromkeys(task_of.values()))
-    called = dict(zip(distinct, told_apart([name for name, _ in distinct]), strict=True))
+    called = dict(zip(distinct, unique_labels([name for name, _ in distinct]), strict=True))
     return {key: called[task] for key, task in task_of.items()}
 
 
@@ -125,7 +125,7 @@ def _wide(name: str, caption: str, group: Mapping[str, Sequence[Row]], levels: M
         for row in of_run
         if row["low"] == row["low"]
     }
-    return Table(Rows(rows), caption, name=name, hints=hints)
+    return Table(pd.DataFrame(rows, dtype=object), caption, name=name, hints=hints)
 
 
 def _metric(group: Mapping[str, Sequence[Row]]) -> str:

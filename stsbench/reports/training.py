@@ -19,8 +19,7 @@ from stsbench.published.measured import logged_dev_scores, logged_systems, seede
 from stsbench.records.kinds import STS
 from stsbench.records.record import RunRecord
 from stsbench.render.charts import curves
-from stsbench.render.figures import colours, new_figure, shortened, style, svg_of, tell
-from stsbench.render.labels import label_above
+from stsbench.render.figures import colours, legend_above, new_figure, shortened, style, svg_of, tell
 from stsbench.render.section import Filled, ReportFigure, Section
 from stsbench.render.table import Table
 from stsbench.reports.scores import Runs
@@ -207,10 +206,10 @@ def seed_figure(spreads: dict[str, list[float]], marked: dict[str, float]) -> "F
             axes.plot(sorted(values), heights, "o", markersize=3, color=palette[method])
             tell(axes, sorted(values), heights, [f"{method}: {value:.2f}" for value in sorted(values)])
         for label, value in marked.items():
-            axes.axvline(value, color=palette[label], label=label)
+            axes.axvline(value, color=palette[label], label=f"{label}: {value:.2f}")
         axes.set_yticks(range(len(spreads)), [fill(shortened(method), 18) for method in spreads])
         axes.grid(visible=False, axis="y")
         axes.set_ylim(len(spreads) - 0.5, -0.5)
         axes.set_xlabel("STS average")
-        label_above(figure, axes, {f"{name}: {x:.2f}": (x, palette[name]) for name, x in marked.items()})
+        legend_above(figure, axes)
     return figure

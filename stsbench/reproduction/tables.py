@@ -11,8 +11,7 @@ import pandas as pd
 from stsbench.base.words import listed
 from stsbench.render.cells import Key, Named
 from stsbench.render.charts import forest, line, plain_logarithms
-from stsbench.render.figures import colours, new_figure, style
-from stsbench.render.labels import label_lines
+from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.render.table import Table, interval
 from stsbench.reproduction.answers import Answer
 from stsbench.reproduction.table_plan import Names
@@ -206,7 +205,7 @@ def curve(
             plain_logarithms(panel.xaxis)
         panel.set_xlabel(axis)
         panel.set_ylabel(label)
-        label_lines(figure, panel)
+        legend_above(figure, panel)
     return figure
 
 

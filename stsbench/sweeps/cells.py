@@ -11,8 +11,7 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from stsbench.base.errors import UserError
 from stsbench.judging.seeds import SeedsDifference, compare_seeds
 from stsbench.render.charts import line
-from stsbench.render.figures import ONE_COLOUR, colours, new_figure, shortened, style
-from stsbench.render.labels import label_lines
+from stsbench.render.figures import ONE_COLOUR, colours, legend_above, new_figure, shortened, style
 from stsbench.scoring.recompute import require_recomputed
 from stsbench.statistics.dependence import LEVEL
 from stsbench.statistics.intervals import reach_of_mean
@@ -162,7 +161,7 @@ def axis_figure(cells: pd.DataFrame, axes: Sequence[str], axis: str, measure: st
             _label_choices(panel, [label_of(value) for value in places])
         panel.set_xlabel(shortened(axis))
         panel.set_ylabel(shortened(measure))
-        label_lines(figure, panel)
+        legend_above(figure, panel)
     return figure
 
 

@@ -13,7 +13,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path
 from stsbench.base.words import listed, suggestion
 from stsbench.records.kinds import AVERAGE, TRANSFER_AVERAGE
-from stsbench.render.cells import Key, Named, headings, one_line, told_apart
+from stsbench.render.cells import Key, Named, headings, one_line, unique_labels
 from stsbench.render.figures import save_figure, svg_of
 from stsbench.render.result import Result
 from stsbench.render.section import ReportFigure, Section
@@ -255,7 +255,7 @@ class Sweep(Result):
                 temporary.write_text(to_csv(frame) + "\n", encoding="utf-8", newline="")
         if self.headline is not None:
             names = (re.sub(r"[^\w.-]", "-", one_line(axis)) for axis in self.axes)
-            for axis, name in zip(self.axes, told_apart(list(names)), strict=True):
+            for axis, name in zip(self.axes, unique_labels(list(names)), strict=True):
                 for kind in ("png", "svg"):
                     save_figure(self.plot(axis), self.folder / f"axis-{name}.{kind}")
 

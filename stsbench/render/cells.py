@@ -72,7 +72,10 @@ def headings(keys: Sequence[Any]) -> list[str]:
         is_repeated = times[_comparable(str(key))] > 1
         return key.qualified if is_repeated and isinstance(key, Named) else str(key)
 
-    return unique_labels([heading(key) for key in keys])
+    # Columns of the table itself keep their names.
+    order = sorted(range(len(keys)), key=lambda place: isinstance(keys[place], Named))
+    labels = dict(zip(order, unique_labels([heading(keys[place]) for place in order]), strict=True))
+    return [labels[place] for place in range(len(keys))]
 
 
 def unique_labels(names: Sequence[str], taken: Iterable[str] = ()) -> list[str]:

@@ -157,7 +157,7 @@ def figure_kind(path: Path) -> str:
     """
     kind = path.suffix.lower().removeprefix(".")
     if kind not in FORMATS:
-        raise UserError(f"{path} is not the name of a figure: use the suffix .{', .'.join(FORMATS)}.")
+        raise UserError(f"cannot write a figure to {path}: end its name in one of .{', .'.join(FORMATS)}.")
     return kind
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from stsbench.render.charts import forest
+from stsbench.render.charts import curves, forest
 
 
 def rows(**columns: list[Any]) -> pd.DataFrame:
@@ -43,18 +43,26 @@ def test_what_is_not_real_is_hollow_and_the_summary_a_diamond() -> None:
     assert last.get_markerfacecolor() == "white"
 
 
-def test_series_stand_side_by_side_in_colours_of_their_own_named_beside_their_first_marks() -> None:
+def test_series_stand_side_by_side_in_colours_of_their_own_with_one_legend_entry_each() -> None:
     table = rows(label=["STS16", "STS16"], series=["one", "two"])
     figure = forest(table, "mean")
     (axes,) = figure.axes
     heights = [line.get_ydata()[0] for line in axes.lines[:4]]
     assert heights == pytest.approx([-0.15, -0.15, 0.15, 0.15])
     assert axes.lines[0].get_color() != axes.lines[2].get_color()
-    assert not figure.legends
-    names = {text.get_text(): text.xy for text in axes.texts}
-    assert names == {"one": (1.5, pytest.approx(-0.15)), "two": (0.5, pytest.approx(0.15))}
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["one", "two"]
 
 
 def test_a_long_label_is_folded_and_not_cut() -> None:
     (axes,) = forest(rows(), "a very long name of a model less an even longer name of another model").axes
     assert "\n" in axes.get_xlabel()
+
+
+def test_the_seeds_of_a_method_share_its_colour_and_one_legend_entry() -> None:
+    points = pd.DataFrame({"step": [0, 1], "value": [1.0, 2.0]})
+    figure = curves(
+        dict.fromkeys(["a-seed1", "a-seed2", "other"], points), "loss", {"a-seed1": "a", "a-seed2": "a"}
+    )
+    first, second, other = (line.get_color() for line in figure.axes[0].lines)
+    assert first == second != other
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "other"]

@@ -2,18 +2,20 @@ import csv
 import io
 import json
 import math
-import subprocess
-import sys
 from typing import get_args
+from unicodedata import normalize
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.console import Console
 
 from stsbench.base.errors import UserError
+from stsbench.render.cells import Named, headings
 from stsbench.render.formats import print_table, to_csv, to_json, to_latex, to_markdown, to_terminal
-from stsbench.render.table import Style, render
+from stsbench.render.table import Style, Table
 
 
 @pytest.fixture
@@ -115,7 +117,10 @@ def test_json_takes_numpy_numbers_and_dates():
 @pytest.mark.parametrize("decimals", [0, 1, 4])
 def test_readers_get_the_asked_decimals(decimals):
     for style in ("terminal", "markdown", "latex"):
-        assert f"{78.98765:.{decimals}f}" in render(pd.DataFrame({"x": [78.98765]}), style, decimals).split()
+        assert (
+            f"{78.98765:.{decimals}f}"
+            in Table(pd.DataFrame({"x": [78.98765]}), decimals=decimals).to(style).split()
+        )
 
 
 def test_negative_decimals_are_refused():
@@ -144,14 +149,14 @@ def test_a_table_without_rows_still_has_its_header():
 
 @pytest.mark.parametrize("style", get_args(Style))
 def test_every_style_renders_without_a_final_line_break(scores, style):
-    text = render(scores, style, caption="Spearman")
+    text = Table(scores, "Spearman").to(style)
     assert "GloVe" in text
     assert not text.endswith(("\n", "\r"))
 
 
 def test_an_unknown_style_is_named_with_the_choice(scores):
     with pytest.raises(UserError, match=r"'html'.*terminal, markdown, latex, csv, json"):
-        render(scores, "html")
+        Table(scores).to("html")
 
 
 def printed(table, width, **options):
@@ -191,9 +196,31 @@ def test_the_headline_column_is_bold(wide):
     assert row.split("\x1b[1m")[0].count("-78.98") == 7
 
 
-def test_importing_render_loads_neither_pandas_nor_rich():
-    code = "import sys, stsbench.render; print({'pandas', 'rich', 'numpy'} & set(sys.modules))"
-    assert (
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-        == "set()\n"
-    )
+names = st.sampled_from(["model", "STS16", "STS16 (task)", "a: b", " STS16", "e\u0301", "\u00e9", "b", "b [2]"])
+keys = names | st.builds(
+    Named, st.sampled_from(["task", "subset", "model"]), names, st.sampled_from(["", "a", "STS16"])
+)
+
+
+@given(st.lists(keys, unique=True, max_size=8))
+def test_headings_are_unique_and_columns_of_the_table_itself_keep_their_names(columns):
+    found = headings(columns)
+    looks = [normalize("NFC", " ".join(heading.split())) for heading in found]
+    assert len(set(looks)) == len(columns)
+    own = [normalize("NFC", " ".join(key.split())) for key in columns if isinstance(key, str)]
+    for key, heading in zip(columns, found, strict=True):
+        if isinstance(key, str) and own.count(normalize("NFC", " ".join(key.split()))) == 1:
+            assert heading == key
+
+
+def test_a_column_keeps_its_values_headline_and_hints_under_its_heading():
+    own, task, subset = "model", Named("task", "model"), Named("subset", "model", of="STS16")
+    frame = pd.DataFrame([{own: "glove", task: 70.0}, {own: "minilm", task: 80.0, subset: 75}], dtype=object)
+    table = Table(frame, headline=task, hints={(1, subset): "[74, 76]"})
+    assert list(table.frame) == ["model", "model (task)", "STS16: model"]
+    assert (table.headline, table.hints) == ("model (task)", {(1, "STS16: model"): "[74, 76]"})
+    assert [row.split() for row in table.to("terminal").splitlines()[2:]] == [
+        ["glove", "70.00", "–"],
+        ["minilm", "80.00", "75"],
+    ]
+    assert table._repr_html_().count("<td") == 6

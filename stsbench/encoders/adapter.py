@@ -1,9 +1,8 @@
-"""LoRA adapters: a small file of differences to a base model's weights, merged into them when it is loaded.
+"""LoRA adapters: small differences to a base model's weights, merged into them by `peft` when it is loaded.
 
-The library `peft` knows what the differences mean (rank-stabilised, weight-decomposed, by pattern) and merges
-them. An adapter of a language model names the layers of that, and here the network without its head is loaded,
-where the library would leave out in silence what it does not find: so the names are brought together first, and an
-adapter that does not fit in full is refused.
+An adapter of a language model uses the names of its layers, while here the network without its head is loaded, and
+peft silently skips names that it does not find. So names are mapped first, and an adapter that does not fit
+completely is refused.
 """
 
 import hashlib
@@ -29,53 +28,53 @@ _WRAPPED = "base_model.model."
 
 
 def is_adapter(checkpoint: Checkpoint) -> bool:
-    """Return whether a checkpoint is an adapter and no network of its own."""
+    """Returns whether a checkpoint is an adapter."""
     return (checkpoint.folder / ADAPTER_CONFIG).is_file()
 
 
 def find_base(adapter: Checkpoint) -> Checkpoint:
-    """Find the model that an adapter was trained on, under the adapter's name."""
+    """Finds the model that an adapter was trained on, under the adapter's name."""
     config = adapter.json(ADAPTER_CONFIG)
     kind, base = config.get("peft_type"), base_of(adapter)
     place = adapter.folder / ADAPTER_CONFIG
     if kind != "LORA":
         raise UserError(
-            f"{adapter.name} holds an adapter of the kind {kind!r} ({place}), and LORA is read here: merge it "
-            "into its base model, and give that."
+            f"{adapter.name} is an adapter of type {kind!r} ({place}), and only LORA is supported: merge it into "
+            "its base model, and use that."
         )
     if not base:
-        raise UserError(f"{place} names no base_model_name_or_path: write the model there that it was trained on.")
+        raise UserError(f"{place} has no base_model_name_or_path: add the model that it was trained on.")
     try:
         checkpoint = replace(find_checkpoint(base, revision=config.get("revision")), name=adapter.name)
     except UserError as error:
         raise UserError(
-            f"{adapter.name} is an adapter for {base}, which cannot be had: {str(error).rstrip('.')}; fetch it, "
-            f"or write where it is into {place}."
+            f"{adapter.name} is an adapter for {base}, which cannot be loaded: {str(error).rstrip('.')}; download "
+            f"it, or correct its path in {place}."
         ) from error
     if is_adapter(checkpoint):
-        # Transformers would merge that one in silence.
+        # Transformers would merge that one silently.
         raise UserError(
-            f"{adapter.name} is an adapter for {base}, which is one itself: merge that, and write the name of the "
-            f"merged model into {place}."
+            f"{adapter.name} is an adapter for {base}, which is an adapter itself: merge that one, and name the "
+            f"merged model in {place}."
         )
     return checkpoint
 
 
 def adapter_file(adapter: Checkpoint) -> Path:
-    """Return the file of an adapter's weights."""
+    """Returns the file of an adapter's weights."""
     for name in _WEIGHTS:
         if (path := adapter.folder / name).is_file():
             return path
-    raise UserError(f"{adapter.folder} holds no {_WEIGHTS[0]}: fetch the adapter again.")
+    raise UserError(f"{adapter.folder} has no {_WEIGHTS[0]}: download the adapter again.")
 
 
 def hash_with(adapter: Checkpoint, base: str, *files: Path) -> str:
-    """Return one hash for a base's hash and for files of its adapter."""
+    """Returns one hash of a base's hash and files of its adapter."""
     return hashlib.sha256(f"{base} {adapter.sha256(files)}".encode()).hexdigest()
 
 
 def merge_adapter(model: Any, adapter: Checkpoint) -> Any:
-    """Return the base's network with an adapter's differences added to its weights."""
+    """Returns the base's network with an adapter's differences added to its weights."""
     with adapter.reading(lambda: [adapter_file(adapter), adapter.folder / ADAPTER_CONFIG]):
         return _merge(model, adapter)
 
@@ -88,12 +87,12 @@ def _merge(model: Any, adapter: Checkpoint) -> Any:
     tensors = read_weights(adapter_file(adapter))
     named = _named_as_in(model, tensors)
     foreign = f"{adapter.name} is an adapter of another base than {base_of(adapter)}"
-    advice = f"write the base that it was trained on into {adapter.folder / ADAPTER_CONFIG}"
+    advice = f"name the base that it was trained on in {adapter.folder / ADAPTER_CONFIG}"
     if missing := [name for name in tensors if name not in named]:
-        raise UserError(f"{foreign}, which has no place for {min(missing)}: {advice}.")
+        raise UserError(f"{foreign}, which does not have {min(missing)}: {advice}.")
     try:
         config = LoraConfig.from_pretrained(str(adapter.folder))
-        # A network without the head of a language model: what is around it does not matter.
+        # The network has no head of a language model.
         config.task_type, config.inference_mode = None, True
         wrapped = get_peft_model(model, config)
         outcome: Any = set_peft_model_state_dict(wrapped, {named[name]: value for name, value in tensors.items()})
@@ -104,19 +103,19 @@ def _merge(model: Any, adapter: Checkpoint) -> Any:
     unfilled = [name for name in outcome.missing_keys if ".lora_" in name]
     if outcome.unexpected_keys or unfilled or len(left) != len(tensors):
         name = min([*outcome.unexpected_keys, *unfilled] or ["some of it"])
-        raise UserError(f"{foreign}: {name} stands in one of them alone; {advice}.")
+        raise UserError(f"{foreign}: only one of them has {name}; {advice}.")
     return wrapped.merge_and_unload()
 
 
 def base_of(adapter: Checkpoint) -> str:
-    """Return the name of the model that an adapter says it was trained on; empty if it names none."""
+    """Returns the name of the model that an adapter was trained on, or ""."""
     return adapter.json(ADAPTER_CONFIG).get("base_model_name_or_path") or ""
 
 
 def _named_as_in(model: Any, tensors: "Mapping[str, Tensor]") -> dict[str, str]:
-    """Return for the name of each tensor of an adapter that a network has a place for its name there.
+    """Maps the tensor names of an adapter to those of a network, which lacks the prefix of a language model.
 
-    An adapter of a language model names `model.layers.0...` what is `layers.0...` in the network without its head.
+    `model.layers.0...` of an adapter is `layers.0...` in the network without a head.
     """
     modules = {name for name, _ in model.named_modules()}
     names = {}

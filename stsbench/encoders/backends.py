@@ -1,11 +1,9 @@
-"""What else than torch computes a checkpoint's hidden states, faster on a CPU: OpenVINO and ONNX Runtime.
+"""Programs that compute a checkpoint's layers faster than torch on a CPU: OpenVINO and ONNX Runtime.
 
-A back end replaces the layers alone: pooling, heads and tail stay torch's, and so do tokeniser and planner. All
-hidden states are outputs, whatever is read of them, so that a vector does not depend on which poolings were asked
-for beside it.
-
-OpenVINO's int8, quantised by NNCF, is static: weights and activations have ranges that were found once, on
-calibration sentences.
+A back end replaces the layers only: pooling, heads, tail, tokenizer and planner stay. The exporters of
+sentence-transformers and optimum return the last layer only, and optimum does not support Transformers 5, so the
+export is here. OpenVINO's int8 (NNCF) is static: ranges of weights and activations are found once, on calibration
+sentences, so that a vector does not depend on its batch.
 """
 
 import hashlib
@@ -41,16 +39,15 @@ CALIBRATION_SENTENCES = 256
 _CALIBRATION_SEED = 0
 
 _HINTS = {"fp32": "f32", "bf16": "bf16", "int8": "f32"}
-"""What OpenVINO computes in where the model says nothing, as its own default on a CPU is whatever it thinks
-fastest, which is not fp32; quantised layers say int8 themselves."""
+"""OpenVINO's hint for layers that are not quantised; its default on a CPU is not fp32."""
 
 _Integers = NDArray[np.int64]
 _Compute = Callable[[_Integers, _Integers], list[NDArray[np.float32]]]
-"""Token ids and mask of shape (rows, width) to the hidden states of every layer, (rows, width, dimensions)."""
+"""Maps token ids and mask, shape (rows, width), to all hidden states, (rows, width, dimensions)."""
 
 
 class Calibration(NamedTuple):
-    """The sentences that int8 is calibrated on, in order, and four hexadecimal digits that stand for them."""
+    """The sentences that int8 is calibrated on, in order, and four hexadecimal digits of their hash."""
 
     sentences: tuple[str, ...]
     digest: str
@@ -58,7 +55,7 @@ class Calibration(NamedTuple):
 
 @cache
 def calibration() -> Calibration:
-    """Draw from the bundled sentences, but none of the sample's pairs: a calibrated model has seen no test."""
+    """Draws bundled sentences, none of them in the sample's pairs, so that calibration sees no test data."""
     pairs = load_sample().pairs
     scored = {*pairs["sentence1"], *pairs["sentence2"]}
     texts = [text for text in sample_sentences() if text not in scored]
@@ -69,7 +66,7 @@ def calibration() -> Calibration:
 
 @dataclass(frozen=True)
 class CompiledModel:
-    """What stands in a `Network` in place of the torch model, whose configuration and pooler it keeps."""
+    """Replaces the torch model in a `Network`, and keeps its configuration and pooler."""
 
     name: str
     compute: _Compute
@@ -80,24 +77,22 @@ class CompiledModel:
     def __call__(
         self, input_ids: "Tensor", attention_mask: "Tensor | None" = None, **others: Any
     ) -> SimpleNamespace:
-        """Return the states as Transformers names them; refuse inputs that the compiled layers do not read."""
+        """Returns the states as Transformers names them; refuses inputs that the compiled layers do not read."""
         import torch
 
         if more := sorted(name for name, value in others.items() if isinstance(value, torch.Tensor)):
-            raise UserError(
-                f"{self.name}: {', '.join(more)} cannot be given to another back end: leave out --backend."
-            )
+            raise UserError(f"{self.name}: {', '.join(more)} is not supported by back ends: leave out --backend.")
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
         states = tuple(torch.from_numpy(state) for state in self.compute(input_ids.numpy(), mask.numpy()))
         pooled = None if self.pooler is None else self.pooler(states[-1])
         return SimpleNamespace(last_hidden_state=states[-1], hidden_states=states, pooler_output=pooled)
 
     def forward(self, input_ids: "Tensor", attention_mask: "Tensor | None" = None) -> SimpleNamespace:
-        """Return the states; here for its parameters, by which a network sees that it cannot be told positions."""
+        """Returns the states; its parameters show that positions cannot be given."""
         return self(input_ids, attention_mask)
 
     def get_input_embeddings(self) -> SimpleNamespace:
-        """Return how many tokens there are embeddings of, as Transformers does."""
+        """Returns the number of token embeddings, as in Transformers."""
         return SimpleNamespace(num_embeddings=self.known_tokens)
 
 
@@ -109,14 +104,14 @@ def compiled(
     *,
     samples: Sequence[TokenSequence] = (),
 ) -> Network:
-    """Return a network whose layers a back end computes; what was compiled once is kept in the cache folder.
+    """Returns a network whose layers a back end computes; the compiled file is kept in the cache folder.
 
     Args:
         network: as torch loaded it, in fp32, on the CPU.
         backend: one of `BACKENDS`, which is installed.
         precision: one of those that the back end has.
-        about: what the layers depend on: hashes of weights and configuration.
-        samples: for int8: the token ids of the calibration sentences.
+        about: hashes of weights and configuration.
+        samples: for int8, the token ids of the calibration sentences.
     """
     program = _PROGRAMS[backend]
     versions = [f"{package} {version(package)}" for package in PACKAGES[backend].values()]
@@ -128,7 +123,7 @@ def compiled(
                 program.export(_layers_of(network.model), being_made / program.file, precision, samples)
         except UserError:
             raise
-        except Exception as error:  # whatever an exporter raises, it is about this architecture
+        except Exception as error:  # exporters raise many types for unsupported architectures
             reason = (str(error).strip().splitlines() or ["no reason given"])[0][:200]
             raise UserError(
                 f"{backend} cannot compile {network.name} ({type(error).__name__}: {reason}): leave out --backend."
@@ -145,14 +140,14 @@ def compiled(
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep exporters' remarks on how they read Python to themselves, and their progress off what programs read."""
+    """Silences exporters: their progress would end up in our output."""
     with warnings.catch_warnings(), redirect_stdout(io.StringIO()), quiet_transformers():
         warnings.simplefilter("ignore")
         yield
 
 
 def _layers_of(model: Any) -> "nn.Module":
-    """Return a module that gives plain tensors, as exporters want them."""
+    """Returns a module with plain tensors as inputs and outputs."""
     from torch import nn
 
     class Layers(nn.Module):
@@ -170,7 +165,7 @@ def _layers_of(model: Any) -> "nn.Module":
 
 
 def _example() -> "tuple[Tensor, Tensor]":
-    """Return ids and mask of two rows of unlike length, so that the mask is part of what is traced."""
+    """Returns ids and mask of two rows of different lengths, so that the mask is traced."""
     import torch
 
     ids = torch.ones((2, 8), dtype=torch.long)
@@ -215,7 +210,7 @@ def _load_openvino(file: Path, precision: str) -> _Compute:
 
 
 def _quiet_openvino() -> Any:
-    """Import OpenVINO, which with NNCF reports its use to its makers unless the package for that is absent."""
+    """Imports OpenVINO without its telemetry."""
     sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
     import openvino
 
@@ -256,10 +251,7 @@ def _load_onnx(file: Path, _precision: str) -> _Compute:
 
 
 class _Program(NamedTuple):
-    """The name of the file that is kept, what writes layers there, and what makes them compute again.
-
-    Both are told the precision. They take as many threads as torch has.
-    """
+    """The file name of compiled layers, and the functions that write and load them, given the precision."""
 
     file: str
     export: Callable[["nn.Module", Path, str, Sequence[TokenSequence]], None]

@@ -1,4 +1,4 @@
-"""Which device and program to compute on, found without loading torch where the answer is plain."""
+"""Devices, back ends and attention kernels: which exist, and which can be combined."""
 
 import ctypes
 import os
@@ -22,11 +22,11 @@ DEVICE_OF_JOBS = "STSBENCH_DEVICE"
 
 @dataclass(frozen=True)
 class Backend:
-    """A program that computes a model's layers in torch's place, on the CPU.
+    """A program that computes a model's layers instead of torch, on the CPU.
 
     Attributes:
-        precisions: those it has, its default first.
-        cannot: why it lacks a precision that another one has.
+        precisions: that it supports, the default first.
+        cannot: the reason for a missing precision.
     """
 
     precisions: tuple[str, ...]
@@ -37,18 +37,18 @@ BACKENDS = {
     "openvino": Backend(("fp32", "bf16", "int8")),
     "onnx": Backend(
         ("fp32",),
-        "ONNX Runtime's int8 scales by what else is in the batch, so that a sentence has no one vector",
+        "ONNX Runtime's int8 depends on the batch, so a sentence would not have a single vector",
     ),
 }
 
 
 def require_precision(backend: str, precision: str) -> None:
-    """Refuse an unknown back end, or a precision that it does not have."""
+    """Refuses an unknown back end, or a precision that it does not support."""
     if backend == TORCH:
         if precision == "int8":
             raise UserError(
-                "torch's int8 scales by what else is in the batch, so that a sentence has no one vector: use "
-                "--backend openvino --precision int8."
+                "torch's int8 depends on the batch, so a sentence would not have a single vector: use --backend "
+                "openvino --precision int8."
             )
         if precision not in PRECISIONS:
             raise UserError(f"unknown precision {precision!r}: {suggestion(precision, [*PRECISIONS, 'int8'])}")
@@ -62,34 +62,33 @@ def require_precision(backend: str, precision: str) -> None:
 
 
 def require_backend(backend: str, device: str) -> None:
-    """Refuse a back end whose packages are not installed, or that is to compute elsewhere than on the CPU."""
+    """Refuses a back end whose packages are not installed, or another device than the CPU."""
     if device not in {"auto", "cpu"}:
         raise UserError(f"--backend {backend} computes on the CPU: leave out --device {device}.")
     require(backend, f"--backend {backend}")
 
 
 def require_attention(use: Use) -> None:
-    """Refuse an unknown kernel or mask of attention, and either with a program that compiled one of its own."""
+    """Refuses an unknown attention kernel or mask, and either with a back end, which compiles its own."""
     for name, known in (("attention", ATTENTIONS), ("attention_mask", MASKS)):
         value = getattr(use, name)
         if value not in {AUTO, *known}:
             raise UserError(f"unknown {option_of(name)} {value!r}: {suggestion(value, [AUTO, *known])}")
         if value != AUTO and use.backend != TORCH:
-            raise UserError(f"{option_of(name)} is for torch: leave it out, or leave out --backend {use.backend}.")
+            raise UserError(f"{option_of(name)} needs torch: leave it out, or leave out --backend {use.backend}.")
     if use.attention == FLASH and (
         find_spec("flash_attn") is None or use.precision == FP32 or use.device in {"cpu", "mps"}
     ):
         raise UserError(
-            f"--attention {FLASH} needs the package flash-attn, --device cuda and --precision bf16 or fp16: give "
-            "them, or use sdpa."
+            f"--attention {FLASH} needs the package flash-attn, --device cuda and --precision bf16 or fp16. "
+            "Otherwise use sdpa."
         )
 
 
 def resolve_device(device: str) -> str:
-    """Return `cpu`, `cuda` or `mps` for a wanted device; `auto` takes the fastest there is.
+    """Returns `cpu`, `cuda` or `mps`; `auto` becomes the fastest device available.
 
-    Loading torch takes seconds, which a run served from the cache does not otherwise need. So on a machine
-    without an accelerator's driver the answer is `cpu` without asking torch, and so it is without torch.
+    Without an accelerator's driver the answer is `cpu` without importing torch, which a cached run does not need.
     In a job of a sweep `auto` is the sweep's `--device`.
     """
     if device == "auto":
@@ -115,7 +114,7 @@ def _may_have_accelerator() -> bool:
     if sys.platform == "darwin":
         return platform.machine() == "arm64"
     try:
-        # NVIDIA's driver brings the library that torch itself opens; AMD's shows as a device node.
+        # NVIDIA's driver has the library that torch opens; AMD's creates a device node.
         ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
     except OSError:
         return Path("/dev/kfd").exists()

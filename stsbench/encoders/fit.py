@@ -1,11 +1,12 @@
 """`fit`: whitening, or a flow, on given sentences for a model, as a folder that is measured like a checkpoint."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench._version import __version__
@@ -15,7 +16,7 @@ from stsbench.base.progress import Progress, silent
 from stsbench.base.words import suggestion
 from stsbench.data.sentences import Sentences, read_sentences
 from stsbench.data.shared import folded_ids
-from stsbench.encoders.fitted import KIND, BaseModelPart, FitAbout, FittedOn, Method
+from stsbench.encoders.fitted import KIND, FitAbout, FittedOn, Method
 from stsbench.encoders.fitted_folder import layerable, linear_tensors, require_free, write_fit
 from stsbench.encoders.hub import PACKAGED
 from stsbench.encoders.load import load
@@ -26,13 +27,11 @@ from stsbench.encoders.use import option_of
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 METHODS = get_args(Method)
-
-_NOT_OF_IDENTITY = {"name", "is_here"}
 _COUPLINGS = ("additive", "affine")
+
+_Fit = tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]], tuple[str, ...]]
+"""The tensors of a map, its settings, the rows of its log, and notes."""
 
 
 @dataclass(frozen=True)
@@ -40,12 +39,10 @@ class Fitting(Result):
     """What was fitted.
 
     Attributes:
-        folder: to be measured: `stsbench run --model FOLDER`.
-        about: what its `fit.json` says.
-        frame: of a whitening a row for each direction: direction, variance, kept (whether it is), explained (% of
-            the variance up to it). Of a flow a row for each step: step, nll (of the batch), held_out (of vectors
-            that it did not see), both in nats a dimension, kept (whether the flow is that of this step).
-        notes: what the person should know of it.
+        folder: to measure it: `stsbench run --model FOLDER`.
+        about: the content of its `fit.json`.
+        lines: the rows of `frame`.
+        notes: for the user.
     """
 
     folder: Path
@@ -54,16 +51,16 @@ class Fitting(Result):
     notes: tuple[str, ...] = ()
 
     @property
-    def frame(self) -> "pd.DataFrame":
-        """Of a whitening a row for each direction, of a flow one for each step."""
-        import pandas as pd
+    def frame(self) -> pd.DataFrame:
+        """One row per direction of a whitening, or per step of a flow.
 
+        Directions have `variance`, `kept` and `explained` (cumulative % of the variance); steps have `nll` (of the
+        batch), `held_out` (of held-out vectors), both in nats per dimension, and `kept`.
+        """
         return pd.DataFrame(list(self.lines))
 
     def table(self) -> Tables:
-        """Return what was fitted in a row: of a whitening the variance it keeps, of a flow the likelihoods."""
-        import pandas as pd
-
+        """Returns one row: the variance that a whitening keeps, or the likelihoods of a flow."""
         about = self.about
         row: dict[str, Any] = {
             "Fitted": about.method,
@@ -73,19 +70,21 @@ class Fitting(Result):
             "Distinct": about.sentences.distinct,
             "Dimensions": f"{about.dimensions} of {about.width}",
         }
+        notes = self.notes
         if about.method == "whitening":
-            row["Variance %"] = [line["explained"] for line in self.lines if line["kept"]][-1]
-            return Tables([Table(pd.DataFrame([row]), name="fit", notes=self.notes)])
-        first, kept = self.lines[0], next(line for line in self.lines if line["kept"])
-        for name, column in (("NLL", "nll"), ("NLL held out", "held_out")):
-            row[name] = f"{first[column]:.3f} → {kept[column]:.3f}" if column in kept else None
-        note = (
-            "NLL: negative log-likelihood in nats a dimension, before the first step and in the flow that is kept."
-        )
-        return Tables([Table(pd.DataFrame([row]), name="fit", notes=(note, *self.notes))])
+            row["Variance %"] = self.lines[-1]["explained"]
+        else:
+            first, kept = self.lines[0], next(line for line in self.lines if line["kept"])
+            for name, column in (("NLL", "nll"), ("NLL held out", "held_out")):
+                row[name] = f"{first[column]:.3f} → {kept[column]:.3f}" if column in kept else None
+            notes = (
+                "NLL: negative log-likelihood in nats per dimension, before training → of the kept state.",
+                *notes,
+            )
+        return Tables([Table(pd.DataFrame([row]), name="fit", notes=notes)])
 
     def to_dict(self) -> Any:
-        """Return the folder, what `fit.json` says, the rows of `frame`, and the notes."""
+        """Returns the folder, the content of `fit.json`, the rows of `frame` and the notes."""
         about = self.about.model_dump(mode="json")
         return {"folder": str(self.folder), **about, "log": list(self.lines), "notes": list(self.notes)}
 
@@ -108,82 +107,61 @@ def fit(
     use_cache: bool = True,
     progress: Progress = silent,
 ) -> Fitting:
-    """Fit post-processing to a model's vectors of given sentences, without their scores.
+    """Fit post-processing to a model's vectors of given sentences, without scores.
 
     `whitening` subtracts the mean and multiplies by U S^-1/2 of the covariance U S U^T (Su et al., 2021). `flow`
-    is a small Glow (Kingma and Dhariwal, 2018) by maximum likelihood, as BERT-flow has it (Li et al., 2020).
-    Sentences count as often as they stand in their source, as in the public code of both. A record of what was
-    fitted on the sentences of a test task says so.
+    is a small Glow (Kingma and Dhariwal, 2018) trained by maximum likelihood, as in BERT-flow (Li et al., 2020).
+    Repeated sentences count repeatedly, as in the public code of both.
 
     Args:
         method: `whitening` or `flow`.
-        encoder: what to fit it for: as in `stsbench run`, but not a function, whose weights have no hash. In
-            Python also an encoder that was loaded.
-        sentences: what to fit on: a task as `run --tasks` names it (`STS-B`, `STS-B:all`, `SICK-R`), `sts`, `nli`
-            (SNLI's dev and test), `sample`, `sample-sentences`, or a text file with a sentence a line; several
-            with commas. In Python also the sentences themselves.
-        out: the folder to write, which must not hold anything but the same fit.
-        dimensions: of a whitening, how many directions of largest variance to keep; by default all in which the
-            sentences vary. A flow keeps all.
-        steps: of a flow, how many steps the optimiser makes; by default one pass over the sentences. The state in
-            which sentences held out were likeliest is kept.
-        learning_rate: of a flow, the learning rate of Adam, 1e-3 by default; it falls to zero by half a cosine.
-        batch: of a flow, how many sentences a step takes; 256 by default.
-        seed: of a flow, the seed of its weights, permutations and order; 42 by default.
-        depth: of a flow, how many steps the map has; 6 by default.
-        width: of a flow, how wide the hidden layers of its couplings are; 256 by default.
-        coupling: of a flow, what its couplings do: `additive` (BERT-flow: a shift alone; the default) or `affine`
-            (Glow: shift and scale).
+        encoder: what `load` returned, or the name or path of a model; its weights must have a hash.
+        sentences: what to fit on: a task as in `run --tasks` (`STS-B`, `STS-B:all`, `SICK-R`), `sts`, `nli` (dev
+            and test of SNLI), `sample`, `sample-sentences`, a text file with one sentence per line, or several
+            with commas; or a list of sentences.
+        out: the folder to write; it must be new, empty or of the same fit.
+        dimensions: of a whitening, the number of directions of largest variance to keep; default: all in which
+            the sentences vary.
+        steps: of a flow, the number of optimiser steps; default: one pass over the sentences. The state with the
+            best likelihood of held-out sentences is kept.
+        learning_rate: of a flow, for Adam; default 1e-3, decaying as a half cosine.
+        batch: of a flow, sentences per step; default 256.
+        seed: of a flow's weights, permutations and order; default 42.
+        depth: of a flow, the number of coupling steps; default 6.
+        width: of a flow, the width of the couplings' hidden layers; default 256.
+        coupling: of a flow, `additive` (BERT-flow: shift; the default) or `affine` (Glow: shift and scale).
         data_dirs: folders to look for data in, before `STSBENCH_DATA` and the cache.
-        use_cache: whether to read and write the embedding cache.
-        progress: told how far it is.
+        use_cache: whether to use the embedding cache.
+        progress: called with the progress.
 
     Returns:
-        What was fitted, where `.folder` is loaded and measured like a checkpoint. The folder of a whitening of a
-        checkpoint is one for sentence-transformers, too.
+        The fit, whose `.folder` is loaded and measured like a checkpoint. The whitening of a checkpoint is also a
+        folder of sentence-transformers.
 
     Raises:
-        UserError: for a person's mistake, in one sentence; nothing is overwritten.
+        UserError: for a mistake in the arguments; nothing is overwritten.
     """
     require(MODELS, f"to fit a {method}")
     folder = Path(out).expanduser()
-    chosen = {
-        "steps": steps,
-        "learning_rate": learning_rate,
-        "batch": batch,
-        "seed": seed,
-        "depth": depth,
-        "width": width,
-        "coupling": coupling,
-    }
-    of_flow = {name: value for name, value in chosen.items() if value is not None}
-    _demand_choices(method, dimensions, of_flow)
+    options: dict[str, Any] = {"steps": steps, "learning_rate": learning_rate, "batch": batch, "seed": seed}
+    options |= {"depth": depth, "width": width, "coupling": coupling}
+    of_flow = {name: value for name, value in options.items() if value is not None}
+    _require_options(method, dimensions, of_flow)
     require_free(folder)
     base = encoder if isinstance(encoder, Encoder) else load(encoder)
-    identity = base.identity
-    if identity.weights_sha256 is None or identity.kind in {"vectors", KIND}:
-        what = "something fitted already" if identity.kind == KIND else "no model whose weights have a hash"
-        raise UserError(f"{identity.name} is {what}, which nothing can be fitted for: give a checkpoint.")
-    if identity.use.template is not None:
-        raise UserError(f"{identity.name} is used with a template, which nothing is fitted for: leave it out.")
-    for name in identity.use.changed("afterwards"):
-        raise UserError(
-            f"{identity.name} is used with {option_of(name)}, which nothing is fitted for: leave it out."
-        )
+    _require_plain(base)
     texts = _sentences(sentences, data_dirs)
     embeddings = embed(base, texts.texts, use_cache=use_cache, progress=progress)
     (vectors,) = embeddings.vectors.values()
     if method == "whitening":
         tensors, settings, lines, notes = _whitening(vectors, embeddings.rows, dimensions)
-        kept = len(lines)
     else:
         tensors, settings, lines, notes = _flow(vectors, embeddings.rows, of_flow, progress)
-        kept = vectors.shape[1]
     layered = layerable(base) if method == "whitening" else None
     about = FitAbout(
         stsbench=__version__,
         method=method,
-        dimensions=kept,
+        dimensions=len(lines) if method == "whitening" else vectors.shape[1],
         width=vectors.shape[1],
         sentences=FittedOn(
             name=texts.name,
@@ -191,41 +169,45 @@ def fit(
             distinct=len(set(texts.texts)),
             sha256=texts.sha256,
         ),
-        model=BaseModelPart(
-            name=_place(identity.name),
-            **{name: getattr(identity, name) for name in BaseModelPart.model_fields.keys() - _NOT_OF_IDENTITY},
-            is_here=layered is not None,
-        ),
+        model=replace(base.identity, name=_place(base.identity.name)),
+        is_here=layered is not None,
         settings=settings,
     )
-    about = write_fit(
-        folder,
-        about,
-        tensors,
-        np.unique(folded_ids(texts.texts)),
-        base=layered,
-        log=lines if method == "flow" else None,
-    )
-    return Fitting(folder, about, lines, notes)
+    seen = np.unique(folded_ids(texts.texts))
+    log = lines if method == "flow" else None
+    return Fitting(folder, write_fit(folder, about, tensors, seen, base=layered, log=log), lines, notes)
 
 
-def _demand_choices(method: str, dimensions: int | None, of_flow: Mapping[str, Any]) -> None:
+def _require_options(method: str, dimensions: int | None, of_flow: Mapping[str, Any]) -> None:
     if method not in METHODS:
-        raise UserError(f"{method!r} cannot be fitted: {suggestion(method, METHODS)}")
+        raise UserError(f"unknown method {method!r}: {suggestion(method, METHODS)}")
     if method == "whitening" and of_flow:
-        name = next(iter(of_flow))
-        raise UserError(f"{name} is for a flow: a whitening is computed and not trained; leave it out.")
+        raise UserError(f"{next(iter(of_flow))} is an option of `flow`: leave it out.")
     if method == "flow" and dimensions is not None:
-        raise UserError("dimensions are for a whitening: a flow can be inverted, so it keeps all; leave them out.")
-    if dimensions is not None and dimensions < 1:
-        raise UserError(f"dimensions {dimensions}: keep 1 or more.")
-    for name in ("steps", "batch", "depth", "width"):
-        if of_flow.get(name, 1) < 1:
-            raise UserError(f"{name} {of_flow[name]}: give 1 or more.")
+        raise UserError("dimensions is an option of `whitening`: a flow is invertible and keeps all.")
+    for name, value in {"dimensions": dimensions, **of_flow}.items():
+        if name not in {"coupling", "seed", "learning_rate"} and value is not None and value < 1:
+            raise UserError(f"{name} is {value}: expected 1 or more.")
     if not 0 < of_flow.get("learning_rate", 1.0) < np.inf:
-        raise UserError(f"learning_rate {of_flow['learning_rate']}: give a number above 0.")
+        raise UserError(f"learning_rate is {of_flow['learning_rate']}: expected a number above 0.")
     if (coupling := of_flow.get("coupling", _COUPLINGS[0])) not in _COUPLINGS:
-        raise UserError(f"coupling {coupling!r}: {suggestion(coupling, _COUPLINGS)}")
+        raise UserError(f"unknown coupling {coupling!r}: {suggestion(coupling, _COUPLINGS)}")
+
+
+def _require_plain(base: Encoder) -> None:
+    """Checks that a model can be found again by the hash of its weights, and is not processed already."""
+    identity = base.identity
+    if identity.weights_sha256 is None or identity.kind in {"vectors", KIND}:
+        raise UserError(
+            f"{identity.name} is not a model whose weights have a hash, or is fitted already: use a checkpoint."
+        )
+    fields = identity.use.changed("afterwards")
+    if identity.use.template is not None:
+        fields = ["template", *fields]
+    for name in fields:
+        raise UserError(
+            f"{identity.name} is used with {option_of(name)}, for which nothing is fitted: leave it out."
+        )
 
 
 def _sentences(sentences: str | Path | Sequence[str], data_dirs: Sequence[str | Path]) -> Sentences:
@@ -233,16 +215,13 @@ def _sentences(sentences: str | Path | Sequence[str], data_dirs: Sequence[str | 
         return read_sentences(sentences, [Path(folder) for folder in data_dirs])
     texts = tuple(sentences)
     if not texts:
-        raise UserError("there are no sentences to fit on: give some.")
+        raise UserError("no sentences to fit on.")
     return Sentences("given sentences", texts)
 
 
-def _whitening(
-    vectors: FloatMatrix, rows: NDArray[np.int64], dimensions: int | None
-) -> tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]], tuple[str, ...]]:
-    """Return the tensors, no settings, a line for each direction, and notes."""
+def _whitening(vectors: FloatMatrix, rows: NDArray[np.int64], dimensions: int | None) -> _Fit:
     mean, directions = whitening_of(vectors[rows], dimensions, option="--dimensions")
-    # The columns of U are of unit length: what a column of U S^-1/2 is shorter by is the variance.
+    # The columns of U have unit length, so the length of a column of U S^-1/2 gives its variance.
     centred = vectors[rows].astype(np.float64) - mean
     total = float(np.square(centred).sum() / (len(rows) - 1))
     variances = 1 / np.square(directions).sum(axis=0)
@@ -252,29 +231,24 @@ def _whitening(
         for number, (variance, share) in enumerate(zip(variances.tolist(), explained.tolist(), strict=True), 1)
     ]
     kept, width = directions.T.shape
-    note = f"The sentences vary in {kept} of {width} dimensions, and those are kept."
+    note = f"The sentences vary in {kept} of {width} dimensions; these are kept."
     return linear_tensors(mean, directions), {}, lines, (note,) if dimensions is None and kept < width else ()
 
 
-def _flow(
-    vectors: FloatMatrix, rows: NDArray[np.int64], chosen: Mapping[str, Any], progress: Progress
-) -> tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]], tuple[str, ...]]:
-    """Return the tensors, the settings, a line for each step, and notes."""
+def _flow(vectors: FloatMatrix, rows: NDArray[np.int64], chosen: Mapping[str, Any], progress: Progress) -> _Fit:
     from stsbench.encoders.flow import FlowDescent, FlowShape, fit_flow, notes_on, parameters_of
 
-    shape_of = {name: chosen[name] for name in ("depth", "width", "coupling") if name in chosen}
-    shape = FlowShape(vectors.shape[1], **shape_of)
-    descent = FlowDescent(**{name: value for name, value in chosen.items() if name not in shape_of})
+    of_shape = {name: chosen[name] for name in ("depth", "width", "coupling") if name in chosen}
+    shape = FlowShape(vectors.shape[1], **of_shape)
+    descent = FlowDescent(**{name: value for name, value in chosen.items() if name not in of_shape})
     flow, lines = fit_flow(vectors, rows, shape, descent, progress)
-    settings = vars(shape) | vars(descent)
+    settings = vars(shape) | vars(descent) | {"steps": lines[-1]["step"]}
     del settings["dimensions"]
-    # As it was trained, where the choice was left open.
-    settings["steps"] = lines[-1]["step"]
-    # Trained in float32: nothing is lost.
+    # It was trained in float32, so nothing is lost.
     return parameters_of(flow.float()), settings, lines, notes_on(lines)
 
 
 def _place(name: str) -> str:
-    """Return a model's name as it is found from any folder."""
+    """Returns a model's name as it can be found from any folder."""
     path = Path(name).expanduser()
     return str(path.resolve()) if path.exists() and name != PACKAGED else name

@@ -1,4 +1,4 @@
-"""What was fitted, as an encoder: the vectors of the model that it stands on, and the map fitted to them."""
+"""A fitted whitening or flow as an encoder: the vectors of its model, mapped."""
 
 import hashlib
 import re
@@ -23,8 +23,8 @@ from stsbench.encoders.protocol import (
     Encoder,
     FloatMatrix,
     Identity,
-    Tokenized,
     TokenSequence,
+    Wrapper,
     as_float32,
     require_own_pooling,
 )
@@ -33,17 +33,15 @@ from stsbench.encoders.use import Use, option_of
 
 Method = Literal["whitening", "flow"]
 Map = Callable[[FloatMatrix], NDArray[np.float64]]
-"""From vectors of shape (rows, d) to those of shape (rows, dimensions)."""
+"""Maps vectors of shape (rows, d) to shape (rows, dimensions)."""
 
 KIND = "fitted"
 """The kind of the identity of such an encoder."""
 
-_SAME = ("weights_sha256", "tokenizer_sha256", "config_sha256", "modules", "normalizes")
+_UNCHANGED = ("weights_sha256", "tokenizer_sha256", "config_sha256", "modules", "normalizes")
 _LONGEST_NAME = 60
-
-_ATTENTION = ("attention", "attention_mask")
-_FILLED = ("max_length", "prompt", "revision", *_ATTENTION)
-"""What a fit remembers of how its model was used, where the person makes no choice."""
+_REMEMBERED = ("max_length", "prompt", "revision", "attention", "attention_mask")
+"""Options that default to those of the fit."""
 
 
 class _Part(BaseModel):
@@ -51,7 +49,7 @@ class _Part(BaseModel):
 
 
 class FittedOn(_Part):
-    """The sentences of a fit: the name of their source, how many, how many distinct ones, a hash over all."""
+    """The sentences of a fit: their source, number, number of distinct ones, and hash."""
 
     name: str
     count: int
@@ -59,136 +57,105 @@ class FittedOn(_Part):
     sha256: str
 
 
-class BaseModelPart(_Part):
-    """The model that a fit stands on: what its vectors depend on, as `Identity` has it.
-
-    Attributes:
-        is_here: whether its files lie in the folder of the fit; else it is found again by its name.
-    """
-
-    name: str
-    kind: str
-    use: Use
-    weights_sha256: str
-    tokenizer_sha256: str | None
-    config_sha256: str | None
-    modules: tuple[str, ...]
-    normalizes: bool
-    is_here: bool
-
-
-BaseModelPart.model_rebuild(_types_namespace={"Template": Template})
-
-
 class FitAbout(_Part):
-    """What `fit.json` says.
+    """The content of `fit.json`.
 
     Attributes:
         version: of the layout.
         stsbench: the version that wrote it.
         method: `whitening` or `flow`.
-        dimensions: of the vectors that come out.
-        width: of those that go in.
+        dimensions: of the mapped vectors.
+        width: of the model's vectors.
         sentences: fitted on.
         model: fitted for.
-        settings: of a flow its shape and descent; none of a whitening.
-        files: the hash of each file that belongs to the fit.
+        is_here: whether the model's files are in the folder of the fit; otherwise it is loaded by its name.
+        settings: shape and training of a flow.
+        files: the hash of each file of the fit.
     """
 
-    version: Literal[2] = 2
+    version: Literal[3] = 3
     stsbench: str
     method: Method
     dimensions: int
     width: int
     sentences: FittedOn
-    model: BaseModelPart
+    model: Identity
+    is_here: bool
     settings: dict[str, int | float | str]
     files: dict[str, str] = {}
 
     @property
     def label(self) -> str:
-        """What signatures call it, by method, dimensions and sentences.
-
-        A task's `:` and the commas between sources become what a signature need not escape.
-        """
+        """Method, dimensions and sentences, as in a signature."""
         name = re.sub(r"[^\w.+-]+", "-", self.sentences.name.replace(",", "+")).strip("-")
         return f"{self.method}{self.dimensions}+{name[:_LONGEST_NAME]}"
 
-    @property
-    def sentence(self) -> str:
-        """What was fitted and on what, in a sentence."""
-        on = self.sentences
-        return (
-            f"a {self.method} to {self.dimensions} dimensions was fitted for {Path(self.model.name).name} on "
-            f"{on.count:,} sentences ({on.distinct:,} distinct) of {on.name}."
-        )
-
     def use_of(self, name: str, asked: Use) -> Use:
-        """Return how the model is used: as it was for the fit, where the person made no choice.
+        """Returns how the model is used: as for the fit, except for the user's choices.
 
         Args:
-            name: the fit, as the person named it.
-            asked: the person's choices.
+            name: of the fit, for messages.
+            asked: the user's choices.
 
         Raises:
-            UserError: if they are a template, another pooling, or prompts by name or side.
+            UserError: if they include a template, another pooling, or prompts by name or side.
         """
-        model, fitted = self.model, self.model.use
-        if asked.template not in {None, NO_TEMPLATE}:
-            raise UserError(f"{name}: the {self.method} was fitted without a template: leave out --template.")
-        for option in (option_of(name) for name in ("prompt_name", "prompts") if getattr(asked, name) is not None):
-            raise UserError(
-                f"{name}: the {self.method} was fitted with one text before every sentence: leave out {option}, "
-                "or give the text itself with --prompt."
-            )
+        fitted = self.model.use
+        given = ["prompt_name", "prompts"] if asked.template in {None, NO_TEMPLATE} else ["template"]
+        for field in given:
+            if getattr(asked, field) is not None:
+                raise UserError(
+                    f"{name}: the {self.method} was fitted with one prompt and no template: leave out "
+                    f"{option_of(field)}."
+                )
         if asked.pooling not in {AUTO, fitted.pooling}:
             raise UserError(
                 f"{name}: the {self.method} was fitted with pooling {fitted.pooling}: leave out --pooling "
                 f"{asked.pooling}, or fit again with it."
             )
-        # How mteb reads a sentence is not asked of it.
-        filled = ("revision",) if model.kind == OF_MTEB else _FILLED
+        # How mteb reads a sentence cannot be chosen.
+        remembered = ("revision",) if self.model.kind == OF_MTEB else _REMEMBERED
         return replace(
             asked,
             template=NO_TEMPLATE,
-            pooling=fitted.pooling if model.kind in WITH_POOLINGS else AUTO,
-            **{field: getattr(fitted, field) for field in filled if field not in asked.changed()},
+            pooling=fitted.pooling if self.model.kind in WITH_POOLINGS else AUTO,
+            **{field: getattr(fitted, field) for field in remembered if field not in asked.changed()},
         )
 
     def notes_of(self, name: str, asked: Use) -> tuple[str, ...]:
-        """Return what was fitted, and where the person uses the model otherwise; arguments as in `use_of`."""
-        fitted, chosen = self.model.use, asked.changed()
-        changed = (
-            f"{name}: the {self.method} was fitted with {what} {then!r}, and is used with {now!r}."
-            for what, then, now in (
-                ("max_length", fitted.max_length, asked.max_length),
-                ("prompt", fitted.prompt, asked.prompt),
-                ("precision", fitted.computed_in, asked.computed_in),
-                *(
-                    (field, getattr(fitted, field), getattr(asked, field))
-                    for field in _ATTENTION
-                    if field in chosen
-                ),
-            )
-            if now is not None and now != then
+        """Returns what was fitted, and where the model is used differently; arguments as in `use_of`."""
+        on, fitted = self.sentences, self.model.use
+        note = (
+            f"{name}: a {self.method} to {self.dimensions} dimensions was fitted for {Path(self.model.name).name} "
+            f"on {on.count:,} sentences ({on.distinct:,} distinct) of {on.name}."
         )
-        return (f"{name}: {self.sentence}", *changed)
+        choices = [(field, getattr(fitted, field), getattr(asked, field)) for field in asked.changed()]
+        compared = {"max_length", "prompt", "precision", "attention", "attention_mask"}
+        different = (
+            f"{name}: the {self.method} was fitted with {field} {before!r} but is used with {now!r}."
+            for field, before, now in [*choices, ("precision", fitted.computed_in, asked.computed_in)]
+            if field in compared and now not in {None, before} and before != now
+        )
+        return (note, *dict.fromkeys(different))
+
+
+FitAbout.model_rebuild(_types_namespace={"Template": Template})
 
 
 @dataclass
-class FittedEncoder:
-    """Encodes with the model, then applies what was fitted.
+class FittedEncoder(Wrapper):
+    """Encodes with the model, then applies the fitted map.
 
-    The map is computed in float64, so that a vector does not depend on which others come with it. A zero vector
-    (of a sentence without tokens or known words) stays one.
+    The map is computed in float64, so that a vector does not depend on the others in its batch. A zero vector (of
+    a sentence without tokens or known words) stays zero.
 
     Attributes:
-        name: as the person named it.
-        about: what `fit.json` says.
+        name: as the user named it.
+        about: the content of `fit.json`.
         base: the model that it was fitted for.
         read_map: reads the map; called at the first vector.
-        seen: numbers of the sentences that it was fitted on, as `folded_ids` gives them.
-        notes: what the person should know.
+        seen: ids of the sentences that it was fitted on, as `folded_ids` gives them.
+        notes: for the user.
     """
 
     name: str
@@ -200,19 +167,19 @@ class FittedEncoder:
 
     @cached_property
     def identity(self) -> Identity:
-        """What the vectors depend on, which is all that the model's do, and the map.
+        """What the vectors depend on: everything that the model's vectors do, and the map.
 
         Raises:
             UserError: if the model is not the one that it was fitted for.
         """
         base, fitted_for = self.base.identity, self.about.model
-        values = [(name, getattr(fitted_for, name), getattr(base, name)) for name in _SAME]
+        values = [(name, getattr(fitted_for, name), getattr(base, name)) for name in _UNCHANGED]
         for field, before, today in [*values, ("pooling", fitted_for.use.pooling, base.use.pooling)]:
             if before != today:
                 then, now = shown_difference(str(before), str(today))
                 raise UserError(
-                    f"{self.name} was fitted for {fitted_for.name} when its {field} was {then}; it is {now} now: "
-                    "put that model back, or fit again."
+                    f"{self.name} was fitted for {fitted_for.name} when its {field} was {then}; it is {now} now. "
+                    "Restore that model, or fit again."
                 )
         files = "".join(f"{name} {digest}\n" for name, digest in sorted(self.about.files.items()))
         both = hashlib.sha256(f"{base.weights_sha256}\n{files}".encode()).hexdigest()
@@ -227,29 +194,18 @@ class FittedEncoder:
             fitted=self.about.label,
         )
 
-    @property
-    def token_budget(self) -> int:
-        """Padded tokens in one batch."""
-        return self.base.token_budget
-
     def prepare(self, *, weights: bool) -> None:
-        """Prepare the model, and with `weights` the map."""
-        self.base.prepare(weights=weights)
+        super().prepare(weights=weights)
         if weights:
             _ = self._map
 
-    def tokenize(self, texts: Sequence[str]) -> Tokenized:
-        """Return what the model reads of each text."""
-        return self.base.tokenize(texts)
-
     def forward(self, sequences: Sequence[TokenSequence], poolings: Sequence[str]) -> dict[str, FloatMatrix]:
-        """Return the mapped vectors, shape (len(sequences), dimensions), float32."""
         require_own_pooling(self.identity, poolings)
         (vectors,) = self.base.forward(sequences, [self.base.identity.use.pooling]).values()
         return dict.fromkeys(poolings, self.tail(vectors))
 
     def tail(self, vectors: FloatMatrix) -> FloatMatrix:
-        """Return the mapped vectors of the model's own, before its closing normalisation, shape (rows, d)."""
+        """Maps the model's vectors before its closing normalisation, shape (rows, d)."""
         if vectors.shape[1] != self.about.width:
             raise UserError(
                 f"{self.name} was fitted to vectors of {self.about.width} dimensions, and the model's have "
@@ -261,16 +217,16 @@ class FittedEncoder:
         return mapped
 
     def notes_on(self, task: str, sentences: Sequence[str]) -> tuple[str, ...]:
-        """Return a note on a test task if something was fitted on some of its sentences."""
+        """Returns a note if the map was fitted on some sentences of a test task."""
         ids = np.unique(folded_ids(sentences))
-        seen, method = int(np.isin(ids, self.seen).sum()), self.about.method
+        seen = int(np.isin(ids, self.seen).sum())
         if not seen:
             return ()
-        if seen == len(ids):
-            note = f"transductive on {task}: the {method} was fitted on all of its {seen:,} sentences"
-            return (f"{note} (without scores).",)
-        note = f"the {method} was fitted on {seen:,} of the {len(ids):,} sentences of {task}"
-        return (f"{note} (without their scores).",)
+        share = f"all {seen:,}" if seen == len(ids) else f"{seen:,} of the {len(ids):,}"
+        transductive = f"transductive on {task}: " if seen == len(ids) else ""
+        return (
+            f"{transductive}the {self.about.method} was fitted on {share} sentences of {task}, without scores.",
+        )
 
     @cached_property
     def _map(self) -> Map:

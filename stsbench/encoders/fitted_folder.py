@@ -1,11 +1,9 @@
-"""The folder of a fit: written whole or not at all, read without executing anything that is in it.
+"""The folder of a fit: written completely or not at all, read without executing code.
 
-`fit.json` says what was fitted, for which model and on what; `fit.safetensors` holds the map in float32, and
-numbers that stand for the sentences. The model is found again by its name, and held to the hash of its weights.
-
-A whitening of a checkpoint is a checkpoint itself: then the folder holds the model's files, and behind its modules
-a dense layer x W + b without activation, for the subtraction of the mean and the multiplication by U S^-1/2.
-sentence-transformers reads it as it reads any checkpoint.
+`fit.json` describes the fit; `fit.safetensors` has the map in float32 and the ids of the sentences. The model is
+found by its name and checked by the hash of its weights. A whitening of a checkpoint is a checkpoint itself: the
+folder has the model's files, and after its modules a dense layer x W + b that subtracts the mean and multiplies by
+U S^-1/2, which sentence-transformers reads too.
 """
 
 import hashlib
@@ -45,9 +43,8 @@ Tensors = Mapping[str, NDArray[Any]]
 
 
 def linear_map(tensors: Tensors) -> Map:
-    """Return the map x W + b of a whitening, from W^T of shape (dimensions, d) and b."""
-    weight = tensors[_WEIGHT].astype(np.float64).T
-    bias = tensors[_BIAS].astype(np.float64)
+    """Returns the map x W + b of a whitening, from W^T of shape (dimensions, d) and b."""
+    weight, bias = tensors[_WEIGHT].astype(np.float64).T, tensors[_BIAS].astype(np.float64)
 
     def apply(vectors: FloatMatrix) -> NDArray[np.float64]:
         mapped: NDArray[np.float64] = vectors.astype(np.float64) @ weight + bias
@@ -57,9 +54,9 @@ def linear_map(tensors: Tensors) -> Map:
 
 
 def linear_tensors(mean: NDArray[np.float64], directions: NDArray[np.float64]) -> dict[str, NDArray[np.float32]]:
-    """Return the tensors of (x - mean) W as a dense layer's: W^T, and the bias -mean W."""
+    """Returns (x - mean) W as the tensors of a dense layer: W^T, and the bias -mean W."""
     weight = np.ascontiguousarray(directions.T).astype(np.float32)
-    # With the weights as they are kept, so that the mean goes to zero exactly as far as float32 allows.
+    # With the rounded weights, so that the mean maps to zero as exactly as float32 allows.
     return {_WEIGHT: weight, _BIAS: -(mean @ weight.T.astype(np.float64)).astype(np.float32)}
 
 
@@ -72,7 +69,16 @@ def write_fit(
     base: TransformerEncoder | None = None,
     log: list[dict[str, Any]] | None = None,
 ) -> FitAbout:
-    """Write a fit, whole or not at all; return what its `fit.json` says, with the hashes of its files."""
+    """Writes a fit completely or not at all; returns its description with the hashes of its files.
+
+    Args:
+        folder: new, empty, or of the same fit.
+        about: the description.
+        tensors: the map.
+        seen: ids of the sentences.
+        base: the model, if its files and a dense layer make a checkpoint.
+        log: of a flow's training.
+    """
     from safetensors.numpy import save
 
     require_free(folder)
@@ -91,100 +97,90 @@ def write_fit(
 
 
 def require_free(folder: Path) -> None:
-    """Make sure that nothing is lost if a fit is written: the same fit may be there, or nothing."""
+    """Checks that a fit can be written without overwriting anything but a fit."""
     if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / FIT).is_file())):
-        raise UserError(f"{folder} is there and holds something: choose another folder with --out.")
+        raise UserError(f"{folder} is not empty: choose another folder with --out.")
 
 
 def _require_same(folder: Path, building: Path) -> None:
-    """Raise if a folder holds another fit than the one that was built, or more."""
     if not folder.exists() or not any(folder.iterdir()):
         return
     more = {path.name for path in folder.iterdir()} - {path.name for path in building.iterdir()}
     if more or (folder / FIT).read_bytes() != (building / FIT).read_bytes():
-        raise UserError(f"{folder} holds another fit: choose another folder with --out.")
+        raise UserError(f"{folder} has another fit: choose another folder with --out.")
 
 
 def holds_fit(folder: Path) -> bool:
-    """Return whether a folder is that of a fit."""
+    """Returns whether a folder is that of a fit."""
     try:
         is_fit, has_tensors = ((folder / name).is_file() for name in (FIT, TENSORS))
-    except (OSError, ValueError):  # a name that no file can have
+    except (OSError, ValueError):  # not a possible file name
         return False
     if has_tensors and not is_fit:
-        raise UserError(f"{folder} holds {TENSORS} but no {FIT}, which says what was fitted: {_AGAIN}.")
+        raise UserError(f"{folder} has {TENSORS} but no {FIT}, which describes the fit: {_AGAIN}.")
     return is_fit
 
 
 def read_about(folder: Path) -> FitAbout:
-    """Return the content of `fit.json`, after checking the files that it names."""
+    """Reads `fit.json` and checks the files that it lists."""
     manifest = Manifest.read(folder, FIT, _AGAIN)
-    if manifest.content.get("version") != 2:
+    if manifest.content.get("version") != 3:
         raise UserError(f"{folder / FIT} was written by another version of stsbench: {_AGAIN}.")
     try:
         about = FitAbout.model_validate_json(json.dumps({**manifest.content, "files": manifest.files}))
     except ValidationError as error:
         raise UserError(f"{folder / FIT} does not describe a fit: {_AGAIN}.") from error
     if TENSORS not in about.files:
-        raise UserError(f"{folder / FIT} does not describe a fit, as it names no {TENSORS}: {_AGAIN}.")
+        raise UserError(f"{folder / FIT} does not describe a fit: it does not list {TENSORS}; {_AGAIN}.")
     return about
 
 
 def read_seen(folder: Path, about: FitAbout) -> NDArray[np.uint64]:
-    """Return the numbers of the sentences."""
-    seen = _tensors(folder, about).get(_SENTENCES)
-    if seen is None or seen.dtype != np.uint64 or seen.ndim != 1:
-        raise _damaged(folder)
+    """Returns the ids of the sentences of a fit."""
+    seen: NDArray[np.uint64] = _tensors(folder, about)[_SENTENCES].astype(np.uint64)
     return seen
 
 
 def read_map(folder: Path, about: FitAbout) -> Map:
-    """Return the map that was fitted."""
+    """Returns the fitted map."""
     tensors = {name: array for name, array in _tensors(folder, about).items() if name != _SENTENCES}
-    if about.method == "whitening":
-        shapes = {_WEIGHT: (about.dimensions, about.width), _BIAS: (about.dimensions,)}
-        if {name: array.shape for name, array in tensors.items()} != shapes:
-            raise _damaged(folder)
-        return linear_map(tensors)
-    from stsbench.encoders.flow import FlowShape, apply_flow, flow_of
-
-    shape = {name: about.settings.get(name) for name in ("depth", "width", "coupling")}
     try:
+        if about.method == "whitening":
+            return linear_map({name: tensors[name].reshape(shape) for name, shape in _linear_shapes(about)})
+        from stsbench.encoders.flow import FlowShape, apply_flow, flow_of
+
+        shape = {name: about.settings[name] for name in ("depth", "width", "coupling")}
         flow = flow_of(FlowShape(about.dimensions, **shape), tensors)  # type: ignore[arg-type]
-    except (ValueError, TypeError) as error:
-        raise _damaged(folder) from error
+    except (ValueError, TypeError, KeyError) as error:
+        raise UserError(f"{folder / TENSORS} does not have the tensors that {FIT} states: {_AGAIN}.") from error
     return lambda vectors: apply_flow(flow, vectors)
+
+
+def _linear_shapes(about: FitAbout) -> list[tuple[str, tuple[int, ...]]]:
+    return [(_WEIGHT, (about.dimensions, about.width)), (_BIAS, (about.dimensions,))]
 
 
 def _tensors(folder: Path, about: FitAbout) -> dict[str, NDArray[Any]]:
     from safetensors.numpy import load
 
-    try:
-        content = (folder / TENSORS).read_bytes()
-        tensors = load(content)
-    except Exception as error:  # the library raises several kinds for what is one thing to the person
-        raise _damaged(folder) from error
+    content = (folder / TENSORS).read_bytes()
     if hashlib.sha256(content).hexdigest() != about.files[TENSORS]:
-        raise UserError(f"{folder / TENSORS} changed since the fit was loaded: load it again.")
-    return tensors
-
-
-def _damaged(folder: Path) -> UserError:
-    return UserError(f"{folder / TENSORS} does not hold what its {FIT} says: {_AGAIN}.")
+        raise UserError(f"{folder / TENSORS} changed after the fit was loaded: load it again.")
+    return load(content)
 
 
 def layerable(base: Encoder) -> TransformerEncoder | None:
-    """Return a model if its files and a dense layer make a checkpoint that the library reads, else None."""
+    """Returns the model if its files and a dense layer make a checkpoint for sentence-transformers, else None."""
     if not isinstance(base, TransformerEncoder) or base.use.trust_remote_code:
         return None
-    # The library's files have no place for a mask, and it would read the model with its own.
+    # The library's files cannot state an attention mask.
     if base.use.attention_mask != AUTO:
         return None
     return base if pooling_config(base.use.pooling, 1) is not None else None
 
 
 def _write_layered(folder: Path, base: TransformerEncoder, layer: Tensors) -> str:
-    """Write the model's files and the layer (a `weight` and a `bias`); return where the layer's weights are."""
+    """Writes the model's files and the layer (`weight` and `bias`); returns the file of its weights."""
     from safetensors.numpy import save
 
     settings, use = base.settings, base.use
@@ -222,7 +218,6 @@ def _write_layered(folder: Path, base: TransformerEncoder, layer: Tensors) -> st
 
 
 def _copy_model(folder: Path, base: TransformerEncoder) -> None:
-    """Copy the files of a model's network and tokenizer."""
     checkpoint, source = base.checkpoint, base.checkpoint.folder
     dense = [module for module in base.settings.tail if module.kind == "dense"]
     for path in dict.fromkeys(
@@ -231,7 +226,7 @@ def _copy_model(folder: Path, base: TransformerEncoder) -> None:
             *checkpoint.weight_files(),
             *files_in(source, "*.index.json", NOTES),
             *checkpoint.tokenizer_files(),
-            # Where they were: the hash of the model's weights goes by their paths.
+            # At the same paths: the hash of the weights includes them.
             *(
                 file
                 for module in dense
@@ -245,7 +240,7 @@ def _copy_model(folder: Path, base: TransformerEncoder) -> None:
 
 
 def _modules(settings: TransformerSettings) -> list[tuple[str, str]]:
-    """Return the folder and the kind of each module, of which the last is the layer that is added."""
+    """Returns folder and kind of each module; the last is the added layer."""
     modules = [("", "Transformer"), ("1_Pooling", "Pooling")]
     for module in settings.modules:
         is_dense = module.kind == "dense"
@@ -256,11 +251,11 @@ def _modules(settings: TransformerSettings) -> list[tuple[str, str]]:
 
 
 def without_layer(folder: Path, encoder: Encoder, kind: str) -> TransformerEncoder:
-    """Return the model that a whitening's folder loads, without the closing dense layer.
+    """Returns the model in a whitening's folder without the closing dense layer.
 
-    It gets the kind that it had before, by which its vectors are found in the cache.
+    It keeps its original kind, so that its cached vectors are found.
     """
     modules = encoder.settings.modules if isinstance(encoder, TransformerEncoder) else ()
     if not isinstance(encoder, TransformerEncoder) or not modules or modules[-1].kind != "dense":
-        raise UserError(f"{folder / 'modules.json'} no longer ends in the dense layer that was fitted: fit again.")
+        raise UserError(f"{folder / 'modules.json'} does not end in the fitted dense layer: fit again.")
     return replace(encoder, settings=encoder.settings.with_modules(modules[:-1]), kind=kind)

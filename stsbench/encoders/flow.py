@@ -1,15 +1,13 @@
-"""A flow: an invertible map of vectors with a known Jacobian determinant, and its training by maximum likelihood.
+"""A flow: an invertible map of vectors with a known Jacobian determinant, trained by maximum likelihood.
 
-It is a small Glow (Kingma and Dhariwal, 2018) on vectors, as BERT-flow has it (Li et al., 2020): a step is an
-actnorm, a mixing of the dimensions, and a coupling of one half with the other.
+A small Glow (Kingma and Dhariwal, 2018) on vectors, as in BERT-flow (Li et al., 2020). A step is an actnorm, a
+permutation of the dimensions and a coupling of the two halves. As in the papers: actnorm is initialised so that
+training vectors get mean 0 and variance 1 (Glow, 3.1), the last layer of a coupling starts at zero (3.3), and
+latents are standard normal. As in BERT-flow's public code (bohanli/BERT-flow, flow/config/config_l3_d3_w32.json):
+permutations instead of invertible 1x1 convolutions, and additive couplings by default.
 
-From the papers: actnorm whose first values make the training vectors of mean 0 and variance 1 (Glow, 3.1); the
-affine coupling, whose last layer starts at zero, so that each starts as the identity (3.3); the standard normal as
-the latents' density. From BERT-flow's public code (bohanli/BERT-flow, flow/config/config_l3_d3_w32.json):
-permutations in place of invertible 1x1 convolutions, and couplings that shift and do not scale, the default here.
-
-Ours: no levels, so that no dimension leaves early; a drawn permutation stays as it is; fully connected layers in
-the coupling; a scale's logarithm is bounded by `LIMIT` through a hyperbolic tangent, where Glow has a sigmoid.
+Different here: one level, so no dimension leaves early; fixed permutations; fully connected couplings; log-scales
+bounded by `LIMIT` through tanh, where Glow uses a sigmoid.
 """
 
 import copy
@@ -30,29 +28,29 @@ from stsbench.encoders.protocol import FloatMatrix
 Coupling = Literal["affine", "additive"]
 
 LIMIT = 2.0
-"""No coupling scales by more than e to this, or less than e to minus this."""
+"""Couplings scale by at most exp(LIMIT) and at least exp(-LIMIT)."""
 
 _ROWS_AT_ONCE = 4096
-# A dimension with a smaller share of the largest standard deviation is rounding noise, as in `postprocess`.
+# Dimensions with a smaller share of the largest standard deviation are rounding noise, as in `postprocess`.
 _NOISE = 1e-4
 
-# Of the distinct vectors, one in so many is held out to see whether the likelihood holds for others; not of few.
+# Of at least _FEWEST distinct vectors, every _HELD_OUT_SHARE-th is held out, to detect overfitting.
 _HELD_OUT_SHARE, _MOST_HELD_OUT, _FEWEST = 20, 1000, 40
 _LOOKS = 20
 _MOST_TO_START_WITH = 8192
-# Of the largest number of a vector: what going there and back may lose in float64.
+# The largest error of the inverse in float64, relative to the largest number.
 _EXACT = 1e-6
 
 
 @dataclass(frozen=True)
 class FlowShape:
-    """What a flow is made of.
+    """The architecture of a flow.
 
     Attributes:
         dimensions: of the vectors, at least 2.
-        depth: steps.
+        depth: number of steps.
         width: of the two hidden layers of a coupling.
-        coupling: `additive` (BERT-flow: a shift alone) or `affine` (Glow: shift and scale).
+        coupling: `additive` (BERT-flow: shift) or `affine` (Glow: shift and scale).
     """
 
     dimensions: int
@@ -62,7 +60,7 @@ class FlowShape:
 
 
 class _Step(nn.Module):
-    """One step: y = permute(e^s (x + b)), of which the second half is then moved by what the first half says."""
+    """y = permute(e^s (x + b)), whose second half is then shifted (and scaled) by a function of the first."""
 
     permutation: Tensor
 
@@ -101,9 +99,9 @@ class _Step(nn.Module):
 
     @torch.no_grad()
     def start(self, vectors: Tensor) -> None:
-        """Set the actnorm so that these vectors leave it with mean 0 and variance 1 in each dimension."""
+        """Initialises the actnorm so that these vectors get mean 0 and variance 1 in each dimension."""
         spread = vectors.std(dim=0, correction=0)
-        # A dimension that hardly varies is not blown up to the size of the others, in each step more.
+        # Dimensions that hardly vary are not scaled up to the others.
         spread = torch.where(spread > _NOISE * spread.max(), spread, spread.max())
         self.bias.copy_(-vectors.mean(dim=0))
         self.log_scale.copy_(-spread.log())
@@ -123,7 +121,7 @@ class Flow(nn.Module):
     """The map f from vectors to latents of the same dimensions, and back.
 
     Args:
-        shape: what it is made of. Weights and permutations are drawn by torch's generator.
+        shape: its architecture. Weights and permutations are drawn by torch's generator.
 
     >>> flow = Flow(FlowShape(4, depth=2, width=8)).double()
     >>> vectors = torch.randn(3, 4, dtype=torch.float64)
@@ -138,7 +136,7 @@ class Flow(nn.Module):
         self.steps = nn.ModuleList(_Step(shape) for _ in range(shape.depth))
 
     def forward(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
-        """Return f(x), and `log |det df/dx|` of each row.
+        """Returns f(x) and `log |det df/dx|` of each row.
 
         Args:
             vectors: shape (rows, dimensions).
@@ -150,20 +148,20 @@ class Flow(nn.Module):
         return vectors, total
 
     def inverse(self, latents: Tensor) -> Tensor:
-        """Return the vectors of latents of shape (rows, dimensions)."""
+        """Returns the vectors of latents of shape (rows, dimensions)."""
         for step in reversed(self.steps):
             latents = step.inverse(latents)  # type: ignore[operator]
         return latents
 
     def start(self, vectors: Tensor) -> None:
-        """Set the actnorms one after the other by how these vectors arrive there (Glow, 3.1)."""
+        """Initialises the actnorms in order, from these vectors (Glow, 3.1)."""
         for step in self.steps:
             step.start(vectors)  # type: ignore[operator]
             with torch.no_grad():
                 vectors, _ = step(vectors)
 
     def log_likelihood(self, vectors: Tensor) -> Tensor:
-        """Return log p(x) = log N(f(x); 0, I) + `log |det df/dx|` of each row, in nats."""
+        """Returns log p(x) = log N(f(x); 0, I) + `log |det df/dx|` of each row, in nats."""
         latents, log_determinant = self(vectors)
         constant = 0.5 * self.shape.dimensions * math.log(2 * math.pi)
         result: Tensor = log_determinant - 0.5 * latents.square().sum(dim=1) - constant
@@ -171,15 +169,15 @@ class Flow(nn.Module):
 
 
 def parameters_of(flow: Flow) -> dict[str, NDArray[Any]]:
-    """Return all that a flow of a known shape consists of, by name."""
+    """Returns the parameters and permutations of a flow, by name."""
     return {name: tensor.detach().cpu().numpy() for name, tensor in flow.state_dict().items()}
 
 
 def flow_of(shape: FlowShape, parameters: Mapping[str, NDArray[Any]]) -> Flow:
-    """Return the flow that has these parameters, in float64.
+    """Returns the flow with these parameters, in float64.
 
     Raises:
-        ValueError: if they are not those of a flow of this shape.
+        ValueError: if they do not belong to a flow of this shape.
     """
     with torch.random.fork_rng(devices=[]):
         flow = Flow(shape)
@@ -194,7 +192,7 @@ def flow_of(shape: FlowShape, parameters: Mapping[str, NDArray[Any]]) -> Flow:
 
 
 def apply_flow(flow: Flow, vectors: FloatMatrix) -> NDArray[np.float64]:
-    """Return f(x) of each row, computed in float64, so that it does not matter which rows come together.
+    """Returns f(x) of each row, in float64, so that it does not depend on the other rows.
 
     Args:
         flow: in float64.
@@ -213,9 +211,9 @@ class FlowDescent:
     """How the likelihood is maximised: Adam on batches of shuffled sentences.
 
     Attributes:
-        steps: of the optimiser; None for one pass over the sentences, as BERT-flow takes.
-        learning_rate: of Adam, falling to zero by half a cosine. BERT-flow's public command has 1e-3.
-        batch: sentences a step.
+        steps: of the optimiser; None for one pass over the sentences, as in BERT-flow.
+        learning_rate: of Adam, decaying to zero as a half cosine; 1e-3 as in BERT-flow's public command.
+        batch: sentences per step.
         seed: of weights, permutations, held-out sentences and order.
     """
 
@@ -232,31 +230,29 @@ def fit_flow(
     descent: FlowDescent,
     progress: Progress = silent,
 ) -> tuple[Flow, list[dict[str, Any]]]:
-    """Return the flow under which the vectors are most likely, and the log of its training.
+    """Trains a flow by maximum likelihood.
 
-    The weights train in float32. A twentieth of the distinct vectors is held out, of forty or more: every so many
-    steps the log says how likely they are, and the state in which they were likeliest is kept; without any, the
-    last. That flow is held to its inverse in float64.
+    Weights are float32. Of 40 or more distinct vectors, 5 % are held out; the state with their best likelihood is
+    kept, otherwise the last. The inverse of the result is checked in float64.
 
     Args:
-        vectors: distinct ones, shape (n, d).
-        rows: for each sentence the row of its vector: one that stands several times counts so often.
+        vectors: distinct vectors, shape (n, d).
+        rows: for each sentence the row of its vector; repeated sentences count repeatedly.
         shape: of the flow.
         descent: how to train.
-        progress: told of the steps.
+        progress: called with the steps.
 
     Returns:
-        The flow in float64, and a line a step, with `step`, `nll` (negative log-likelihood of the batch before
-        the step, in nats a dimension), `kept` (whether the flow is as it was then) and, of some steps, `held_out`
-        (of the held-out vectors).
+        The flow in float64, and one line per step with `step`, `nll` (negative log-likelihood of the batch before
+        the step, in nats per dimension), `kept` (whether this state is returned) and, for some steps, `held_out`.
 
     Raises:
-        UserError: if the vectors do not differ or have one dimension, or the likelihood does not stay finite.
+        UserError: if the vectors are equal or have one dimension, or the likelihood becomes infinite.
     """
     if vectors.shape[1] < 2:
-        raise UserError("a flow moves one half of the dimensions by the other: these vectors have one.")
+        raise UserError("a flow needs vectors of two or more dimensions: these have one.")
     if len(vectors) < 2 or not (vectors != vectors[0]).any():
-        raise UserError(f"a flow needs vectors that differ: those of the {len(rows)} sentences are equal.")
+        raise UserError(f"a flow needs different vectors: those of the {len(rows)} sentences are equal.")
     chance = np.random.default_rng(descent.seed)
     count = len(vectors)
     most = min(count // _HELD_OUT_SHARE, _MOST_HELD_OUT) if count >= _FEWEST else 0
@@ -286,7 +282,7 @@ def fit_flow(
             line["held_out"] = float(-likelihoods.mean() / shape.dimensions)
         if not np.isfinite(list(line.values())).all():
             raise UserError(
-                f"the likelihood is no longer finite at step {step}: choose a smaller --learning-rate or --depth."
+                f"the likelihood is infinite at step {step}: use a smaller --learning-rate or --depth."
             )
         log.append(line)
         progress("fitting", step, steps)
@@ -301,30 +297,29 @@ def fit_flow(
     log[kept]["kept"] = True
     flow.load_state_dict(state)
     flow = flow.double().eval()
-    _demand_inverse(flow, everything[train[: descent.batch]].double())
+    _require_inverse(flow, everything[train[: descent.batch]].double())
     return flow, log
 
 
 def notes_on(log: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Return what the person should know of a training, by its log: that it overfits, or that nothing shows it."""
+    """Returns a note on overfitting, from the log of a training."""
     kept, last = next(line for line in log if line["kept"]), log[-1]
     if "held_out" not in kept:
-        return ("There are too few distinct sentences to hold some out: nothing shows whether it overfits.",)
+        return ("Too few distinct sentences to hold some out, so overfitting cannot be detected.",)
     if kept["step"] == last["step"]:
         return ()
     return (
-        f"Vectors held out became less likely after step {kept['step']} of {last['step']} (NLL "
-        f"{kept['held_out']:.3f}, {last['held_out']:.3f} at the end), whose flow is kept: fit on more sentences, "
-        "or take fewer --steps.",
+        f"Held-out vectors became less likely after step {kept['step']} of {last['step']} (NLL "
+        f"{kept['held_out']:.3f}, {last['held_out']:.3f} at the end); that state is kept. Fit on more sentences, "
+        "or use fewer --steps.",
     )
 
 
 @torch.no_grad()
-def _demand_inverse(flow: Flow, vectors: Tensor) -> None:
-    """Raise unless the flow leads back to where it came from."""
+def _require_inverse(flow: Flow, vectors: Tensor) -> None:
     lost = float((flow.inverse(flow(vectors)[0]) - vectors).abs().max() / vectors.abs().max())
     if not lost < _EXACT:
         raise UserError(
-            f"the flow that was fitted cannot be inverted (it loses {lost:.1g} of a vector's size): choose a "
-            "smaller --learning-rate or --depth."
+            f"the fitted flow is not invertible (relative error {lost:.1g}): use a smaller "
+            "--learning-rate or --depth."
         )

@@ -1,7 +1,6 @@
-"""What the installed generation of Transformers and torch can do, told apart here alone.
+"""What the installed versions of Transformers and torch can do.
 
-A vector does not depend on it but for rounding: where a library cannot yet do something, the same is computed in
-another way, or it is refused in a sentence.
+Vectors do not depend on them except for rounding: what a library cannot do is computed differently, or refused.
 """
 
 from collections.abc import Mapping
@@ -17,67 +16,67 @@ from stsbench.base.errors import UserError
 
 
 def has_attention_table() -> bool:
-    """Return whether every encoder of Transformers takes its attention from a table that can be added to.
+    """Returns whether every encoder takes its attention from an extensible table (Transformers 5).
 
-    From 5.0 on. Encoders then hand on to attention what they do not know themselves, and take a mask as attention
-    does, of four dimensions. Before, BERT and its kin have a class for each way of computing attention.
+    Encoders then pass unknown arguments on to attention and accept masks of four dimensions. Before, BERT and
+    similar models had one class per attention kernel.
     """
     return _transformers() >= Version("5.0")
 
 
 def has_attention_without_padding() -> bool:
-    """Return whether attention can be told where sequences begin that stand one behind the other, on a GPU."""
+    """Returns whether attention accepts the boundaries of concatenated sequences, on a GPU."""
     return has_attention_table() and find_spec("torch.nn.attention.varlen") is not None
 
 
 def require_named_weights_are_read(config: dict[str, Any], name: str) -> None:
-    """Refuse a configuration that names its file of weights where Transformers would read another one.
+    """Refuses a configuration that names its weight file if Transformers would read another one.
 
     Args:
-        config: what config.json says.
-        name: the checkpoint's, for the message.
+        config: the content of config.json.
+        name: the checkpoint's, for messages.
     """
     if config.get("transformers_weights") and _transformers() < Version("4.52"):
         raise UserError(
-            f"the config.json of {name} names its file of weights, which Transformers {_transformers()} does not "
-            "read: install Transformers 4.52 or newer."
+            f"the config.json of {name} names its weight file, which Transformers {_transformers()} ignores: "
+            "install Transformers 4.52 or newer."
         )
 
 
 def can_leave_compiled() -> bool:
-    """Return whether torch can run a compiled model as it was before, for a while."""
+    """Returns whether torch can run a compiled model without compilation for a while."""
     return Version(version("torch")) >= Version("2.6")
 
 
 def has_safe_pickles() -> bool:
-    """Return whether torch reads pickled weights without running what is hidden in them (CVE-2025-32434)."""
+    """Returns whether torch reads pickled weights without running code in them (CVE-2025-32434)."""
     return Version(version("torch")) >= Version("2.6")
 
 
 def require_pickles_are_safe(path: Path) -> None:
-    """Refuse a pickled weight file where reading one can run code that is hidden in it."""
+    """Refuses a pickled weight file if reading it can run code."""
     if path.suffix != ".safetensors" and not has_safe_pickles():
         raise UserError(
-            f"{path} is read with torch 2.6 or newer alone, as older ones can be made to run code in it (here is "
-            f"torch {version('torch')}): give the checkpoint in safetensors, or install a newer torch."
+            f"{path} needs torch 2.6 or newer, because torch {version('torch')} can run code in it: use the "
+            "checkpoint in safetensors, or install a newer torch."
         )
 
 
 def require_torch_is_used() -> None:
-    """Refuse a torch that Transformers leaves alone as too old: it would say that there is none."""
+    """Refuses a torch that is too old for Transformers, which would report that torch is missing."""
     from transformers.utils import is_torch_available
 
     if not is_torch_available():
         raise UserError(
-            f"Transformers {_transformers()} does not work with torch {version('torch')}, which is too old for "
-            "it: install a newer torch, or an older Transformers."
+            f"torch {version('torch')} is too old for Transformers {_transformers()}: install a newer torch, or "
+            "an older Transformers."
         )
 
 
 def report_of_loading(model: Any, report: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what Transformers says of loading weights, the missing ones by their names in the network.
+    """Returns Transformers' loading info, with missing weights by their names in the network.
 
-    Before 5.0 it names those of some checkpoints as a network with a head around this one would.
+    Before 5.0 some of them have the prefix of a network with a head.
     """
     missing = [name.removeprefix(f"{model.base_model_prefix}.") for name in report["missing_keys"]]
     return {**report, "missing_keys": missing}

@@ -1,9 +1,8 @@
-"""Hashes of files that are read after they were hashed: what was read is what was hashed, or it is told.
+"""Hashes of a model's files, and the check that the files read are the files hashed.
 
-Between the two lie seconds in which libraries are imported, and weights that are mapped into memory are read as
-long as they are used. So the state that a file had when it was hashed is kept, and compared with its state once it
-was read. Time stamps do not show a change within their granularity: a file that had just been written is hashed
-again.
+Files are read seconds after they were hashed, and weights mapped into memory as long as they are used. So a file's
+state (inode, size, time stamps) at hashing is compared with its state after reading. Time stamps do not show two
+changes within their granularity, so a file that has just been written is hashed again.
 """
 
 import time
@@ -15,11 +14,11 @@ from stsbench.base.errors import UserError
 from stsbench.base.files import sha256_of
 
 _SETTLED_SECONDS = 2.0
-"""How long ago a file must have changed for its time stamps to show the next change."""
+"""A file unchanged for this long gets another time stamp at its next change."""
 
 
 class _State(NamedTuple):
-    """What the system says of a file."""
+    """The result of `stat` for a file."""
 
     device: int
     inode: int
@@ -33,7 +32,7 @@ class _State(NamedTuple):
 
 
 class _Hashed(NamedTuple):
-    """A file's hash, its state before that, and whether any later change of the file changes its state."""
+    """A file's hash, its state before hashing, and whether any later change will change its state."""
 
     digest: str
     state: _State
@@ -44,13 +43,13 @@ _hashes: dict[tuple[Path, _State], str] = {}
 
 
 class HashedFiles:
-    """The files of one model, each hashed once, and the same since."""
+    """The hashed files of one model, which must not change."""
 
     def __init__(self) -> None:
         self._known: dict[Path, _Hashed] = {}
 
     def sha256(self, path: Path) -> str:
-        """Return a file's hash."""
+        """Returns a file's hash."""
         if (known := self._known.get(path)) is not None:
             self._require_same(path, known)
             return known.digest
@@ -61,10 +60,10 @@ class HashedFiles:
         return hashed.digest
 
     def require_unchanged(self, paths: Iterable[Path] = ()) -> None:
-        """Make sure that no file changed since it was hashed, and that each of `paths` was hashed at all."""
+        """Checks that no file has changed since it was hashed, and that all of `paths` were hashed."""
         for path in paths:
             if path not in self._known:
-                raise _changed(path)  # it has come since
+                raise _changed(path)  # it is new
         for path, known in list(self._known.items()):
             self._require_same(path, known)
 
@@ -80,10 +79,10 @@ class HashedFiles:
 
 
 def _hash(path: Path) -> _Hashed:
-    """Return a file's hash, computed once in a process: analyses load a model several times."""
+    """Returns a file's hash, computed once per process."""
     state = _state_of(path)
     if state is None:
-        sha256_of(path)  # which says what is wrong
+        sha256_of(path)  # raises the reason
         raise _changed(path)
     is_settled = state.is_settled
     digest = _hashes.get((path, state)) or sha256_of(path)
@@ -93,7 +92,7 @@ def _hash(path: Path) -> _Hashed:
 
 
 def _state_of(path: Path) -> _State | None:
-    """Return a file's state; None if it is not there, or may not be looked at."""
+    """Returns a file's state; None if it is missing or not accessible."""
     try:
         stat = path.stat()
     except OSError:
@@ -103,6 +102,6 @@ def _state_of(path: Path) -> _State | None:
 
 def _changed(path: Path) -> UserError:
     return UserError(
-        f"{path} is not what it was when it was hashed, so vectors would go by the name of other files: load the "
-        "model again, once nothing writes there any more."
+        f"{path} changed after it was hashed, so vectors would be attributed to the wrong file: load the "
+        "model again when nothing writes there any more."
     )

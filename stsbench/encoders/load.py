@@ -38,7 +38,6 @@ from stsbench.encoders.tokenizer import model_limit, position_limit
 from stsbench.encoders.transformer import TransformerEncoder, TransformerSettings
 from stsbench.encoders.use import ABOUT, FP32, PROMPTS, TORCH, USUAL, Use, UseOptions, option_of, takes_use
 from stsbench.encoders.vector_files import WORD_VECTOR_SUFFIXES, StaticEncoder
-from stsbench.encoders.weights import notes_on_unread
 from stsbench.published.catalogue import checkpoints_named_like, hub_checkpoints, known_checkpoint, row, system
 from stsbench.published.schema import KnownCheckpoint
 
@@ -137,7 +136,7 @@ def _load_fitted(name: str, folder: Path, asked: Use) -> FittedEncoder:
     require(MODELS, f"what was fitted in {name}")
     about = read_about(folder)
     model, use = about.model, about.use_of(name, asked)
-    if model.is_here:
+    if about.is_here:
         base: Encoder = without_layer(folder, _load_checkpoint(name, use), model.kind)
     elif holds_fit(Path(model.name)):
         raise UserError(f"{name} was fitted for {model.name}, which has been replaced by another fit. Fit again.")
@@ -340,8 +339,7 @@ def _pooling_of(template: Template, use: Use, known: KnownCheckpoint | None, nam
 
 def _notes_on_files(checkpoint: Checkpoint, saved: TransformerSettings | None) -> tuple[str, ...]:
     """Returns notes on files that are not read although a user may expect it, and on missing ones."""
-    name, model_type = checkpoint.name, str(checkpoint.json("config.json").get("model_type"))
-    notes = notes_on_unread(name, checkpoint.weight_files(), model_type)
+    name, notes = checkpoint.name, tuple[str, ...]()
     if unnamed := checkpoint.unnamed_modules():
         notes += (f"{name}: {', '.join(unnamed)} is not in modules.json and is left out.",)
     if saved is not None and not has_transformer_config(checkpoint):

@@ -1,9 +1,8 @@
-"""What a token attends to: what a checkpoint's files say of it, another choice, and the proof that it is obeyed.
+"""Attention masks: what a checkpoint's files state, the user's choice, and a check that the network obeys it.
 
-A causal token attends to itself and what stands before it, a bidirectional one to every token. Language models
-that are used as encoders are told to be bidirectional, by their configuration or by code of their own; where a
-release of Transformers has renamed what that code overrides, they silently become causal again. So a mask that is
-asked for is given to every layer whole, and what comes out is looked at.
+A causal token attends to itself and earlier tokens, a bidirectional one to all tokens. Language models used as
+encoders are made bidirectional by their configuration or code; if a release of Transformers renames what that code
+overrides, they silently become causal again. So a chosen mask is given to every layer, and its effect is tested.
 """
 
 from collections.abc import Callable
@@ -19,11 +18,11 @@ if TYPE_CHECKING:
 _WINDOWS = ("sliding_window", "local_attention")
 _PROBE_TOKENS = 8
 _ALIKE = 0.02
-"""What half precision may move a state by, as a share of the largest; padding that is seen moves it more."""
+"""Tolerance in half precision, relative to the largest number; attended padding changes states more."""
 
 
 def attended(mask: "Tensor", kind: str, dtype: Any) -> "Tensor":
-    """Return what is added to attention's scores, shape (rows, 1, width, width): 0, or the lowest number.
+    """Returns the additive attention mask, shape (rows, 1, width, width): 0, or the lowest number.
 
     Args:
         mask: 1 for real tokens, shape (rows, width).
@@ -35,16 +34,16 @@ def attended(mask: "Tensor", kind: str, dtype: Any) -> "Tensor":
     allowed = mask.bool()[:, None, None, :].expand(-1, -1, mask.shape[1], -1)
     if kind == CAUSAL:
         allowed = allowed.tril()
-    # Not minus infinity: a row of padding may attend to nothing, which would give no number.
+    # Not minus infinity, which gives NaN for padding that attends to nothing.
     return torch.zeros(allowed.shape, dtype=dtype, device=mask.device).masked_fill(
         ~allowed, torch.finfo(dtype).min
     )
 
 
 def own_mask(checkpoint: Checkpoint) -> str | None:
-    """Return the mask that a checkpoint's network has; None where its own code or setting asks for another.
+    """Returns the mask of a checkpoint's network; None if its code or configuration may change it.
 
-    Whether that is obeyed depends on the release of Transformers: `is_causal` is read from version 5 on.
+    Whether it does depends on the release of Transformers: `is_causal` is read from version 5 on.
     """
     config = checkpoint.json("config.json")
     if any(config.get(name) is not None for name in ("auto_map", "is_causal", "use_bidirectional_attention")):
@@ -53,30 +52,30 @@ def own_mask(checkpoint: Checkpoint) -> str | None:
 
 
 def has_causal_code(checkpoint: Checkpoint) -> bool:
-    """Return whether the network is a language model's, or an encoder's whose configuration makes it a decoder."""
+    """Returns whether the network is a language model, or an encoder configured as a decoder."""
     from transformers.models.auto import modeling_auto
 
     config = checkpoint.json("config.json")
     if config.get("is_decoder") or config.get("auto_map"):
         return True
     model_type = config.get("model_type")
-    # Encoders stand in the first list too, as decoders can be made of them; language models not in the second.
+    # The first mapping also lists encoders, which can be used as decoders; the second lists no language models.
     generates = model_type in modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
     return generates and model_type not in modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
 
 def require_within_window(name: str, config: Any, width: int) -> None:
-    """Refuse sequences that are longer than a window of attention, of which a mask of ours says nothing."""
+    """Refuses sequences longer than a window of attention, which our mask would ignore."""
     window = window_of(config)
     if window is not None and width > window:
         raise UserError(
-            f"some layers of {name} attend within a window of {window} sub-words, which --attention-mask would "
-            f"open: use --max-length {window}, or leave it out."
+            f"some layers of {name} attend within a window of {window} sub-words, which --attention-mask ignores: "
+            f"use --max-length {window}, or leave it out."
         )
 
 
 def window_of(config: Any) -> int | None:
-    """Return the narrowest window that a configuration names; None for none."""
+    """Returns the narrowest attention window of a configuration, or None."""
     windows = [getattr(config, name, None) for name in _WINDOWS]
     return min((window for window in windows if isinstance(window, int) and window > 0), default=None)
 
@@ -84,15 +83,15 @@ def window_of(config: Any) -> int | None:
 def prove_mask(
     name: str, kind: str, run: "Callable[[Tensor, Tensor], Any]", vocabulary: int | None, device: str
 ) -> None:
-    """Refuse a network that does not obey its mask.
+    """Refuses a network that does not obey its mask.
 
-    That is seen by whether its first token notices that the others change, and a sentence that it is padded.
+    Tests whether the first token changes with the others, and whether a sentence changes with its padding.
 
     Args:
         name: the checkpoint's.
         kind: `causal` or `bidirectional`.
-        run: from token ids and a mask of their shape to the model's output.
-        vocabulary: how many tokens the model knows; None if it does not say.
+        run: maps token ids and a mask, shape (rows, width), to the model's output.
+        vocabulary: number of tokens of the model, or None.
         device: where it computes.
     """
     import torch
@@ -109,9 +108,9 @@ def prove_mask(
             alone = run(ids[1:, :half], real[1:, :half]).last_hidden_state[0].float()
     except UserError:
         raise
-    except Exception as error:  # whatever the model's code makes of a mask that is not of the usual shape
-        raise UserError(f"{name} takes no attention mask but its own: leave out --attention-mask.") from error
+    except Exception as error:  # the model's code may fail in any way on a mask of four dimensions
+        raise UserError(f"{name} does not accept an attention mask: leave out --attention-mask.") from error
     notices = not torch.equal(whole[0, 0], whole[1, 0])
     is_alike = float((padded - alone).abs().max()) <= _ALIKE * float(alone.abs().max())
     if notices != (kind == BIDIRECTIONAL) or not is_alike:
-        raise UserError(f"{name} does not obey --attention-mask {kind}: its code makes a mask of its own.")
+        raise UserError(f"{name} does not obey --attention-mask {kind}: its code makes its own mask.")

@@ -1,8 +1,7 @@
-"""How programs mistake the padding of a batch: what they read then, of which positions.
+"""Mistakes about the padding of a batch in other programs, which `diagnose` tries.
 
-Here a vector never depends on what else is in a batch. In other programs it does where the tokenizer pads on
-another side than the code that pools believes, or where the mean is taken over the padding, too. `diagnose` tries
-these.
+Here a vector never depends on its batch. Elsewhere it does if the tokenizer pads on another side than the pooling
+code assumes, or if the mean includes the padding.
 """
 
 from dataclasses import dataclass
@@ -17,11 +16,11 @@ class Misread:
     """A mistake about the padding.
 
     Attributes:
-        name: what it is called.
+        name: of the mistake.
         padding: the side on which shorter rows are padded.
-        places: the places of poolings that read something else for it; see `poolers.PLACES`.
-        shifts_positions: whether the padding is counted among the positions, so that all poolings of a network
-            with position embeddings are changed.
+        places: the places of poolings that it changes; see `poolers.PLACES`.
+        shifts_positions: whether positions count the padding, which changes all poolings of a network with
+            position embeddings.
     """
 
     name: str
@@ -30,15 +29,15 @@ class Misread:
     shifts_positions: bool = False
 
     def __str__(self) -> str:
-        """Return its name."""
+        """Returns its name."""
         return self.name
 
     def spans(self, place: str, spans: "Tensor", mask: "Tensor") -> "Tensor":
-        """Return what is read, as the first column and the one behind the last of each row, shape (rows, 2).
+        """Returns first and end column of what is read in each row, shape (rows, 2).
 
         Args:
             place: the pooling's.
-            spans: what ought to be read.
+            spans: the correct columns.
             mask: 1 for real tokens, shape (rows, width).
         """
         import torch
@@ -55,16 +54,16 @@ class Misread:
 
 
 LEFT = Misread("left", "left", ("cls_before_pooler",), shifts_positions=True)
-"""Padded on the left: positions are counted from the first column, and `cls` reads what stands there
+"""Padded on the left: positions are counted from the first column, and `cls` reads that column
 (sentence-transformers 3208)."""
 
 LEFT_AS_RIGHT = Misread("left, read as right", "left", ("last",))
-"""Padded on the left, where the code takes the column at the number of tokens for the last one."""
+"""Padded on the left; the last token is looked for at the number of tokens."""
 
 RIGHT_AS_LEFT = Misread("right, read as left", "right", ("last",))
-"""Padded on the right, where the code takes the last column for the last token."""
+"""Padded on the right; the last token is looked for in the last column."""
 
 WITH_PADDING = Misread("right, read with the padding", "right", ("avg", "cls_avg", "max", "weighted_avg"))
-"""Padded on the right, where the mean is taken over all columns (`angle_emb` up to 0.1)."""
+"""Padded on the right; the mean includes the padding."""
 
 MISREADINGS = (LEFT, LEFT_AS_RIGHT, RIGHT_AS_LEFT, WITH_PADDING)

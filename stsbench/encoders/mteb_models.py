@@ -1,9 +1,8 @@
 """Models as mteb loads them, with its prompts and its normalisation: `mteb:NAME`.
 
-mteb says which text stands before a sentence by the task that it is of, by the task's type, and by the type of
-prompt that the task has for its side (embeddings-benchmark/mteb, `mteb/models/abs_encoder.py` at 2.26:
-`get_prompt_name`, `get_instruction`). So there is an encoder for each text, and a task names those of its sides. A
-task that mteb does not have is read as one of mteb's type STS.
+mteb chooses the prompt of a sentence by its task, the task's type and the side of the pair
+(embeddings-benchmark/mteb, `mteb/models/abs_encoder.py` at 2.26: `get_prompt_name`, `get_instruction`). So there
+is one encoder per prompt. A task that mteb does not have is read as one of mteb's type STS.
 """
 
 import inspect
@@ -34,23 +33,23 @@ from stsbench.encoders.protocol import Encoder, Identity, TokenSequence
 from stsbench.encoders.use import PRECISIONS, UNKNOWN, Use
 
 PREFIX = "mteb:"
-"""What stands before the name of a model that mteb is to load."""
+"""The prefix of models that mteb loads."""
 
 KIND = "mteb"
-"""The kind of the identity of such a model, and its pooling: the rest is mteb's business."""
+"""The kind of the identity of such a model, and its pooling."""
 
 _NAMES = {task: name for name, task in MTEB_TASKS.items()}
 _SIDES = (0, 1)
 _BATCH = 32
-"""mteb's own default: a batch's padding moves the last bits."""
+"""mteb's default; the padding of a batch changes the last bits."""
 
 _COMMIT = re.compile("[0-9a-f]{40}")
 _LIKE = "STS12"
-"""A task of mteb's type STS, whose metadata another one of that type is described by."""
+"""The task of mteb's type STS whose metadata is used for tasks that mteb does not have."""
 
 
 class _Place(NamedTuple):
-    """Where sentences stand: the metadata of mteb's task, and its type of prompt for their side, if it has one."""
+    """The metadata of mteb's task, and its type of prompt for one side of a pair, if it has one."""
 
     metadata: Any
     prompt_type: Any
@@ -61,11 +60,11 @@ class _Loaded:
     """A model that mteb has loaded.
 
     Attributes:
-        name: as the person named it.
+        name: as the user named it.
         model: mteb's encoder.
-        revision: the commit or version that mteb gives it.
-        sha256: over what its vectors depend on but for the text before a sentence; None where nobody knows that.
-        checkpoint: its folder, where it came from one.
+        revision: its commit or version in mteb.
+        sha256: hash of everything but the prompt that its vectors depend on; None if unknown.
+        checkpoint: its folder, if it came from one.
     """
 
     name: str
@@ -75,7 +74,7 @@ class _Loaded:
     checkpoint: Checkpoint | None = None
 
     def encode(self, place: _Place, sentences: list[str]) -> Any:
-        """Return what mteb's encoder gives for sentences, shape (len(sentences), dimensions)."""
+        """Returns the vectors of mteb's encoder, shape (len(sentences), dimensions)."""
         from datasets import Dataset
         from torch.utils.data import DataLoader
 
@@ -94,7 +93,7 @@ class _Loaded:
         return vectors
 
     def prompt(self, place: _Place) -> str | None:
-        """Return the text before sentences, or "" for none; None where mteb's encoder does not tell it."""
+        """Returns the prompt, "" for none; None if mteb's encoder does not expose it."""
         from mteb.models import SentenceTransformerEncoderWrapper
         from mteb.models.instruct_wrapper import InstructSentenceTransformerModel
 
@@ -109,22 +108,22 @@ class _Loaded:
         name = model.get_prompt_name(*place)
         if name is not None:
             return str(model.model_prompts[name])
-        # With a type of prompt the library looks for names of its own.
+        # With a type of prompt, sentence-transformers looks for its own prompt names.
         return _default_prompt(model.model) if place.prompt_type is None else None
 
 
 def _default_prompt(model: Any) -> str:
-    """Return what a model of sentence-transformers puts before a sentence if nobody gives a prompt."""
+    """Returns the default prompt of a sentence-transformers model."""
     return str(model.prompts.get(model.default_prompt_name) or "")
 
 
 @dataclass
 class MtebEncoder:
-    """A model of mteb's that reads the sentences of different tasks or sides with different texts before them.
+    """A model of mteb with different prompts for different tasks or sides.
 
     Attributes:
-        identity: what the vectors depend on, but for these texts.
-        notes: what the person should know.
+        identity: what the vectors depend on, apart from the prompt.
+        notes: for the user.
     """
 
     loaded: _Loaded
@@ -138,7 +137,7 @@ class MtebEncoder:
         return CallableEncoder.token_budget
 
     def reader(self, task: str, side: int | None) -> CallableEncoder:
-        """Return the encoder of a side; see `reader_of`."""
+        """Returns the encoder of a side; see `reader_of`."""
         place = _place(_NAMES.get(task), side)
         prompt = self.loaded.prompt(place)
         of_side = None if place.prompt_type is None else str(place.prompt_type.value)
@@ -151,42 +150,41 @@ class MtebEncoder:
         return self._readers[prompt, *modules]
 
     def alike(self) -> CallableEncoder | None:
-        """Return the encoder that reads every sentence, if no task and no side has another."""
+        """Returns the encoder of all sentences, or None if tasks or sides differ."""
         readers = [self.reader(task, side) for task in (*_NAMES, "") for side in _SIDES]
         return readers[0] if all(reader is readers[0] for reader in readers) else None
 
     def notes_on(self, task: str, sentences: Sequence[str]) -> tuple[str, ...]:
-        """Return a note on a task that mteb does not have."""
+        """Returns a note on a task that mteb does not have."""
         if task in _NAMES:
             return ()
         prompt = self.reader(task, None).identity.use.prompt
         return (
-            f"mteb has no {task}: its sentences are read as those of a task of the type STS (prompt {prompt!r}).",
+            f"mteb has no task {task}: its sentences are read as of a task of the type STS (prompt {prompt!r}).",
         )
 
     def prepare(self, *, weights: bool) -> None:
-        """Do nothing: the model was loaded to know its prompts."""
+        """Does nothing: the model is loaded already."""
 
     def tokenize(self, texts: Sequence[str]) -> NoReturn:
-        """Refuse: a text is read by its task."""
+        """Refuses: the prompt depends on the task."""
         raise UserError(
-            f"{self.identity.name} has other prompts for other tasks or sides, by mteb's rules, and here "
-            "sentences are read without a task: name the checkpoint itself, and its prompt with --prompt-name or "
-            "--prompt."
+            f"{self.identity.name} has different prompts for different tasks or sides, and sentences are read "
+            "without a task here: use the checkpoint itself, with --prompt-name or --prompt."
         )
 
     def forward(self, sequences: Sequence[TokenSequence], poolings: Sequence[str]) -> NoReturn:
-        """Refuse: a text is read by its task."""
+        """Refuses: the prompt depends on the task."""
         self.tokenize([])
 
 
 def _place(name: str | None, side: int | None) -> _Place:
-    """Return where the sentences of a side of mteb's task stand; of no task of its own, as of one of type STS."""
+    """Returns mteb's metadata and type of prompt for one side of a task."""
     import mteb
 
     task = mteb.get_task(name or _LIKE)
     if name is None:
-        # Its own name, so that no prompt is looked up by that of another task.
+        # Under a new name, so that no prompt of another task is used.
         own = {"name": "stsbench", "prompt": task.abstask_prompt}
         return _Place(task.metadata.model_copy(update=own), None)
     types = (getattr(task, "input1_prompt_type", None), getattr(task, "input2_prompt_type", None))
@@ -194,12 +192,12 @@ def _place(name: str | None, side: int | None) -> _Place:
 
 
 def load_from_mteb(name: str, use: Use) -> Encoder:
-    """Load a model as mteb does.
+    """Loads a model as mteb does.
 
     Args:
-        name: `mteb:` and the name of a model in mteb's registry or on the Hub, a folder of a checkpoint that
-            sentence-transformers loads, or `minilm`.
-        use: of which the revision, the device and whether code may run are obeyed, and what is done to vectors.
+        name: `mteb:` and the name of a model in mteb's registry or on the Hub, a folder that sentence-transformers
+            loads, or `minilm`.
+        use: revision, device, trust in code, and the processing of vectors.
 
     Raises:
         UserError: if mteb is not installed, or cannot load it as an encoder of sentences.
@@ -210,15 +208,15 @@ def load_from_mteb(name: str, use: Use) -> Encoder:
 
     model = name.removeprefix(PREFIX)
     if not model:
-        raise UserError(f"{name} names no model: write its name or folder behind it, as in {PREFIX}{PACKAGED}.")
+        raise UserError(f"{name} lacks the name of a model: for example {PREFIX}{PACKAGED}.")
     with _quiet(), told(f"load {model} with mteb"):
         is_here = model == PACKAGED or Path(model).expanduser().exists()
         if not is_here and model.startswith(("/", "./", "../", "~")):
-            raise UserError(f"{name} names no folder that is here: check the path behind {PREFIX}.")
+            raise UserError(f"{name}: no such folder. Check the path.")
         loaded = _of_folder(name, model, use) if is_here else _of_name(name, model, use)
     if not isinstance(loaded.model, EncoderProtocol):
         raise UserError(
-            f"{name} is no encoder of sentences in mteb, but {type(loaded.model).__name__}: name another."
+            f"{name} is a {type(loaded.model).__name__} in mteb, not an encoder of sentences: use another model."
         )
     network = getattr(loaded.model, "model", None)
     dtypes = {f"torch.{long}": short for short, long in PRECISIONS.items()}
@@ -231,19 +229,19 @@ def load_from_mteb(name: str, use: Use) -> Encoder:
         trust_remote_code=use.trust_remote_code,
     )
     notes = [
-        f"{name} is loaded and encoded by mteb {mteb.__version__}, with its prompts: sub-word lengths and cut "
-        "sentences are not counted."
+        f"{name} is loaded and encoded by mteb {mteb.__version__}, with its prompts: sub-word lengths and "
+        "truncated sentences are not counted."
     ]
     if loaded.sha256 is None:
-        notes.append(f"{name} has no commit that is known to stay as it is: its vectors are not cached.")
+        notes.append(f"{name} has no fixed commit: its vectors are not cached.")
     if isinstance(loaded.model, SentenceTransformerEncoderWrapper):
         read = loaded.model.model_prompts or {}
         if unread := [
             called for called, text in loaded.model.model.prompts.items() if text and called not in read
         ]:
             notes.append(
-                f"mteb does not read the prompts that {name} calls {listed(unread)}: it takes those called as one "
-                "of its tasks, as a type of tasks, `query` or `document`."
+                f"mteb ignores the prompts of {name} that are called {listed(unread)}: it uses those named after "
+                "its tasks or types of tasks, `query` and `document`."
             )
     by_task = MtebEncoder(
         loaded, Identity(name, KIND, how.processed(use), weights_sha256=loaded.sha256), tuple(notes)
@@ -252,17 +250,17 @@ def load_from_mteb(name: str, use: Use) -> Encoder:
 
 
 def _length_of(network: Any) -> int | None:
-    """Return how many sub-words a model reads; None where it says none, or infinitely many (static embeddings)."""
+    """Returns the maximum length in sub-words; None if unknown or unlimited."""
     length = getattr(network, "max_seq_length", None)
     return int(length) if isinstance(length, int | float) and math.isfinite(length) else None
 
 
 def _of_folder(name: str, model: str, use: Use) -> _Loaded:
-    """Return a checkpoint of sentence-transformers in a folder, in the wrapper that mteb gives to such a model."""
+    """Loads a sentence-transformers folder in mteb's wrapper for such models."""
     from mteb.models import SentenceTransformerEncoderWrapper
 
     if use.revision is not None:
-        raise UserError(f"{name} is a folder, which has no revisions: leave out --revision.")
+        raise UserError(f"{name} is a folder without revisions: leave out --revision.")
     checkpoint = find_checkpoint(model)
     with checkpoint.reading(checkpoint.all_files):
         loaded = SentenceTransformerEncoderWrapper(
@@ -277,7 +275,7 @@ def _of_folder(name: str, model: str, use: Use) -> _Loaded:
 
 
 def _of_name(name: str, model: str, use: Use) -> _Loaded:
-    """Return a model of mteb's registry, or else of the Hub."""
+    """Loads a model of mteb's registry, or of the Hub."""
     import mteb
     from mteb.models import SentenceTransformerEncoderWrapper
     from mteb.models.get_model_meta import MODEL_REGISTRY
@@ -289,19 +287,19 @@ def _of_name(name: str, model: str, use: Use) -> _Loaded:
         about.loader_kwargs.get("trust_remote_code") or not (is_plain or _never_trusts(about.loader))
     ):
         raise UserError(
-            f"mteb's loader of {model} lets Python code run that comes with a checkpoint: read it, then pass "
+            f"mteb's loader of {model} runs Python code from the checkpoint: read it, then add "
             "--trust-remote-code."
         )
     more = {"trust_remote_code": True} if use.trust_remote_code and is_plain else {}
     loaded = about.load_model(device=resolve_device(use.device), **more)
-    # A branch moves on; the revision in the registry goes with mteb's version.
+    # A branch moves; a revision in the registry is fixed by mteb's version.
     stays = about.revision and (model in MODEL_REGISTRY or _COMMIT.fullmatch(about.revision))
     sha256 = _digest(model=about.name, revision=about.revision) if stays else None
     return _Loaded(name, loaded, about.revision, sha256)
 
 
 def _never_trusts(loader: Any) -> bool:
-    """Return whether the file of a loader never says that a checkpoint's code may run; no if it cannot be read."""
+    """Returns whether the source of a loader never trusts code from a checkpoint."""
     try:
         return "trust_remote_code" not in inspect.getsource(
             sys.modules[getattr(loader, "func", loader).__module__]
@@ -318,7 +316,7 @@ def _digest(**what: str | None) -> str:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep mteb and the libraries below it from printing: what a person has to know becomes notes."""
+    """Silences mteb and the libraries below it."""
     logs = [logging.getLogger(name) for name in ("mteb", "sentence_transformers")]
     levels = [log.level for log in logs]
     for log in logs:

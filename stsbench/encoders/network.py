@@ -29,7 +29,7 @@ from stsbench.encoders.rendering import Part, Rendered
 from stsbench.encoders.subtraction import EmptyTemplate
 from stsbench.encoders.unpadded import is_faster_unpadded, make_unpadded, run_unpadded
 from stsbench.encoders.use import PRECISIONS
-from stsbench.encoders.weights import refuse_unlike, require_floats, require_memory_for
+from stsbench.encoders.weights import require_floats, require_memory_for, require_own_weights
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -380,9 +380,8 @@ def _load_model(
             torch_dtype=dtype,
             **({} if attention == AUTO else {"attn_implementation": attention}),
         )
-    model_type = str(model.config.model_type)
     report = report_of_loading(model, report)
-    refuse_unlike(checkpoint.name, model_type, report)
+    require_own_weights(checkpoint.name, report)
     if not getattr(model.config, "quantization_config", None):
-        require_floats(checkpoint.weight_files(), model_type)
+        require_floats(checkpoint.weight_files())
     return model, not report["missing_keys"]

@@ -1,8 +1,7 @@
-"""`--on ray`: batches are tasks of a Ray cluster.
+"""`--on ray`: batches are computed by workers of a Ray cluster.
 
-A worker for each GPU of the cluster, or for each machine without one, holds the network. Texts are tokenised here,
-and vectors come back here, so that the embedding cache is written once. A worker that dies is started again, and
-what it computed is computed again.
+There is one worker with the network per GPU of the cluster, or per machine without a GPU. Texts are tokenised and
+vectors are cached here. A worker that dies is restarted, and its batch is computed again.
 """
 
 import pickle
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from stsbench.encoders.transformer import TransformerEncoder
 
 _LIVES = 3
-"""How often a worker is started again."""
+"""How often a worker is restarted."""
 
 
 @dataclass
@@ -36,33 +35,33 @@ class RayWorker:
     def forward(
         self, encoder: "TransformerEncoder", sequences: Sequence[TokenSequence], poolings: Sequence[str]
     ) -> dict[str, FloatMatrix]:
-        """Have the worker compute.
+        """Computes on the worker.
 
         Raises:
-            UserError: if it died more often than it is started again.
+            UserError: if it died too often.
         """
         if id(encoder) not in self._told:
-            # Kept with it, so that no other comes to its number.
+            # Storing the encoder keeps its id from being reused.
             self._told[id(encoder)] = encoder, *_sent(encoder)
         _, holder, settings = self._told[id(encoder)]
         coming = self.actor.forward.remote(holder, settings, list(sequences), list(poolings))
         try:
             vectors: dict[str, FloatMatrix] = self.ray.get(coming)
         except self.ray.exceptions.RayTaskError as error:
-            # Ours, as it was raised there: without the text of where.
+            # Our own error, without Ray's traceback.
             raise error.cause from None
         except self.ray.exceptions.RayError as error:
             _started.cache_clear()
             raise UserError(
-                f"the worker on {self.where} ended {_LIVES + 1} times: look at what ended it (its memory, most "
-                "often); the same command goes on from the cache."
+                f"the worker on {self.where} died {_LIVES + 1} times: check its memory. The same command resumes "
+                "from the cache."
             ) from error
-        # Arrays that come from Ray's store cannot be written into.
+        # Arrays in Ray's store are read-only.
         return {pooling: matrix.copy() for pooling, matrix in vectors.items()}
 
 
 class _Worker:
-    """What runs in the cluster."""
+    """Runs in the cluster."""
 
     def __init__(self, threads: int) -> None:
         import torch
@@ -77,12 +76,11 @@ class _Worker:
 
 @lru_cache(maxsize=2)
 def _held(holder: bytes) -> "TransformerEncoder":
-    """Return an encoder whose network is loaded from what lies on this machine, and is the same as there."""
+    """Returns an encoder with the files of this machine, which must have the same hashes."""
     encoder, key = pickle.loads(holder)
     if encoder.identity.key() != key:
         raise UserError(
-            f"{encoder.checkpoint.folder} holds another model on the worker's machine than here: let both see the "
-            "same files."
+            f"{encoder.checkpoint.folder} differs between this machine and the worker's: give both the same files."
         )
     loaded: TransformerEncoder = encoder
     return loaded
@@ -95,9 +93,9 @@ def _used(holder: bytes, settings: bytes) -> "TransformerEncoder":
 
 
 def _sent(encoder: "TransformerEncoder") -> tuple[bytes, bytes]:
-    """Return what a worker is told: the encoder whose network it loads, and how that is used."""
+    """Returns, pickled, the encoder whose network a worker loads, and how it is used."""
     holder = encoder.loaded or encoder
-    # The files are hashed there, where they may lie elsewhere on the disk.
+    # The worker hashes its own files.
     sent = replace(
         holder,
         checkpoint=_anew(holder.checkpoint),
@@ -113,15 +111,15 @@ def _anew(checkpoint: "Checkpoint") -> "Checkpoint":
 
 
 def ray_workers(device: str) -> tuple[RayWorker, ...]:
-    """Return a worker for each GPU of a cluster, or each machine of it.
+    """Returns one worker per GPU of a cluster, or per machine.
 
-    They take all that is there, so all encoders of this process share them: others would wait for ever.
+    They use all resources, so all encoders of this process share them.
 
     Args:
-        device: `cuda` or `cpu`, as the encoder computes.
+        device: `cuda` or `cpu`.
 
     Raises:
-        UserError: if no cluster answers, or none of its machines has what is needed.
+        UserError: if no cluster responds, or no machine has such a device.
     """
     context = connected().get_runtime_context()
     return _started(device, (context.get_node_id(), context.get_job_id()))
@@ -129,7 +127,7 @@ def ray_workers(device: str) -> tuple[RayWorker, ...]:
 
 @lru_cache(maxsize=1)
 def _started(device: str, _cluster: tuple[str, str]) -> tuple[RayWorker, ...]:
-    """Start the workers of a cluster to which this process is connected."""
+    """Starts the workers of the connected cluster."""
     ray = connected()
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -151,5 +149,5 @@ def _started(device: str, _cluster: tuple[str, str]) -> tuple[RayWorker, ...]:
         where = str(node["NodeManagerHostname"])
         workers += [RayWorker(ray, asked.remote(threads), where) for _ in range(count)]
     if not workers:
-        raise UserError(f"--on ray: no machine of the cluster has a {'GPU' if device == 'cuda' else 'free core'}.")
+        raise UserError(f"--on ray: no machine of the cluster has a {'GPU' if device == 'cuda' else 'core'}.")
     return tuple(workers)

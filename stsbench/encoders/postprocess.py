@@ -1,4 +1,4 @@
-"""What may be done to vectors after encoding: unit length, keeping the first dimensions, whitening."""
+"""Processing of vectors after encoding: unit length, the first dimensions, whitening."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -6,22 +6,22 @@ from numpy.typing import NDArray
 from stsbench.base.errors import UserError
 from stsbench.encoders.protocol import LARGEST, SMALLEST, FloatMatrix, Identity
 
-# Directions with a smaller share of the largest variance are rounding noise: dividing by them would blow it up.
+# Directions with a smaller share of the largest variance are rounding noise.
 _NOISE = 1e-8
 _CONSTANT = 1e-20
 
 
 def normalize(vectors: FloatMatrix, out: FloatMatrix | None = None) -> FloatMatrix:
-    """Scale rows to unit length; a zero vector stays one.
+    """Scales rows to unit length; zero vectors stay zero.
 
     Args:
         vectors: shape (rows, d).
-        out: where the result goes, of the same shape: `vectors` itself to hold them once; a new array by default.
+        out: an array for the result, possibly `vectors` itself; a new array by default.
     """
-    # In float32 a tiny vector's squares would be zero: its length is taken in float64.
+    # In float64, because the squares of a tiny vector are zero in float32.
     squares = np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)
     exact = np.sqrt(squares)
-    # A length that float32 cannot hold: too large, or so small that it has few digits left.
+    # Lengths that float32 cannot represent, or only with few digits.
     extreme = np.flatnonzero((exact > LARGEST) | ((exact < SMALLEST) & (exact > 0)))
     rescued = (vectors[extreme] / exact[extreme, None]).astype(np.float32)
     unit = np.zeros_like(vectors) if out is None else out
@@ -33,11 +33,11 @@ def normalize(vectors: FloatMatrix, out: FloatMatrix | None = None) -> FloatMatr
 
 
 def processed(vectors: FloatMatrix, identity: Identity) -> FloatMatrix:
-    """Return an encoder's vectors with what is done to them afterwards, but for a whitening; in their place.
+    """Applies an encoder's truncation and normalisation (not its whitening) to its vectors, in place.
 
     Args:
         vectors: shape (rows, d).
-        identity: of the encoder, which says what is done to them.
+        identity: of the encoder.
     """
     if identity.use.dimensions is not None:
         vectors = truncate(vectors, identity.use.dimensions)
@@ -45,14 +45,14 @@ def processed(vectors: FloatMatrix, identity: Identity) -> FloatMatrix:
 
 
 def truncate(vectors: FloatMatrix, dimensions: int) -> FloatMatrix:
-    """Keep the first dimensions, as Matryoshka models are trained for.
+    """Keeps the first dimensions, as for Matryoshka models.
 
     Args:
         vectors: shape (rows, d).
-        dimensions: how many to keep, at most d.
+        dimensions: number to keep, at most d.
 
     Raises:
-        UserError: if there are not so many.
+        UserError: if there are fewer.
     """
     if not 1 <= dimensions <= vectors.shape[1]:
         raise UserError(f"--dimensions {dimensions}: the model's vectors have {vectors.shape[1]}.")
@@ -62,19 +62,19 @@ def truncate(vectors: FloatMatrix, dimensions: int) -> FloatMatrix:
 def whiten(
     vectors: FloatMatrix, reference: FloatMatrix, dimensions: int | None = None, *, task: str | None = None
 ) -> NDArray[np.float64]:
-    """Whiten vectors: (x - mean) U S^-1/2 of the reference's covariance U S U^T (Su et al., 2021).
+    """Whitens vectors: (x - mean) U S^-1/2 with the reference's covariance U S U^T (Su et al., 2021).
 
     Args:
         vectors: shape (rows, d).
-        reference: the sentences whose mean and covariance are taken, shape (sentences, d).
-        dimensions: how many of the directions of largest variance to keep; None for all in which they vary.
-        task: whose sentences they are, for the message; None where they are no task's.
+        reference: the vectors for mean and covariance, shape (sentences, d).
+        dimensions: number of directions of largest variance to keep; None for all in which they vary.
+        task: of the sentences, for messages.
 
     Returns:
         Shape (rows, dimensions), float64.
 
     Raises:
-        UserError: if the reference varies in fewer directions than are to be kept.
+        UserError: if the reference varies in fewer directions.
     """
     mean, directions = whitening_of(reference, dimensions, option="--whiten", task=task)
     whitened: NDArray[np.float64] = (vectors - mean) @ directions
@@ -84,34 +84,34 @@ def whiten(
 def whitening_of(
     reference: FloatMatrix, dimensions: int | None = None, *, option: str, task: str | None = None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the mean of some vectors, and the matrix that makes their covariance the identity.
+    """Returns the mean of some vectors, and the matrix that makes their covariance the identity.
 
     Su et al. (2021): the covariance is U S U^T, the matrix the first columns of U S^-1/2. As in their public code
     (bojone/BERT-whitening, eng/utils.py), the covariance is divided by n - 1.
 
     Args:
         reference: the vectors, shape (sentences, d).
-        dimensions: how many of the directions of largest variance to keep; None for all in which they vary.
-        option: what chooses that number, for the message.
-        task: whose sentences they are, for the message; None where they are no task's.
+        dimensions: number of directions of largest variance to keep; None for all in which they vary.
+        option: that chooses this number, for messages.
+        task: of the sentences, for messages.
 
     Returns:
         The mean, shape (d,), and the matrix, shape (d, dimensions), float64.
 
     Raises:
-        UserError: if the reference varies in fewer directions than are to be kept.
+        UserError: if the reference varies in fewer directions.
     """
     if len(reference) < 2:
-        raise UserError(f"whitening needs sentences to take a covariance of: there is {len(reference)}.")
+        raise UserError(f"whitening needs at least 2 sentences for a covariance: there is {len(reference)}.")
     mean = reference.mean(axis=0, dtype=np.float64)
     covariance = np.atleast_2d(np.cov(reference.astype(np.float64), rowvar=False))
     directions, variances, _ = np.linalg.svd(covariance)
     which = f"{len(reference)} sentences" + (f" of {task}" if task else "")
-    # Of equal vectors the variance is what rounding leaves of it.
+    # The variance of equal vectors is rounding noise.
     varies = variances[0] > _CONSTANT * np.square(mean).max()
     usable = int((variances > _NOISE * variances[0]).sum()) if varies else 0
     if usable == 0:
-        raise UserError(f"whitening needs vectors that differ: those of the {which} are equal.")
+        raise UserError(f"whitening needs different vectors: those of the {which} are equal.")
     kept = usable if dimensions is None else dimensions
     if not 1 <= kept <= usable:
         raise UserError(

@@ -1,7 +1,7 @@
-"""Sentences in their template: tokens, and where in them the masks and the copies of the sentence are.
+"""Sentences in a template: token ids, with the positions of masks and of the copies of the sentence.
 
-Where a text is longer than the model reads, the sentence is cut and the template stays whole, so that what is read
-of it is always there.
+If a text is longer than the model reads, the sentence is truncated and the template is kept, so that the tokens to
+read are always there.
 """
 
 import re
@@ -17,7 +17,7 @@ from stsbench.encoders.tokenizer import Tokenizer
 _SENTENCE, _MASK, _BEGIN, _END = (f"{{{place}}}" for place in (SENTENCE, MASK, BEGIN, END))
 
 Span = tuple[int, int]
-"""The first, and the one behind the last: of characters in a text, or of tokens in a sequence."""
+"""Start and end (exclusive), in characters of a text or tokens of a sequence."""
 
 
 class Part(NamedTuple):
@@ -25,8 +25,8 @@ class Part(NamedTuple):
 
     Attributes:
         ids: the tokens.
-        masks: where the template's masks are among them.
-        copies: where the copies of the sentence are.
+        masks: positions of the template's masks.
+        copies: positions of the copies of the sentence.
     """
 
     ids: tuple[int, ...]
@@ -35,12 +35,12 @@ class Part(NamedTuple):
 
 
 class Rendered(tuple[int, ...]):
-    """A token sequence: those of a sentence in each text of its template, one behind the other."""
+    """The token sequence of a sentence: its parts in each text of the template, concatenated."""
 
     parts: tuple[Part, ...]
 
     def __new__(cls, parts: Sequence[Part]) -> "Rendered":
-        """Make one of its parts."""
+        """Concatenates parts."""
         made = super().__new__(cls, (token for part in parts for token in part.ids))
         made.parts = tuple(parts)
         return made
@@ -48,7 +48,7 @@ class Rendered(tuple[int, ...]):
 
 @dataclass(frozen=True)
 class Alone:
-    """The template without a sentence, and the first token (`gap`) behind the sentence's place."""
+    """The template without a sentence, and the token (`gap`) before which the sentence would be."""
 
     part: Part
     gap: int
@@ -57,15 +57,15 @@ class Alone:
 def render(
     sentences: Sequence[str], template: Template, tokenizer: Tokenizer, limit: int | None
 ) -> tuple[list[Rendered], list[bool]]:
-    """Return the tokens of sentences in their template, and whether each sentence was cut."""
+    """Returns the tokens of sentences in their template, and whether each sentence was truncated."""
     prepared = [template.prepared(sentence) for sentence in sentences]
     written = [_Text(template, text, tokenizer) for text in template.texts]
     for text in written:
         around = len(text.part("").ids)
         if limit is not None and around >= limit:
             raise UserError(
-                f"template {template.name} takes {around} of the {limit} sub-words that are read, which leaves "
-                "none for a sentence: use a shorter template or a larger --max-length."
+                f"template {template.name} takes {around} of the {limit} sub-words and leaves none for a "
+                "sentence: use a shorter template or a larger --max-length."
             )
     columns: list[list[Part]] = []
     cut = [False] * len(prepared)
@@ -79,13 +79,13 @@ def render(
 
 
 def alone(template: Template, tokenizer: Tokenizer) -> list[Alone]:
-    """Return each text of a template without its sentence, a space in its place."""
+    """Returns each text of a template with a space in place of the sentence."""
     texts = []
     for text in template.texts:
         written, at = "", 0
         for piece in Template.pieces(text):
             if piece == _SENTENCE:
-                # No two spaces: byte-level tokenizers make a token of the second.
+                # A single space: byte-level tokenizers turn a second one into a token.
                 written, at = written.rstrip(" ") + " ", len(written.rstrip(" "))
             else:
                 filled = _fill(piece, tokenizer)
@@ -98,26 +98,26 @@ def alone(template: Template, tokenizer: Tokenizer) -> list[Alone]:
 
 
 class _Text:
-    """One text of a template, ready to be filled."""
+    """One text of a template, to be filled with sentences."""
 
     def __init__(self, template: Template, text: str, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
         self._pieces = Template.pieces(text)
         if _MASK in self._pieces and tokenizer.mask_id is None:
             raise UserError(
-                f"template {template.name} has a {{mask}}, and {tokenizer.name} knows no mask token: choose a "
-                "template that reads another place, or a masked language model."
+                f"template {template.name} has a {{mask}}, but {tokenizer.name} has no mask token: use another "
+                "template, or a masked language model."
             )
         self.parts: Callable[[Sequence[str]], list[Part]] = (
             self._together if template.tokenize == "together" else self._apart
         )
 
     def part(self, sentence: str) -> Part:
-        """Return one sentence in the text."""
+        """Returns one sentence in the text."""
         return self.parts([sentence])[0]
 
     def cut(self, sentence: str, limit: int) -> Part:
-        """Return as much of a sentence in the text as the limit leaves room for, whole sub-words."""
+        """Returns the longest prefix of a sentence, in whole sub-words, whose text fits the limit."""
         ends = self._tokenizer.ends(sentence)
         fits, too_long = 0, len(ends)
         best = self.part("")
@@ -131,7 +131,7 @@ class _Text:
         return best
 
     def _together(self, sentences: Sequence[str]) -> list[Part]:
-        """Return sentences in the text, tokenised as one."""
+        """Returns sentences in the text, tokenised together."""
         tokenizer = self._tokenizer
         fixed = [None if piece == _SENTENCE else _fill(piece, tokenizer) for piece in self._pieces]
         texts, places = [], []
@@ -147,7 +147,7 @@ class _Text:
         ]
 
     def _apart(self, sentences: Sequence[str]) -> list[Part]:
-        """Return sentences in the text, each piece tokenised on its own."""
+        """Returns sentences in the text, each piece tokenised separately."""
         fixed = [None if piece == _SENTENCE else self._ids_of(piece) for piece in self._pieces]
         parts = []
         for tokens in self._tokenizer(list(sentences), special_tokens=False):
@@ -157,7 +157,7 @@ class _Text:
         return parts
 
     def _places(self, filled: Sequence[Sized]) -> tuple[list[Span], list[Span]]:
-        """Return where the masks and the copies of the sentence are, by the pieces as they are filled."""
+        """Returns the spans of the masks and of the copies of the sentence."""
         spans = list(zip(self._pieces, pairwise(accumulate(map(len, filled), initial=0)), strict=True))
         masks = [span for piece, span in spans if piece == _MASK]
         return masks, [span for piece, span in spans if piece == _SENTENCE]
@@ -169,7 +169,7 @@ class _Text:
             return (tokenizer.mask_id,)
         if piece in {_BEGIN, _END}:
             token = tokenizer.begin_id if piece == _BEGIN else tokenizer.end_id
-            # A tokenizer without one puts none around its texts either.
+            # A tokenizer without such a token does not add one to its texts either.
             return () if token is None else (token,)
         return tokenizer([piece], special_tokens=False)[0]
 
@@ -179,5 +179,5 @@ def _fill(piece: str, tokenizer: Tokenizer) -> str:
 
 
 def _mask_in(ids: tuple[int, ...], span: Span, tokenizer: Tokenizer) -> int:
-    # With the mask's token can stand another that takes the space before it.
+    # The span can also have a token for the space before the mask.
     return next(place for place in range(*span) if ids[place] == tokenizer.mask_id)

@@ -20,7 +20,7 @@ from stsbench.encoders.sides import SidedEncoder
 from stsbench.encoders.tokenizer import model_limit, position_limit
 from stsbench.encoders.transformer import TransformerSettings
 from stsbench.encoders.use import PRECISIONS, TORCH, Use
-from stsbench.encoders.weights import refuse_unlike
+from stsbench.encoders.weights import require_own_weights
 
 # Poolings that are read natively, by the library's names.
 _POOLINGS = {"cls": "cls_before_pooler", "mean": "avg", "max": "max", "lasttoken": "last"}
@@ -263,7 +263,7 @@ def _load(checkpoint: Checkpoint, use: Use) -> Any:
             local_files_only=True,
         )
     for network, report in reports:
-        refuse_unlike(checkpoint.name, str(network.config.model_type), report_of_loading(network, report))
+        require_own_weights(checkpoint.name, report_of_loading(network, report))
     if use.max_length is not None:
         try:
             model.max_seq_length = use.max_length

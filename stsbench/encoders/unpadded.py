@@ -1,7 +1,7 @@
-"""Sequences one behind the other, without padding: attention is told where each begins.
+"""Batches without padding: sequences are concatenated, and attention gets their boundaries.
 
-On a GPU in half precision that is faster than padding and a mask. It is for the models whose code was read for it:
-they take the positions of tokens, and hand what else they are given on to the attention function.
+On a GPU in half precision this is faster than padding and a mask. It supports models that accept token positions
+and pass further arguments on to the attention function.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -12,17 +12,16 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 MODEL_TYPES = frozenset({"bert", "camembert", "roberta", "xlm-roberta"})
-"""Encoders that take positions and hand on what says where sequences begin."""
+"""Encoders that accept positions and pass the boundaries on to attention."""
 
 _ATTENTION = "stsbench_unpadded"
 """The name of our attention function in Transformers."""
 
 
 def is_faster_unpadded(model: Any, device: str) -> bool:
-    """Return whether a model computes faster without padding: one of `MODEL_TYPES`, in half precision, on CUDA.
+    """Returns whether a model is faster without padding: one of `MODEL_TYPES`, in half precision, on CUDA.
 
-    Not one whose tokens attend to nothing behind them, which our attention does not know. Where the libraries are
-    too old for it, nothing does: padded, the vectors are the same but for rounding.
+    Causal models are not supported. With older libraries nothing is; padded vectors are equal up to rounding.
     """
     if device != "cuda" or not has_attention_without_padding() or getattr(model.config, "is_decoder", False):
         return False
@@ -30,7 +29,7 @@ def is_faster_unpadded(model: Any, device: str) -> bool:
 
 
 def make_unpadded(model: Any) -> None:
-    """Set a model's attention to one that `run_unpadded` alone can use."""
+    """Sets a model's attention to one that only `run_unpadded` can use."""
     from transformers import AttentionInterface
 
     AttentionInterface.register(_ATTENTION, _attention)
@@ -38,14 +37,14 @@ def make_unpadded(model: Any) -> None:
 
 
 def run_unpadded(model: Any, ids: "Tensor", mask: "Tensor", positions: "Tensor", *, all_layers: bool) -> Any:
-    """Run a model on the real tokens alone; return its output as of padded sequences, zeros at the padding.
+    """Runs a model on the real tokens only; returns padded states, with zeros at the padding.
 
     Args:
-        model: of `MODEL_TYPES`, made ready by `make_unpadded`.
+        model: of `MODEL_TYPES`, prepared by `make_unpadded`.
         ids: padded token ids, shape (rows, width).
-        mask: of their shape, 1 for real tokens; at least one in each row.
-        positions: of each token, as the model counts them, of their shape.
-        all_layers: whether every layer's states are wanted.
+        mask: 1 for real tokens, at least one in each row, shape (rows, width).
+        positions: of each token, as the model counts them, shape (rows, width).
+        all_layers: whether to return the states of every layer.
     """
     import torch
 
@@ -66,7 +65,7 @@ def run_unpadded(model: Any, ids: "Tensor", mask: "Tensor", positions: "Tensor",
     states.last_hidden_state = padded(states.last_hidden_state)
     if all_layers:
         states.hidden_states = tuple(map(padded, states.hidden_states))
-    # Its own pooler took the first token of the first sequence for that of all.
+    # Its own pooler has read the first token of the first sequence only.
     if getattr(model, "pooler", None) is not None:
         states.pooler_output = model.pooler(states.last_hidden_state)
     return states
@@ -83,7 +82,7 @@ def _attention(
     max_length_q: int,
     **_others: Any,
 ) -> "tuple[Tensor, None]":
-    """Return attention within each of several sequences, its scores over sqrt(d).
+    """Returns scaled dot-product attention within each sequence.
 
     `query`, `key` and `value` have the shape (1, heads, tokens, d), the result (1, tokens, heads, d).
     """
@@ -97,7 +96,7 @@ def _attention(
         ends = cu_seq_lens_q
         attended: Any = varlen_attn(query, key, value, ends, ends, max_length_q, max_length_q)
         return attended.unsqueeze(0), None
-    # On a CPU, to hold the packing against padding: a sequence at a time.
+    # On a CPU, for tests: one sequence at a time.
     lengths = cu_seq_lens_q.diff().tolist()
     blocks = zip(*(torch.split(states, lengths) for states in (query, key, value)), strict=True)
     sequences = [

@@ -107,7 +107,7 @@ def evaluate(
     asked = Use(**use)
     encoder = _loaded(encoder, asked)
     if fast:
-        from stsbench.scoring.fast import quickest
+        from stsbench.encoders.fast import quickest
 
         encoder = quickest(encoder, progress, asked)
     encoder = placed(encoder, devices, on)

@@ -158,7 +158,7 @@ def computed_by(
             option = "--fast" if fast else "--devices" if devices else "--on"
             raise UserError(f"{option}: {model.name} is computed already: leave it out.")
         if fast:
-            from stsbench.scoring.fast import quickest
+            from stsbench.encoders.fast import quickest
 
             loaded = quickest(loaded, progress)
         return placed(loaded, devices, on)

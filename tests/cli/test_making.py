@@ -59,7 +59,7 @@ def test_vectors_of_a_file_are_written_and_searched(stsbench: Stsbench, tiny_ber
     query = ("--corpus", "v.npy", "--query", "A cat slept.", "-k", "1", "--json")
     assert json.loads(stsbench("retrieve", "-m", tiny_bert, *query).out)[0]["sentence"] == "A cat slept."
     refused = stsbench("embed", "lines.txt", "-m", tiny_bert, "--out", "v.npy", "--max-length", "9")
-    refused.demand_one_sentence("v.npy holds vectors of another use")
+    refused.demand_one_sentence("v.npy has vectors of another use")
 
 
 def test_the_doctor_names_what_is_missing_and_ends_with_1(

@@ -99,7 +99,7 @@ def test_a_whitening_to_all_dimensions_keeps_those_in_which_the_sentences_vary_a
     assert (fitted.about.dimensions, fitted.about.width, len(fitted.frame)) == (8, 32, 8)
     table = fitted.table()[0]
     assert table.frame.iloc[0]["Dimensions"] == "8 of 32"
-    assert table.notes == ("The sentences vary in 8 of 32 dimensions, and those are kept.",)
+    assert table.notes == ("The sentences vary in 8 of 32 dimensions; these are kept.",)
     found = vectors(fitted.folder, texts)
     np.testing.assert_allclose(np.cov(found, rowvar=False), np.eye(8), atol=1e-3)
     asked = sb.fit("whitening", tiny_bert, sentences=texts, out=tmp_path / "eight", dimensions=8, use_cache=False)
@@ -168,7 +168,7 @@ def test_what_was_fitted_shows_itself(tiny_bert, tmp_path):
     assert (shown["On"], shown["Sentences"], shown["Dimensions"]) == ("sample", 504, "4 of 32")
     assert shown["Variance %"] == pytest.approx(white.frame["explained"].iloc[-1])
     assert 0 < shown["Variance %"] < 100
-    assert white.to_dict()["model"]["is_here"]
+    assert white.to_dict()["is_here"]
     flow = sb.fit("flow", tiny_bert, sentences="sample-sentences", out=tmp_path / "f", **FLOW)
     assert flow.frame["step"].tolist() == list(range(9))
     assert "→" in flow.table()[0].frame.iloc[0]["NLL held out"]
@@ -177,7 +177,7 @@ def test_what_was_fitted_shows_itself(tiny_bert, tmp_path):
     few = sb.fit("flow", tiny_bert, sentences=TEXTS[:20], out=tmp_path / "few", batch=8, depth=2, width=8)
     assert (few.about.settings["steps"], len(few.frame)) == (3, 4)
     assert few.table()[0].notes[1:] == few.notes == tuple(few.to_dict()["notes"])
-    assert "too few distinct sentences" in few.table()[0].notes[-1]
+    assert "Too few distinct sentences" in few.table()[0].notes[-1]
 
 
 def test_run_measures_a_fit_and_the_record_tells_it(tiny_bert, tmp_path, toy_data):
@@ -192,7 +192,7 @@ def test_run_measures_a_fit_and_the_record_tells_it(tiny_bert, tmp_path, toy_dat
     assert "|post:whitening5+given-sentences|" in record.scores[0].signature
     assert record.signatures[0].postprocessing == "whitening5+given-sentences"
     told = (
-        f"transductive on toy: the whitening was fitted on all of its {len(set(own))} sentences (without scores)."
+        f"transductive on toy: the whitening was fitted on all {len(set(own))} sentences of toy, without scores."
     )
     assert told in record.notes
     assert any("was fitted for" in note for note in record.notes)
@@ -214,7 +214,7 @@ def test_seeing_some_sentences_in_another_tokenisation_is_counted(tiny_bert, tmp
         "whitening", tiny_bert, sentences=[f"{text.upper()} ." for text in first], out=tmp_path / "w", dimensions=3
     )
     record = sb.evaluate(sb.load(tmp_path / "w"), toy, intervals=NO_INTERVALS)
-    told = f"the whitening was fitted on {len(first)} of the {len(every)} sentences of toy (without their scores)."
+    told = f"the whitening was fitted on {len(first)} of the {len(every)} sentences of toy, without scores."
     assert told in record.notes
 
 
@@ -250,7 +250,7 @@ def test_a_whitening_of_word_vectors_and_of_a_pooling_that_the_library_lacks_nam
 def test_another_use_than_that_of_the_fit_is_told_and_another_pooling_refused(white, flow):
     for folder in (white, flow):
         notes = load_with(folder, Use(max_length=16)).notes
-        assert any("fitted with max_length 64, and is used with 16" in note for note in notes)
+        assert any("fitted with max_length 64 but is used with 16" in note for note in notes)
         with pytest.raises(UserError, match=r"fitted with pooling avg: leave out --pooling max"):
             load_with(folder, Use(pooling="max"))
         assert load_with(folder, Use(pooling="avg")).identity == sb.load(folder).identity
@@ -268,7 +268,7 @@ def test_a_fit_remembers_the_attention_mask_of_its_model(method, options, tiny_b
     assert not (folder / "modules.json").exists()
     other = sb.load(str(folder), attention_mask="bidirectional")
     assert any(
-        "was fitted with attention_mask 'causal', and is used with 'bidirectional'" in note for note in other.notes
+        "was fitted with attention_mask 'causal' but is used with 'bidirectional'" in note for note in other.notes
     )
 
 
@@ -284,7 +284,7 @@ def leave(file: Path) -> None:
 
 
 DAMAGES = {
-    "no json": ("fit.json", lambda file: file.unlink(), "which says what was fitted"),
+    "no json": ("fit.json", lambda file: file.unlink(), "which describes the fit"),
     "another version": ("fit.json", lambda file: edit(file, version=1), "another version of stsbench"),
     "no object": ("fit.json", lambda file: file.write_text("[]"), "fit.json is damaged"),
     "cut": ("fit.json", lambda file: cut(file, 0.1), "fit.json is damaged"),
@@ -300,7 +300,7 @@ DAMAGES = {
     "other dimensions": (
         "fit.json",
         lambda file: edit(file, dimensions=5),
-        "does not hold what its",
+        "does not have the tensors",
     ),
     "no tensors": ("fit.safetensors", lambda file: file.unlink(), "lacks fit.safetensors"),
     "a byte": ("fit.safetensors", lambda file: flip(file, 0.99), "is not the file that"),
@@ -336,7 +336,7 @@ def test_the_dense_layer_of_a_whitening_belongs_to_it(white):
     layer = white / "2_Dense" / "model.safetensors"
     whole = layer.read_bytes()
     flip(layer)
-    with pytest.raises(UserError, match="is not the file that its"):
+    with pytest.raises(UserError, match="is not the file that"):
         sb.load(white)
     layer.write_bytes(whole)
     edit_length = white / "sentence_bert_config.json"
@@ -344,7 +344,7 @@ def test_the_dense_layer_of_a_whitening_belongs_to_it(white):
     assert sb.load(white).identity.use.max_length == 64  # what it was fitted with
     modules = json.loads((white / "modules.json").read_text())
     (white / "modules.json").write_text(json.dumps(modules[:-1]))
-    with pytest.raises(UserError, match="no longer ends in the dense layer"):
+    with pytest.raises(UserError, match="does not end in the fitted dense layer"):
         sb.load(white)
 
 
@@ -355,27 +355,27 @@ def test_the_dense_layer_of_a_whitening_belongs_to_it(white):
             {"dimensions": 33},
             r"cannot keep 33 dimensions: 180 sentences vary in \d+ of 32; keep fewer \(--dimensions",
         ),
-        ({"dimensions": 0}, "dimensions 0: keep 1 or more"),
-        ({"steps": 5}, "steps is for a flow"),
+        ({"dimensions": 0}, "dimensions is 0: expected 1 or more"),
+        ({"steps": 5}, "steps is an option of `flow`"),
         (
             {"sentences": TEXTS[:4], "dimensions": 4},
             r"4 sentences vary in 3 of 32; keep fewer \(--dimensions 3\)",
         ),
-        ({"sentences": TEXTS[:1]}, "whitening needs sentences to take a covariance of: there is 1"),
+        ({"sentences": TEXTS[:1]}, "whitening needs at least 2 sentences for a covariance: there is 1"),
         ({"sentences": [TEXTS[0]] * 9}, "those of the 9 sentences are equal"),
-        ({"sentences": []}, "there are no sentences"),
+        ({"sentences": []}, "no sentences to fit on"),
         ({"sentences": "STS99"}, "there is no task 'STS99'"),
         ({"sentences": "nowhere.txt"}, "nowhere.txt"),
         ({"sentences": " , "}, "no sentences were named"),
         ({"sentences": "STS12"}, "was not found"),
-        ({"encoder": lambda texts: [[1.0, len(text)] for text in texts]}, "no model whose weights have a hash"),
+        ({"encoder": lambda texts: [[1.0, len(text)] for text in texts]}, "not a model whose weights have a hash"),
         ({"encoder": "nowhere/at/all"}, "no such model"),
-        ({"method": "flow", "dimensions": 3}, "dimensions are for a whitening"),
-        ({"method": "flow", "steps": 0}, "steps 0: give 1 or more"),
-        ({"method": "flow", "learning_rate": 0.0}, "learning_rate 0.0: give a number above 0"),
-        ({"method": "flow", "coupling": "quadratic"}, "coupling 'quadratic'"),
+        ({"method": "flow", "dimensions": 3}, "dimensions is an option of `whitening`"),
+        ({"method": "flow", "steps": 0}, "steps is 0: expected 1 or more"),
+        ({"method": "flow", "learning_rate": 0.0}, "learning_rate is 0.0: expected a number above 0"),
+        ({"method": "flow", "coupling": "quadratic"}, "unknown coupling 'quadratic'"),
         ({"method": "flow", "sentences": [TEXTS[0]] * 9}, "those of the 9 sentences are equal"),
-        ({"method": "whitenin"}, "'whitenin' cannot be fitted: did you mean whitening"),
+        ({"method": "whitenin"}, "unknown method 'whitenin': did you mean whitening"),
     ],
 )
 def test_bad_input_is_told_and_nothing_is_written(options, message, tiny_bert, tmp_path):
@@ -388,18 +388,18 @@ def test_bad_input_is_told_and_nothing_is_written(options, message, tiny_bert, t
 
 def test_what_is_there_is_not_overwritten_and_a_fit_is_not_fitted_for(tiny_bert, white, tmp_path):
     before = {path: path.read_bytes() for path in white.rglob("*") if path.is_file()}
-    with pytest.raises(UserError, match="holds another fit: choose another folder with --out"):
+    with pytest.raises(UserError, match="has another fit: choose another folder with --out"):
         sb.fit("whitening", tiny_bert, sentences=TEXTS, out=white, dimensions=5)
     sb.fit("whitening", tiny_bert, sentences=TEXTS, out=white, dimensions=6)  # the same again
     assert {path: path.read_bytes() for path in white.rglob("*") if path.is_file()} == before
     (white / "mine.txt").write_text("mine")
-    with pytest.raises(UserError, match="holds another fit"):
+    with pytest.raises(UserError, match="has another fit"):
         sb.fit("whitening", tiny_bert, sentences=TEXTS, out=white, dimensions=6)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine.txt").write_text("mine")
-    with pytest.raises(UserError, match="holds something: choose another folder with --out"):
+    with pytest.raises(UserError, match="is not empty: choose another folder with --out"):
         sb.fit("whitening", tiny_bert, sentences=TEXTS, out=tmp_path / "full")
-    with pytest.raises(UserError, match="is something fitted already"):
+    with pytest.raises(UserError, match="is fitted already"):
         sb.fit("whitening", white, sentences=TEXTS, out=tmp_path / "new")
     with pytest.raises(UserError, match="white"):
         sb.train("demo", base=white, out=tmp_path / "training")

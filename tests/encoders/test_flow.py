@@ -125,7 +125,7 @@ def test_of_a_training_that_overfits_the_state_of_the_best_held_out_likelihood_i
         found = float(-flow.log_likelihood(torch.from_numpy(few[held_out]).double()).mean() / 5)
     assert found == pytest.approx(kept["held_out"], abs=1e-5)
     (note,) = notes_on(log)
-    assert note.startswith(f"Vectors held out became less likely after step {kept['step']} of 200 (NLL ")
+    assert note.startswith(f"Held-out vectors became less likely after step {kept['step']} of 200 (NLL ")
 
 
 def test_what_does_not_overfit_needs_no_word_and_too_few_sentences_are_told(bent):
@@ -134,7 +134,7 @@ def test_what_does_not_overfit_needs_no_word_and_too_few_sentences_are_told(bent
     assert notes_on(log) == ()
     _, log = fit_flow(bent[:30], np.arange(30), FlowShape(5, 2, 8), FlowDescent(batch=64))
     assert log[-1]["kept"]
-    assert "nothing shows whether it overfits" in notes_on(log)[0]
+    assert "overfitting cannot be detected" in notes_on(log)[0]
 
 
 @pytest.mark.parametrize("coupling", ["affine", "additive"])
@@ -179,12 +179,12 @@ def test_a_flow_comes_back_from_its_parameters(bent):
 
 
 def test_vectors_that_no_flow_can_learn_from_are_refused(bent):
-    with pytest.raises(UserError, match="these vectors have one"):
+    with pytest.raises(UserError, match="these have one"):
         fit_flow(bent[:, :1], np.arange(400), FlowShape(1), FlowDescent())
     with pytest.raises(UserError, match="those of the 4 sentences are equal"):
         fit_flow(np.ones((1, 3), dtype=np.float32), np.zeros(4, dtype=np.int64), FlowShape(3), FlowDescent())
 
 
 def test_a_likelihood_that_does_not_stay_finite_is_told_with_the_step(bent):
-    with pytest.raises(UserError, match=r"no longer finite at step \d+: choose a smaller --learning-rate"):
+    with pytest.raises(UserError, match=r"is infinite at step \d+: use a smaller --learning-rate"):
         fit_flow(bent, np.arange(400), FlowShape(5, 8, 16, "affine"), FlowDescent(steps=50, learning_rate=1e4))

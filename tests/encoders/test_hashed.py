@@ -25,7 +25,7 @@ from stsbench.encoders.transformer import recut
 from stsbench.encoders.vector_files import SavedVectors
 
 TEXTS = ["the dog ran home .", "she reads .", "a small cat"]
-CHANGED = r"is not what it was when it was hashed, so vectors would go by the name of other files: load the model"
+CHANGED = r"changed after it was hashed, so vectors would be attributed to the wrong file: load the"
 
 Tiny = Callable[..., Path]
 
@@ -255,7 +255,7 @@ def test_the_map_of_a_fit_that_changed_since_it_was_loaded_is_told(tiny: Tiny, t
         )
     encoder = load(folders[0])
     shutil.copyfile(folders[1] / "fit.safetensors", folders[0] / "fit.safetensors")
-    with pytest.raises(UserError, match=r"fit\.safetensors changed since the fit was loaded: load it again\."):
+    with pytest.raises(UserError, match=r"fit\.safetensors changed after the fit was loaded: load it again\."):
         embed(encoder, TEXTS)
 
 
@@ -290,7 +290,7 @@ def test_an_adapter_of_an_adapter_is_refused(tiny: Tiny, tmp_path: Path) -> None
     (tmp_path / "adapter").mkdir()
     about["base_model_name_or_path"] = str(base)
     (tmp_path / "adapter" / "adapter_config.json").write_text(json.dumps(about))
-    with pytest.raises(UserError, match=r"is an adapter for .*tiny-bert, which is one itself: merge that"):
+    with pytest.raises(UserError, match=r"is an adapter for .*tiny-bert, which is an adapter itself: merge that"):
         load(tmp_path / "adapter")
 
 

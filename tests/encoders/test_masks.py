@@ -53,7 +53,7 @@ def test_a_first_token_sees_the_others_if_the_mask_says_so_and_never_the_padding
     folder = tiny(kind)
     if said := refusal(folder, mask):
         assert not IS_FIVE
-        assert "takes no attention mask but its own" in said
+        assert "does not accept an attention mask" in said
         return
     first = vectors(folder, TEXTS, "cls_before_pooler", attention_mask=mask)
     # The same first token, and other ones behind it.
@@ -87,7 +87,7 @@ def test_what_a_configuration_says_of_its_mask_is_read(tiny: Tiny, tmp_path: Pat
 
 def test_a_network_that_makes_a_mask_of_its_own_is_refused(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(network, "attended", lambda mask, _kind, _dtype: mask)
-    with pytest.raises(UserError, match="does not obey --attention-mask causal: its code makes a mask of its own"):
+    with pytest.raises(UserError, match="does not obey --attention-mask causal: its code makes its own mask"):
         vectors(tiny("bert"), TEXTS, attention_mask="causal")
 
 
@@ -103,7 +103,7 @@ def test_a_network_that_lets_padding_be_seen_is_refused(tiny: Tiny, monkeypatch:
 
 def test_a_network_that_takes_no_such_mask_is_refused(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(network, "attended", lambda mask, _kind, _dtype: mask[None, None, None])
-    with pytest.raises(UserError, match="takes no attention mask but its own: leave out --attention-mask"):
+    with pytest.raises(UserError, match="does not accept an attention mask: leave out --attention-mask"):
         vectors(tiny("bert"), TEXTS, attention_mask="causal")
 
 
@@ -121,7 +121,7 @@ def test_a_sentence_beyond_a_window_of_attention_is_refused(tiny: Tiny) -> None:
         ({"attention": "flash"}, "unknown --attention 'flash'"),
         ({"attention_mask": "casual"}, "unknown --attention-mask 'casual': did you mean causal"),
         ({"attention": "flash_attention_2"}, "needs the package flash-attn, --device cuda and --precision bf16"),
-        ({"attention": "eager", "backend": "openvino"}, "--attention is for torch"),
+        ({"attention": "eager", "backend": "openvino"}, "--attention needs torch"),
     ],
 )
 def test_a_kernel_or_mask_that_there_is_not_is_refused(tiny: Tiny, use: dict[str, Any], message: str) -> None:

@@ -97,7 +97,7 @@ def test_a_worker_that_sees_other_files_says_so_in_one_sentence(tiny):
         (elsewhere.folder / "config.json").read_text(encoding="utf-8") + "\n", encoding="utf-8"
     )
     encoder.checkpoint = elsewhere
-    with pytest.raises(UserError, match=r"^\S*another holds another model on the worker's machine than here: let"):
+    with pytest.raises(UserError, match=r"^\S*another differs between this machine and the worker's: give"):
         vectors(encoder, use_cache=False)
 
 

@@ -106,7 +106,7 @@ def test_a_batch_that_does_not_fit_is_cut_as_on_one_device(room):
     assert one.cost.padded_tokens == other.cost.padded_tokens
     too_small = Recorder(8)
     too_small.places = (Elsewhere(),) * 3
-    with pytest.raises(UserError, match="a sentence of 9 tokens does not fit"):
+    with pytest.raises(UserError, match="one sentence of 9 tokens does not fit"):
         embed(too_small, TEXTS, use_cache=False)
 
 
@@ -148,25 +148,25 @@ def test_what_is_not_there_is_refused(bert, monkeypatch):
         "0,1,2,3,4": "5 groups of cores, and there are 4 cores",
         "5": "groups of cores are numbered 0 to 3",
         "0,4": "groups of cores are numbered 0 to 3",
-        "0,0": "each once",
-        "": "give numbers with commas",
-        "-1": "give numbers with commas",
-        "cuda:0": "give numbers with commas",
+        "0,0": "expected distinct numbers",
+        "": "expected distinct numbers",
+        "-1": "expected distinct numbers",
+        "cuda:0": "expected distinct numbers",
     }.items():
         with pytest.raises(UserError, match=sentence):
             placed(encoder, devices)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     assert [gpu.number for gpu in places._places("all", "cuda")] == [0, 1]
     assert [gpu.number for gpu in places._places("1", "cuda")] == [1]
-    with pytest.raises(UserError, match="there is no GPU 2, the last is 1"):
+    with pytest.raises(UserError, match="no GPU 2; the last is 1"):
         places._places("0,2", "cuda")
-    with pytest.raises(UserError, match="there is but one mps"):
+    with pytest.raises(UserError, match="there is only one mps"):
         places._places("0", "mps")
     with pytest.raises(UserError, match="leave one of them out"):
         placed(encoder, "0", "ray")
-    with pytest.raises(UserError, match="batches run on `ray`"):
+    with pytest.raises(UserError, match="expected `ray`"):
         placed(encoder, on="slurm")
-    with pytest.raises(UserError, match=r"--devices shares the batches of a checkpoint .* leave it out"):
+    with pytest.raises(UserError, match=r"--devices needs a checkpoint .* leave it out"):
         placed(sb.load(lambda texts: [[1.0] for _ in texts]), "all")
 
 
@@ -234,5 +234,5 @@ def test_a_worker_that_sees_other_files_is_told(bert, worker):
     (encoder.checkpoint.folder / "config.json").write_text(
         (encoder.checkpoint.folder / "config.json").read_text() + "\n", encoding="utf-8"
     )
-    with pytest.raises(UserError, match="holds another model on the worker's machine than here"):
+    with pytest.raises(UserError, match="differs between this machine and the worker's"):
         on_ray._used(holder, settings)

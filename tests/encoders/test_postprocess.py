@@ -77,10 +77,10 @@ def test_all_dimensions_are_those_in_which_the_sentences_vary(vectors):
 
 @pytest.mark.parametrize("rows", [0, 1])
 def test_too_few_sentences_are_refused(rows, vectors):
-    with pytest.raises(UserError, match=f"whitening needs sentences to take a covariance of: there is {rows}"):
+    with pytest.raises(UserError, match=f"whitening needs at least 2 sentences for a covariance: there is {rows}"):
         whiten(vectors, vectors[:rows], 1)
 
 
 def test_equal_vectors_are_refused():
-    with pytest.raises(UserError, match="whitening needs vectors that differ"):
+    with pytest.raises(UserError, match="whitening needs different vectors"):
         whiten(np.ones((4, 3), dtype=np.float32), np.ones((4, 3), dtype=np.float32), 1)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from damages import cut
 from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
@@ -172,8 +173,6 @@ def test_a_table_of_another_kind_is_averaged_as_the_numbers_that_it_holds(
     np.testing.assert_allclose(
         vectors(folder), plain_means(tokenizer, stored, TEXTS, drop=UNKNOWN), atol=1e-7, rtol=1e-6
     )
-    told = [note for note in load(folder).notes if kind in note]
-    assert len(told) == (kind != "float64")
 
 
 def test_a_table_that_torch_pickled_is_read_where_there_is_no_other(tokenizer: Tokenizer, tmp_path: Path) -> None:
@@ -344,7 +343,7 @@ def test_what_only_the_library_reads_is_left_to_it_and_said(tokenizer: Tokenizer
     np.testing.assert_allclose(
         vectors(tmp_path / "model", pooling="avg"), plain_means(tokenizer, table_of(tokenizer), TEXTS), atol=1e-7
     )
-    with pytest.raises(UserError, match="no maximum length: leave out --max-length"):
+    with pytest.raises(UserError, match=r"no maximum length\. Leave out --max-length"):
         vectors(tmp_path / "model", max_length=8)
 
 
@@ -462,62 +461,43 @@ def _with(name: str, make: Callable[[int], Any]) -> Callable[[Path], None]:
     return _tensors(lambda tensors: tensors | {name: make(len(tensors["embeddings"]))})
 
 
-DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
-    "no table": (_tensors(lambda _: {"other": np.zeros((2, 2))}), "holds no table of token vectors"),
-    "a row": (_tensors(lambda tensors: {name: a[0] for name, a in tensors.items()}), r"of shape \(12,\)"),
-    "no rows": (_tensors(lambda tensors: {name: a[:0] for name, a in tensors.items()}), r"of shape \(0, 12\)"),
-    "whole numbers": (
-        _tensors(lambda tensors: {name: a.astype(np.int64) for name, a in tensors.items()}),
-        "in int64, where floating-point numbers or int8 are expected",
+_LIBRARY_TOO, _MODEL2VEC = (write_library, write_model2vec), (write_model2vec,)
+DAMAGES: dict[str, tuple[Callable[[Path], None], str, tuple[Callable[..., Path], ...]]] = {
+    "no table": (_tensors(lambda _: {"other": np.zeros((2, 2))}), "has other, expected", _LIBRARY_TOO),
+    "a row": (_tensors(lambda t: {name: a[0] for name, a in t.items()}), r"shape \(12,\)", _LIBRARY_TOO),
+    "no rows": (_tensors(lambda t: {name: a[:0] for name, a in t.items()}), r"shape \(0, 12\)", _LIBRARY_TOO),
+    "whole numbers": (_tensors(lambda t: {n: a.astype(np.int64) for n, a in t.items()}), "int64", _LIBRARY_TOO),
+    "too few rows": (_tensors(lambda t: {n: a[:-3] for n, a in t.items()}), "use the tokenizer", _LIBRARY_TOO),
+    "too many tokens": (_more_tokens, "use the tokenizer", _LIBRARY_TOO),
+    "another tensor": (_tensors(lambda t: t | {"linear": np.zeros((2, 2))}), "has .*linear", _LIBRARY_TOO),
+    "no numbers": (_tensors(_nan), "gives NaN or infinite values", _LIBRARY_TOO),
+    "no tokenizer": (
+        lambda folder: (folder / "tokenizer.json").unlink(),
+        "tokenizer.json is missing",
+        _LIBRARY_TOO,
     ),
-    "too few rows": (_tensors(lambda tensors: {name: a[:-3] for name, a in tensors.items()}), "put the tokenizer"),
-    "too many tokens": (_more_tokens, "put the tokenizer there that belongs to them"),
-    "another tensor": (
-        _tensors(lambda t: t | {"linear.weight": np.zeros((2, 2))}),
-        "holds linear.weight, for which",
-    ),
-    "no numbers": (_tensors(_nan), "gives NaN or infinite values"),
-    "no tokenizer": (lambda folder: (folder / "tokenizer.json").unlink(), "tokenizer.json is not there"),
-    "no weights": (lambda folder: (folder / "model.safetensors").unlink(), "model.safetensors"),
-    "half the weights": (
-        lambda folder: (folder / "model.safetensors").write_bytes(
-            (folder / "model.safetensors").read_bytes()[:-100]
-        ),
-        "is damaged",
-    ),
-}
-OF_MODEL2VEC: dict[str, tuple[Callable[[Path], None], str]] = {
+    "no weights": (lambda folder: (folder / "model.safetensors").unlink(), "model.safetensors", _LIBRARY_TOO),
+    "half": (lambda folder: cut(folder / "model.safetensors", 0.5), "is damaged", _LIBRARY_TOO),
     "too many rows": (
-        _tensors(lambda tensors: {name: np.concatenate([a, a]) for name, a in tensors.items()}),
-        "put the tokenizer there that belongs to them",
+        _tensors(lambda t: {name: np.concatenate([a, a]) for name, a in t.items()}),
+        "use the tokenizer",
+        _MODEL2VEC,
     ),
-    "rows beyond": (_with("mapping", lambda count: np.arange(count) + 1), "a mapping of tokens to rows"),
-    "rows below": (_with("mapping", lambda count: np.arange(count) - 1), "a mapping of tokens to rows"),
-    "few rows": (_with("mapping", lambda count: np.arange(count - 5)), "put the tokenizer there"),
-    "rows in a table": (_with("mapping", lambda count: np.zeros((count, 2), dtype=int)), "mapping of shape"),
-    "few weights": (_with("weights", lambda count: np.ones(count - 5)), "put the tokenizer there"),
-    "whole weights": (_with("weights", lambda count: np.ones(count, dtype=int)), "weights of shape"),
+    "rows beyond": (_with("mapping", lambda count: np.arange(count) + 1), "mapping of shape", _MODEL2VEC),
+    "rows below": (_with("mapping", lambda count: np.arange(count) - 1), "mapping of shape", _MODEL2VEC),
+    "few rows": (_with("mapping", lambda count: np.arange(count - 5)), "use the tokenizer", _MODEL2VEC),
+    "wide": (_with("mapping", lambda count: np.zeros((count, 2), dtype=int)), "mapping of shape", _MODEL2VEC),
+    "few weights": (_with("weights", lambda count: np.ones(count - 5)), "use the tokenizer", _MODEL2VEC),
+    "whole weights": (_with("weights", lambda count: np.ones(count, dtype=int)), "weights of shape", _MODEL2VEC),
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("write", [write_library, write_model2vec])
-def test_a_damaged_folder_is_told_in_a_sentence(
+@pytest.mark.parametrize(("damage", "write"), [(name, write) for name, of in DAMAGES.items() for write in of[2]])
+def test_a_damaged_folder_is_reported(
     write: Callable[..., Path], damage: str, tokenizer: Tokenizer, tmp_path: Path
 ) -> None:
-    plant, message = DAMAGES[damage]
+    plant, message, _ = DAMAGES[damage]
     folder = write(tmp_path / "model", tokenizer)
-    plant(folder)
-    with pytest.raises(UserError, match=message):
-        vectors(folder)
-
-
-@pytest.mark.parametrize("damage", OF_MODEL2VEC)
-def test_a_damaged_folder_of_model2vec_is_told_in_a_sentence(
-    damage: str, tokenizer: Tokenizer, tmp_path: Path
-) -> None:
-    plant, message = OF_MODEL2VEC[damage]
-    folder = write_model2vec(tmp_path / "model", tokenizer)
     plant(folder)
     with pytest.raises(UserError, match=message):
         vectors(folder)
@@ -529,7 +509,7 @@ def test_a_file_that_changes_after_it_was_hashed_is_told(file: str, tokenizer: T
     encoder = load(folder)
     assert encoder.identity.weights_sha256
     (folder / file).write_bytes((folder / file).read_bytes() + b" ")
-    with pytest.raises(UserError, match="is not what it was when it was hashed"):
+    with pytest.raises(UserError, match="changed after it was hashed"):
         embed(encoder, ["the dog"], use_cache=False)
 
 

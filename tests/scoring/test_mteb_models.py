@@ -165,7 +165,7 @@ def test_without_prompts_by_task_it_is_one_encoder_that_every_analysis_takes(sav
     encoder = sb.load(f"mteb:{folder}")
     assert isinstance(encoder, CallableEncoder)
     assert encoder.identity.use.prompt == "nobody asks "
-    assert any("mteb does not read the prompts that" in note and "calls own: it" in note for note in encoder.notes)
+    assert any("mteb ignores the prompts of" in note and "called own: it" in note for note in encoder.notes)
     sb.evaluate(encoder, "sample", out=tmp_path / "run")
     record = load_run(tmp_path / "run")
     fresh = ["a sentence that was never encoded", "another one"]
@@ -213,7 +213,7 @@ def test_with_prompts_by_task_vectors_without_a_task_are_refused_and_own_pairs_a
     assert isinstance(encoder, MtebEncoder)
     made = sb.evaluate(encoder, "sample", out=tmp_path / "run")
     assert any(
-        "mteb has no sample: its sentences are read as those of a task of the type STS" in n for n in made.notes
+        "mteb has no task sample: its sentences are read as of a task of the type STS" in n for n in made.notes
     )
     assert made.signatures[0].use.prompt == "it is "
     explained = sb.explain(load_run(tmp_path / "run") if of_record else encoder, leave_out=True)
@@ -242,15 +242,15 @@ def test_the_same_command_finds_its_folder_again(
     [
         ("SAVED", {"pooling": "cls"}, r"^--pooling: not for a model that mteb loads\.$"),
         ("SAVED", {"prompts": "a: ,b: "}, r"^--prompts: not for a model that mteb loads"),
-        ("", {}, r"^mteb: names no model: write its name or folder behind it, as in mteb:minilm\.$"),
+        ("", {}, r"^mteb: lacks the name of a model: for example mteb:minilm\.$"),
         (
             "/nowhere/model",
             {},
-            r"^mteb:/nowhere/model names no folder that is here: check the path behind mteb:\.$",
+            r"^mteb:/nowhere/model: no such folder\. Check the path\.$",
         ),
-        ("SAVED", {"revision": "v2"}, r"is a folder, which has no revisions: leave out --revision\.$"),
+        ("SAVED", {"revision": "v2"}, r"is a folder without revisions: leave out --revision\.$"),
         ("sentence-transformers/all-MiniLM-L6-v2", {"revision": "v9"}, "revision v9 not found"),
-        ("nomic-ai/nomic-embed-text-v1", {}, r"lets Python code run .* pass --trust-remote-code\.$"),
+        ("nomic-ai/nomic-embed-text-v1", {}, r"runs Python code .* add --trust-remote-code\.$"),
     ],
 )
 def test_what_cannot_be_asked_of_a_model_of_mtebs_is_refused(

@@ -252,23 +252,12 @@ def _pickled(
 
 _SOME = (
     "embeddings.word_embeddings.weight",
-    "embeddings.LayerNorm.bias",
     "encoder.layer.0.attention.self.query.weight",
     "encoder.layer.0.attention.output.dense.bias",
-    "encoder.layer.1.intermediate.dense.weight",
     "encoder.layer.1.output.LayerNorm.weight",
 )
-_QUERY, _KEY = (f"encoder.layer.0.attention.self.{name}.weight" for name in ("query", "key"))
-_NOT_JSON = {"not JSON": "{", "empty": "", "a list": "[1]", "a number": "7", "deep": "[" * 20_000, "text": '"x"'}
-_SHARES = (0, 0.01, 0.3, 0.9, 0.9999)
-_KEYS = (
-    "hidden_size",
-    "model_type",
-    "num_hidden_layers",
-    "intermediate_size",
-    "vocab_size",
-    "num_attention_heads",
-)
+_BIAS, _QUERY = "embeddings.LayerNorm.bias", _SOME[1]
+_KEY, _SECOND = _QUERY.replace("query", "key"), _QUERY.replace(".0.", ".1.")
 _CONFIGS = (
     "config.json",
     "modules.json",
@@ -278,145 +267,44 @@ _CONFIGS = (
     "config_sentence_transformers.json",
 )
 
-VARIANTS = [
-    # Weights.
-    *(Variant(f"{file} cut at {share}", _cut(file, share)) for file in (WEIGHTS, DENSE) for share in _SHARES),
-    *(
-        Variant(f"{WEIGHTS} header, place {n} of 24", _flip(WEIGHTS, n / 23, n % 7, within="header"), True)
-        for n in range(24)
-    ),
-    *(
-        Variant(f"{file} numbers, bit {bit}", _flip(file, 0.1 + bit / 40, bit, within="numbers"), True)
+
+def _plant_code(folder: Path, tensors: dict[str, Any]) -> object:
+    return tensors | {"x": Opens(folder / "it-ran")}
+
+
+_OF_WEIGHTS: dict[str, Callable[[Path], None]] = {
+    **{
+        f"{file} cut at {share}": _cut(file, share)
         for file in (WEIGHTS, DENSE)
-        for bit in range(0, 8, 2)
-    ),
-    *(Variant(f"{tensor} dropped", _tensors(WEIGHTS, _without(tensor))) for tensor in _SOME),
-    *(Variant(f"{tensor} renamed", _tensors(WEIGHTS, _renamed(tensor, f"{tensor}s"))) for tensor in _SOME),
-    *(Variant(f"{tensor} doubled", _tensors(WEIGHTS, _with(tensor, _more_rows))) for tensor in _SOME),
-    *(Variant(f"{tensor} as whole numbers", _tensors(WEIGHTS, _with(tensor, _whole_numbers))) for tensor in _SOME),
-    *(
-        Variant(f"{tensor} NaN", _tensors(WEIGHTS, _with(tensor, lambda value: value * float("nan"))))
-        for tensor in _SOME[1:]
-    ),
-    Variant("query and key swapped", _tensors(WEIGHTS, _swapped(_QUERY, _KEY)), True),
-    Variant("layers swapped", _tensors(WEIGHTS, _swapped(_SOME[2], _SOME[2].replace(".0.", ".1."))), True),
-    Variant("a third layer", _tensors(WEIGHTS, _second_layer_again)),
-    Variant("a bias more", _tensors(WEIGHTS, _added(_SOME[1], "encoder.layer.0.attention.self.query.scale"))),
-    Variant("an adapter's weight", _tensors(WEIGHTS, _added(_QUERY, _QUERY.replace("weight", "lora_A.weight")))),
-    Variant("an embedding more", _tensors(WEIGHTS, _added(_SOME[1], "embeddings.language_embeddings.weight"))),
-    Variant("a tensor of no name", _tensors(WEIGHTS, _added(_SOME[1], "x"))),
-    Variant("a masked-word head", _tensors(WEIGHTS, _added(_SOME[1], "cls.predictions.bias", "lm_head.bias"))),
-    Variant("a classifier", _tensors(WEIGHTS, _added(_SOME[1], "classifier.bias"))),
-    Variant("half of SimCSE's head", _tensors(WEIGHTS, _added(_QUERY, "mlp.dense.weight"))),
-    Variant("a head of another width", _tensors(WEIGHTS, _added(_SOME[0], "mlp.dense.weight", "mlp.dense.bias"))),
-    Variant("no weights", _remove(WEIGHTS)),
-    Variant("weights that are a folder", _a_folder(WEIGHTS)),
-    Variant("weights that are gone", _a_broken_link(WEIGHTS)),
-    # Pickled weights.
-    *(
-        Variant(f"{file} pickled by {by}: {what}", _pickled(file, make, by=by))
+        for share in (0, 0.01, 0.3, 0.9999)
+    },
+    **{f"{name} dropped": _tensors(WEIGHTS, _without(name)) for name in _SOME},
+    **{f"{name} renamed": _tensors(WEIGHTS, _renamed(name, f"{name}s")) for name in _SOME},
+    **{f"{name} doubled": _tensors(WEIGHTS, _with(name, _more_rows)) for name in _SOME},
+    **{f"{name} as whole numbers": _tensors(WEIGHTS, _with(name, _whole_numbers)) for name in _SOME},
+    **{f"{name} NaN": _tensors(WEIGHTS, _with(name, lambda value: value * float("nan"))) for name in _SOME[1:]},
+    "a third layer": _tensors(WEIGHTS, _second_layer_again),
+    "a bias more": _tensors(WEIGHTS, _added(_BIAS, "encoder.layer.0.attention.self.query.scale")),
+    "an adapter's weight": _tensors(WEIGHTS, _added(_QUERY, _QUERY.replace("weight", "lora_A.weight"))),
+    "an embedding more": _tensors(WEIGHTS, _added(_BIAS, "embeddings.language_embeddings.weight")),
+    "a tensor of no name": _tensors(WEIGHTS, _added(_BIAS, "x")),
+    "half of SimCSE's head": _tensors(WEIGHTS, _added(_QUERY, "mlp.dense.weight")),
+    "a head of another width": _tensors(WEIGHTS, _added(_SOME[0], "mlp.dense.weight", "mlp.dense.bias")),
+    "no weights": _remove(WEIGHTS),
+    "weights that are a folder": _a_folder(WEIGHTS),
+    "weights that are gone": _a_broken_link(WEIGHTS),
+    **{
+        f"{file} pickled by {by}: {what}": _pickled(file, make, by=by)
         for file in (WEIGHTS, DENSE)
         for by in ("torch", "pickle")
         for what, make in {
-            "code": lambda folder, tensors: tensors | {"x": Opens(folder / "it-ran")},
+            "code": _plant_code,
             "a list": lambda _, tensors: list(tensors.values()),
             "words": lambda _, tensors: dict.fromkeys(tensors, "word"),
         }.items()
-    ),
-    Variant("pickled tensors", _pickled(WEIGHTS, lambda _, tensors: tensors)),
-    # Settings.
-    *(
-        Variant(f"{file}: {what}", _text(file, content))
-        for file in _CONFIGS
-        for what, content in _NOT_JSON.items()
-    ),
-    *(Variant(f"{file} is a folder", _a_folder(file)) for file in _CONFIGS),
-    *(Variant(f"{file} is a broken link", _a_broken_link(file)) for file in _CONFIGS),
-    *(Variant(f"{file} is gone", _remove(file)) for file in _CONFIGS),
-    *(
-        Variant(f"config.json: {key} {value!r}", _set("config.json", **{key: value}), another)
-        for key, value, another in [
-            ("num_hidden_layers", 1, False),
-            ("num_hidden_layers", 3, False),
-            ("num_hidden_layers", 0, False),
-            ("num_hidden_layers", -1, False),
-            ("num_hidden_layers", "2", False),
-            ("num_hidden_layers", 1.5, False),
-            ("num_hidden_layers", None, False),
-            ("num_attention_heads", 4, True),
-            ("num_attention_heads", 3, False),
-            ("hidden_size", 64, False),
-            ("intermediate_size", 47, False),
-            ("vocab_size", 20, False),
-            ("max_position_embeddings", 24, False),
-            ("hidden_act", "relu", True),
-            ("hidden_act", "gleu", False),
-            ("hidden_act", 3, False),
-            ("layer_norm_eps", 0.5, True),
-            ("layer_norm_eps", "small", False),
-            ("model_type", "roberta", True),
-            ("model_type", "distilbert", False),
-            ("model_type", "brt", False),
-            ("is_encoder_decoder", True, False),
-            ("auto_map", {"AutoModel": "own.Model"}, False),
-            ("architectures", 3, False),
-        ]
-    ),
-    *(Variant(f"config.json without {key}", _drop("config.json", key), True) for key in _KEYS),
-    # Modules.
-    *(
-        Variant(f"modules.json: {what}", plant)
-        for what, plant in {
-            "null": _text("modules.json", "null"),
-            "no modules": _text("modules.json", "[]"),
-            "numbers": _text("modules.json", "[1, 2]"),
-            "a pooling outside": _module(1, path="../1_Pooling"),
-            "a pooling at a place of its own": _module(1, path="/1_Pooling"),
-            "a pooling elsewhere": _module(1, path="3_Pooling"),
-            "a pooling at the top": _module(1, path=""),
-            "a pooling without a place": _module(1, path=None),
-            "a place that is a number": _module(1, path=1),
-            "a module without a class": _module(2, type=None),
-            "a class that is a number": _module(2, type=2),
-            "code of its own": _module(1, type="own.Pooling"),
-            "a dense layer elsewhere": _module(2, path="2_Danse"),
-            "a dense layer outside": _module(2, path="2_Dense/../../2_Dense"),
-        }.items()
-    ),
-    Variant("modules.json without the dense layer", _json("modules.json", lambda modules: modules[:2]), True),
-    *(
-        Variant(f"pooling: {config}", _text("1_Pooling/config.json", config), another)
-        for config, another in [
-            ({"word_embedding_dimension": 32}, False),
-            ({"pooling_mode_mean_tokens": False}, False),
-            ({"pooling_mode_mean_tokens": "no"}, False),
-            ({"pooling_mode_mean_tokens": 1}, False),
-            ({"pooling_mode_middle_tokens": True}, False),
-            ({"pooling_mode_cls_token": True}, True),
-            ({"pooling_mode": "max"}, True),
-        ]
-    ),
-    *(
-        Variant(f"dense layer: {key} {value!r}", _set("2_Dense/config.json", **{key: value}), another)
-        for key, value, another in [
-            ("activation_function", "own.Function", False),
-            ("activation_function", "tanh", False),
-            ("activation_function", "", False),
-            ("activation_function", 3, False),
-            ("activation_function", None, False),
-            ("activation_function", "torch.nn.modules.activation.ReLU", True),
-            ("in_features", 31, False),
-            ("out_features", 9, False),
-            ("out_features", "8", False),
-            ("bias", False, False),
-        ]
-    ),
-    Variant("dense layer of no function", _drop("2_Dense/config.json", "activation_function")),
-    Variant("no dense weights", _remove(DENSE)),
-    Variant("no dense layer", _remove("2_Dense")),
-    Variant("no pooling", _remove("1_Pooling")),
-    *(
-        Variant(f"dense weights: {what}", _tensors(DENSE, change))
+    },
+    **{
+        f"dense weights: {what}": _tensors(DENSE, change)
         for what, change in {
             "no bias": _without("linear.bias"),
             "no weight": _without("linear.weight"),
@@ -424,34 +312,70 @@ VARIANTS = [
             "bias twice": _with("linear.bias", _more_rows),
             "weight turned": _with("linear.weight", lambda value: value.T),
             "weight flat": _with("linear.weight", lambda value: value.flatten()),
-            "weight doubled": _with("linear.weight", _more_rows),
             "whole numbers": _with("linear.weight", _whole_numbers),
-            "NaN": _with("linear.bias", lambda value: value * float("nan")),
         }.items()
-    ),
-    *(
-        Variant(f"sentence_bert_config.json: {key} {value!r}", _set("sentence_bert_config.json", **{key: value}))
+    },
+    "no dense weights": _remove(DENSE),
+}
+
+_OF_SETTINGS: dict[str, Callable[[Path], None]] = {
+    **{f"{file}: not JSON": _text(file, "{") for file in _CONFIGS},
+    **{f"{file}: a number": _text(file, "7") for file in _CONFIGS},
+    **{f"{file}: deep": _text(file, "[" * 20_000) for file in _CONFIGS},
+    **{f"{file} is a folder": _a_folder(file) for file in _CONFIGS},
+    **{f"{file} is a broken link": _a_broken_link(file) for file in _CONFIGS},
+    **{f"{file} is gone": _remove(file) for file in _CONFIGS[:4]},
+    **{
+        f"config.json: {key} {value!r}": _set("config.json", **{key: value})
         for key, value in [
-            ("max_seq_length", "40"),
-            ("max_seq_length", 0),
-            ("max_seq_length", -1),
-            ("max_seq_length", 40.5),
-            ("max_seq_length", True),
-            ("do_lower_case", "no"),
+            ("num_hidden_layers", 1),
+            ("num_hidden_layers", 3),
+            ("num_attention_heads", 3),
+            ("hidden_size", 64),
+            ("vocab_size", 20),
+            ("max_position_embeddings", 24),
+            ("hidden_act", "gleu"),
+            ("model_type", "distilbert"),
+            ("is_encoder_decoder", True),
+            ("auto_map", {"AutoModel": "own.Model"}),
         ]
-    ),
-    *(
-        Variant(f"prompts: {entries}", _set("config_sentence_transformers.json", **entries))
-        for entries in (
-            {"default_prompt_name": "passage"},
-            {"default_prompt_name": 3},
-            {"prompts": ["a "], "default_prompt_name": "query"},
-            {"prompts": {"query": 3}, "default_prompt_name": "query"},
-        )
-    ),
-    # The tokeniser.
-    *(Variant(f"tokenizer.json cut at {share}", _cut("tokenizer.json", share)) for share in (0, 0.3, 0.99)),
-    Variant("no tokeniser", _remove("tokenizer.json")),
-    Variant("tokenizer_config.json: not JSON", _text("tokenizer_config.json", "{")),
+    },
+    "no modules": _text("modules.json", "[]"),
+    "a pooling outside": _module(1, path="../1_Pooling"),
+    "a pooling elsewhere": _module(1, path="3_Pooling"),
+    "code of its own": _module(1, type="own.Pooling"),
+    "a dense layer outside": _module(2, path="2_Dense/../../2_Dense"),
+    "no pooling named": _text("1_Pooling/config.json", {"word_embedding_dimension": 32}),
+    "an unknown pooling": _text("1_Pooling/config.json", {"pooling_mode_middle_tokens": True}),
+    "another activation": _set("2_Dense/config.json", activation_function="own.Function"),
+    "no activation": _drop("2_Dense/config.json", "activation_function"),
+    "another size": _set("2_Dense/config.json", in_features=31),
+    "no dense layer": _remove("2_Dense"),
+    "no pooling": _remove("1_Pooling"),
+    "another prompt": _set("config_sentence_transformers.json", default_prompt_name="passage"),
+    **{f"tokenizer.json cut at {share}": _cut("tokenizer.json", share) for share in (0, 0.3, 0.99)},
+    "no tokenizer": _remove("tokenizer.json"),
+}
+
+_ANOTHER_MODEL: dict[str, Callable[[Path], None]] = {
+    **{f"{WEIGHTS} header, place {n} of 12": _flip(WEIGHTS, n / 11, n % 7, within="header") for n in range(12)},
+    **{
+        f"{file} numbers, bit {bit}": _flip(file, 0.1 + bit / 40, bit, within="numbers")
+        for file in (WEIGHTS, DENSE)
+        for bit in range(0, 8, 2)
+    },
+    "query and key swapped": _tensors(WEIGHTS, _swapped(_QUERY, _KEY)),
+    "layers swapped": _tensors(WEIGHTS, _swapped(_QUERY, _SECOND)),
+    "a masked-word head": _tensors(WEIGHTS, _added(_BIAS, "cls.predictions.bias", "lm_head.bias")),
+    "pickled tensors": _pickled(WEIGHTS, lambda _, tensors: tensors),
+    "four heads": _set("config.json", num_attention_heads=4),
+    "another function": _set("config.json", hidden_act="relu"),
+    "without the dense layer": _json("modules.json", lambda modules: modules[:2]),
+    "another pooling": _text("1_Pooling/config.json", {"pooling_mode": "max"}),
+}
+
+VARIANTS = [
+    *(Variant(name, plant) for name, plant in (_OF_WEIGHTS | _OF_SETTINGS).items()),
+    *(Variant(name, plant, may_be_another=True) for name, plant in _ANOTHER_MODEL.items()),
 ]
-"""All of them; none ends in a wrong number."""
+"""None of them ends in a wrong vector."""

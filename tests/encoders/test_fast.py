@@ -12,24 +12,21 @@ from typer.testing import CliRunner
 import stsbench as sb
 from stsbench.base.files import cache_dir
 from stsbench.cli.app import app
-from stsbench.scoring import fast
-from stsbench.scoring.fast import Candidate, quickest
+from stsbench.encoders import fast
+from stsbench.encoders.fast import Candidate, quickest
 
 BF16, FP16 = Candidate("torch", "bf16"), Candidate("torch", "fp16")
 
 
 @pytest.fixture
 def paced(monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[Candidate, float]], None]:
-    """Return what sets the candidates, group by group, with how many times as fast as fp32 each is."""
+    """Return a function that sets the candidates and how many times as fast as fp32 each is."""
 
-    def pace(*groups: dict[Candidate, float]) -> None:
-        ratios = {candidate: ratio for group in groups for candidate, ratio in group.items()}
-
+    def pace(ratios: dict[Candidate, float]) -> None:
         def times_as_fast(_encoder: Any, other: Any) -> float:
             return ratios[Candidate(other.use.backend, other.use.precision)]
 
-        for name, group in zip(("AT_ONCE", "QUANTISED", "COMPILED"), [*groups, {}, {}], strict=False):
-            monkeypatch.setattr(fast, name, tuple(group))
+        monkeypatch.setattr(fast, "CANDIDATES", tuple(ratios))
         monkeypatch.setattr(fast, "_times_as_fast", times_as_fast)
 
     return pace
@@ -40,19 +37,17 @@ def test_the_quickest_that_passes_measures_and_is_recorded_and_kept(
 ) -> None:
     paced({BF16: 1.5, FP16: 1.2})
     # Of a model that knows nothing the sample cannot tell half a point.
-    monkeypatch.setattr(fast, "MARGIN", 100)
+    monkeypatch.setattr(fast, "LARGEST_LOSS", 1)
     record = sb.evaluate(tiny_bert, "sample", fast=True, device="cpu")
     plain = sb.evaluate(tiny_bert, "sample", precision="bf16", device="cpu")
     assert record.scores[0].signature == plain.scores[0].signature
     assert "|bf16|" in record.scores[0].signature
     assert record.scores[0].value == plain.scores[0].value
     (said,) = [note for note in record.notes if note.startswith("--fast: ")]
-    assert said.startswith(
-        "--fast: bf16 in place of fp32, 1.5 times as fast on the sample; its score on the sample"
-    )
+    assert said.startswith("--fast: bf16 instead of fp32, 1.5 times as fast; ")
     full = sb.evaluate(tiny_bert, "sample", device="cpu")
     moved = 100 * ((plain.scores[0].value or 0) - (full.scores[0].value or 0))
-    assert f"moves by {moved:+.2f} points" in said
+    assert f"{moved:+.2f} points on the sample" in said
     # It is not chosen again, unless what was kept is damaged.
     monkeypatch.setattr(fast, "_choose", lambda *_: pytest.fail("it was chosen before"))
     assert quickest(sb.load(tiny_bert, device="cpu")).use.precision == "bf16"
@@ -69,23 +64,22 @@ def test_the_quickest_that_passes_measures_and_is_recorded_and_kept(
 
 
 @pytest.mark.parametrize(
-    ("groups", "chosen"),
+    ("ratios", "chosen"),
     [
-        (({BF16: 1.9}, {FP16: 3.0}), "bf16"),
-        (({BF16: 1.5}, {FP16: 3.0}), "fp16"),
-        (({BF16: 1.5}, {FP16: 1.3}), "bf16"),
-        (({BF16: 1.5}, {}, {FP16: 3.0}), "bf16"),
-        (({BF16: 0.9}, {}, {FP16: 1.2}), "fp16"),
+        ({BF16: 1.9, FP16: 3.0}, "bf16"),
+        ({BF16: 1.5, FP16: 3.0}, "fp16"),
+        ({BF16: 1.5, FP16: 1.3}, "bf16"),
+        ({BF16: 0.9, FP16: 1.2}, "fp16"),
     ],
 )
-def test_what_has_to_be_compiled_is_tried_where_nothing_at_hand_is_fast_enough(
+def test_the_search_ends_at_a_candidate_that_is_fast_enough(
     tiny_bert: Path,
     paced: Callable[..., None],
     monkeypatch: pytest.MonkeyPatch,
-    groups: tuple[dict[Candidate, float], ...],
+    ratios: dict[Candidate, float],
     chosen: str,
 ) -> None:
-    paced(*groups)
+    paced(ratios)
     monkeypatch.setattr(fast, "_change", lambda *_: (0.0, 0.001))
     assert quickest(sb.load(tiny_bert, device="cpu")).use.precision == chosen
 
@@ -94,23 +88,14 @@ def test_a_choice_is_for_what_is_done_to_the_vectors(
     tiny_bert: Path, paced: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paced({BF16: 1.5})
-    scored = []
-    measure = fast.measure_encoder
-
-    def measured(*arguments: Any) -> sb.RunRecord:
-        record = measure(*arguments)
-        scored.append(record.model.use.whiten)
-        return record
-
-    monkeypatch.setattr(fast, "measure_encoder", measured)
-    monkeypatch.setattr(fast, "MARGIN", 100)
-    loaded = sb.load(tiny_bert, device="cpu")
-    for encoder, whiten, expected in ((tiny_bert, None, [None] * 2), (tiny_bert, 4, [4] * 2), (loaded, 4, [])):
-        scored.clear()
-        sb.evaluate(
-            encoder, "sample", fast=True, whiten=whiten, **({} if encoder is loaded else {"device": "cpu"})
-        )
-        assert scored == expected, "the third finds the choice of the second"
+    tried = []
+    change = fast._change
+    monkeypatch.setattr(fast, "_change", lambda a, b: tried.append(b.use.whiten) or change(a, b))
+    monkeypatch.setattr(fast, "LARGEST_LOSS", 1)
+    for whiten, expected in ((None, [None]), (4, [4]), (4, [])):
+        tried.clear()
+        quickest(sb.load(tiny_bert, device="cpu", whiten=whiten))
+        assert tried == expected, "the third finds the choice of the second"
 
 
 def test_a_choice_for_weights_that_are_not_hashed_is_made_each_time(
@@ -132,9 +117,9 @@ def test_what_loses_more_than_the_gate_allows_or_takes_longer_is_left_out_and_sa
     assert "|fp32|" in record.scores[0].signature
     (said,) = [note for note in record.notes if note.startswith("--fast: ")]
     assert said.startswith(
-        "--fast: fp32, as nothing at hand is faster and tells the same (fp16 takes 2.00 times as"
+        "--fast: fp32; nothing is faster at the same score (bf16: -0.40 points on the sample, a loss of at most"
     )
-    assert "bf16: its score on the sample moves by -0.40 points, a loss of at most 0.61, which may be more" in said
+    assert "fp16 is 0.50 times as fast" in said
 
 
 def test_the_loss_is_the_gates(tiny_bert: Path, tmp_path: Path) -> None:
@@ -142,7 +127,7 @@ def test_the_loss_is_the_gates(tiny_bert: Path, tmp_path: Path) -> None:
         sb.evaluate(tiny_bert, "sample", out=tmp_path / precision, precision=precision, device="cpu")
         for precision in ("fp32", "bf16")
     )
-    change, loss = fast._change(plain, other)
+    change, loss = fast._change(*(sb.load(tiny_bert, precision=p, device="cpu") for p in ("fp32", "bf16")))
     check = sb.check(other, baseline=plain, margin=0.5)
     (cell,) = check.cells
     assert 100 * change == pytest.approx(cell.difference)
@@ -157,7 +142,7 @@ def test_the_times_are_of_both_encoding_the_same(tiny_bert: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--precision", "bf16"], "--fast chooses what computes, and bf16 was chosen: leave out --fast, or"),
+        (["--precision", "bf16"], "--fast chooses the precision, but bf16 is given: leave out --fast, or"),
         (["--gate"], "--gate holds a lower precision against fp32, which this is"),
     ],
 )
@@ -173,7 +158,7 @@ def test_what_was_chosen_already_is_told(
 
 
 def test_what_is_no_checkpoint_of_layers_is_told(tmp_path: Path) -> None:
-    with pytest.raises(sb.UserError, match="no checkpoint whose layers another program could compute"):
+    with pytest.raises(sb.UserError, match="is not a Transformers checkpoint"):
         sb.evaluate(lambda texts: [[len(text), 1] for text in texts], "sample", fast=True)
     similarities = tmp_path / "own.txt"
     similarities.write_text("1\n" * 252)

@@ -50,11 +50,11 @@ def test_all_but_the_layers_stays_as_it_is(tiny_bert: Path) -> None:
     found = encoder.forward(sequences, poolings)
     for pooling in poolings:
         np.testing.assert_allclose(found[pooling], expected[pooling], atol=1e-6)
-    with pytest.raises(UserError, match=f"the model knows {known}"):
+    with pytest.raises(UserError, match=f"the model has {known} tokens"):
         encoder.forward([(2, known, 3)], ["avg"])
     template = Template(name="t", texts=("of {sentence}",), pooling="last", subtract="template")
     subtracting = encoder.with_template(template)
-    with pytest.raises(UserError, match="takes no positions of tokens, which subtract in a template needs"):
+    with pytest.raises(UserError, match="takes no positions, which a template with subtract needs"):
         subtracting.forward(subtracting.tokenize(TEXTS).sequences, ["last"])
 
 

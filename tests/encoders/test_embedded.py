@@ -164,7 +164,7 @@ def test_what_cannot_be_hashed_is_never_gone_on_with(lines, tmp_path):
         ({"stored": "int8"}, {}, "unknown number format 'int8'"),
         ({"out": "v.bin"}, {}, r"v\.bin: use a file name that ends in \.npy"),
         ({}, {"whiten": 4}, "cannot be whitened"),
-        ({}, {"prompts": "query: ,passage: "}, "give one prompt for all"),
+        ({}, {"prompts": "query: ,passage: "}, "without a side"),
         ({"sentences": "empty.txt"}, {}, r"empty\.txt has no sentences"),
     ],
 )

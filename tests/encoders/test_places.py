@@ -106,7 +106,7 @@ def test_a_batch_that_does_not_fit_is_cut_as_on_one_device(room):
     assert one.cost.padded_tokens == other.cost.padded_tokens
     too_small = Recorder(8)
     too_small.places = (Elsewhere(),) * 3
-    with pytest.raises(UserError, match="one sentence of 9 tokens does not fit"):
+    with pytest.raises(UserError, match="a sentence of 9 tokens does not fit"):
         embed(too_small, TEXTS, use_cache=False)
 
 
@@ -145,7 +145,7 @@ def test_each_gpu_has_a_network_of_its_own_which_encoders_share_that_share_one(b
 def test_what_is_not_there_is_refused(bert, monkeypatch):
     encoder = sb.load(bert)
     for devices, sentence in {
-        "0,1,2,3,4": "5 groups of cores, and there are 4 cores",
+        "0,1,2,3,4": "5 groups of cores, but there are 4 cores",
         "5": "groups of cores are numbered 0 to 3",
         "0,4": "groups of cores are numbered 0 to 3",
         "0,0": "expected distinct numbers",

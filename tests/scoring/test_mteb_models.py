@@ -218,7 +218,7 @@ def test_with_prompts_by_task_vectors_without_a_task_are_refused_and_own_pairs_a
     assert made.signatures[0].use.prompt == "it is "
     explained = sb.explain(load_run(tmp_path / "run") if of_record else encoder, leave_out=True)
     assert set(explained.missing) == set(analyses()) - {"length-bias", "pair-kinds", "density", "ties"}
-    assert all("has other prompts for other tasks or sides" in why for why in explained.missing.values())
+    assert all("has different prompts for different tasks or sides" in why for why in explained.missing.values())
 
 
 def test_the_same_command_finds_its_folder_again(

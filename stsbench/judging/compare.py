@@ -21,8 +21,7 @@ from stsbench.records.kinds import KINDS
 from stsbench.records.labels import INTERVAL_OF, common_interval, labels, recorded_intervals
 from stsbench.records.record import RunRecord
 from stsbench.scoring.recompute import require_recomputed
-from stsbench.scoring.settings import Intervals
-from stsbench.scoring.statistic import as_variances
+from stsbench.scoring.settings import INTERVALS, Intervals
 from stsbench.statistics.dependence import (
     DEPENDENCE,
     Dependence,
@@ -212,7 +211,7 @@ def _certainty(task: AlignedScores, intervals: Intervals) -> dict[str, Any]:
         return {}
     (a, b), effect = task.scores.tolist(), task.statistic.effect
     terms, difference = task.terms[1] - task.terms[0], b - a
-    variances = as_variances(terms, task.sharing)
+    variances = {method: variance(terms, task.sharing, method) for method in INTERVALS}
     spread = variances[intervals.interval]
     fields = _limits(difference, spread, intervals.level)
     if difference == 0 and not spread.value:

@@ -103,7 +103,7 @@ def report(
     dated, named = _date(date, records), dict(zip(labels(records), records, strict=True))
     keep_colours(list(named))
     checked = verdicts(named, against, tolerance)
-    how, kinds = _intervals(records, interval), None
+    how, kinds = _intervals(interval), None
     measured = tuple(filter(None, [scores(named), people(named)]))
     if chosen:
         filled = [whole_paper(chosen, named, tolerance)]
@@ -208,11 +208,9 @@ def verdicts(runs: Runs, against: str = AUTO, tolerance: float = TOLERANCE) -> F
     return Filled(section, tuple(missing))
 
 
-def _intervals(records: Sequence[RunRecord], interval: Dependence | None) -> Intervals:
-    """Return how intervals are computed: as those of the records were, if all were alike, else as by default."""
-    recorded = {Intervals.of(record.protocol) for record in records if record.protocol.interval}
-    how = recorded.pop() if len(recorded) == 1 else Intervals()
-    return how if interval is None else replace(how, interval=interval)
+def _intervals(interval: Dependence | None) -> Intervals:
+    """Returns the intervals of analyses: always the default, so that a run does not depend on its neighbours."""
+    return Intervals() if interval is None else Intervals(interval)
 
 
 @dataclass(frozen=True)

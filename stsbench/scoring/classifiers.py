@@ -1,7 +1,7 @@
-"""The order of rows and the folds of the transfer tasks, as SentEval has them, and the default classifier.
+"""SentEval's order of rows and folds for transfer tasks, and the default classifier.
 
-Folds depend on the order of rows. SentEval sorts a task's rows before it encodes them, to pad less, and folds
-that order; whoever folds the files' order gets other folds and a score that differs by some tenths.
+Folds depend on the order of rows. SentEval sorts the rows of a task to reduce padding and splits that order into
+folds. Folds of the files' order give scores that differ by tenths of a point.
 """
 
 from collections.abc import Sequence
@@ -11,24 +11,25 @@ from typing import Literal, Protocol
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.model_selection import StratifiedKFold
 
 from stsbench.base.errors import UserError
 from stsbench.data.tables import LabelledData
 from stsbench.statistics.logistic import LogisticFits, fit_logistic
 
 Design = Literal["nested", "kfold", "split"]
-"""`nested`: two levels of cross-validation, for a task without splits; `kfold`: cross-validation on train, then
-test; `split`: train, dev and test."""
+"""`nested`: two levels of cross-validation, for tasks without splits; `kfold`: cross-validation on train, then one
+fit for test; `split`: train, dev and test."""
 
 NESTED_SEED = 1111
-"""Of both levels of nested folds, whatever the run's seed: SentEval's own constant."""
+"""SentEval's constant seed for both levels of nested folds."""
 
 Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Fold:
-    """Rows to train on and rows held out, ascending."""
+    """Rows to train on and held-out rows, ascending."""
 
     train: Rows
     held_out: Rows
@@ -39,10 +40,10 @@ class Labelled:
     """A labelled task in SentEval's order of rows.
 
     Attributes:
-        order: (n,) for each row the item's position in `data.items`.
-        labels: (n,) each row's class, as an index into `data.classes`.
-        splits: (n,) each row's split.
-        design: what the task's splits allow.
+        order: (n,) the position of each row in `data.items`.
+        labels: (n,) the class of each row, as an index into `data.classes`.
+        splits: (n,) the split of each row.
+        design: the design that fits the task's splits.
     """
 
     order: Rows
@@ -51,15 +52,14 @@ class Labelled:
     design: Design
 
     def rows(self, split: str) -> Rows:
-        """Return the rows of a split."""
+        """Returns the rows of a split."""
         return np.flatnonzero(self.splits == split)
 
 
 def arrange(data: LabelledData) -> Labelled:
-    """Put a task's rows in SentEval's order: split by split, by numbers of tokens and then by label.
+    """Sorts rows as SentEval does: by split, by number of tokens (first sentence, then second), then by label.
 
-    Rows that tie stay in the files' order. Of a pair the first sentence's number of tokens counts before the
-    second's.
+    Ties keep the order of the files.
     """
     items = data.items
     code_of = {label: code for code, label in enumerate(data.classes)}
@@ -72,9 +72,7 @@ def arrange(data: LabelledData) -> Labelled:
 
 
 def stratified(labels: Rows, among: Rows, folds: int, seed: int) -> list[Fold]:
-    """Return the folds of the rows `among` all n rows of a task: scikit-learn's `StratifiedKFold`, shuffled."""
-    from sklearn.model_selection import StratifiedKFold
-
+    """Returns stratified, shuffled folds of the rows `among` (scikit-learn's `StratifiedKFold`)."""
     splitter = StratifiedKFold(n_splits=folds, shuffle=True, random_state=seed)
     return [
         Fold(among[train], among[held_out])
@@ -83,7 +81,7 @@ def stratified(labels: Rows, among: Rows, folds: int, seed: int) -> list[Fold]:
 
 
 def demand_foldable(data: LabelledData, labels: Rows, folds: int) -> None:
-    """Raise unless every class has enough rows to be in every training set of the folds."""
+    """Raises unless every class has enough rows for every fold."""
     if folds < 2:
         raise UserError(f"{folds} folds are too few to cross-validate {data.task}: use 2 or more.")
     for code, label in enumerate(data.classes):
@@ -108,8 +106,8 @@ def _design(task: str, splits: Sequence[str]) -> Design:
     design = designs.get(frozenset(splits))
     if design is None:
         raise UserError(
-            f"{task} has the splits {', '.join(splits)}: "
-            "a classifier needs one split of all items, train and test, or train, dev and test."
+            f"{task} has the splits {', '.join(splits)}; expected a single split `all`, train and test, or train, "
+            "dev and test."
         )
     return design
 
@@ -117,14 +115,14 @@ def _design(task: str, splits: Sequence[str]) -> Design:
 Features = NDArray[np.float32]
 
 UNSEEN = -1
-"""The prediction of a row that a fit was not asked about."""
+"""The prediction for a row that a fit did not predict."""
 
 
 @dataclass(frozen=True)
 class FinalFit:
-    """A fit whose predictions count: where it trains, what it predicts, its regulariser.
+    """A fit on `train` with a chosen regulariser, to predict the rows `predict`.
 
-    `dev` are rows to stop early by; None where the protocol holds out a part of `train` for that.
+    `dev` are rows for early stopping; None if the classifier holds out a part of `train` instead.
     """
 
     train: Rows
@@ -134,40 +132,39 @@ class FinalFit:
 
 
 class Classifier(Protocol):
-    """What can be cross-validated."""
+    """A classifier that can be cross-validated."""
 
     @property
     def name(self) -> str:
-        """What stands in the record."""
+        """The name in the record."""
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the person should know of the fits made so far."""
+        """Warnings about the fits so far."""
 
     def grid(self, design: Design) -> tuple[float, ...]:
-        """Return the regularisers to choose from, in the order in which the first of equals wins."""
+        """Returns the regularisers to choose from; the first of equally good ones wins."""
 
     def validate(
         self, x: Features, y: Rows, classes: int, folds: Sequence[Fold], grid: Sequence[float]
     ) -> NDArray[np.int16]:
-        """Return the (n, f, c) predictions of every row by every fold and regulariser, or `UNSEEN`.
+        """Returns the (n, f, c) predictions of every row by every fold and regulariser, or `UNSEEN`.
 
-        Rows held out by a fold are predicted in any case; others only by the fit that `predict` would make, too.
+        Held-out rows are always predicted; others only if the fit is the one that `predict` would make.
         """
 
     def predict(self, x: Features, y: Rows, classes: int, fits: Sequence[FinalFit]) -> list[NDArray[np.int16]]:
-        """Return each fit's predictions of the rows that it is asked about."""
+        """Returns the predictions of each fit."""
 
 
 @dataclass
 class LogisticRegression:
-    """L2-regularised logistic regression, solved to convergence: scikit-learn's objective and optimum.
+    """L2-regularised logistic regression with scikit-learn's objective, solved to convergence, and SentEval's C.
 
-    SentEval's own grids of C. Its solver, today's scikit-learn with its defaults, stops after 100 iterations,
-    before it converges.
+    SentEval uses scikit-learn's solver with its defaults, which stops after 100 iterations, before convergence.
 
     Attributes:
-        device: where to compute: `cpu`, or a torch device such as `cuda`.
+        device: `cpu`, or a torch device such as `cuda`.
     """
 
     device: str = "cpu"
@@ -182,28 +179,22 @@ class LogisticRegression:
         return tuple(self._notes)
 
     def grid(self, design: Design) -> tuple[float, ...]:
-        """Return values of C: 2^-1 to 2^5 for `kfold`, else 2^-2 to 2^3."""
+        """Returns values of C: 2^-1 to 2^5 for `kfold`, else 2^-2 to 2^3."""
         low, high = (-1, 5) if design == "kfold" else (-2, 3)
         return tuple(2.0**power for power in range(low, high + 1))
 
     def validate(
         self, x: Features, y: Rows, classes: int, folds: Sequence[Fold], grid: Sequence[float]
     ) -> NDArray[np.int16]:
-        train = np.zeros((len(x), len(folds)), dtype=bool)
-        for column, fold in enumerate(folds):
-            train[fold.train, column] = True
-        fits = self._fit(x, y, grid, train, classes)
+        fits = self._fit(x, y, grid, [fold.train for fold in folds], classes)
         predictions = np.full((len(x), len(folds), len(grid)), UNSEEN, dtype=np.int16)
-        for column in range(len(folds)):
-            others = np.flatnonzero(~train[:, column])
+        for column, fold in enumerate(folds):
+            others = np.setdiff1d(np.arange(len(x)), fold.train)
             predictions[others, column] = fits.of_set(column).predict(x[others])[:, 0]
         return predictions
 
     def predict(self, x: Features, y: Rows, classes: int, fits: Sequence[FinalFit]) -> list[NDArray[np.int16]]:
-        train = np.zeros((len(x), len(fits)), dtype=bool)
-        for column, fit in enumerate(fits):
-            train[fit.train, column] = True
-        solved = self._fit(x, y, [[fit.regulariser] for fit in fits], train, classes)
+        solved = self._fit(x, y, [[fit.regulariser] for fit in fits], [fit.train for fit in fits], classes)
         return [
             solved.of_set(column).predict(x[fit.predict])[:, 0, 0].astype(np.int16)
             for column, fit in enumerate(fits)
@@ -214,14 +205,17 @@ class LogisticRegression:
         x: Features,
         y: Rows,
         regularisers: Sequence[float] | Sequence[Sequence[float]],
-        train: NDArray[np.bool_],
+        training_sets: Sequence[Rows],
         classes: int,
     ) -> LogisticFits:
-        fits = fit_logistic(x, y, regularisers, train, classes=classes, device=self.device)
-        missed = int((~fits.converged).sum())
-        if missed:
+        masks = np.zeros((len(x), len(training_sets)), dtype=bool)
+        for column, rows in enumerate(training_sets):
+            masks[rows, column] = True
+        fits = fit_logistic(x, y, regularisers, masks, classes=classes, device=self.device)
+        not_converged = int((~fits.converged).sum())
+        if not_converged:
             self._notes.append(
-                f"{missed} of {fits.converged.size} logistic regressions did not converge: "
-                f"the largest gradient norm is {fits.gradient_norms.max():.1e} instead of {fits.tolerance:.0e}."
+                f"{not_converged} of {fits.converged.size} logistic regressions did not converge: the largest "
+                f"gradient norm is {fits.gradient_norms.max():.1e} instead of {fits.tolerance:.0e}."
             )
         return fits

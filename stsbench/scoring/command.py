@@ -33,8 +33,7 @@ from stsbench.encoders.use import Use
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stsbench.records.record import RunRecord
-    from stsbench.scoring.run import LazyModel
+    from stsbench.scoring.run import Measured
 
 
 @expand
@@ -214,7 +213,6 @@ def run(
         choose_models,
         computed_by,
         measure_each,
-        with_full_precision,
     )
     from stsbench.scoring.settings import (
         MARGIN,
@@ -262,14 +260,15 @@ def run(
     if data_sets.is_sample:
         print_notes(SAMPLE_BANNER)
     failures: list[str] = []
-    measured: list[tuple[LazyModel, RunRecord]] = []
+    measured: list[Measured] = []
     with progress_bars(quiet=output.quiet) as progress:
         if fast or devices or on:
             chosen = [computed_by(model, progress, fast=fast, devices=devices, on=on) for model in chosen]
         records = measure_each(
-            [each for model in chosen for each in with_full_precision(model)] if gate else chosen,
+            chosen,
             data_sets,
             request.settings,
+            gate=gate,
             failed=lambda model, error: failures.append(
                 f"{model.name}: {error}" if len(chosen) > 1 else str(error)
             ),
@@ -280,13 +279,13 @@ def run(
         except KeyboardInterrupt as error:
             if not measured:
                 raise
-            kept = listed([str(record.folder) for _, record in measured])
+            kept = listed([str(each.record.folder) for each in measured])
             raise InterruptError(
                 f"interrupted: {kept} recorded; the same command resumes from the cache."
             ) from error
-    if shown := [record for model, record in measured if not model.beside]:
-        print_scores(Scores(shown, subsets=subsets), output, as_list=len(chosen) > 1)
-    for _, record in measured:
+    if measured:
+        print_scores(Scores([each.record for each in measured], subsets=subsets), output, as_list=len(chosen) > 1)
+    for record in [record for each in measured for record in (each.record, each.reference) if record is not None]:
         replaced = ", replacing the record of the same measurement" if record.replaced else ""
         print_notes(f"recorded in {record.folder}{replaced}", quiet=output.quiet)
     passed = _passes_gate(measured, margin, intervals.interval, output)
@@ -296,18 +295,15 @@ def run(
         raise typer.Exit(3)
 
 
-def _passes_gate(
-    measured: "Sequence[tuple[LazyModel, RunRecord]]", margin: float, interval: IntervalName, output: Output
-) -> bool:
-    """Check each record against that of its model in fp32, if there is one; print the verdicts."""
+def _passes_gate(measured: "Sequence[Measured]", margin: float, interval: IntervalName, output: Output) -> bool:
+    """Compares each record with its reference in fp32, if there is one, and prints the verdict."""
     from stsbench.judging.baseline import check_margin
 
-    references = {model.name: record for model, record in measured if model.beside}
     passed = True
-    for model, record in measured:
-        if model.beside or model.name not in references:
+    for _, record, reference in measured:
+        if reference is None:
             continue
-        check = check_margin(record, references[model.name], margin, interval=interval)
+        check = check_margin(record, reference, margin, interval=interval)
         if output.style == "terminal":
             print_lines("", *str(check.table()).splitlines())
         print_notes(check.sentence, quiet=output.quiet and check.passed)

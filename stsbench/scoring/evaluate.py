@@ -1,4 +1,4 @@
-"""From Python to a record: `evaluate` an encoder, `evaluate_similarities`, or `import_results` of another tool."""
+"""Verbs that make a record: `evaluate`, `evaluate_similarities` and `import_results`."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ from stsbench.records.store import Measurement, require_free, save_run
 from stsbench.scoring.gold import MtebTask
 from stsbench.scoring.kinds.given import FORMATS_READ, read_items
 from stsbench.scoring.measure import Recording, measure_encoder, measure_similarities
-from stsbench.scoring.predicted import Asked, gold_wanted, import_predictions
+from stsbench.scoring.predicted import Choices, import_predictions, require_no_predictions
 from stsbench.scoring.settings import (
     GIVEN_SIMILARITY,
     KFOLD,
@@ -135,14 +135,14 @@ def evaluate(
 
 
 def _loaded(encoder: Encoder | str | Path | Callable[[list[str]], Any], use: Use) -> Encoder:
-    """Return the encoder, loaded if it is not."""
+    """Returns the encoder, loaded if necessary."""
     if not isinstance(encoder, Encoder):
         return load_with(encoder, use)
     for name in use.changed():
         if name not in names("afterwards"):
             raise UserError(
-                f"{option_of(name)} is for models that are to be loaded, and this one is loaded already: give it "
-                "to `load`, or name the model."
+                f"{option_of(name)} needs a model to load, but this one is loaded already: pass the option to "
+                "`load`, or name the model."
             )
     return encoder
 
@@ -162,26 +162,26 @@ def evaluate_similarities(
     overwrite: bool = False,
     progress: Progress = silent,
 ) -> RunRecord:
-    """Score similarities that were computed elsewhere.
+    """Scores similarities from another program.
 
     Args:
-        similarities: a .npy vector or a text file with one number a line: one for each scored pair, tasks one
-            after the other, in the order of `.items`; or a prediction file of MTEB's
-            (`STS12_predictions.json`), or a folder of those of one model.
-        tasks: as in `evaluate`, and so are the others; by default those that MTEB's files are of.
-        protocol: its metric and aggregation count; the similarity is the one given.
-        data: a file of scored pairs of your own instead of `tasks`.
-        subset_column: the column of that file that names each pair's subset.
+        similarities: a .npy vector or a text file with one number per line, for each scored pair, task after task,
+            in the order of `.items`; or a prediction file of MTEB (`STS12_predictions.json`), or a folder of such
+            files of one model.
+        tasks: as in `evaluate`, like the other arguments; by default the tasks of MTEB's files.
+        protocol: metric and aggregation; the similarity is the given one.
+        data: your own scored pairs instead of `tasks`.
+        subset_column: the column of `data` that names subsets.
         data_dirs: folders to look for data in.
-        exclude_overlap: as in `evaluate`, and so is the next; one number for each pair that is left.
-        exclude: see there.
+        exclude_overlap: as in `evaluate`; give one number for each remaining pair.
+        exclude: as in `evaluate`.
         intervals: how intervals are computed.
         out: folder to save the record and its items in.
-        overwrite: whether a record of another measurement in that folder may be replaced.
-        progress: told how far it is.
+        overwrite: whether to replace another measurement in that folder.
+        progress: called with the progress.
 
     Raises:
-        UserError: if there is not one finite number for each pair.
+        UserError: unless there is a finite number for each pair.
     """
     stages = Stages(progress)
     saved = similarities_from(Path(similarities)) if isinstance(similarities, str | Path) else similarities
@@ -217,39 +217,36 @@ def import_results(
     overwrite: bool = False,
     command: str = "",
 ) -> RunRecord:
-    r"""Make a record of results of SentEval or MTEB, of items that another tool scored, or of predictions.
+    r"""Makes a record of SentEval's or MTEB's results, of items with scores, or of predictions.
 
-    What the files do not say is marked as unknown (`-` in the signature): the files that were scored, the
-    pooling, of MTEB the text. Scores come without items. Of a table of items the score of a task is their mean;
-    two such records compare if their items and groups are the same, and groups say which items depend on each
-    other.
+    What the files do not contain is marked as unknown (`-` in the signature), and scores come without items. The
+    score of a table of items is their mean; two such records compare if they have the same items and groups.
 
-    Predictions (with `gold`) are those that MTEB saves of retrieval, reranking, classification, pair
-    classification and STS, or a run of TREC's. Each query has a measure by ir-measures (MTEB's numbers), each
-    classified item the share of experiments that put it right; pairs become pair classification or STS.
+    Predictions (with `gold`) are MTEB's for retrieval, reranking, classification, pair classification and STS, or
+    a TREC run. Each query gets a measure by ir-measures (as in MTEB), each classified item the share of correct
+    experiments; pairs become pair classification or STS.
 
     Args:
-        path: SentEval's dictionary of results as JSON, in either shape; a JSON file of MTEB's for one task; a
-            folder of those; or a table of items, `task, item, score` and one or two columns `group...`: .csv,
-            .tsv, .jsonl or .parquet. With `gold` a prediction file of MTEB's (`TASK_predictions.json`), a folder
-            of those, or a run of TREC's.
-        out: the folder of the record. In Python None keeps it in memory.
-        model: the model's name; by default what the files say, or else the file's name.
-        gold: what predictions are scored against: a file of qrels (BEIR's or TREC's), of labels or of pairs, in
-            MTEB's order; a folder with one for each task (`TASK.*`, `TASK/qrels/SPLIT.*`); or `mteb` for mteb's
-            own data. In Python also a task of mteb's, or several.
-        aggregation: how the subsets of a task become one score: `all`, `mean` or `wmean`; by default `all` if
-            every task has it, else `wmean`.
-        metric: the correlation to read: `spearman` (the default) or `pearson`. Of queries `ndcg_at_10` (the
-            default, unless mteb's task has another headline), or another K of `ndcg`, `map`, `mrr`, `recall`,
-            `precision`, `hit_rate`.
-        identical_ids: whether a document that has its query's own id counts, `keep` or `drop`; asked for where
-            there are such documents. A task of mteb's knows it.
+        path: SentEval's results as JSON; a results file of MTEB, or a folder of them; a table of items with the
+            columns `task, item, score` and one or two columns `group...` of dependent items (.csv, .tsv, .jsonl or
+            .parquet). With `gold`: a prediction file of MTEB (`TASK_predictions.json`), a folder of them, or a
+            TREC run.
+        out: the folder of the record; None to keep it in memory.
+        model: the model's name; by default from the files, or the name of the file.
+        gold: the gold data of predictions: a file of qrels (BEIR or TREC), labels or pairs, in MTEB's order; a
+            folder with a file per task (`TASK.*`, `TASK/qrels/SPLIT.*`); `mteb` for mteb's own data; or tasks of
+            mteb.
+        aggregation: the aggregation over subsets: `all`, `mean` or `wmean`; by default `all` if every task has it,
+            else `wmean`.
+        metric: `spearman` (the default) or `pearson`. For queries `ndcg_at_10` (the default, unless mteb's task
+            has another headline), or another K of `ndcg`, `map`, `mrr`, `recall`, `precision` or `hit_rate`.
+        identical_ids: `keep` or `drop` documents with the id of their query; required if there are any, except for
+            tasks of mteb.
         overwrite: whether to replace another measurement in that folder.
         command: the command line, for the record.
 
     Raises:
-        NotResultsError: if the file is none of theirs.
+        NotResultsError: if the file has none of these formats.
         UserError: if it cannot be read or lacks what was asked for, or the record cannot be saved.
 
     >>> import tempfile
@@ -265,19 +262,18 @@ def import_results(
     settings = Settings(out=folder, overwrite=overwrite, command=command)
     if gold is not None:
         if aggregation is not None:
-            raise UserError("--aggregation is over subsets, which predictions have not: leave it out.")
-        return import_predictions(path, gold, Asked(metric, identical_ids), model, settings)
+            raise UserError("--aggregation needs subsets, which predictions do not have: leave it out.")
+        return import_predictions(path, gold, Choices(metric, identical_ids), model, settings)
     if identical_ids is not None:
-        raise UserError("--identical-ids is about documents found for queries: add --gold, or leave it out.")
+        raise UserError("--identical-ids needs documents found for queries: add --gold, or leave it out.")
     if any(suffix in FORMATS_READ for suffix in path.suffixes[-2:]):
         if aggregation is not None:
-            raise UserError("--aggregation is over subsets, which a table of items has not: leave it out.")
+            raise UserError("--aggregation needs subsets, which a table of items does not have: leave it out.")
         return _import_items(path, model, settings)
     try:
         record = import_scores(path, model, aggregation, metric or "spearman", command)
-    except NotResultsError as error:
-        if (wanted := gold_wanted(path)) is not None:
-            raise wanted from error
+    except NotResultsError:
+        require_no_predictions(path)
         raise
     if folder is None:
         return record
@@ -296,5 +292,5 @@ def _import_items(path: Path, model: str, settings: Settings) -> RunRecord:
     how = replace(settings, protocol=Protocol("given", metric="mean", similarity=GIVEN_SIMILARITY))
     recording = Recording.of(tasks, identity, how)
     recording.prepare()
-    notes = [f"the scores are those of {storable(path.name)}; what they are of, nobody says."]
+    notes = [f"the scores are from {storable(path.name)}, which does not describe the data or the model's use."]
     return recording.finish([Items(task.table) for task in tasks], Stages(), notes=notes)

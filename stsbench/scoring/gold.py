@@ -1,8 +1,8 @@
-"""What predictions are scored against: qrels, labels or pairs, from files or from MTEB's own tasks.
+"""Gold data for predictions: qrels, labels or pairs, from files or from MTEB's own tasks.
 
-MTEB's prediction files hold what a model said and nothing of what is true. That lies in a person's files, or in
-the task that MTEB loaded, which also knows what MTEB does before it scores (documents with their query's id left
-out, the first one skipped) and which measure is the task's headline.
+MTEB's prediction files contain no gold data. It comes from your files, or from the task that MTEB loads. A task of
+MTEB also knows how MTEB scores it: whether documents with the query's id count, whether the first document is
+skipped, and the headline measure.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +17,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.extras import require
 from stsbench.base.files import sha256_of
 from stsbench.base.manifest import fingerprint
-from stsbench.base.words import listed, storable
+from stsbench.base.words import storable
 from stsbench.data.own_pairs import load_pairs
 from stsbench.data.qrels import Qrels, gold_file, read_labels, read_qrels
 from stsbench.data.tables import FileRead, Pair, StsData, pair_table
@@ -25,22 +25,22 @@ from stsbench.records.imports.mteb import Part
 from stsbench.scoring.ranked import IdenticalIds
 
 MTEB = "mteb"
-"""What is typed for MTEB's own data of the tasks, which it reads from its cache or fetches."""
+"""The value of `--gold` for MTEB's own data, from its cache or the Hub."""
 
 DEFAULT = "default"
-"""What MTEB calls the subset of a task that has no others."""
+"""MTEB's name for the only subset of a task."""
 
 
 @dataclass(frozen=True)
 class Judgements:
-    """The qrels of a task, and what MTEB does before it scores by them.
+    """The qrels of a task, and how MTEB scores it.
 
     Attributes:
         qrels: the relevance of each query's judged documents.
-        identical: whether documents with their query's id count; None where nobody says.
-        skips_first: whether each query's first document is left out.
-        headline: the measure that is the task's headline; empty where nobody says.
-        files: that they were read from.
+        identical: whether documents with the query's id count; None if unknown.
+        skips_first: whether the first document of each query is left out.
+        headline: the headline measure; empty if unknown.
+        files: the files they were read from.
     """
 
     qrels: Qrels
@@ -52,7 +52,7 @@ class Judgements:
 
 @dataclass(frozen=True)
 class Labels:
-    """The labels of a task's items, in MTEB's order; the headline and files as of `Judgements`."""
+    """The labels of a task's items, in MTEB's order; headline and files as in `Judgements`."""
 
     labels: Sequence[str]
     headline: str = ""
@@ -60,43 +60,43 @@ class Labels:
 
 
 class Gold(Protocol):
-    """Where what is true of a task's items comes from; None of a task that it has nothing of."""
+    """A source of gold data. Methods return None for tasks it does not contain."""
 
     def judgements(self, part: Part) -> Judgements | None:
-        """Return the qrels of what was predicted."""
+        """Returns the qrels of a prediction."""
 
     def labels(self, part: Part) -> Labels | None:
-        """Return the labels of what was predicted."""
+        """Returns the labels of a prediction."""
 
     def pairs(self, part: Part) -> StsData | None:
-        """Return the pairs whose similarities were predicted, in their order."""
+        """Returns the predicted pairs, in their order."""
 
 
 class MtebTask(Protocol):
-    """A task of MTEB's, as `mteb.get_task` returns it or a person's own class makes it."""
+    """A task of MTEB, from `mteb.get_task` or a class of your own."""
 
     metadata: Any
     dataset: Any
     data_loaded: bool
 
     def load_data(self) -> None:
-        """Load its data, from MTEB's cache or from the Hub."""
+        """Loads the data, from MTEB's cache or the Hub."""
 
 
 @dataclass(frozen=True)
 class GoldFiles:
-    """A file of one task, or a folder with those of several.
+    """A file for one task, or a folder with a file per task.
 
-    In a folder it is `TASK.*`, `TASK/qrels/SPLIT.*` or `TASK/SPLIT.*`, of a task with several subsets
-    `TASK/SUBSET/SPLIT.*`, by MTEB's names; where one task was predicted `qrels/SPLIT.*` and `SPLIT.*` are its own.
+    Files in a folder are named `TASK.*`, `TASK/qrels/SPLIT.*` or `TASK/SPLIT.*`, with subsets
+    `TASK/SUBSET/SPLIT.*`; for a single prediction also `qrels/SPLIT.*` or `SPLIT.*`. Names are MTEB's.
 
     Attributes:
-        path: of the file or the folder.
-        is_of_one: whether one part of one task was predicted.
+        path: the file or the folder.
+        is_single: whether there is a prediction for a single subset and split of a single task.
     """
 
     path: Path
-    is_of_one: bool
+    is_single: bool
 
     def judgements(self, part: Part) -> Judgements | None:
         path = self._place(part)
@@ -117,12 +117,12 @@ class GoldFiles:
     def _place(self, part: Part) -> Path | None:
         if not self.path.is_dir():
             if not self.path.exists():
-                raise UserError(f"no such file: {self.path}; name what is true with --gold.")
-            if not self.is_of_one:
+                raise UserError(f"no such file: {self.path}; name the gold data with --gold.")
+            if not self.is_single:
                 raise UserError(
-                    f"{self.path} is one file, and there are predictions of several tasks or splits: name a "
+                    f"{self.path} is a single file, but there are predictions of several tasks or splits: name a "
                     f"folder with a file for each ({part.task}/qrels/{part.split}.tsv, {part.task}.tsv), or "
-                    "import one prediction file."
+                    "import a single prediction file."
                 )
             return self.path
         of_task = self.path / part.task
@@ -130,12 +130,12 @@ class GoldFiles:
             places = [(self.path, part.task), (of_task / "qrels", part.split), (of_task, part.split)]
         else:
             places = [(of_task / part.subset / "qrels", part.split), (of_task / part.subset, part.split)]
-        if self.is_of_one:
+        if self.is_single:
             places += [(self.path / "qrels", part.split), (self.path, part.split)]
-        there = [path for path in (gold_file(folder, name) for folder, name in places) if path is not None]
-        if len(there) > 1:
-            raise UserError(f"{self.path} has {there[0]} and {there[1]} for {part}: keep one of them.")
-        return next(iter(there), None)
+        files = [path for path in (gold_file(folder, name) for folder, name in places) if path is not None]
+        if len(files) > 1:
+            raise UserError(f"{self.path} has both {files[0]} and {files[1]} for {part}: keep one of them.")
+        return next(iter(files), None)
 
 
 def _read(path: Path) -> FileRead:
@@ -144,7 +144,7 @@ def _read(path: Path) -> FileRead:
 
 @dataclass(frozen=True)
 class GoldTasks:
-    """Tasks of MTEB's, whose data are loaded when they are asked for."""
+    """Tasks of MTEB, loaded when needed."""
 
     tasks: Sequence[MtebTask]
 
@@ -152,7 +152,7 @@ class GoldTasks:
         task = self._task(part)
         if task is None:
             return None
-        with _told(task):
+        with _readable(task):
             convert: Callable[..., None] | None = getattr(task, "convert_v1_dataset_format_to_v2", None)
             if convert is not None:
                 convert(num_proc=None)
@@ -171,10 +171,10 @@ class GoldTasks:
             return None
         if getattr(task, "is_cross_validation", False):
             raise UserError(
-                f"{part.task} is cross-validated: its prediction file is in the order of the folds, which it does "
-                "not tell; leave the task out."
+                f"{part.task} is cross-validated, and its prediction file has the unknown order of the folds: "
+                "leave the task out."
             )
-        with _told(task):
+        with _readable(task):
             labels = [label_of(label) for label in _split(task, part)[task.label_column_name]]  # type: ignore[attr-defined]
         return Labels(labels, str(task.metadata.main_score))
 
@@ -182,9 +182,9 @@ class GoldTasks:
         task: Any = self._task(part)
         if task is None:
             return None
-        with _told(task):
+        with _readable(task):
             data = _split(task, part)
-            # Older sets of pairs are one row of lists.
+            # Older data sets have a single row of lists.
             data = data[0] if len(data) == 1 and isinstance(data[0].get("sentence1"), list) else data
             if part.are_of_labels:
                 columns = (task.input1_column_name, task.input2_column_name, task.label_column_name)
@@ -196,21 +196,21 @@ class GoldTasks:
     def _task(self, part: Part) -> MtebTask | None:
         task = next((task for task in self.tasks if task.metadata.name == part.task), None)
         if task is not None and not task.data_loaded:
-            with _told(task):
+            with _readable(task):
                 task.load_data()
         return task
 
 
 GoldSource = str | Path | MtebTask | Sequence[MtebTask]
-"""What a person names: a file or a folder, `mteb`, or tasks of mteb's."""
+"""A file or folder, `mteb`, or tasks of mteb."""
 
 
 def gold_from(gold: GoldSource, parts: Sequence[Part]) -> Gold:
-    """Return what was given as the source of what is true of the items of some predictions."""
+    """Returns the source of gold data for some predictions."""
     if gold == MTEB:
         return GoldTasks(_mteb_tasks({part.task for part in parts}))
     if isinstance(gold, str | Path):
-        return GoldFiles(Path(gold).expanduser(), is_of_one=len(parts) == 1)
+        return GoldFiles(Path(gold).expanduser(), is_single=len(parts) == 1)
     tasks: Sequence[Any] = gold if isinstance(gold, Sequence) else [gold]
     for task in tasks:
         if not hasattr(task, "metadata"):
@@ -219,7 +219,7 @@ def gold_from(gold: GoldSource, parts: Sequence[Part]) -> Gold:
 
 
 def label_of(value: object) -> str:
-    """Return a label as text, the same whether it was read from JSON, a table or MTEB's data.
+    """Returns a label as text, the same from JSON, a table or MTEB's data.
 
     >>> label_of(3), label_of(3.0), label_of(True), label_of("joy")
     ('3', '3', '1', 'joy')
@@ -235,49 +235,45 @@ def _mteb_tasks(names: set[str]) -> Sequence[MtebTask]:
     require("mteb", "--gold mteb")
     import mteb
 
-    known, unknown = [], []
+    tasks = []
     for name in sorted(names):
         try:
-            known.append(mteb.get_task(name))
-        except KeyError:
-            unknown.append(name)
-    if unknown:
-        raise UserError(
-            f"mteb knows no task {listed(unknown)}: give a file with --gold, or in Python the task itself."
-        )
-    return known
+            tasks.append(mteb.get_task(name))
+        except KeyError as error:
+            raise UserError(f"mteb has no task {name}: give a file with --gold, or in Python the task.") from error
+    return tasks
 
 
 @contextmanager
-def _told(task: MtebTask) -> Iterator[None]:
-    """Make a sentence of whatever keeps a task's data from being read: other people's code may raise anything."""
+def _readable(task: MtebTask) -> Iterator[None]:
+    """Turns any exception of a task's own code into a UserError."""
     try:
         yield
     except UserError:
         raise
     except Exception as error:
         raise UserError(
-            f"the data of mteb's {task.metadata.name} cannot be read ({type(error).__name__}: {error}): load them "
-            "with mteb first, or give a file with --gold."
+            f"cannot read the data of mteb's {task.metadata.name} ({type(error).__name__}: {error}): load it with "
+            "mteb first, or give a file with --gold."
         ) from error
 
 
 def _split(task: MtebTask, part: Part) -> Any:
-    """Return the data of a subset and split."""
+    """Returns the data of a subset and split."""
     data = task.dataset
     if part.subset in data:
         data = data[part.subset]
     elif part.subset != DEFAULT:
-        raise UserError(f"mteb's {part.task} has no subset {part.subset}, of which there are predictions.")
+        raise UserError(f"mteb's {part.task} has no subset {part.subset}, but there are predictions for it.")
     if part.split not in data:
-        raise UserError(f"mteb's {part.task} has no split {part.split}, of which there are predictions.")
+        raise UserError(f"mteb's {part.task} has no split {part.split}, but there are predictions for it.")
     return data[part.split]
 
 
 def _as_pairs(
     part: Part, first: Sequence[str], second: Sequence[str], gold: Sequence[float], files: Sequence[FileRead] = ()
 ) -> StsData:
-    """Return pairs as MTEB's task has them: in one subset, each called by its place."""
+    """Returns pairs in MTEB's order, numbered from 1."""
     texts = [[str(text).strip() for text in side] for side in (first, second)]
     scores = [float(score) for score in gold]
     rows = [
@@ -298,5 +294,5 @@ def _as_pairs(
 
 
 def task_name(part: Part) -> str:
-    """Return what a task is called here: as MTEB calls it, with the subset where it has several."""
+    """Returns MTEB's name of a task, with the subset if there are several."""
     return storable(part.task if part.subset == DEFAULT else f"{part.task} ({part.subset})")

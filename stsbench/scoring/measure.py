@@ -1,4 +1,4 @@
-"""Measure one model: encode every distinct sentence once, turn vectors into items, score and record them."""
+"""Measures one model: encode each distinct sentence once, turn vectors into items, score and record them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,25 +30,25 @@ from stsbench.scoring.task import Items, Rows, Scoring, Task, Vectors
 
 
 class SavedBesideError(UserError):
-    """A record that was saved beside the folder that it was meant for, as that one holds another by now.
+    """A record was saved beside its folder, because another measurement has taken the folder meanwhile.
 
     Attributes:
-        record: as it was saved.
+        record: the saved record.
     """
 
     def __init__(self, taken: HeldError, record: RunRecord) -> None:
         super().__init__(
-            f"{taken}: this measurement is saved in {record.folder}; to have it in the other's place, run again "
-            "with --overwrite."
+            f"{taken}: this measurement is saved in {record.folder}; to replace the other one, run again with "
+            "--overwrite."
         )
         self.record = record
 
 
 @dataclass(frozen=True)
 class Recording:
-    """A measurement that is going on: what its record says before there is a score.
+    """A measurement in progress: everything its record contains before there is a score.
 
-    The tasks stand in the order of `KINDS`, and a signature says of each what its score will mean.
+    Tasks are in the order of `KINDS`, each with the signature of its score.
     """
 
     tasks: Sequence[Task]
@@ -60,14 +60,13 @@ class Recording:
     def of(
         cls, tasks: Sequence[Task], identity: Identity, settings: Settings, encoder: Encoder | None = None
     ) -> "Recording":
-        """Return the recording of a model, by what `identity` says of it, before anything is measured.
+        """Starts a recording.
 
         Args:
-            tasks: what is measured.
-            identity: of the model.
-            settings: how it is measured.
-            encoder: which says for each task what stands before its sentences, where that goes by task; None of
-                what has no vectors.
+            tasks: the tasks to measure.
+            identity: the model's identity.
+            settings: the settings.
+            encoder: the model, if it may use other prompts by task; None without vectors.
         """
         if identity.kind == "similarities":
             settings = replace(settings, protocol=replace(settings.protocol, similarity=GIVEN_SIMILARITY))
@@ -82,7 +81,7 @@ class Recording:
 
     @property
     def protocol(self) -> ProtocolPart:
-        """The choices for all tasks, as the record says them."""
+        """The choices for all tasks, as the record stores them."""
         protocol, intervals = self.settings.protocol, self.settings.intervals
         return ProtocolPart(
             name=protocol.name,
@@ -95,7 +94,7 @@ class Recording:
 
     @property
     def measurement(self) -> Measurement:
-        """What is measured, on what and how: `Measurement.of` the record that will be."""
+        """The model, data and choices, equal to `Measurement.of` the finished record."""
         seed = self.settings.classification.seed
         tasks = tuple(
             MeasuredTask(str(signature), task.data.sha256, seed if task.is_trained else None)
@@ -104,7 +103,7 @@ class Recording:
         return Measurement(self.model, self.protocol, tasks)
 
     def prepare(self) -> None:
-        """Make sure that the record can be saved where it is to be."""
+        """Raises if the record cannot be saved in its folder."""
         if self.settings.out is not None:
             require_free(self.settings.out, self.measurement, overwrite=self.settings.overwrite)
 
@@ -117,17 +116,17 @@ class Recording:
         notes: Sequence[str] = (),
         encoding: Mapping[str, int] = MappingProxyType({}),
     ) -> RunRecord:
-        """Score the items of each task and return the record, saved if it has a folder.
+        """Scores the items of each task and returns the record, saved if it has a folder.
 
         Args:
-            items: of each task, in the order of `tasks`.
-            stages: told of the scoring, and asked for the time of all stages.
-            truncated: how many sentences of each task were cut; none by default.
-            notes: what the person should know of the model and the fits.
-            encoding: what encoding took.
+            items: the items of each task, in the order of `tasks`.
+            stages: progress and times.
+            truncated: number of truncated sentences of each task; none by default.
+            notes: notes on the model and the fits.
+            encoding: the cost of encoding.
 
         Raises:
-            SavedBesideError: if another measurement has come into its folder meanwhile.
+            SavedBesideError: if another measurement has taken the folder meanwhile.
         """
         scores, supports = [], []
         for number, of_task in enumerate(items):
@@ -158,7 +157,7 @@ class Recording:
         try:
             return save_run(record, out, overwrite=self.settings.overwrite)
         except HeldError as taken:
-            # Hours may lie behind it: it is lost no more than the other.
+            # The measurement may have taken hours, so save it beside the other one.
             raise SavedBesideError(taken, save_beside(record, out)) from taken
 
     def _score(self, number: int, items: Items, truncated: int) -> tuple[Score, Support]:
@@ -184,7 +183,7 @@ class Recording:
 
 
 def _use_on(task: Task, use: Use, encoder: Encoder) -> Use:
-    """Return how a model is used on a task: with the text before its sentences, or those of their sides."""
+    """Returns the use of a model on a task, with the prompt for its sentences or for each side of its pairs."""
     prompts = [reader.identity.use.prompt for reader in _readers(encoder, task)]
     if len(set(prompts)) == 1:
         return replace(use, prompt=prompts[0])
@@ -193,8 +192,7 @@ def _use_on(task: Task, use: Use, encoder: Encoder) -> Use:
 
 
 def _signature(task: Task, model: ModelPart, settings: Settings, use: Use) -> Signature:
-    """Return what a task's score means."""
-    # What is trained gets vectors of unit length only where that was asked for.
+    # Classifiers are trained on normalised vectors only if you ask for that.
     normalize = model.use.normalize if task.is_trained else model.normalize
     return Signature(
         task.data.task,
@@ -218,62 +216,61 @@ def _data_part(task: Task) -> DataPart:
 
 
 def measure_encoder(encoder: Encoder, tasks: Sequence[Task], settings: Settings, stages: Stages) -> RunRecord:
-    """Encode the sentences of some tasks, each once, and score the tasks."""
+    """Encodes each distinct sentence of the tasks once and scores the tasks."""
     identity = encoder.identity
     stages.done("hash")
     recording = Recording.of(tasks, identity, settings, encoder)
     recording.prepare()
 
     sentences = [task.sentences() for task in recording.tasks]
-    read = [
+    parts = [
         part
         for task, texts in zip(recording.tasks, sentences, strict=True)
         for part in readings(encoder, task, texts)
     ]
-    embeddings = embed_each(read, use_cache=settings.use_cache, progress=stages.progress)
+    embeddings = embed_each(parts, use_cache=settings.use_cache, progress=stages.progress)
     stages.done("encode")
     stages.seconds |= {stage: round(value, 3) for stage, value in embeddings.cost.seconds.items()}
+    # Apple's GPU has no float64, which the logistic regression needs.
+    vectors = _TaskVectors.of(embeddings, recording.model, "cuda" if identity.use.device == "cuda" else "cpu")
     trained = sum(task.is_trained for task in recording.tasks)
-    vectors = _AllVectors.of(embeddings, recording.model, is_trained=trained > 0)
-    # Apple's GPU has no float64, in which the logistic regression is solved.
-    device = "cuda" if identity.use.device == "cuda" else "cpu"
 
-    items, truncated, notes = [], [], list(encoder.notes)
-    ends = np.cumsum([len(of_task) for of_task in sentences]).tolist()
-    for number, (task, of_task, end) in enumerate(zip(recording.tasks, sentences, ends, strict=True)):
-        place = slice(end - len(of_task), end)
-        # A sentence that occurs twice was cut once, or by either side where these are read apart.
-        cut = zip(of_task, embeddings.rows[place].tolist(), embeddings.truncated[place].tolist(), strict=True)
+    items, truncated, notes, end = [], [], list(encoder.notes), 0
+    untrained = len(sentences) - trained
+    for number, (task, texts) in enumerate(zip(recording.tasks, sentences, strict=True)):
+        place = slice(end, end := end + len(texts))
+        # Count a truncated sentence once, or once for each side if sides are encoded differently.
+        cut = zip(texts, embeddings.rows[place].tolist(), embeddings.truncated[place].tolist(), strict=True)
         truncated.append(len({(text, row) for text, row, is_cut in cut if is_cut}))
-        notes += notes_on(encoder, task.data.task, of_task)
+        notes += notes_on(encoder, task.data.task, texts)
         if task.is_trained:
-            stages.progress("training", number - len(ends) + trained, trained)
-        of_sentences, remarks = vectors.of_task(task, embeddings, place, device)
-        items.append(task.items(of_sentences, settings))
-        notes += [*remarks, *items[-1].notes]
-        if number + 1 == len(ends) - trained:
+            stages.progress("training", number - untrained, trained)
+        of_task, whitening_notes = vectors.of_task(task, place)
+        items.append(task.items(of_task, settings))
+        notes += [*whitening_notes, *items[-1].notes]
+        if number + 1 == untrained:
             stages.done("similarities")
     if trained:
         stages.progress("training", trained, trained)
         stages.done("train")
     cost = {name: value for name, value in vars(embeddings.cost).items() if name != "seconds"}
-    cost |= {"dimensions": recording.model.use.whiten or vectors.compared.shape[1]}
+    cost |= {"dimensions": recording.model.use.whiten or vectors.plain.shape[1]}
     if (weight_bytes := getattr(encoder, "weight_bytes", None)) is not None:
         cost["weight_bytes"] = weight_bytes
     return recording.finish(items, stages, truncated=truncated, notes=notes, encoding=cost)
 
 
 def _readers(encoder: Encoder, task: Task) -> list[Encoder]:
-    """Return what reads the sentences of a task, for each side of its pairs."""
+    """Returns the encoder of each side of a task's pairs, or of its single sentences."""
     sides = range(task.sides) if task.sides > 1 else [None]
     return [reader_of(encoder, task.data.task, side) for side in sides]
 
 
 def readings(encoder: Encoder, task: Task, sentences: Sequence[str]) -> list[tuple[Encoder, Sequence[str]]]:
-    """Return what reads the sentences of a task, one side of its pairs after the other, each with these sentences.
+    """Returns the encoder and the sentences of each side of a task.
 
     Raises:
-        UserError: if the encoder reads pairs by their sides, and the task's items are single sentences.
+        UserError: if the encoder distinguishes sides, but the task has single sentences.
     """
     readers = _readers(encoder, task)
     size = len(sentences) // len(readers)
@@ -286,60 +283,52 @@ def measure_similarities(
     settings: Settings,
     stages: Stages,
 ) -> RunRecord:
-    """Score similarities that were computed elsewhere."""
+    """Scores similarities from another program."""
     if settings.use.changed("afterwards"):
-        raise UserError(
-            "similarities have no vectors any more: --dimensions, --whiten and --normalize are not for them."
-        )
+        raise UserError("--dimensions, --whiten and --normalize need vectors, not similarities: leave them out.")
     for task in tasks:
         if task.pairs is None:
-            raise UserError(f"{task.data.task} is no matter of similarities: give the vectors.")
+            raise UserError(f"{task.data.task} is not scored by similarities: give vectors.")
     recording = Recording.of(tasks, similarities.identity, settings)
     recording.prepare()
     pairs = [task.pairs for task in recording.tasks if task.pairs is not None]
     columns = similarities.columns(pairs)
     similarity = recording.settings.protocol.similarity
     if similarity not in columns[0]:
-        raise UserError(
-            f"{similarities.path} holds no similarity {similarity!r}: choose one of {', '.join(columns[0])}."
-        )
+        names = ", ".join(columns[0])
+        raise UserError(f"{similarities.path} has no similarity {similarity!r}: choose from {names}.")
     items = [Items(compared_elsewhere(task, part)) for task, part in zip(recording.tasks, columns, strict=True)]
     stages.done("similarities")
     return recording.finish(items, stages, notes=similarities.notes(pairs))
 
 
 @dataclass(frozen=True)
-class _AllVectors:
-    """The vectors as similarities are taken of them, and as classifiers are trained on them: (sequences, d)."""
+class _TaskVectors:
+    """The vectors of all tasks: `plain` (sequences, d) from the encoder, `normalized` for similarities."""
 
-    compared: NDArray[np.float32]
-    trained_on: NDArray[np.float32]
-    whiten: int | None
+    embeddings: Embeddings
+    plain: NDArray[np.float32]
+    normalized: NDArray[np.float32]
+    use: Use
+    device: str
 
     @classmethod
-    def of(cls, embeddings: Embeddings, model: ModelPart, *, is_trained: bool) -> "_AllVectors":
+    def of(cls, embeddings: Embeddings, model: ModelPart, device: str) -> "_TaskVectors":
         (plain,) = embeddings.vectors.values()
-        use = model.use
-        if use.dimensions is not None:
-            plain = truncate(plain, use.dimensions)
-        # Where nobody trains on them as they are, they are scaled in their place, and not held twice.
-        in_place = plain.flags.c_contiguous and (use.normalize or not is_trained)
-        compared = normalize(plain, out=plain if in_place else None) if model.normalize else plain
-        return cls(compared, compared if use.normalize else plain, use.whiten)
+        if model.use.dimensions is not None:
+            plain = truncate(plain, model.use.dimensions)
+        return cls(embeddings, plain, normalize(plain) if model.normalize else plain, model.use, device)
 
-    def of_task(self, task: Task, embeddings: Embeddings, place: slice, device: str) -> tuple[Vectors, list[str]]:
-        """Return the vectors of a task, whitened by those of its sentences if wanted, and what to say of that."""
-        rows, lengths = embeddings.rows[place], embeddings.lengths[place]
-        matrix: NDArray[np.floating] = self.compared
-        if task.is_trained:
-            matrix, rows = self.trained_on[rows], np.arange(len(rows))
-        if self.whiten is None:
-            return Vectors(matrix, rows, lengths, device), []
-        whitened = whiten(matrix, matrix[rows], self.whiten or None, task=task.data.task)
+    def of_task(self, task: Task, place: slice) -> tuple[Vectors, list[str]]:
+        """Returns the vectors of a task's sentences, whitened if requested, and notes."""
+        rows, lengths = self.embeddings.rows[place], self.embeddings.lengths[place]
+        is_plain = task.is_trained and not self.use.normalize
+        matrix: NDArray[np.floating] = self.plain if is_plain else self.normalized
+        if self.use.whiten is None:
+            return Vectors(matrix, rows, lengths, self.device), []
+        whitened = whiten(matrix, matrix[rows], self.use.whiten or None, task=task.data.task)
         kept, width = whitened.shape[1], matrix.shape[1]
         notes = []
-        if not self.whiten and kept < width:
-            notes.append(
-                f"{task.data.task}: its sentences vary in {kept} of {width} dimensions, and whitening kept those."
-            )
-        return Vectors(whitened, rows, lengths, device), notes
+        if not self.use.whiten and kept < width:
+            notes.append(f"{task.data.task}: whitening kept the {kept} of {width} dimensions with any variance.")
+        return Vectors(whitened, rows, lengths, self.device), notes

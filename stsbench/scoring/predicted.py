@@ -1,13 +1,13 @@
-"""From what a model predicted and what is true to a record of scored items.
+"""Scores of predictions: from a model's predictions and the gold data to a record of scored items.
 
-| predictions | against | become |
+| predictions | gold | task |
 |---|---|---|
-| the documents found for each query | qrels | given items: a measure of each query (`ndcg_at_10`) |
-| the labels that several classifiers gave each item | labels | given items: the share that is right (`accuracy`) |
-| the similarities of pairs | pairs with labels | pair classification (`ap`) |
-| the similarities of pairs | pairs with scores | an STS task (`spearman`) |
+| documents found for each query | qrels | given items: a measure per query (`ndcg_at_10`) |
+| labels from several classifiers per item | labels | given items: the share of correct classifiers (`accuracy`) |
+| similarities of pairs | pairs with labels | pair classification (`ap`) |
+| similarities of pairs | pairs with scores | STS (`spearman`) |
 
-What MTEB's other tasks are scored by (clusters, probabilities, several labels of an item) is no mean over items.
+MTEB's other tasks (clustering, probabilities, multi-label classification) are not means over items.
 """
 
 import math
@@ -59,152 +59,134 @@ PredictedTask = GivenItems | PairClassification | StsPairs
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What the person chose: the metric (None for each task's own), and whether identical ids count."""
+class Choices:
+    """The metric (None for each task's default), and whether documents with the query's id count."""
 
     metric: str | None = None
     identical: IdenticalIds | None = None
 
     @property
     def correlation(self) -> Metric | None:
-        """The metric, if it is one of pairs with scores."""
         return next((name for name in CORRELATIONS if name == self.metric), None)
 
     def measure(self, headline: str) -> Measure:
-        """Return what a query's documents are measured by: what was asked for, or else the task's headline."""
+        """Returns the measure of a query's documents: the metric, else the task's headline measure."""
         if self.metric is not None and self.correlation is None:
             return Measure.named(self.metric)
         try:
             return Measure.named(headline or NDCG)
         except UserError as error:
             raise UserError(
-                f"the task's headline, {headline}, is no measure of single queries: name one with --metric, "
-                f"{NDCG} say."
+                f"the task's headline measure, {headline}, is not computed per query: name another with --metric, "
+                f"for example {NDCG}."
             ) from error
 
 
 @dataclass(frozen=True)
 class Scored:
-    """A task with its items, and what a reader should know."""
+    """A task with its scored items."""
 
     task: PredictedTask
     items: Items
 
 
 def import_predictions(
-    path: Path,
-    gold: GoldSource,
-    asked: Asked,
-    model: str,
-    settings: Settings,
+    path: Path, gold: GoldSource, choices: Choices, model: str, settings: Settings
 ) -> RunRecord:
-    """Return the record of predictions, saved if it has a folder.
+    """Scores predictions and returns the record, saved if `settings` names a folder.
 
     Args:
-        path: one of MTEB's prediction files, a folder of those of one model, or a run of TREC's.
-        gold: what they are scored against (see `stsbench.import_results`).
-        asked: by which metric.
-        model: the model's name; empty for what the files say.
-        settings: where the record is saved, and its intervals.
+        path: a prediction file of MTEB, a folder of those of one model, or a TREC run.
+        gold: the gold data (see `stsbench.import_results`).
+        choices: the metric and the treatment of identical ids.
+        model: the model's name; empty to take it from the files.
+        settings: the folder and the intervals.
 
     Raises:
-        UserError: if nothing can be scored, or predictions and gold are not of the same items.
+        UserError: if nothing can be scored, or predictions and gold data are of different items.
     """
-    if are_predictions(path):
-        identity, scored, notes = _of_mteb(path, gold, asked)
+    read = _read_mteb if are_predictions(path) else _read_run
+    identity, scored, notes = read(path, gold, choices)
+    identity = replace(identity, name=storable(model) or identity.name or storable(path.stem))
+    tasks = [each.task for each in scored]
+    _require_applicable(choices, tasks)
+    if all(isinstance(task, GivenItems) for task in tasks):
+        protocol = Protocol("given", metric=MEAN, similarity=GIVEN_SIMILARITY)
     else:
-        identity, scored, notes = _of_run(path, gold, asked)
-    named = replace(identity, name=storable(model) or identity.name or storable(path.stem))
-    _require_used(asked, [each.task for each in scored])
-    pairs = [each.task for each in scored if not isinstance(each.task, GivenItems)]
-    protocol = (
-        replace(PROTOCOLS["mteb"], metric=asked.correlation or "spearman")
-        if pairs
-        else Protocol("given", metric=MEAN, similarity=GIVEN_SIMILARITY)
-    )
-    recording = Recording.of([each.task for each in scored], named, replace(settings, protocol=protocol))
+        protocol = replace(PROTOCOLS["mteb"], metric=choices.correlation or "spearman")
+    recording = Recording.of(tasks, identity, replace(settings, protocol=protocol))
     recording.prepare()
     items = [next(each.items for each in scored if each.task is task) for task in recording.tasks]
     return recording.finish(items, Stages(), notes=[*notes, *(note for each in items for note in each.notes)])
 
 
-def gold_wanted(path: Path) -> UserError | None:
-    """Return the error of predictions without what is true of their items; None if a path holds no predictions."""
+def require_no_predictions(path: Path) -> None:
+    """Raises if a path holds MTEB's predictions, which need gold data."""
     if not are_predictions(path) or (path.is_dir() and not files_in(path, f"*{ENDING}")):
-        return None
-    parts = read_prediction_files(path).parts
-    wanted = {
-        "qrels": [str(part) for part in parts if part.is_ranking],
-        "labels, in MTEB's order,": [str(part) for part in parts if part.are_classes],
-        "pairs with labels or scores, in MTEB's order,": [str(part) for part in parts if part.are_similarities],
-    }
-    told = [f"{what} of {listed(names)}" for what, names in wanted.items() if names]
-    if not told:
-        return UserError(
-            f"{path} holds predictions of MTEB's that are not scored item by item: import MTEB's results instead."
-        )
-    return UserError(
-        f"{path} holds predictions of MTEB's, and nothing of what is true: bring {'; '.join(told)} with --gold (a "
-        "file, a folder with one for each task, or `mteb` for mteb's own data)."
+        return
+    parts = [str(part) for part in read_prediction_files(path).parts if part.is_scorable]
+    if not parts:
+        raise UserError(f"{path} holds predictions that are not scored by item: import MTEB's results instead.")
+    raise UserError(
+        f"{path} holds MTEB predictions of {listed(parts)}: name the gold data with --gold (qrels, labels or "
+        "pairs in MTEB's order, a folder with a file per task, or `mteb` for mteb's own data)."
     )
 
 
-_Imported = tuple[Identity, list[Scored], list[str]]
+_Read = tuple[Identity, list[Scored], list[str]]
 
 
-def _of_mteb(path: Path, gold: GoldSource, asked: Asked) -> _Imported:
+def _read_mteb(path: Path, gold: GoldSource, choices: Choices) -> _Read:
     files = read_prediction_files(path)
     parts = [part for part in files.parts if part.is_scorable]
     others = [str(part) for part in files.parts if not part.is_scorable]
     if not parts:
-        raise UserError(f"{path} holds no predictions that are scored item by item: {listed(others)}.")
+        raise UserError(f"{path} holds no predictions that are scored by item: {listed(others)}.")
     source = gold_from(gold, parts)
-    of_parts = [_scored(part, source, asked) for part in parts]
-    without_gold = [str(part) for part, of_part in zip(parts, of_parts, strict=True) if of_part is None]
-    scored = [of_part for of_part in of_parts if of_part is not None]
-    if not scored:
+    by_part = [_scored(part, source, choices) for part in parts]
+    without_gold = [str(part) for part, scored in zip(parts, by_part, strict=True) if scored is None]
+    if len(without_gold) == len(parts):
         raise UserError(
-            f"nothing of {listed(without_gold)} is in what --gold names: in a folder a file is called TASK.*, "
-            "TASK/qrels/SPLIT.* or TASK/SPLIT.*, by MTEB's names."
+            f"--gold has no file for {listed(without_gold)}: in a folder, name files TASK.*, "
+            "TASK/qrels/SPLIT.* or TASK/SPLIT.*, with MTEB's names."
         )
-    reasons = {"nothing of them is in what --gold names": without_gold, "they are not scored by item": others}
-    notes = [
-        f"the predictions are MTEB's, {storable(path.name)}: it read its own copy of the data.",
-        *(f"left out, as {reason}: {listed(names)}." for reason, names in reasons.items() if names),
-    ]
+    notes = [f"the predictions are from MTEB ({storable(path.name)}), which read its own copy of the data."]
+    for reason, names in (("without gold data", without_gold), ("not scored by item", others)):
+        if names:
+            notes.append(f"left out ({reason}): {listed(names)}.")
     identity = Identity(files.model, "predictions", given_use(files.revision), weights_sha256=files.sha256)
-    return identity, scored, notes
+    return identity, [scored for scored in by_part if scored is not None], notes
 
 
-def _of_run(path: Path, gold: GoldSource, asked: Asked) -> _Imported:
+def _read_run(path: Path, gold: GoldSource, choices: Choices) -> _Read:
     if not isinstance(gold, str | Path) or gold == MTEB:
-        raise UserError(f"{path} is no prediction file of MTEB's (TASK{ENDING}): give its qrels as a file.")
+        raise UserError(f"{path} is not an MTEB prediction file (TASK{ENDING}): give its qrels as a file.")
     run, place = read_run(path), Path(gold).expanduser()
     task, split = task_of_qrels(place)
     part = Part(task, DEFAULT, split, path, run.ranking)
-    judged = GoldFiles(place, is_of_one=True).judgements(part)
+    judged = GoldFiles(place, is_single=True).judgements(part)
     if judged is None:
         raise UserError(f"{place} is a folder: name the file of the qrels.")
-    relevant = _relevant(judged.qrels)
+    relevant = _with_relevant(judged.qrels)
     unjudged = sum(query not in relevant for query in run.ranking)
     missed = sum(query not in run.ranking for query in relevant)
     if not relevant or missed == len(relevant):
-        raise UserError(f"{path} has no query with a relevant document in {place}: are both of the same data?")
+        raise UserError(f"{path} has no query with a relevant document in {place}: are both from the same data?")
     notes = [f"the run is {storable(path.name)}."]
     if unjudged:
-        notes.append(f"{unjudged:,} queries were left out, as no document is judged relevant for them.")
+        notes.append(f"{unjudged:,} queries without relevant documents were left out.")
     if missed:
-        notes.append(f"{missed:,} queries count 0, as nothing was found for them.")
+        notes.append(f"{missed:,} queries without results count as 0.")
     ranking = {query: run.ranking.get(query, {}) for query in relevant}
     identity = Identity(run.tag, "items", given_use(), weights_sha256=sha256_of(path))
-    return identity, [_measured(part, ranking, judged, asked)], notes
+    return identity, [_measured(part, ranking, judged, choices)], notes
 
 
-def _scored(part: Part, source: Gold, asked: Asked) -> Scored | None:
-    """Return what was predicted, held against its gold; None where there is none."""
+def _scored(part: Part, source: Gold, choices: Choices) -> Scored | None:
+    """Scores predictions against their gold data; None if there is none."""
     if part.is_ranking:
         judged = source.judgements(part)
-        return None if judged is None else _ranked(part, judged, asked)
+        return None if judged is None else _ranked(part, judged, choices)
     if part.are_classes:
         labels = source.labels(part)
         return None if labels is None else _classified(part, labels)
@@ -212,45 +194,50 @@ def _scored(part: Part, source: Gold, asked: Asked) -> Scored | None:
     return None if pairs is None else _compared(part, pairs)
 
 
-def _ranked(part: Part, judged: Judgements, asked: Asked) -> Scored:
-    ranking = {query: _scores(part, query, found) for query, found in part.content.items()}
-    relevant = _relevant(judged.qrels)
-    # MTEB asks the queries that have a relevant document, and no others.
-    for whose, queries, others in (("the qrels", relevant, ranking), ("the predictions", ranking, relevant)):
-        alone = [query for query in queries if query not in others]
-        if alone:
+def _ranked(part: Part, judged: Judgements, choices: Choices) -> Scored:
+    ranking = {query: _scores(part, query, documents) for query, documents in part.content.items()}
+    relevant = _with_relevant(judged.qrels)
+    # MTEB scores exactly the queries with a relevant document.
+    for name, queries, others in (("qrels", relevant, ranking), ("predictions", ranking, relevant)):
+        missing = [query for query in queries if query not in others]
+        if missing:
             raise UserError(
-                f"{part}: {len(alone):,} of {len(queries):,} queries of {whose} are not among those of the other "
-                f"({alone[0]!r}), and MTEB asks all that have a relevant document: give the qrels of the data, "
-                "subset and split that were predicted."
+                f"{part}: {len(missing):,} of {len(queries):,} queries of the {name} are missing from the other "
+                f"side ({missing[0]!r}): give the qrels of the data, subset and split that were predicted."
             )
-    return _measured(part, ranking, judged, asked)
+    return _measured(part, ranking, judged, choices)
 
 
-def _measured(part: Part, ranking: Ranking, judged: Judgements, asked: Asked) -> Scored:
-    """Return each query's measure, as MTEB takes it."""
-    name, measure = task_name(part), asked.measure(judged.headline)
-    if judged.identical and asked.identical not in {None, judged.identical}:
+def _measured(part: Part, ranking: Ranking, judged: Judgements, choices: Choices) -> Scored:
+    """Computes the measure of each query as MTEB does."""
+    name, measure = task_name(part), choices.measure(judged.headline)
+    if judged.identical and choices.identical not in {None, judged.identical}:
         raise UserError(f"mteb's {part.task} has --identical-ids {judged.identical}: leave the option out.")
-    choice = judged.identical or asked.identical
-    identical = [query for query, found in ranking.items() if query in found]
+    choice = judged.identical or choices.identical
+    identical = [query for query, documents in ranking.items() if query in documents]
     if identical and choice is None:
         raise UserError(
-            f"{part}: for {len(identical):,} of {len(ranking):,} queries a document of the query's own id was "
-            f"found ({identical[0]!r}). MTEB leaves those out where a task has ignore_identical_ids (ArguAna, "
-            "Quora): say --identical-ids drop, or keep where equal ids mean nothing."
+            f"{part}: {len(identical):,} of {len(ranking):,} queries retrieve a document with their own id "
+            f"({identical[0]!r}). Give --identical-ids drop for tasks with MTEB's ignore_identical_ids (ArguAna, "
+            "Quora), or keep if equal ids mean nothing."
         )
     notes = []
-    # Only what is unusual is a part of the truth: a choice that changes nothing keeps no two records apart.
+    # Only unusual choices belong to the gold data's hash, so that records without them still compare.
     truth: dict[str, object] = {"qrels": {query: dict(judged.qrels[query]) for query in ranking}}
     if choice == "drop":
-        ranking = {query: _without(found, query) for query, found in ranking.items()}
+        ranking = {
+            query: {document: score for document, score in documents.items() if document != query}
+            for query, documents in ranking.items()
+        }
         truth["identical ids"] = choice
-        notes.append(f"{name}: the document with the query's id was left out, of {len(identical):,} queries.")
+        notes.append(f"{name}: documents with the query's id were left out ({len(identical):,} queries).")
     if judged.skips_first:
-        ranking = {query: _without_first(found) for query, found in ranking.items()}
+        ranking = {
+            query: dict(sorted(documents.items(), key=lambda scored: scored[1], reverse=True)[1:])
+            for query, documents in ranking.items()
+        }
         truth["first"] = "skipped"
-        notes.append(f"{name}: the first document of each query was left out, as MTEB does.")
+        notes.append(f"{name}: the first document of each query was left out, as in MTEB.")
     scores = measure.by_query(ranking, {query: judged.qrels[query] for query in ranking})
     notes.append(f"{name}: {measure} by ir-measures {version('ir-measures')}.")
     task = measured_items(name, scores, measure=str(measure), split=part.split, truth=truth, files=judged.files)
@@ -258,32 +245,32 @@ def _measured(part: Part, ranking: Ranking, judged: Judgements, asked: Asked) ->
 
 
 def _classified(part: Part, gold: Labels) -> Scored:
-    """Return by which share of the experiments each item was put right."""
+    """Scores each item by the share of experiments that classify it correctly."""
     name, size = task_name(part), len(part.content)
     experiments = [[label_of(label) for label in experiment] for experiment in part.content]
     for number, experiment in enumerate(experiments, 1):
         if len(experiment) != len(gold.labels):
             raise UserError(
-                f"{part}: experiment {number} of {size} predicts {len(experiment):,} labels, and "
-                f"{len(gold.labels):,} are given: give those of the data that were predicted, in their order "
-                "(that of a cross-validated task nobody knows)."
+                f"{part}: experiment {number} of {size} has {len(experiment):,} predictions, but there are "
+                f"{len(gold.labels):,} labels: give those of the predicted data, in MTEB's order (unknown for "
+                "cross-validated tasks)."
             )
     predicted, known = {label for experiment in experiments for label in experiment}, set(gold.labels)
     if not predicted & known:
         raise UserError(
-            f"{part}: no label that was predicted ({', '.join(sorted(predicted)[:3])}) is among those given "
-            f"({', '.join(sorted(known)[:3])}): give them as MTEB's data call them."
+            f"{part}: no predicted label ({', '.join(sorted(predicted)[:3])}) is among the gold labels "
+            f"({', '.join(sorted(known)[:3])}): use the labels of MTEB's data."
         )
     scores = {
-        str(place): sum(label == of_item for label in labels) / size
-        for place, (of_item, *labels) in enumerate(zip(gold.labels, *experiments, strict=True), 1)
+        str(place): sum(label == actual for label in labels) / size
+        for place, (actual, *labels) in enumerate(zip(gold.labels, *experiments, strict=True), 1)
     }
     notes = [
-        f"{name}: the score of an item is the share of {size} experiments that put it right; the interval is of "
-        "new items, with the classifiers of these experiments."
+        f"{name}: the score of an item is the share of {size} experiments that classify it correctly; the "
+        "interval is for new items and the same classifiers."
     ]
     if gold.headline not in {"", ACCURACY}:
-        notes.append(f"{name}: MTEB's headline is {gold.headline}, which no single item has.")
+        notes.append(f"{name}: MTEB's headline is {gold.headline}, which is not defined for single items.")
     truth = {"labels": list(gold.labels), "experiments": size}
     task = measured_items(name, scores, measure=ACCURACY, split=part.split, truth=truth, files=gold.files)
     return Scored(task, Items(task.table, notes=tuple(notes)))
@@ -297,33 +284,25 @@ def _compared(part: Part, data: StsData) -> Scored:
     return Scored(task, Items(compared_elsewhere(task, predicted.similarities)))
 
 
-def _require_used(asked: Asked, tasks: Sequence[PredictedTask]) -> None:
-    """Refuse a choice that none of the tasks has a use for."""
-    is_ranked = any(isinstance(task, GivenItems) and task.measure != ACCURACY for task in tasks)
-    if asked.correlation and not any(isinstance(task, StsPairs) for task in tasks):
-        raise UserError(f"--metric {asked.metric} is of pairs with scores, and there are none: leave it out.")
-    if asked.metric and not asked.correlation and not is_ranked:
-        raise UserError(f"--metric {asked.metric} is of queries, and there are none: leave it out.")
-    if asked.identical and not is_ranked:
-        raise UserError("--identical-ids is about documents found for queries, and there are none: leave it out.")
+def _require_applicable(choices: Choices, tasks: Sequence[PredictedTask]) -> None:
+    """Raises if a choice applies to none of the tasks."""
+    has_queries = any(isinstance(task, GivenItems) and task.measure != ACCURACY for task in tasks)
+    if choices.correlation and not any(isinstance(task, StsPairs) for task in tasks):
+        raise UserError(f"--metric {choices.metric} needs pairs with scores, and there are none: leave it out.")
+    if choices.metric and not choices.correlation and not has_queries:
+        raise UserError(f"--metric {choices.metric} needs queries, and there are none: leave it out.")
+    if choices.identical and not has_queries:
+        raise UserError("--identical-ids needs documents found for queries, and there are none: leave it out.")
 
 
-def _relevant(qrels: Qrels) -> dict[str, None]:
-    """Return the queries that have a relevant document."""
+def _with_relevant(qrels: Qrels) -> dict[str, None]:
+    """Returns the queries with a relevant document, in order."""
     return {query: None for query, judged in qrels.items() if any(value > 0 for value in judged.values())}
 
 
-def _without(found: Mapping[str, float], document: str) -> dict[str, float]:
-    return {other: score for other, score in found.items() if other != document}
-
-
-def _without_first(found: Mapping[str, float]) -> dict[str, float]:
-    return dict(sorted(found.items(), key=lambda scored: scored[1], reverse=True)[1:])
-
-
-def _scores(part: Part, query: str, found: Mapping[str, object]) -> dict[str, float]:
+def _scores(part: Part, query: str, documents: Mapping[str, object]) -> dict[str, float]:
     scores = {}
-    for document, score in found.items():
+    for document, score in documents.items():
         if isinstance(score, bool) or not isinstance(score, int | float) or not math.isfinite(score):
             raise broken(part.path, f"{part}, query {query!r}: the score of {document!r} is {score!r}")
         scores[document] = float(score)

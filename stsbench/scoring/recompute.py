@@ -1,10 +1,10 @@
-"""A record's scores computed again from its items: what is stated is what the items give, or it is not stated.
+"""Recomputes the scores of a record from its items, to check that the record states what its items give.
 
-`run.json` carries the hash of its items table, so a table that changed is told when it is read. This is for the
-other half: a record whose numbers are not those of its items. The same functions compute here as in `run`.
+`run.json` contains the hash of the items table, so a changed table is an error when it is read. This module finds
+the other mistake: numbers that do not follow from the items. The same functions compute here and in `run`.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf, isfinite
 
@@ -12,6 +12,7 @@ import pandas as pd
 
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
+from stsbench.base.words import listed
 from stsbench.records.items import ITEMS
 from stsbench.records.kinds import KINDS
 from stsbench.records.labels import task_labels
@@ -24,20 +25,17 @@ from stsbench.scoring.statistic import Support, mean_limits
 from stsbench.scoring.task import Rows
 
 EXACT = 1e-12
-"""Two ways of summing the same numbers may differ by this much."""
+"""Tolerance of recomputed scores, for sums in a different order."""
 
 _LIMIT = 1e-9
-"""How far an interval's limits may be from what the table gives; scores may by `EXACT`."""
-
-_SHOWN = 3
-"""Models that one note names."""
+"""Tolerance of recomputed interval limits."""
 
 Stated = float | int | None
 
 
 @dataclass(frozen=True)
 class Discrepancy:
-    """A number of a record, in words, that its items do not give."""
+    """A number in a record that does not follow from its items."""
 
     what: str
     stated: Stated
@@ -49,51 +47,51 @@ class Discrepancy:
 
 
 def require_recomputed(*records: RunRecord, intervals: bool = True) -> tuple[str, ...]:
-    """Make sure that records say what their items give, as far as these are there.
+    """Checks that the numbers of saved records follow from their items, if these are available.
 
     Args:
-        records: as they were read. One in memory alone was measured by this very process: it is taken as it is.
-        intervals: whether to compute the limits of intervals too, of records that this version of stsbench wrote.
+        records: records; those in memory were measured by this process and are not checked.
+        intervals: whether to check interval limits, too, for records of this version of stsbench.
 
     Returns:
-        What could not be computed again, a sentence for each reason.
+        A sentence for each reason why scores could not be recomputed.
 
     Raises:
-        UserError: naming the first number that is another, or if a table is another one than the record's.
+        UserError: for the first number that differs, or if the table does not belong to the record.
 
     >>> import stsbench as sb
     >>> run = sb.evaluate(lambda sentences: [[len(s), s.count("e")] for s in sentences], "sample")
     >>> require_recomputed(run)
     ()
     """
-    names: dict[str, dict[str, None]] = {}
+    models: dict[str, list[str]] = {}
     for record in records:
-        for reason in _held_against_tables(record, intervals):
-            names.setdefault(reason, {})[record.model.name] = None
-    return tuple(f"the scores of {_some(models)} were not computed again: {why}." for why, models in names.items())
+        reason = _reason_not_recomputed(record, intervals)
+        if reason and record.model.name not in models.setdefault(reason, []):
+            models[reason].append(record.model.name)
+    return tuple(f"the scores of {listed(names)} were not recomputed: {why}." for why, names in models.items())
 
 
-def _held_against_tables(record: RunRecord, intervals: bool) -> Iterator[str]:
-    """Yield why scores could not be computed again."""
+def _reason_not_recomputed(record: RunRecord, intervals: bool) -> str:
+    """Recomputes a record; returns why that is impossible, or an empty string."""
     if record.folder is None and not record.is_imported:
-        return
+        return ""
     try:
         for difference in differences(record, intervals=intervals):
             raise UserError(
-                f"{record.folder} does not say what was measured: {difference}; put both files back as they were "
-                "written, or measure again."
+                f"{record.folder} does not match its items: {difference}; restore both files, or measure again."
             )
     except (LookupError, TypeError, ValueError) as error:
         raise UserError(f"{ITEMS} of {record.folder} does not fit its {RECORD}: measure again.") from error
     except MissingTableError:
-        yield "they were imported without items" if record.is_imported else f"{ITEMS} is not beside {RECORD}"
+        return "they were imported without items" if record.is_imported else f"{ITEMS} is missing"
+    return ""
 
 
 def differences(record: RunRecord, *, intervals: bool = True) -> Iterator[Discrepancy]:
-    """Yield the numbers of a record that its items do not give.
+    """Yields the numbers of a record that do not follow from its items.
 
-    `devacc` of nested folds rests on nine predictions of each item, which the items do not hold; `dev` on
-    estimates that they do not hold either.
+    The items do not determine `devacc` of nested folds (nine predictions per item) and `dev` of regressors.
     """
     chosen = Intervals.of(record.protocol)
     if not intervals or record.stsbench != __version__:
@@ -119,7 +117,7 @@ def differences(record: RunRecord, *, intervals: bool = True) -> Iterator[Discre
 
 
 def rows_of_scores(record: RunRecord) -> Iterator[Rows]:
-    """Yield the rows of each score of a record, in its order."""
+    """Yields the rows of each score of a record, in order."""
     groups = record.rows_by_score()
     keys = {score.key for score in record.scores}
     for score in record.scores:
@@ -172,22 +170,17 @@ def _limits(where: str, stated: Interval | None, given: Interval | None) -> Iter
         yield from _number(f"the {name} limit of {where}", limits[0], limits[1], _LIMIT)
 
 
-def _some(names: Collection[str]) -> str:
-    shown = list(names)[:_SHOWN]
-    return ", ".join(shown) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
-
-
 def counts_in(items: pd.DataFrame) -> dict[str, int]:
-    """Return how many items are unlike the others (see `Score.counts`), where the items say so."""
+    """Returns the numbers of identical and zero pairs (see `Score.counts`), if the items have these columns."""
     return {f"{name}_pairs": int(items[name].sum()) for name in ("identical", "zero") if name in items.columns}
 
 
 def averages(
     scores: Sequence[Score], supports: Sequence[Support], intervals: Intervals
 ) -> tuple[AveragePart, ...]:
-    """Return the mean of the headlines of each kind of which there are several, with its interval.
+    """Returns the mean headline score of each kind with several tasks, with its interval.
 
-    There is no interval where a task's own headline has none.
+    There is no interval if a task has none.
     """
     parts = []
     for kind in KINDS.values():

@@ -1,4 +1,4 @@
-"""What `stsbench run` does: choose what was not said, measure each model, keep what is done."""
+"""The steps of `stsbench run`: choose models, data and folders, then measure each model."""
 
 import re
 import time
@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress
@@ -28,22 +28,18 @@ from stsbench.scoring.similarities import SavedPredictions, SavedSimilarities, s
 from stsbench.scoring.task import Task
 from stsbench.scoring.tasks import GROUPS, WHOLE, is_sample, read_data
 
-if TYPE_CHECKING:
-    from stsbench.encoders.sides import SidedEncoder
-    from stsbench.encoders.transformer import TransformerEncoder
-
 RUNS = Path("runs")
-"""The folder of the records of runs that were not told where to."""
+"""The folder of records without `--out`."""
 
 SAMPLE_BANNER = (
     "No benchmark data was found, so this is the SAMPLE that comes with stsbench: 252 pairs written for the\n"
-    "project. Its scores compare with nothing published. `stsbench data get` fetches the real tasks."
+    "project. Its scores are not comparable with published ones. `stsbench data get` downloads the real tasks."
 )
 
 
 @dataclass(frozen=True)
 class Request:
-    """What to measure on and how, the same for every model; the data's fields as in `evaluate`."""
+    """The data and settings, the same for every model; fields as in `evaluate`."""
 
     tasks: str | None = None
     data: Path | None = None
@@ -53,24 +49,31 @@ class Request:
     settings: Settings = field(default_factory=Settings)
 
 
+Measurable = Encoder | SavedSimilarities | SavedPredictions
+
+
 @dataclass(frozen=True)
 class LazyModel:
-    """A model to measure, loaded when its turn comes.
-
-    `beside` follows the name of a folder that was given, for a model that another is held against.
-    """
+    """A model to measure, loaded when its turn comes."""
 
     name: str
-    load: Callable[[], Encoder | SavedSimilarities | SavedPredictions]
-    beside: str = ""
+    load: Callable[[], Measurable]
 
 
 class ChosenData(NamedTuple):
-    """What to score, whether they are the sample for want of others, and how long reading them took."""
+    """The tasks to score, whether they are the sample for lack of data, and the seconds to read them."""
 
     sets: list[Task]
     is_sample: bool
     seconds: float
+
+
+class Measured(NamedTuple):
+    """A model's record, and with `gate` that of the same checkpoint in fp32."""
+
+    name: str
+    record: RunRecord
+    reference: RunRecord | None = None
 
 
 def choose_models(
@@ -82,26 +85,26 @@ def choose_models(
     sentences: Path | None = None,
     similarities: Path | None = None,
 ) -> list[LazyModel]:
-    """Return what is to be measured, each once; the packaged model if nothing was named.
+    """Returns the models to measure, without duplicates; the packaged model if none is named.
 
     Args:
         use: how they are used.
-        models: what to measure: a Hub name, a folder, `minilm`, a published system (`esimcse-bert-base`, say), a
-            file of word vectors, `mteb:NAME` or `module:function`. By default the packaged `minilm`.
-        functions: a function of your own, `list[str] -> array`: `mymodel:encode`.
-        vectors: score saved vectors: a .npy matrix, with `sentences`.
-        sentences: the sentences of `vectors`, one a line.
-        similarities: score saved similarities: .npy or one number a line, per pair; or MTEB's predictions, a file
-            or a folder of them, whose tasks are the default of --tasks.
+        models: Hub names, folders, `minilm`, published systems (such as `esimcse-bert-base`), files of word
+            vectors, `mteb:NAME` or `module:function`.
+        functions: your own functions `list[str] -> array`: `mymodel:encode`.
+        vectors: saved vectors, a .npy matrix, with `sentences`.
+        sentences: the sentences of `vectors`, one per line.
+        similarities: saved similarities per pair (.npy, or one number per line), or MTEB's predictions, a file or
+            a folder, whose tasks are the default of `--tasks`.
 
     Raises:
-        UserError: if the options do not fit together, or nothing was named and no model is packaged.
+        UserError: if the options do not fit together, or no model is named or packaged.
     """
     if (vectors is None) != (sentences is None):
-        raise UserError("--vectors and --sentences go together: the matrix, and the sentence of each of its rows.")
+        raise UserError("--vectors needs --sentences and vice versa: the matrix, and the sentence of each row.")
     for name in functions:
         if ":" not in name:
-            raise UserError(f"--encoder-module {name}: name a module and a function in it, as in mymodel:encode.")
+            raise UserError(f"--encoder-module {name}: expected MODULE:FUNCTION, such as mymodel:encode.")
 
     def by_name(name: str) -> LazyModel:
         return LazyModel(name, lambda: load_with(name, use))
@@ -120,43 +123,36 @@ def choose_models(
     return chosen
 
 
-def with_full_precision(model: LazyModel) -> tuple[LazyModel, LazyModel]:
-    """Return a model, and the same checkpoint in fp32, which it is held against.
+def in_full_precision(encoder: Measurable) -> Encoder:
+    """Returns the same checkpoint in fp32, the reference of `--gate`.
 
-    Loading either raises `UserError` where it is fp32 already, or no checkpoint that can be had so.
+    Raises:
+        UserError: if the encoder is not a checkpoint, or is in fp32 already.
     """
+    from stsbench.encoders.sides import SidedEncoder
+    from stsbench.encoders.transformer import TransformerEncoder
 
-    def lower() -> "TransformerEncoder | SidedEncoder":
-        from stsbench.encoders.sides import SidedEncoder
-        from stsbench.encoders.transformer import TransformerEncoder
-
-        encoder = model.load()
-        first = encoder.sides[0] if isinstance(encoder, SidedEncoder) else encoder
-        if not isinstance(encoder, TransformerEncoder | SidedEncoder) or not isinstance(first, TransformerEncoder):
-            raise UserError(f"--gate: {model.name} is no checkpoint that can be had in fp32: leave it out.")
-        if first.use.computed_in == FP32:
-            raise UserError(
-                "--gate holds a lower precision against fp32, which this is: add --precision bf16, or --backend "
-                "openvino --precision int8."
-            )
-        return encoder
-
-    return (
-        LazyModel(model.name, lower),
-        LazyModel(model.name, lambda: lower().with_use(precision=FP32, backend=TORCH), beside="-fp32"),
-    )
+    first = encoder.sides[0] if isinstance(encoder, SidedEncoder) else encoder
+    if not isinstance(encoder, TransformerEncoder | SidedEncoder) or not isinstance(first, TransformerEncoder):
+        raise UserError(f"--gate: {encoder.identity.name} is not a checkpoint that runs in fp32: leave it out.")
+    if first.use.computed_in == FP32:
+        raise UserError(
+            "--gate compares a lower precision with fp32, but this run uses fp32: add --precision bf16, or "
+            "--backend openvino --precision int8."
+        )
+    return encoder.with_use(precision=FP32, backend=TORCH)
 
 
 def computed_by(
     model: LazyModel, progress: Progress, *, fast: bool = False, devices: str | None = None, on: str | None = None
 ) -> LazyModel:
-    """Return a model as the quickest program computes it that passes the gate (see `fast`), in several places."""
+    """Returns a model with the fastest backend (see `fast`), or spread over devices."""
 
     def load() -> Encoder:
         loaded = model.load()
         if isinstance(loaded, SavedSimilarities | SavedPredictions):
             option = "--fast" if fast else "--devices" if devices else "--on"
-            raise UserError(f"{option}: {model.name} is computed already: leave it out.")
+            raise UserError(f"{option} needs a model, and {model.name} holds saved numbers: leave the option out.")
         if fast:
             from stsbench.encoders.fast import quickest
 
@@ -167,12 +163,9 @@ def computed_by(
 
 
 def choose_data(request: Request) -> ChosenData:
-    """Read what to score.
-
-    With nothing asked for, they are the seven STS tasks if those are here, else the sample.
-    """
+    """Reads the tasks to score: by default the seven STS tasks, or the sample if their data is missing."""
     if request.tasks is not None and request.data is not None:
-        raise UserError("--tasks and --data cannot go together: measure them in two runs.")
+        raise UserError("--tasks and --data exclude each other: measure them in two runs.")
     start = time.perf_counter()
     sets = read_data(
         request.tasks,
@@ -182,8 +175,8 @@ def choose_data(request: Request) -> ChosenData:
         data_dirs=request.data_dirs,
         view=request.view,
     )
-    for_want_of_others = request.tasks is None and request.data is None and is_sample(sets)
-    return ChosenData(sets, for_want_of_others, round(time.perf_counter() - start, 3))
+    is_fallback = request.tasks is None and request.data is None and is_sample(sets)
+    return ChosenData(sets, is_fallback, round(time.perf_counter() - start, 3))
 
 
 def measure_each(
@@ -191,63 +184,60 @@ def measure_each(
     data: ChosenData,
     settings: Settings,
     *,
+    gate: bool = False,
     failed: Callable[[LazyModel, UserError], None],
     progress: Progress,
-) -> Iterator[tuple[LazyModel, RunRecord]]:
-    """Measure and record one model after the other; without a folder in the settings each gets its own.
+) -> Iterator[Measured]:
+    """Measures and records one model after the other; without `settings.out` each gets its own folder.
 
-    A model that cannot be measured, of which `failed` is told, does not keep the others from it; what it would
-    have been held against is not measured either.
+    A model that fails is passed to `failed`, and the next one is measured. With `gate` each checkpoint is also
+    measured in fp32, in the folder `OUT-fp32`.
     """
-    if settings.out is not None and sum(not model.beside for model in models) > 1:
-        raise UserError("--out names one folder, and several models need one each: leave it out.")
+    if settings.out is not None and len(models) > 1:
+        raise UserError("--out is a single folder, but there are several models: leave it out.")
     taken: set[Path] = set()
-    failures: set[str] = set()
-    for model in models:
-        if model.beside and model.name in failures:
-            continue
+
+    def measure(encoder: Measurable, out: Path | None) -> RunRecord:
         stages = Stages(progress, {"data": data.seconds})
+        folder = out or choose_folder(encoder, data.sets, settings, taken)
+        how = replace(settings, out=folder)
         try:
-            loaded = model.load()
-            encoder = None if isinstance(loaded, SavedSimilarities | SavedPredictions) else loaded
-            if settings.out is None:
-                out = choose_folder(loaded.identity, data.sets, settings, taken, encoder=encoder)
-            elif model.beside:
-                out = beside(settings.out, model.beside)
+            if isinstance(encoder, SavedSimilarities | SavedPredictions):
+                record = measure_similarities(encoder, data.sets, how, stages)
             else:
-                out = settings.out
-            with_folder = replace(settings, out=out)
-            record = (
-                measure_similarities(loaded, data.sets, with_folder, stages)
-                if isinstance(loaded, SavedSimilarities | SavedPredictions)
-                else measure_encoder(loaded, data.sets, with_folder, stages)
-            )
+                record = measure_encoder(encoder, data.sets, how, stages)
+        except SavedBesideError as error:
+            if out is not None:
+                raise
+            record = error.record  # The folder was our choice, so another one is as good.
+        taken.add(record.folder or folder)
+        return record
+
+    for model in models:
+        record, in_fp32 = None, None
+        try:
+            encoder = model.load()
+            reference = in_full_precision(encoder) if gate else None
+            record = measure(encoder, settings.out)
+            if reference is not None:
+                in_fp32 = measure(reference, settings.out and beside(settings.out, "-fp32"))
         except UserError as error:
-            if settings.out is not None or not isinstance(error, SavedBesideError):
-                failures.add(model.name)
-                failed(model, error)
-                continue
-            record = error.record  # The name was ours to choose.
-        taken.add(record.folder or out)
-        yield model, record
+            failed(model, error)
+        if record is not None:
+            yield Measured(model.name, record, in_fp32)
 
 
 def choose_folder(
-    identity: Identity,
-    sets: Sequence[Task],
-    settings: Settings,
-    taken: Collection[Path] = (),
-    *,
-    encoder: Encoder | None = None,
+    encoder: Measurable, sets: Sequence[Task], settings: Settings, taken: Collection[Path] = ()
 ) -> Path:
-    """Return a folder whose name tells what was measured and how.
+    """Returns a folder named after the model, its use and the tasks.
 
-    The same measurement gets the same folder again. Where another measurement has that name already (two
-    checkpoints called alike, other weights, another length), or this command has written it, a few digits that
-    stand for this measurement follow.
+    The same measurement always gets the same folder. If a different measurement has that folder, or this command
+    has just written it, a few digits of the measurement's hash follow the name.
     """
-    folder = RUNS / run_name(identity, sets, settings)
-    measurement = Recording.of(sets, identity, settings, encoder).measurement
+    folder = RUNS / run_name(encoder.identity, sets, settings)
+    reader = None if isinstance(encoder, SavedSimilarities | SavedPredictions) else encoder
+    measurement = Recording.of(sets, encoder.identity, settings, reader).measurement
     held = None if settings.overwrite else held_by(folder, measurement)
     if folder not in taken and held is None:
         return folder
@@ -255,12 +245,12 @@ def choose_folder(
 
 
 def run_name(identity: Identity, sets: Sequence[Task], settings: Settings) -> str:
-    """Return a name for a run: model, pooling, tasks, and every choice that is not the default."""
+    """Returns the name of a run: model, pooling, tasks, and every choice that is not the default."""
     default, protocol, how, usual = Protocol(), settings.protocol, settings.classification, Classification()
     use = identity.use.processed(settings.use).name_parts()
     choices = ("name", "aggregation", "metric", "similarity", "text")
     parts = [
-        # Resolved, because the folder `.` has a name too.
+        # Resolved, because `.` has a name, too.
         Path(identity.name).expanduser().resolve().name if identity.kind not in NOT_PATHS else identity.name,
         *(use.pop(name) for name in ("pooling", "template") if name in use),
         _tasks(sets),
@@ -273,7 +263,7 @@ def run_name(identity: Identity, sets: Sequence[Task], settings: Settings) -> st
         *([] if how.kfold == usual.kfold else [f"kfold{how.kfold}"]),
         *([] if how.seed == usual.seed else [f"seed{how.seed}"]),
     ]
-    # Encoded, because a file's name is limited in bytes: 255, with room for what may follow.
+    # File names are limited to 255 bytes; digits may follow.
     name = re.sub(r"[^\w.-]+", "_", "-".join(parts)).strip("_.-").encode()[:200].decode(errors="ignore")
     return name or "run"
 

@@ -1,15 +1,15 @@
-"""How a measurement is made, apart from what is measured.
+"""The choices of a measurement: protocol, intervals, classification, folder.
 
-Protocols are named sets of the choices that make an STS score:
+Protocols are named sets of choices for STS scores:
 
-| protocol | over subsets | metric | similarity | SICK-R | who reports so |
+| protocol | aggregation | metric | similarity | SICK-R | used by |
 |---|---|---|---|---|---|
 | `simcse` | `all` | Spearman | cosine | test | SimCSE, ESimCSE, MoCoSE |
-| `senteval` | `wmean` | Spearman | cosine | test | the original SentEval's headline, SBERT-era papers |
+| `senteval` | `wmean` | Spearman | cosine | test | SentEval's headline, SBERT-era papers |
 | `mteb` | `all` | Spearman | cosine | all 9927 pairs | MTEB |
 
-SentEval's own paper prints Pearson: `--protocol senteval --metric pearson`. The regressors that the original
-SentEval trains on STS-B and SICK-R are another measurement and no part of these protocols.
+SentEval's paper reports Pearson: `--protocol senteval --metric pearson`. SentEval's trained regressors for STS-B
+and SICK-R are a different measurement (`STS-B:supervised`).
 """
 
 import math
@@ -30,10 +30,10 @@ from stsbench.statistics.similarity import SIMILARITIES
 
 AGGREGATIONS: tuple[Aggregation, ...] = ("all", "mean", "wmean")
 AVERAGE_PRECISION = "ap"
-"""The metric that tells pairs of the labels 1 and 0 apart: it makes a pair classification of a task of pairs."""
+"""The metric for pairs with labels 1 and 0; it selects pair classification."""
 
 GIVEN_SIMILARITY = "given"
-"""The similarity, and its column, of a run whose numbers were computed elsewhere."""
+"""The name and column of similarities from another program."""
 
 METRICS = (*CORRELATIONS, AVERAGE_PRECISION)
 TEXTS = ("senteval", "raw")
@@ -44,12 +44,12 @@ class Protocol:
     """How similarities become scores.
 
     Attributes:
-        name: the preset it started from.
+        name: the preset.
         aggregation: over the subsets of a task: `all`, `mean` or `wmean`.
-        metric: `spearman`, `pearson` or `kendall`; `ap`, average precision, of pairs with labels.
-        similarity: `cosine`, `dot`, `euclidean` or `manhattan` (distances negative).
+        metric: `spearman`, `pearson` or `kendall`; `ap` (average precision) for pairs with labels.
+        similarity: `cosine`, `dot`, `euclidean` or `manhattan` (distances are negated).
         text: the text variant, `senteval` or `raw`.
-        sick_split: the split of SICK-R; all other tasks are scored on `test`.
+        sick_split: the split of SICK-R; other tasks use `test`.
     """
 
     name: str = "simcse"
@@ -77,15 +77,13 @@ def choose_protocol(
     similarity: str | None = None,
     text: str | None = None,
 ) -> Protocol:
-    """Return a preset with some of its choices replaced.
+    """Returns a preset with some choices replaced.
 
     Args:
-        name: the preset of the four choices below: `simcse`, `senteval` or `mteb`.
-        aggregation: how the subsets of a task become one score: `all`, `mean` or `wmean`.
-        metric: the correlation: `spearman`, `pearson` or `kendall`; or `ap`, the average precision of pairs with
-            the labels 1 and 0.
-        similarity: the similarity of two vectors: `cosine`, `dot`, `euclidean` or `manhattan` (distances
-            negative).
+        name: the preset: `simcse`, `senteval` or `mteb`.
+        aggregation: the aggregation over the subsets of a task: `all`, `mean` or `wmean`.
+        metric: `spearman`, `pearson` or `kendall`; or `ap`, the average precision of pairs with labels 1 and 0.
+        similarity: `cosine`, `dot`, `euclidean` or `manhattan` (distances are negated).
         text: the text to encode: `senteval` (tokenised, lower-cased) or `raw`.
 
     Raises:
@@ -110,10 +108,10 @@ def choose_protocol(
 
 
 CLASSIFIERS = ("logreg", "mlp-adam")
-"""Of the transfer tasks: converged logistic regression, and SentEval's net, which is the SimCSE papers'."""
+"""Converged logistic regression, and SentEval's net, which the SimCSE papers used."""
 
 INTERVALS: tuple[Dependence, ...] = get_args(Dependence)
-"""The ways to see pairs that share sentences, the default first."""
+"""Models of the dependence between pairs, the default first."""
 
 KFOLD = 10
 SEED = 1111
@@ -121,14 +119,14 @@ SEED = 1111
 
 
 MARGIN = 0.5
-"""Points of 100: what a lower precision or a smaller vector may lose unless a person says otherwise."""
+"""The default loss in points (of 100) that is allowed for a lower precision or smaller vectors."""
 
 
 def require_margin(margin: float) -> None:
-    """Refuse a margin that no number of pairs could show to be kept."""
+    """Raises unless a margin is positive and finite."""
     if not (math.isfinite(margin) and margin > 0):
         raise UserError(
-            f"a margin of {margin:g} points: give more than 0, as no number of pairs shows that nothing was lost."
+            f"a margin of {margin:g} points: give a positive number; no data can show a loss of exactly 0."
         )
 
 
@@ -137,13 +135,12 @@ class Intervals:
     """How intervals are computed.
 
     Attributes:
-        interval: how pairs that share sentences are seen. `dyadic`: two pairs depend on each other if they share
-            one. `components`: if a chain of shared sentences joins them. `independent`: never. None for no
-            intervals at all.
-        level: how often an interval holds the true value.
+        interval: the dependence between pairs: `dyadic` (pairs that share a sentence), `components` (pairs linked
+            by a chain of shared sentences) or `independent`. None for no intervals.
+        level: the confidence level.
 
     Raises:
-        UserError: if a value makes no sense.
+        UserError: for an invalid value.
 
     >>> Intervals("components").level
     0.95
@@ -156,25 +153,25 @@ class Intervals:
         if self.interval is not None and self.interval not in INTERVALS:
             raise UserError(f"unknown interval {self.interval!r}: {suggestion(self.interval, INTERVALS)}")
         if not 0 < self.level < 1:
-            raise UserError(f"an interval of level {self.level}: give a share between 0 and 1, such as 0.95.")
+            raise UserError(f"a confidence level of {self.level}: give a number between 0 and 1, such as 0.95.")
 
     @classmethod
     def of(cls, protocol: ProtocolPart) -> "Intervals":
-        """Return how a record's intervals were computed."""
+        """Returns how the intervals of a record were computed."""
         return cls(protocol.interval, protocol.level)
 
 
 @dataclass(frozen=True)
 class Classification:
-    """How the transfer tasks are classified.
+    """How transfer tasks are classified.
 
     Attributes:
         classifier: one of `CLASSIFIERS`.
-        kfold: how many folds, at either level.
-        seed: of the folds of the tasks with a test set, of the net, and of the trained regressors.
+        kfold: number of folds at either level.
+        seed: the seed of the folds of tasks with a test set, of the net, and of the trained regressors.
 
     Raises:
-        UserError: if a value makes no sense.
+        UserError: for an invalid value.
     """
 
     classifier: str = CLASSIFIERS[0]
@@ -185,7 +182,7 @@ class Classification:
         if self.classifier not in CLASSIFIERS:
             raise UserError(f"unknown classifier {self.classifier!r}: {suggestion(self.classifier, CLASSIFIERS)}")
         if self.kfold < 2:
-            raise UserError(f"{self.kfold} folds are too few to cross-validate: use 2 or more.")
+            raise UserError(f"{self.kfold} folds are too few for cross-validation: use 2 or more.")
 
 
 @dataclass(frozen=True)
@@ -194,12 +191,12 @@ class Settings:
 
     Attributes:
         protocol: aggregation, metric, similarity and text.
-        use: of which what is done to vectors afterwards is done to those of any encoder.
+        use: post-processing of the vectors.
         intervals: how intervals are computed.
-        classification: how the transfer tasks are classified.
+        classification: how transfer tasks are classified.
         use_cache: whether to read and write the embedding cache.
         out: folder to save the record in; None to keep it in memory.
-        overwrite: whether the record of another measurement in that folder may be replaced.
+        overwrite: whether to replace another measurement in that folder.
         command: the command line, for the record.
     """
 
@@ -215,14 +212,14 @@ class Settings:
 
 @dataclass
 class Stages:
-    """What is told while measuring, and how long each stage took."""
+    """The progress callback and the seconds of each stage."""
 
     progress: Progress = silent
     seconds: dict[str, float] = field(default_factory=dict)
     _since: float = field(default_factory=time.perf_counter)
 
     def done(self, stage: str) -> None:
-        """Count the time since the last stage ended to this one."""
+        """Ends a stage: the time since the last call belongs to it."""
         now = time.perf_counter()
         self.seconds[stage] = round(now - self._since, 3)
         self._since = now

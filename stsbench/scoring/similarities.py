@@ -1,4 +1,4 @@
-"""Similarities that were computed elsewhere: numbers in a file, or MTEB's predictions of tasks that we know."""
+"""Similarities from other programs: numbers in a file, or MTEB's predictions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,27 +28,26 @@ from stsbench.scoring.settings import GIVEN_SIMILARITY
 
 
 def given_use(revision: str | None = None) -> Use:
-    """Return how a model was used of which its similarities or predictions alone are here: nobody knows how."""
+    """Returns the use of a model that is known only by its similarities or predictions: unknown."""
     return replace(own_use(GIVEN_SIMILARITY), precision=UNKNOWN, revision=revision)
 
 
 @dataclass(frozen=True)
 class SavedSimilarities:
-    """One similarity for each scored pair, tasks one after the other, in the order of their pairs.
+    """One similarity per scored pair, task after task, in the order of the pairs.
 
     Attributes:
-        path: a .npy vector, or a text file with one number a line.
+        path: a .npy vector, or a text file with one number per line.
     """
 
     path: Path
     _hashed: HashedFiles = field(default_factory=HashedFiles, compare=False, repr=False)
 
     tasks: ClassVar[None] = None
-    """Nobody says of which tasks they are."""
+    """The file does not name its tasks."""
 
     @cached_property
     def identity(self) -> Identity:
-        """The file's name and hash."""
         return Identity(self.path.stem, "similarities", given_use(), weights_sha256=self._sha256())
 
     @cached_property
@@ -66,16 +65,16 @@ class SavedSimilarities:
         return values
 
     def columns(self, tasks: Sequence[StsData]) -> list[Mapping[str, NDArray[np.float64]]]:
-        """Return the similarities of each task, in the one column that they are.
+        """Returns the similarities of each task.
 
         Raises:
-            UserError: if there is not one finite number for each pair.
+            UserError: unless there is a finite number for each pair.
         """
         values, sizes = self.values, [len(task.pairs) for task in tasks]
         if len(values) != sum(sizes):
             raise UserError(
-                f"{self.path} holds {len(values)} similarities for {sum(sizes)} pairs "
-                f"({', '.join(task.task for task in tasks)}): give one for each, in the order of the pairs."
+                f"{self.path} has {len(values)} similarities for {sum(sizes)} pairs "
+                f"({', '.join(task.task for task in tasks)}): give one number per pair, in the order of the pairs."
             )
         return [{GIVEN_SIMILARITY: part} for part in np.split(values, np.cumsum(sizes)[:-1])]
 
@@ -101,14 +100,16 @@ class SavedSimilarities:
         try:
             lines = self.path.read_text(encoding="utf-8").rstrip().split("\n")
         except UnicodeDecodeError as error:
-            raise UserError(f"{self.path} is not UTF-8 text: write one number a line.") from error
+            raise UserError(f"{self.path} is not UTF-8 text: write one number per line.") from error
         return np.array([self._number(line, text) for line, text in enumerate(lines, 1)])
 
     def _number(self, line: int, text: str) -> float:
         try:
             return float(text)
         except ValueError as error:
-            raise UserError(f"{self.path}, line {line}: {text[:40]!r} is no number: write one a line.") from error
+            raise UserError(
+                f"{self.path}, line {line}: {text[:40]!r} is not a number: write one per line."
+            ) from error
 
 
 _NAMES = {
@@ -116,13 +117,13 @@ _NAMES = {
     for name, task in MTEB_TASKS.items()
     for split in MTEB_SPLITS[task]
 }
-"""MTEB's tasks and splits, and the catalogue's."""
+"""The catalogue's tasks and splits, by MTEB's names."""
 
 USER = "user"
-"""The text variant of a person's own pairs."""
+"""The text variant of your own pairs."""
 
 _SAME = 0.99
-"""The least cosine of a sentence with itself: half precision leaves 0.999."""
+"""Minimum cosine of a sentence with itself; half precision gives 0.999."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,7 @@ class SavedPredictions:
     """MTEB's predictions of one model.
 
     Attributes:
-        path: a `TASK_predictions.json`, or a folder of them.
+        path: a `TASK_predictions.json`, or a folder of such files.
     """
 
     path: Path
@@ -141,27 +142,27 @@ class SavedPredictions:
 
     @cached_property
     def identity(self) -> Identity:
-        """The model's name and commit as the files tell them, and their hash."""
+        """The model's name, commit and the hash of the files."""
         held = self.read
         use = given_use(held.revision)
         return Identity(held.model or self.path.stem, "predictions", use, weights_sha256=held.sha256)
 
     @property
     def tasks(self) -> list[str]:
-        """The tasks of the catalogue that they are of, as `--tasks` names them."""
+        """The tasks in the catalogue, as `--tasks` names them."""
         known = [_NAMES[pairs.task, pairs.split] for pairs in self.read.pairs if _is_catalogued(pairs)]
         if not known:
             raise UserError(
-                f"{self.path} holds {_told(self.read)}, which the catalogue has under no name: give their pairs, "
-                "in MTEB's order, with --data."
+                f"{self.path} has {_listed(self.read)}, which is not in the catalogue: give the pairs, in MTEB's "
+                "order, with --data."
             )
         return [task if split == "test" else f"{task}:{split}" for task, split in known]
 
     def columns(self, tasks: Sequence[StsData]) -> list[Mapping[str, NDArray[np.float64]]]:
-        """Return the similarities of the pairs of some tasks, by kind.
+        """Returns the similarities of each task, by kind.
 
         Raises:
-            UserError: if there are none of a task, or they are of other pairs.
+            UserError: if a task has none, or they belong to other pairs.
         """
         columns = []
         for task in tasks:
@@ -171,55 +172,53 @@ class SavedPredictions:
         return columns
 
     def notes(self, tasks: Sequence[StsData]) -> list[str]:
-        """Return what a reader of such scores should know."""
+        """Returns notes on the scores."""
         has_dots = any("dot" in pairs.similarities for pairs in self.read.pairs)
         notes = [
-            f"the similarities are MTEB's predictions, {self.path.name}: it encoded its own copy of the "
-            "sentences, and the gold scores are of the files here."
-            + ("" if has_dots else " There are no dot products."),
+            f"the similarities are MTEB's predictions ({self.path.name}), from its own copy of the sentences; the "
+            "gold scores are from the files here." + ("" if has_dots else " There are no dot products."),
         ]
         for task in tasks:
-            same = int(_repeated(task).sum())
-            proof = (
-                f"its {same} pairs of one sentence with itself have the cosine 1, as they must"
+            same = int(_is_repeated(task).sum())
+            check = (
+                f"its {same} pairs of identical sentences have cosine 1, as expected"
                 if same
-                else "nothing in the file proves it: hold the record against MTEB's own score"
+                else "nothing in the file confirms that; compare the score with MTEB's"
             )
-            notes.append(f"{task.task}: the pairs are taken in the order of the files here; {proof}.")
+            notes.append(f"{task.task}: pairs are assumed to be in the order of the files here; {check}.")
         if self.read.left_out:
-            notes.append(f"left out, as they are of no STS task: {listed(list(self.read.left_out))}.")
+            notes.append(f"left out (not STS): {listed(list(self.read.left_out))}.")
         return notes
 
     def _of(self, task: StsData) -> PredictedPairs:
-        """Return the predictions of a task; of a person's own pairs the only ones that there are."""
+        """Returns the predictions of a task; for your own pairs the only ones."""
         held = self.read.pairs
         if task.text == USER:
             if len(held) > 1:
                 raise UserError(
-                    f"{self.path} holds {_told(self.read)}, and --data has the pairs of one: name its file."
+                    f"{self.path} has {_listed(self.read)}, but --data has the pairs of one task: name its file."
                 )
             return held[0]
         split, view = split_and_view(task.split)
         if view:
             raise UserError(
-                f"{task.task}: predictions are of all pairs of a task, so that none can be left out: measure the "
-                "model itself."
+                f"{task.task}: predictions cover all pairs of a task, and none can be left out: measure the model."
             )
         for pairs in held:
             if _is_catalogued(pairs) and _NAMES[pairs.task, pairs.split] == (task.task, split):
                 return pairs
         raise UserError(
-            f"{self.path} has no predictions of {task.task}, split {split}: it has {_told(self.read)}."
+            f"{self.path} has no predictions of {task.task}, split {split}; it has {_listed(self.read)}."
         )
 
 
 def similarities_from(path: Path) -> SavedSimilarities | SavedPredictions:
-    """Return the similarities that a path holds: MTEB's predictions, or numbers in a file."""
+    """Returns the similarities in a path: MTEB's predictions, or numbers."""
     return SavedPredictions(path) if are_predictions(path) else SavedSimilarities(path)
 
 
 def tasks_in(path: Path) -> str | None:
-    """Return the tasks that a path's similarities are of, as `--tasks` takes them; None of numbers alone."""
+    """Returns the tasks of a path's similarities, as `--tasks` takes them; None for plain numbers."""
     tasks = similarities_from(path).tasks
     return None if tasks is None else ",".join(tasks)
 
@@ -228,27 +227,27 @@ def _is_catalogued(pairs: PredictedPairs) -> bool:
     return pairs.subset == "default" and (pairs.task, pairs.split) in _NAMES
 
 
-def _told(held: Predictions) -> str:
+def _listed(held: Predictions) -> str:
     return listed([str(pairs) for pairs in held.pairs])
 
 
-def _repeated(task: StsData) -> NDArray[np.bool_]:
+def _is_repeated(task: StsData) -> NDArray[np.bool_]:
     return np.asarray(task.pairs["sentence1"] == task.pairs["sentence2"], dtype=bool)
 
 
 def require_same_pairs(task: StsData, pairs: PredictedPairs) -> None:
-    """Raise if the pairs cannot be those that were predicted."""
+    """Raises if predictions cannot belong to the pairs of a task."""
     cosines, count = pairs.similarities["cosine"], len(task.pairs)
     if len(cosines) != count:
         raise UserError(
-            f"{pairs.path} has {len(cosines):,} predictions of {pairs}, and {task.task}, split {task.split}, has "
-            f"{count:,} scored pairs here: give the pairs that were predicted, in their order, with --data."
+            f"{pairs.path} has {len(cosines):,} predictions of {pairs}, but {task.task}, split {task.split}, has "
+            f"{count:,} scored pairs: give the predicted pairs, in their order, with --data."
         )
-    wrong = np.flatnonzero(_repeated(task) & (cosines < _SAME))
+    wrong = np.flatnonzero(_is_repeated(task) & (cosines < _SAME))
     if len(wrong):
         place = int(wrong[0])
         raise UserError(
-            f"{pairs.path}: the pair {task.pairs['pair_id'][place]} of {task.task} is one sentence twice, "
-            f"and prediction {place + 1} has the cosine {cosines[place]:.4f}: its pairs are in another order than "
-            "the files here; give them in MTEB's order with --data."
+            f"{pairs.path}: pair {task.pairs['pair_id'][place]} of {task.task} has the same sentence twice, but "
+            f"prediction {place + 1} has the cosine {cosines[place]:.4f}: the order differs from the files here; "
+            "give the pairs in MTEB's order with --data."
         )

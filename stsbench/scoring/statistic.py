@@ -1,16 +1,14 @@
-"""The statistics: each turns items into a value and into each item's term, from which every interval is made.
+"""Statistics: each turns items into a value and into one influence term per item; intervals follow from the terms.
 
 A term is an item's first-order influence on the value, divided by the number of items; terms sum to 0 (see
-`stsbench.statistics.influence`). The interval is of new pairs from the same subsets, with new sentences and the
-same pattern of sharing; the subsets are fixed. It rests on the terms and on which items share a sentence
-(`statistics.dependence`): of one task sentences as released, of several by their letters and digits, as two
-releases tokenise one sentence differently.
+`stsbench.statistics.influence`). Intervals also depend on which items share a sentence (`statistics.dependence`).
+Within a task, sentences are compared as released; across tasks by their letters and digits alone, because two
+releases may tokenise the same sentence differently.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -20,9 +18,9 @@ from numpy.typing import NDArray
 from stsbench.data.shared import FOLDED, SENTENCES
 from stsbench.records.parts import Interval, Number
 from stsbench.records.signature import Signature
-from stsbench.scoring.settings import GIVEN_SIMILARITY, INTERVALS, Intervals
+from stsbench.scoring.settings import GIVEN_SIMILARITY, Intervals
 from stsbench.statistics.correlations import CORRELATIONS, Aggregation, Metric, correlate_task
-from stsbench.statistics.dependence import Dependence, Sharing, Variance, variance
+from stsbench.statistics.dependence import Sharing, Variance, variance
 from stsbench.statistics.influence import mean_terms, ratio_terms, task_terms
 from stsbench.statistics.intervals import Limits, correlation_interval, plain_interval, share_interval
 from stsbench.statistics.precision import average_precision, average_precision_terms, best_threshold
@@ -32,7 +30,7 @@ Floats = NDArray[np.float64]
 
 
 class EffectSize(NamedTuple):
-    """The scale on which two values differ by an effect size, and its slope (Cohen 1988, chapters 4 and 6)."""
+    """An effect size: the scale on which values are subtracted, and its slope (Cohen 1988, chapters 4 and 6)."""
 
     name: str
     of: Callable[[Floats], Floats]
@@ -40,16 +38,16 @@ class EffectSize(NamedTuple):
 
 
 COHENS_Q = EffectSize("q", np.arctanh, lambda correlations: 1 / (1 - correlations**2))
-"""Of two correlations: the difference by Fisher's z."""
+"""For two correlations: the difference of Fisher's z."""
 
 COHENS_H = EffectSize(
     "h", lambda shares: 2 * np.arcsin(np.sqrt(shares)), lambda shares: 1 / np.sqrt(shares * (1 - shares))
 )
-"""Of two shares: the difference of twice the arcsine of the root."""
+"""For two shares: the difference of 2 arcsin(sqrt(share))."""
 
 
 class IndependentTest(NamedTuple):
-    """What a test of two models found that takes items for independent; `name` is empty where none is known."""
+    """The result of a test of two models that treats items as independent; `name` is empty if there is no test."""
 
     name: str = ""
     p: float = math.nan
@@ -57,11 +55,11 @@ class IndependentTest(NamedTuple):
 
 
 class Statistic(Protocol):
-    """What turns items into a number.
+    """Turns items into a number and into influence terms.
 
     Attributes:
-        effect: how large a difference of two values is; None where there is no usual measure of it.
-        is_stratified: whether terms are centred in each subset: intervals take the subsets for given.
+        effect: the effect size of a difference of two values; None if there is no common one.
+        is_stratified: whether terms are centred within each subset, because intervals treat subsets as fixed.
     """
 
     effect: ClassVar[EffectSize | None] = None
@@ -69,45 +67,45 @@ class Statistic(Protocol):
 
     @property
     def over_subsets(self) -> Aggregation:
-        """How the subsets make the number; `all` where all items do at once."""
+        """How subsets are aggregated; `all` if items are pooled."""
         return "all"
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of the items that hold what the model says of them."""
+        """The columns of the items table with the model's output."""
 
     @property
     def of_subset(self) -> "Statistic":
-        """The statistic of one subset alone."""
+        """The statistic for a single subset."""
         return self
 
     def independent_test(self, values: Floats, a: pd.DataFrame, b: pd.DataFrame) -> IndependentTest:
-        """Test two models, taking items for independent.
+        """Test the difference of two models, treating items as independent.
 
         Args:
-            values: (2,) of the two.
-            a: the items as the one has them.
-            b: the same items in the same order, as the other has them.
+            values: (2,) the values of both models.
+            a: the items of the first model.
+            b: the same items of the second model, in the same order.
         """
         return IndependentTest()
 
     def value(self, items: pd.DataFrame) -> float:
-        """Return the number; NaN where it is undefined."""
+        """Returns the value; NaN if it is undefined."""
 
     def terms(self, items: pd.DataFrame) -> Floats:
-        """Return (n,) terms, one an item; NaN where the number is undefined."""
+        """Returns (n,) influence terms; NaN if the value is undefined."""
 
     def influences(self, items: pd.DataFrame) -> Floats:
-        """Return (n,) how much higher the number is, to first order, for each item's being there."""
+        """Returns (n,) first-order changes of the value from including each item."""
         return self.terms(items)
 
     def limits(self, value: float, spread: Variance, items: int, level: float) -> Limits:
-        """Return the interval of the number, from its variance and the number of items."""
+        """Returns the confidence interval of the value, from its variance and the number of items."""
 
 
 @dataclass(frozen=True)
 class Correlation(Statistic):
-    """The correlation of gold scores and a similarity, by the subsets' aggregation."""
+    """The correlation of gold scores with a similarity, aggregated over subsets."""
 
     metric: Metric
     aggregation: Aggregation
@@ -126,13 +124,13 @@ class Correlation(Statistic):
 
     @property
     def of_subset(self) -> Statistic:
-        """The correlation itself, of which nothing is aggregated."""
+        """The correlation without aggregation."""
         return replace(self, aggregation="all")
 
     def independent_test(self, values: Floats, a: pd.DataFrame, b: pd.DataFrame) -> IndependentTest:
-        """Return Williams' and Steiger's tests of two dependent correlations.
+        """Williams' and Steiger's tests of two dependent correlations.
 
-        There is none of a mean over subsets, which is no correlation, and none is known for Kendall's.
+        A mean over subsets is not a correlation, and there is no such test for Kendall's tau.
         """
         if self.metric == "kendall" or (self.aggregation != "all" and a["subset"].nunique() > 1):
             return IndependentTest()
@@ -159,35 +157,34 @@ class Correlation(Statistic):
         return task_terms(*self._columns_of(items), self.metric, self.aggregation)
 
     def influences(self, items: pd.DataFrame) -> Floats:
-        """Return the terms, not centred in each subset: where a subset lies moves the score, too."""
+        """Returns terms without centring by subset, because the position of a subset changes the score, too."""
         return task_terms(*self._columns_of(items), self.metric, self.aggregation, by_subset=False)
 
     def _columns_of(self, items: pd.DataFrame) -> tuple[Floats, Floats, NDArray[np.intp]]:
-        """Return gold scores, similarities and the code of each pair's subset."""
+        """Returns gold scores, similarities and subset codes."""
         return items["gold"].to_numpy(), items[self.similarity].to_numpy(), pd.factorize(items["subset"])[0]
 
     def limits(self, value: float, spread: Variance, items: int, level: float) -> Limits:
-        """Return the interval on Fisher's scale."""
+        """Returns the interval on Fisher's scale."""
         return correlation_interval(value, spread, items, level, self.metric)
 
 
 class Share(Statistic, Protocol):
-    """A number between 0 and 1, or the like of one, whose interval is Wilson's."""
+    """A number between 0 and 1 with Wilson's interval."""
 
     def limits(self, value: float, spread: Variance, items: int, level: float) -> Limits:
-        """Return Wilson's interval."""
         return share_interval(value, spread, items, level)
 
 
 @dataclass(frozen=True)
 class Accuracy(Share):
-    """The share of items that are right."""
+    """The share of correct items."""
 
     effect: ClassVar[EffectSize | None] = COHENS_H
     columns = ("correct",)
 
     def independent_test(self, values: Floats, a: pd.DataFrame, b: pd.DataFrame) -> IndependentTest:
-        """Return McNemar's test."""
+        """McNemar's test."""
         result = mcnemar(*((side["correct"] > 0).to_numpy() for side in (a, b)))
         counts = {"only_a": float(result.only_first), "only_b": float(result.only_second)}
         return IndependentTest("mcnemar", result.p_value, counts)
@@ -201,20 +198,22 @@ class Accuracy(Share):
 
 @dataclass(frozen=True)
 class F1(Share):
-    """The harmonic mean of precision and recall of one class; 0 where nothing is positive."""
+    """The harmonic mean of precision and recall for one class; 0 if nothing is positive."""
 
     positive: str
 
     columns = ("prediction",)
 
     def _sums(self, items: pd.DataFrame) -> tuple[Floats, Floats]:
-        """Return what each item adds to the upper and to the lower sum of F1."""
-        said, is_ = (np.asarray(items[name] == self.positive, dtype=bool) for name in ("prediction", "label"))
-        return 2.0 * (said & is_), said.astype(np.float64) + is_
+        """Returns each item's contribution to the numerator and the denominator of F1."""
+        predicted, actual = (
+            np.asarray(items[name] == self.positive, dtype=bool) for name in ("prediction", "label")
+        )
+        return 2.0 * (predicted & actual), predicted.astype(np.float64) + actual
 
     def value(self, items: pd.DataFrame) -> float:
-        above, below = self._sums(items)
-        return float(above.sum() / max(below.sum(), 1.0))
+        numerator, denominator = self._sums(items)
+        return float(numerator.sum() / max(denominator.sum(), 1.0))
 
     def terms(self, items: pd.DataFrame) -> Floats:
         return ratio_terms(*self._sums(items))
@@ -222,7 +221,7 @@ class F1(Share):
 
 @dataclass(frozen=True)
 class AveragePrecision(Share):
-    """The mean precision at the pairs that belong together, by falling similarity."""
+    """The mean precision at the positive pairs, ranked by decreasing similarity."""
 
     similarity: str
 
@@ -239,9 +238,9 @@ class AveragePrecision(Share):
 
 @dataclass(frozen=True)
 class ThresholdAccuracy(Share):
-    """The share of pairs that the best threshold of a similarity puts right.
+    """The accuracy at the best threshold of a similarity.
 
-    The threshold is chosen on the same pairs: it moves the share by nothing of first order.
+    The threshold is chosen on the same pairs; to first order this does not change the terms.
     """
 
     similarity: str
@@ -257,13 +256,13 @@ class ThresholdAccuracy(Share):
 
     def terms(self, items: pd.DataFrame) -> Floats:
         gold, similarity = items["gold"].to_numpy(), items[self.similarity].to_numpy()
-        right = (similarity >= best_threshold(gold, similarity).threshold) == (gold > 0)
-        return mean_terms(right.astype(np.float64))
+        correct = (similarity >= best_threshold(gold, similarity).threshold) == (gold > 0)
+        return mean_terms(correct.astype(np.float64))
 
 
 @dataclass(frozen=True)
 class Mean(Statistic):
-    """The mean of what another tool gave each item."""
+    """The mean of scores from another tool."""
 
     columns = ("score",)
 
@@ -279,9 +278,9 @@ class Mean(Statistic):
 
 @dataclass(frozen=True)
 class MeanShare(Mean):
-    """The mean of numbers from 0 to 1 that another tool's measure gave each item: nDCG of a query, say.
+    """The mean of scores between 0 and 1, such as nDCG per query, with Wilson's interval.
 
-    Its interval is Wilson's, as of a share: the plain one would go beyond 1 near the top.
+    The plain interval would exceed 1 near the top.
     """
 
     def limits(self, value: float, spread: Variance, items: int, level: float) -> Limits:
@@ -289,7 +288,7 @@ class MeanShare(Mean):
 
 
 def statistic_of(signature: Signature) -> Statistic:
-    """Return the statistic of a headline.
+    """Returns the statistic of a headline score.
 
     >>> text = "STS16:test:all|spearman|cosine|text:senteval|data:3f2a91||avg|len256|fp32|stsbench:0.9.0"
     >>> statistic_of(Signature.parse(text))
@@ -299,18 +298,18 @@ def statistic_of(signature: Signature) -> Statistic:
     if metric in CORRELATIONS:
         return Correlation(metric, signature.aggregation, similarity)  # type: ignore[arg-type]
     others: dict[str, Statistic] = {"acc": Accuracy(), "ap": AveragePrecision(similarity), "mean": Mean()}
-    # Of given items that were measured the measure has the headline's name (`ndcg_at_10`, say).
+    # For given items the metric is the name of a measure, such as `ndcg_at_10`.
     return MeanShare() if similarity == GIVEN_SIMILARITY and metric not in others else others[metric]
 
 
 @dataclass(frozen=True, eq=False)
 class Support:
-    """What the interval of one score rests on, kept for an average.
+    """The value and influence terms of one score, kept for the interval of an average.
 
     Attributes:
         value: the score.
-        terms: (n,) each row's term of it; None where no intervals were asked for, and so is the next.
-        folded: which rows share a sentence by letters and digits, comparable across tasks.
+        terms: (n,) influence terms; None without intervals.
+        folded: which rows share a sentence by letters and digits, comparable across tasks; None without intervals.
     """
 
     value: float
@@ -319,47 +318,65 @@ class Support:
 
 
 def sharing_of(table: pd.DataFrame, *, folded: bool = False) -> Sharing:
-    """Return which rows of a table share sentences: as released, or by letters and digits alone."""
+    """Returns which rows share sentences, compared as released or by letters and digits alone (`folded`)."""
     first, second = (np.asarray(table[side], dtype=np.uint64) for side in (FOLDED if folded else SENTENCES))
-    return _sharing(first.tobytes(), second.tobytes())
-
-
-@lru_cache(maxsize=64)
-def _sharing(first: bytes, second: bytes) -> Sharing:
-    """Return the sharing of sentences by their numbers: many records are of the same pairs."""
-    return Sharing.of(np.frombuffer(first, dtype=np.uint64), np.frombuffer(second, dtype=np.uint64))
+    return Sharing.of(first, second)
 
 
 def interval_of(
     statistic: Statistic, items: pd.DataFrame, intervals: Intervals
 ) -> tuple[Interval | None, Support]:
-    """Return the interval of a statistic of some items, and what it rests on."""
-    value = statistic.value(items)
-    if intervals.interval is None:
-        return None, Support(value)
-    terms = statistic.terms(items)
-    spread = variance(terms, sharing_of(items), intervals.interval)
-    limits = kept(statistic.limits(value, spread, len(items), intervals.level))
-    return limits, Support(value, terms, sharing_of(items, folded=True))
+    """Returns the interval of a statistic, and the support for intervals of averages."""
+    limits, support = _limits_of(statistic, items, intervals)
+    return limits and kept(limits), support
 
 
 def number_of(
-    name: str, statistic: Statistic, items: pd.DataFrame, intervals: Intervals
+    name: str,
+    statistic: Statistic,
+    items: pd.DataFrame,
+    intervals: Intervals,
+    *,
+    aggregation: str = "",
+    subset: str = "",
+    sharing: Sharing | None = None,
 ) -> tuple[Number, Support]:
-    """Return a statistic of some items as a record holds it, and what its interval rests on."""
-    interval, support = interval_of(statistic, items, intervals)
-    # JSON has no NaN: an undefined number is null.
-    value = None if math.isnan(support.value) else support.value
-    return Number(statistic=name, value=value, items=len(items), interval=interval), support
+    """Returns a statistic as a record stores it, and the support for intervals of averages.
+
+    `sharing` is computed from the items by default.
+    """
+    limits, support = _limits_of(statistic, items, intervals, sharing)
+    number = Number(
+        statistic=name,
+        aggregation=aggregation,
+        subset=subset,
+        # JSON has no NaN; an undefined value is null.
+        value=None if math.isnan(support.value) else support.value,
+        items=len(items),
+        interval=limits and kept(limits),
+        no_interval=(limits and limits.reason) or "",
+    )
+    return number, support
+
+
+def _limits_of(
+    statistic: Statistic, items: pd.DataFrame, intervals: Intervals, sharing: Sharing | None = None
+) -> tuple[Limits | None, Support]:
+    value = float(statistic.value(items))
+    if intervals.interval is None:
+        return None, Support(value)
+    terms = statistic.terms(items)
+    spread = variance(terms, sharing or sharing_of(items), intervals.interval)
+    limits = statistic.limits(value, spread, len(items), intervals.level)
+    return limits, Support(value, terms, sharing_of(items, folded=True))
 
 
 def mean_limits(
     scores: Sequence[Support], intervals: Intervals, bounds: tuple[float, float] = (-1.0, 1.0)
 ) -> Interval | None:
-    """Return the interval of the plain mean of several tasks' scores, within what a mean can be at all.
+    """Returns the interval of a mean over tasks, clipped to `bounds`; None if a score has no terms.
 
-    Pairs of two tasks that share a sentence depend on each other as those of one task do. There is no interval
-    where a score has no support.
+    Pairs that share a sentence are dependent across tasks, too.
     """
     terms = [score.terms for score in scores if score.terms is not None]
     folded = [score.folded for score in scores if score.folded is not None]
@@ -372,10 +389,5 @@ def mean_limits(
 
 
 def kept(limits: Limits) -> Interval | None:
-    """Return an interval as a record keeps it: None where there is none."""
+    """Returns an interval as a record stores it; None if there is none."""
     return (limits.low, limits.high) if limits.exists else None
-
-
-def as_variances(terms: Floats, sharing: Sharing) -> dict[Dependence, Variance]:
-    """Return the variance of one statistic by each way to see pairs that share sentences."""
-    return {method: variance(terms, sharing, method) for method in INTERVALS}

@@ -1,4 +1,4 @@
-"""What a task is: it names its sentences, turns their vectors into items, and says which numbers they give."""
+"""The interface of a task: it names its sentences, turns their vectors into items, and items into numbers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ Texts = pd.Series | Sequence[str]
 
 
 class Meaning(NamedTuple):
-    """What a task's signature says of its headline, beside text and data."""
+    """The parts of a task's signature that define its headline score, apart from text and data."""
 
     split: str
     aggregation: str
@@ -33,10 +33,10 @@ class Vectors:
     """The vectors of a task's sentences.
 
     Attributes:
-        matrix: a row for each token sequence, post-processing done; shape (sequences, dimensions).
+        matrix: (sequences, d) processed vectors, one row per token sequence.
         rows: (k,) the row of each sentence, in the order of `Task.sentences`.
-        lengths: (k,) of the same in sub-words; -1 where unknown.
-        device: where what is trained on them is computed.
+        lengths: (k,) numbers of sub-words; -1 if unknown.
+        device: where to train.
     """
 
     matrix: NDArray[np.floating]
@@ -46,19 +46,19 @@ class Vectors:
 
     @property
     def of_sentences(self) -> NDArray[np.floating]:
-        """(k, dimensions) the vector of each sentence."""
+        """(k, d) vectors of the sentences."""
         return self.matrix[self.rows]
 
 
 @dataclass(frozen=True)
 class Items:
-    """What a task makes of the vectors.
+    """A task's rows of the items table, with what belongs to them.
 
     Attributes:
-        table: its rows of the items table: those that the headline is over, and those that were held out.
-        training: what was trained; None if nothing was.
-        stated: numbers that the table does not give, or gives to fewer digits.
-        notes: what the person should know.
+        table: the rows behind the headline score, and held-out rows.
+        training: the trained classifier or regressor; None without training.
+        stated: numbers that the table does not determine.
+        notes: notes for the user.
     """
 
     table: pd.DataFrame
@@ -69,7 +69,7 @@ class Items:
 
 @dataclass(frozen=True)
 class Numbers:
-    """The numbers of a task, the headline first, and what the headline's interval rests on."""
+    """The numbers of a task, the headline first, and the support of the headline's interval."""
 
     numbers: tuple[Number, ...]
     support: Support
@@ -77,21 +77,21 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Rows:
-    """The items that a headline is over, and those of other splits of a task that is trained on."""
+    """The items behind a headline score, and held-out items of other splits."""
 
     scored: pd.DataFrame
     held_out: pd.DataFrame
 
     @classmethod
     def of(cls, table: pd.DataFrame, split: str) -> "Rows":
-        """Return the rows of one score's part of the items table."""
+        """Splits a task's part of the items table."""
         is_scored = table["split"] == split
         return cls(table[is_scored].reset_index(drop=True), table[~is_scored].reset_index(drop=True))
 
 
 @dataclass(frozen=True)
 class Scoring:
-    """How items become numbers: the headline's signature, what was trained to make them, and the intervals."""
+    """How items become numbers: the headline's signature, the training behind the items, and the intervals."""
 
     signature: Signature
     training: Training | None
@@ -99,9 +99,9 @@ class Scoring:
 
 
 class Source(Protocol):
-    """What a task was read as: its name, text variant and files, with a hash over them.
+    """The data of a task: name, text variant and files, with a hash.
 
-    The problems are a sentence for each file that is not the catalogued one.
+    `problems` has a sentence for each file that differs from the catalogue's.
     """
 
     @property
@@ -124,43 +124,39 @@ class Source(Protocol):
 
 
 class Task(Protocol):
-    """A task to score, of any kind."""
+    """A task of any kind."""
 
     kind: ClassVar[str]
     is_trained: ClassVar[bool]
-    """Whether something is trained on its vectors, which come straight from the pooling then."""
+    """Whether a model is trained on the vectors, which are not normalised then."""
 
     @property
     def data(self) -> Source:
-        """What it was read as: its name, text, files and their hashes."""
+        """The data: name, text, files and hashes."""
 
     @property
     def sides(self) -> int:
-        """How many sentences an item has: 2 of pairs, or 1."""
+        """The number of sentences per item: 2 for pairs, else 1."""
 
     @property
     def pairs(self) -> StsData | None:
-        """The pairs whose vectors are compared; None where something is trained on them, or there are none."""
+        """The pairs, if their vectors are compared; else None."""
 
     def sentences(self) -> list[str]:
-        """Return its sentences, of pairs all first sides, then all second ones; each is encoded once."""
+        """Returns the sentences; for pairs all first sides, then all second sides."""
 
     def demand_scorable(self) -> None:
-        """Raise unless a score can be defined on it.
-
-        Raises:
-            UserError: saying why not.
-        """
+        """Raises `UserError` if no score is defined on the data."""
 
     def meaning(self, settings: Settings) -> Meaning:
-        """Return what its headline means."""
+        """Returns the meaning of the headline score."""
 
     def items(self, vectors: Vectors, settings: Settings) -> Items:
-        """Turn the vectors of its sentences into items."""
+        """Turns the vectors of the sentences into items."""
 
     @staticmethod
     def numbers(rows: Rows, how: Scoring) -> Numbers:
-        """Return what the items give: when they are measured, and whenever a record is computed again."""
+        """Computes the numbers from the items, when measuring and when checking a record."""
 
 
 def item_columns(
@@ -172,15 +168,15 @@ def item_columns(
     *,
     sides: Sequence[Texts],
 ) -> dict[str, Any]:
-    """Return the columns that every row of the items table has.
+    """Returns the columns that all rows of the items table have.
 
     Args:
         kind: the task's kind.
         data: the task's name, text and files.
-        split: the split of all rows, or (n,) the split of each.
-        subset: (n,) subsets; empty strings where the task has none.
-        item_id: (n,) the items' ids in the data.
-        sides: (n,) first sentences and (n,) second sentences; the latter are None where an item has one sentence.
+        split: the split of all rows, or (n,) splits.
+        subset: (n,) subsets; empty strings if there are none.
+        item_id: (n,) ids of the items in the data.
+        sides: (n,) first and (n,) second sentences; None for a missing second sentence.
     """
     size = len(item_id)
     return {

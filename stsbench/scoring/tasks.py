@@ -1,4 +1,4 @@
-"""Which tasks to look at: from what a person writes to data that is read, or the sample where none is here."""
+"""Task names and data: from `STS12,STS-B:dev` or a file of pairs to tasks to score."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -22,11 +22,11 @@ from stsbench.scoring.task import Task
 STS_TASKS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
 TRANSFER_TASKS = ("MR", "CR", "SUBJ", "MPQA", "SST2", "TREC", "MRPC")
 STS_B = "STS-B"
-"""The task whose sentences the papers look at."""
+"""The task whose sentences papers analyse."""
 
 SUPERVISED = "supervised"
 SAMPLE = "sample"
-SAMPLE_USED = "No benchmark data was found, so this is about the SAMPLE that comes with stsbench."
+SAMPLE_USED = "No benchmark data was found, so this uses the SAMPLE that comes with stsbench."
 
 GROUPS = {
     "sts": STS_TASKS,
@@ -43,13 +43,13 @@ GROUPS = {
     ),
     SUPERVISED: ("STS-B:supervised", "SICK-R:supervised", "SICK-E"),
 }
-"""Names for several tasks at once."""
+"""Names of several tasks at once."""
 
 WHOLE = PairView()
 """All pairs of the tasks."""
 
 AnyTask = Task | StsData | LabelledData
-"""A task, or data that was read: scored pairs are compared, labelled sentences classified."""
+"""A task, or data: scored pairs are compared, labelled sentences classified."""
 
 
 class TaskSpec(NamedTuple):
@@ -61,9 +61,9 @@ class TaskSpec(NamedTuple):
 
 
 def parse_tasks(tasks: str | Sequence[str], protocol: Protocol) -> list[TaskSpec]:
-    """Return the tasks that a person names, with the protocol's split and text where they name none.
+    """Parses task names; the protocol gives the default split and text.
 
-    Names are those of `GROUPS`, or `TASK[:split][@text]`; several come as a list or with commas.
+    Names are groups (`GROUPS`) or `TASK[:split][@text]`, as a list or separated by commas.
 
     >>> parse_tasks("STS-B:dev,sts12@raw", Protocol())
     [TaskSpec(task='STS-B', split='dev', text='senteval'), TaskSpec(task='STS12', split='test', text='raw')]
@@ -77,15 +77,15 @@ def parse_tasks(tasks: str | Sequence[str], protocol: Protocol) -> list[TaskSpec
             task, _, split = rest.partition(":")
             specs.append(_spec(task, split, text, protocol))
             continue
-        # Not every member of a group comes in every text: `sts@raw` has SICK-R in the one that it has.
+        # A member without that text (SICK-R in `sts@raw`) keeps its own.
         if text and not any(text in data_set(member.partition(":")[0]).texts for member in members):
-            raise UserError(f"no task of {rest!r} has a text {text!r}.")
+            raise UserError(f"no task in {rest!r} has the text {text!r}.")
         preferred = replace(protocol, text=text or protocol.text)
         for member in members:
             task, _, split = member.partition(":")
             specs.append(_spec(task, split, "", preferred))
     if not specs:
-        raise UserError("no task was named: use `sts`, or names such as STS12,STS-B:dev.")
+        raise UserError("no task was named: give `sts`, or names such as STS12,STS-B:dev.")
     return list(dict.fromkeys(specs))
 
 
@@ -93,18 +93,18 @@ def _spec(task: str, split: str, text: str, protocol: Protocol) -> TaskSpec:
     entry = data_set(task)
     is_labelled = entry.kind == "labelled"
     if is_labelled and split:
-        raise UserError(f"{entry.task} is classified by all of its splits: leave out ':{split}'.")
+        raise UserError(f"{entry.task} uses all of its splits: leave out ':{split}'.")
     default_split = "" if is_labelled else protocol.sick_split if entry.task == "SICK-R" else "test"
-    # SICK and the sample have one text each, whatever variant is asked for; their signature says which.
+    # SICK and the sample have a single text; the signature names it.
     default_text = protocol.text if protocol.text in entry.texts else next(iter(entry.texts))
     splits = entry.texts[text].splits if text in entry.texts else entry.texts[default_text].splits
-    if len(splits) == 1 and not is_labelled:  # Of some sets dev alone has public scores.
+    if len(splits) == 1 and not is_labelled:  # Some data sets publish scores for dev only.
         default_split = splits[0]
     return TaskSpec(entry.task, split or default_split, text or default_text)
 
 
 def read_task(spec: TaskSpec, data_dirs: Sequence[Path] = (), protocol: Protocol | None = None) -> Task:
-    """Read a task."""
+    """Reads a task."""
     protocol = protocol or Protocol()
     if data_set(spec.task).kind == "labelled":
         return as_task(load_labelled(spec.task, data_dirs, text=spec.text), protocol)
@@ -122,10 +122,10 @@ def read_data(
     data_dirs: Sequence[str | Path] = (),
     view: PairView = WHOLE,
 ) -> list[Task]:
-    """Return what to score: a person's own file (`data`), or tasks: names as `parse_tasks` takes them, or data.
+    """Returns the tasks to score: your own file (`data`), or tasks as names (see `parse_tasks`) or data.
 
-    With nothing named they are the seven STS tasks or, as `or_sample` has it, the sample. The view says which
-    pairs are left out.
+    The default is the seven STS tasks, or the sample if their data is missing (see `or_sample`). The view excludes
+    pairs.
     """
     folders = [Path(folder) for folder in data_dirs]
 
@@ -146,52 +146,52 @@ def read_data(
     keys = set()
     for task in sets:
         task.demand_scorable()
-        # A row of a table can be told to be of one task.
+        # Rows of the items table must identify their task.
         key = (task.kind, task.data.task, task.pairs.split if task.pairs is not None else "", task.data.text)
         if key in keys:
-            raise UserError(f"two tasks are called {task.data.task}: give each once, and by another name.")
+            raise UserError(f"two tasks are named {task.data.task}: give each once, or rename one.")
         keys.add(key)
     return sets
 
 
 def _viewed(sets: list[Task], view: PairView, folders: Sequence[Path]) -> list[Task]:
-    """Return what a view leaves of some tasks."""
+    """Applies a view to tasks of pairs."""
     pairs = [task.pairs for task in sets if task.pairs is not None]
     for task in sets:
         if task.pairs is None:
             raise UserError(
-                f"{task.data.task} is trained on: pairs are left out of tasks whose pairs are compared "
-                "alone; measure it in a run of its own."
+                f"{task.data.task} trains a model, and --exclude and --exclude-overlap apply only to compared "
+                "pairs: measure it in a separate run."
             )
     viewed = zip(sets, view.of(pairs, folders), strict=True)
     return [type(task)(data) for task, data in viewed]  # type: ignore[call-arg]
 
 
 def or_sample(read: Callable[[], list[Task]], data_dirs: Sequence[str | Path] = ()) -> list[Task]:
-    """Return data or, where nobody named a place for it and it is not here, the sample."""
+    """Returns the result of `read`, or the sample if no folder of data was named and the data is missing."""
     try:
         return read()
     except DataNotFoundError:
-        # Who says where the data is wants no substitute for it.
+        # If you name a folder of data, the sample is not a substitute.
         if data_dirs or os.environ.get("STSBENCH_DATA"):
             raise
         return [StsPairs(load_sts(SAMPLE, text=SAMPLE))]
 
 
 def tasks_here(data_dirs: Sequence[str | Path] = ()) -> list[Task]:
-    """Return the seven STS tasks or, as `or_sample` has it, the sample."""
+    """Returns the seven STS tasks, or the sample if their data is missing."""
     folders = [Path(folder) for folder in data_dirs]
     return or_sample(lambda: [StsPairs(load_sts(task, data_dirs=folders)) for task in STS_TASKS], data_dirs)
 
 
 def default_tasks(data_dirs: Sequence[str | Path] = ()) -> str:
-    """Return what is measured where no tasks are named: `sts`, or `sample` where their data is not here.
+    """Returns the default tasks: `sts`, or `sample` if their data is missing.
 
     Args:
         data_dirs: folders to look for data in, before `STSBENCH_DATA` and the cache.
 
     Raises:
-        UserError: if the data is broken, or not in the place that was named.
+        UserError: if the data is damaged, or missing in a folder that you named.
     """
     return SAMPLE if is_sample(tasks_here(data_dirs)) else "sts"
 
@@ -199,16 +199,13 @@ def default_tasks(data_dirs: Sequence[str | Path] = ()) -> str:
 def read_pairs_of(
     task: str | None, split: str | None, text: str = "senteval", data_dirs: Sequence[str | Path] = ()
 ) -> StsData:
-    """Read the pairs whose sentences are looked at.
-
-    By default they are all splits of the task, and the task is STS-B or, as `or_sample` has it, the sample.
-    """
+    """Reads pairs, by default all splits; the default task is STS-B, or the sample if its data is missing."""
     if task is None:
         (default,) = or_sample(lambda: [StsPairs(read_pairs_of(STS_B, split, text, data_dirs))], data_dirs)
         assert default.pairs is not None, "both are pairs"
         return default.pairs
     entry = data_set(task)
-    if len(entry.texts) == 1 and text in TEXTS:  # As in `_spec`: what has one text has it for every wish.
+    if len(entry.texts) == 1 and text in TEXTS:  # As in `_spec`: a single text serves for any variant.
         text = next(iter(entry.texts))
     if split is None and text in entry.texts:
         splits = {part.split for part in entry.texts[text].parts}
@@ -217,7 +214,7 @@ def read_pairs_of(
 
 
 def canonical(task: str) -> str:
-    """Return a task's name as the catalogue spells it; a name of a person's own stays as it is."""
+    """Returns the catalogue's spelling of a task's name; other names are unchanged."""
     try:
         return data_set(task).task
     except UserError:
@@ -225,5 +222,5 @@ def canonical(task: str) -> str:
 
 
 def is_sample(tasks: Sequence[Task]) -> bool:
-    """Return whether tasks are the sample that comes with the package."""
+    """Returns whether the tasks are the packaged sample."""
     return tasks[0].data.task == SAMPLE

@@ -93,7 +93,7 @@ def test_what_does_not_compare_stands_apart_and_says_why(
     assert whys["one"] == "without other"
     assert whys["alone"].startswith("only the scores are here")
     assert first.why == ""
-    assert any("items.parquet is not beside run.json" in note for note in board.notes)
+    assert any("items.parquet is missing" in note for note in board.notes)
 
 
 def test_recorded_intervals_stand_only_where_they_are_of_the_boards_kind(board_runs: Runs) -> None:
@@ -144,7 +144,7 @@ def test_a_record_that_cannot_be_trusted_is_named_and_left_out(board_runs: Runs)
     beta, gamma, delta = board.notes
     assert "beta/run.json is not valid JSON" in beta
     assert "gamma/run.json was edited after it was written" in gamma
-    assert "delta does not say what was measured" in delta
+    assert "delta does not match its items" in delta
     assert all(note.startswith("left out: ") for note in board.notes)
 
 

@@ -143,7 +143,7 @@ def test_the_times_are_of_both_encoding_the_same(tiny_bert: Path) -> None:
     ("options", "message"),
     [
         (["--precision", "bf16"], "--fast chooses the precision, but bf16 is given: leave out --fast, or"),
-        (["--gate"], "--gate holds a lower precision against fp32, which this is"),
+        (["--gate"], "--gate compares a lower precision with fp32"),
     ],
 )
 def test_what_was_chosen_already_is_told(
@@ -164,4 +164,4 @@ def test_what_is_no_checkpoint_of_layers_is_told(tmp_path: Path) -> None:
     similarities.write_text("1\n" * 252)
     result = CliRunner().invoke(app, ["run", "--similarities", str(similarities), "--tasks", "sample", "--fast"])
     assert isinstance(result.exception, sb.UserError)
-    assert "is computed already: leave it out" in str(result.exception)
+    assert "holds saved numbers: leave" in str(result.exception)

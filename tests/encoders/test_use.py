@@ -156,7 +156,7 @@ def test_a_model_is_evaluated_as_it_would_be_loaded_and_options_of_loading_are_r
     ):
         assert other.signatures == by_name.signatures
         assert other.scores == by_name.scores
-    with pytest.raises(sb.UserError, match="--pooling is for models that are to be loaded, and this one is"):
+    with pytest.raises(sb.UserError, match="--pooling needs a model to load, but this one is"):
         sb.evaluate(loaded, "sample", pooling="avg")
 
 

@@ -52,9 +52,9 @@ def test_without_a_name_each_run_has_its_own_folder(
 @pytest.mark.parametrize(
     ("precision", "options", "sentence"),
     [
-        ("fp32", (*GATE, "1"), "--gate holds a lower precision against fp32, which this is: add --precision bf16"),
-        ("bf16", ("--margin", "1"), "--margin is what --gate allows to be lost: add --gate, or leave it out"),
-        ("bf16", (*GATE, "-1"), "a margin of -1 points: give more than 0"),
+        ("fp32", (*GATE, "1"), "but this run uses fp32: add --precision bf16"),
+        ("bf16", ("--margin", "1"), "--margin needs --gate: add it"),
+        ("bf16", (*GATE, "0"), "a margin of 0 points: give a positive number"),
     ],
 )
 def test_what_has_no_gate_is_told_before_anything_is_measured(
@@ -62,7 +62,6 @@ def test_what_has_no_gate_is_told_before_anything_is_measured(
 ) -> None:
     refused = run(tiny_bert, tmp_path / "c", *options, precision=precision)
     assert isinstance(refused.exception, UserError)
-    # Once, although two runs were asked for.
     assert str(refused.exception).count(sentence) == 1
     assert not list(tmp_path.glob("c*"))
 
@@ -70,4 +69,4 @@ def test_what_has_no_gate_is_told_before_anything_is_measured(
 def test_a_function_has_no_gate(tmp_path: Path) -> None:
     command = ["run", "--encoder-module", "operator:itemgetter", "--tasks", "sample", "--gate"]
     refused = CliRunner().invoke(app, [*command, "--out", str(tmp_path / "d")])
-    assert "operator:itemgetter is no checkpoint that can be had in fp32" in str(refused.exception)
+    assert "operator:itemgetter is not a checkpoint that runs in fp32" in str(refused.exception)

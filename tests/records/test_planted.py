@@ -302,7 +302,7 @@ def test_every_verb_that_states_scores_computes_them_again(folder: Path, tmp_pat
 
 def test_what_cannot_be_computed_again_is_said(folder: Path, tmp_path: Path) -> None:
     (folder / ITEMS).unlink()
-    told_so = "were not computed again: items.parquet is not beside run.json."
+    told_so = "were not recomputed: items.parquet is missing."
     other = folder.with_name("other")
     assert any(note.endswith(told_so) for note in sb.check(folder, baseline=other).notes)
     assert any(note.endswith(told_so) for note in sb.compare([folder], [other]).notes)

@@ -138,9 +138,9 @@ def test_board(runs: tuple[sb.RunRecord, ...]) -> None:
     assert _of_a(sb.board([b.folder, c.folder, a.folder]).frame.fillna("none"), *own) == alone
 
 
-def _reported(several: Sequence[sb.RunRecord], folder: Path, name: str = "a") -> Rows:
+def _reported(several: Sequence[sb.RunRecord], folder: Path, name: str = "a", *, analyse: bool = False) -> Rows:
     """Return the rows of all tables of a report that are about a run, without missing cells."""
-    sb.report(several, folder, analyse=False)
+    sb.report(several, folder, analyse=analyse)
     rows: Rows = set()
     for file in sorted((folder / "tables").glob("*.csv")):
         if file.stem.startswith("compare"):
@@ -166,6 +166,19 @@ def test_report(runs: tuple[sb.RunRecord, ...], tmp_path: Path) -> None:
     assert len(alone) > 5
     assert _reported([a, b], tmp_path / "before") == alone
     assert _reported([b, a], tmp_path / "after") == alone
+
+
+@pytest.mark.parametrize("runs", ["other intervals"], indirect=True)
+def test_analyses_in_a_report(runs: tuple[sb.RunRecord, ...], tmp_path: Path) -> None:
+    a, c, _ = runs
+
+    def length_bias(several: Sequence[sb.RunRecord], folder: str) -> Rows:
+        rows = _reported(several, tmp_path / folder, analyse=True)
+        return {row for row in rows if row[0].startswith("length-bias")}
+
+    alone = length_bias([a], "alone")
+    assert alone
+    assert length_bias([a, c], "beside") == alone
 
 
 def test_report_with_the_papers_tables(as_published: Callable[..., sb.RunRecord], tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ import stsbench as sb
 from stsbench.data.tables import StsData
 from stsbench.records.labels import interval_remarks
 from stsbench.records.scores import Scores
-from stsbench.reports.report import _intervals
 from stsbench.reports.scores import intervals, scores
 from stsbench.scoring.settings import INTERVALS, Intervals
 
@@ -34,7 +33,7 @@ def test_every_place_shows_the_interval_that_was_recorded(record: sb.RunRecord) 
     printed = Scores([record]).table()[0].frame.set_index("model")
     reported = intervals({"toy": record}).tables[0].frame.set_index("task")
     hints = scores({"toy": record}).tables[0].hints
-    biased = sb.length_bias(record, intervals=_intervals([record], None)).frame
+    biased = sb.length_bias(record, intervals=Intervals.of(record.protocol)).frame
     biased = biased[(biased["measure"] == "spearman") & (biased["group"] == "all")].set_index("task")
     for name, limits in expected.items():
         for table in (rows, reported, biased):
@@ -56,14 +55,11 @@ def test_the_others_of_one_number_are_those_of_the_difference(record: sb.RunReco
     assert set(whole["interval"]) == {record.protocol.interval}
 
 
-def test_a_report_follows_its_runs_where_they_agree(toy_data: Data, hash_encode: Any) -> None:
+def test_a_report_with_runs_of_different_intervals_names_them(toy_data: Data, hash_encode: Any) -> None:
     runs = {
         name: sb.evaluate(hash_encode, toy_data(), intervals=Intervals(interval=name))
         for name in ("components", "independent")
     }
-    assert _intervals([runs["components"]], None) == Intervals(interval="components")
-    assert _intervals(list(runs.values()), None) == Intervals()
-    assert _intervals(list(runs.values()), "independent").interval == "independent"
     remarks = list(interval_remarks(list(runs.items())))
     assert [remark.partition(":")[0] for remark in remarks] == [
         "intervals of components",

@@ -64,5 +64,5 @@ def test_a_class_too_small_to_fold_is_named(toy):
 def test_splits_that_no_design_has_are_named(toy):
     data = toy("split")
     data.items.loc[data.items["split"] == "train", "split"] = "dev"
-    with pytest.raises(UserError, match="toy has the splits dev, test: a classifier needs"):
+    with pytest.raises(UserError, match="toy has the splits dev, test; expected"):
         arrange(data)

@@ -9,7 +9,7 @@ import torch
 from stsbench.base.errors import UserError
 from stsbench.scoring.classifiers import FinalFit, Fold
 from stsbench.scoring.kinds.classification import classify
-from stsbench.scoring.mlp import Adam, Mlp, NetSettings, loss_slope, make_optimizer, net_settings
+from stsbench.scoring.mlp import Mlp, NetSettings, make_optimizer, net_settings
 
 
 def rows(n=150, classes=3, seed=0):
@@ -85,19 +85,6 @@ def test_nets_side_by_side_are_the_nets_one_by_one(settings):
             assert found[fold.held_out, column, place].tolist() == alone[fold.held_out].tolist()
 
 
-@pytest.mark.parametrize("size", [1, 7, 32, 49, 64])
-@pytest.mark.parametrize("classes", [2, 3, 6])
-def test_the_slope_of_the_loss_has_the_bits_that_autograd_gives_it(size, classes):
-    numbers = torch.Generator().manual_seed(size)
-    logits = 3 * torch.randn(11, size, 4, classes, generator=numbers)
-    targets = torch.randint(0, classes, (11, size), generator=numbers)
-    followed = logits.clone().requires_grad_()
-    of_each = targets[:, :, None].expand(11, size, 4).flatten()
-    loss = torch.nn.functional.cross_entropy(followed.flatten(0, 2), of_each, reduction="sum")
-    (loss / size).backward()
-    assert torch.equal(loss_slope(logits, targets), followed.grad)
-
-
 def test_blocks_of_nets_in_threads_are_one_block(monkeypatch):
     x, y = rows(80)
     every = np.arange(len(x))
@@ -136,19 +123,6 @@ def test_the_callers_random_numbers_are_left_alone(toy, vectors_of):
     assert torch.rand(1) == expected
     assert np.random.mtrand._rand.get_state()[1].tolist() == legacy
     assert result.training.method == "mlp-adam"
-
-
-def test_adam_is_pytorchs_to_the_last_bit():
-    stream = torch.Generator().manual_seed(5)
-    ours = torch.randn(3, 37, generator=stream).requires_grad_()
-    theirs = ours.detach().clone().requires_grad_()
-    plain, library = Adam(ours), torch.optim.Adam([theirs], foreach=False)
-    for step in range(200):
-        ours.grad = torch.randn(3, 37, generator=stream) / (1 + step)
-        theirs.grad = ours.grad.clone()
-        plain.step()
-        library.step()
-    assert torch.equal(ours, theirs)
 
 
 def test_wrong_options_are_named():

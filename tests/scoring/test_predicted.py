@@ -80,7 +80,7 @@ def test_the_headline_is_the_tasks_own(tmp_path: Path) -> None:
     (score,) = sb.import_results(tmp_path, gold=task).scores
     assert score.statistic == "map_at_1000"
     assert round(score.value or 0, 5) == scores["main_score"]
-    with pytest.raises(sb.UserError, match="headline, p-MRR, is no measure of single queries"):
+    with pytest.raises(sb.UserError, match="headline measure, p-MRR, is not computed per query"):
         sb.import_results(tmp_path, gold=island.retrieval(main_score="p-MRR"))
 
 
@@ -150,9 +150,7 @@ def test_documents_with_their_querys_id_count_as_the_person_or_the_task_says(tmp
     assert values["keep"] != values["drop"]
     assert len(signatures["keep"]) == len(signatures["drop"]) == 1
     assert signatures["keep"] != signatures["drop"]
-    with pytest.raises(
-        sb.UserError, match=r"for 1 of 10 queries a document of the query's own id was found \('d2'\)"
-    ):
+    with pytest.raises(sb.UserError, match=r"1 of 10 queries retrieve a document with their own id \('d2'\)"):
         sb.import_results(saved, gold=qrels)
     with pytest.raises(sb.UserError, match="mteb's IslandRetrieval has --identical-ids drop"):
         sb.import_results(saved, gold=task, identical_ids="keep")
@@ -235,12 +233,12 @@ def test_a_folder_of_several_tasks_is_scored_by_a_folder_of_gold(tmp_path: Path)
     assert by_files.signature == by_tasks.signature
     assert [score.value for score in by_files.scores] == [score.value for score in by_tasks.scores]
     assert [score.statistic for score in by_files.scores] == ["ap", "accuracy", "ndcg_at_10"]
-    assert any("they are not scored by item: IslandClusters (test)" in note for note in by_files.notes)
+    assert any("not scored by item): IslandClusters (test)" in note for note in by_files.notes)
     shown = str(by_files.table())
     assert all(name in shown for name in ("IslandPairs", "IslandClassification", "IslandRetrieval", "Avg. given"))
     (gold / "IslandClassification.csv").unlink()
     fewer = sb.import_results(tmp_path / "words", gold=gold, identical_ids="drop")
-    assert any("nothing of them is in what --gold names: IslandClassification" in note for note in fewer.notes)
+    assert any("without gold data): IslandClassification" in note for note in fewer.notes)
 
 
 def test_mtebs_own_data_are_asked_for_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,7 +250,7 @@ def test_mtebs_own_data_are_asked_for_by_name(tmp_path: Path, monkeypatch: pytes
     record = sb.import_results(tmp_path, gold="mteb")
     assert record.signature == sb.import_results(tmp_path, gold=task).signature
     fresh.clear()
-    with pytest.raises(sb.UserError, match="mteb knows no task IslandRetrieval"):
+    with pytest.raises(sb.UserError, match="mteb has no task IslandRetrieval"):
         sb.import_results(tmp_path, gold="mteb")
 
 
@@ -268,7 +266,7 @@ def test_what_keeps_mtebs_data_from_being_read_is_told_in_a_sentence(tmp_path: P
         def load_data(self) -> None:
             raise ConnectionError("no network")
 
-    with pytest.raises(sb.UserError, match=r"cannot be read \(ConnectionError: no network\): load them with mteb"):
+    with pytest.raises(sb.UserError, match=r"cannot read .*ConnectionError: no network.: load it with mteb"):
         sb.import_results(tmp_path, gold=Unreachable())
 
 
@@ -336,15 +334,18 @@ def test_a_run_of_trec_is_scored_as_the_same_predictions(ranked: tuple[Path, Pat
     run.write_text("".join(lines[:-1]) + "q7 Q0 d1 0 1.0 my-bm25\n", encoding="utf-8")
     fewer = sb.import_results(run, gold=ranked[1])
     assert of_items(fewer) == of_items(record)
-    assert any("1 queries count 0" in note for note in fewer.notes)
-    assert any("1 queries were left out" in note for note in fewer.notes)
+    assert any("1 queries without results count as 0" in note for note in fewer.notes)
+    assert any("1 queries without relevant documents" in note for note in fewer.notes)
 
 
 def test_qrels_of_other_queries_are_refused(ranked: tuple[Path, Path]) -> None:
     saved, qrels = ranked
     for text, sentence in (
-        (JUDGED + "q8 0 d1 1\n", r"1 of 4 queries of the qrels are not among those of the other \('q8'\)"),
-        (JUDGED.replace("q3 0 d1 1\n", "q3 0 d1 0\n"), r"1 of 3 queries of the predictions are not .* \('q3'\)"),
+        (JUDGED + "q8 0 d1 1\n", r"1 of 4 queries of the qrels are missing from the other"),
+        (
+            JUDGED.replace("q3 0 d1 1\n", "q3 0 d1 0\n"),
+            r"1 of 3 queries of the predictions are missing .* \('q3'\)",
+        ),
     ):
         qrels.write_text(text, encoding="utf-8")
         with pytest.raises(sb.UserError, match=sentence):
@@ -368,7 +369,7 @@ def test_pairs_with_scores_become_an_sts_task(toy_data: Callable[..., Any], tmp_
     (score,) = record.scores
     assert (score.kind, score.statistic) == (STS, "pearson")
     assert score.value == pytest.approx(np.corrcoef(cosines, pairs["gold"])[0, 1])
-    with pytest.raises(sb.UserError, match=r"--metric ndcg@10 is of queries, and there are none"):
+    with pytest.raises(sb.UserError, match=r"--metric ndcg@10 needs queries"):
         sb.import_results(saved, gold=tmp_path / "mine.csv", metric="ndcg@10")
 
 
@@ -378,10 +379,10 @@ CLASSES = [["joy", "joy", "fear"], ["joy", "fear", "fear"]]
 @pytest.mark.parametrize(
     ("content", "labels", "sentence"),
     [
-        (CLASSES, "joy\nfear\n", "experiment 1 of 2 predicts 3 labels, and 2 are given"),
-        (CLASSES, "0\n1\n1\n", r"no label that was predicted \(fear, joy\) is among those given \(0, 1\)"),
+        (CLASSES, "joy\nfear\n", "experiment 1 of 2 has 3 predictions, but there are 2 labels"),
+        (CLASSES, "0\n1\n1\n", r"no predicted label \(fear, joy\) is among the gold labels \(0, 1\)"),
         (CLASSES, "joy\n\nfear\n", "line 2: label is ''; give a name or a whole number"),
-        ([[0.1, 0.9], [0.4, 0.6]], "0\n1\n", "no predictions that are scored item by item: Moods"),
+        ([[0.1, 0.9], [0.4, 0.6]], "0\n1\n", "no predictions that are scored by item: Moods"),
         ({"q1": {"d1": float("nan")}}, "q1 0 d1 1\n", "query 'q1': the score of 'd1' is nan"),
     ],
 )
@@ -399,19 +400,19 @@ def test_predictions_alone_say_what_to_bring(tmp_path: Path) -> None:
     folder = tmp_path / "saved"
     predictions(folder, "Small", test=RANKING)
     file = predictions(folder, "Moods", test=CLASSES)
-    with pytest.raises(sb.UserError, match=r"bring qrels of Small \(test\); labels, in MTEB's order, of Moods"):
+    with pytest.raises(
+        sb.UserError, match=r"predictions of Moods \(test\) and Small \(test\): name the gold data with --gold"
+    ):
         sb.import_results(folder)
-    with pytest.raises(sb.UserError, match=r"nothing of what is true: bring labels"):
+    with pytest.raises(sb.UserError, match=r"predictions of Moods \(test\): name the gold data"):
         sb.import_results(file)
     (tmp_path / "gold").mkdir()
-    with pytest.raises(
-        sb.UserError, match=r"nothing of Moods \(test\) and Small \(test\) is in what --gold names"
-    ):
+    with pytest.raises(sb.UserError, match=r"--gold has no file for Moods \(test\) and Small \(test\)"):
         sb.import_results(folder, gold=tmp_path / "gold")
     (tmp_path / "all.txt").write_text("q1 0 d1 1\n", encoding="utf-8")
-    with pytest.raises(sb.UserError, match="is one file, and there are predictions of several tasks"):
+    with pytest.raises(sb.UserError, match="is a single file, but there are predictions of several tasks"):
         sb.import_results(folder, gold=tmp_path / "all.txt")
-    with pytest.raises(sb.UserError, match="--identical-ids is about documents"):
+    with pytest.raises(sb.UserError, match="--identical-ids needs documents"):
         sb.import_results(folder, identical_ids="drop")
 
 

@@ -1,8 +1,9 @@
 """What `stsbench run` chooses where nothing is said: models, data, folders."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -73,7 +74,7 @@ def test_several_models_cannot_share_a_folder(tmp_path: Path) -> None:
     data = choose_data(Request())
     wanted = choose_models(Use(), models=["a", "b"])
     settings = Settings(out=tmp_path)
-    with pytest.raises(UserError, match="--out names one folder, and several models need one each"):
+    with pytest.raises(UserError, match="--out is a single folder, but there are several models"):
         list(measure_each(wanted, data, settings, failed=lambda *_: None, progress=lambda *_: None))
 
 
@@ -120,26 +121,30 @@ def test_another_measurement_of_that_name_gets_a_folder_of_its_own_and_the_same_
     toy_data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make_run: Callable[..., RunRecord]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    sets = [StsPairs(toy_data())]
-    plain = choose_folder(MINILM, sets, Settings())
+    sets, plain_settings = [StsPairs(toy_data())], Settings()
+
+    def chosen(identity: Identity, settings: Settings = plain_settings, taken: Collection[Path] = ()) -> Path:
+        encoder: Any = SimpleNamespace(identity=identity)
+        return choose_folder(encoder, sets, settings, taken)
+
+    plain = chosen(MINILM)
     assert plain == Path("runs/minilm-avg-toy")
     make_run(MINILM, sets, plain)
     shorter = replace(MINILM, use=replace(MINILM.use, max_length=128))
     trained = replace(MINILM, weights_sha256="b" * 64)
-    folders = [choose_folder(identity, sets, Settings()) for identity in (MINILM, shorter, trained)]
+    folders = [chosen(identity) for identity in (MINILM, shorter, trained)]
     assert folders[0] == plain
     assert len(set(folders)) == 3
     assert all(folder.name.startswith("minilm-avg-toy") for folder in folders)
     make_run(shorter, sets, folders[1])
-    assert choose_folder(shorter, sets, Settings()) == folders[1]
-    assert choose_folder(shorter, sets, Settings(overwrite=True)) == plain
-    assert choose_folder(shorter, sets, Settings(overwrite=True), taken={plain}) == folders[1]
+    assert chosen(shorter) == folders[1]
+    assert chosen(shorter, Settings(overwrite=True)) == plain
+    assert chosen(shorter, Settings(overwrite=True), taken={plain}) == folders[1]
 
 
 @pytest.fixture
 def make_run() -> Callable[..., RunRecord]:
     """Return a maker of saved records of models that need not exist."""
-    import numpy as np
 
     from stsbench.scoring.measure import Recording
     from stsbench.scoring.settings import Stages
@@ -155,23 +160,3 @@ def make_run() -> Callable[..., RunRecord]:
         return recording.finish(items, Stages())
 
     return make
-
-
-@pytest.mark.parametrize(
-    ("is_trained", "asked", "in_place"), [(False, None, True), (True, None, False), (True, True, True)]
-)
-def test_vectors_are_scaled_in_their_place_but_where_something_is_trained_on_them_as_they_are(
-    is_trained: bool, asked: bool | None, in_place: bool
-) -> None:
-    from types import SimpleNamespace
-
-    from stsbench.scoring.measure import _AllVectors
-
-    plain = np.array([[3.0, 4.0], [0.0, 0.0]], np.float32)
-    use = SimpleNamespace(dimensions=None, normalize=asked, whiten=None)
-    embeddings: Any = SimpleNamespace(vectors={"avg": plain})
-    model: Any = SimpleNamespace(use=use, normalize=True)
-    found = _AllVectors.of(embeddings, model, is_trained=is_trained)
-    assert np.shares_memory(found.compared, plain) == in_place
-    assert found.compared.tolist() == [[np.float32(0.6), np.float32(0.8)], [0, 0]]
-    assert found.trained_on.tolist() == (found.compared.tolist() if in_place else [[3, 4], [0, 0]])

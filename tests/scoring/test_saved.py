@@ -61,7 +61,7 @@ def test_tasks_of_two_kinds_get_their_own_similarities_whatever_their_order(
 @pytest.mark.parametrize("count", [0, 29, 31])
 def test_another_count_than_that_of_the_pairs_is_a_mistake(count: int, toy_data: Data, tmp_path: Path) -> None:
     np.save(tmp_path / "s.npy", np.linspace(0, 1, count))
-    with pytest.raises(sb.UserError, match=rf"s\.npy holds {count} similarities for 30 pairs \(toy\): give one"):
+    with pytest.raises(sb.UserError, match=rf"s\.npy has {count} similarities for 30 pairs \(toy\): give one"):
         sb.evaluate_similarities(tmp_path / "s.npy", toy_data())
 
 
@@ -81,9 +81,9 @@ def test_a_similarity_that_is_no_finite_number_is_named_by_its_place(
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("s.txt", b"0.5\nhalf\n", r"s\.txt, line 2: 'half' is no number"),
-        ("s.txt", b"0.5\n\n0.5\n", r"s\.txt, line 2: '' is no number"),
-        ("s.txt", b"", r"s\.txt, line 1: '' is no number"),
+        ("s.txt", b"0.5\nhalf\n", r"s\.txt, line 2: 'half' is not a number"),
+        ("s.txt", b"0.5\n\n0.5\n", r"s\.txt, line 2: '' is not a number"),
+        ("s.txt", b"", r"s\.txt, line 1: '' is not a number"),
         ("s.txt", b"\xff\xfe", r"s\.txt is not UTF-8 text"),
         ("s.npy", b"", r"s\.npy is not a \.npy file of numbers"),
         ("s.npy", b"0.5\n0.6\n", r"s\.npy is not a \.npy file of numbers"),

@@ -105,6 +105,6 @@ def test_two_tasks_of_one_name_are_refused_as_no_row_could_be_told_to_be_of_one(
     toy_data: Callable[..., StsData],
 ) -> None:
     data = [toy_data(), toy_data(seed=1)]
-    with pytest.raises(UserError, match="two tasks are called toy: give each once"):
+    with pytest.raises(UserError, match="two tasks are named toy: give each once"):
         read_data(data, protocol=SIMCSE)
     assert read_data([toy_data(), toy_data(split="dev")], protocol=SIMCSE)

@@ -158,7 +158,7 @@ def test_vectors_that_do_not_fit_are_refused(toy, vectors_of):
     data = toy("kfold")
     with pytest.raises(ValueError, match="expected 180 vectors"):
         classify(data, vectors_of(data)[:-1])
-    with pytest.raises(ValueError, match="one sentence an item"):
+    with pytest.raises(ValueError, match="one sentence per item"):
         classify(data, vectors_of(data), vectors_of(data))
     with pytest.raises(ValueError, match="not a finite number"):
         classify(data, vectors_of(data) * np.nan)

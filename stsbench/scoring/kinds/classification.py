@@ -1,8 +1,8 @@
-"""The transfer tasks: a classifier on frozen sentence vectors, by SentEval's protocol.
+"""Transfer tasks: a classifier on frozen sentence vectors, with SentEval's protocol.
 
-Conneau and Kiela 2018; SimCSE (Gao et al. 2021) table E.1; `acc` is the score of the SimCSE and ESimCSE tables,
-`devacc` that of MoCoSE's. Order of rows, folds and logistic regression, the default: `classifiers`. SentEval's
-PyTorch net, the SimCSE papers': `mlp`.
+Conneau and Kiela (2018); SimCSE (Gao et al., 2021), table E.1. SimCSE and ESimCSE report `acc`, MoCoSE `devacc`.
+The order of rows, the folds and the default classifier are in `classifiers`; SentEval's PyTorch net, which the
+SimCSE papers used, is in `mlp`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -42,25 +42,25 @@ from stsbench.scoring.statistic import F1, Accuracy, interval_of
 from stsbench.scoring.task import Items, Meaning, Numbers, Rows, Scoring, Vectors, item_columns
 
 _TESTED: Mapping[Design, str] = {"nested": "all", "kfold": "test", "split": "test"}
-"""The split that `acc` is over."""
+"""The split that `acc` is computed on."""
 
 
 @dataclass(frozen=True)
 class Classified:
-    """What classifying a task's vectors gave. Scores are in percent, with two decimals.
+    """The result of classifying a task's vectors. Scores are in percent, with two decimals.
 
     Attributes:
-        table: one row a prediction: those held out, which `devacc` is over (none for nested folds, of which an
-            item has nine), then those that `acc` is over.
-        training: how.
-        acc: accuracy on test; nested: the mean over the outer folds of their rounded accuracies.
-        devacc: the accuracy that the regulariser was chosen by; nested: the mean over the outer folds.
-        f1: of class 1 on test, for two classes of sentence pairs; else None.
-        ndev: how many items `devacc` is over.
-        ntest: how many items `acc` is over.
-        dev: the items that `devacc` is over: their sentences' numbers, and `correct`, the share of the fits in
-            which each of them is right.
-        notes: what the person should know.
+        table: one row per prediction: the held-out rows behind `devacc` (none for nested folds), then the rows
+            behind `acc`.
+        training: the classifier and its choices.
+        acc: test accuracy; for nested folds the mean of the outer folds' rounded accuracies.
+        devacc: the accuracy that selected the regulariser; for nested folds the mean over outer folds.
+        f1: F1 of class 1 on test, for sentence pairs with two classes; else None.
+        ndev: number of items behind `devacc`.
+        ntest: number of items behind `acc`.
+        dev: the items behind `devacc`: sentence ids, and `correct`, the share of fits that predict the item
+            correctly.
+        notes: warnings for the user.
     """
 
     table: pd.DataFrame
@@ -114,7 +114,7 @@ class Classification:
 
     @staticmethod
     def numbers(rows: Rows, how: Scoring) -> Numbers:
-        """Return `acc`, `f1` where there is one, and `devacc` where the rows that it is over are there."""
+        """Returns `acc`, `devacc` if the held-out rows are in the table, and `f1` for two classes of pairs."""
         tested, training, intervals = rows.scored, how.training, how.intervals
         assert training is not None, "a classifier was trained"
         limits, support = interval_of(Accuracy(), tested, intervals)
@@ -141,16 +141,16 @@ def classify(
     kfold: int = KFOLD,
     device: str = "cpu",
 ) -> Classified:
-    """Classify a task's items from their sentences' vectors.
+    """Classifies the items of a task from their sentence vectors.
 
     Args:
         data: the task, n items.
-        vectors1: (n, d) vectors of `data.items["sentence1"]`, in its order.
-        vectors2: (n, d) vectors of `sentence2`, for a task of pairs. Its features are |u - v| and u * v.
-        classifier: one of `CLASSIFIERS`, or a classifier made by the caller.
-        seed: of the folds of `kfold` tasks and of the net; nested folds have their own.
-        kfold: how many folds, at either level.
-        device: where the classifier computes.
+        vectors1: (n, d) vectors of `data.items["sentence1"]`, in that order.
+        vectors2: (n, d) vectors of `sentence2`, for pairs. The features are |u - v| and u * v.
+        classifier: one of `CLASSIFIERS`, or a classifier object.
+        seed: the seed of the folds of `kfold` tasks and of the net; nested folds have a fixed seed.
+        kfold: number of folds at either level.
+        device: where to compute.
     """
     fitter = _classifier(classifier, seed, device) if isinstance(classifier, str) else classifier
     task = arrange(data)
@@ -158,7 +158,7 @@ def classify(
     x = _features(data, vectors1, vectors2)[task.order]
     outcome = _DESIGNS[task.design](Trial(data, task, x, fitter, seed, kfold))
     is_tested = np.isin(outcome.rows, outcome.test)
-    # Those of `devacc` in the order in which they were trained on, the tested ones in that of the data.
+    # Held-out rows in the order of training, tested rows in the order of the data.
     order = np.argsort(task.order[outcome.rows], kind="stable")
     places = np.concatenate([np.flatnonzero(~is_tested), order[is_tested[order]]])
     table = _table(data, task, outcome).iloc[places].reset_index(drop=True)
@@ -200,7 +200,7 @@ def _features(
 ) -> Features:
     paired = data.items["sentence2"].notna().all()
     if paired != (vectors2 is not None):
-        raise ValueError(f"{data.task} has {'two sentences' if paired else 'one sentence'} an item")
+        raise ValueError(f"{data.task} has {'two sentences' if paired else 'one sentence'} per item")
     sides = [np.asarray(side, dtype=np.float32) for side in (vectors1, vectors2) if side is not None]
     if any(side.ndim != 2 or len(side) != len(data.items) for side in sides):
         raise ValueError(f"expected {len(data.items)} vectors, got {[side.shape for side in sides]}")
@@ -208,7 +208,7 @@ def _features(
 
 
 def pair_features(u: Features, v: Features) -> Features:
-    """Return the (n, 2d) features of pairs of sentences: |u - v| and u * v (Tai et al. 2015)."""
+    """Returns the (n, 2d) features of sentence pairs: |u - v| and u * v (Tai et al., 2015)."""
     return np.concatenate([np.abs(u - v), u * v], axis=1)
 
 
@@ -230,20 +230,20 @@ def _table(data: LabelledData, task: Labelled, outcome: "Outcome") -> pd.DataFra
 
 
 def _by_fold(table: pd.DataFrame) -> list[NDArray[np.bool_]]:
-    """Return which rows are right, fold by fold; of a split, whose rows no fold held out, all together."""
+    """Returns which rows are correct, for each fold; a split counts as one fold."""
     return [(of_fold > 0).to_numpy() for _, of_fold in table.groupby("fold")["correct"]]
 
 
 def _number(statistic: str, percent: float, items: int, limits: Interval | None) -> Number:
-    # Two decimals of a percent are four of a share: the nearest such number, not the quotient's last bit. Limits
-    # go by way of percents, as the scores beside them come.
+    # The nearest number with two decimals of a percent, free of the quotient's rounding error. Limits pass through
+    # percent, too, so that they round like the scores.
     interval = limits and (100 * limits[0] / 100, 100 * limits[1] / 100)
     return Number(statistic=statistic, value=round(percent / 100, 12), items=items, interval=interval)
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A task with its features in SentEval's order of rows, and how to classify it."""
+    """A task with features in SentEval's order of rows, and a classifier."""
 
     data: LabelledData
     task: Labelled
@@ -259,10 +259,10 @@ class Trial:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a design finds out: scores, and for each row of the task what was predicted.
+    """The scores and predictions of a design.
 
-    `predictions` and `held_out_by` are of the rows in `rows`; `dev_correct` is of the rows in `dev`, the mean
-    over the fits that held the row out.
+    `predictions` and `held_out_by` belong to the rows in `rows`; `dev_correct` belongs to the rows in `dev` and
+    is a mean over the fits that held a row out.
     """
 
     acc: float
@@ -277,7 +277,7 @@ class Outcome:
 
 
 def choose(scores: ArrayLike) -> int:
-    """Return the place of the best mean accuracy, rounded to two decimals of a percent; the first best wins.
+    """Returns the index of the best accuracy, rounded to two decimals of a percent; the first best wins.
 
     >>> choose([0.81234, 0.81230, 0.81229])
     0
@@ -290,7 +290,6 @@ def _nested(trial: Trial) -> Outcome:
     every, grid = np.arange(len(x)), fitter.grid("nested")
     demand_foldable(trial.data, y, kfold)
     outer = stratified(y, every, kfold, NESTED_SEED)
-    # A class with k rows has k - 1 of them in an outer training set: enough as long as each inner one has any.
     inner = [stratified(y, fold.train, kfold, NESTED_SEED) for fold in outer]
     validated = fitter.validate(x, y, classes, [fold for folds in inner for fold in folds], grid)
     chosen, best = [], []
@@ -343,7 +342,7 @@ def _split(trial: Trial) -> Outcome:
     grid = trial.classifier.grid("split")
     validated, place, devacc = _best(trial, [Fold(train, dev)], grid)
     on_dev, predicted = validated[dev, 0, place], validated[test, 0, place]
-    # A net is trained again, with another count of its draws; a regression would only be solved again.
+    # A net is trained again, because its random draws differ; a regression has predicted these rows already.
     if (predicted == UNSEEN).any():
         final = FinalFit(train, test, grid[place], dev)
         (predicted,) = trial.classifier.predict(trial.x, y, trial.classes, [final])
@@ -351,7 +350,7 @@ def _split(trial: Trial) -> Outcome:
 
 
 def _best(trial: Trial, folds: Sequence[Fold], grid: Sequence[float]) -> tuple[NDArray[np.int16], int, float]:
-    """Return the predictions of every row, the place of the best regulariser, and its accuracy in percent."""
+    """Returns all predictions, the index of the best regulariser, and its accuracy in percent."""
     y = trial.task.labels
     validated = trial.classifier.validate(trial.x, y, trial.classes, folds, grid)
     scores = _mean_accuracies(validated, y, folds)
@@ -366,7 +365,7 @@ def _tested(
     held_out: tuple[Positions, NDArray[np.int16], Positions],
     tested: tuple[Positions, NDArray[np.int16]],
 ) -> Outcome:
-    """Return the outcome of one regulariser, chosen on rows held out: these, their predictions and folds."""
+    """Returns the outcome for one regulariser; `held_out` are rows, their predictions and their folds."""
     (dev, on_dev, by), (test, predicted) = held_out, tested
     return Outcome(
         acc=percent(np.mean(predicted == y[test])),
@@ -382,36 +381,27 @@ def _tested(
 
 
 _DESIGNS: Mapping[Design, Callable[[Trial], Outcome]] = {"nested": _nested, "kfold": _kfold, "split": _split}
-"""Each chooses the regulariser and predicts, as the task's splits allow."""
+"""Selects the regulariser and predicts, by design."""
 
 
 def _mean_accuracies(predictions: NDArray[np.int16], y: Positions, folds: Sequence[Fold]) -> NDArray[np.float64]:
-    """Return for each regulariser the mean over the folds of the accuracy on the rows held out."""
+    """Returns the mean held-out accuracy over folds, for each regulariser."""
     return mean_accuracy(
         [predictions[fold.held_out, column] == y[fold.held_out, None] for column, fold in enumerate(folds)]
     )
 
 
 def mean_accuracy(correct: Sequence[NDArray[np.bool_]]) -> NDArray[np.float64]:
-    """Return the (regularisers,) means over folds of the share of rows that are right.
-
-    Args:
-        correct: for each fold (rows held out, regularisers), whether the prediction is right.
-    """
+    """Returns (regularisers,) means over folds of the accuracy, from (rows, regularisers) for each fold."""
     means: NDArray[np.float64] = np.mean([fold.mean(axis=0) for fold in correct], axis=0)
     return means
 
 
 def nested_accuracy(correct: Sequence[NDArray[np.bool_]]) -> float:
-    """Return the mean over outer folds of their accuracies in percent, each and the mean with two decimals.
-
-    Args:
-        correct: for each outer fold (rows held out,), whether the prediction is right.
-    """
+    """Returns the mean of the outer folds' accuracies in percent; they and the mean have two decimals."""
     return float(np.round(np.mean([percent(np.mean(fold)) for fold in correct]), 2))
 
 
 def percent(share: float | np.floating) -> float:
-    """Return a share in percent with two decimals."""
-    # As NumPy rounds, which is what SentEval does.
+    """Returns a share in percent, rounded to two decimals by NumPy as in SentEval."""
     return float(np.round(100 * np.float64(share), 2))

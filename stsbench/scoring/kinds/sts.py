@@ -1,9 +1,9 @@
-"""The STS tasks: pairs whose vectors are compared, and the correlation of that with the gold scores."""
+"""STS: the similarity of the vectors of sentence pairs, correlated with gold scores."""
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -13,31 +13,21 @@ from stsbench.base.errors import UserError
 from stsbench.data.sentences import sentences_in
 from stsbench.data.tables import StsData
 from stsbench.records.kinds import STS
-from stsbench.records.parts import Number, RaterPart
-from stsbench.records.signature import Signature
-from stsbench.scoring.settings import GIVEN_SIMILARITY, Intervals, Settings
-from stsbench.scoring.statistic import Support, kept, sharing_of
+from stsbench.records.parts import RaterPart
+from stsbench.scoring.settings import AGGREGATIONS, GIVEN_SIMILARITY, Intervals, Settings
+from stsbench.scoring.statistic import Correlation, number_of, sharing_of, statistic_of
 from stsbench.scoring.task import Items, Meaning, Numbers, Rows, Scoring, Task, Vectors, item_columns
-from stsbench.statistics.correlations import (
-    Aggregation,
-    Metric,
-    ceiling,
-    correlate_task,
-    members_of,
-    reliability,
-)
-from stsbench.statistics.dependence import Sharing, variance
-from stsbench.statistics.influence import TERMS, task_terms
-from stsbench.statistics.intervals import Limits, correlation_interval
+from stsbench.statistics.correlations import Aggregation, Metric, ceiling, reliability
+from stsbench.statistics.dependence import Sharing
 from stsbench.statistics.similarity import SIMILARITIES, pair_similarities, zero_rows
 
 _METRICS: tuple[Metric, ...] = ("spearman", "pearson")
-"""What every score is also taken by, whatever the protocol's metric."""
+"""Metrics that every record contains, in addition to the protocol's."""
 
 
 @dataclass(frozen=True)
 class ComparedPairs:
-    """What every task is whose pairs of vectors are compared."""
+    """A task of pairs whose vectors are compared."""
 
     data: StsData
 
@@ -58,7 +48,7 @@ class ComparedPairs:
 
 @dataclass(frozen=True)
 class StsPairs(ComparedPairs):
-    """Scored sentence pairs, whose cosine (or another similarity) is held against the gold scores."""
+    """Sentence pairs with gold scores."""
 
     kind: ClassVar[str] = STS
 
@@ -71,31 +61,55 @@ class StsPairs(ComparedPairs):
 
     @staticmethod
     def numbers(rows: Rows, how: Scoring) -> Numbers:
-        """Return the correlations by every aggregation and of each subset."""
-        return _numbers(rows.scored, how.signature, how.intervals)
+        """Returns all correlations, with intervals for the headline's metric."""
+        signature, pairs = how.signature, rows.scored
+        headline = statistic_of(signature)
+        assert isinstance(headline, Correlation), "STS scores are correlations"
+        sharing = sharing_of(pairs)
+        parts: list[tuple[pd.DataFrame, Aggregation | None, str, Sharing]]
+        parts = [(pairs, by, "", sharing) for by in dict.fromkeys((headline.aggregation, *AGGREGATIONS))]
+        # Subsets in the order of the data, as tables list them.
+        parts += [
+            (of_subset, None, str(name), sharing.take(of_subset.index))
+            for name, of_subset in pairs.groupby("subset", sort=False)
+        ]
+        numbers = [
+            number_of(
+                metric,
+                replace(headline, metric=metric, aggregation=by or "all"),
+                items,
+                how.intervals if metric == headline.metric else Intervals(None),
+                aggregation=by or "",
+                subset=subset,
+                sharing=shared,
+            )
+            for items, by, subset, shared in parts
+            for metric in dict.fromkeys((headline.metric, *_METRICS))
+        ]
+        return Numbers(tuple(number for number, _ in numbers), numbers[0][1])
 
 
 def demand_spread(data: StsData) -> None:
-    """Raise unless the gold scores of some pairs differ."""
+    """Raises unless there are pairs with different gold scores."""
     gold = data.pairs["gold"]
     where = f"{data.task}, split {data.split}, text {data.text},"
     if len(gold) < 2:
         raise UserError(
-            f"{where} has {len(gold)} scored pairs: a correlation needs at least two; check its files."
+            f"{where} has {len(gold)} scored pairs: a correlation needs at least two; check the files."
         )
     if gold.min() == gold.max():
         raise UserError(
-            f"{where} has the score {gold.iloc[0]:g} for every pair: a correlation needs scores that differ; "
-            "check its files."
+            f"{where} has the score {gold.iloc[0]:g} for every pair: a correlation needs different scores; "
+            "check the files."
         )
 
 
 def compared(task: ComparedPairs, vectors: Vectors) -> pd.DataFrame:
-    """Return the items table of a task of pairs, n rows in the order of its data.
+    """Returns the items table of a task of pairs, n rows in the order of the data.
 
-    Beside the columns that all rows have (see `item_columns`) they are gold; every similarity (float64); words,
-    characters and subwords of either side (`words_a`, `words_b`, ...; sub-words -1 where unknown); `identical`
-    (one token sequence on both sides) and `zero` (a zero vector on a side).
+    In addition to the common columns (see `item_columns`) there are `gold`; every similarity (float64); words,
+    characters and sub-words of both sides (`words_a`, `words_b`, ...; sub-words are -1 if unknown); `identical`
+    (both sides have the same tokens) and `zero` (a side has a zero vector).
     """
     pairs = _without_similarities(task.kind, task.data)
     left, right = vectors.rows[: len(pairs)], vectors.rows[len(pairs) :]
@@ -108,11 +122,11 @@ def compared(task: ComparedPairs, vectors: Vectors) -> pd.DataFrame:
 
 
 def compared_elsewhere(task: Task, similarities: Mapping[str, NDArray[np.float64]]) -> pd.DataFrame:
-    """Return the items table of a task of n pairs whose similarities were computed elsewhere.
+    """Returns the items table of a task of n pairs with similarities from another program.
 
-    They are (n,) by column: `GIVEN_SIMILARITY`, or some of `SIMILARITIES`, whose others are NaN then.
+    The (n,) similarities are `GIVEN_SIMILARITY`, or some of `SIMILARITIES`; the others are NaN then.
     """
-    assert task.pairs is not None, "pairs are compared"
+    assert task.pairs is not None, "only pairs have similarities"
     pairs = _without_similarities(task.kind, task.pairs)
     size = len(pairs)
     columns: dict[str, NDArray[Any]] = dict.fromkeys(("subwords_a", "subwords_b"), np.full(size, -1))
@@ -125,7 +139,7 @@ def compared_elsewhere(task: Task, similarities: Mapping[str, NDArray[np.float64
 def _without_similarities(kind: str, data: StsData) -> pd.DataFrame:
     pairs = with_spread(data.pairs)
     sides = {"a": pairs["sentence1"], "b": pairs["sentence2"]}
-    # A pair of split `all` counts as that split's; its id tells where it came from.
+    # Pairs of split `all` have that split; their ids name the original one.
     columns = item_columns(kind, data, data.split, pairs["subset"], pairs["pair_id"], sides=list(sides.values()))
     others = [name for name in pairs.columns if name not in {*columns, "pair_id", "sentence1", "sentence2"}]
     columns |= {name: pairs[name].to_numpy() for name in others}
@@ -135,70 +149,15 @@ def _without_similarities(kind: str, data: StsData) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def _numbers(pairs: pd.DataFrame, signature: Signature, intervals: Intervals) -> Numbers:
-    """Return every correlation, with intervals of those by the headline's metric alone."""
-    metric, aggregation = cast(Metric, signature.metric), cast(Aggregation, signature.aggregation)
-    # Subsets in the order of the data, not of the alphabet: tables list them so.
-    codes, names = pd.factorize(pairs["subset"])
-    gold, values = pairs["gold"].to_numpy(), pairs[signature.similarity].to_numpy()
-    metrics: list[Metric] = list(dict.fromkeys((metric, *_METRICS)))
-    scores = {name: correlate_task(gold, values, codes, name) for name in metrics}
-    whole = scores[metric]
-    limits: dict[tuple[str, str, str], Limits] = {}
-    support = Support(whole.aggregates[aggregation])
-    if intervals.interval is not None:
-        dependence, sharing = intervals.interval, sharing_of(pairs)
-
-        def limits_of(value: float, terms: NDArray[np.float64], sharing: Sharing) -> Limits:
-            spread = variance(terms, sharing, dependence)
-            return correlation_interval(value, spread, len(terms), intervals.level, metric)
-
-        terms = {by: task_terms(gold, values, codes, metric, by) for by in whole.aggregates}
-        support = Support(support.value, terms[aggregation], sharing_of(pairs, folded=True))
-        for by, value in whole.aggregates.items():
-            limits[metric, by, ""] = limits_of(value, terms[by], sharing)
-        for subset, value, rows in zip(names, whole.subsets.tolist(), members_of(codes, len(pairs)), strict=True):
-            of_subset = TERMS[metric](gold[rows], values[rows])
-            limits[metric, "", subset] = limits_of(value, of_subset, sharing.take(rows))
-    numbers = [
-        _number((name, by, ""), scores[name].aggregates[by], len(pairs), limits.get((name, by, "")))
-        for by in dict.fromkeys((aggregation, *whole.aggregates))
-        for name in scores
-    ]
-    for code, (subset, size) in enumerate(zip(names, np.bincount(codes).tolist(), strict=True)):
-        numbers += [
-            _number((name, "", subset), scores[name].subsets[code], size, limits.get((name, "", subset)))
-            for name in scores
-        ]
-    return Numbers(tuple(numbers), support)
-
-
-def _number(key: tuple[str, str, str], value: float, items: int, limits: Limits | None) -> Number:
-    statistic, aggregation, subset = key
-    return Number(
-        statistic=statistic,
-        aggregation=aggregation,
-        subset=subset,
-        # JSON has no NaN: an undefined correlation is null.
-        value=None if math.isnan(value) else float(value),
-        items=items,
-        interval=limits and kept(limits),
-        no_interval=(limits and limits.reason) or "",
-    )
-
-
 RATINGS = "ratings"
-"""The column of `StsData.pairs` with each pair's ratings, of sets that publish them."""
+"""The column of `StsData.pairs` with the ratings of each pair, for data sets that publish them."""
 
 COUNT, VARIANCE = "raters", "rater_variance"
-"""What a pair table keeps of them: how many there are, and their variance (NaN of a single one)."""
+"""Columns of the items table: the number of ratings, and their variance (NaN for a single rating)."""
 
 
 def with_spread(pairs: pd.DataFrame) -> pd.DataFrame:
-    """Return a table of pairs with the number and the variance of the ratings in place of the ratings.
-
-    A table without ratings is returned as it is.
-    """
+    """Replaces the column of ratings, if there is one, by their number and variance."""
     if RATINGS not in pairs.columns:
         return pairs
     ratings = pairs[RATINGS]
@@ -207,7 +166,7 @@ def with_spread(pairs: pd.DataFrame) -> pd.DataFrame:
 
 
 def rater_part(pairs: pd.DataFrame) -> RaterPart | None:
-    """Return what a task's raters allow, from its rows of the pair table; None where no ratings are published."""
+    """Returns the raters' reliability and the ceiling of the score; None without published ratings."""
     if not {COUNT, VARIANCE} <= set(pairs.columns):
         return None
     counts, variances = (pairs[column].to_numpy(np.float64) for column in (COUNT, VARIANCE))

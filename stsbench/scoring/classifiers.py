@@ -11,7 +11,6 @@ from typing import Literal, Protocol
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.model_selection import StratifiedKFold
 
 from stsbench.base.errors import UserError
 from stsbench.data.tables import LabelledData
@@ -73,6 +72,8 @@ def arrange(data: LabelledData) -> Labelled:
 
 def stratified(labels: Rows, among: Rows, folds: int, seed: int) -> list[Fold]:
     """Returns stratified, shuffled folds of the rows `among` (scikit-learn's `StratifiedKFold`)."""
+    from sklearn.model_selection import StratifiedKFold  # not in the base install, which reads records
+
     splitter = StratifiedKFold(n_splits=folds, shuffle=True, random_state=seed)
     return [
         Fold(among[train], among[held_out])

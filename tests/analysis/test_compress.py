@@ -285,7 +285,7 @@ def test_vectors_that_bits_do_not_tell_apart_have_no_score_there() -> None:
     [
         ({"sizes": [9]}, r"--sizes 9: the vectors of .* have 8 dimensions; give 1 to 8\."),
         ({"sizes": [0]}, r"--sizes 0: the vectors of .* have 8 dimensions"),
-        ({"margin": 0.0}, "a margin of 0 points: give more than 0"),
+        ({"margin": 0.0}, "a margin of 0 points: give a positive number"),
         ({"similarity": "cosinus"}, "vectors compared by 'cosinus': did you mean cosine"),
         ({"tasks": ["STS16"]}, "STS16"),
         ({"corpus": "none.txt"}, r"none\.txt"),

@@ -106,12 +106,12 @@ OPTIONS = [
     ("--encoder-module toys", "--encoder-module toys"),
     ("--data-dir nowhere", "--data-dir names nowhere"),
     ("--data nowhere.tsv", "no file nowhere.tsv"),
-    ("--tasks sample --data pairs.tsv", "--tasks and --data cannot go together"),
+    ("--tasks sample --data pairs.tsv", "--tasks and --data exclude each other"),
     ("--dimensions 9", "--dimensions 9: .* 8"),
     ("--whiten 9", "whitening cannot keep 9 dimensions"),
-    ("-m toys:letters --out x", "--out names one folder"),
-    ("--vectors v.npy", "--vectors and --sentences go together"),
-    ("--sentences s.txt", "--vectors and --sentences go together"),
+    ("-m toys:letters --out x", "--out is a single folder"),
+    ("--vectors v.npy", "--vectors needs --sentences"),
+    ("--sentences s.txt", "--vectors needs --sentences"),
     ("--margin 1", "--margin needs --gate"),
 ]
 

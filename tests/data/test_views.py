@@ -85,5 +85,5 @@ def test_what_leaves_nothing_to_score_is_told(toy_data: Callable[..., StsData], 
 
 
 def test_a_task_that_is_trained_on_has_no_view() -> None:
-    with pytest.raises(UserError, match="sample-questions is trained on"):
+    with pytest.raises(UserError, match="sample-questions trains a model"):
         sb.evaluate(lambda texts: [[len(text)] for text in texts], "sample-questions", exclude=["sample"])

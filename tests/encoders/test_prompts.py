@@ -185,10 +185,11 @@ def test_a_sentence_that_both_sides_cut_was_cut_by_each(prompted: Prompted) -> N
 
 def test_both_sides_are_of_one_network_in_full_precision_too(prompted: Prompted) -> None:
     from stsbench.encoders.use import Use
-    from stsbench.scoring.run import choose_models, with_full_precision
+    from stsbench.scoring.run import choose_models, in_full_precision
 
     (model,) = choose_models(Use(prompts="query,passage", precision="bf16"), models=[str(prompted())])
-    lower, full = (each.load() for each in with_full_precision(model))
+    lower = model.load()
+    full = in_full_precision(lower)
     for encoder, precision in ((lower, "bf16"), (full, "fp32")):
         assert isinstance(encoder, SidedEncoder)
         assert encoder.identity.use.prompts == ("so she ", "the dog ")

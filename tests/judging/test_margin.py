@@ -211,7 +211,7 @@ def test_what_was_not_measured_keeps_the_gate_shut(run: Records) -> None:
 
 @pytest.mark.parametrize("margin", [0.0, -0.3, float("nan"), float("inf")])
 def test_a_margin_that_is_none_is_refused(margin: float, run: Records) -> None:
-    with pytest.raises(sb.UserError, match="points: give more than 0"):
+    with pytest.raises(sb.UserError, match="points: give a positive number"):
         sb.check(run(0.1), baseline=run(0.0), margin=margin)
 
 

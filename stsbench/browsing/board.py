@@ -22,9 +22,10 @@ from stsbench.records.provenance import redact
 from stsbench.records.record import RECORD, RunRecord
 from stsbench.records.signature import UNKNOWN
 from stsbench.records.store import load_run
-from stsbench.render.cells import Named, one_line
+from stsbench.render.cells import Named
 from stsbench.render.page import PageResult, render_page
 from stsbench.render.table import Table, Tables
+from stsbench.render.text import one_line
 from stsbench.scoring.settings import Intervals
 from stsbench.statistics.dependence import DEPENDENCE, LEVEL, Dependence
 from stsbench.statistics.ranks import letters_text

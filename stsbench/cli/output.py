@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from stsbench.base.errors import UserError
 from stsbench.base.words import duration
-from stsbench.render.cells import harmless, one_line
+from stsbench.render.text import harmless, one_line
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress

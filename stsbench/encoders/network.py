@@ -329,6 +329,9 @@ def load_network(
         model, has_all_weights = _load_model(checkpoint, dtype, attention, trust_remote_code=trust_remote_code)
         if adapter is not None:
             model = merge_adapter(model, adapter)
+        heads = getattr(model.config, "num_attention_heads", 1)
+        if isinstance(heads, int) and heads < 1:
+            raise UserError(f"cannot load {checkpoint.name}: its config.json has num_attention_heads {heads}.")
         width = getattr(model.config, "hidden_size", None)
         head = trained_head(checkpoint, width)
         try:

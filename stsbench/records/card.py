@@ -11,8 +11,8 @@ from stsbench.records.labels import METHODS
 from stsbench.records.parts import Score
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import Signature
-from stsbench.render.cells import one_line
 from stsbench.render.formats import escape_markdown, fenced, to_markdown
+from stsbench.render.text import one_line
 
 _ON_THE_HUB = {"acc": "accuracy"}
 """The Hub's names of statistics, where they differ."""

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from stsbench.render.cells import one_line
 from stsbench.render.figures import ONE_COLOUR, colours, legend_above, new_figure, shortened, spoken, style, tell
+from stsbench.render.text import one_line
 
 if TYPE_CHECKING:
     import pandas as pd

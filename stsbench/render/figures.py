@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from zlib import crc32
 
 from stsbench.base.errors import UserError
-from stsbench.render.cells import one_line
+from stsbench.render.text import one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

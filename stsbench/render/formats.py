@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from stsbench.render.cells import Column, columns_of, is_missing, one_line
+from stsbench.render.cells import Column, columns_of, is_missing
+from stsbench.render.text import one_line
 
 if TYPE_CHECKING:
     from rich.console import Console

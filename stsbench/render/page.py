@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stsbench.base.files import atomic_path, require_new_file
-from stsbench.render.cells import one_line
 from stsbench.render.result import Result
+from stsbench.render.text import one_line
 
 if TYPE_CHECKING:
     from markupsafe import Markup

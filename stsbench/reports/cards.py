@@ -12,7 +12,7 @@ from stsbench.records import card
 from stsbench.records.imports import read_results
 from stsbench.records.labels import labels
 from stsbench.records.record import RunRecord
-from stsbench.render.cells import one_line
+from stsbench.render.text import one_line
 from stsbench.scoring.recompute import require_recomputed
 
 Run = RunRecord | str | Path

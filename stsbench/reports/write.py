@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_folder
-from stsbench.render.cells import MISSING, columns_of, is_missing, one_line
+from stsbench.render.cells import MISSING, columns_of, is_missing
 from stsbench.render.formats import escape_markdown, fenced, to_csv, to_latex, to_markdown
 from stsbench.render.page import render_page
 from stsbench.render.section import Pointer, Report, ReportFigure, Section
 from stsbench.render.svg import inline
 from stsbench.render.table import Table
+from stsbench.render.text import one_line
 
 if TYPE_CHECKING:
     from markupsafe import Markup

@@ -13,11 +13,12 @@ from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path
 from stsbench.base.words import listed, suggestion
 from stsbench.records.kinds import AVERAGE, TRANSFER_AVERAGE
-from stsbench.render.cells import Key, Named, headings, one_line, unique_labels
+from stsbench.render.cells import Key, Named, headings, unique_labels
 from stsbench.render.figures import save_figure, svg_of
 from stsbench.render.result import Result
 from stsbench.render.section import ReportFigure, Section
 from stsbench.render.table import Table, Tables, interval
+from stsbench.render.text import one_line
 from stsbench.sweeps.cells import OF_CELLS, cell_frame
 from stsbench.sweeps.experiment import Experiment
 from stsbench.sweeps.folder import ExperimentFolder

@@ -85,7 +85,7 @@ def test_what_is_cached_is_not_encoded_again_nor_is_the_model_needed(
 ) -> None:
     sb.geometry(run, task="sample")
     vectors_file.unlink()
-    monkeypatch.setattr(RecordedModel, "_itself", property(lambda _: pytest.fail("the model was loaded")))
+    monkeypatch.setattr(RecordedModel, "base", property(lambda _: pytest.fail("the model was loaded")))
     assert sb.geometry(run, task="sample").frame["sentences"].tolist() == [504]
     assert sb.spectrum(run, task="sample").frame["sentences"].eq(504).all()
 

@@ -87,7 +87,7 @@ nitpick_ignore_regex = [
     ("py:class", r"stsbench\.(published\.schema\.(Exhibit|Usage)|render\.section\.Pointer)"),
     ("py:class", r"stsbench\.(render\.(cells\.Named|table\.(_Frame|Picture))|data\.tables\._Pairs)"),
     ("py:class", r"stsbench\.browsing\.kept\.Kept"),
-    ("py:class", r"stsbench\.(encoders\.hashed\.HashedFiles|scoring\.task\.Task)"),
+    ("py:class", r"stsbench\.(encoders\.hashed\.HashedFiles|scoring\.(task\.Task|gold\.MtebTask))"),
     ("py:class", r"stsbench\.(records\.parts\.RecordPart|compat\.senteval\.utils\.dotdict)"),
     ("py:class", r"stsbench\.(records\.imports\.mteb\.Predictions|judging\.published\.Beside)"),
     ("py:class", r"stsbench\.judging\.aligned\.AlignedScores"),

@@ -167,7 +167,7 @@ class FittedEncoder(Wrapper):
 
     @cached_property
     def identity(self) -> Identity:
-        """What the vectors depend on: everything that the model's vectors do, and the map.
+        """What the vectors depend on, which is everything that the model's vectors do, and the map.
 
         Raises:
             UserError: if the model is not the one that it was fitted for.

@@ -60,7 +60,7 @@ class Identity:
 
     @property
     def normalize(self) -> bool:
-        """Whether vectors are scaled to unit length: as the user chose, otherwise as the model does."""
+        """Whether vectors are scaled to unit length, as the user chose or else as the model does."""
         return self.normalizes if self.use.normalize is None else self.use.normalize
 
     def key(self) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import pandas as pd
 from pydantic import PrivateAttr
 
 from stsbench.base.errors import UserError
+from stsbench.base.files import require_file
 from stsbench.base.manifest import DIGEST
 from stsbench.records.items import ITEMS, KEY
 from stsbench.records.parts import RunFields, TableFile, sealed
@@ -149,9 +150,12 @@ def _read_items(folder: Path | None, file: TableFile | None) -> pd.DataFrame:
     table = folder / ITEMS
     # A writer may move the staged table to its place between two looks, so the place is looked at twice.
     for path in (table, staged(table), table):
+        if not path.exists():
+            continue
+        require_file(path, absent="put back the table")
         try:
             content = path.read_bytes()
-        except (FileNotFoundError, IsADirectoryError):
+        except FileNotFoundError:
             continue
         except OSError as error:
             raise UserError(f"cannot read {path} ({error.strerror or error}): check its permissions.") from error

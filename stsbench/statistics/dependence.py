@@ -259,7 +259,7 @@ def difference_variances(
         method: which pairs are dependent.
 
     Returns:
-        For each statistic the variances of its differences from the later ones: m - 1, m - 2, ..., 0 of them.
+        For each statistic the m - 1, m - 2, ..., 0 variances of its differences from the later ones.
     """
     rows = _rows(terms, sharing)
     parts = [_difference_powers(values) for values in (rows, *_sums_of(rows, sharing, method))]

@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 Adjustment = Literal["max", "holm"]
-"""The correction for testing all pairs of scores: by the distribution of the largest difference, or Holm's."""
+"""The correction for testing all pairs of scores, by the distribution of the largest difference or by Holm's method."""
 
 _BLOCK = 4_000_000
 """Numbers per block of draws."""

@@ -134,7 +134,8 @@ def not_tried(found: Diagnosis) -> str:
 
 def test_a_planted_attention_kernel_is_found_in_half_precision(bert: Path, data: StsData) -> None:
     claim = score(load(bert, precision="bf16", attention="eager"), data)
-    found = diagnosed(load(bert, precision="bf16"), claim, data)
+    # Some other settings give the same score to four digits on some processors.
+    found = diagnosed(load(bert, precision="bf16"), claim, data, tolerance=0.000001)
     assert changes(found) == {"attention": "eager"}
     assert "is what the attention kernel `eager` gives" in found.verdict
     assert any("--attention eager`" in remark for remark in found.remarks)

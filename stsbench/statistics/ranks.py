@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 Adjustment = Literal["max", "holm"]
-"""The correction for testing all pairs of scores, by the distribution of the largest difference or by Holm's method."""
+"""How to correct for testing all pairs of scores, either `max`, by the largest difference's distribution, or `holm`."""
 
 _BLOCK = 4_000_000
 """Numbers per block of draws."""

@@ -135,7 +135,7 @@ def test_a_flow_is_applied_to_each_sentence_alone(flow):
     together = vectors(flow, TEXTS, use_cache=False)
     assert together.shape == (len(TEXTS), 32)
     alone = np.concatenate([vectors(flow, [text], use_cache=False) for text in TEXTS[:5]])
-    # A batch changes the last bits of the network's vectors, which a flow amplifies; alike vectors map alike, below.
+    # A batch changes the last bits of the network's vectors, and a flow amplifies the change.
     np.testing.assert_allclose(together[:5], alone, rtol=1e-2, atol=1e-2)
     encoder = sb.load(flow)
     plain = vectors(encoder.base, TEXTS)

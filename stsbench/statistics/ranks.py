@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 Adjustment = Literal["max", "holm"]
-"""How to correct for testing all pairs of scores, either `max`, by the largest difference's distribution, or `holm`."""
+"""The correction for testing all pairs of scores (`max` uses the distribution of the largest difference)."""
 
 _BLOCK = 4_000_000
 """Numbers per block of draws."""

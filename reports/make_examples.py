@@ -81,7 +81,7 @@ def measured(tasks: str, words: Path) -> list[sb.RunRecord]:
     """Measure the three encoders."""
     return [
         sb.evaluate("minilm", tasks),
-        sb.evaluate("minilm", tasks, dimensions=64),
+        sb.evaluate(sb.load("minilm", dimensions=64), tasks),
         sb.evaluate(words, tasks),
     ]
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from stsbench.analysis.stability import stability
     from stsbench.analysis.ties import ties
     from stsbench.base.errors import UserError
+    from stsbench.data.own_pairs import load_pairs
+    from stsbench.data.views import PairView
     from stsbench.diagnosis.diagnose import diagnose
     from stsbench.encoders.embedded import embed, embed_file
     from stsbench.encoders.fit import fit
@@ -49,14 +51,16 @@ if TYPE_CHECKING:
     from stsbench.reports.report import report
     from stsbench.reproduction.reproduce import reproduce, reproductions
     from stsbench.scoring.evaluate import evaluate, evaluate_similarities, import_results
-    from stsbench.scoring.settings import Intervals
+    from stsbench.scoring.settings import Classification, Intervals
     from stsbench.scoring.settings import choose_protocol as protocol
     from stsbench.scoring.tasks import default_tasks
     from stsbench.sweeps.sweep import sweep
     from stsbench.training.train import train
 
 __all__ = [
+    "Classification",
     "Intervals",
+    "PairView",
     "RunRecord",
     "SavedVectors",
     "UserError",
@@ -87,6 +91,7 @@ __all__ = [
     "length_bias",
     "length_collapse",
     "load",
+    "load_pairs",
     "load_run",
     "model_card",
     "pair_kinds",
@@ -109,7 +114,9 @@ __all__ = [
 
 # Where each public name lives. Nothing is imported before it is asked for: `stsbench --help` needs no NumPy.
 _HOMES = {
+    "Classification": "stsbench.scoring.settings:Classification",
     "Intervals": "stsbench.scoring.settings:Intervals",
+    "PairView": "stsbench.data.views:PairView",
     "RunRecord": "stsbench.records.record:RunRecord",
     "SavedVectors": "stsbench.encoders.vector_files:SavedVectors",
     "UserError": "stsbench.base.errors:UserError",
@@ -139,6 +146,7 @@ _HOMES = {
     "length_bias": "stsbench.analysis.length_bias:length_bias",
     "length_collapse": "stsbench.analysis.length_collapse:length_collapse",
     "load": "stsbench.encoders.load:load",
+    "load_pairs": "stsbench.data.own_pairs:load_pairs",
     "load_run": "stsbench.records.store:load_run",
     "model_card": "stsbench.reports.cards:model_card",
     "pair_kinds": "stsbench.analysis.pair_kinds:pair_kinds",

@@ -61,7 +61,9 @@ VERBS = {
 def test_the_public_names_are_the_verbs_and_few_that_scripts_need_beside_them() -> None:
     assert set(sb.__all__) > VERBS
     assert set(sb.__all__) - VERBS == {
+        "Classification",
         "Intervals",
+        "PairView",
         "RunRecord",
         "SavedVectors",
         "UserError",
@@ -71,6 +73,7 @@ def test_the_public_names_are_the_verbs_and_few_that_scripts_need_beside_them() 
         "embed",
         "evaluate_similarities",
         "load",
+        "load_pairs",
         "load_run",
         "model_card",
         "probes",

@@ -27,6 +27,7 @@ from stsbench.render.figures import look, save_figure
 
 if TYPE_CHECKING:
     from stsbench.analysis.result import AnalysisCommand, AnalysisResult
+    from stsbench.scoring.subjects import Wanted
 
 
 @dataclass(frozen=True)
@@ -46,15 +47,11 @@ class Subjects:
         ),
     ] = None
 
-    def named(self) -> list[str]:
-        """Return the runs, then the models.
+    def load(self, use: Use, *, has_others: bool = False) -> "list[Wanted]":
+        """Returns the runs, then the models, loaded (see `load_subjects`)."""
+        from stsbench.scoring.subjects import load_subjects
 
-        Raises:
-            UserError: if a run is not one.
-        """
-        from stsbench.scoring.subjects import runs_and_models
-
-        return runs_and_models(self.runs or (), self.model or ())
+        return load_subjects(self.runs or (), self.model or (), use, has_others=has_others)
 
 
 def __getattr__(name: str) -> Callable[..., None]:
@@ -74,7 +71,9 @@ def command_of(name: str) -> Callable[..., None]:
         output: Output = Output(),
     ) -> None:
         with progress_bars(quiet=output.quiet) as progress:
-            result = own.verb(subjects.named(), progress=progress, **own.keywords(), **vars(use))
+            models = own.models(use)
+            wanted = subjects.load(use, has_others=bool(models))
+            result = own.verb(wanted, progress=progress, **own.keywords() | models)
         if not own.names_data(runs=bool(subjects.runs)) and (result.frame["task"] == "sample").any():
             from stsbench.scoring.tasks import SAMPLE_USED
 
@@ -155,7 +154,7 @@ def explain(
 
     with progress_bars(quiet=output.quiet) as progress:
         explanation = explain_runs(
-            subjects.named(),
+            subjects.load(use),
             corpus=corpus,
             retrieve_from=retrieve_from,
             query=query or (),
@@ -166,7 +165,6 @@ def explain(
             leave_out=True,
             progress=progress,
             finished=print_part,
-            **vars(use),
         )
     with look(figure_size):
         if out is not None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Unpack
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,6 @@ from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import listed, suggestion
 from stsbench.cli.options import DataDirs, OwnTexts, Seed, Tasks, numbers
-from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.render.figures import colours, legend_above, new_figure, shortened, style
 from stsbench.render.table import Table, Tables, interval
 
@@ -182,7 +181,6 @@ def _draw(axes: "Axes", rows: pd.DataFrame) -> None:
     axes.margins(x=0.08, y=0.1)
 
 
-@takes_use
 def compress(
     runs: "Wanted | Sequence[Wanted] | None" = None,
     *,
@@ -197,7 +195,6 @@ def compress(
     intervals: "Intervals | None" = None,
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
-    **use: Unpack[UseOptions],
 ) -> Compressed:
     """Score the vectors of runs or models with fewer dimensions and fewer bits a number, from one encoding.
 
@@ -221,7 +218,6 @@ def compress(
         intervals: how intervals are computed.
         data_dirs: folders to look for data in.
         progress: told how far encoding is.
-        **use: how models are used; an error where only records are named.
 
     Returns:
         One row per model, task (`Avg.` is their mean), `dimensions`, `kept` (`all`, `leading`, `random`, `PCA`)
@@ -254,7 +250,7 @@ def compress(
     others = load_corpus(corpus)
     models = {
         name: _paired_vectors(name, subject, tasks, others, data=data, data_dirs=data_dirs, progress=progress)
-        for name, subject in analysable(runs, Use(**use)).items()
+        for name, subject in analysable(runs).items()
     }
     return Compressed(compress_frame(models, how).assign(corpus=Path(corpus).name))
 

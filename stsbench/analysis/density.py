@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Unpack
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,6 @@ from stsbench.analysis.result import AnalysisCommand, AnalysisResult
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.cli.options import DataDirs, Task
-from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.render.figures import colours, legend_above, new_figure, style, tell
 from stsbench.render.table import Table, Tables, place
 
@@ -83,7 +82,6 @@ class Density(AnalysisResult):
         return figure
 
 
-@takes_use
 def density(
     runs: "Wanted | Sequence[Wanted] | None" = None,
     *,
@@ -91,7 +89,6 @@ def density(
     buckets: int = 5,
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
-    **use: Unpack[UseOptions],
 ) -> Density:
     """Estimate the density of the cosines of a task's pairs in each bucket of gold scores.
 
@@ -101,7 +98,6 @@ def density(
         buckets: how many equal buckets the scale of gold scores is cut into.
         data_dirs: folders to look for data in.
         progress: told how far encoding is.
-        **use: how models are used; an error where only records are named.
 
     Returns:
         One row per model, `bucket` and point `cosine` (-1 to 1), with the `density` there (NaN where the bucket
@@ -121,7 +117,7 @@ def density(
 
     if buckets < 1:
         raise UserError(f"{buckets} buckets: give 1 or more.")
-    subjects = analysable(runs, Use(**use))
+    subjects = analysable(runs)
     chosen = canonical(task) if task else _default_task(subjects, data_dirs)
     frames = []
     for name, scored in tasks_by_model(subjects, [chosen], data_dirs=data_dirs, progress=progress).items():

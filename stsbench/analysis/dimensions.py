@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Unpack
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,6 @@ from stsbench.analysis.result import AnalysisResult, CommandWithIntervals, headl
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.cli.options import DataDirs, OwnTexts, Tasks, numbers
-from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.records.kinds import AVERAGE
 from stsbench.render.cells import Named
 from stsbench.render.charts import draw_by_model
@@ -143,7 +142,6 @@ def _scores(frame: pd.DataFrame) -> pd.DataFrame:
     return table.rename(columns={"group": "compared by"})
 
 
-@takes_use
 def dimensions(
     runs: "Wanted | Sequence[Wanted] | None" = None,
     *,
@@ -153,7 +151,6 @@ def dimensions(
     intervals: "Intervals | None" = None,
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
-    **use: Unpack[UseOptions],
 ) -> Dimensions:
     """Measure the share of the cosine that few dimensions make, and the scores without them.
 
@@ -167,7 +164,6 @@ def dimensions(
         intervals: how intervals are computed.
         data_dirs: folders to look for data in.
         progress: told how far it is.
-        **use: how models are used; an error where only records are named.
 
     Returns:
         One row per model, task, measure and group, with `value`, `low`, `high`. Measures: `mean cosine` of all
@@ -187,7 +183,7 @@ def dimensions(
 
     if any(count < 1 for count in top):
         raise UserError(f"--top {','.join(map(str, top))}: give numbers of dimensions from 1, such as 1,3,10.")
-    subjects = analysable(runs, Use(**use))
+    subjects = analysable(runs)
     models = scored_vectors(subjects, tasks, data=data, data_dirs=data_dirs, progress=progress)
     return Dimensions(dimensions_frame(models, top, intervals))
 

@@ -8,7 +8,7 @@ Where the paper leaves something open, this is what its public code does: BinWan
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,6 @@ from stsbench.analysis.result import AnalysisCommand, AnalysisResult
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.cli.options import DataDirs, Split, Task, Text
-from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.render.charts import line
 from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables, place
@@ -110,7 +109,6 @@ class EvalRank(AnalysisResult):
         return figure
 
 
-@takes_use
 def evalrank(
     runs: "Wanted | Sequence[Wanted] | None" = None,
     *,
@@ -121,7 +119,6 @@ def evalrank(
     centred: bool = True,
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
-    **use: Unpack[UseOptions],
 ) -> EvalRank:
     """Look for each sentence's match among all sentences of a task, and tell at which rank it is found.
 
@@ -134,7 +131,6 @@ def evalrank(
         centred: whether to subtract the mean vector of all sentences first, as the authors' code does.
         data_dirs: folders to look for data in.
         progress: told how far it is.
-        **use: how models are used; an error where only records are named.
 
     Returns:
         One row per model and `k` (1 to 15), with `hits`: the share of the searches whose match is at rank k or
@@ -157,9 +153,7 @@ def evalrank(
 
     if not 0 < share <= 1:
         raise UserError(f"a share of {share:g} of the pairs: give one above 0 and up to 1, such as {SHARE}.")
-    data, models = task_vectors(
-        analysable(runs, Use(**use)), task, split, text, data_dirs=data_dirs, progress=progress
-    )
+    data, models = task_vectors(analysable(runs), task, split, text, data_dirs=data_dirs, progress=progress)
     gold = data.pairs["gold"].to_numpy(float)
     if not len(highest(gold, share)):
         raise UserError(f"{share:g} of the {len(gold)} pairs of {data.task} is none: give a larger --share.")

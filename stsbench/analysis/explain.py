@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 import pandas as pd
 
@@ -15,7 +15,6 @@ from stsbench.base.files import atomic_path
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import storable, suggestion
 from stsbench.data.benchmarks import load_sample
-from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.records.record import RunRecord
 from stsbench.render.figures import FORMATS, save_figure
 from stsbench.render.result import Result
@@ -99,7 +98,6 @@ def require_kind(kind: str) -> None:
         raise UserError(f"figures as {kind!r}: {suggestion(kind, FORMATS)}")
 
 
-@takes_use
 def explain(
     runs: Wanted | Sequence[Wanted] | None = None,
     *,
@@ -113,7 +111,6 @@ def explain(
     leave_out: bool = False,
     progress: Progress = silent,
     finished: Callable[[AnalysisResult], None] = lambda _: None,
-    **use: Unpack[UseOptions],
 ) -> Explanation:
     """Make every analysis of some runs or models, each with its own defaults.
 
@@ -132,7 +129,6 @@ def explain(
             all.
         progress: told how far it is, by analysis.
         finished: given each analysis when it is done.
-        **use: how models are used; an error where only records are named.
 
     Raises:
         UserError: if a record was imported, which has nothing to analyse; or if an analysis is not possible.
@@ -141,7 +137,7 @@ def explain(
     >>> explain(encode, intervals=Intervals(None))["geometry"].frame["sentences"].tolist()
     [504]
     """
-    subjects = analysable(runs, Use(**use))
+    subjects = analysable(runs)
     queries = [query] if isinstance(query, str) else list(query)
     options = {
         "corpus": corpus,

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Unpack
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,6 @@ from stsbench.base.errors import UserError
 from stsbench.base.files import files_in
 from stsbench.base.progress import Progress, silent
 from stsbench.cli.options import LARGEST, DataDirs, Split, Task, Text
-from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.render.figures import colours, legend_above, new_figure, style, tell
 from stsbench.render.table import Table, Tables, place
 
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from stsbench.encoders.protocol import Encoder
+    from stsbench.encoders.use import Use
     from stsbench.scoring.subjects import Subject, Wanted
 
 _KEPT = Path("training", "checkpoints")
@@ -137,11 +138,10 @@ def _draw_path(axes: "Axes", steps: pd.DataFrame, colour: str) -> None:
     axes.margins(0.2)
 
 
-@takes_use
 def geometry(
     runs: "Wanted | Sequence[Wanted] | None" = None,
     *,
-    path: str | Path | None = None,
+    path: "str | Path | Sequence[Encoder] | None" = None,
     task: str | None = None,
     split: str | None = None,
     text: str = "senteval",
@@ -149,14 +149,14 @@ def geometry(
     distinct: bool = False,
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
-    **use: Unpack[UseOptions],
 ) -> Geometry:
     """Measure alignment, uniformity and the mean cosine of random pairs for runs or models.
 
     Args:
         runs: records or their folders (their model's vectors come from the cache); or encoders, or what `load`
             makes one of.
-        path: a training run, or a folder of its checkpoints: they come after the runs, and are drawn as one path.
+        path: a training run, a folder of its checkpoints, or loaded ones. They follow `runs` and are drawn as a
+            path.
         task: the task whose sentences are looked at; by default `STS-B`, or the sample where its data is not here.
         split: the split to use; by default all that the task has, as SimCSE's authors took STS-B.
         text: the text to use: `senteval` (tokenised, lower-cased) or `raw`.
@@ -164,7 +164,6 @@ def geometry(
         distinct: whether to count a sentence once, however often it occurs.
         data_dirs: folders to look for data in.
         progress: told how far it is.
-        **use: how models are used; an error where only records are named.
 
     Returns:
         One row per model, with `alignment`, `uniformity`, `mean_cosine`, `sts` (a run's own score x 100: the
@@ -181,8 +180,8 @@ def geometry(
     """
     from stsbench.analysis.inputs import analysable, task_vectors
 
-    checkpoints = checkpoints_in(Path(path)) if path else []
-    subjects = analysable(runs, Use(**use), checkpoints)
+    checkpoints = checkpoints_in(path) if isinstance(path, str | Path) else list(path or [])
+    subjects = analysable(runs, checkpoints)
     data, models = task_vectors(subjects, task, split, text, data_dirs=data_dirs, progress=progress)
     gold = data.pairs["gold"].to_numpy(float)
     pairs = {}
@@ -215,7 +214,7 @@ def score_beside(subject: "Subject", task: str) -> float | None:
     return None if scored is None or scored.value is None else 100 * scored.value
 
 
-def checkpoints_in(folder: Path) -> list[Path]:
+def checkpoints_in(folder: str | Path) -> list[Path]:
     """Return the checkpoints of a training run, in the order of the last number in their names.
 
     The folder is one that `stsbench train` made, or any whose folders are checkpoints.
@@ -225,10 +224,10 @@ def checkpoints_in(folder: Path) -> list[Path]:
     ...     for step in (1000, 250):
     ...         (Path(made) / f"step-{step}").mkdir()
     ...         _ = (Path(made) / f"step-{step}" / "config.json").write_text("{}")
-    ...     [path.name for path in checkpoints_in(Path(made))]
+    ...     [path.name for path in checkpoints_in(made)]
     ['step-250', 'step-1000']
     """
-    folder = folder.expanduser().resolve()
+    folder = Path(folder).expanduser().resolve()
     folder = folder / _KEPT if (folder / _KEPT).is_dir() else folder
     folders = folder.iterdir() if folder.is_dir() else ()
     checkpoints = [path for path in folders if files_in(path, "config.json", "modules.json")]
@@ -303,6 +302,12 @@ class GeometryCommand(AnalysisCommand):
 
     verb = staticmethod(geometry)
     result = Geometry
+
+    def models(self, use: "Use") -> dict[str, Any]:
+        """Returns the checkpoints of the path, loaded."""
+        from stsbench.encoders.load import load_with
+
+        return {"path": [load_with(path, use) for path in checkpoints_in(self.path)]} if self.path else {}
 
     path: Annotated[
         Path | None, typer.Option(help="A training run or a folder of its checkpoints, drawn as a path.")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Unpack
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,6 @@ from stsbench.analysis.result import AnalysisResult, CommandWithIntervals
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.cli.options import LARGEST, DataDirs, OwnTexts, Tasks
-from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.records.kinds import AVERAGE
 from stsbench.render.charts import draw_by_model
 from stsbench.render.figures import colours, legend_above, new_figure, style
@@ -116,7 +115,6 @@ class Hubs(AnalysisResult):
         return figure
 
 
-@takes_use
 def hubness(
     runs: "Wanted | Sequence[Wanted] | None" = None,
     *,
@@ -126,7 +124,6 @@ def hubness(
     intervals: "Intervals | None" = None,
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
-    **use: Unpack[UseOptions],
 ) -> Hubs:
     """Measure how unevenly sentences are each other's nearest neighbours by cosine.
 
@@ -139,7 +136,6 @@ def hubness(
         intervals: how intervals are computed; sentences depend on each other that a chain of pairs joins.
         data_dirs: folders to look for data in.
         progress: told how far it is.
-        **use: how models are used; an error where only records are named.
 
     Returns:
         One row per model, task and measure, with `value`, `low` and `high`: `skewness` of the k-occurrence N_k
@@ -157,7 +153,7 @@ def hubness(
     """
     from stsbench.analysis.inputs import analysable, scored_vectors
 
-    subjects = analysable(runs, Use(**use))
+    subjects = analysable(runs)
     models = scored_vectors(subjects, tasks, data=data, data_dirs=data_dirs, progress=progress)
     return Hubs(hubness_frame(models, k, intervals, progress))
 

@@ -16,7 +16,6 @@ from stsbench.base.progress import Progress
 from stsbench.data.sentences import sentences_in
 from stsbench.data.shared import FOLDED, SENTENCES
 from stsbench.data.tables import StsData
-from stsbench.encoders.use import Use
 from stsbench.records.record import RunRecord
 from stsbench.scoring.subjects import (
     ScoredTask,
@@ -44,17 +43,17 @@ class TaskVectors(NamedTuple):
     models: dict[str, SentenceVectors]
 
 
-def analysable(
-    runs: Wanted | Sequence[Wanted] | None, use: Use, checkpoints: Sequence[Path] = ()
-) -> dict[str, Subject]:
-    """Return what is to be analysed, by the names that tables and figures give it; refuse imported records.
+def analysable(runs: Wanted | Sequence[Wanted] | None, further: Sequence[Wanted] = ()) -> dict[str, Subject]:
+    """Returns what to analyse by its name in tables and figures; refuses imported records.
 
-    The checkpoints are more models, which come after `runs`; by default the packaged model is analysed.
+    Args:
+        runs: records and models; default without `further`: the packaged model.
+        further: models that follow them.
     """
-    if checkpoints:
+    if further:
         named: list[Any] = list(runs) if isinstance(runs, list | tuple) else [] if runs is None else [runs]
-        runs = [*named, *checkpoints]
-    subjects = named_subjects(runs, use)
+        runs = [*named, *further]
+    subjects = named_subjects(runs)
     for name, subject in subjects.items():
         if isinstance(subject, RunRecord) and subject.is_imported:
             raise UserError(

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Unpack
+from typing import TYPE_CHECKING, Annotated, Any
 
 import pandas as pd
 import typer
@@ -14,7 +14,6 @@ from stsbench.analysis.result import AnalysisResult, CommandWithIntervals, headl
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.cli.options import LARGEST, Bins, DataDirs, Length, Tasks, numbers
-from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.records.kinds import ALL_TASKS, AVERAGE
 from stsbench.render.cells import Key, Named, labels_beside
 from stsbench.render.charts import line
@@ -175,7 +174,6 @@ def _design(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[["model", "measure", "group", "pairs", "value"]].assign(interval=limits)
 
 
-@takes_use
 def length_bias(
     runs: "Wanted | Sequence[Wanted] | None" = None,
     *,
@@ -187,7 +185,6 @@ def length_bias(
     intervals: "Intervals | None" = None,
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
-    **use: Unpack[UseOptions],
 ) -> LengthBias:
     """Measure the length bias of runs or models.
 
@@ -202,7 +199,6 @@ def length_bias(
         intervals: how intervals are computed.
         data_dirs: folders to look for data in.
         progress: told how far encoding is.
-        **use: how models are used; an error where only records are named.
 
     Returns:
         One row per model, task, measure and group, with `pairs`, `value`, `low` and `high`; `unit` is the length
@@ -235,7 +231,7 @@ def length_bias(
     lengths = Lengths(length, threshold, tuple(bins))
     if published and (lengths.unit != "words" or lengths.longest_short != 3):
         raise UserError("the papers' rows are of differences in words up to 3 and above: leave --published out.")
-    models = tasks_by_model(analysable(runs, Use(**use)), tasks, data_dirs=data_dirs, progress=progress)
+    models = tasks_by_model(analysable(runs), tasks, data_dirs=data_dirs, progress=progress)
     frame = length_bias_frame(models, lengths, intervals)
     # Whole numbers although the papers do not print how many pairs a value is of.
     if published:

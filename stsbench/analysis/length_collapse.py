@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,6 @@ from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import suggestion
 from stsbench.cli.options import Bins, DataDirs, Length, OwnTexts, Tasks, numbers
-from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.records.kinds import ALL_TASKS
 from stsbench.render.charts import draw_by_model
 from stsbench.render.figures import colours, legend_above, new_figure, style
@@ -131,7 +130,6 @@ class LengthCollapse(AnalysisResult):
         return figure
 
 
-@takes_use
 def length_collapse(
     runs: "Wanted | Sequence[Wanted] | None" = None,
     *,
@@ -142,7 +140,6 @@ def length_collapse(
     intervals: "Intervals | None" = None,
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
-    **use: Unpack[UseOptions],
 ) -> LengthCollapse:
     """Measure how alike unrelated sentences are, and how long their vectors, by the sentences' length.
 
@@ -156,7 +153,6 @@ def length_collapse(
         intervals: how intervals are computed; sentences depend on each other that a chain of pairs joins.
         data_dirs: folders to look for data in.
         progress: told how far it is.
-        **use: how models are used; an error where only records are named.
 
     Returns:
         One row per model, task, measure and group (a bin of lengths), with `sentences`, `value`, `low`, `high`:
@@ -178,7 +174,7 @@ def length_collapse(
     if length not in THRESHOLDS:
         raise UserError(f"unknown length unit {length!r}: {suggestion(length, THRESHOLDS)}")
     lengths = Lengths(length, edges=tuple(bins) or EDGES[length])
-    subjects = analysable(runs, Use(**use))
+    subjects = analysable(runs)
     models = scored_vectors(subjects, tasks, data=data, data_dirs=data_dirs, progress=progress)
     return LengthCollapse(length_collapse_frame(models, lengths, intervals))
 

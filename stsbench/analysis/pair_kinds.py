@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import add
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,6 @@ from stsbench.analysis.result import AnalysisResult, CommandWithIntervals, headl
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.cli.options import DataDirs, Tasks
-from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.records.kinds import ALL_TASKS
 from stsbench.render.charts import forest
 from stsbench.render.table import Table, Tables, interval
@@ -121,7 +120,6 @@ class PairKinds(AnalysisResult):
         return forest(drawn, label, reference=NONE_EXPECTED[COST])
 
 
-@takes_use
 def pair_kinds(
     runs: "Wanted | Sequence[Wanted] | None" = None,
     *,
@@ -129,7 +127,6 @@ def pair_kinds(
     intervals: "Intervals | None" = None,
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
-    **use: Unpack[UseOptions],
 ) -> PairKinds:
     """Say by kind of pair how wrong runs or models rank pairs, and which way.
 
@@ -145,7 +142,6 @@ def pair_kinds(
         intervals: how intervals are computed.
         data_dirs: folders to look for data in.
         progress: told how far encoding is.
-        **use: how models are used; an error where only records are named.
 
     Returns:
         One row per model, task (and `all tasks`), kind and measure, with `pairs` and their `share`, `value`,
@@ -166,7 +162,7 @@ def pair_kinds(
     from stsbench.scoring.settings import Intervals
     from stsbench.scoring.subjects import tasks_by_model
 
-    models = tasks_by_model(analysable(runs, Use(**use)), tasks, data_dirs=data_dirs, progress=progress)
+    models = tasks_by_model(analysable(runs), tasks, data_dirs=data_dirs, progress=progress)
     read = _Sentences(data_dirs)
     rows = {
         model: list(_rows([_ranked(task, read) for task in scored], intervals or Intervals()))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf, nan
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,6 @@ from stsbench.analysis.result import AnalysisResult, CommandWithIntervals
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.cli.options import DataDirs, names
-from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.render.figures import colours, legend_above, new_figure, shortened, style
 from stsbench.render.table import Table, Tables, interval
 
@@ -134,7 +133,6 @@ def _limits(row: Mapping[Any, Any]) -> str:
     return interval(100 * row["low"], 100 * row["high"])
 
 
-@takes_use
 def probes(
     runs: "Wanted | Sequence[Wanted] | None" = None,
     *,
@@ -143,7 +141,6 @@ def probes(
     intervals: "Intervals | None" = None,
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
-    **use: Unpack[UseOptions],
 ) -> Probes:
     """Probe runs or models with triples: a sentence, a paraphrase, and the sentence with its meaning changed.
 
@@ -160,7 +157,6 @@ def probes(
         intervals: how intervals are computed. Triples of one kind with the same sentence are dependent.
         data_dirs: folders to look for HEROS in.
         progress: told how far encoding is.
-        **use: how models are used; an error where only records are named.
 
     Returns:
         One row per model, `kind` and `measure`: the mean cosine of the sentence with its `paraphrase` and with
@@ -182,7 +178,7 @@ def probes(
     from stsbench.data.triples import load_triples
     from stsbench.scoring.settings import Intervals
 
-    subjects = analysable(runs, Use(**use))
+    subjects = analysable(runs)
     read = load_triples(triples, kinds, data_dirs)
     cosines = {name: _cosines(name, subject, read, progress) for name, subject in subjects.items()}
     kind_of, sentences = [row.kind for row in read.rows], [row.sentence for row in read.rows]

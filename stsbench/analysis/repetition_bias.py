@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import add
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Unpack
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,6 @@ from stsbench.analysis.result import AnalysisCommand, AnalysisResult
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.cli.options import LARGEST, Seed
-from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.render.cells import labels_beside
 from stsbench.render.figures import colours, legend_above, new_figure, spoken, style, tell
 from stsbench.render.table import Table, Tables, interval
@@ -99,7 +98,6 @@ class RepetitionBias(AnalysisResult):
         return figure
 
 
-@takes_use
 def repetition_bias(
     runs: "Wanted | Sequence[Wanted] | None" = None,
     *,
@@ -114,7 +112,6 @@ def repetition_bias(
     published: bool = False,
     intervals: "Intervals | None" = None,
     progress: Progress = silent,
-    **use: Unpack[UseOptions],
 ) -> RepetitionBias:
     """Probe runs or models for repetition bias (ESimCSE COLING 2022, table 8).
 
@@ -136,7 +133,6 @@ def repetition_bias(
         published: whether to put the paper's rows (ESimCSE) beside the results.
         intervals: how intervals are computed. Queries are drawn apart, and share nothing.
         progress: told how far it is.
-        **use: how models are used; an error where only records are named.
 
     Returns:
         One row per model, `seed` (one, or `all` for their mean), `measure` (`q-s1`, `q-s2`, and `rise`, their
@@ -159,7 +155,7 @@ def repetition_bias(
 
     if queries < 1 or seeds < 1:
         raise UserError(f"{queries} queries and {seeds} seeds: give at least one of each.")
-    subjects = analysable(runs, Use(**use))
+    subjects = analysable(runs)
     units = units_of(tokens, next(iter(subjects.values())))
     probe = RepetitionProbe(load_corpus(corpus), units=units, share_of=share_of, low=low, high=high)
     drawn = {

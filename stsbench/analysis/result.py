@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pandas as pd
 
 from stsbench.cli.options import IntervalChoice, names
+from stsbench.encoders.use import Use
 from stsbench.records.kinds import ALL_TASKS, AVERAGE
 from stsbench.render.figures import svg_of
 from stsbench.render.result import Result
@@ -80,8 +81,12 @@ class AnalysisCommand:
     of_pairs: ClassVar[bool] = False
     """Whether it analyses the scored pairs of a run. If not, a run's tasks do not determine the sentences."""
 
+    def models(self, use: Use) -> dict[str, Any]:
+        """Returns the options that name models, with the models loaded; by default there is no such option."""
+        return {}
+
     def keywords(self) -> dict[str, Any]:
-        """Return the options as the function takes them; None leaves the function's own default."""
+        """Returns the options as the function takes them; None leaves the function's own default."""
         options = {field.name: getattr(self, field.name) for field in fields(self)}
         if isinstance(options.get("tasks"), str):
             options["tasks"] = names(options["tasks"])
@@ -104,7 +109,7 @@ class CommandWithIntervals(AnalysisCommand, IntervalChoice):
     """The command of an analysis whose function takes `intervals`, with `--interval` and `--no-intervals`."""
 
     def keywords(self) -> dict[str, Any]:
-        """Return the options as the function takes them."""
+        """Returns the options as the function takes them."""
         from stsbench.scoring.settings import Intervals
 
         options = super().keywords()

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,6 @@ from stsbench.base.extras import require
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import suggestion
 from stsbench.cli.options import LARGEST
-from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.render.cells import Key, Named
 from stsbench.render.charts import line
 from stsbench.render.figures import colours, legend_above, new_figure, style
@@ -90,7 +89,6 @@ def _shortened(text: str) -> str:
     return text if len(text) <= _TITLE_CHARACTERS else f"{text[: _TITLE_CHARACTERS - 1].rstrip()}…"
 
 
-@takes_use
 def retrieve(
     runs: "Wanted | Sequence[Wanted] | None" = None,
     *,
@@ -99,7 +97,6 @@ def retrieve(
     k: int = 5,
     search: str = "exact",
     progress: Progress = silent,
-    **use: Unpack[UseOptions],
 ) -> Retrieval:
     """Find the sentences of a corpus that are nearest to a sentence by cosine.
 
@@ -113,7 +110,6 @@ def retrieve(
         search: `exact` looks at every sentence; `faiss` asks an HNSW graph of the FAISS library, which is faster
             for many queries and may miss a neighbour (`pip install 'stsbench[faiss]'`).
         progress: told how far encoding is.
-        **use: how models are used; an error where only records are named.
 
     Returns:
         One row per model, `query` and `rank` (from 1): `cosine`, and the `sentence` with its `number`: which of
@@ -134,7 +130,7 @@ def retrieve(
         raise UserError("there is no query: give a sentence with --query.")
     if search not in SEARCHES:
         raise UserError(f"unknown search {search!r}: {suggestion(search, SEARCHES)}")
-    subjects = analysable(runs, Use(**use))
+    subjects = analysable(runs)
     if str(corpus).endswith(".npy"):
         return Retrieval(
             _among_vectors(subjects, queries, Path(corpus).expanduser(), k, search, progress=progress)

@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,6 @@ from stsbench.analysis.result import AnalysisCommand, AnalysisResult
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.cli.options import DataDirs, Split, Task, Text
-from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.render.charts import line, plain_logarithms
 from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables, place
@@ -87,7 +86,6 @@ def _named(row: Mapping[Hashable, Any]) -> str:
     return f"top {row['k']} share" if row["measure"] == SHARE else str(row["measure"])
 
 
-@takes_use
 def spectrum(
     runs: "Wanted | Sequence[Wanted] | None" = None,
     *,
@@ -96,7 +94,6 @@ def spectrum(
     text: str = "senteval",
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
-    **use: Unpack[UseOptions],
 ) -> Spectrum:
     """Measure the singular values of the sentence vectors of runs or models, and what they amount to.
 
@@ -107,7 +104,6 @@ def spectrum(
         text: the text to use: `senteval` (tokenised, lower-cased) or `raw`.
         data_dirs: folders to look for data in.
         progress: told how far encoding is.
-        **use: how models are used; an error where only records are named.
 
     Returns:
         One row per model, `centred`, `measure` and `k`, with its `value`. Measures: `singular value` (the k-th,
@@ -125,9 +121,7 @@ def spectrum(
     """
     from stsbench.analysis.inputs import analysable, task_vectors
 
-    data, models = task_vectors(
-        analysable(runs, Use(**use)), task, split, text, data_dirs=data_dirs, progress=progress
-    )
+    data, models = task_vectors(analysable(runs), task, split, text, data_dirs=data_dirs, progress=progress)
     frame = spectrum_frame({name: vectors.each() for name, vectors in models.items()})
     return Spectrum(frame.assign(task=data.task, split=data.split, text=data.text))
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Unpack
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,6 @@ from stsbench.analysis.result import AnalysisResult, CommandWithIntervals
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.cli.options import DATA, DataDirs, Seed, Task, Text
-from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.render.charts import forest
 from stsbench.render.table import Table, Tables, interval, place
 
@@ -73,7 +72,6 @@ class Stability(AnalysisResult):
         return forest(rows, "difference to the score of the unchanged sentences (× 100)", reference=0)
 
 
-@takes_use
 def stability(
     runs: "Wanted | Sequence[Wanted] | None" = None,
     *,
@@ -85,7 +83,6 @@ def stability(
     intervals: "Intervals | None" = None,
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
-    **use: Unpack[UseOptions],
 ) -> Stability:
     """Score the pairs of a task again with sentences that are typed otherwise and mean the same.
 
@@ -104,7 +101,6 @@ def stability(
         intervals: how intervals are computed.
         data_dirs: folders to look for data in.
         progress: told how far encoding is.
-        **use: how models are used; an error where only records are named.
 
     Returns:
         One row per model and `change`: `changed`, the share of the distinct sentences that the change alters;
@@ -130,7 +126,7 @@ def stability(
     from stsbench.statistics.dependence import Sharing
     from stsbench.statistics.similarity import pair_similarities
 
-    subjects = analysable(runs, Use(**use))
+    subjects = analysable(runs)
     data = read_pairs_of(task, split, text, data_dirs)
     sentences = sentences_in(data)
     half = len(sentences) // 2

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,6 @@ from stsbench.analysis.result import AnalysisCommand, AnalysisResult, headline, 
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import listed
 from stsbench.cli.options import DataDirs, Tasks
-from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.records.kinds import AVERAGE
 from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables
@@ -88,14 +87,12 @@ class TieRanges(AnalysisResult):
         return figure
 
 
-@takes_use
 def ties(
     runs: "Wanted | Sequence[Wanted] | None" = None,
     *,
     tasks: Sequence[str] = (),
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
-    **use: Unpack[UseOptions],
 ) -> TieRanges:
     """Tell how many pairs have one similarity, and what Spearman is over all ways of putting those in order.
 
@@ -108,7 +105,6 @@ def ties(
             the sample.
         data_dirs: folders to look for data in.
         progress: told how far encoding is.
-        **use: how models are used; an error where only records are named.
 
     Returns:
         One row per model, task (`Avg.` is their mean) and `precision` (`as recorded`, `fp16`, `bf16`, `fp8`): of
@@ -126,7 +122,7 @@ def ties(
     from stsbench.analysis.inputs import analysable
     from stsbench.scoring.subjects import tasks_by_model
 
-    models = tasks_by_model(analysable(runs, Use(**use)), tasks, data_dirs=data_dirs, progress=progress)
+    models = tasks_by_model(analysable(runs), tasks, data_dirs=data_dirs, progress=progress)
     return TieRanges(ties_frame(models))
 
 

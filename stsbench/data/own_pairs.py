@@ -36,7 +36,7 @@ _EMPTY = f"{{}} is empty: give it one pair a line, with columns {', '.join(COLUM
 _IN_PARTS = "measure a part of them, or use a machine with more"
 
 
-def load_pairs(path: Path, subset_column: str = "subset") -> StsData:
+def load_pairs(path: str | Path, subset_column: str = "subset") -> StsData:
     """Read a person's own pairs from a .tsv, .csv, .jsonl or .parquet file, the first three also with .gz or .zst.
 
     Columns are found by name, in any case: sentence1 (or s1, text1, sentence_a), sentence2 (s2, text2,
@@ -58,7 +58,7 @@ def load_pairs(path: Path, subset_column: str = "subset") -> StsData:
             keeps a correlation from being defined: fewer than two pairs, or one and the same score, in the file
             or in a subset.
     """
-    path = Path(path)
+    path = Path(path).expanduser()
     table = _open(path)
     task = storable(Path(path.stem).stem if path.suffix.lower() in PACKED else path.stem)
     pairs = pair_table(_pairs(table, subset_column, task))

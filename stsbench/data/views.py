@@ -42,7 +42,7 @@ class PairView:
     """
 
     overlap: bool = False
-    corpora: tuple[Path, ...] = ()
+    corpora: Sequence[str | Path] = ()
 
     def __bool__(self) -> bool:
         """Return whether the view leaves out any pairs."""
@@ -60,7 +60,7 @@ class PairView:
         >>> clean.split, len(clean.pairs)
         ('test~sample', 251)
         """
-        corpora = [_read_corpus(path) for path in self.corpora]
+        corpora = [_read_corpus(Path(path)) for path in self.corpora]
 
         @cache
         def test_pairs(task: str, text: str) -> tuple[StsData, frozenset[tuple[int, int]]]:

@@ -1,10 +1,9 @@
 """`diagnose`: read the claim and the data, encode once, score every setting, hold the claim against the scores."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
 from pathlib import Path
-from typing import Any, Unpack
 
 import numpy as np
 
@@ -23,9 +22,9 @@ from stsbench.diagnosis.result import Diagnosis
 from stsbench.diagnosis.scores import DiagnosisData, TaskPairs, build_grid
 from stsbench.diagnosis.search import WEAK, Search
 from stsbench.diagnosis.words import facts
-from stsbench.encoders.load import load_with
+from stsbench.encoders.load import Model, load
 from stsbench.encoders.protocol import Encoder
-from stsbench.encoders.use import ABOUT, Use, UseOptions, option_of, takes_use
+from stsbench.encoders.use import ABOUT, option_of
 from stsbench.published.catalogue import checkpoints_named_like, known_checkpoint
 from stsbench.records.kinds import AVERAGE
 from stsbench.scoring.kinds.sts import demand_spread
@@ -35,9 +34,8 @@ from stsbench.scoring.tasks import SAMPLE, STS_TASKS
 _SPLITS = ("test", "dev", "all")
 
 
-@takes_use
 def diagnose(
-    encoder: Encoder | str | Path | Callable[[list[str]], Any],
+    encoder: Model,
     claim: str | float | Mapping[str, float],
     *,
     tasks: str | StsData | Sequence[str | StsData] = "sts",
@@ -52,7 +50,6 @@ def diagnose(
     most_sentences: int | None = None,
     use_cache: bool = True,
     progress: Progress = silent,
-    **use: Unpack[UseOptions],
 ) -> Diagnosis:
     """Find out which setting gives a number that was measured, or read, elsewhere.
 
@@ -63,7 +60,7 @@ def diagnose(
     what can matter to the checkpoint is tried, and `notes` say what was not.
 
     Args:
-        encoder: an encoder, or what `load` makes one of; its pooling and maximum length are the default.
+        encoder: what `load` accepts; its pooling and maximum length are the default.
         claim: the number to explain: `76.25` (of `tasks`), numbers by task such as `STS16=81.21,SICK-R=77.58`, or
             `row:NAME` of `stsbench published`. In Python also a mapping by task.
         tasks: what a bare number was measured on: `sts` (the average of the seven tasks), `sample`, one task, or
@@ -83,7 +80,6 @@ def diagnose(
         most_sentences: how many sentences the search beyond the grid may encode; by default any number.
         use_cache: whether to read and write the embedding cache.
         progress: told how far it is.
-        **use: how a model that is to be loaded is used: the person's own setting.
 
     Returns:
         A diagnosis, whose `.verdict` says it in words, `.table()` lists the settings that matter, `.frame` has all
@@ -106,7 +102,7 @@ def diagnose(
     chosen = _tasks_of(read, tasks, data)
     names = tuple(task if isinstance(task, str) else task.task for task in chosen)
     read, is_sts = read.about(names), names == STS_TASKS
-    encoder = encoder if isinstance(encoder, Encoder) else load_with(encoder, Use(**use))
+    encoder = load(encoder)
     for name in encoder.identity.use.changed("afterwards"):
         if ABOUT[name].tried is None:
             raise UserError(f"{option_of(name)} is none of the choices that diagnose tries: leave it out.")

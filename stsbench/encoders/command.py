@@ -153,9 +153,9 @@ def _fit(
     method: Literal["whitening", "flow"], model: str, loading: Loading, output: Output, **options: Any
 ) -> None:
     from stsbench.encoders.fit import fit
-    from stsbench.encoders.load import load
+    from stsbench.encoders.load import load_with
 
-    encoder = load(model, **vars(loading))
+    encoder = load_with(model, Use(**vars(loading)))
     with progress_bars(quiet=output.quiet) as progress:
         fitted = fit(method, encoder, **options, progress=progress)
     print_result(fitted, output)
@@ -198,17 +198,16 @@ def embed(
     * `stsbench embed wiki.txt.gz -m my/checkpoint --pooling cls --stored fp16 -o wiki.npy`
     """
     from stsbench.encoders.embedded import embed_file
-    from stsbench.encoders.load import load
+    from stsbench.encoders.load import load_with
+    from stsbench.encoders.places import placed
 
-    loaded = load(encoder, **vars(use))
+    loaded = placed(load_with(encoder, use), devices, on)
     with progress_bars(quiet=output.quiet) as progress:
         embedded = embed_file(
             sentences,
             loaded,
             out=out,
             stored=stored,
-            devices=devices,
-            on=on,
             overwrite=overwrite,
             progress=progress,
         )

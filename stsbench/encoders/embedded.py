@@ -6,12 +6,12 @@ describes it. It is written part by part, so that a killed command resumes where
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,12 +26,11 @@ from stsbench.base.progress import Progress, silent
 from stsbench.base.words import suggestion
 from stsbench.data.rows import text_lines
 from stsbench.encoders.hub import PACKAGED
-from stsbench.encoders.load import load, load_with
-from stsbench.encoders.places import placed
+from stsbench.encoders.load import Model, load
 from stsbench.encoders.plan import embed as embed_texts
 from stsbench.encoders.plan import refuse_without_side
 from stsbench.encoders.protocol import Encoder, Identity
-from stsbench.encoders.use import Use, UseOptions, takes_use
+from stsbench.encoders.use_text import use_signature
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
 
@@ -127,7 +126,7 @@ class Embedded(Result):
         if _key(identity) != self.about.key:
             raise UserError(
                 f"the vectors in {self.path} are from {self.about.model} ({self.about.use}), the queries from "
-                f"{identity.name} ({identity.use.signature()}). Use the same model in the same way."
+                f"{identity.name} ({use_signature(identity.use)}). Use the same model in the same way."
             )
 
     def parts(self, size: int = AT_ONCE) -> Iterator[NDArray[np.float32]]:
@@ -145,7 +144,7 @@ class Embedded(Result):
 
 
 def embed(
-    model: str | Path | Callable[[list[str]], Any] | Encoder,
+    model: Model,
     texts: Sequence[str],
     *,
     use_cache: bool = True,
@@ -154,7 +153,7 @@ def embed(
     """Embed texts.
 
     Args:
-        model: what `load` accepts or returns.
+        model: what `load` accepts.
         texts: any number; equal texts are encoded once.
         use_cache: whether to read and write the embedding cache.
         progress: called with the number of tokens encoded so far.
@@ -170,24 +169,20 @@ def embed(
     """
     if isinstance(texts, str):
         raise UserError("texts is a single string: give a list of texts.")
-    encoder = model if isinstance(model, Encoder) else load(model)
+    encoder = load(model)
     embeddings = embed_texts(encoder, texts, use_cache=use_cache, progress=progress)
     (vectors,) = embeddings.vectors.values()
     return vectors[embeddings.rows]
 
 
-@takes_use
 def embed_file(
     sentences: str | Path,
-    encoder: Encoder | str | Path = PACKAGED,
+    encoder: Model = PACKAGED,
     *,
     out: str | Path,
     stored: str = "fp32",
-    devices: str | None = None,
-    on: str | None = None,
     overwrite: bool = False,
     progress: Progress = silent,
-    **use: Unpack[UseOptions],
 ) -> Embedded:
     """Embed a file of sentences of any size into a file of vectors.
 
@@ -197,15 +192,11 @@ def embed_file(
     Args:
         sentences: a UTF-8 file with one sentence per line (also `.gz` and `.zst`). Surrounding whitespace and
             empty lines are dropped.
-        encoder: what `load` returned, or the name or path of a model.
+        encoder: what `load` accepts.
         out: the file to write, `vectors.npy`; `vectors.npy.json` describes it.
         stored: the number format: `fp32` or `fp16`.
-        devices: GPUs to share batches over, `0,1`, or groups of cores on a CPU; `all` for each of them. The
-            vectors do not depend on it.
-        on: `ray`, to share batches over a Ray cluster (`pip install 'stsbench[ray]'`).
         overwrite: whether to replace other vectors in that file.
         progress: called with the number of sentences done.
-        **use: how the model is used.
 
     Returns:
         The file, with `.path`, `.about` and `.parts()`, which yields some rows at a time.
@@ -226,7 +217,7 @@ def embed_file(
     target, file = Path(out).expanduser(), Path(sentences).expanduser()
     if target.suffix != ".npy":
         raise UserError(f"--out {target}: use a file name that ends in .npy.")
-    loaded = placed(encoder if isinstance(encoder, Encoder) else load_with(encoder, Use(**use)), devices, on)
+    loaded = load(encoder)
     identity = loaded.identity
     if identity.use.whiten is not None:
         raise UserError("vectors of a file cannot be whitened: fit it with `stsbench fit whitening`.")
@@ -238,7 +229,7 @@ def embed_file(
     about = About(
         __version__,
         identity.name,
-        identity.use.signature(),
+        use_signature(identity.use),
         _key(identity),
         str(file.resolve()),
         sha256_of(file),
@@ -366,4 +357,4 @@ def _sentences(file: Path) -> Iterator[str]:
 
 def _key(identity: Identity) -> str:
     """Returns a digest of everything that a vector depends on, scaling included."""
-    return fingerprint({"vectors": identity.key(), "use": identity.use.signature()})
+    return fingerprint({"vectors": identity.key(), "use": use_signature(identity.use)})

@@ -31,7 +31,7 @@ from stsbench.encoders.plan import embed
 from stsbench.encoders.protocol import Encoder
 from stsbench.encoders.sides import SidedEncoder
 from stsbench.encoders.transformer import TransformerEncoder
-from stsbench.encoders.use import FP32, TORCH, USUAL, Use, names
+from stsbench.encoders.use import FP32, TORCH, names
 from stsbench.statistics.correlations import CORRELATIONS
 from stsbench.statistics.dependence import DEPENDENCE, LEVEL, Sharing, variance
 from stsbench.statistics.influence import task_terms
@@ -89,7 +89,7 @@ class Choice:
     note: str
 
 
-def quickest(encoder: Encoder, progress: Progress = silent, use: Use = USUAL) -> "Checkpoint":
+def quickest(encoder: Encoder, progress: Progress = silent) -> "Checkpoint":
     """Returns a checkpoint in the fastest backend and precision that cost at most 0.5 points on the sample.
 
     The choice is kept in the cache, by weights, processing of vectors, versions and machine.
@@ -97,7 +97,6 @@ def quickest(encoder: Encoder, progress: Progress = silent, use: Use = USUAL) ->
     Args:
         encoder: a Transformers checkpoint in torch and fp32.
         progress: called with the candidate that is tried.
-        use: further processing of its vectors.
 
     Raises:
         UserError: if it is another kind of model, or a back end or precision was chosen already.
@@ -111,13 +110,11 @@ def quickest(encoder: Encoder, progress: Progress = silent, use: Use = USUAL) ->
             "and --precision."
         )
     checkpoint: Checkpoint = encoder  # type: ignore[assignment]
-    afterwards = {name: getattr(use, name) for name in use.changed("afterwards")}
-    processed = checkpoint.with_use(**afterwards) if afterwards else checkpoint
-    file = compiled_dir() / f"{fingerprint(_depends_on(processed))[:32]}.json"
+    file = compiled_dir() / f"{fingerprint(_depends_on(checkpoint))[:32]}.json"
     # Without a hash of the weights, an earlier choice may be for others.
     choice = None if encoder.identity.weights_sha256 is None else _kept(file)
     if choice is None:
-        choice = _choose(processed, progress)
+        choice = _choose(checkpoint, progress)
         with atomic_path(file) as place:
             place.write_text(json.dumps(asdict(choice)), encoding="utf-8")
     chosen = checkpoint.with_use(backend=choice.backend, precision=choice.precision)

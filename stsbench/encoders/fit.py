@@ -19,7 +19,7 @@ from stsbench.data.shared import folded_ids
 from stsbench.encoders.fitted import KIND, FitAbout, FittedOn, Method
 from stsbench.encoders.fitted_folder import layerable, linear_tensors, require_free, write_fit
 from stsbench.encoders.hub import PACKAGED
-from stsbench.encoders.load import load
+from stsbench.encoders.load import Model, load
 from stsbench.encoders.plan import embed
 from stsbench.encoders.postprocess import whitening_of
 from stsbench.encoders.protocol import Encoder, FloatMatrix
@@ -91,7 +91,7 @@ class Fitting(Result):
 
 def fit(
     method: Method,
-    encoder: Encoder | str | Path = PACKAGED,
+    encoder: Model = PACKAGED,
     *,
     sentences: str | Path | Sequence[str],
     out: str | Path,
@@ -115,7 +115,7 @@ def fit(
 
     Args:
         method: `whitening` or `flow`.
-        encoder: what `load` returned, or the name or path of a model; its weights must have a hash.
+        encoder: what `load` accepts; its weights must have a hash.
         sentences: what to fit on: a task as in `run --tasks` (`STS-B`, `STS-B:all`, `SICK-R`), `sts`, `nli` (dev
             and test of SNLI), `sample`, `sample-sentences`, a text file with one sentence per line, or several
             with commas; or a list of sentences.
@@ -148,7 +148,7 @@ def fit(
     of_flow = {name: value for name, value in options.items() if value is not None}
     _require_options(method, dimensions, of_flow)
     require_free(folder)
-    base = encoder if isinstance(encoder, Encoder) else load(encoder)
+    base = load(encoder)
     _require_plain(base)
     texts = _sentences(sentences, data_dirs)
     embeddings = embed(base, texts.texts, use_cache=use_cache, progress=progress)

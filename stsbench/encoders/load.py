@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 from stsbench.base.errors import UserError
 from stsbench.base.extras import MINILM as MINILM_EXTRA
@@ -36,8 +36,8 @@ from stsbench.encoders.template import NO_TEMPLATE, Template, read_template
 from stsbench.encoders.token_tables import TABLE_POOLINGS, TokenTable, TokenTableEncoder, find_table, load_table
 from stsbench.encoders.tokenizer import model_limit, position_limit
 from stsbench.encoders.transformer import TransformerEncoder, TransformerSettings
-from stsbench.encoders.use import ABOUT, FP32, PROMPTS, TORCH, USUAL, Use, UseOptions, option_of, takes_use
-from stsbench.encoders.vector_files import WORD_VECTOR_SUFFIXES, StaticEncoder
+from stsbench.encoders.use import ABOUT, FP32, PROMPTS, TORCH, USUAL, Use, option_of, spell_options
+from stsbench.encoders.vector_files import WORD_VECTOR_SUFFIXES, SavedVectors, StaticEncoder
 from stsbench.published.catalogue import checkpoints_named_like, hub_checkpoints, known_checkpoint, row, system
 from stsbench.published.schema import KnownCheckpoint
 
@@ -63,9 +63,13 @@ class Resolved:
     notes: tuple[str, ...] = ()
 
 
-@takes_use
-def load(model: str | Path | Callable[[list[str]], Any], **use: Unpack[UseOptions]) -> Encoder:
-    """Load an encoder. The weights themselves are read at the first sentence that is not in the cache.
+Model = Encoder | str | Path | Callable[[list[str]], Any]
+"""What `load` accepts."""
+
+
+@spell_options(Use)
+def load(model: Model, use: Use) -> Encoder:
+    """Load an encoder. The weights are read at the first sentence that is not in the cache.
 
     Args:
         model: a published system, such as `esimcse-bert-base`: its checkpoint is loaded, pooled as its paper
@@ -74,8 +78,9 @@ def load(model: str | Path | Callable[[list[str]], Any], **use: Unpack[UseOption
             folder of what was fitted for one (`fit`); static embeddings (sentence-transformers' or model2vec's
             folder); a file of word vectors (GloVe or word2vec, text or binary);
             `mteb:NAME`, as mteb loads the model, with its prompts; `module:function`; any callable
-            `list[str] -> array`, or an object with such a method `encode`.
-        **use: how the model is used.
+            `list[str] -> array`, or an object with such a method `encode`; `SavedVectors`; or a loaded encoder,
+            which is returned unchanged.
+        use: how it is used.
 
     Raises:
         UserError: if there is no such model, or it cannot be used as asked.
@@ -83,10 +88,10 @@ def load(model: str | Path | Callable[[list[str]], Any], **use: Unpack[UseOption
     >>> load(lambda sentences: [[len(sentence), 1.0] for sentence in sentences]).identity.kind
     'function'
     """
-    return load_with(model, Use(**use))
+    return load_with(model, use)
 
 
-def load_with(model: str | Path | Callable[[list[str]], Any], use: Use) -> Encoder:
+def load_with(model: Model, use: Use) -> Encoder:
     """Loads an encoder, as `load` does."""
     require_one_choice(use)
     require_precision(use.backend, use.precision)
@@ -96,9 +101,8 @@ def load_with(model: str | Path | Callable[[list[str]], Any], use: Use) -> Encod
         use = replace(use, device="cpu")
     if use.max_length is not None and use.max_length < 3:
         raise UserError(f"--max-length {use.max_length} leaves no room for a word. Use 3 or more.")
-    if is_callable(model):
-        _refuse(use, "a callable")
-        return from_function(model, use)
+    if isinstance(model, Encoder) or is_callable(model):
+        return _load_object(model, use)
     name = str(model)
     path = Path(name).expanduser()
     if path.is_file() and any(suffix in WORD_VECTOR_SUFFIXES for suffix in path.suffixes[-2:]):
@@ -115,6 +119,22 @@ def load_with(model: str | Path | Callable[[list[str]], Any], use: Use) -> Encod
     resolved = resolve(name, use)
     encoder = _load_checkpoint(resolved.name, resolved.use)
     return replace(encoder, notes=(*resolved.notes, *encoder.notes))
+
+
+def _load_object(model: Any, use: Use) -> Encoder:
+    """Returns a callable as an encoder, or a loaded encoder; of these only saved vectors take options."""
+    if not isinstance(model, Encoder):
+        _refuse(use, "a callable")
+        return from_function(model, use)
+    if not use.changed():
+        return model
+    if isinstance(model, SavedVectors):
+        _refuse(use, "saved vectors")
+        return replace(model, asked=use)
+    raise UserError(
+        f"{option_of(use.changed()[0])} needs a model to load, but {model.identity.name} is loaded already: pass "
+        "the option when you load it."
+    )
 
 
 def _refuse(use: Use, what: str, *, pooling: Sequence[str] = (AUTO,), also: Sequence[str] = ()) -> None:

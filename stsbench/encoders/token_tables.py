@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +36,7 @@ from stsbench.encoders.protocol import FloatMatrix, Identity, OwnPooling, Tokeni
 from stsbench.encoders.sentence_transformers import read_tail
 from stsbench.encoders.tokenizer import told_tokenizing
 from stsbench.encoders.transformer import TransformerSettings
-from stsbench.encoders.use import Use, UseOptions
+from stsbench.encoders.use import Use
 from stsbench.encoders.weights import described, read_arrays
 
 if TYPE_CHECKING:
@@ -347,7 +347,7 @@ class TokenTableEncoder(OwnPooling):
         sums = occurring @ self.table.vectors(tokens)
         return as_float32(sums / np.maximum(counts, 1)[:, None], self.table.checkpoint.name)
 
-    def used(self, **changes: Unpack[UseOptions]) -> "TokenTableEncoder":
+    def used(self, **changes: Any) -> "TokenTableEncoder":
         """Returns the encoder used differently (pooling, maximum length, prompt), with the same files."""
         other = load_table(self.table, replace(self.asked, **({"pooling": self.use.pooling} | changes)))
         assert other is not None, "it has been read natively"

@@ -1,19 +1,17 @@
 """How a model is used: one value, described once.
 
-Options, cache key, signature, run name, labels, sweeps and `diagnose` iterate over the fields of `Use`. A new
-option is a field here and the code that obeys it.
+The parameters of `load`, command-line options, cache key, signature, run name, labels, sweeps and `diagnose`
+iterate over the fields of `Use`. A new option is a field here and the code that obeys it.
 """
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import wraps
-from inspect import Parameter, signature
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, ParamSpec, TypedDict, TypeVar
-from urllib.parse import quote, unquote
+from textwrap import fill
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, Literal, ParamSpec, TypeVar
 
-from stsbench.base.errors import UserError
 from stsbench.base.words import suggestion
 from stsbench.encoders.poolers import AUTO, POOLING_NAMES
 
@@ -38,8 +36,6 @@ USUAL_LENGTHS = (32, 64, 128, 256, 512)
 
 UNKNOWN = "-"
 """The precision of an imported score whose file does not state it."""
-
-_PRECISION = re.compile(rf"(?:([a-z]+)-)?((?:fp32|bf16|fp16|int8)(?:#[0-9a-f]+)?|{UNKNOWN})")
 
 
 @dataclass(frozen=True)
@@ -134,7 +130,7 @@ class Loading:
     )
     precision: str = _option(
         FP32,
-        "The precision of the computation: `fp32`, `bf16` or `fp16`; with --backend openvino also `int8`.",
+        "The precision of the computation: `fp32`, `bf16` or `fp16`; with `openvino` also `int8`.",
         sign="",
         named=True,
         tried=lambda: tuple(PRECISIONS),
@@ -235,7 +231,7 @@ class Use(Loading):
         return [
             name
             for name, about in ABOUT.items()
-            if getattr(self, name) != _DEFAULTS[name] and changes in {None, about.changes}
+            if getattr(self, name) != DEFAULTS[name] and changes in {None, about.changes}
         ]
 
     def key(self) -> dict[str, Any]:
@@ -252,49 +248,13 @@ class Use(Loading):
         """Returns this use with the choices of `asked` about what is done to vectors afterwards."""
         return replace(self, **{name: getattr(asked, name) for name in asked.changed("afterwards")})
 
-    def signed(self) -> "Use":
-        """Returns the part of a use that its signature states; a template is reduced to its short name."""
-        values = {name: getattr(self, name) or _DEFAULTS[name] for name in SIGNED}
-        return Use(**values | {"template": str(self.template) if self.template else None, "whiten": self.whiten})
-
-    def signature(self) -> str:
-        """Returns the use's part of a signature, such as `cls_before_pooler|len512|fp32`.
-
-        Raises:
-            UserError: if a text is not valid UTF-8.
-        """
-        parts = []
-        for name in SIGNED:
-            sign, value = ABOUT[name].sign, self.computed_in if name == "precision" else getattr(self, name)
-            if name == "backend" or (sign and value in {_DEFAULTS[name], "", False}):
-                continue
-            texts = value if isinstance(value, tuple) else ("" if value is True else str(value),)
-            try:
-                parts.append(f"{sign}{','.join(quote(text, safe=_safe_in(name)) for text in texts)}")
-            except UnicodeEncodeError as error:
-                raise UserError(f"{option_of(name)} {value!r} contains characters that are not UTF-8.") from error
-        return "|".join(parts)
-
-    def name_parts(self) -> dict[str, str]:
-        """Returns what a run's name says about the use, by field: every named choice that is not the default."""
-        named = [name for name, about in ABOUT.items() if about.named]
-        parts = {name: str(getattr(self, name)) if name in self.changed() else "" for name in named}
-        parts |= {
-            "template": getattr(self.template, "name", ""),
-            "precision": "" if self.computed_in in {FP32, UNKNOWN} else self.computed_in,
-            "normalize": {None: "", True: "norm", False: "unnorm"}[self.normalize],
-            "dimensions": "" if self.dimensions is None else f"dim{self.dimensions}",
-            "whiten": self.whitening,
-        }
-        return {name: part for name, part in parts.items() if part}
-
 
 USUAL = Use()
 """Every option at its default."""
 
 ABOUT: dict[str, About] = {option.name: option.metadata["about"] for option in fields(Use)}
 
-_DEFAULTS: dict[str, Any] = {option.name: option.default for option in fields(Use)}
+DEFAULTS: dict[str, Any] = {option.name: option.default for option in fields(Use)}
 
 SIGNED = tuple(name for name, about in ABOUT.items() if about.sign is not None)
 """The fields that a signature states."""
@@ -340,123 +300,48 @@ def own_use(pooling: str, asked: Use = USUAL) -> Use:
     return Use(pooling=pooling, prompt="", device="cpu").processed(asked)
 
 
-def _safe_in(name: str) -> str:
-    """Returns the characters of a value that its signature does not escape."""
-    return "+" if name in PROMPTS else "+@,#"
+_Options = ParamSpec("_Options")
+_Model = TypeVar("_Model")
+_Loaded = TypeVar("_Loaded")
 
 
-def read_signature(text: str) -> Use:
-    """Reads what `Use.signature` writes.
+def spell_options(
+    use: Callable[_Options, Use],
+) -> Callable[[Callable[[_Model, Use], _Loaded]], Callable[Concatenate[_Model, _Options], _Loaded]]:
+    """Spells the fields of `Use` as keyword parameters of a function that takes a model and a `Use`.
 
-    Raises:
-        ValueError: if it is something else.
+    In the docstring, the line of `use` is replaced by a line for each field.
 
-    >>> read_signature("avg|len256|openvino-int8|norm").backend
-    'openvino'
-    """
-    pooling, *parts = text.split("|")
-    values: dict[str, Any] = {"pooling": unquote(pooling)}
-    for part in parts:
-        if precision := _PRECISION.fullmatch(part):
-            values |= {"backend": precision[1] or TORCH, "precision": precision[2]}
-            continue
-        name = next((name for name in SIGNED if ABOUT[name].sign and part.startswith(str(ABOUT[name].sign))), "")
-        if not name:
-            raise ValueError(f"unknown part {part!r}")
-        written, kind = part.removeprefix(str(ABOUT[name].sign)), ABOUT[name].type
-        if kind == int | None:
-            values[name] = int(written)
-        elif kind == bool | None:
-            values[name] = True
-        elif name == "prompts":
-            values[name] = tuple(map(unquote, written.split(",")))
-        else:
-            values[name] = unquote(written)
-    use = Use(**values)
-    if use.signature() != text:
-        raise ValueError(f"not written by stsbench: {text!r}")
-    return use
-
-
-class UseOptions(TypedDict, total=False):
-    """The fields of `Use`, for a verb that takes them: `**use: Unpack[UseOptions]`.
-
-    Attributes:
-        pooling: one of `POOLING_NAMES`, a place with layers and head such as `last@-2`, or `auto`: the template's,
-            the published one, the checkpoint's own, or else what its paper used.
-        max_length: sub-words kept, special tokens included; None for the published one, or the model's own limit.
-        prompt: text put before every sentence; None for the checkpoint's own, "" for none.
-        prompt_name: the name of one of the checkpoint's prompts (`config_sentence_transformers.json`), put before
-            every sentence in place of `prompt`; None for its default.
-        prompts: in place of either a prompt for each side of a pair, as a tuple of two or as one text with a
-            comma between (CSV's quoting): each is the name of one of the checkpoint's prompts, or a text that has
-            a white space or a colon; "" for none.
-        template: the text around every sentence and where its vector is read: the name of a known one such as
-            `promptbert`, a YAML file, or a `Template`; None for what the checkpoint is known for, `none` for none.
-        backend: the program that computes: `torch`, `openvino` or `onnx`.
-        precision: `fp32`, `bf16` or `fp16`; with `openvino` `int8`, too.
-        normalize: whether to scale the vectors to unit length. By default as the checkpoint says for similarities,
-            and never for the classifiers of the transfer tasks: SentEval's scripts give these the vectors straight
-            from the pooling, and its regularisers are made for their scale.
-        dimensions: how many leading dimensions of the vectors to keep (Matryoshka); None for all.
-        whiten: how many dimensions to keep when whitening on each task's own sentences; 0 for all in which they
-            vary, None for no whitening.
-        revision: a branch, tag or commit on the Hub.
-        device: `auto`, `cpu`, `cuda` or `mps`.
-        trust_remote_code: whether Python code that comes with a checkpoint may run.
-        attention: the kernel that computes attention in Transformers: `eager`, `sdpa`, `flash_attention_2` (on
-            CUDA in half precision, with the package flash-attn), or `auto` for what Transformers chooses. They
-            give the same numbers but for their last bits; in half precision these show in a score.
-        attention_mask: `causal` if a token is to attend to itself and to what stands before it, `bidirectional` if
-            to every token; `auto` for what the checkpoint's own files and code say.
+    Args:
+        use: the class `Use`.
     """
 
-    pooling: str
-    max_length: int | None
-    prompt: str | None
-    prompt_name: str | None
-    prompts: str | tuple[str, str] | None
-    template: "str | Path | Template | None"
-    backend: str
-    precision: str
-    normalize: bool | None
-    dimensions: int | None
-    whiten: int | None
-    revision: str | None
-    device: str
-    trust_remote_code: bool
-    attention: str
-    attention_mask: str
+    def spell(function: Callable[[_Model, Use], _Loaded]) -> Callable[Concatenate[_Model, _Options], _Loaded]:
+        model = next(iter(signature(function).parameters.values()))
 
+        @wraps(function)
+        def called(model: _Model, /, *none: _Options.args, **options: _Options.kwargs) -> _Loaded:
+            for name in options:
+                if name not in ABOUT:
+                    known = suggestion(name, ABOUT)
+                    raise TypeError(f"{function.__name__}() has no option {name!r}: {known}")
+            return function(model, use(*none, **options))
 
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
+        parameters = [
+            Parameter(option.name, Parameter.KEYWORD_ONLY, default=option.default, annotation=option.type)
+            for option in fields(Use)
+        ]
+        returned = signature(function).return_annotation
+        called.__signature__ = Signature([model, *parameters], return_annotation=returned)  # type: ignore[attr-defined]
+        lines = [
+            fill(f"{name}: {about.help}", 112, initial_indent=" " * 8, subsequent_indent=" " * 12)
+            for name, about in ABOUT.items()
+        ]
+        before, line, after = (function.__doc__ or "").partition("        use: how it is used.")
+        assert line, "the docstring describes `use`"
+        called.__doc__ = before + "\n".join(lines) + after
+        # Sphinx would read the defaults in the source.
+        del called.__wrapped__
+        return called
 
-
-def takes_use(verb: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Spell out the `**use` of a verb: `help()` lists each option with its default, and a mistyped one is refused.
-
-    What the verb's docstring says of `**use` is followed by what each option is.
-    """
-    plain = signature(verb)
-    own = [parameter for parameter in plain.parameters.values() if parameter.kind is not Parameter.VAR_KEYWORD]
-    options = [
-        Parameter(option.name, Parameter.KEYWORD_ONLY, default=option.default, annotation=option.type)
-        for option in fields(Use)
-    ]
-    known = [parameter.name for parameter in [*own, *options]]
-
-    @wraps(verb)
-    def called(*arguments: _P.args, **keywords: _P.kwargs) -> _R:
-        for name in keywords:
-            if name not in known:
-                raise TypeError(f"{verb.__name__}() has no option {name!r}: {suggestion(name, known)}")
-        return verb(*arguments, **keywords)
-
-    called.__signature__ = plain.replace(parameters=[*own, *options])  # type: ignore[attr-defined]
-    described = (UseOptions.__doc__ or "").partition("Attributes:\n")[2].rstrip()
-    line_of_use = re.compile(r"^ +\*\*use: .*$", flags=re.MULTILINE)
-    called.__doc__ = line_of_use.sub(lambda line: f"{line[0]}\n{described}", verb.__doc__ or "")
-    # Who reads the source for the defaults would not find those of `Use`.
-    del called.__wrapped__
-    return called
+    return spell

@@ -195,10 +195,12 @@ class SavedVectors(OwnPooling):
     Attributes:
         path: a .npy file of shape (sentences, dimensions).
         sentences: a UTF-8 text file with one sentence per line, in the order of the rows.
+        asked: the processing of the vectors: `load(SavedVectors(...), dimensions=128)`.
     """
 
     path: Path
     sentences: Path
+    asked: Use = USUAL
     notes: tuple[str, ...] = ()
     token_budget: int = field(default=1_000_000, init=False, repr=False)  # characters
     _hashed: HashedFiles = field(default_factory=HashedFiles, repr=False)
@@ -210,7 +212,7 @@ class SavedVectors(OwnPooling):
         return Identity(
             self.path.stem,
             "vectors",
-            own_use("own"),
+            own_use("own", self.asked),
             weights_sha256=self._hashed.sha256(self.path),
             tokenizer_sha256=self._hashed.sha256(self.sentences),
         )

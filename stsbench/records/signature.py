@@ -13,7 +13,8 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from stsbench.base.errors import UserError
-from stsbench.encoders.use import SIGNED, USUAL, Use, read_signature
+from stsbench.encoders.use import SIGNED, USUAL, Use
+from stsbench.encoders.use_text import read_use, signed_part, use_signature
 
 _DATA_DIGITS = 6
 
@@ -63,7 +64,7 @@ class Signature:
     def __post_init__(self) -> None:
         # Kept is what is printed alone, so that a parsed signature equals its origin.
         object.__setattr__(self, "data", self.data[:_DATA_DIGITS])
-        object.__setattr__(self, "use", self.use.signed())
+        object.__setattr__(self, "use", signed_part(self.use))
 
     @property
     def protocol(self) -> str:
@@ -76,7 +77,7 @@ class Signature:
     def model(self) -> str:
         """The part that says how the model was used."""
         post = [f"post:{_quoted(self.postprocessing)}"] if self.postprocessing else []
-        parts = [self.use.signature(), *post]
+        parts = [use_signature(self.use), *post]
         return "|".join([*parts, f"stsbench:{_quoted(self.version)}"])
 
     @property
@@ -114,7 +115,7 @@ def _parsed(text: str) -> Signature:
     # Kept, as a record's signatures are read again by all that is said about it.
     read = _SIGNATURE.fullmatch(text)
     try:
-        use = read_signature(read["use"] if read else "")
+        use = read_use(read["use"] if read else "")
     except ValueError as error:
         raise ValueError(f"not a signature: {text!r}") from error
     assert read is not None

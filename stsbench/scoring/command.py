@@ -1,8 +1,9 @@
-"""`stsbench run` and `stsbench import`."""
+"""`stsbench run`."""
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -33,11 +34,15 @@ from stsbench.encoders.use import Use
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stsbench.scoring.run import Measured
+    from stsbench.base.progress import Progress
+    from stsbench.scoring.run import ChosenData, LazyModel, Measured
+    from stsbench.scoring.settings import Protocol, Settings
 
 
-@expand
-def run(
+@dataclass(frozen=True)
+class ModelChoice:
+    """The models to measure."""
+
     models: Annotated[
         list[str] | None,
         typer.Option(
@@ -47,7 +52,7 @@ def run(
             "`mteb:NAME` or `module:function`. Repeatable.",
             rich_help_panel=MODEL,
         ),
-    ] = None,
+    ] = None
     functions: Annotated[
         list[str] | None,
         typer.Option(
@@ -55,20 +60,39 @@ def run(
             help="Your own function `list[str] -> array`: `mymodel:encode`. Repeatable.",
             rich_help_panel=MODEL,
         ),
-    ] = None,
+    ] = None
     vectors: Annotated[
         Path | None,
         typer.Option(help="Saved vectors, a .npy matrix; needs --sentences.", rich_help_panel=MODEL),
-    ] = None,
+    ] = None
     sentences: Annotated[
         Path | None, typer.Option(help="The sentences of --vectors, one a line.", rich_help_panel=MODEL)
-    ] = None,
+    ] = None
     similarities: Annotated[
         Path | None,
         typer.Option(
             help="Saved similarities: .npy, one number a line, or prediction files of MTEB.", rich_help_panel=MODEL
         ),
-    ] = None,
+    ] = None
+
+    def choose(self, use: Use) -> "list[LazyModel]":
+        """Returns the models, each of which is loaded when its turn comes."""
+        from stsbench.scoring.run import choose_models
+
+        return choose_models(
+            use,
+            models=self.models or (),
+            functions=self.functions or (),
+            vectors=self.vectors,
+            sentences=self.sentences,
+            similarities=self.similarities,
+        )
+
+
+@dataclass(frozen=True)
+class DataChoice:
+    """The tasks or pairs to measure on."""
+
     tasks: Annotated[
         str | None,
         typer.Option(
@@ -77,75 +101,118 @@ def run(
             help="`sts` (the default), `transfer`, `all`, `supervised`, `sample`, or `STS12,STS-B:dev,TREC`.",
             rich_help_panel=DATA,
         ),
-    ] = None,
+    ] = None
     data: Annotated[
         Path | None,
         typer.Option(
             help="Your own pairs instead of --tasks: .tsv, .csv, .jsonl or .parquet.", rich_help_panel=DATA
         ),
-    ] = None,
-    subset_column: SubsetColumn = "subset",
-    data_dirs: DataDirs = None,
+    ] = None
+    subset_column: SubsetColumn = "subset"
+    data_dirs: DataDirs = None
     exclude_overlap: Annotated[
         bool,
         typer.Option(
             "--exclude-overlap", help="Count a pair that several tasks contain only once.", rich_help_panel=DATA
         ),
-    ] = False,
+    ] = False
     exclude: Annotated[
         list[Path] | None,
         typer.Option(
             help="A training corpus; pairs with one of its sentences are left out. Repeatable.",
             rich_help_panel=DATA,
         ),
-    ] = None,
+    ] = None
+
+    def read(self, protocol: "Protocol", similarities: Path | None) -> "ChosenData":
+        """Reads the data; by default of `similarities` the tasks that its files name."""
+        from stsbench.data.views import PairView
+        from stsbench.scoring.run import choose_data
+        from stsbench.scoring.similarities import tasks_in
+
+        is_named = self.tasks is not None or self.data is not None or similarities is None
+        return choose_data(
+            self.tasks if is_named or similarities is None else tasks_in(similarities),
+            protocol=protocol,
+            data=self.data,
+            subset_column=self.subset_column,
+            data_dirs=self.data_dirs or (),
+            view=PairView(self.exclude_overlap, tuple(self.exclude or ())),
+        )
+
+
+@dataclass(frozen=True)
+class ScoreChoice:
+    """How tasks are scored."""
+
     classifier: Annotated[
         str,
         typer.Option(
             help="The classifier of transfer tasks: `logreg` (converged) or `mlp-adam` (SentEval's net).",
             rich_help_panel=SCORES,
         ),
-    ] = "logreg",
+    ] = "logreg"
     kfold: Annotated[
         int, typer.Option(min=2, max=LARGEST, help="The folds of transfer tasks.", rich_help_panel=SCORES)
-    ] = 10,
+    ] = 10
     classifier_seed: Annotated[
         int,
         typer.Option(
             min=0, max=LARGEST_SEED, help="The seed of folds, net and trained regressors.", rich_help_panel=SCORES
         ),
-    ] = 1111,
+    ] = 1111
     protocol: Annotated[
         str,
         typer.Option(
             help="The preset of the four options below: `simcse`, `senteval` or `mteb`.", rich_help_panel=SCORES
         ),
-    ] = "simcse",
+    ] = "simcse"
     aggregation: Annotated[
         str | None,
         typer.Option(help="How subsets become one score: `all`, `mean` or `wmean`.", rich_help_panel=SCORES),
-    ] = None,
+    ] = None
     metric: Annotated[
         str | None,
         typer.Option(
             help="`spearman`, `pearson`, `kendall`, or `ap` (average precision) for pairs labelled 1 and 0.",
             rich_help_panel=SCORES,
         ),
-    ] = None,
+    ] = None
     similarity: Annotated[
         str | None,
         typer.Option(
             help="`cosine`, `dot`, `euclidean` or `manhattan` (distances are negated).", rich_help_panel=SCORES
         ),
-    ] = None,
+    ] = None
     text: Annotated[
         str | None,
         typer.Option(
             help="The text to encode: `senteval` (tokenised, lower-cased) or `raw`.", rich_help_panel=SCORES
         ),
-    ] = None,
-    use: Use = Use(),
-    no_cache: NoCache = False,
+    ] = None
+
+    def values(self) -> dict[str, Any]:
+        """Returns the protocol and the classification, as `Settings` has them."""
+        from stsbench.scoring.settings import Classification, choose_protocol
+
+        protocol = choose_protocol(
+            self.protocol,
+            aggregation=self.aggregation,
+            metric=self.metric,
+            similarity=self.similarity,
+            text=self.text,
+        )
+        return {
+            "protocol": protocol,
+            "classification": Classification(self.classifier, self.kfold, self.classifier_seed),
+        }
+
+
+@dataclass(frozen=True)
+class FolderChoice:
+    """Where records and vectors are kept."""
+
+    no_cache: NoCache = False
     out: Annotated[
         Path | None,
         typer.Option(
@@ -155,10 +222,16 @@ def run(
             help="The folder of the record; by default `runs/<model>-<pooling>-<tasks>`.",
             rich_help_panel=RUN,
         ),
-    ] = None,
+    ] = None
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace another measurement in that folder.", rich_help_panel=RUN)
-    ] = False,
+    ] = False
+
+
+@dataclass(frozen=True)
+class PlaceChoice:
+    """What computes."""
+
     fast: Annotated[
         bool,
         typer.Option(
@@ -166,9 +239,23 @@ def run(
             help="Use the fastest backend and precision that costs at most 0.5 points on the sample.",
             rich_help_panel=RUN,
         ),
-    ] = False,
-    devices: Devices = None,
-    on: OnRay = None,
+    ] = False
+    devices: Devices = None
+    on: OnRay = None
+
+    def applied(self, models: "list[LazyModel]", progress: "Progress") -> "list[LazyModel]":
+        """Returns the models, computed there."""
+        from stsbench.scoring.run import computed_by
+
+        if not (self.fast or self.devices or self.on):
+            return models
+        return [computed_by(model, progress, fast=self.fast, devices=self.devices, on=self.on) for model in models]
+
+
+@dataclass(frozen=True)
+class GateChoice:
+    """Whether to compare a lower precision with fp32, and the loss that is allowed."""
+
     gate: Annotated[
         bool,
         typer.Option(
@@ -176,13 +263,54 @@ def run(
             help="Also measure in fp32 (into OUT-fp32); exit code 3 unless no score loses more than --margin.",
             rich_help_panel=RUN,
         ),
-    ] = False,
+    ] = False
     margin: Annotated[
         float | None,
         typer.Option(
             min=0, max=100, help="The loss in points that --gate allows; 0.5 by default.", rich_help_panel=RUN
         ),
-    ] = None,
+    ] = None
+
+    @property
+    def allowed(self) -> float:
+        """The allowed loss in points.
+
+        Raises:
+            UserError: if there is no gate, or the margin is 0.
+        """
+        from stsbench.scoring.settings import MARGIN, require_margin
+
+        if self.margin is not None and not self.gate:
+            raise UserError("--margin needs --gate: add it, or leave --margin out.")
+        margin = MARGIN if self.margin is None else self.margin
+        require_margin(margin)
+        return margin
+
+    def passes(self, measured: "Sequence[Measured]", interval: IntervalName, output: Output) -> bool:
+        """Compares each record with its reference in fp32, if there is one, and prints the verdict."""
+        from stsbench.judging.baseline import check_margin
+
+        passed = True
+        for _, record, reference in measured:
+            if reference is None:
+                continue
+            check = check_margin(record, reference, self.allowed, interval=interval)
+            if output.style == "terminal":
+                print_lines("", *str(check.table()).splitlines())
+            print_notes(check.sentence, quiet=output.quiet and check.passed)
+            passed = passed and check.passed
+        return passed
+
+
+@expand
+def run(
+    models: ModelChoice = ModelChoice(),
+    data: DataChoice = DataChoice(),
+    scores: ScoreChoice = ScoreChoice(),
+    use: Use = Use(),
+    folder: FolderChoice = FolderChoice(),
+    place: PlaceChoice = PlaceChoice(),
+    gate: GateChoice = GateChoice(),
     intervals: IntervalChoice = IntervalChoice(),
     subsets: Subsets = False,
     output: Output = Output(),
@@ -200,184 +328,61 @@ def run(
     * `stsbench run --encoder-module mymodel:encode --tasks MR,CR,TREC --json`
     * `stsbench run -m minilm --backend openvino --precision int8 --gate`
     """
-    if margin is not None and not gate:
-        raise UserError("--margin needs --gate: add it, or leave --margin out.")
-    from stsbench.data.views import PairView
     from stsbench.records.provenance import command_line
     from stsbench.records.scores import Scores
     from stsbench.records.show import print_scores
-    from stsbench.scoring.run import (
-        SAMPLE_BANNER,
-        Request,
-        choose_data,
-        choose_models,
-        computed_by,
-        measure_each,
-    )
-    from stsbench.scoring.settings import (
-        MARGIN,
-        Classification,
-        Intervals,
-        Settings,
-        choose_protocol,
-        require_margin,
-    )
-    from stsbench.scoring.similarities import tasks_in
+    from stsbench.scoring.run import SAMPLE_BANNER
+    from stsbench.scoring.settings import Intervals, Settings
 
-    margin = MARGIN if margin is None else margin
-    require_margin(margin)
-    chosen_protocol = choose_protocol(
-        protocol, aggregation=aggregation, metric=metric, similarity=similarity, text=text
+    _ = gate.allowed
+    settings = Settings(
+        **scores.values(),
+        intervals=Intervals(intervals.dependence),
+        use_cache=not folder.no_cache,
+        out=folder.out and folder.out.expanduser(),
+        overwrite=folder.overwrite,
+        command=command_line(["stsbench", *sys.argv[1:]]),
     )
-    if tasks is None and data is None and similarities is not None:
-        tasks = tasks_in(similarities)
-    request = Request(
-        tasks=tasks,
-        data=data,
-        subset_column=subset_column,
-        data_dirs=tuple(data_dirs or ()),
-        view=PairView(exclude_overlap, tuple(exclude or ())),
-        settings=Settings(
-            protocol=chosen_protocol,
-            use=use,
-            intervals=Intervals(intervals.dependence),
-            classification=Classification(classifier, kfold, classifier_seed),
-            use_cache=not no_cache,
-            out=out and out.expanduser(),
-            overwrite=overwrite,
-            command=command_line(["stsbench", *sys.argv[1:]]),
-        ),
-    )
-    chosen = choose_models(
-        use,
-        models=models or (),
-        functions=functions or (),
-        vectors=vectors,
-        sentences=sentences,
-        similarities=similarities,
-    )
-    data_sets = choose_data(request)
-    if data_sets.is_sample:
+    chosen = models.choose(use)
+    found = data.read(settings.protocol, models.similarities)
+    if found.is_sample:
         print_notes(SAMPLE_BANNER)
     failures: list[str] = []
-    measured: list[Measured] = []
     with progress_bars(quiet=output.quiet) as progress:
-        if fast or devices or on:
-            chosen = [computed_by(model, progress, fast=fast, devices=devices, on=on) for model in chosen]
-        records = measure_each(
-            chosen,
-            data_sets,
-            request.settings,
-            gate=gate,
-            failed=lambda model, error: failures.append(
-                f"{model.name}: {error}" if len(chosen) > 1 else str(error)
-            ),
-            progress=progress,
-        )
-        try:
-            measured.extend(records)
-        except KeyboardInterrupt as error:
-            if not measured:
-                raise
-            kept = listed([str(each.record.folder) for each in measured])
-            raise InterruptError(
-                f"interrupted: {kept} recorded; the same command resumes from the cache."
-            ) from error
+        chosen = place.applied(chosen, progress)
+        measured = _measure(chosen, found, settings, gate, failures, progress)
     if measured:
         print_scores(Scores([each.record for each in measured], subsets=subsets), output, as_list=len(chosen) > 1)
     for record in [record for each in measured for record in (each.record, each.reference) if record is not None]:
         replaced = ", replacing the record of the same measurement" if record.replaced else ""
         print_notes(f"recorded in {record.folder}{replaced}", quiet=output.quiet)
-    passed = _passes_gate(measured, margin, intervals.interval, output)
+    passed = gate.passes(measured, intervals.interval, output)
     if failures:
         raise UserError(*failures)
     if not passed:
         raise typer.Exit(3)
 
 
-def _passes_gate(measured: "Sequence[Measured]", margin: float, interval: IntervalName, output: Output) -> bool:
-    """Compares each record with its reference in fp32, if there is one, and prints the verdict."""
-    from stsbench.judging.baseline import check_margin
+def _measure(
+    models: "Sequence[LazyModel]",
+    data: "ChosenData",
+    settings: "Settings",
+    gate: GateChoice,
+    failures: list[str],
+    progress: "Progress",
+) -> "list[Measured]":
+    """Measures the models, appends what failed to `failures`, and returns the others' records."""
+    from stsbench.scoring.run import measure_each
 
-    passed = True
-    for _, record, reference in measured:
-        if reference is None:
-            continue
-        check = check_margin(record, reference, margin, interval=interval)
-        if output.style == "terminal":
-            print_lines("", *str(check.table()).splitlines())
-        print_notes(check.sentence, quiet=output.quiet and check.passed)
-        passed = passed and check.passed
-    return passed
+    def failed(model: "LazyModel", error: UserError) -> None:
+        failures.append(f"{model.name}: {error}" if len(models) > 1 else str(error))
 
-
-@expand
-def import_(
-    path: Annotated[
-        Path,
-        typer.Argument(
-            metavar="RESULTS",
-            help="Results of SentEval or MTEB, a table of items (`task, item, score`), or with "
-            "--gold predictions of MTEB or a TREC run.",
-        ),
-    ],
-    out: Annotated[Path, typer.Option("--out", "-o", callback=new_folder, help="The folder of the record.")],
-    model: Annotated[str, typer.Option("--model", "-m", help="The model's name; by default from the files.")] = "",
-    gold: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PATH",
-            help="What predictions are scored against: qrels, labels or pairs, a folder with a file per task, or "
-            "`mteb` for mteb's own data.",
-        ),
-    ] = None,
-    aggregation: Annotated[
-        str | None,
-        typer.Option(
-            help="How subsets become one score: `all`, `mean` or `wmean`; by default `all` if available."
-        ),
-    ] = None,
-    metric: Annotated[
-        str | None,
-        typer.Option(
-            help="`spearman` (the default) or `pearson`; for queries `ndcg_at_10`, `map_at_5`, `mrr_at_10`..."
-        ),
-    ] = None,
-    identical_ids: Annotated[
-        Literal["keep", "drop"] | None,
-        typer.Option(help="Keep or drop documents with the id of their query; needed if there are any."),
-    ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace another measurement in that folder.")
-    ] = False,
-    output: Output = Output(),
-) -> None:
-    """Record the results of another program, to check, show or compare them.
-
-    What the files do not contain (data hashes, pooling) is recorded as unknown. The score of a table of items is
-    their mean; its `group` columns define which items depend on each other.
-
-    Examples:
-    * `stsbench import results.json --out runs/senteval`
-    * `stsbench import results/owner__model/revision --out runs/mteb`
-    * `stsbench import ndcg.parquet --model my/retriever --out runs/ndcg`
-    * `stsbench import predictions --gold qrels/test.tsv --out runs/retrieval`
-    """
-    from stsbench.records.provenance import command_line
-    from stsbench.records.scores import Scores
-    from stsbench.records.show import print_scores
-    from stsbench.scoring.evaluate import import_results
-
-    record = import_results(
-        path,
-        out=out,
-        model=model,
-        gold=gold,
-        aggregation=aggregation,
-        metric=metric,
-        identical_ids=identical_ids,
-        overwrite=overwrite,
-        command=command_line(["stsbench", *sys.argv[1:]]),
-    )
-    print_scores(Scores([record]), output, as_list=False)
-    print_notes(f"recorded in {record.folder}", quiet=output.quiet)
+    measured: list[Measured] = []
+    try:
+        measured.extend(measure_each(models, data, settings, gate=gate.gate, failed=failed, progress=progress))
+    except KeyboardInterrupt as error:
+        if not measured:
+            raise
+        kept = listed([str(each.record.folder) for each in measured])
+        raise InterruptError(f"interrupted: {kept} recorded; the same command resumes from the cache.") from error
+    return measured

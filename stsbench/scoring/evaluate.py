@@ -1,20 +1,19 @@
 """Verbs that make a record: `evaluate`, `evaluate_similarities` and `import_results`."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, Unpack
+from typing import Literal
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import sha256_of
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import storable
 from stsbench.data.views import PairView
-from stsbench.encoders.load import load_with
-from stsbench.encoders.places import placed
-from stsbench.encoders.protocol import Encoder, Identity
-from stsbench.encoders.use import Use, UseOptions, names, option_of, takes_use
+from stsbench.encoders.load import Model, load
+from stsbench.encoders.protocol import Identity
+from stsbench.encoders.use import Use
 from stsbench.records.imports import NotResultsError, import_scores
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import UNKNOWN
@@ -25,8 +24,6 @@ from stsbench.scoring.measure import Recording, measure_encoder, measure_similar
 from stsbench.scoring.predicted import Choices, import_predictions, require_no_predictions
 from stsbench.scoring.settings import (
     GIVEN_SIMILARITY,
-    KFOLD,
-    SEED,
     Classification,
     Intervals,
     Protocol,
@@ -35,116 +32,67 @@ from stsbench.scoring.settings import (
 )
 from stsbench.scoring.similarities import SavedPredictions, SavedSimilarities, similarities_from
 from stsbench.scoring.task import Items
-from stsbench.scoring.tasks import SAMPLE_USED, AnyTask, is_sample, read_data
+from stsbench.scoring.tasks import SAMPLE_USED, WHOLE, AnyTask, is_sample, read_data
 
 
-@takes_use
 def evaluate(
-    encoder: Encoder | str | Path | Callable[[list[str]], Any],
+    encoder: Model,
     tasks: str | AnyTask | Sequence[str | AnyTask] | None = None,
     *,
     protocol: Protocol | None = None,
-    data: str | Path | None = None,
-    subset_column: str = "subset",
-    data_dirs: Sequence[str | Path] = (),
-    exclude_overlap: bool = False,
-    exclude: Sequence[str | Path] = (),
-    classifier: str = "logreg",
-    kfold: int = KFOLD,
-    classifier_seed: int = SEED,
+    classification: Classification | None = None,
     intervals: Intervals | None = None,
+    data: str | Path | None = None,
+    data_dirs: Sequence[str | Path] = (),
+    view: PairView = WHOLE,
     use_cache: bool = True,
     out: str | Path | None = None,
     overwrite: bool = False,
-    fast: bool = False,
-    devices: str | None = None,
-    on: str | None = None,
     progress: Progress = silent,
-    **use: Unpack[UseOptions],
 ) -> RunRecord:
     """Measure an encoder on STS and transfer tasks.
 
     Args:
-        encoder: an encoder, or what `load` makes one of: a name, a path, a callable `list[str] -> array`.
+        encoder: what `load` accepts: a name, a path, a callable `list[str] -> array`, or a loaded encoder.
         tasks: `sts` or `transfer` (seven each), `all` (both), `supervised`, `sample`, `sample-transfer`, or names
-            with split and text: `STS12,STS-B:dev,STS16@raw,TREC,STS-B:supervised`. By default `sts` if its data is
-            here, else `sample`, with a warning. In Python also data that was read already.
-        protocol: aggregation, metric, similarity and text; `simcse` by default (see `stsbench.protocol`).
+            with split and text: `STS12,STS-B:dev,STS16@raw,TREC,STS-B:supervised`. Default: `sts` if its data is
+            here, else `sample`, with a warning. Also data that was read already, as by `load_pairs`.
+        protocol: aggregation, metric, similarity and text; default: `simcse` (see `stsbench.protocol`).
+        classification: the classifier, folds and seed of the transfer tasks; default: `Classification()`.
+        intervals: how intervals are computed; default: `Intervals()`.
         data: your own pairs instead of `tasks`: .tsv, .csv, .jsonl or .parquet.
-        subset_column: the column of `data` that names subsets.
         data_dirs: folders to look for data in, before `STSBENCH_DATA` and the cache.
-        exclude_overlap: whether to count a pair that stands in several tasks only once: it stays in the first of
-            the seven, in the papers' order, whose test pairs have it.
-        exclude: a training corpus; pairs with a sentence that stands in it are left out.
-        classifier: the classifier of the transfer tasks: `logreg` (converged logistic regression) or `mlp-adam`
-            (SentEval's net, the SimCSE papers').
-        kfold: how many folds the transfer tasks have, at either level.
-        classifier_seed: the seed of the folds of the tasks with a test set, of the net, and of the trained
-            regressors.
-        intervals: how intervals are computed.
+        view: which pairs are left out, such as `PairView(corpora=[...])`; default: none.
         use_cache: whether to read and write the embedding cache.
         out: folder to save the record and its items in; None to keep them in memory.
         overwrite: whether to replace another measurement in that folder.
-        fast: whether the quickest program and precision computes that loses no more than half a point on the
-            sample; it is said and recorded which.
-        devices: share the batches over GPUs, `0,1`, or groups of cores where there is none; `all` for every one,
-            or each core. The vectors are those of one of them.
-        on: `ray`: share them over the GPUs, or the machines, of a Ray cluster (`pip install 'stsbench[ray]'`).
-        progress: told how far it is.
-        **use: how the model is used; of an encoder that is loaded already, what is done to its vectors alone.
+        progress: called with the stage and how much of it is done.
 
     Returns:
-        The record; `.table()`, `.frame`, `.signature` and `.items` look into it.
+        The record; see its `.table()`, `.frame`, `.signature` and `.items`.
 
     Raises:
-        UserError: for a person's mistake, in one sentence.
+        UserError: for a mistake in the arguments, in one sentence.
 
     >>> record = evaluate(lambda sentences: [[len(s), s.count("e")] for s in sentences], "sample")
     >>> record.scores[0].items
     252
     """
     stages = Stages(progress)
-    asked = Use(**use)
-    encoder = _loaded(encoder, asked)
-    if fast:
-        from stsbench.encoders.fast import quickest
-
-        encoder = quickest(encoder, progress, asked)
-    encoder = placed(encoder, devices, on)
+    encoder = load(encoder)
     settings = Settings(
         protocol=protocol or Protocol(),
-        use=asked,
-        classification=Classification(classifier, kfold, classifier_seed),
+        classification=classification or Classification(),
         intervals=intervals or Intervals(),
         use_cache=use_cache,
         out=None if out is None else Path(out).expanduser(),
         overwrite=overwrite,
     )
-    sets = read_data(
-        tasks,
-        protocol=settings.protocol,
-        data=data,
-        subset_column=subset_column,
-        data_dirs=data_dirs,
-        view=PairView(exclude_overlap, tuple(map(Path, exclude))),
-    )
+    sets = read_data(tasks, protocol=settings.protocol, data=data, data_dirs=data_dirs, view=view)
     if tasks is None and data is None and is_sample(sets):
         warnings.warn(SAMPLE_USED, stacklevel=2)
     stages.done("data")
     return measure_encoder(encoder, sets, settings, stages)
-
-
-def _loaded(encoder: Encoder | str | Path | Callable[[list[str]], Any], use: Use) -> Encoder:
-    """Returns the encoder, loaded if necessary."""
-    if not isinstance(encoder, Encoder):
-        return load_with(encoder, use)
-    for name in use.changed():
-        if name not in names("afterwards"):
-            raise UserError(
-                f"{option_of(name)} needs a model to load, but this one is loaded already: pass the option to "
-                "`load`, or name the model."
-            )
-    return encoder
 
 
 def evaluate_similarities(
@@ -152,12 +100,10 @@ def evaluate_similarities(
     tasks: str | AnyTask | Sequence[str | AnyTask] | None = None,
     *,
     protocol: Protocol | None = None,
-    data: str | Path | None = None,
-    subset_column: str = "subset",
-    data_dirs: Sequence[str | Path] = (),
-    exclude_overlap: bool = False,
-    exclude: Sequence[str | Path] = (),
     intervals: Intervals | None = None,
+    data: str | Path | None = None,
+    data_dirs: Sequence[str | Path] = (),
+    view: PairView = WHOLE,
     out: str | Path | None = None,
     overwrite: bool = False,
     progress: Progress = silent,
@@ -170,12 +116,10 @@ def evaluate_similarities(
             files of one model.
         tasks: as in `evaluate`, like the other arguments; by default the tasks of MTEB's files.
         protocol: metric and aggregation; the similarity is the given one.
-        data: your own scored pairs instead of `tasks`.
-        subset_column: the column of `data` that names subsets.
-        data_dirs: folders to look for data in.
-        exclude_overlap: as in `evaluate`; give one number for each remaining pair.
-        exclude: as in `evaluate`.
         intervals: how intervals are computed.
+        data: your own scored pairs instead of `tasks`.
+        data_dirs: folders to look for data in.
+        view: which pairs are left out; give one number for each remaining pair.
         out: folder to save the record and its items in.
         overwrite: whether to replace another measurement in that folder.
         progress: called with the progress.
@@ -193,14 +137,7 @@ def evaluate_similarities(
         out=None if out is None else Path(out).expanduser(),
         overwrite=overwrite,
     )
-    sets = read_data(
-        tasks,
-        protocol=settings.protocol,
-        data=data,
-        subset_column=subset_column,
-        data_dirs=data_dirs,
-        view=PairView(exclude_overlap, tuple(map(Path, exclude))),
-    )
+    sets = read_data(tasks, protocol=settings.protocol, data=data, data_dirs=data_dirs, view=view)
     stages.done("data")
     return measure_similarities(saved, sets, settings, stages)
 

@@ -70,8 +70,7 @@ class Recording:
         """
         if identity.kind == "similarities":
             settings = replace(settings, protocol=replace(settings.protocol, similarity=GIVEN_SIMILARITY))
-        use = identity.use.processed(settings.use)
-        model = ModelPart(**vars(identity) | {"name": redact(identity.name), "use": use})
+        use, model = identity.use, ModelPart(**vars(identity) | {"name": redact(identity.name)})
         ordered = in_order(tasks)
         uses = [use if encoder is None else _use_on(task, use, encoder) for task in ordered]
         signatures = tuple(
@@ -284,8 +283,6 @@ def measure_similarities(
     stages: Stages,
 ) -> RunRecord:
     """Scores similarities from another program."""
-    if settings.use.changed("afterwards"):
-        raise UserError("--dimensions, --whiten and --normalize need vectors, not similarities: leave them out.")
     for task in tasks:
         if task.pairs is None:
             raise UserError(f"{task.data.task} is not scored by similarities: give vectors.")

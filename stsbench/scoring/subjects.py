@@ -23,7 +23,7 @@ from stsbench.data.sentences import sentences_in
 from stsbench.data.shared import SENTENCES, sentence_ids
 from stsbench.encoders.checkpoint import packaged_model
 from stsbench.encoders.hub import PACKAGED
-from stsbench.encoders.load import load_with
+from stsbench.encoders.load import load, load_with
 from stsbench.encoders.mteb_models import KIND
 from stsbench.encoders.plan import embed
 from stsbench.encoders.poolers import AUTO
@@ -35,7 +35,7 @@ from stsbench.encoders.protocol import (
     Wrapper,
 )
 from stsbench.encoders.template import NO_TEMPLATE
-from stsbench.encoders.use import USUAL, Use, option_of
+from stsbench.encoders.use import Use, option_of
 from stsbench.records.labels import model_labels, task_labels
 from stsbench.records.parts import ModelPart, Score
 from stsbench.records.record import RECORD, MissingTableError, RunRecord, without_pairs
@@ -53,22 +53,12 @@ Wanted = RunRecord | Encoder | str | Path | Callable[[list[str]], Any]
 """A record, its folder or its `run.json`; or an encoder, or what `load` makes one of."""
 
 
-def named_subjects(wanted: Wanted | Sequence[Wanted] | None, use: Use = USUAL) -> dict[str, Subject]:
+def named_subjects(wanted: Wanted | Sequence[Wanted] | None) -> dict[str, Subject]:
     """Return what is to be analysed (None: the packaged model), by the names that tables and figures give it."""
     several: list[Any] = list(wanted) if isinstance(wanted, list | tuple) else [] if wanted is None else [wanted]
     if not several:
-        if packaged_model() is None:
-            raise UserError("nothing was named: give a run, or --model NAME.")
-        several = [PACKAGED]
-    made = [_made(each) for each in several]
-    if use.changed() and None not in made:
-        raise UserError(
-            f"{option_of(use.changed()[0])} is for models that are to be loaded, and what was given "
-            "is loaded or measured already: leave it out, or name a model."
-        )
-    subjects = [
-        load_with(each, use) if subject is None else subject for each, subject in zip(several, made, strict=True)
-    ]
+        several = [_default_model()]
+    subjects = [_subject(each) for each in several]
     models = [
         subject.model if isinstance(subject, RunRecord) else ModelPart(**vars(subject.identity))
         for subject in subjects
@@ -77,11 +67,16 @@ def named_subjects(wanted: Wanted | Sequence[Wanted] | None, use: Use = USUAL) -
     return dict(zip(model_labels(models, folders), subjects, strict=True))
 
 
-def _made(wanted: Wanted) -> Subject | None:
-    """Return a subject that needs no loading; None for a model's name and the like."""
-    if isinstance(wanted, str | Path):
-        return load_run(wanted) if _is_run(wanted) else None
-    return wanted if isinstance(wanted, RunRecord | Encoder) else None
+def _subject(wanted: Wanted) -> Subject:
+    if isinstance(wanted, RunRecord):
+        return wanted
+    return load_run(wanted) if isinstance(wanted, str | Path) and _is_run(wanted) else load(wanted)
+
+
+def _default_model() -> str:
+    if packaged_model() is None:
+        raise UserError("nothing was named: give a run, or --model NAME.")
+    return PACKAGED
 
 
 def _is_run(path: str | Path) -> bool:
@@ -89,14 +84,34 @@ def _is_run(path: str | Path) -> bool:
     return (path / RECORD).is_file() or path.suffix == ".json"
 
 
-def runs_and_models(runs: Sequence[str], models: Sequence[str]) -> list[str]:
-    """Return what a command line names, runs first."""
+def load_subjects(
+    runs: Sequence[str], models: Sequence[str], use: Use, *, has_others: bool = False
+) -> list[Wanted]:
+    """Returns what a command line names: the folders of its runs, then its models, loaded.
+
+    Args:
+        runs: folders of records.
+        models: names or paths of models; the folder of a record stays a record. Default: the packaged model,
+            unless there are runs or other models.
+        use: how models are used.
+        has_others: whether another option names models that are loaded with `use`.
+
+    Raises:
+        UserError: if a run is not a record, or `use` has options although there is no model to load.
+    """
     for run in runs:
         if not _is_run(run):
             raise UserError(
                 f"no run record at {run}: `stsbench run --out {run}` makes one; a model goes to --model."
             )
-    return [*runs, *models]
+    if not (runs or models or has_others):
+        models = [_default_model()]
+    if use.changed() and not has_others and all(map(_is_run, models)):
+        raise UserError(
+            f"{option_of(use.changed()[0])} is for models that are to be loaded, and what was given is measured "
+            "already: leave it out, or name a model."
+        )
+    return [*runs, *(model if _is_run(model) else load_with(model, use) for model in models)]
 
 
 def _require_tasks(name: str, record: RunRecord, there: Sequence[str], tasks: Sequence[str]) -> None:

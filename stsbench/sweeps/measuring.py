@@ -51,31 +51,31 @@ class Measuring:
                 measuring=time.perf_counter() - start,
             )
 
-    def _encoder(self, job: Job, checkpoint: Path | None) -> Any:
+    def _encoder(self, job: Job, checkpoint: Path | None, *, processed: bool = False) -> Any:
+        """Returns the encoder to measure; `processed` with the job's processing of vectors."""
         from stsbench.encoders.load import load
 
+        options = dict(job.postprocessing) if processed else {}
         if job.checkpoint is not None:
-            return load(job.checkpoint.name, **job.checkpoint.options)
+            return load(job.checkpoint.name, **job.checkpoint.options, **options)
         assert checkpoint is not None
-        return load(str(checkpoint))
+        return load(str(checkpoint), **options)
 
     def _score(self, job: Job, checkpoint: Path | None, out: Path) -> None:
         """Measure on the tasks, if there are some, and write the record."""
         from stsbench.records.store import save_run
         from stsbench.scoring.evaluate import evaluate
-        from stsbench.scoring.settings import choose_protocol
+        from stsbench.scoring.settings import Classification, choose_protocol
 
         measure = job.measure
         if measure["tasks"] is None:
             return
         record = evaluate(
-            self._encoder(job, checkpoint),
+            self._encoder(job, checkpoint, processed=True),
             measure["tasks"],
             protocol=choose_protocol(measure["protocol"]),
-            classifier=measure["classifier"],
-            kfold=measure["kfold"],
+            classification=Classification(measure["classifier"], measure["kfold"]),
             progress=self.progress,
-            **job.postprocessing,
         )
         if checkpoint is not None and not self.keeps:
             # What is not kept cannot be found again: its name says which job it was of.

@@ -93,7 +93,7 @@ def test_a_difference_its_interval_and_the_verdict_are_those_of_compare_and_chec
     hash_encode: Encode, tmp_path: Path
 ) -> None:
     encoder = sb.load(hash_encode)
-    full, leading = sb.evaluate(encoder, "sample"), sb.evaluate(encoder, "sample", dimensions=5)
+    full, leading = sb.evaluate(encoder, "sample"), sb.evaluate(sb.load(hash_encode, dimensions=5), "sample")
     for margin in (0.5, 5.0, 30.0):
         frame = sb.compress(encoder, tasks=["sample"], sizes=SIZES, margin=margin).frame
         cell = frame[(frame["dimensions"] == 5) & (frame["kept"] == "leading") & (frame["stored"] == "fp32")].iloc[
@@ -120,8 +120,7 @@ def test_of_several_tasks_the_average_is_compared_with_its_shared_sentences(
     from stsbench.data.own_pairs import load_pairs
 
     sets = [load_pairs(file, "subset") for file in files]
-    encoder = sb.load(hash_encode)
-    full, leading = (sb.evaluate(encoder, sets, **use) for use in ({}, {"dimensions": 5}))
+    full, leading = (sb.evaluate(sb.load(hash_encode, dimensions=kept), sets) for kept in (None, 5))
     average = sb.compare(full, leading).rows[-1]
     assert average.task == "Avg."
     frame = sb.compress(full, sizes=SIZES, data=files).frame
@@ -310,6 +309,6 @@ def test_a_mistake_is_told_in_one_sentence(
 def test_constant_vectors_and_whitened_ones_are_told(hash_encode: Encode) -> None:
     with pytest.raises(UserError, match=r"has no score on sample \(its similarities are constant\)"):
         sb.compress(lambda texts: np.ones((len(texts), 4)), tasks=["sample"])
-    white = sb.evaluate(hash_encode, "sample", whiten=4, intervals=NO_INTERVALS)
+    white = sb.evaluate(sb.load(hash_encode, whiten=4), "sample", intervals=NO_INTERVALS)
     with pytest.raises(UserError, match="are whitened by each task's own sentences"):
         sb.compress(white)

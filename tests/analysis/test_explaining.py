@@ -132,10 +132,10 @@ def test_dimensions_and_whitening_of_a_run_are_done_again(vectors_file: Path) ->
     texts = sentences_in(load_sample())
     embeddings = embed(encoder, texts)
     vectors = embeddings.vectors["avg"][embeddings.rows]
-    short = sb.evaluate(encoder, "sample", intervals=NO_INTERVALS, dimensions=5)
+    short = sb.evaluate(sb.load(str(vectors_file), dimensions=5), "sample", intervals=NO_INTERVALS)
     frame = sb.geometry(short, task="sample").frame
     assert frame["uniformity"].iloc[0] == pytest.approx(uniformity(vectors[:, :5]), abs=1e-6)
-    white = sb.evaluate(encoder, "sample", intervals=NO_INTERVALS, whiten=4)
+    white = sb.evaluate(sb.load(str(vectors_file), whiten=4), "sample", intervals=NO_INTERVALS)
     spectrum = sb.spectrum(white, task="sample").frame
     assert set(spectrum["dimensions"]) == {4}
     # The score in brackets is the run's own.

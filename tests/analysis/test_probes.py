@@ -242,7 +242,9 @@ def test_a_run_is_probed_from_the_cache_as_its_model_is(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_the_documentation_has_the_numbers_of_minilm() -> None:
     page = (Path(__file__).parents[2] / "docs" / "definitions" / "probes.md").read_text(encoding="utf-8")
-    frames = {pooling: sb.probes("minilm", pooling=pooling).frame for pooling in ("avg", "cls_before_pooler")}
+    frames = {
+        pooling: sb.probes(sb.load("minilm", pooling=pooling)).frame for pooling in ("avg", "cls_before_pooler")
+    }
     kinds = list(dict.fromkeys(row.kind for row in load_triples().rows))
     lines = [line.replace("\N{MINUS SIGN}", "-").split("|") for line in page.splitlines() if line.count("|") == 7]
     rows = {line[1].strip(): line[3:7] for line in lines}

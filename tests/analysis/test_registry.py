@@ -20,7 +20,6 @@ from stsbench.analysis.inputs import analysable
 from stsbench.analysis.result import AnalysisCommand, AnalysisResult
 from stsbench.base.progress import Progress, silent
 from stsbench.cli.app import main
-from stsbench.encoders.use import Use
 from stsbench.render.figures import new_figure
 from stsbench.render.table import Table, Tables
 from stsbench.reports.report import analyses as report_section
@@ -86,7 +85,7 @@ class Counts(AnalysisResult):
 
 
 def toy_counts(
-    runs: Any = None, *, times: int = 1, published: bool = False, progress: Progress = silent, **loading: Any
+    runs: Any = None, *, times: int = 1, published: bool = False, progress: Progress = silent
 ) -> Counts:
     """Count models.
 
@@ -95,9 +94,8 @@ def toy_counts(
         times: what each counts.
         published: whether to say so.
         progress: told nothing.
-        **loading: how models are loaded.
     """
-    subjects = analysable(runs, Use(**loading))
+    subjects = analysable(runs)
     return Counts(pd.DataFrame({"model": list(subjects), "count": times, "published": published}))
 
 

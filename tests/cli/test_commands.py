@@ -45,8 +45,9 @@ VERBS: dict[str, tuple[list[Any], set[str], set[str]]] = {
     # command: its verbs, parameters that are no options, options that are no parameters
     "run": (
         [sb.evaluate, sb.protocol, choose_models],
-        {"encoder", "name", "intervals", "use"},
-        {"gate", "margin", "interval", "no_intervals"},
+        {"encoder", "name", "intervals", "use", "classification", "view"},
+        {"gate", "margin", "interval", "no_intervals", "classifier", "kfold", "classifier_seed", "subset_column"}
+        | {"exclude", "exclude_overlap", "fast", "devices", "on"},
     ),
     "import": ([sb.import_results], set(), set()),
     "show": ([sb.show], set(), set()),
@@ -63,9 +64,9 @@ VERBS: dict[str, tuple[list[Any], set[str], set[str]]] = {
     "train": ([sb.train], {"shared"}, {"list_", "print_"}),
     "sweep": ([sb.sweep], set(), set()),
     "reproduce": ([sb.reproduce], {"settings"}, {"set_", "list_"}),
-    "fit whitening": ([sb.fit], {"method", *OF_A_FLOW}, LOADING),
-    "fit flow": ([sb.fit], {"method", "dimensions"}, LOADING),
-    "embed": ([sb.embed_file], set(), MODEL),
+    "fit whitening": ([sb.fit], {"method", *OF_A_FLOW}, set()),
+    "fit flow": ([sb.fit], {"method", "dimensions"}, set()),
+    "embed": ([sb.embed_file], set(), {"devices", "on"}),
     "diagnose": ([sb.diagnose], {"encoder"}, {"model", "vectors", "sentences", "out"}),
     "explain": (
         [sb.explain],
@@ -123,9 +124,9 @@ def test_a_command_has_the_options_and_defaults_of_its_verb(name: str) -> None:
     for verb in verbs:
         parameters |= inspect.signature(verb).parameters
     expected = set(parameters) - WATCHING - not_options - {"_"}
-    assert set(defaults) - PRINTING - own - (MODEL if {"pooling"} <= set(defaults) else set()) == expected - (
-        PRINTING | (MODEL if {"pooling"} <= set(defaults) else set())
-    )
+    of_load = LOADING if "pooling" in defaults else set()
+    of_load = MODEL if "normalize" in defaults else of_load
+    assert set(defaults) - PRINTING - own - of_load == expected - PRINTING
     for key in expected & set(defaults):
         if f"{name} {key}" not in OTHER_DEFAULTS:
             assert plain(defaults[key]) == plain(parameters[key].default), key
@@ -144,9 +145,7 @@ def test_the_command_of_an_analysis_has_the_options_and_defaults_of_its_function
         own |= {"low": 0.13, "high": 0.17}
         own["intervals"] = None
     assert own == {
-        key: plain(parameter.default)
-        for key, parameter in parameters.items()
-        if key not in {"runs", *WATCHING, *MODEL}
+        key: plain(parameter.default) for key, parameter in parameters.items() if key not in {"runs", *WATCHING}
     }
     assert {
         key: plain(value) for key, value in command().keywords().items() if key in own and key != "intervals"

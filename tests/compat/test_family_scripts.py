@@ -113,9 +113,8 @@ def test_the_script_of_simcse_gives_the_numbers_of_run_without_any_flag(tiny_ber
         encoder,
         everything,
         data_dirs=["SentEval/data"],
-        classifier="mlp-adam",
-        kfold=10,
         intervals=Intervals(None),
+        classification=sb.Classification(classifier="mlp-adam", kfold=10),
     )
     whole = record.frame[(record.frame["subset"] == "") & record.frame["metric"].isin(["spearman", "acc"])]
     expected = whole.set_index("task")["score"]

@@ -43,7 +43,7 @@ def test_a_pair_with_a_sentence_of_the_corpus_is_left_out(
     kept = (data.pairs["sentence1"] != gone) & (data.pairs["sentence2"] != gone)
     assert clean.pairs["pair_id"].tolist() == data.pairs.loc[kept, "pair_id"].tolist()
     whole = sb.evaluate(hash_encode, data)
-    record = sb.evaluate(hash_encode, data, exclude=[corpus], out=tmp_path / "run")
+    record = sb.evaluate(hash_encode, data, out=tmp_path / "run", view=sb.PairView(corpora=[corpus]))
     assert record.scores[0].items == int(kept.sum())
     assert record.signature.startswith("toy:test~train.txt:all|")
     assert any("stands in train.txt" in note for note in record.notes)
@@ -51,7 +51,7 @@ def test_a_pair_with_a_sentence_of_the_corpus_is_left_out(
     assert sb.load_run(tmp_path / "run").items["split"].unique().tolist() == ["test~train.txt"]
     # The same name with other sentences is another view.
     corpus.write_text("nothing of that\n", encoding="utf-8")
-    other = sb.evaluate(hash_encode, data, exclude=[corpus])
+    other = sb.evaluate(hash_encode, data, view=sb.PairView(corpora=[corpus]))
     assert differing_fields(record.signatures[0], other.signatures[0]) == ("data",)
 
 
@@ -81,9 +81,11 @@ def test_what_leaves_nothing_to_score_is_told(toy_data: Callable[..., StsData], 
     one = replace(data, pairs=data.pairs.head(1))
     corpus.write_text("nothing of that\n", encoding="utf-8")
     with pytest.raises(UserError, match="has 1 scored pairs"):
-        sb.evaluate(lambda texts: [[len(text)] for text in texts], one, exclude=[corpus])
+        sb.evaluate(lambda texts: [[len(text)] for text in texts], one, view=sb.PairView(corpora=[corpus]))
 
 
 def test_a_task_that_is_trained_on_has_no_view() -> None:
     with pytest.raises(UserError, match="sample-questions trains a model"):
-        sb.evaluate(lambda texts: [[len(text)] for text in texts], "sample-questions", exclude=["sample"])
+        sb.evaluate(
+            lambda texts: [[len(text)] for text in texts], "sample-questions", view=sb.PairView(corpora=["sample"])
+        )

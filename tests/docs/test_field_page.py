@@ -104,8 +104,8 @@ def test_the_facts_of_counts_of_words_are_what_the_data_give(senteval):
 def test_the_facts_of_minilm_are_what_the_data_give(senteval):
     runs = {
         "minilm": sb.evaluate("minilm", TASKS, data_dirs=[senteval]),
-        "minilm-128": sb.evaluate("minilm", TASKS, data_dirs=[senteval], dimensions=128),
-        "minilm-cls": sb.evaluate("minilm", TASKS, data_dirs=[senteval], pooling="cls_before_pooler"),
+        "minilm-128": sb.evaluate(sb.load("minilm", dimensions=128), TASKS, data_dirs=[senteval]),
+        "minilm-cls": sb.evaluate(sb.load("minilm", pooling="cls_before_pooler"), TASKS, data_dirs=[senteval]),
         "words": sb.evaluate(far_encoders.words, TASKS, data_dirs=[senteval]),
     }
     hold_against_the_data(runs, tolerance=0.01)

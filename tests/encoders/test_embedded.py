@@ -249,10 +249,10 @@ def test_retrieve_finds_among_vectors_what_it_finds_among_sentences(lines, encod
     assert np.allclose(second[0]["cosine"], second[1]["cosine"], atol=1e-6)
     assert set(second[1]["sentence"]) <= set(distinct)
     with pytest.raises(UserError, match=r"are from .*, the queries from .*\. Use the same model"):
-        sb.retrieve(bert, corpus=made.path, max_length=9, **asked)
+        sb.retrieve(sb.load(bert, max_length=9), corpus=made.path, **asked)
     with pytest.raises(UserError, match="are not whitened"):
-        sb.retrieve(bert, corpus=made.path, whiten=1, **asked)
-    sb.evaluate(bert, "sample", whiten=2, out=tmp_path / "run")
+        sb.retrieve(sb.load(bert, whiten=1), corpus=made.path, **asked)
+    sb.evaluate(sb.load(bert, whiten=2), "sample", out=tmp_path / "run")
     with pytest.raises(UserError, match="are not whitened"):
         sb.retrieve(tmp_path / "run", corpus=made.path, **asked)
     with pytest.raises(UserError, match="50 neighbours: the corpus has 43 sentences"):

@@ -38,14 +38,14 @@ def test_the_quickest_that_passes_measures_and_is_recorded_and_kept(
     paced({BF16: 1.5, FP16: 1.2})
     # Of a model that knows nothing the sample cannot tell half a point.
     monkeypatch.setattr(fast, "LARGEST_LOSS", 1)
-    record = sb.evaluate(tiny_bert, "sample", fast=True, device="cpu")
-    plain = sb.evaluate(tiny_bert, "sample", precision="bf16", device="cpu")
+    record = sb.evaluate(quickest(sb.load(tiny_bert, device="cpu")), "sample")
+    plain = sb.evaluate(sb.load(tiny_bert, precision="bf16", device="cpu"), "sample")
     assert record.scores[0].signature == plain.scores[0].signature
     assert "|bf16|" in record.scores[0].signature
     assert record.scores[0].value == plain.scores[0].value
     (said,) = [note for note in record.notes if note.startswith("--fast: ")]
     assert said.startswith("--fast: bf16 instead of fp32, 1.5 times as fast; ")
-    full = sb.evaluate(tiny_bert, "sample", device="cpu")
+    full = sb.evaluate(sb.load(tiny_bert, device="cpu"), "sample")
     moved = 100 * ((plain.scores[0].value or 0) - (full.scores[0].value or 0))
     assert f"{moved:+.2f} points on the sample" in said
     # It is not chosen again, unless what was kept is damaged.
@@ -113,7 +113,7 @@ def test_what_loses_more_than_the_gate_allows_or_takes_longer_is_left_out_and_sa
 ) -> None:
     paced({BF16: 3.0, FP16: 0.5})
     monkeypatch.setattr(fast, "_change", lambda *_: (-0.004, 0.0061))
-    record = sb.evaluate(tiny_bert, "sample", fast=True, device="cpu")
+    record = sb.evaluate(quickest(sb.load(tiny_bert, device="cpu")), "sample")
     assert "|fp32|" in record.scores[0].signature
     (said,) = [note for note in record.notes if note.startswith("--fast: ")]
     assert said.startswith(
@@ -124,7 +124,7 @@ def test_what_loses_more_than_the_gate_allows_or_takes_longer_is_left_out_and_sa
 
 def test_the_loss_is_the_gates(tiny_bert: Path, tmp_path: Path) -> None:
     plain, other = (
-        sb.evaluate(tiny_bert, "sample", out=tmp_path / precision, precision=precision, device="cpu")
+        sb.evaluate(sb.load(tiny_bert, precision=precision, device="cpu"), "sample", out=tmp_path / precision)
         for precision in ("fp32", "bf16")
     )
     change, loss = fast._change(*(sb.load(tiny_bert, precision=p, device="cpu") for p in ("fp32", "bf16")))
@@ -159,7 +159,7 @@ def test_what_was_chosen_already_is_told(
 
 def test_what_is_no_checkpoint_of_layers_is_told(tmp_path: Path) -> None:
     with pytest.raises(sb.UserError, match="is not a Transformers checkpoint"):
-        sb.evaluate(lambda texts: [[len(text), 1] for text in texts], "sample", fast=True)
+        quickest(sb.load(lambda texts: [[len(text), 1] for text in texts]))
     similarities = tmp_path / "own.txt"
     similarities.write_text("1\n" * 252)
     result = CliRunner().invoke(app, ["run", "--similarities", str(similarities), "--tasks", "sample", "--fast"])

@@ -186,7 +186,7 @@ def test_run_measures_a_fit_and_the_record_tells_it(tiny_bert, tmp_path, toy_dat
     own = [*toy.pairs["sentence1"], *toy.pairs["sentence2"]]
     fitted = sb.fit("whitening", tiny_bert, sentences=own, out=tmp_path / "own", dimensions=5)
     record = sb.evaluate(sb.load(fitted.folder), toy, intervals=NO_INTERVALS)
-    by_run = sb.evaluate(sb.load(tiny_bert), toy, whiten=5, intervals=NO_INTERVALS)
+    by_run = sb.evaluate(sb.load(tiny_bert, whiten=5), toy, intervals=NO_INTERVALS)
     assert record.scores[0].value == pytest.approx(by_run.scores[0].value, abs=1e-4)
     assert record.model.fitted == "whitening5+given-sentences"
     assert record.model.kind == "fitted"
@@ -197,7 +197,7 @@ def test_run_measures_a_fit_and_the_record_tells_it(tiny_bert, tmp_path, toy_dat
     )
     assert told in record.notes
     assert any("was fitted for" in note for note in record.notes)
-    both = sb.evaluate(sb.load(fitted.folder), toy, whiten=2, intervals=NO_INTERVALS)
+    both = sb.evaluate(sb.load(fitted.folder, whiten=2), toy, intervals=NO_INTERVALS)
     assert both.model.postprocessing == "whitening5+given-sentences,whiten2"
     saved = sb.evaluate(sb.load(fitted.folder), toy, intervals=NO_INTERVALS, out=tmp_path / "run")
     assert sb.load_run(saved.folder).model == record.model

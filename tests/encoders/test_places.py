@@ -176,7 +176,8 @@ def test_sides_and_fitted_encoders_share_their_checkpoints_batches(bert, tmp_pat
     data = tmp_path / "pairs.tsv"
     data.write_text("".join(f"{a}\t{b}\t{len(b) % 5}\n" for a, b in pairwise(LINES)))
     alone, shared = (
-        sb.evaluate(folder, data=data, use_cache=False, **sided, **more) for more in ({}, {"devices": "all"})
+        sb.evaluate(placed(sb.load(folder, **sided), devices), data=data, use_cache=False)
+        for devices in (None, "all")
     )
     assert shared.items["cosine"].tolist() == alone.items["cosine"].tolist()
     (tmp_path / "lines.txt").write_text("\n".join(LINES), encoding="utf-8")

@@ -18,6 +18,7 @@ from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
 from stsbench.encoders.prompts import both_sides
 from stsbench.encoders.sides import SidedEncoder
+from stsbench.encoders.use_text import use_signature
 from stsbench.records.signature import Signature
 from stsbench.records.store import load_run
 
@@ -102,7 +103,7 @@ def test_a_prompts_text_is_what_an_identity_a_signature_and_the_cache_have_not_i
     named, told = load(folder, prompt_name="query"), load(folder, prompt="so she ")
     assert named.identity == told.identity
     assert named.identity.use.prompt_name is None
-    assert "|prompt:so%20she%20|" in f"|{named.identity.use.signature()}|"
+    assert "|prompt:so%20she%20|" in f"|{use_signature(named.identity.use)}|"
     embed(told, sentences)
     assert embed(named, sentences).cost.encoded == 0
     assert any("its prompt 'query', 'so she ', is put before every sentence" in note for note in named.notes)

@@ -19,6 +19,7 @@ from stsbench.base.errors import UserError
 from stsbench.encoders.hub import needed_files
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
+from stsbench.encoders.use_text import use_signature
 
 WORDS = [
     "A small cat sat on the old mat by the door.",
@@ -241,7 +242,7 @@ def test_sentence_transformers_cuts_as_the_tokenizer_s_file_says(
     assert (found.lengths.tolist(), found.truncated.tolist()) == ([4], [True])
     np.testing.assert_array_equal(vectors(folder, ["the dog ran home"]), vectors(folder, [read]))
     assert load(folder).identity.use.max_length == 2
-    assert load(folder, max_length=3).identity.use.signature() == "avg|len3|fp32"
+    assert use_signature(load(folder, max_length=3).identity.use) == "avg|len3|fp32"
 
 
 def test_the_usual_length_of_model2vec_holds_where_its_configuration_names_none(

@@ -5,15 +5,18 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
 
+import numpy as np
 import pytest
 import typer
 
 import stsbench as sb
-from stsbench.analysis import analyses
+from stsbench.data.benchmarks import load_sample
+from stsbench.data.sentences import sentences_in
 from stsbench.data.tables import StsData
 from stsbench.encoders.plan import embed
 from stsbench.encoders.protocol import Identity
-from stsbench.encoders.use import ABOUT, Loading, Use, UseOptions, names, own_use, shown, takes_use
+from stsbench.encoders.use import ABOUT, Loading, Use, names, own_use, shown
+from stsbench.encoders.use_text import use_signature
 from stsbench.records.labels import model_labels
 from stsbench.records.parts import ModelPart
 from stsbench.records.signature import Signature
@@ -43,30 +46,35 @@ OTHER: dict[str, Any] = {
 }
 IDENTITY = Identity("me/mine", "transformer", own_use("avg"), weights_sha256="a" * 64)
 each_field = pytest.mark.parametrize("name", ABOUT)
-VERBS = [sb.load, sb.evaluate, sb.diagnose, sb.explain, *(command.verb for command in analyses().values())]
 
 
 def used(name: str) -> Identity:
     return replace(IDENTITY, use=replace(IDENTITY.use, **{name: OTHER[name]}))
 
 
-def test_the_options_that_verbs_take_are_the_fields() -> None:
-    hints = {name: getattr(hint, "__forward_arg__", hint) for name, hint in UseOptions.__annotations__.items()}
-    assert hints == {each.name: each.type for each in fields(Use)}
-    assert sorted(hints) == sorted(OTHER)
+def test_load_takes_every_field_with_its_default_and_describes_it() -> None:
+    parameters = list(inspect.signature(sb.load).parameters.values())[1:]
+    assert {each.name: (each.default, each.annotation) for each in parameters} == {
+        each.name: (each.default, each.type) for each in fields(Use)
+    }
+    assert sorted(ABOUT) == sorted(OTHER)
+    assert all(f"        {name}: " in (sb.load.__doc__ or "") for name in ABOUT)
+    with pytest.raises(TypeError, match=r"load\(\) has no option 'poling': did you mean pooling"):
+        sb.load("minilm", poling="cls")  # type: ignore[call-arg]
+
+
+def test_no_other_verb_takes_a_field() -> None:
+    verbs = {name: getattr(sb, name) for name in sb.__all__ if callable(getattr(sb, name)) and name != "load"}
+    # Options of the same name: what a whitening keeps, and where a training runs.
+    others = {"fit": {"dimensions"}} | dict.fromkeys(("train", "sweep", "reproduce"), {"device"})
+    taken = {name: {*inspect.signature(verb).parameters} & {*ABOUT} for name, verb in verbs.items()}
+    assert {name: found for name, found in taken.items() if found} == others
+    assert len(inspect.signature(sb.evaluate).parameters) <= 12
 
 
 def test_a_default_is_neither_in_a_signature_nor_in_the_cache_key() -> None:
-    assert IDENTITY.use.signature() == "avg|fp32"
+    assert use_signature(IDENTITY.use) == "avg|fp32"
     assert IDENTITY.use.key() == {"pooling": "avg", "prompt": "", "device": "cpu"}
-
-
-@each_field
-def test_a_field_is_an_option_of_every_verb_that_takes_a_model(name: str) -> None:
-    for verb in VERBS:
-        parameter = inspect.signature(verb).parameters[name]
-        assert parameter.default == getattr(Use(), name)
-        assert f"        {name}: " in (verb.__doc__ or ""), verb
 
 
 @each_field
@@ -123,55 +131,33 @@ def test_what_an_encoder_obeys_is_the_part_that_changes_nothing_afterwards() -> 
     assert tuple(each.name for each in fields(Loading)) == names("encoding", "place", "nothing")
 
 
-@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)
-def test_a_mistyped_option_is_refused_with_the_nearest_name(verb: Callable[..., Any]) -> None:
-    with pytest.raises(TypeError, match=rf"{verb.__name__}\(\) has no option 'poling': did you mean pooling"):
-        verb("minilm", poling="cls")
-
-
-def test_the_docstring_of_a_verb_tells_each_option_behind_the_line_of_use() -> None:
-    @takes_use
-    def verb(model: str, **use: Any) -> None:
-        """Do it.
-
-        Args:
-            model: a name.
-            **use: how it is used.
-        """
-
-    assert "**use: how it is used.\n        pooling: one of" in (verb.__doc__ or "")
-
-
-def test_a_model_is_evaluated_as_it_would_be_loaded_and_options_of_loading_are_refused_of_one_that_is(
-    tiny: Callable[..., Any],
-) -> None:
-    folder = tiny("bert", "plain")
-    asked: dict[str, Any] = {"pooling": "cls", "max_length": 9, "dimensions": 8, "normalize": True}
-    by_name = sb.evaluate(str(folder), "sample", **asked)
-    loaded = sb.load(str(folder), **asked)
-    assert by_name.model.use == loaded.identity.use
-    for other in (
-        sb.evaluate(loaded, "sample"),
-        sb.evaluate(sb.load(str(folder), pooling="cls", max_length=9), "sample", dimensions=8, normalize=True),
-    ):
-        assert other.signatures == by_name.signatures
-        assert other.scores == by_name.scores
-    with pytest.raises(sb.UserError, match="--pooling needs a model to load, but this one is"):
-        sb.evaluate(loaded, "sample", pooling="avg")
-
-
-def test_an_analysis_processes_the_vectors_of_a_model_as_of_its_record(
-    tiny: Callable[..., Any], tmp_path: Any
+def test_options_go_to_what_is_loaded_and_not_to_what_is_loaded_already(
+    tiny: Callable[..., Any], hash_encode: Callable[..., Any], tmp_path: Any
 ) -> None:
     folder, asked = str(tiny("bert", "plain")), {"pooling": "avg", "dimensions": 8, "whiten": 4}
-    record = sb.evaluate(folder, "sample", out=tmp_path / "run", **asked)
-    of_record, of_model = (
-        sb.geometry(record, task="sample"),
-        sb.geometry(folder, task="sample", **asked),
+    encoder = sb.load(folder, **asked)
+    assert sb.load(encoder) is encoder
+    with pytest.raises(sb.UserError, match=r"^--pooling needs a model to load, but .* is loaded already"):
+        sb.load(encoder, pooling="avg")
+    record = sb.evaluate(encoder, "sample", out=tmp_path / "run")
+    assert record.model.use == encoder.identity.use
+    of_record, of_model, plain = (
+        sb.geometry(subject, task="sample").frame for subject in (record, encoder, sb.load(folder, pooling="avg"))
     )
     for number in ("alignment", "uniformity", "mean_cosine"):
-        assert of_record.frame[number].tolist() == of_model.frame[number].tolist()
-    plain = sb.geometry(folder, task="sample", pooling="avg")
-    assert plain.frame["uniformity"].tolist() != of_model.frame["uniformity"].tolist()
-    rows = embed(sb.load(folder, **asked), ["one man", "two dogs run", "a red boat", "she reads", "they go"])
+        assert of_record[number].tolist() == of_model[number].tolist()
+    assert plain["uniformity"].tolist() != of_model["uniformity"].tolist()
+    rows = embed(encoder, ["one man", "two dogs run", "a red boat", "she reads", "they go"])
     assert rows.vectors["avg"].shape == (5, 4)
+
+
+def test_saved_vectors_are_processed_as_load_says(hash_encode: Callable[..., Any], tmp_path: Any) -> None:
+    texts = sentences_in(load_sample())
+    np.save(tmp_path / "v.npy", hash_encode(texts))
+    (tmp_path / "s.txt").write_text("\n".join(texts), encoding="utf-8")
+    saved = sb.SavedVectors(tmp_path / "v.npy", tmp_path / "s.txt")
+    cut = sb.evaluate(sb.load(saved, dimensions=3, normalize=True), "sample")
+    assert cut.model.use.dimensions == 3
+    assert cut.scores[0].value == sb.evaluate(lambda texts: hash_encode(texts)[:, :3], "sample").scores[0].value
+    with pytest.raises(sb.UserError, match=r"^--pooling: not for saved vectors"):
+        sb.load(saved, pooling="cls")

@@ -175,7 +175,7 @@ def test_a_pooling_reads_what_the_saved_checkpoint_gives(tiny_bert: Path, poolin
         live = sb.evaluate(lambda sentences: live_encode(model, sentences), "sample")
     for saved in (model, tokenizer):
         saved.save_pretrained(tmp_path / "saved")
-    kept = sb.evaluate(str(tmp_path / "saved"), "sample", pooling=pooling)
+    kept = sb.evaluate(sb.load(str(tmp_path / "saved"), pooling=pooling), "sample")
     assert kept.scores[0].truncated_sentences
     # Not the scores: two pairs of nearly one cosine change their ranks by rounding.
     assert np.abs(live.items["cosine"] - kept.items["cosine"]).max() < 1e-6
@@ -210,7 +210,7 @@ def test_the_network_below_a_task_head_is_measured_as_its_checkpoint_is(
     lines = evaluations(trainer)
     assert [line["step"] for line in lines] == [2, 4]
     for line in lines:
-        saved = sb.evaluate(str(tmp_path / f"checkpoint-{line['step']}"), "sample", pooling="avg")
+        saved = sb.evaluate(sb.load(str(tmp_path / f"checkpoint-{line['step']}"), pooling="avg"), "sample")
         live = sb.load_run(tmp_path / "dev" / f"step-00000{line['step']}")
         assert live.scores[0].value == line[METRIC]
         assert np.abs(live.items["cosine"] - saved.items["cosine"]).max() < 1e-6

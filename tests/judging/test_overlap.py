@@ -106,7 +106,7 @@ def test_of_a_run_with_a_view_the_sentences_of_the_whole_split_are_looked_for(
     hash_encode: Callable[..., Any], benchmark_folder: Path, tmp_path: Path
 ) -> None:
     options = {"data_dirs": [benchmark_folder], "intervals": sb.Intervals(None), "use_cache": False}
-    view = sb.evaluate(hash_encode, "STS16", exclude_overlap=True, **options)
+    view = sb.evaluate(hash_encode, "STS16", **options, view=sb.PairView(overlap=True))
     assert view.scores[0].split == "test~overlap"
     sentences = load_sts("STS16", data_dirs=[benchmark_folder]).pairs["sentence1"]
     corpus = write(tmp_path / "a.txt", sentences[0])

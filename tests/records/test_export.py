@@ -64,7 +64,9 @@ def test_what_is_written_is_read_back_to_the_same_scores(record: sb.RunRecord, t
 def test_what_the_export_states_the_import_knows(
     use: dict[str, Any], hash_encode: Callable[..., Any], toy_data: Toy, tmp_path: Path
 ) -> None:
-    run = sb.evaluate(hash_encode, [toy_data("STS12"), toy_data("STS-B", seed=1)], out=tmp_path / "run", **use)
+    run = sb.evaluate(
+        sb.load(hash_encode, **use), [toy_data("STS12"), toy_data("STS-B", seed=1)], out=tmp_path / "run"
+    )
     back = import_results(export_results(run, tmp_path).folder, out=tmp_path / "back")
     assert sb.load_run(tmp_path / "back") == back
     for ours, theirs in zip(run.signatures, back.signatures, strict=True):
@@ -89,7 +91,9 @@ def test_what_scores_of_one_model_state_otherwise_or_in_short_is_not_known(
 ) -> None:
     one = sb.evaluate(hash_encode, toy_data("STS12"))
     export_results(one, tmp_path)
-    folder = export_results(sb.evaluate(hash_encode, toy_data("STS-B", seed=1), whiten=4), tmp_path).folder
+    folder = export_results(
+        sb.evaluate(sb.load(hash_encode, whiten=4), toy_data("STS-B", seed=1)), tmp_path
+    ).folder
     back = import_results(folder)
     assert {(signature.use.pooling, signature.text) for signature in back.signatures} == {
         ("-", one.scores[0].text)

@@ -162,7 +162,10 @@ def test_records_of_other_data_do_not_compare_but_of_other_tasks_and_settings_do
     one, two = (sb.evaluate(hash_encode, toy_data(seed=seed)) for seed in (0, 1))
     with pytest.raises(sb.UserError, match="do not compare on toy: data is"):
         sb.show([one, two])
-    other, cut = sb.evaluate(hash_encode, toy_data("b")), sb.evaluate(hash_encode, toy_data(), dimensions=2)
+    other, cut = (
+        sb.evaluate(hash_encode, toy_data("b")),
+        sb.evaluate(sb.load(hash_encode, dimensions=2), toy_data()),
+    )
     require_comparable([one, other, cut])
 
 

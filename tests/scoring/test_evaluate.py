@@ -29,7 +29,7 @@ def test_it_takes_a_file_of_the_person_s_own(hash_encode: Encode, tmp_path: Path
     rows = [("a b", "a c", 1), ("b d", "b d", 5), ("x y", "z y", 2), ("q r", "r q", 4)]
     lines = [f"{a},{b},{gold},{'ood' if gold > 2 else 'id'}" for a, b, gold in rows]
     path.write_text("\n".join(["s1,s2,gold,domain", *lines]), encoding="utf-8")
-    record = sb.evaluate(hash_encode, data=path, subset_column="domain")
+    record = sb.evaluate(hash_encode, sb.load_pairs(path, subset_column="domain"))
     (task,) = record.scores
     assert (task.task, task.split, task.text, task.data.status) == ("mine", "all", "user", "user")
     assert [subset.subset for subset in task.subsets] == ["id", "ood"]
@@ -92,9 +92,9 @@ def test_dimensions_and_whitening_stand_in_the_signature_and_change_the_vectors(
     hash_encode: Encode, toy_data: Data
 ) -> None:
     plain = sb.evaluate(hash_encode, toy_data())
-    cut = sb.evaluate(hash_encode, toy_data(), dimensions=3)
-    white = sb.evaluate(hash_encode, toy_data(), whiten=0)
-    both = sb.evaluate(hash_encode, toy_data(), dimensions=6, whiten=4)
+    cut = sb.evaluate(sb.load(hash_encode, dimensions=3), toy_data())
+    white = sb.evaluate(sb.load(hash_encode, whiten=0), toy_data())
+    both = sb.evaluate(sb.load(hash_encode, dimensions=6, whiten=4), toy_data())
     models = [
         record.signatures[0].model.removesuffix(f"|stsbench:{sb.__version__}") for record in (cut, white, both)
     ]
@@ -113,8 +113,8 @@ def test_dimensions_and_whitening_stand_in_the_signature_and_change_the_vectors(
 
 def test_whitening_takes_each_task_s_own_sentences(hash_encode: Encode, toy_data: Data) -> None:
     a, b = toy_data("a"), toy_data("b", seed=1)
-    together = sb.evaluate(hash_encode, [a, b], whiten=0)
-    alone = sb.evaluate(hash_encode, b, whiten=0)
+    together = sb.evaluate(sb.load(hash_encode, whiten=0), [a, b])
+    alone = sb.evaluate(sb.load(hash_encode, whiten=0), b)
     np.testing.assert_allclose(together.items["cosine"][30:], alone.items["cosine"], atol=1e-9)
 
 
@@ -126,7 +126,10 @@ def test_whitening_to_all_dimensions_keeps_those_in_which_a_task_s_sentences_var
         return np.concatenate([vectors, vectors[:, :2]], axis=1)
 
     tasks = [toy_data("a"), toy_data("b", seed=1)]
-    record, plain = sb.evaluate(narrow, tasks, whiten=0), sb.evaluate(hash_encode, tasks, whiten=0)
+    record, plain = (
+        sb.evaluate(sb.load(narrow, whiten=0), tasks),
+        sb.evaluate(sb.load(hash_encode, whiten=0), tasks),
+    )
     width = np.asarray(hash_encode(["x"])).shape[1]
     said = [note for note in record.notes if "whitening kept" in note]
     assert said == [
@@ -134,7 +137,7 @@ def test_whitening_to_all_dimensions_keeps_those_in_which_a_task_s_sentences_var
     ]
     assert not any("whitening kept" in note for note in plain.notes)
     with pytest.raises(sb.UserError, match=rf"60 sentences of a vary in {width} of {width + 2}; keep fewer"):
-        sb.evaluate(narrow, tasks, whiten=width + 1)
+        sb.evaluate(sb.load(narrow, whiten=width + 1), tasks)
 
 
 def test_nothing_that_is_stored_names_the_home_or_the_user(

@@ -44,7 +44,7 @@ def folder(hash_encode: Encode, toy_data: Data, tmp_path: Path) -> Path:
         Relatedness(replace(related, pairs=related.pairs.assign(split=splits))),
         PairClassification(labelled(toy_data("paired", seed=3))),
     ]
-    sb.evaluate(hash_encode, tasks, out=tmp_path / "run", kfold=3)
+    sb.evaluate(hash_encode, tasks, out=tmp_path / "run", classification=sb.Classification(kfold=3))
     return tmp_path / "run"
 
 

@@ -151,7 +151,7 @@ def test_nothing_is_encoded_twice_until_a_file_or_a_version_changes(
     texts = len({text for task in data for side in ("sentence1", "sentence2") for text in task.pairs[side]})
     assert sb.evaluate(f"mteb:{folder}", data).encoding["encoded"] == texts
     assert sb.evaluate(f"mteb:{folder}", data).encoding["encoded"] == 0
-    assert sb.evaluate(folder, data, prompt="it is ").encoding["encoded"] == texts
+    assert sb.evaluate(sb.load(folder, prompt="it is "), data).encoding["encoded"] == texts
     for module in (mteb, sb.encoders.mteb_models):
         with monkeypatch.context() as patch:
             patch.setattr(module, "__version__", "99")
@@ -189,7 +189,7 @@ def test_static_embeddings_have_no_maximum_length_and_mtebs_number(
     record = sb.evaluate(f"mteb:{tmp_path / 'static'}", data, out=tmp_path / "run")
     assert record.scores[0].value == pytest.approx(by_mteb(library(tmp_path / "static"), data), abs=1e-5)
     assert load_run(tmp_path / "run").model.use.max_length is None
-    natively = sb.evaluate(tmp_path / "static", data, prompt="it is ")
+    natively = sb.evaluate(sb.load(tmp_path / "static", prompt="it is "), data)
     assert natively.scores[0].value == pytest.approx(record.scores[0].value, abs=1e-5)
 
 

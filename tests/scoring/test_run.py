@@ -18,7 +18,6 @@ from stsbench.records.record import RunRecord
 from stsbench.scoring.kinds.sts import StsPairs
 from stsbench.scoring.run import (
     SAMPLE_BANNER,
-    Request,
     choose_data,
     choose_folder,
     choose_models,
@@ -33,7 +32,7 @@ MINILM = Identity("minilm", "sentence-transformers", replace(own_use("avg"), max
 
 
 def test_without_data_the_sample_is_scored_and_the_banner_counts_its_pairs() -> None:
-    data = choose_data(Request())
+    data = choose_data()
     assert data.is_sample
     assert [task.data.task for task in data.sets] == ["sample"]
     assert f"{len(load_sample().pairs)} pairs" in SAMPLE_BANNER
@@ -41,11 +40,11 @@ def test_without_data_the_sample_is_scored_and_the_banner_counts_its_pairs() -> 
 
 def test_a_task_that_was_asked_for_is_not_replaced_by_the_sample() -> None:
     with pytest.raises(UserError, match="STS16 was not found"):
-        choose_data(Request(tasks="STS16"))
+        choose_data("STS16")
     with pytest.raises(UserError, match="STS12 was not found"):
-        choose_data(Request(tasks="sts"))
+        choose_data("sts")
     with pytest.raises(UserError, match="no task was named"):
-        choose_data(Request(tasks=""))
+        choose_data("")
 
 
 def test_data_that_a_named_folder_lacks_is_a_mistake_and_not_the_sample(
@@ -53,17 +52,17 @@ def test_data_that_a_named_folder_lacks_is_a_mistake_and_not_the_sample(
 ) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserError, match="STS12 was not found"):
-        choose_data(Request(data_dirs=(tmp_path / "empty",)))
+        choose_data(data_dirs=(tmp_path / "empty",))
     monkeypatch.setenv("STSBENCH_DATA", str(tmp_path / "empty"))
     with pytest.raises(UserError, match="STS12 was not found"):
-        choose_data(Request())
+        choose_data()
     monkeypatch.setenv("STSBENCH_DATA", str(tmp_path / "nowhere"))
     with pytest.raises(UserError, match=r"STSBENCH_DATA names .*nowhere, which is not a folder"):
-        choose_data(Request())
+        choose_data()
 
 
 def test_the_sample_asked_for_by_name_has_no_banner() -> None:
-    assert not choose_data(Request(tasks="sample")).is_sample
+    assert not choose_data("sample").is_sample
 
 
 def test_each_model_is_measured_once() -> None:
@@ -71,7 +70,7 @@ def test_each_model_is_measured_once() -> None:
 
 
 def test_several_models_cannot_share_a_folder(tmp_path: Path) -> None:
-    data = choose_data(Request())
+    data = choose_data()
     wanted = choose_models(Use(), models=["a", "b"])
     settings = Settings(out=tmp_path)
     with pytest.raises(UserError, match="--out is a single folder, but there are several models"):
@@ -87,7 +86,11 @@ def test_several_models_cannot_share_a_folder(tmp_path: Path) -> None:
         (replace(MINILM, use=replace(MINILM.use, precision="bf16")), Settings(), "minilm-avg-toy-bf16"),
         (MINILM, Settings(protocol("senteval")), "minilm-avg-toy-senteval-wmean"),
         (MINILM, Settings(protocol(metric="pearson", text="raw")), "minilm-avg-toy-pearson-raw"),
-        (MINILM, Settings(use=Use(dimensions=64, whiten=32)), "minilm-avg-toy-dim64-whiten32"),
+        (
+            replace(MINILM, use=replace(MINILM.use, dimensions=64, whiten=32)),
+            Settings(),
+            "minilm-avg-toy-dim64-whiten32",
+        ),
         (Identity("my.module:encode", "function", own_use("own")), Settings(), "my.module_encode-own-toy"),
         (Identity("../../x", "similarities", own_use("given")), Settings(), "x-given-toy"),
         (Identity("…", "function", own_use("own")), Settings(), "own-toy"),

@@ -9,7 +9,7 @@ import pytest
 import stsbench as sb
 from stsbench.data.tables import StsData
 from stsbench.encoders.use import Use
-from stsbench.scoring.subjects import named_subjects
+from stsbench.scoring.subjects import load_subjects, named_subjects
 
 Encode = Callable[[list[str]], Any]
 
@@ -29,17 +29,17 @@ def test_two_records_of_one_model_are_named_by_their_folders(run: sb.RunRecord, 
 @pytest.mark.parametrize(
     ("options", "name"), [(Use(pooling="cls"), "--pooling"), (Use(max_length=9), "--max-length")]
 )
-def test_how_to_load_a_model_is_refused_where_none_is_to_be_loaded(
+def test_an_option_of_loading_is_refused_if_there_is_no_model_to_load(
     options: Use, name: str, run: sb.RunRecord
 ) -> None:
-    for measured in (run, str(run.folder), [run, run.folder]):
+    folder = str(run.folder)
+    for runs, models in (([folder], []), ([], [folder])):
         with pytest.raises(sb.UserError, match=f"^{name} is for models that are to be loaded"):
-            named_subjects(measured, options)
-    assert named_subjects(run, Use())
+            load_subjects(runs, models, options)
+        assert load_subjects(runs, models, Use()) == [folder]
+    assert load_subjects([folder], [], options, has_others=True) == [folder]
 
 
 def test_a_wrong_keyword_of_an_analysis_is_not_swallowed(run: sb.RunRecord) -> None:
-    with pytest.raises(sb.UserError, match="--pooling is for models"):
-        sb.spectrum(run, task="sample", pooling="cls")
     with pytest.raises(TypeError, match="tasks"):
         sb.spectrum(run, tasks="STS16")  # type: ignore[call-arg]

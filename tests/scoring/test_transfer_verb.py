@@ -155,18 +155,21 @@ def test_the_closing_normalisation_is_for_similarities_alone_unless_asked_for(ve
     lengths = {name: run.items["dot"].abs().max() for name, run in (("bare", bare), ("own", own))}
     assert lengths["own"] <= 1 + 1e-6 < lengths["bare"]
 
-    forced = sb.evaluate(plain, tasks, intervals=FEW, normalize=True)
+    forced = sb.evaluate(sb.load(plain, normalize=True), tasks, intervals=FEW)
     assert "|norm|" in forced.scores_of("transfer")[0].signature
     assert forced.scores_of("transfer")[0].value != bare.scores_of("transfer")[0].value
     assert dots(forced) == dots(own)
-    dropped = sb.evaluate(normal, tasks, intervals=FEW, normalize=False)
+    dropped = sb.evaluate(sb.load(normal, normalize=False), tasks, intervals=FEW)
     assert dots(dropped) == dots(bare)
 
 
 def test_the_net_is_a_classifier_and_its_seed_counts(vectors: Encode) -> None:
     def run(seed: int) -> sb.RunRecord:
         return sb.evaluate(
-            vectors, "sample-questions", classifier="mlp-adam", kfold=2, classifier_seed=seed, intervals=FEW
+            vectors,
+            "sample-questions",
+            intervals=FEW,
+            classification=sb.Classification(classifier="mlp-adam", kfold=2, seed=seed),
         )
 
     one, again, other = run(1), run(1), run(2)

@@ -45,7 +45,7 @@ def test_a_function_that_changed_since_its_record_was_made_is_told(
     options: dict[str, Any], function: tuple[str, Path], caplog: pytest.LogCaptureFixture
 ) -> None:
     name, factor = function
-    record = sb.evaluate(name, "sample", intervals=NO_INTERVALS, **options)
+    record = sb.evaluate(sb.load(name, **options), "sample", intervals=NO_INTERVALS)
     sb.geometry(record, task="sample")
     factor.write_text("1.5")
     told = rf"{name} is not as it was when the run was made: the \w+ similarity of pair \S+ of sample is"
@@ -78,7 +78,7 @@ def test_where_a_function_cannot_be_held_against_its_record_that_is_said_once(
     name, _ = function
     tasks: Any = toy_data() if why == "own pairs" else "sample"
     whiten, out = (2 if why == "whitened" else None), tmp_path / "run"
-    record = sb.evaluate(name, tasks, intervals=NO_INTERVALS, whiten=whiten, out=out)
+    record = sb.evaluate(sb.load(name, whiten=whiten), tasks, intervals=NO_INTERVALS, out=out)
     if why == "no items":
         (out / "items.parquet").unlink()
         record = sb.load_run(out)

@@ -50,7 +50,7 @@ def checkpoints(tiny: Path, folder: Path, *names: str) -> None:
 
 
 def score(model: str | Path, **options: Any) -> float:
-    record = sb.evaluate(sb.load(str(model), pooling="avg"), "sample", use_cache=False, **options)
+    record = sb.evaluate(sb.load(str(model), pooling="avg", **options), "sample", use_cache=False)
     return 100 * float(record.scores[0].value or 0)
 
 
@@ -325,7 +325,7 @@ def test_prompts_for_each_side_are_an_axis_whose_scores_are_those_of_run(
     }
     found = sb.sweep(Experiment(name="a", axes=axes, measure={"tasks": "sample"}), tmp_path / "x")
     expected = [
-        100 * sb.evaluate(base, "sample", pooling="avg", prompts=sides, use_cache=False).scores[0].value
+        100 * sb.evaluate(sb.load(base, pooling="avg", prompts=sides), "sample", use_cache=False).scores[0].value
         for sides in prompts
     ]
     assert found.frame["sample"].tolist() == pytest.approx(expected, abs=1e-6)
@@ -345,7 +345,7 @@ def test_templates_and_dimensions_are_axes_whose_scores_are_those_of_run(
     expected = [
         100
         * sb.evaluate(
-            sb.load(base, pooling="avg", prompt=prompt), "sample", dimensions=dimensions, use_cache=False
+            sb.load(base, pooling="avg", prompt=prompt, dimensions=dimensions), "sample", use_cache=False
         )
         .scores[0]
         .value

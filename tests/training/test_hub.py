@@ -131,7 +131,7 @@ def test_scores_that_whoever_loads_it_would_not_get_are_refused(train: Train, tm
     sb.evaluate(other, "sample", out=tmp_path / "of-other")
     with pytest.raises(sb.UserError, match=r"of-other is not a run of the weights in .*run: measure them"):
         export_hub(folder, [tmp_path / "of-other"])
-    sb.evaluate(folder, "sample", out=tmp_path / "otherwise", pooling="max", dimensions=4)
+    sb.evaluate(sb.load(folder, pooling="max", dimensions=4), "sample", out=tmp_path / "otherwise")
     with pytest.raises(sb.UserError, match=r"otherwise than the checkpoint says \(--pooling and --dimensions\)"):
         export_hub(folder, [tmp_path / "otherwise"])
 

@@ -155,11 +155,12 @@ def test_the_closing_normalisation_is_for_similarities_alone_unless_asked_for(ve
     lengths = {name: run.items["dot"].abs().max() for name, run in (("bare", bare), ("own", own))}
     assert lengths["own"] <= 1 + 1e-6 < lengths["bare"]
 
-    forced = sb.evaluate(sb.load(plain, normalize=True), tasks, intervals=FEW)
+    forced = sb.evaluate(sb.load(vectors, normalize=True), tasks, intervals=FEW)
     assert "|norm|" in forced.scores_of("transfer")[0].signature
     assert forced.scores_of("transfer")[0].value != bare.scores_of("transfer")[0].value
     assert dots(forced) == dots(own)
-    dropped = sb.evaluate(sb.load(normal, normalize=False), tasks, intervals=FEW)
+    unscaled = replace(normal.identity, use=replace(normal.identity.use, normalize=False))
+    dropped = sb.evaluate(CallableEncoder(plain.encode, unscaled), tasks, intervals=FEW)
     assert dots(dropped) == dots(bare)
 
 

@@ -66,7 +66,7 @@ def test_load_takes_every_field_with_its_default_and_describes_it() -> None:
 def test_no_other_verb_takes_a_field() -> None:
     verbs = {name: getattr(sb, name) for name in sb.__all__ if callable(getattr(sb, name)) and name != "load"}
     # Options of the same name: what a whitening keeps, and where a training runs.
-    others = {"fit": {"dimensions"}} | dict.fromkeys(("train", "sweep", "reproduce"), {"device"})
+    others = {"fit": {"dimensions"}} | {name: {"device"} for name in ("train", "sweep", "reproduce")}
     taken = {name: {*inspect.signature(verb).parameters} & {*ABOUT} for name, verb in verbs.items()}
     assert {name: found for name, found in taken.items() if found} == others
     assert len(inspect.signature(sb.evaluate).parameters) <= 12

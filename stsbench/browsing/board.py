@@ -259,11 +259,10 @@ def board(
         sections = sections_of(all_runs, shelf, interval, level, progress)
         root = redact(str(folders[0])) if len(folders) == 1 else ""
         made = Board(sections, interval, level, tuple(map(redact, notes)), root)
-        if shelf.trouble:
-            made = replace(made, notes=(*made.notes, shelf.trouble))
-    if out is not None:
-        made.save(out)
-    return made
+        if out is not None:
+            made.save(out)
+        # It is about this machine, not about the page.
+        return replace(made, notes=(*made.notes, shelf.trouble)) if shelf.trouble else made
 
 
 def _found(folders: Sequence[Path]) -> tuple[dict[str, Path], list[str]]:

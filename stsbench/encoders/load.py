@@ -244,7 +244,11 @@ def _load_checkpoint(
     if table is not None and (static := _load_static(table, use)) is not None:
         return static
     needs()
-    use, notes = as_texts(checkpoint, replace(use, template=_choose_template(name, use)))
+    template = _choose_template(name, use)
+    is_hinted = use.template is None and not hub_checkpoints(name)
+    use, notes = as_texts(checkpoint, replace(use, template=template))
+    if template is not None and is_hinted:
+        notes += (_hint(f"template {template.name}", name, "--template"),)
     use = replace(use, device=resolve_device(use.device))
     saved = read_settings(checkpoint, trust_remote_code=use.trust_remote_code)
     if saved is None and checkpoint.modules() and use.pooling == AUTO and adapter is None:
@@ -339,8 +343,16 @@ def _choose_prompt(checkpoint: Checkpoint, own: str, asked: Use, known: KnownChe
         note = f"{name}: template {asked.template.name} replaces the checkpoint's prompt {prompt!r}."
         return "", (note,) if prompt else ()
     if asked.prompt is None and not prompt and known and known.prompt:
+        if not hub_checkpoints(name):
+            return known.prompt, (_hint(f"prompt {known.prompt!r}", name, "--prompt"),)
         return known.prompt, (f"{name}: {known.prompt!r} is put before every sentence ({known.usage}).",)
     return prompt, ()
+
+
+def _hint(choice: str, name: str, option: str) -> str:
+    """Returns the note on a choice that only a folder's name suggests."""
+    (like, *_) = checkpoints_named_like(name)
+    return f"{choice} was chosen because {name} is named like {like.hub}. Set {option} if it is another model."
 
 
 def _pooling_of(template: Template, use: Use, known: KnownCheckpoint | None, name: str) -> _Choice:
@@ -385,11 +397,7 @@ def _choose_pooling(
         source = "its own configuration" if configured or known is None else f"its paper: {known.usage}"
         return asked, (f"pooling {asked} differs from {expected} for {checkpoint.name} ({source}).",)
     if configured is None and known and not hub_checkpoints(checkpoint.name):
-        return known.pooling, (
-            f"pooling {known.pooling} was chosen because {checkpoint.name} is named like {known.hub}. Set "
-            "--pooling "
-            "if it is another model.",
-        )
+        return known.pooling, (_hint(f"pooling {known.pooling}", checkpoint.name, "--pooling"),)
     if expected is not None:
         return expected, ()
     architectures = checkpoint.json("config.json").texts("architectures")

@@ -385,8 +385,10 @@ def test_another_batcher_or_parameter_starts_afresh(folder, hash_encode):
     evaluator(folder, other, cache=True, prompt="query: ").eval("STS13")
     assert len(other.handed) == 2 * sentences
 
+    runs = iter(range(2))
+
     def prepare(params, samples):
-        params.mine = np.zeros(3)
+        params.mine = np.full(3, next(runs))
 
     for _ in range(2):
         senteval.engine.SE({"task_path": str(folder), "cache": True}, one, prepare).eval("STS13")
@@ -400,10 +402,12 @@ def test_another_batcher_or_parameter_starts_afresh(folder, hash_encode):
         lambda mine, number: mine.update(number=number),
         lambda mine, number: mine["nested"].append(number),
         lambda mine, number: mine["words"].add(number),
+        lambda mine, number: mine["mean"].fill(number),
     ],
 )
 def test_a_dictionary_that_prepare_changes_in_place_starts_afresh(folder, hash_encode, change):
-    mine, counting, runs = {"nested": [], "words": set()}, Counting(hash_encode), iter(range(2))
+    mine = {"nested": [], "words": set(), "mean": np.zeros(3)}
+    counting, runs = Counting(hash_encode), iter(range(2))
 
     def prepare(params, samples):
         params.mine = mine

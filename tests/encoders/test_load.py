@@ -70,10 +70,10 @@ def test_a_known_checkpoints_prompt_is_used_unless_another_is_given(modular, tin
     encoder = load(folder)
     assert encoder.identity.normalize == modular
     assert encoder.identity.use.prompt == "query: "
-    assert any("'query: ' is put before every sentence" in note for note in encoder.notes)
+    assert any("prompt 'query: ' was chosen because" in note for note in encoder.notes)
     for prompt in ("", "passage: "):
         assert load(folder, prompt=prompt).identity.use.prompt == prompt
-        assert not any("every sentence" in note for note in load(folder, prompt=prompt).notes)
+        assert not any("prompt" in note for note in load(folder, prompt=prompt).notes)
 
 
 @pytest.mark.minilm

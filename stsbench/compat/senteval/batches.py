@@ -1,5 +1,6 @@
 """Handing sentences to a script's `prepare` and `batcher`, taking what comes back, and keeping it (`--cache`)."""
 
+import hashlib
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -142,7 +143,8 @@ class SeenSentences:
 
     Only one batcher's vectors are kept. They are forgotten when another comes, or when anything in the parameters
     is another than before (`prepare` left something of the new task there, say); `current_task` alone may change.
-    That the model behind a batcher was replaced cannot be seen from here.
+    Dictionaries, lists, sets and NumPy arrays are compared by what they hold, and everything else by identity: a
+    change inside a model or a tensor is not noticed.
 
     Attributes:
         handed: how many sentences were asked for.
@@ -190,11 +192,13 @@ SEEN = SeenSentences()
 
 
 def _snapshot(value: Any) -> Any:
-    """Return a copy of dictionaries and lists, at any depth, which a `prepare` may change in place."""
+    """Return a copy of what a `prepare` may change in place, at any depth; of an array a hash."""
     if isinstance(value, dict):
         return {name: _snapshot(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
         return [_snapshot(item) for item in value]
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return f"{value.dtype}{value.shape} {hashlib.sha1(np.ascontiguousarray(value)).hexdigest()}"
     return set(value) if isinstance(value, set) else value
 
 

@@ -74,6 +74,7 @@ class Bench:
             world = self.others if of_others else self.world
             world.restore()
             ended = world.run(*use.arguments)
+            assert ended.code in {0, *use.codes}, f"{use.name} has no answer to hold others against: {ended.err}"
             self.answers[key] = answer_of(use, ended, world)
             world.restore()
         return self.answers[key]

@@ -190,6 +190,7 @@ def build(root: Path, parent: Parent, seed: int, *, is_whole: bool = True) -> Wo
         made("run", "-m", model, "--pooling", pooling, *measure, "--out", f"runs/{name}")
     made("run", "-m", "model", "--tasks", "TREC,MRPC", "--kfold", "2", "--out", "runs/t", "-q")
     made("run", "-m", "model", "--tasks", "STS-B:test,STS13", "--out", "runs/s", "-q")
+    made("run", "-m", "words.txt", "--data", "kinds.tsv", "--out", "runs/k", "-q")
     fitted = ("-m", "model", "--sentences", "corpus.txt", "-q")
     made("fit", "whitening", *fitted, "--dimensions", "3", "--out", "white")
     made("fit", "flow", *fitted, "--steps", "3", "--batch", "8", "--depth", "2", "--width", "4", "--out", "flow")
@@ -282,7 +283,27 @@ def write_inputs(folder: Path, seed: int) -> None:
     write("results/senteval.json", json.dumps(_senteval_results(rng)))
     for task in ("STS13", "STS14"):
         write(f"results/mteb/{task}.json", json.dumps(_mteb_results(task, rng)))
+    apart = [
+        (" ".join([WORDS[place % 7]] * 2), " ".join([WORDS[place // 7]] * (2 + 4 * (place % 2))), place % 5)
+        for place in range(seed, 80 + seed)
+    ]
+    rows = [f"{one}\t{two}\t{gold}\n" for one, two, gold in apart]
+    write("kinds.tsv", "sentence1\tsentence2\tscore\n" + "".join(rows))
+    for name, text in _retrieval(seed).items():
+        write(name, text)
+    scored = pd.DataFrame({"task": ["one"] * 8 + ["two"] * 8, "item": [*range(8)] * 2})
+    scored.assign(score=(scored.index + seed) % 5 / 4, group=scored["item"] // 2).to_parquet(
+        folder / "results" / "items.parquet", index=False
+    )
     _write_model(folder / "model", seed)
+
+
+def _retrieval(seed: int) -> dict[str, str]:
+    """Return qrels and a TREC run of six queries over five documents."""
+    places = [(query, document, (query + document + seed) % 5) for query in range(6) for document in range(5)]
+    qrels = "".join(f"q{query}\td{document}\t{place % 3}\n" for query, document, place in places)
+    run = "".join(f"q{query} Q0 d{document} {place + 1} {5 - place} tag\n" for query, document, place in places)
+    return {"results/qrels.tsv": f"query-id\tcorpus-id\tscore\n{qrels}", "results/found.trec": run}
 
 
 def _senteval_results(rng: np.random.Generator) -> dict[str, Any]:

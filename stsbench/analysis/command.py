@@ -22,7 +22,7 @@ from stsbench.cli.options import (
     new_folder,
 )
 from stsbench.cli.output import print_lines, print_notes, print_result, progress_bars
-from stsbench.encoders.use import Use
+from stsbench.encoders.use import Use, option_of
 from stsbench.render.figures import look, save_figure
 
 if TYPE_CHECKING:
@@ -48,10 +48,33 @@ class Subjects:
     ] = None
 
     def load(self, use: Use, *, has_others: bool = False) -> "list[Wanted]":
-        """Returns the runs, then the models, loaded (see `load_subjects`)."""
-        from stsbench.scoring.subjects import load_subjects
+        """Returns the folders of the runs, then the models, loaded. The folder of a record stays a record.
 
-        return load_subjects(self.runs or (), self.model or (), use, has_others=has_others)
+        Args:
+            use: how models are used.
+            has_others: whether another option names models that are loaded with `use`.
+
+        Raises:
+            UserError: if a run is not a record, or `use` has options although there is no model to load.
+        """
+        from stsbench.encoders.load import load_with
+        from stsbench.scoring.subjects import default_model, is_run
+
+        runs, models = self.runs or [], self.model or []
+        for run in runs:
+            if not is_run(run):
+                raise UserError(
+                    f"no run record at {run}: `stsbench run --out {run}` makes one; a model goes to --model."
+                )
+        if not (runs or models or has_others):
+            models = [default_model()]
+        if use.changed() and not has_others and all(map(is_run, models)):
+            option = option_of(use.changed()[0])
+            raise UserError(
+                f"{option} is for models that are to be loaded, and what was given is measured already: leave it "
+                "out, or name a model."
+            )
+        return [*runs, *(model if is_run(model) else load_with(model, use) for model in models)]
 
 
 def __getattr__(name: str) -> Callable[..., None]:

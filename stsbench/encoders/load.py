@@ -5,7 +5,7 @@ the user nor the checkpoint chooses comes from the list of known checkpoints in 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,12 @@ from stsbench.encoders.checkpoint import Checkpoint, find_checkpoint
 from stsbench.encoders.device import require_attention, require_backend, require_precision, resolve_device
 from stsbench.encoders.fitted import FittedEncoder
 from stsbench.encoders.fitted_folder import holds_fit, read_about, read_map, read_seen, without_layer
-from stsbench.encoders.hub import MINILM, PACKAGED
+from stsbench.encoders.hub import PACKAGED
 from stsbench.encoders.mteb_models import PREFIX, load_from_mteb
 from stsbench.encoders.poolers import AUTO, parse_pooling
 from stsbench.encoders.prompts import as_texts, own_prompt, require_one_choice
 from stsbench.encoders.protocol import Encoder
+from stsbench.encoders.published_names import resolve
 from stsbench.encoders.sentence_transformers import (
     has_transformer_config,
     load_with_library,
@@ -36,9 +37,9 @@ from stsbench.encoders.template import NO_TEMPLATE, Template, read_template
 from stsbench.encoders.token_tables import TABLE_POOLINGS, TokenTable, TokenTableEncoder, find_table, load_table
 from stsbench.encoders.tokenizer import model_limit, position_limit
 from stsbench.encoders.transformer import TransformerEncoder, TransformerSettings
-from stsbench.encoders.use import ABOUT, FP32, PROMPTS, TORCH, USUAL, Use, option_of, spell_options
+from stsbench.encoders.use import ABOUT, FP32, PROMPTS, TORCH, Use, option_of, spell_options
 from stsbench.encoders.vector_files import WORD_VECTOR_SUFFIXES, SavedVectors, StaticEncoder
-from stsbench.published.catalogue import checkpoints_named_like, hub_checkpoints, known_checkpoint, row, system
+from stsbench.published.catalogue import checkpoints_named_like, hub_checkpoints
 from stsbench.published.schema import KnownCheckpoint
 
 _Choice = tuple[str, tuple[str, ...]]
@@ -52,15 +53,6 @@ _NO_CHOICE: dict[str, Sequence[object]] = {
     "template": (NO_TEMPLATE,),
 }
 """Values that any model accepts, because they ask for nothing."""
-
-
-@dataclass(frozen=True)
-class Resolved:
-    """The model to load for a name, how to use it, and notes on both."""
-
-    name: str
-    use: Use
-    notes: tuple[str, ...] = ()
 
 
 Model = Encoder | str | Path | Callable[[list[str]], Any]
@@ -170,58 +162,6 @@ def _load_fitted(name: str, folder: Path, asked: Use) -> FittedEncoder:
             ) from error
     notes = (*about.notes_of(name, asked), *base.notes)
     return FittedEncoder(name, about, base, partial(read_map, folder, about), read_seen(folder, about), notes)
-
-
-def resolve(name: str, use: Use = USUAL) -> Resolved:
-    """Finds the checkpoint of a published system; a known Hub name stands for itself, used as published.
-
-    A folder or file of that name takes precedence, then the packaged model; other names are returned unchanged.
-
-    >>> resolved = resolve("esimcse-bert-base")
-    >>> resolved.name, resolved.use.pooling, resolved.use.max_length
-    ('ffgcc/esimcse-bert-base-uncased', 'cls_before_pooler', 512)
-    """
-    if name == PACKAGED or ":" in name or Path(name).expanduser().exists():
-        return Resolved(name, use)
-    known = known_checkpoint(name)
-    is_hub_name = "/" in name
-    if is_hub_name and (known is None or known.hub.casefold() != name.casefold()):
-        return Resolved(name, use)
-    if known is None or not known.hub:
-        try:
-            published = known.system if known else system(name).name
-        except UserError:  # not a published system either
-            return Resolved(name, use)
-        raise UserError(
-            f"{published} is a published system without a known checkpoint on the Hugging Face Hub. Give the "
-            "folder of one."
-        )
-    # A template of the user's decides where it is read.
-    as_published = use.pooling == AUTO and use.template in {None, NO_TEMPLATE}
-    used = replace(
-        use,
-        pooling=known.pooling if as_published else use.pooling,
-        max_length=known.max_length if use.max_length is None else use.max_length,
-    )
-    if is_hub_name:
-        note = f"pooling {known.pooling} was chosen for {known.hub} (unverified). {known.note}".rstrip()
-        is_unsure = use.pooling == AUTO and "pooling" in known.unverified
-        return Resolved(name, used, (note,) if is_unsure else ())
-    # By its short name, the packaged copy is found too.
-    return Resolved(PACKAGED if known.hub == MINILM else known.hub, used, _introduction(known, use.pooling))
-
-
-def _introduction(known: KnownCheckpoint, pooling: str) -> tuple[str, ...]:
-    """Returns notes on a known checkpoint: its name on the Hub, its pooling, and the scores to expect."""
-    stated = f"{known.name} is {known.hub} ({known.hub_source}), pooling {known.pooling} ({known.pooling_source})"
-    if pooling not in {AUTO, known.pooling}:
-        stated += f"; with pooling {pooling} instead, other scores are to be expected"
-    expected = []
-    for name in known.expected:
-        averages = [cell for cell in row(name).cells if cell.setting.task.startswith("Avg.")]
-        scores = ", ".join([name, *(f"{cell.column} {cell.printed}" for cell in averages)])
-        expected.append(f"{known.name} is expected to score as {scores}.")
-    return (f"{stated}.", *expected, *([f"{known.name}: {known.note}"] if known.note else []))
 
 
 def _load_checkpoint(

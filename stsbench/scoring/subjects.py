@@ -35,7 +35,7 @@ from stsbench.encoders.protocol import (
     Wrapper,
 )
 from stsbench.encoders.template import NO_TEMPLATE
-from stsbench.encoders.use import Use, option_of
+from stsbench.encoders.use import Use
 from stsbench.records.labels import model_labels, task_labels
 from stsbench.records.parts import ModelPart, Score
 from stsbench.records.record import RECORD, MissingTableError, RunRecord, without_pairs
@@ -57,7 +57,7 @@ def named_subjects(wanted: Wanted | Sequence[Wanted] | None) -> dict[str, Subjec
     """Return what is to be analysed (None: the packaged model), by the names that tables and figures give it."""
     several: list[Any] = list(wanted) if isinstance(wanted, list | tuple) else [] if wanted is None else [wanted]
     if not several:
-        several = [_default_model()]
+        several = [default_model()]
     subjects = [_subject(each) for each in several]
     models = [
         subject.model if isinstance(subject, RunRecord) else ModelPart(**vars(subject.identity))
@@ -70,48 +70,20 @@ def named_subjects(wanted: Wanted | Sequence[Wanted] | None) -> dict[str, Subjec
 def _subject(wanted: Wanted) -> Subject:
     if isinstance(wanted, RunRecord):
         return wanted
-    return load_run(wanted) if isinstance(wanted, str | Path) and _is_run(wanted) else load(wanted)
+    return load_run(wanted) if isinstance(wanted, str | Path) and is_run(wanted) else load(wanted)
 
 
-def _default_model() -> str:
+def default_model() -> str:
+    """Returns the packaged model; raises a UserError if it is not installed."""
     if packaged_model() is None:
         raise UserError("nothing was named: give a run, or --model NAME.")
     return PACKAGED
 
 
-def _is_run(path: str | Path) -> bool:
+def is_run(path: str | Path) -> bool:
+    """Returns whether a path is the folder or the file of a record."""
     path = Path(path).expanduser()
     return (path / RECORD).is_file() or path.suffix == ".json"
-
-
-def load_subjects(
-    runs: Sequence[str], models: Sequence[str], use: Use, *, has_others: bool = False
-) -> list[Wanted]:
-    """Returns what a command line names: the folders of its runs, then its models, loaded.
-
-    Args:
-        runs: folders of records.
-        models: names or paths of models; the folder of a record stays a record. Default: the packaged model,
-            unless there are runs or other models.
-        use: how models are used.
-        has_others: whether another option names models that are loaded with `use`.
-
-    Raises:
-        UserError: if a run is not a record, or `use` has options although there is no model to load.
-    """
-    for run in runs:
-        if not _is_run(run):
-            raise UserError(
-                f"no run record at {run}: `stsbench run --out {run}` makes one; a model goes to --model."
-            )
-    if not (runs or models or has_others):
-        models = [_default_model()]
-    if use.changed() and not has_others and all(map(_is_run, models)):
-        raise UserError(
-            f"{option_of(use.changed()[0])} is for models that are to be loaded, and what was given is measured "
-            "already: leave it out, or name a model."
-        )
-    return [*runs, *(model if _is_run(model) else load_with(model, use) for model in models)]
 
 
 def _require_tasks(name: str, record: RunRecord, there: Sequence[str], tasks: Sequence[str]) -> None:

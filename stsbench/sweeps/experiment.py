@@ -35,30 +35,6 @@ class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-class PostprocessingChoice(_Part):
-    """What is done to vectors before they are compared, as `evaluate` has it.
-
-    Attributes:
-        dimensions: how many leading dimensions to keep; None for all.
-        whiten: how many to keep when whitening on each task's own sentences; 0 for all, None for no whitening.
-        normalize: whether to scale vectors to unit length; None as the checkpoint says.
-    """
-
-    dimensions: int | None = Field(None, ge=1)
-    whiten: int | None = Field(None, ge=0)
-    normalize: bool | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _by_name(cls, value: Any) -> Any:
-        named: dict[Any, dict[str, Any]] = {None: {}, "none": {}, "whiten": {"whiten": 0}}
-        if value is None or isinstance(value, str):
-            if value not in named:
-                raise ValueError(f"{value!r}: write none, whiten, or a mapping such as {{whiten: 256}}")
-            return named[value]
-        return value
-
-
 class Measure(_Part):
     """What is measured of every job's checkpoint.
 

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path, is_leftover, told_as_unwritable
 from stsbench.base.parsing import parse_json
+from stsbench.encoders.template import Template
 from stsbench.sweeps.experiment import EXPERIMENT, Experiment, read_experiment
 from stsbench.sweeps.jobs import Job
 
@@ -64,6 +65,8 @@ class JobList(BaseModel):
     keep: Literal["record", "checkpoint"]
     jobs: tuple[Job, ...]
 
+
+JobList.model_rebuild(_types_namespace={"Template": Template})
 
 _Schema = TypeVar("_Schema")
 

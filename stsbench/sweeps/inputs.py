@@ -1,7 +1,8 @@
 """What a job reads, by its content: jobs are told apart by weights and texts themselves, not by their names."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ from stsbench.data.corpus import SAMPLE, corpus_file
 from stsbench.data.rows import ending_of
 from stsbench.encoders.checkpoint import packaged_model
 from stsbench.encoders.hub import ADAPTER_CONFIG, PACKAGED
-from stsbench.encoders.load import load, resolve
+from stsbench.encoders.load import load_with
+from stsbench.encoders.published_names import resolve
 from stsbench.encoders.template import NO_TEMPLATE
 from stsbench.encoders.use import Use
 from stsbench.training.recipe import Recipe
@@ -20,9 +22,9 @@ _NO_CONTENT = ("revision", "device")
 """Of how a model is used: where the files are from, and where they are computed."""
 
 
-def checkpoint_inputs(name: str, options: Mapping[str, Any], *, fetch: bool) -> dict[str, Any]:
+def checkpoint_inputs(name: str, use: Use, *, fetch: bool) -> dict[str, Any]:
     """Return what measuring an untrained checkpoint reads: None if it is not here and not to be fetched."""
-    return {"checkpoint": _content(name, options, fetch=fetch)}
+    return {"checkpoint": _content(name, use, fetch=fetch)}
 
 
 def training_inputs(recipe: Recipe, *, fetch: bool) -> dict[str, Any]:
@@ -41,7 +43,7 @@ def training_inputs(recipe: Recipe, *, fetch: bool) -> dict[str, Any]:
     folder = Path(recipe.labelled.folder or ".").expanduser()
     tables = [name for part in recipe.tasks.values() for name in (part.train, part.dev) if name is not None]
     return {
-        "base": _content(recipe.base, {"pooling": recipe.pooling, "template": NO_TEMPLATE}, fetch=fetch),
+        "base": _content(recipe.base, Use(pooling=recipe.pooling, template=NO_TEMPLATE), fetch=fetch),
         # The same bytes are other sentences where they are read as a table.
         "corpus": None if corpus is None else [sha256_of(corpus), ending_of(corpus)],
         "tables": [_sha256(folder / Path(name).expanduser()) for name in tables],
@@ -70,11 +72,11 @@ def with_paths(recipe: Recipe, path: Callable[[str], str]) -> Recipe:
     )
 
 
-def _content(name: str, options: Mapping[str, Any], *, fetch: bool) -> dict[str, Any] | None:
+def _content(name: str, use: Use, *, fetch: bool) -> dict[str, Any] | None:
     """Return all that a checkpoint's vectors depend on; None if it is not here and not to be fetched."""
-    if not fetch and not _is_here(name, options):
+    if not fetch and not _is_here(name, use):
         return None
-    identity = load(name, **options, device="cpu").identity
+    identity = load_with(name, replace(use, device="cpu")).identity
     content = identity.as_dict() | {
         "use": {k: v for k, v in identity.use.as_dict().items() if k not in _NO_CONTENT}
     }
@@ -84,19 +86,19 @@ def _content(name: str, options: Mapping[str, Any], *, fetch: bool) -> dict[str,
     return plain
 
 
-def _is_here(name: str, options: Mapping[str, Any]) -> bool:
+def _is_here(name: str, use: Use) -> bool:
     """Return whether a checkpoint can be loaded without fetching anything."""
     if ":" in name or Path(name).expanduser().exists():
         return True
-    address = resolve(name, Use(**options)).name
+    address = resolve(name, use).name
     if address == PACKAGED:
         return packaged_model() is not None
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 
-    files, revision = ("config.json", "modules.json", ADAPTER_CONFIG), options.get("revision")
+    files = ("config.json", "modules.json", ADAPTER_CONFIG)
     try:
-        return any(isinstance(try_to_load_from_cache(address, file, revision=revision), str) for file in files)
+        return any(isinstance(try_to_load_from_cache(address, file, revision=use.revision), str) for file in files)
     except HFValidationError:
         return False
 

@@ -17,8 +17,8 @@ from pydantic import TypeAdapter, ValidationError
 from stsbench.base.errors import UserError
 from stsbench.base.words import listed, suggestion
 from stsbench.encoders.hub import PACKAGED
-from stsbench.encoders.use import Use, names
-from stsbench.sweeps.experiment import Changes, Experiment, PostprocessingChoice, choices_of
+from stsbench.encoders.use import ABOUT, USUAL, Use, names
+from stsbench.sweeps.experiment import Changes, Experiment, choices_of
 from stsbench.sweeps.inputs import checkpoint_inputs, training_inputs, with_paths
 from stsbench.training.recipe import Recipe
 from stsbench.training.recipe_files import read_recipe, recipe_names
@@ -36,16 +36,19 @@ _LOADING = names("encoding", "nothing")
 """The options of a checkpoint that a sweep may vary: all but its device, which depends on where its job runs. Of a
 training it may vary any key of the recipe."""
 
-_POSTPROCESSING = (*PostprocessingChoice.model_fields,)
-"""What a sweep may vary of either."""
+_POSTPROCESSING = names("afterwards")
+"""The options that a sweep may vary of a checkpoint and of a training."""
+
+_NAMED: dict[Any, dict[str, Any]] = {None: {}, "none": {}, "whiten": {"whiten": 0}}
+"""Values of `postprocessing` that are no mappings."""
 
 
 @dataclass(frozen=True)
 class GivenCheckpoint:
-    """A checkpoint that is measured as it is: what `load` takes, and how."""
+    """A checkpoint that is not trained, and how it is used before post-processing."""
 
     name: str
-    options: Mapping[str, Any] = field(default_factory=dict)
+    use: Use = USUAL
 
 
 @dataclass(frozen=True)
@@ -161,7 +164,7 @@ def units_of(jobs: Sequence[Job]) -> list[tuple[Job, ...]]:
 def inputs_now(job: Job) -> dict[str, Any]:
     """Return what a job reads, as it is now."""
     if job.checkpoint is not None:
-        return checkpoint_inputs(job.checkpoint.name, job.checkpoint.options, fetch=True)
+        return checkpoint_inputs(job.checkpoint.name, job.checkpoint.use, fetch=True)
     return training_inputs(Recipe.model_validate(job.recipe), fetch=True)
 
 
@@ -243,14 +246,14 @@ def _of_cell(
     common: dict[str, Any] = {
         "cell": cell.labels,
         "values": cell.values,
-        "postprocessing": _postprocessing(cell).model_dump(),
+        "postprocessing": _postprocessing(cell),
         "measure": experiment.measure.model_dump(mode="json"),
         "threads": experiment.threads,
     }
     if "checkpoint" in cell.changes:
         checkpoint = _checkpoint(experiment, cell)
-        name, options = checkpoint.name, checkpoint.options
-        inputs = once(asdict(checkpoint), lambda: checkpoint_inputs(name, options, fetch=fetch))
+        name, use = checkpoint.name, checkpoint.use
+        inputs = once(asdict(checkpoint), lambda: checkpoint_inputs(name, use, fetch=fetch))
         yield Job(seed=None, recipe=None, checkpoint=checkpoint, inputs=inputs, **common)
         return
     recipe = with_paths(_recipe(experiment, cell), experiment.path)
@@ -261,50 +264,58 @@ def _of_cell(
         yield Job(seed=seed, recipe={**plain, "seed": seed}, checkpoint=None, inputs=inputs, **common)
 
 
-def _postprocessing(cell: _Cell) -> PostprocessingChoice:
-    """Return what is done to a cell's vectors, by `postprocessing` as a whole or by its parts."""
-    chosen = _choice(cell, "postprocessing", cell.changes.get("postprocessing"))
-    for key in _POSTPROCESSING:
-        if key not in cell.changes:
-            continue
-        if key in chosen:
+def _postprocessing(cell: _Cell) -> dict[str, Any]:
+    """Returns what is done to a cell's vectors, from `postprocessing` as a whole or from its parts."""
+    whole = cell.changes.get("postprocessing")
+    if whole is None or isinstance(whole, str):
+        if whole not in _NAMED:
+            place = cell.places["postprocessing"]
+            raise UserError(
+                f"{place}: postprocessing: {whole!r}: write none, whiten, or a mapping such as {{whiten: 256}}."
+            )
+        whole = _NAMED[whole]
+    parts = {key: cell.changes[key] for key in _POSTPROCESSING if key in cell.changes}
+    for key in parts:
+        if key in whole:
             raise UserError(f"{cell.places[key]}: {key} is changed by postprocessing, too: leave it to one.")
-        chosen |= _choice(cell, key, {key: cell.changes[key]})
-    return PostprocessingChoice(**chosen)
+    use = _use(cell, whole, _POSTPROCESSING, "postprocessing").processed(_use(cell, parts, _POSTPROCESSING))
+    return {key: getattr(use, key) for key in _POSTPROCESSING}
 
 
-def _choice(cell: _Cell, key: str, value: Any) -> dict[str, Any]:
+def _use(cell: _Cell, options: Mapping[str, Any], allowed: Sequence[str], whole: str = "") -> Use:
+    """Returns the use with some options of a cell, which are the values of its key `whole` or its own keys."""
+
+    def mistake(key: str, message: str) -> UserError:
+        return UserError(f"{cell.places[whole or key]}: {key}{message}")
+
+    for key in options:
+        if key not in allowed:
+            raise mistake(key, f" cannot be changed of a checkpoint: {suggestion(key, allowed)}")
+    from stsbench.encoders.template import Template  # noqa: F401 - TypeAdapter looks for the type of a field here
+
     try:
-        return PostprocessingChoice.model_validate(value).model_dump(exclude_unset=True)
+        use: Use = TypeAdapter(Use).validate_python(dict(options))
     except ValidationError as error:
-        message = error.errors()[0]["msg"].removeprefix("Value error, ")
-        raise UserError(f"{cell.places[key]}: {key}: {message}.") from error
+        raise mistake(str(error.errors()[0]["loc"][0]), f": {error.errors()[0]['msg']}.") from error
+    for key in options:
+        least, value = ABOUT[key].least, getattr(use, key)
+        if least is not None and value is not None and value < least:
+            raise mistake(key, f": {value} is too small: give {least} or more.")
+    return use
 
 
 def _checkpoint(experiment: Experiment, cell: _Cell) -> GivenCheckpoint:
-    """Return the checkpoint of a cell and the options that `load` takes."""
+    """Returns the checkpoint of a cell and how it is used."""
     options = {
         key: value
         for key, value in cell.changes.items()
         if key not in {"checkpoint", "postprocessing", *_POSTPROCESSING}
     }
-    for key in options:
-        if key not in _LOADING:
-            raise UserError(
-                f"{cell.places[key]}: {key} cannot be changed of a checkpoint that is measured as it is: "
-                f"{suggestion(key, _LOADING)}"
-            )
-    from stsbench.encoders.template import Template  # noqa: F401 (the type of a field of `Use`)
-
-    try:
-        checked = TypeAdapter(Use).validate_python(options)
-    except ValidationError as error:
-        key, message = str(error.errors()[0]["loc"][0]), error.errors()[0]["msg"]
-        raise UserError(f"{cell.places[key]}: {key}: {message}.") from error
-    if isinstance(checked.template, str) and checked.template.endswith((".yaml", ".yml")):
-        options["template"] = experiment.path(checked.template)
+    use = _use(cell, options, _LOADING)
+    if isinstance(use.template, str) and use.template.endswith((".yaml", ".yml")):
+        use = replace(use, template=experiment.path(use.template))
     name = str(cell.changes["checkpoint"])
-    return GivenCheckpoint(name if name == PACKAGED else experiment.path(name), options)
+    return GivenCheckpoint(name if name == PACKAGED else experiment.path(name), use)
 
 
 def _recipe(experiment: Experiment, cell: _Cell) -> Recipe:

@@ -3,7 +3,7 @@
 import shutil
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,13 +53,17 @@ class Measuring:
 
     def _encoder(self, job: Job, checkpoint: Path | None, *, processed: bool = False) -> Any:
         """Returns the encoder to measure; `processed` with the job's processing of vectors."""
-        from stsbench.encoders.load import load
+        from stsbench.encoders.load import load_with
+        from stsbench.encoders.use import USUAL
 
-        options = dict(job.postprocessing) if processed else {}
-        if job.checkpoint is not None:
-            return load(job.checkpoint.name, **job.checkpoint.options, **options)
+        given = job.checkpoint
+        use = USUAL if given is None else given.use
+        if processed:
+            use = replace(use, **job.postprocessing)
+        if given is not None:
+            return load_with(given.name, use)
         assert checkpoint is not None
-        return load(str(checkpoint), **options)
+        return load_with(checkpoint, use)
 
     def _score(self, job: Job, checkpoint: Path | None, out: Path) -> None:
         """Measure on the tasks, if there are some, and write the record."""

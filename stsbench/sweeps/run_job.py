@@ -151,7 +151,7 @@ def _take_shared(
     It is a copy, as what an analysis encodes beside them is for this unit alone: what the others find does not
     depend on who came first. What was trained here no other unit has, and nothing is put there.
     """
-    from stsbench.encoders.load import load
+    from stsbench.encoders.load import load_with
     from stsbench.encoders.shared import shared_vectors
     from stsbench.scoring.kinds import in_order
     from stsbench.scoring.measure import readings
@@ -159,7 +159,7 @@ def _take_shared(
     checkpoint = job.checkpoint
     if checkpoint is None or job.measure["tasks"] is None:
         return
-    encoder = load(checkpoint.name, **checkpoint.options)
+    encoder = load_with(checkpoint.name, checkpoint.use)
     if encoder.identity.weights_sha256 is None or encoder.identity.kind == "vectors":
         return
     sentences: dict[int, tuple[Encoder, list[str]]] = {}
@@ -167,8 +167,8 @@ def _take_shared(
         for reader, texts in readings(encoder, task, task.sentences()):
             sentences.setdefault(id(reader), (reader, []))[1].extend(texts)
     planned = [job.checkpoint for job in jobs if job.checkpoint is not None]
-    uses = {str(use): use for use in planned if use.name == checkpoint.name}
-    identities = [load(use.name, **use.options).identity for use in uses.values()]
+    uses = dict.fromkeys(other.use for other in planned if other.name == checkpoint.name)
+    identities = [load_with(checkpoint.name, use).identity for use in uses]
     own = encoder.identity.key() | {"pooling": ""}
     poolings = {identity.use.pooling for identity in identities if identity.key() | {"pooling": ""} == own}
     shared = folder.vectors(job.threads)

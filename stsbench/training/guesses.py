@@ -11,7 +11,7 @@ from torch import Tensor
 from stsbench.base.errors import UserError
 from stsbench.encoders.checkpoint import Checkpoint, find_checkpoint
 from stsbench.encoders.libraries import quiet_transformers
-from stsbench.encoders.load import resolve
+from stsbench.encoders.published_names import resolve
 from stsbench.encoders.tokenizer import Tokenizer, model_limit
 
 _ROWS_AT_ONCE = 32

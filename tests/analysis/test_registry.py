@@ -16,10 +16,12 @@ import typer
 
 import stsbench as sb
 from stsbench.analysis import ANALYSES, analyses, analysis
+from stsbench.analysis.command import Subjects
 from stsbench.analysis.inputs import analysable
 from stsbench.analysis.result import AnalysisCommand, AnalysisResult
 from stsbench.base.progress import Progress, silent
 from stsbench.cli.app import main
+from stsbench.encoders.use import Use
 from stsbench.render.figures import new_figure
 from stsbench.render.table import Table, Tables
 from stsbench.reports.report import analyses as report_section
@@ -160,3 +162,18 @@ def test_a_registered_analysis_has_a_command_a_part_of_explain_and_a_section_of_
     assert "| `toy-counts` | how many? | ones |" in site_links.rows()
     linked = "| [`toy-counts`](../reference/commands/toy-counts.md) | how many? | ones |"
     assert linked in site_links.in_site(f"\n{site_links.rows()}", "how-to/explain")
+
+
+@pytest.mark.parametrize(
+    ("options", "name"), [(Use(pooling="cls"), "--pooling"), (Use(max_length=9), "--max-length")]
+)
+def test_an_option_of_loading_is_refused_if_there_is_no_model_to_load(
+    options: Use, name: str, hash_encode: Callable[..., Any], tmp_path: Path
+) -> None:
+    sb.evaluate(hash_encode, "sample", out=tmp_path, intervals=sb.Intervals(None))
+    folder = str(tmp_path)
+    for runs, models in (([folder], []), ([], [folder])):
+        with pytest.raises(sb.UserError, match=f"^{name} is for models that are to be loaded"):
+            Subjects(runs, models).load(options)
+        assert Subjects(runs, models).load(Use()) == [folder]
+    assert Subjects([folder]).load(options, has_others=True) == [folder]

@@ -119,7 +119,9 @@ def test_the_tasks_are_those_of_the_files_unless_others_are_named(
     ):
         sb.evaluate_similarities(tmp_path / "p", "STS-B", data_dirs=[benchmark_folder])
     with pytest.raises(sb.UserError, match="none can be left out"):
-        sb.evaluate_similarities(tmp_path / "p", "STS13", data_dirs=[benchmark_folder], exclude_overlap=True)
+        sb.evaluate_similarities(
+            tmp_path / "p", "STS13", data_dirs=[benchmark_folder], view=sb.PairView(overlap=True)
+        )
 
 
 def test_predictions_of_a_task_that_nobody_catalogued_take_the_gold_of_a_file(tmp_path: Path) -> None:

@@ -8,8 +8,7 @@ import pytest
 
 import stsbench as sb
 from stsbench.data.tables import StsData
-from stsbench.encoders.use import Use
-from stsbench.scoring.subjects import load_subjects, named_subjects
+from stsbench.scoring.subjects import named_subjects
 
 Encode = Callable[[list[str]], Any]
 
@@ -24,20 +23,6 @@ def test_two_records_of_one_model_are_named_by_their_folders(run: sb.RunRecord, 
     again = sb.load_run(tmp_path / "tuesday")
     label, other = named_subjects([run, again])
     assert (label[-9:], other[-10:]) == (" (monday)", " (tuesday)")
-
-
-@pytest.mark.parametrize(
-    ("options", "name"), [(Use(pooling="cls"), "--pooling"), (Use(max_length=9), "--max-length")]
-)
-def test_an_option_of_loading_is_refused_if_there_is_no_model_to_load(
-    options: Use, name: str, run: sb.RunRecord
-) -> None:
-    folder = str(run.folder)
-    for runs, models in (([folder], []), ([], [folder])):
-        with pytest.raises(sb.UserError, match=f"^{name} is for models that are to be loaded"):
-            load_subjects(runs, models, options)
-        assert load_subjects(runs, models, Use()) == [folder]
-    assert load_subjects([folder], [], options, has_others=True) == [folder]
 
 
 def test_a_wrong_keyword_of_an_analysis_is_not_swallowed(run: sb.RunRecord) -> None:

@@ -60,7 +60,7 @@ def test_a_mistake_is_told_with_its_line(text: str, message: str, tmp_path: Path
         ("axes:\n  postprocessing: [none, whitn]", r"e.yaml, line 4: postprocessing: 'whitn': write none, whiten"),
         (
             "axes:\n  checkpoint: [minilm, other]\n  optimiser.batch: [8, 16]",
-            r"e.yaml, line 5: optimiser.batch cannot be changed of a checkpoint that is measured as it is",
+            r"e.yaml, line 5: optimiser.batch cannot be changed of a checkpoint: choose one of",
         ),
         (
             "axes:\n  a:\n    x: {optimiser.batch: 8}\n    y: {}\n  optimiser.batch: [16, 32]",

@@ -7,7 +7,7 @@ from stsbench.base.extras import require
 
 
 def connected(address: str | None = None) -> Any:
-    """Connect to a Ray cluster and return the `ray` module.
+    """Connects to a Ray cluster and returns the `ray` module.
 
     Args:
         address: the cluster's address; None for the one in `RAY_ADDRESS`, a running local one, or a new local one.
@@ -18,17 +18,13 @@ def connected(address: str | None = None) -> Any:
     require("ray", "--on ray")
     import ray
 
-    if not ray.is_initialized():
-        try:
-            ray.init(
-                address=address,
-                configure_logging=False,
-                log_to_driver=False,
-                include_dashboard=None if address else False,
-            )
-        except (ConnectionError, ValueError, RuntimeError) as error:
-            where = address or "on this machine"
-            raise UserError(
-                f"no Ray cluster answers {where} ({str(error).splitlines()[0]}): start one with `ray start`."
-            ) from error
+    quiet = {"configure_logging": False, "log_to_driver": False, "include_dashboard": None if address else False}
+    try:
+        if not ray.is_initialized():
+            ray.init(address=address, **quiet)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise UserError(
+            f"no Ray cluster answers {address or 'on this machine'} ({str(error).splitlines()[0]}): "
+            "start one with `ray start`."
+        ) from error
     return ray

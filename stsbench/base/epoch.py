@@ -1,28 +1,22 @@
 """`SOURCE_DATE_EPOCH`: a fixed date for reproducible pages."""
 
+import math
 import os
 from datetime import UTC, datetime
 
 from stsbench.base.errors import UserError
 
-_NAME = "SOURCE_DATE_EPOCH"
 
+def source_date() -> datetime | None:
+    """Returns the date in `SOURCE_DATE_EPOCH`, or None without one; raises a UserError if it is not a date.
 
-def asked_epoch() -> datetime | None:
-    """Return the date in the environment, or None if it has none.
-
-    An empty variable is removed, as libraries that read it fail on it.
-
-    Raises:
-        UserError: if it is not a number of seconds.
+    An empty variable is removed, because libraries that read it fail on it.
     """
-    value = os.environ.get(_NAME)
+    value = os.environ.get("SOURCE_DATE_EPOCH")
     if not value:
-        os.environ.pop(_NAME, None)
+        os.environ.pop("SOURCE_DATE_EPOCH", None)
         return None
     try:
-        if value.isdecimal():
-            return datetime.fromtimestamp(int(value), UTC)
+        return datetime.fromtimestamp(int(value) if value.isdecimal() else math.inf, UTC)
     except (ValueError, OverflowError, OSError):
-        pass  # a year that no calendar has
-    raise UserError(f"{_NAME} is {value!r}: give seconds since 1970, or leave it out.")
+        raise UserError(f"SOURCE_DATE_EPOCH is {value!r}: give seconds since 1970, or leave it out.") from None

@@ -15,9 +15,6 @@ class UserError(Exception):
     'there is no task xxx...xxx[...840 characters...]xxx...xxx'
     """
 
-    def __init__(self, *sentences: str) -> None:
-        super().__init__(*sentences)
-
     @property
     def sentences(self) -> tuple[str, ...]:
         """The messages."""
@@ -34,12 +31,11 @@ class InterruptError(UserError):
     """
 
 
-def by_interrupt(error: BaseException) -> bool:
-    """Return whether an exception or one of its causes is a keyboard interrupt."""
-    causes: list[BaseException] = []
-    seen: BaseException | None = error
+def by_interrupt(error: BaseException | None) -> bool:
+    """Returns whether an exception or one of its causes is a keyboard interrupt."""
+    seen: list[BaseException] = []
     # An exception can be its own cause (`raise error from error`).
-    while seen is not None and seen not in causes:
-        causes.append(seen)
-        seen = seen.__cause__ or seen.__context__
-    return any(isinstance(cause, KeyboardInterrupt) for cause in causes)
+    while error is not None and error not in seen:
+        seen.append(error)
+        error = error.__cause__ or error.__context__
+    return any(isinstance(cause, KeyboardInterrupt) for cause in seen)

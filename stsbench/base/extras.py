@@ -40,17 +40,14 @@ PACKAGES: Mapping[str, Mapping[str, str]] = {
 }
 """The packages of each extra: the name to import, and the name to install."""
 
-_FEW = 2
-"""A message names at most this many packages."""
-
 
 def missing(extra: str) -> list[str]:
-    """Return the names of an extra's packages that are not installed."""
-    return [package for module, package in PACKAGES[extra].items() if not _is_here(module)]
+    """Returns the names of an extra's packages that are not installed."""
+    return [package for module, package in PACKAGES[extra].items() if not _is_installed(module)]
 
 
 def require(extra: str, what: str, *, by: str = "") -> None:
-    """Check that all packages of an extra are installed.
+    """Checks that all packages of an extra are installed.
 
     Args:
         extra: its name, as in `stsbench[models]`.
@@ -65,7 +62,7 @@ def require(extra: str, what: str, *, by: str = "") -> None:
 
 
 def sentence_on(error: BaseException) -> str:
-    """Return the message for a failed import of an extra's package; empty for any other exception."""
+    """Returns the message for a failed import of an extra's package; empty for any other exception."""
     module = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
     for extra, packages in PACKAGES.items():
         if module in packages:
@@ -74,12 +71,12 @@ def sentence_on(error: BaseException) -> str:
 
 
 def _sentence(what: str, packages: list[str], extra: str) -> str:
-    named = packages if len(packages) <= _FEW else [*packages[:_FEW], "others"]
+    named = packages if len(packages) <= 2 else [*packages[:2], "others"]
     kind = "package" if len(packages) == 1 else "packages"
     return f"{what} needs the {kind} {listed(named)}: pip install 'stsbench[{extra}]'."
 
 
-def _is_here(module: str) -> bool:
+def _is_installed(module: str) -> bool:
     try:
         return find_spec(module) is not None
     except ValueError:  # a module inserted into sys.modules by hand has no spec

@@ -7,16 +7,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import yaml
+
 from stsbench.base.errors import UserError
 from stsbench.base.words import closest
 
 if TYPE_CHECKING:
-    import yaml
     from pydantic import BaseModel, ValidationError
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Parse JSON; bytes are UTF-8, with or without a byte-order mark.
+    """Parses JSON; bytes are UTF-8, with or without a byte-order mark.
 
     Raises:
         ValueError: if it is not valid JSON, or an object has a name twice.
@@ -33,28 +34,12 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def _unique(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    values = dict(members)
-    if len(values) < len(members):
-        names = [name for name, _ in members]
-        raise ValueError(f"the name {next(name for name in names if names.count(name) > 1)!r} occurs twice")
+    values: dict[str, Any] = {}
+    for name, value in members:
+        if name in values:
+            raise ValueError(f"the name {name!r} occurs twice")
+        values[name] = value
     return values
-
-
-def parse_yaml(text: str) -> Any:
-    """Parse YAML into plain values; an empty text is None.
-
-    Raises:
-        yaml.YAMLError: if it is not valid YAML.
-
-    >>> parse_yaml("rate: 1.0e-5")
-    {'rate': 1e-05}
-    """
-    import yaml
-
-    try:
-        return yaml.safe_load(text)
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
 
 
 Keys = tuple[str, ...]
@@ -63,25 +48,26 @@ Keys = tuple[str, ...]
 
 @dataclass
 class Draft:
-    """The content of a file before validation: plain values, and the place where each key was written."""
+    """The content of a YAML file before validation: plain values, and the file and line of each key."""
 
     values: dict[str, Any] = field(default_factory=dict)
     places: dict[Keys, str] = field(default_factory=dict)
 
 
 def read_draft(path: Path, what: str, example: str) -> Draft:
-    """Read a YAML file of keys and values.
+    """Reads a YAML file of keys and values.
 
     Args:
         path: the file.
         what: what the file should be, with its article: `a recipe`.
         example: where the user finds an example.
-    """
-    import yaml
 
+    Raises:
+        UserError: if it cannot be read, is not valid YAML, or has a key twice.
+    """
+    places: dict[Keys, str] = {}
     try:
         loader = yaml.SafeLoader(path.read_text(encoding="utf-8"))
-        places: dict[Keys, str] = {}
         node = loader.get_single_node()
         values = {} if node is None else _plain(loader, node, path, (), places)
     except (OSError, UnicodeDecodeError) as error:
@@ -96,41 +82,40 @@ def read_draft(path: Path, what: str, example: str) -> Draft:
     return Draft(values, places)
 
 
-def _plain(loader: "yaml.SafeLoader", node: "yaml.Node", path: Path, keys: Keys, places: dict[Keys, str]) -> Any:
-    """Return a node as plain values, and note the line of each key."""
+def _plain(loader: yaml.SafeLoader, node: yaml.Node, path: Path, above: Keys, places: dict[Keys, str]) -> Any:
+    """Returns a node as plain values, and notes the line of each key."""
     if node.id == "sequence":
-        return [_plain(loader, item, path, keys, places) for item in node.value]
+        return [_plain(loader, item, path, above, places) for item in node.value]
     if node.id != "mapping":
         return loader.construct_object(node, deep=True)
     values: dict[str, Any] = {}
     for key_node, value_node in node.value:
-        key, line = str(key_node.value), key_node.start_mark.line + 1
+        key, place = str(key_node.value), f"{path}, line {key_node.start_mark.line + 1}"
         if key in values:
-            raise UserError(f"{path}, line {line}: {key!r} occurs twice; remove one.")
-        places[(*keys, key)] = f"{path}, line {line}"
-        values[key] = _plain(loader, value_node, path, (*keys, key), places)
+            raise UserError(f"{place}: {key!r} occurs twice; remove one.")
+        places[(*above, key)] = place
+        values[key] = _plain(loader, value_node, path, (*above, key), places)
     return values
 
 
 def key_paths(values: Any, above: Keys = ()) -> Iterator[Keys]:
-    """Yield the path of each key, nested ones included.
+    """Yields the path of each key, nested ones included.
 
     >>> list(key_paths({"a": {"b": 1}}))
     [('a',), ('a', 'b')]
     """
     for key, value in values.items() if isinstance(values, dict) else ():
-        path = (*above, str(key))
-        yield path
-        yield from key_paths(value, path)
+        yield (*above, str(key))
+        yield from key_paths(value, (*above, str(key)))
 
 
 def first_mistake(error: "ValidationError", draft: Draft, whole: str, known: Iterable[str]) -> str:
-    """Return the first validation error as a sentence that names the place where the value was written.
+    """Returns the first validation error as a sentence with the file and line of the value.
 
     Args:
-        error: what validation raised.
+        error: the exception of the validation.
         draft: the values that were validated.
-        whole: the place to name where no key is to blame.
+        whole: the place to name if the mistake has no key.
         known: the known keys, to suggest one for an unknown key.
     """
     first, *others = error.errors()
@@ -142,12 +127,12 @@ def first_mistake(error: "ValidationError", draft: Draft, whole: str, known: Ite
         if (*written, part) in places:
             written = (*written, part)
     last = str(first["loc"][-1]) if first["loc"] else ""
-    place = places[written] if written else _blamed(first["msg"], places) or whole
+    place = places[written] if written else _place_in(first["msg"], places) or whole
     name = ".".join(written if written and written[-1] == last else (*written, last)).strip(".")
     match first["type"]:
         case "extra_forbidden":
-            close = closest(last, known)
-            what = f"unknown key {name!r}" + (f"; did you mean {close[0]!r}?" if close else "; remove it.")
+            similar = closest(last, known)
+            what = f"unknown key {name!r}" + (f"; did you mean {similar[0]!r}?" if similar else "; remove it.")
         case "missing":
             what = f"{name!r} is missing; add it."
         case _:
@@ -155,16 +140,15 @@ def first_mistake(error: "ValidationError", draft: Draft, whole: str, known: Ite
     return f"{place}: {what}" + (f" ({len(others)} more mistakes)" if others else "")
 
 
-def _blamed(message: str, places: dict[Keys, str]) -> str | None:
-    """Return the place of the last key that a message names."""
-    # A key with dots anywhere, or one without before a colon.
+def _place_in(message: str, places: dict[Keys, str]) -> str | None:
+    """Returns the place of the last key that a message names: with dots anywhere, or without before a colon."""
     names = {*re.findall(r"\w+(?:\.\w+)+", message), *re.findall(r"^(?:Value error, )?(\w+):", message)}
     named = [place for path, place in places.items() if ".".join(path) in names]
     return named[-1] if named else None
 
 
 def known_keys(model: "type[BaseModel]") -> list[str]:
-    """Return every key of a model and of the models inside it."""
+    """Returns every key of a model and of the models inside it."""
     schema = model.model_json_schema()
     parts = (schema, *schema.get("$defs", {}).values())
     return sorted({key for part in parts for key in part.get("properties", ())})

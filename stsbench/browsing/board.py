@@ -12,7 +12,7 @@ import pandas as pd
 
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
-from stsbench.base.files import require_new_file
+from stsbench.base.files import require_writable
 from stsbench.base.machine import cores
 from stsbench.base.progress import Progress, silent
 from stsbench.browsing.kept import Kept, Shelf, filled_ahead, keep, key_of
@@ -230,7 +230,7 @@ def board(
     """
     Intervals(interval, level)  # refuses what makes no sense
     if out is not None:
-        require_new_file(Path(out).expanduser(), "--out")
+        require_writable(Path(out).expanduser(), "--out")
     folders = [Path(folder).expanduser() for folder in ([runs] if isinstance(runs, str | Path) else runs)]
     files, notes = _found(folders)
     kept: dict[str, Kept] = {}

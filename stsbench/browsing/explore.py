@@ -9,7 +9,7 @@ import pandas as pd
 
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
-from stsbench.base.files import require_new_file
+from stsbench.base.files import require_writable
 from stsbench.base.progress import Progress, silent
 from stsbench.browsing.items import MODELS, TaskItems, Total, items_of, payload
 from stsbench.data.shared import SENTENCES
@@ -126,7 +126,7 @@ def explore(
     True
     """
     if out is not None:
-        require_new_file(Path(out).expanduser(), "--out")
+        require_writable(Path(out).expanduser(), "--out")
     named = named_runs([runs] if isinstance(runs, Run) else runs)
     if not 1 <= len(named) <= len(MODELS):
         raise UserError(f"{len(named)} runs were named: explore one, or two side by side.")

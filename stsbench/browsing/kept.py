@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
 from stsbench.base.files import cache_dir, sha256_of
-from stsbench.base.machine import cores, threads_told
+from stsbench.base.machine import cores, thread_limits
 from stsbench.base.manifest import fingerprint
 from stsbench.base.progress import Progress
 from stsbench.data.shared import FOLDED, SENTENCES
@@ -303,7 +303,7 @@ def filled_ahead(
         return
     code = "from stsbench.browsing.kept import _keep_named; _keep_named()"
     ours = {"STSBENCH_CACHE": str(cache_dir()), "PYTHONPATH": os.pathsep.join(sys.path)}
-    environment = {**os.environ, **ours, **threads_told(1)}
+    environment = {**os.environ, **ours, **thread_limits(1)}
     working: list[subprocess.Popen[str]] = []
     try:
         for core in range(processes):

@@ -17,7 +17,7 @@ from typer.main import get_command
 
 from stsbench._version import __version__
 from stsbench.analysis import ANALYSES
-from stsbench.base.epoch import asked_epoch
+from stsbench.base.epoch import source_date
 from stsbench.base.errors import InterruptError, by_interrupt
 from stsbench.cli.mistakes import sentences_of
 from stsbench.cli.output import ReaderLeftError, drop_output, print_data, print_errors, print_lines
@@ -202,7 +202,7 @@ def stsbench(
 
     Start with `stsbench run`: it measures a packaged model on the data that is available.
     """
-    asked_epoch()  # Report a mistake in it before a library fails on it.
+    source_date()  # Report a mistake in it before a library fails on it.
     if ctx.invoked_subcommand is None:
         print_data(ctx.get_help())
         raise typer.Exit(EXIT_MISTAKE)

@@ -50,21 +50,21 @@ def _require_named(param: typer.CallbackParam, path: Path) -> None:
 
 def new_file(param: typer.CallbackParam, path: Path | None) -> Path | None:
     """Check, before any work, that a file can be written."""
-    from stsbench.base.files import require_new_file
+    from stsbench.base.files import require_writable
 
     if path is not None:
         _require_named(param, path)
-        require_new_file(path.expanduser(), option_name(param))
+        require_writable(path.expanduser(), option_name(param))
     return path
 
 
 def new_folder(param: typer.CallbackParam, path: Path | None) -> Path | None:
     """Check, before any work, that a folder can be written."""
-    from stsbench.base.files import require_new_folder
+    from stsbench.base.files import require_writable
 
     if path is not None:
         _require_named(param, path)
-        require_new_folder(path.expanduser(), option_name(param))
+        require_writable(path.expanduser(), option_name(param), as_folder=True)
     return path
 
 

@@ -9,11 +9,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import timedelta
+from math import ceil
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from stsbench.base.errors import UserError
-from stsbench.base.words import duration
 from stsbench.render.text import harmless, one_line
 
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ class Lines:
             print_notes(f"{stage}: {done:,}{about}")
         elif done > known.done_before:
             left = (now - known.began) * (total - done) / (done - known.done_before)
-            print_notes(f"{stage}: {100 * done // total} %, {duration(left)} to go{about}")
+            print_notes(f"{stage}: {100 * done // total} %, about {timedelta(seconds=ceil(left))} to go{about}")
         else:
             print_notes(f"{stage}: {done:,} of {total:,}{about}")
 

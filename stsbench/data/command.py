@@ -198,13 +198,13 @@ def describe(
 
     Example: `stsbench data describe my.tsv --card my-card.md`
     """
-    from stsbench.base.files import atomic_path, told_as_unwritable
+    from stsbench.base.files import atomic_path, writing
     from stsbench.data.describe import describe as describe_pairs
 
     result = describe_pairs(data, subset_column=subset_column, data_dirs=data_dirs or ())
     if card is not None:
         file = card.expanduser()
-        with told_as_unwritable(file), atomic_path(file) as written:
+        with writing(file), atomic_path(file) as written:
             written.write_text(result.card(), encoding="utf-8")
     print_result(result, output)
     if card is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from stsbench.base.files import atomic_path, told_as_unwritable
+from stsbench.base.files import atomic_path, writing
 from stsbench.diagnosis import words
 from stsbench.diagnosis.choices import POOLING
 from stsbench.diagnosis.claim import Claim
@@ -178,7 +178,7 @@ class Diagnosis(Result):
             UserError: if the folder cannot be written.
         """
         folder = Path(folder).expanduser()
-        with told_as_unwritable(folder):
+        with writing(folder):
             with atomic_path(folder / "grid.csv") as path:
                 self.frame.to_csv(path, index=False)
             with atomic_path(folder / "grid.parquet") as path:

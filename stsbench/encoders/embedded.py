@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
-from stsbench.base.files import atomic_path, require_file, sha256_of, told_as_unwritable
+from stsbench.base.files import atomic_path, require_file, sha256_of, writing
 from stsbench.base.manifest import fingerprint
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import suggestion
@@ -236,7 +236,7 @@ def embed_file(
         rows,
         stored,
     )
-    with told_as_unwritable(target):
+    with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         with _locked(target):
             done = 0 if overwrite else _done(target, about, has_hash=identity.weights_sha256 is not None)

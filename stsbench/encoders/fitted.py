@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from stsbench.base.errors import UserError
-from stsbench.base.words import shown_difference
 from stsbench.data.shared import folded_ids
 from stsbench.encoders.mteb_models import KIND as OF_MTEB
 from stsbench.encoders.poolers import AUTO
@@ -176,10 +175,9 @@ class FittedEncoder(Wrapper):
         values = [(name, getattr(fitted_for, name), getattr(base, name)) for name in _UNCHANGED]
         for field, before, today in [*values, ("pooling", fitted_for.use.pooling, base.use.pooling)]:
             if before != today:
-                then, now = shown_difference(str(before), str(today))
                 raise UserError(
-                    f"{self.name} was fitted for {fitted_for.name} when its {field} was {then}; it is {now} now. "
-                    "Restore that model, or fit again."
+                    f"{self.name} was fitted for {fitted_for.name} when its {field} was {before}; it is {today} "
+                    "now. Restore that model, or fit again."
                 )
         files = "".join(f"{name} {digest}\n" for name, digest in sorted(self.about.files.items()))
         both = hashlib.sha256(f"{base.weights_sha256}\n{files}".encode()).hexdigest()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from stsbench.base.files import atomic_folder, told_as_unwritable
+from stsbench.base.files import atomic_folder, writing
 from stsbench.base.progress import Progress, silent
 from stsbench.encoders.cache import EmbeddingCache, text_key
 from stsbench.encoders.plan import embed
@@ -33,7 +33,7 @@ def shared_vectors(
     for text in texts:
         digest.update(text_key(text))
     place = folder / digest.hexdigest()[:16]
-    with told_as_unwritable(folder):
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder / f".{place.name}.lock"):
         if not place.is_dir():

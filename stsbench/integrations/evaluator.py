@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import told_as_unwritable
+from stsbench.base.files import writing
 from stsbench.integrations.dev_scores import RISE, WITHOUT_RISE, DevScore, DevScores
 from stsbench.scoring.settings import Intervals, Protocol
 from stsbench.scoring.tasks import AnyTask
@@ -118,7 +118,7 @@ class StsEvaluator(BaseEvaluator):  # type: ignore[misc]
         """Add a row to the CSV file, whose columns are the same for every evaluation."""
         columns = ["epoch", "steps", *score.scores, *RISE, WITHOUT_RISE]
         path = folder / self.csv_file
-        with told_as_unwritable(path):
+        with writing(path):
             folder.mkdir(parents=True, exist_ok=True)
             with path.open("a+", newline="", encoding="utf-8") as file:
                 file.seek(0)

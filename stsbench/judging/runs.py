@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from stsbench.base.errors import UserError
-from stsbench.base.parsing import parse_yaml
 from stsbench.encoders.use import names
 from stsbench.records.labels import labels
 from stsbench.records.parts import ModelPart
@@ -153,7 +152,7 @@ def _recipe_of(record: RunRecord) -> dict[str, Any]:
 
     for path in recipe_files(record):
         try:
-            recipe = parse_yaml(path.read_text(encoding="utf-8"))
+            recipe = yaml.safe_load(path.read_text(encoding="utf-8"))
         except (OSError, ValueError, yaml.YAMLError):
             continue
         if isinstance(recipe, dict):

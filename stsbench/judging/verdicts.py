@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from stsbench.base.files import atomic_path, told_as_unwritable
+from stsbench.base.files import atomic_path, writing
 from stsbench.render.ci import Case, Level, Status, annotation, to_junit
 from stsbench.render.formats import escape_markdown
 from stsbench.render.result import Result
@@ -293,7 +293,7 @@ class Check(Result):
             return
         notes = "".join(f"- {escape_markdown(note)}\n" for note in self.notes)
         text = f"{escape_markdown(self.sentence)}\n\n{self.table().to('markdown')}\n\n{notes}"
-        with told_as_unwritable(Path(page)), Path(page).open("a", encoding="utf-8") as file:
+        with writing(Path(page)), Path(page).open("a", encoding="utf-8") as file:
             file.write(f"### stsbench check\n\n{text}\n")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import atomic_path, told_as_unwritable
+from stsbench.base.files import atomic_path, writing
 from stsbench.base.words import listed, storable
 from stsbench.data.catalogue import MTEB_TASKS
 from stsbench.records.imports import read_results
@@ -197,10 +197,10 @@ def _write(files: dict[str, dict[str, Any]], folder: Path, *, overwrite: bool) -
             f"{folder} holds {listed(differing)} with other content: choose another folder with --out, or replace "
             "with --overwrite."
         )
-    with told_as_unwritable(folder):
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
-        with told_as_unwritable(folder / name), atomic_path(folder / name) as path:
+        with writing(folder / name), atomic_path(folder / name) as path:
             path.write_text(text, encoding="utf-8")
 
 

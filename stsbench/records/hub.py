@@ -14,7 +14,7 @@ import pandas as pd
 
 from stsbench.base.errors import UserError
 from stsbench.base.extras import MODELS, require
-from stsbench.base.files import atomic_folder, files_in, told_as_unwritable
+from stsbench.base.files import atomic_folder, files_in, writing
 from stsbench.base.words import listed, storable
 from stsbench.encoders.checkpoint import NOTES, Checkpoint, find_checkpoint
 from stsbench.encoders.load import load_with
@@ -230,7 +230,7 @@ def _notes(name: str, files: Mapping[str, Path], card: str) -> Iterator[str]:
 
 def _written(export: HubExport, folder: Path) -> HubExport:
     """Write files and card into a new folder, completely or not at all."""
-    with told_as_unwritable(folder):
+    with writing(folder):
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise UserError(f"{folder} is there already, and not empty: choose another folder with --out.")
     with atomic_folder(folder) as building:

@@ -19,7 +19,7 @@ from filelock import FileLock
 from pydantic import ValidationError
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import atomic_path, remove_leftovers, sha256_of, told_as_unwritable
+from stsbench.base.files import atomic_path, remove_leftovers, sha256_of, writing
 from stsbench.base.manifest import DIGEST, fingerprint
 from stsbench.base.words import closest
 from stsbench.records.items import ITEMS
@@ -85,7 +85,7 @@ def save_run(record: RunRecord, folder: str | Path, *, overwrite: bool = False) 
     """
     folder = Path(folder)
     items = None if record.is_imported else record.items
-    with told_as_unwritable(folder):
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         with FileLock(folder / ".lock"), _settled(folder):
             file = None if items is None else _stage(items, folder / ITEMS)

@@ -163,12 +163,12 @@ def figure_kind(path: Path) -> str:
 
 def save_figure(figure: "Figure", path: str | Path) -> Path:
     """Writes a figure atomically, in the format of the suffix."""
-    from stsbench.base.files import atomic_path, told_as_unwritable
+    from stsbench.base.files import atomic_path, writing
 
     path = Path(path).expanduser()
     kind = figure_kind(path)
     # Without a date inside, the same figure is the same file.
-    with style(), told_as_unwritable(path), atomic_path(path) as temporary:
+    with style(), writing(path), atomic_path(path) as temporary:
         if kind == "svg":
             temporary.write_text(svg_of(figure), encoding="utf-8", newline="")
         else:

@@ -10,7 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stsbench.base.files import atomic_path, require_new_file
+from stsbench.base.files import atomic_path, require_writable
 from stsbench.render.result import Result
 from stsbench.render.text import one_line
 
@@ -37,7 +37,7 @@ class PageResult(Result):
     def save(self, path: str | Path) -> Path:
         """Writes the page; raises a `UserError` if the file exists or cannot be written."""
         target = Path(path).expanduser()
-        require_new_file(target)
+        require_writable(target)
         with atomic_path(target) as temporary:
             temporary.write_text(self.html, encoding="utf-8", errors="backslashreplace", newline="")
         return target

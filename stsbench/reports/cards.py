@@ -5,7 +5,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import atomic_path, remove_leftovers, told_as_unwritable
+from stsbench.base.files import atomic_path, remove_leftovers, writing
 from stsbench.judging.check import check as run_check
 from stsbench.judging.verdicts import Check, Verdict
 from stsbench.records import card
@@ -62,7 +62,7 @@ def write_text(text: str, path: Path) -> Path:
     path = path.expanduser()
     if path.is_dir():
         raise UserError(f"{path} is a folder: name a file with --out.")
-    with told_as_unwritable(path):
+    with writing(path):
         remove_leftovers(path)
     with atomic_path(path) as file:
         file.write_text(text, encoding="utf-8", errors="backslashreplace", newline="")

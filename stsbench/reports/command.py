@@ -63,11 +63,11 @@ def report(
     * `stsbench report runs/mine-avg-sts --model-card --out README.md`
     * `stsbench report runs/mine-avg-sts --badge --against esimcse-bert-base --out check.svg`
     """
-    from stsbench.base.files import require_new_file, require_new_folder
+    from stsbench.base.files import require_writable
 
     is_file = model_card or badge
     if out is not None:
-        (require_new_file if is_file else require_new_folder)(out.expanduser(), "--out")
+        require_writable(out.expanduser(), "--out", as_folder=not is_file)
     if is_file:
         if model_card and badge:
             raise UserError("--model-card and --badge cannot go together: write one at a time.")

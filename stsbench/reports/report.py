@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from stsbench._version import __version__
 from stsbench.analysis.explain import explain
 from stsbench.analysis.pair_kinds import PairKinds
-from stsbench.base.epoch import asked_epoch
+from stsbench.base.epoch import source_date
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.judging.compare import compare
@@ -87,7 +87,7 @@ def report(
         UserError: if a run or a paper cannot be found, a record does not say what its tables give, or the folder
             holds anything but a report.
     """
-    asked_epoch()  # A mistake in it is told before the work.
+    source_date()  # A mistake in it is told before the work.
     if not isinstance(runs, RunRecord | str | Path | Sequence):
         return write_reproduction(runs, Path(out).expanduser(), date=date)
     several = [runs] if isinstance(runs, RunRecord | str | Path) else list(runs)
@@ -179,7 +179,7 @@ def _date(asked: str, records: Sequence[RunRecord]) -> str:
         except ValueError as error:
             raise UserError(f"{asked!r} is no date: write it as 2026-01-31.") from error
         return asked
-    epoch = asked_epoch()
+    epoch = source_date()
     return epoch.isoformat(timespec="seconds") if epoch else max(record.created for record in records)
 
 
@@ -300,6 +300,6 @@ def write_reproduction(reproduction: "Reproduction", folder: Path | None = None,
     section = replace(section, parts=(*section.parts, repeated))
     paper = papers()[reproduction.exhibit.paper]
     title = f"{reproduction.exhibit.title} of {paper.title.partition(':')[0]} ({paper.venue}), made again"
-    dated = date or (asked_epoch() or datetime.now(UTC)).date().isoformat()
+    dated = date or (source_date() or datetime.now(UTC)).date().isoformat()
     page = Report(title, dated, __version__, (short, section))
     return write_report(page, folder or reproduction.folder / "report")

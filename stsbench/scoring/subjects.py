@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
-from stsbench.base.words import shown_difference
 from stsbench.data.catalogue import data_sets
 from stsbench.data.sentences import sentences_in
 from stsbench.data.shared import SENTENCES, sentence_ids
@@ -239,7 +238,7 @@ class RecordedModel(Wrapper):
         now, then = identity.key(), self.identity.key()
         for field in now | then:
             if now.get(field) != then.get(field):
-                here, recorded = shown_difference(str(now.get(field)), str(then.get(field)))
+                here, recorded = now.get(field), then.get(field)
                 raise UserError(
                     f"{model.name} is not as it was when the run was made: its {field} is {here}, "
                     f"the record's {recorded}; measure it again with `{command}`."

@@ -20,7 +20,7 @@ from uuid import uuid4
 from stsbench.base.cluster import connected
 from stsbench.base.errors import UserError
 from stsbench.base.extras import require
-from stsbench.base.machine import cores, threads_told
+from stsbench.base.machine import cores, thread_limits
 from stsbench.encoders.device import DEVICE_OF_JOBS, resolve_device
 from stsbench.sweeps.experiment import Ray, Slurm
 from stsbench.sweeps.folder import ExperimentFolder
@@ -66,7 +66,7 @@ class Work:
     @property
     def environment(self) -> dict[str, str]:
         """The environment: ours, with the threads that the experiment names, wherever it runs."""
-        threads = threads_told(self.threads)
+        threads = thread_limits(self.threads)
         data = os.pathsep.join([*map(str, self.data_dirs), *filter(None, [os.environ.get("STSBENCH_DATA")])])
         named = {"STSBENCH_DATA": data} if self.data_dirs else {}
         quiet = {"TOKENIZERS_PARALLELISM": "false", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}

@@ -16,7 +16,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import atomic_path, is_leftover, told_as_unwritable
+from stsbench.base.files import atomic_path, is_leftover, writing
 from stsbench.base.parsing import parse_json
 from stsbench.encoders.template import Template
 from stsbench.sweeps.experiment import EXPERIMENT, Experiment, read_experiment
@@ -147,7 +147,7 @@ class ExperimentFolder:
             raise UserError(
                 f"{self.path} holds something that is no experiment: choose another folder with --out."
             )
-        with told_as_unwritable(self.path):
+        with writing(self.path):
             for name in _FOLDERS:
                 (self.path / name).mkdir(parents=True, exist_ok=True)
         # The list first: a folder with an experiment has one.
@@ -167,7 +167,7 @@ class ExperimentFolder:
         """Keep a second sweep out of the folder."""
         from filelock import FileLock, Timeout
 
-        with told_as_unwritable(self.path):
+        with writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
         try:
             with FileLock(self.path / ".lock", timeout=0):
@@ -217,7 +217,7 @@ class ExperimentFolder:
 
     def sweep_up(self, keep: str, jobs: Sequence[Job]) -> None:
         """Delete what killed writers left, and checkpoints that were measured and are not kept."""
-        with told_as_unwritable(self.path):
+        with writing(self.path):
             for leftover in self.jobs.glob(".*-*"):
                 shutil.rmtree(leftover, ignore_errors=True)
             if keep == "checkpoint":

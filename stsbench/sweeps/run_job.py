@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from stsbench.base.errors import UserError, by_interrupt
-from stsbench.base.files import atomic_path, cache_at, told_as_unwritable
+from stsbench.base.files import atomic_path, cache_at, writing
 from stsbench.base.machine import is_of_memory
 from stsbench.base.progress import Progress
 from stsbench.sweeps.folder import ExperimentFolder, Running, write_json
@@ -174,7 +174,7 @@ def _take_shared(
     shared = folder.vectors(job.threads)
     for reader, texts in sentences.values():
         kept = shared_vectors(reader, texts, shared, poolings=sorted(poolings), progress=progress)
-        with told_as_unwritable(cache):
+        with writing(cache):
             shutil.copytree(kept, cache / "embeddings", dirs_exist_ok=True)
 
 

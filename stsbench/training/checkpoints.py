@@ -25,7 +25,7 @@ from stsbench.base.files import (
     files_below,
     remove_leftovers,
     sha256_of,
-    told_as_unwritable,
+    writing,
 )
 from stsbench.encoders.checkpoint import NOTES
 from stsbench.encoders.libraries import quiet_transformers
@@ -207,7 +207,7 @@ def load_state(path: Path, device: str) -> dict[str, Any]:
 
 def copy_checkpoint(checkpoint: Path, folder: Path) -> None:
     """Copy a checkpoint's files into the folder of the training; what makes it a checkpoint comes last."""
-    with told_as_unwritable(folder):
+    with writing(folder):
         files = [path.relative_to(checkpoint) for path in files_below(checkpoint)]
         last = {Path("modules.json"), Path("config.json")}
         for path in sorted(files, key=lambda path: path in last):

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import atomic_path, remove_leftovers, told_as_unwritable
+from stsbench.base.files import atomic_path, remove_leftovers, writing
 from stsbench.base.parsing import parse_json
 from stsbench.base.words import listed
 from stsbench.training.log import LOG
@@ -55,7 +55,7 @@ class RunFolder:
         """Keep a second process from training here; delete what writers left that were killed."""
         from filelock import FileLock, Timeout
 
-        with told_as_unwritable(self.path):
+        with writing(self.path):
             self._inner.mkdir(parents=True, exist_ok=True)
         try:
             with FileLock(self._lock, timeout=0):
@@ -74,7 +74,7 @@ class RunFolder:
             ) from error
 
     def _clean(self) -> None:
-        with told_as_unwritable(self.path):
+        with writing(self.path):
             curves = (self.curve, self.curve.with_suffix(".svg"))
             for target in (self.recipe, self.card, *curves, self.start, self.state):
                 remove_leftovers(target)

@@ -16,7 +16,7 @@ import pandas as pd
 
 from stsbench.base.errors import UserError
 from stsbench.base.extras import require
-from stsbench.base.files import told_as_unwritable
+from stsbench.base.files import writing
 from stsbench.base.parsing import parse_json
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Log:
     def write(self, line: dict[str, Any]) -> None:
         """Append a line and tell it."""
         if self.path is not None:
-            with told_as_unwritable(self.path), self.path.open("a", encoding="utf-8") as stream:
+            with writing(self.path), self.path.open("a", encoding="utf-8") as stream:
                 stream.write(json.dumps(line) + "\n")
         for listener in self.listeners:
             listener(line)
@@ -51,7 +51,7 @@ class Log:
         """Make sure that what was written is on the disk; return its size in bytes."""
         if self.path is None:
             return 0
-        with told_as_unwritable(self.path), self.path.open("ab") as stream:
+        with writing(self.path), self.path.open("ab") as stream:
             os.fsync(stream.fileno())
             return stream.tell()
 

@@ -23,7 +23,6 @@ from stsbench.base.parsing import (
     first_mistake,
     key_paths,
     known_keys,
-    parse_yaml,
     read_draft,
 )
 from stsbench.base.words import suggestion
@@ -191,7 +190,7 @@ def read_change(override: str) -> tuple[str, Any]:
     if not equals or not all(keys):
         raise UserError(f"--set {override}: write key=value, such as optimiser.learning_rate=1e-5.")
     try:
-        return name.strip(), parse_yaml(text)
+        return name.strip(), yaml.safe_load(text)
     except ValueError as error:
         raise UserError(f"--set {override}: {error}; choose another value.") from error
     except yaml.YAMLError as error:

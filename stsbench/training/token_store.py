@@ -23,7 +23,7 @@ from filelock import FileLock
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import atomic_folder, cache_dir, told_as_unwritable
+from stsbench.base.files import atomic_folder, cache_dir, writing
 from stsbench.base.manifest import Manifest, fingerprint
 from stsbench.base.progress import Progress, silent
 from stsbench.data.corpus import Row
@@ -113,7 +113,7 @@ def open_store(
     """Return the store of a corpus, building it where it is not there yet."""
     about = {**meaning, "layout": _LAYOUT, "limit": limit, "lower_case": lower_case, "with_text": with_text}
     folder = root / fingerprint(about)[:32]
-    with told_as_unwritable(root):
+    with writing(root):
         root.mkdir(parents=True, exist_ok=True)
         # Of two that want it at once, the second waits for what the first builds.
         with FileLock(_lock_of(folder)):

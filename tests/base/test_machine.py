@@ -7,12 +7,12 @@ from stsbench.base.errors import UserError
 
 
 def test_the_least_limit_counts_where_the_system_reports_any(monkeypatch):
-    for name, limit in {"_of_machine": 5 * 10**9, "_of_container": None, "_of_process": 3 * 10**9}.items():
+    for name, limit in {"_of_machine": 5 * 10**9, "_of_container": 3 * 10**9}.items():
         monkeypatch.setattr(machine, name, lambda limit=limit: limit)
     machine.require_memory(3 * 10**9, "they", "do less")
     with pytest.raises(UserError, match=r"they take 3\.1 GB of memory, of which 3\.0 GB are free: do less\."):
         machine.require_memory(3_100_000_000, "they", "do less")
-    for name in ("_of_machine", "_of_process"):
+    for name in ("_of_machine", "_of_container"):
         monkeypatch.setattr(machine, name, lambda: None)
     machine.require_memory(10**18, "they", "do less")
 

@@ -44,7 +44,7 @@ def test_a_fit_is_printed_and_measured(stsbench: Stsbench) -> None:
     assert Path("flow/log.jsonl").read_text(encoding="utf-8").count("\n") == 3
     for options, sentence in (
         (("--dimensions", "7", "-o", "new"), r"--dimensions 6"),
-        (("-o", "words.txt"), "words.txt is not a folder"),
+        (("-o", "words.txt"), "words.txt: it is a file"),
         (("-o", "."), "choose another folder with --out"),
     ):
         refused = stsbench(*fit, *options)

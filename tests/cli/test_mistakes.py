@@ -72,19 +72,19 @@ PARSER = [
 ]
 
 OUTPUTS = [
-    ("run -m toys:words --out file", "file is not a folder; choose another with --out"),
-    ("explain --out file", "file is not a folder"),
+    ("run -m toys:words --out file", "file: it is a file; choose another folder with --out"),
+    ("explain --out file", "it is a file; choose another folder with --out"),
     ("diagnose -c 3 --out file/x", "file is not a folder"),
-    ("train demo --out file", "cannot write into file"),
-    ("import r.json --out file", "cannot write into file"),
-    ("report r --out file", "cannot write into file"),
-    ("report r --badge --out folder", "folder: it is a folder; name a file in it with --out"),
+    ("train demo --out file", "cannot write file: it is a file"),
+    ("import r.json --out file", "cannot write file: it is a file"),
+    ("report r --out file", "cannot write file: it is a file"),
+    ("report r --badge --out folder", "folder: it is a folder; choose another file with --out"),
     ("report r --model-card --badge", "--model-card and --badge cannot go together"),
-    ("data get --to file", "file is not a folder; choose another with --to"),
+    ("data get --to file", "it is a file; choose another folder with --to"),
     ("data nli-triplets x --out folder", "folder: it is a folder"),
-    ("check r --junit folder", "name a file in it with --junit"),
+    ("check r --junit folder", "choose another file with --junit"),
     ("spectrum --figure folder.png", "folder.png: it is a folder"),
-    ("check r --junit /dev/null", "it is a device"),
+    ("check r --junit /dev/null", "it is a pipe or device"),
     ("run -m toys:words --out=", "--out is empty"),
 ]
 
@@ -411,7 +411,7 @@ def test_a_folder_without_permission_is_reported_before_the_work(
     stsbench: Stsbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "access", lambda *_arguments: False)
-    stsbench("explain", "--out", "new").demand_one_sentence("cannot write into new: no permission; .* --out")
+    stsbench("explain", "--out", "new").demand_one_sentence("cannot write new: no permission; .* --out")
 
 
 def test_a_read_only_folder_is_reported(stsbench: Stsbench) -> None:
@@ -419,7 +419,7 @@ def test_a_read_only_folder_is_reported(stsbench: Stsbench) -> None:
     Path("locked").chmod(stat.S_IRUSR | stat.S_IXUSR)
     if not os.access("locked", os.W_OK):
         done = stsbench(*MODEL, "--tasks", "sample", "--out", "locked/run")
-        done.demand_one_sentence("cannot write into locked/run: no permission")
+        done.demand_one_sentence("cannot write locked/run: no permission")
 
 
 @pytest.mark.parametrize("value", ["noon", "-1", "99999999999999999"])

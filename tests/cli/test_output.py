@@ -203,9 +203,9 @@ def test_a_log_gets_a_line_after_five_seconds_and_then_one_a_minute(
     lines("scoring", 1, 10)
     lines("scoring", 10, 10)
     assert capsys.readouterr().err.splitlines() == [
-        "encoding: 1 %, about 5 min to go",
-        "encoding: 21 %, about 4 min to go",
-        "encoding: 41 %, about 3 min to go",
+        "encoding: 1 %, about 0:04:55 to go",
+        "encoding: 21 %, about 0:03:55 to go",
+        "encoding: 41 %, about 0:02:55 to go",
     ]
 
 
@@ -227,8 +227,8 @@ def test_a_stage_that_begins_again_or_has_no_end_is_reported(
             progress.describe(stage, "minilm-1" if stage == "jobs" else "")
             progress(stage, done, total)
     assert capsys.readouterr().err.splitlines() == [
-        "encoding: 50 %, about 6 s to go",
-        "encoding: 25 %, about 18 s to go",
+        "encoding: 50 %, about 0:00:06 to go",
+        "encoding: 25 %, about 0:00:18 to go",
         "tokenising: 4,000",
         "jobs: 0 of 2 (minilm-1)",
     ]

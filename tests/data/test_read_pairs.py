@@ -470,10 +470,10 @@ def test_a_file_that_is_cut_short_at_any_place_is_told(tmp_path, ending):
 def test_a_pipe_or_a_device_is_not_waited_for(tmp_path, ending):
     os.mkfifo(tmp_path / f"pipe{ending}")
     fails(
-        tmp_path / f"pipe{ending}", "is a pipe, not a file: check the path given to --data, or save what it gives"
+        tmp_path / f"pipe{ending}", "is a pipe or device, not a file: check the path given to --data, or save its"
     )
     (tmp_path / f"zero{ending}").symlink_to("/dev/zero")
-    fails(tmp_path / f"zero{ending}", "is a device, not a file")
+    fails(tmp_path / f"zero{ending}", "is a pipe or device, not a file")
 
 
 def test_a_name_too_long_or_with_a_nul_is_told(tmp_path):

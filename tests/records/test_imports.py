@@ -253,7 +253,7 @@ def test_a_mistake_in_a_folder_or_path_is_an_error(write: Write, tmp_path: Path)
     for place, message in {
         "absent.json": "there is no file",
         "empty": "holds neither a run record nor MTEB's results",
-        "pipe.json": "is a pipe, not a file",
+        "pipe.json": "is a pipe or device, not a file",
         "twice": r"has STS12 in STS12\.json and in again\.json: keep one of them",
         "models": r"has results of several models \(a, b\)",
         **{f"named{number}": r"model_meta\.json is not as MTEB writes it" for number in range(3)},

@@ -1,4 +1,4 @@
-"""For test suites: a model's published numbers as an assertion, `assert_matches_published`."""
+"""An assertion for test suites: a run reproduces published scores."""
 
 from pathlib import Path
 
@@ -13,23 +13,23 @@ __all__ = ["assert_matches_published"]
 def assert_matches_published(
     run: RunRecord | str | Path, against: str = AUTO, tolerance: float = TOLERANCE
 ) -> Check:
-    """Assert that a run reproduces a published row.
+    """Asserts that a run reproduces a published row.
 
     In a test: `assert_matches_published("runs/mine", against="unsup-simcse-bert-base")`.
 
     Args:
-        run: a record, its folder or `run.json`, or a file of results of SentEval or MTEB.
-        against: `table/row`, a system, the Hub name of a checkpoint, or `auto`.
-        tolerance: how many points (of 100) a score may be off.
+        run: a record, its folder, its `run.json`, or a results file of SentEval or MTEB.
+        against: the row, as `table/row`, a system's name, a checkpoint's name on the Hub, or `auto`.
+        tolerance: the largest allowed difference of a score, in points of 100.
 
     Returns:
-        The check, for a closer look.
+        The check with all its verdicts.
 
     Raises:
-        AssertionError: if a score is off, or does not compare; with the table of what was found.
+        AssertionError: if a score differs by more, or cannot be compared; the message has the table of verdicts.
         UserError: if the run or the row cannot be found.
     """
-    # pytest then shows the caller's line, and not this one.
+    # Makes pytest show the caller's line instead of this one.
     __tracebackhide__ = True
     result = check(run, against, tolerance=tolerance)
     if not result.passed:

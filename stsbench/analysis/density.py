@@ -16,7 +16,7 @@ from stsbench.analysis.result import AnalysisCommand, AnalysisResult
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.cli.options import DataDirs, Task
-from stsbench.render.figures import colours, legend_above, new_figure, style, tell
+from stsbench.render.figures import add_tooltips, colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables, place
 
 if TYPE_CHECKING:
@@ -70,7 +70,9 @@ class Density(AnalysisResult):
                     if not math.isnan(mean):
                         axes.axvline(mean, color=colour, linewidth=0.8, linestyle=":")
                         height = float(np.interp(mean, part["cosine"], part["density"]))
-                        tell(axes, [mean], [height], [f"{model}, gold score {bucket}: mean cosine {mean:.3f}"])
+                        add_tooltips(
+                            axes, [mean], [height], [f"{model}, gold score {bucket}: mean cosine {mean:.3f}"]
+                        )
                 axes.set_ylabel(bucket, rotation=0, ha="right", va="center")
                 axes.set_yticks([])
                 axes.set_ylim(bottom=0)

@@ -17,7 +17,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.files import files_in
 from stsbench.base.progress import Progress, silent
 from stsbench.cli.options import LARGEST, DataDirs, Split, Task, Text
-from stsbench.render.figures import colours, legend_above, new_figure, style, tell
+from stsbench.render.figures import add_tooltips, colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables, place
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class Geometry(AnalysisResult):
 
 def _tell_point(axes: "Axes", name: str, point: "pd.Series[Any]") -> None:
     x, y = float(point["uniformity"]), float(point["alignment"])
-    tell(axes, [x], [y], [f"{name}: uniformity {x:.3f}, alignment {y:.3f}"])
+    add_tooltips(axes, [x], [y], [f"{name}: uniformity {x:.3f}, alignment {y:.3f}"])
 
 
 def _draw_references(axes: "Axes", frame: pd.DataFrame) -> None:

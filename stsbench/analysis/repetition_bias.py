@@ -17,7 +17,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.cli.options import LARGEST, Seed
 from stsbench.render.cells import labels_beside
-from stsbench.render.figures import colours, legend_above, new_figure, spoken, style, tell
+from stsbench.render.figures import add_tooltips, colours, legend_above, new_figure, spoken, style
 from stsbench.render.table import Table, Tables, interval
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class RepetitionBias(AnalysisResult):
                 axes.plot(places, part["value"], "o", color=colour, markersize=3)
                 limits = zip(part["seed"], part["value"], part["low"], part["high"], strict=True)
                 texts = [f"{model}, seed {seed}: {spoken(*numbers)}" for seed, *numbers in limits]
-                tell(axes, places.tolist(), part["value"].tolist(), texts)
+                add_tooltips(axes, places.tolist(), part["value"].tolist(), texts)
                 together = rises[(rises["model"] == model) & (rises["seed"] == TOGETHER)]
                 mean, ends = float(together["value"].iloc[0]), (-0.5, len(seeds) - 0.5)
                 axes.plot(ends, (mean, mean), color=colour, linewidth=0.8, linestyle=":", label=model)

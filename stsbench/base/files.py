@@ -12,7 +12,6 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NoReturn
 
-from filelock import FileLock, Timeout
 from platformdirs import user_cache_dir
 
 from stsbench.base.errors import UserError
@@ -46,6 +45,8 @@ def atomic_folder(target: Path) -> Iterator[Path]:
     An error or an interrupt leaves the old folder in place. A kill between the two renames of the exchange leaves
     both folders complete in a hidden one, and the next writer of `target` puts the old one back.
     """
+    from filelock import FileLock, Timeout  # 0.1 s, and nearly every module imports this one
+
     with writing(target):
         require_writable(target, as_folder=True)
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -76,13 +76,13 @@ class FoldedHelp(TyperCommand):
     _is_folded = True
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read `--help-all` as `--help` with all options explained."""
+        """Reads `--help-all` as `--help` with all options explained."""
         if HELP_ALL in args:
             self._is_folded, args = False, ["--help"]
         return super().parse_args(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help, then the names of the options it does not explain."""
+        """Writes the help, then the names of the options it does not explain."""
         for parameter in self.get_params(ctx):
             if getattr(parameter, "is_flag", False):
                 parameter.metavar = ""
@@ -101,7 +101,7 @@ class FoldedHelp(TyperCommand):
                 )
 
     def _unused(self) -> list[Any]:
-        """Return the options that no example uses."""
+        """Returns the options that no example uses."""
         examples = (self.help or "").partition("Example")[2]
         used = set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", examples))
         options = [parameter for parameter in self.params if parameter.param_type_name == "option"]
@@ -113,12 +113,12 @@ def _heading(parameter: Any) -> str:
 
 
 def commands() -> list[str]:
-    """Return the names of all commands, in the order of the help."""
+    """Returns the names of all commands, in the order of the help."""
     return [*COMMANDS, *ANALYSES]
 
 
 def imported(name: str) -> Any:
-    """Import a command: a function, or a Typer app."""
+    """Imports a command: a function, or a Typer app."""
     place = COMMANDS[name][0] if name in COMMANDS else f"stsbench.analysis.command:{name}"
     module, _, attribute = place.partition(":")
     return getattr(import_module(module), attribute)
@@ -132,11 +132,11 @@ class _Commands(TyperGroup):
     """The group of all commands, each imported when it is used."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names of the commands, in the order of the help."""
+        """Returns the names of the commands, in the order of the help."""
         return commands()
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Import a command; return None for an unknown name."""
+        """Imports a command; return None for an unknown name."""
         if cmd_name not in commands():
             return None
         target = imported(cmd_name)
@@ -156,19 +156,19 @@ class _Commands(TyperGroup):
         return command
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command."""
+        """Runs a command."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as error:
             raise _InterruptedError from error
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help as plain text, which needs no import of rich."""
+        """Writes the help as plain text, which needs no import of rich."""
         self.rich_markup_mode = None
         super().format_help(ctx, formatter)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write a line for each command, then the names of the analyses."""
+        """Writes a line for each command, then the names of the analyses."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
         with formatter.section("Analyses, which `explain` runs together"):
@@ -209,7 +209,7 @@ def stsbench(
 
 
 def main() -> None:
-    """Run the command line and exit: 2 after a user's mistake, 130 after an interrupt."""
+    """Runs the command line and exit: 2 after a user's mistake, 130 after an interrupt."""
     sys.exit(_exit_code())
 
 

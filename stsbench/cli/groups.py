@@ -11,7 +11,7 @@ from stsbench.cli.options import LARGEST, MODEL
 
 
 def expand(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command whose dataclass parameters are spelled out: each field becomes an option.
+    """Returns a command whose dataclass parameters are spelled out: each field becomes an option.
 
     A field's annotation holds its `typer.Option`; a field of `Use` describes itself in its metadata. The command
     gets the dataclass.

@@ -20,7 +20,7 @@ _KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false"}
 
 
 def sentences_of(error: BaseException) -> tuple[str, ...] | None:
-    """Return the sentences to print for an exception; None for a bug of ours.
+    """Returns the sentences to print for an exception; None for a bug of ours.
 
     Empty where help was printed instead.
     """

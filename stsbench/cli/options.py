@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 from stsbench.base.errors import UserError
+from stsbench.base.files import require_writable
 from stsbench.base.words import suggestion
 
 if TYPE_CHECKING:
@@ -37,49 +38,42 @@ _DEPENDENCE = (
 
 
 def option_name(param: typer.CallbackParam) -> str:
-    """Return the name that you type: `--seed`, or `RUNS` for an argument."""
+    """Returns the name as you type it: `--seed`, or `RUNS` for an argument."""
     longest = max(param.opts, key=len, default=param.name or "")
     return longest if longest.startswith("-") else (param.metavar or longest).upper().removesuffix("...")
 
 
-def _require_named(param: typer.CallbackParam, path: Path) -> None:
-    # `--out "$UNSET"` is an empty path, which Python reads as the working folder.
-    if path == Path() and {"", *(f"{name}=" for name in param.opts)} & set(sys.argv):
-        raise UserError(f"{option_name(param)} is empty (is a variable unset?): give a path.")
-
-
 def new_file(param: typer.CallbackParam, path: Path | None) -> Path | None:
-    """Check, before any work, that a file can be written."""
-    from stsbench.base.files import require_writable
-
-    if path is not None:
-        _require_named(param, path)
-        require_writable(path.expanduser(), option_name(param))
-    return path
+    """Checks, before any work, that a file can be written."""
+    return _writable(param, path, as_folder=False)
 
 
 def new_folder(param: typer.CallbackParam, path: Path | None) -> Path | None:
-    """Check, before any work, that a folder can be written."""
-    from stsbench.base.files import require_writable
-
-    if path is not None:
-        _require_named(param, path)
-        require_writable(path.expanduser(), option_name(param), as_folder=True)
-    return path
+    """Checks, before any work, that a folder can be written."""
+    return _writable(param, path, as_folder=True)
 
 
 def new_figure(param: typer.CallbackParam, path: Path | None) -> Path | None:
-    """Check, before any work, that a figure can be written in the format of its name."""
+    """Checks, before any work, that a figure can be written in the format of its name."""
+    path = new_file(param, path)
     if path is not None:
         from stsbench.render.figures import figure_kind
 
-        _require_named(param, path)
         figure_kind(path)
-    return new_file(param, path)
+    return path
+
+
+def _writable(param: typer.CallbackParam, path: Path | None, *, as_folder: bool) -> Path | None:
+    if path is not None:
+        # `--out "$UNSET"` is an empty path, which Python reads as the working folder.
+        if path == Path() and {"", *(f"{name}=" for name in param.opts)} & set(sys.argv):
+            raise UserError(f"{option_name(param)} is empty (is a variable unset?): give a path.")
+        require_writable(path.expanduser(), option_name(param), as_folder=as_folder)
+    return path
 
 
 def names(text: str | None) -> list[str]:
-    """Split a list that was typed with commas.
+    """Splits a list that was typed with commas.
 
     >>> names("negation, number")
     ['negation', 'number']
@@ -88,7 +82,7 @@ def names(text: str | None) -> list[str]:
 
 
 def number_or_name(text: str | None) -> float | str | None:
-    """Read a number, or else leave the text as a name.
+    """Reads a number, or else leave the text as a name.
 
     >>> number_or_name("76.25"), number_or_name("simcse")
     (76.25, 'simcse')
@@ -100,7 +94,7 @@ def number_or_name(text: str | None) -> float | str | None:
 
 
 def numbers(text: str | None, option: str, example: str, high: int = LARGEST) -> list[int]:
-    """Split whole numbers that were typed with commas.
+    """Splits whole numbers that were typed with commas.
 
     Args:
         text: the option's value.
@@ -242,7 +236,7 @@ class FigureChoice:
             raise UserError("--figure-size needs a figure: add --figure.")
 
     def draw(self, plot: "Callable[[], Figure]") -> Path | None:
-        """Draw the figure if one was requested; return its file."""
+        """Draws the figure if one was requested; returns its file."""
         if self.figure is None:
             return None
         from stsbench.render.figures import look, save_figure

@@ -30,7 +30,7 @@ class ReaderLeftError(Exception):
 
 
 def print_table(table: "Table", output: "Output") -> None:
-    """Print a table: fitted to the terminal, or in full width into a file or pipe."""
+    """Prints a table: fitted to the terminal, or in full width into a file or pipe."""
     if output.style != "terminal" or sys.stdout is None or not sys.stdout.isatty():
         print_data(table.to(output.style))
         return
@@ -48,7 +48,7 @@ def print_table(table: "Table", output: "Output") -> None:
 def print_result(
     result: "Result", output: "Output", *, figure: "FigureChoice | None" = None, tables: "Tables | None" = None
 ) -> None:
-    """Print a result in the chosen format, and draw its figure if requested.
+    """Prints a result in the chosen format, and draw its figure if requested.
 
     Args:
         result: printed as tables, or in full as JSON or CSV.
@@ -69,12 +69,12 @@ def print_result(
 
 
 def print_lines(*lines: str) -> None:
-    """Print lines on standard output; an empty line if there are none."""
+    """Prints lines on standard output; an empty line if there are none."""
     _write("".join(f"{one_line(line)}\n" for line in lines or [""]))
 
 
 def print_data(text: str) -> None:
-    """Print data for programs or files unchanged; on a terminal control codes are escaped."""
+    """Prints data for programs or files unchanged; on a terminal control codes are escaped."""
     text = text if text.endswith("\n") else f"{text}\n"
     if sys.stdout is not None and sys.stdout.isatty():
         text = "\n".join(map(harmless, text.replace("\r\n", "\n").split("\n")))
@@ -82,7 +82,7 @@ def print_data(text: str) -> None:
 
 
 def print_notes(*sentences: str, quiet: bool = False) -> None:
-    """Print sentences on standard error, a line each; work continues if they cannot be printed."""
+    """Prints sentences on standard error, a line each; work continues if they cannot be printed."""
     if not quiet and sentences:
         # AttributeError: a process without standard error has None in its place.
         with suppress(OSError, ValueError, AttributeError):
@@ -91,12 +91,12 @@ def print_notes(*sentences: str, quiet: bool = False) -> None:
 
 
 def print_errors(*sentences: str) -> None:
-    """Print errors on standard error, a line each."""
+    """Prints errors on standard error, a line each."""
     print_notes(*(f"stsbench: {sentence}" for sentence in sentences))
 
 
 def drop_output() -> None:
-    """Discard what standard output could not take, so that Python does not try again at exit."""
+    """Discards what standard output could not take, so that Python does not try again at exit."""
     with suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -117,7 +117,7 @@ def _write(text: str) -> None:
 
 
 def unprintable(error: OSError) -> UserError:
-    """Return the error for a standard output that cannot be written."""
+    """Returns the error for a standard output that cannot be written."""
     closed = error.errno == errno.EBADF
     reason = "standard output is closed" if closed else error.strerror or error
     return UserError(
@@ -132,13 +132,10 @@ _FIRST_SECONDS, _EVERY_SECONDS = 5.0, 60.0
 
 @dataclass
 class _Stage:
-    """A stage of the work in a log: when it began, with how much done, and when its next line is due."""
-
     began: float
     done_before: int
-    due: float
     done: int
-    about: str = ""
+    due: float
 
 
 class Lines:
@@ -146,31 +143,28 @@ class Lines:
 
     def __init__(self) -> None:
         self._stages: dict[str, _Stage] = {}
+        self._about: dict[str, str] = {}
 
     def describe(self, stage: str, about: str) -> None:
-        """Set the text in the next line of a stage."""
-        if stage in self._stages:
-            self._stages[stage].about = about
+        """Sets the text in the next line of a stage."""
+        self._about[stage] = f" ({about})" if about else ""
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        """Report progress; see `stsbench.base.progress.Progress`."""
+        """Reports progress; see `stsbench.base.progress.Progress`."""
         now = monotonic()
         known = self._stages.get(stage)
         if known is None or done < known.done:
-            self._stages[stage] = _Stage(now, done, now + _FIRST_SECONDS, done)
+            self._stages[stage] = _Stage(now, done, done, now + _FIRST_SECONDS)
             return
         known.done = done
         if now < known.due or done == total:
             return
         known.due = now + _EVERY_SECONDS
-        about = f" ({known.about})" if known.about else ""
-        if not total:
-            print_notes(f"{stage}: {done:,}{about}")
-        elif done > known.done_before:
-            left = (now - known.began) * (total - done) / (done - known.done_before)
-            print_notes(f"{stage}: {100 * done // total} %, about {timedelta(seconds=ceil(left))} to go{about}")
-        else:
-            print_notes(f"{stage}: {done:,} of {total:,}{about}")
+        text = f"{done:,} of {total:,}" if total else f"{done:,}"
+        if total and done > known.done_before:
+            left = ceil((now - known.began) * (total - done) / (done - known.done_before))
+            text = f"{100 * done // total} %, about {timedelta(seconds=left)} to go"
+        print_notes(f"{stage}: {text}{self._about.get(stage, '')}")
 
 
 class Bars:
@@ -192,7 +186,7 @@ class Bars:
         return self._shown is not None
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        """Report progress; see `stsbench.base.progress.Progress`."""
+        """Reports progress; see `stsbench.base.progress.Progress`."""
         if self._shown is None:
             if self._log is not None:
                 self._log(stage, done, total)
@@ -202,7 +196,7 @@ class Bars:
         self._shown.update(self._stages[stage], completed=done, total=total or None)
 
     def describe(self, stage: str, about: str) -> None:
-        """Set the text beside the bar of a stage that has begun."""
+        """Sets the text beside the bar of a stage that has begun."""
         if self._log is not None:
             self._log.describe(stage, about)
         if self._shown is not None and stage in self._stages:
@@ -210,7 +204,7 @@ class Bars:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Hide the bars while something is printed."""
+        """Hides the bars while something is printed."""
         if self._shown is not None:
             self._shown.stop()
         yield
@@ -220,7 +214,7 @@ class Bars:
 
 @contextmanager
 def progress_bars(*, quiet: bool = False) -> Iterator[Bars]:
-    """Show a bar per stage on a terminal; in a log, lines for long work."""
+    """Shows a bar per stage on a terminal; in a log, lines for long work."""
     if quiet or sys.stderr is None or not sys.stderr.isatty():
         yield Bars(log=None if quiet else Lines())
         return

@@ -19,7 +19,7 @@ from stsbench.judging.runs import Run, model_of, named_runs, require_distinct_mo
 from stsbench.records.kinds import AVERAGES, KINDS
 from stsbench.records.record import RunRecord
 from stsbench.render import cells
-from stsbench.render.figures import new_figure, shortened, spoken, style, svg_of, tell
+from stsbench.render.figures import add_tooltips, new_figure, shortened, spoken, style, svg_of
 from stsbench.render.section import ReportFigure, Section
 from stsbench.render.table import Table, Tables
 from stsbench.statistics.dependence import DEPENDENCE, LEVEL, Dependence, difference_variances, shared_sums
@@ -262,7 +262,9 @@ def _drawn(task: RankedTask, level: float) -> "Figure":
             )
             right.plot([row.rank], [place], "o", color=_BAND, markersize=size / 2)
             words = f"rank {row.rank}" + (f", can be {row.best} to {row.worst}" if row.best < row.worst else "")
-            tell(left, [row.score], [place], [f"{row.model}: {spoken(row.score, row.low, row.high)}; {words}"])
+            add_tooltips(
+                left, [row.score], [place], [f"{row.model}: {spoken(row.score, row.low, row.high)}; {words}"]
+            )
         if count <= 30:
             groups = right.secondary_yaxis("right")
             texts = [letters_text(row.letters) if len(row.letters) <= 12 else "" for row in task.rows]

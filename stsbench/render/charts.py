@@ -4,7 +4,16 @@ from collections.abc import Mapping, Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from stsbench.render.figures import ONE_COLOUR, colours, legend_above, new_figure, shortened, spoken, style, tell
+from stsbench.render.figures import (
+    ONE_COLOUR,
+    add_tooltips,
+    colours,
+    legend_above,
+    new_figure,
+    shortened,
+    spoken,
+    style,
+)
 from stsbench.render.text import one_line
 
 if TYPE_CHECKING:
@@ -14,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike
 
-_MOST_TOLD = 16
+_MOST_TOOLTIPS = 16
 """Maximum number of tooltips per line."""
 
 _ROW_HEIGHT = 0.22
@@ -62,14 +71,14 @@ def line(
         axes.fill_between(across, under, over, color=colour, alpha=shade, lw=0)
     known = np.flatnonzero(~np.isnan(values))
     # A reader goes through tooltips one by one, so long curves have only some.
-    told = known[np.unique(np.linspace(0, len(known) - 1, min(len(known), _MOST_TOLD)).round().astype(int))]
-    called = [f"{across[at]:g}" if places is None else places[at] for at in told]
+    marked = known[np.unique(np.linspace(0, len(known) - 1, min(len(known), _MOST_TOOLTIPS)).round().astype(int))]
+    shown_places = [f"{across[at]:g}" if places is None else places[at] for at in marked]
     shown = name.removeprefix("_")
     texts = [
         f"{shown}, {where}: {spoken(values[at], under[at], over[at])}"
-        for at, where in zip(told, called, strict=True)
+        for at, where in zip(marked, shown_places, strict=True)
     ]
-    tell(axes, across[told].tolist(), values[told].tolist(), texts)
+    add_tooltips(axes, across[marked].tolist(), values[marked].tolist(), texts)
 
 
 def draw_by_model(axes: "Axes", rows: "pd.DataFrame", palette: Mapping[str, str]) -> None:
@@ -88,8 +97,8 @@ def draw_by_model(axes: "Axes", rows: "pd.DataFrame", palette: Mapping[str, str]
         axes.vlines(x, part["low"], part["high"], color=colour, linewidth=1.2)
         axes.plot(x, part["value"], color=colour, marker="o", markersize=3, linestyle="", label=model)
         numbers = part[["value", "low", "high"]].itertuples(index=False)
-        said = [f"{model}, {place}: {spoken(*of)}" for place, of in zip(part["place"], numbers, strict=True)]
-        tell(axes, x.tolist(), part["value"].tolist(), said)
+        texts = [f"{model}, {place}: {spoken(*of)}" for place, of in zip(part["place"], numbers, strict=True)]
+        add_tooltips(axes, x.tolist(), part["value"].tolist(), texts)
     axes.set_xticks(range(len(places)), [str(place) for place in places], rotation=45, ha="right")
     axes.set_xlim(-0.5, len(places) - 0.5)
 
@@ -150,7 +159,7 @@ def forest(rows: "pd.DataFrame", label: str, *, reference: float | None = None) 
                 label=None if has_interval else name,
             )
             of = ", ".join(filter(None, (one_line(row["label"]), one_line(row["series"]))))
-            tell(axes, [row["value"]], [y], [f"{of}: {spoken(row['value'], row['low'], row['high'])}"])
+            add_tooltips(axes, [row["value"]], [y], [f"{of}: {spoken(row['value'], row['low'], row['high'])}"])
         axes.set_yticks(list(places.values()), list(map(shortened, places)))
         axes.set_ylim(len(places) - 0.5, -0.5)
         axes.grid(visible=False, axis="y")

@@ -209,7 +209,7 @@ class Mark(NamedTuple):
     text: str
 
 
-def tell(axes: "Axes", xs: "Sequence[float]", ys: "Sequence[float]", texts: Sequence[str]) -> None:
+def add_tooltips(axes: "Axes", xs: "Sequence[float]", ys: "Sequence[float]", texts: Sequence[str]) -> None:
     """Attaches tooltips to points of the axes; `svg_of` writes them."""
     marks = [Mark(axes, float(x), float(y), one_line(text)) for x, y, text in zip(xs, ys, texts, strict=True)]
     figure = axes.figure
@@ -268,7 +268,7 @@ def described(figure: Any) -> str:
 def svg_of(figure: "Figure") -> str:
     """Returns a figure as SVG, without a date inside.
 
-    Each tooltip of `tell` becomes a transparent circle of the class `mark` with a `title`, which browsers show and
+    Each tooltip of `add_tooltips` becomes a transparent circle of the class `mark` with a `title`, which browsers show and
     the keyboard reaches. Points outside their axes are left out.
     """
     from matplotlib.backends.backend_svg import FigureCanvasSVG

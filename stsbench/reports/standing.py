@@ -22,7 +22,7 @@ from stsbench.judging.published import (
 from stsbench.published.catalogue import rows
 from stsbench.published.schema import Setting
 from stsbench.records.record import RunRecord
-from stsbench.render.figures import colours, look, new_figure, shortened, spoken, style, svg_of, tell
+from stsbench.render.figures import add_tooltips, colours, look, new_figure, shortened, spoken, style, svg_of
 from stsbench.render.section import ReportFigure
 from stsbench.reports.papers import fit_interval
 from stsbench.statistics.dependence import LEVEL, Variance
@@ -208,7 +208,7 @@ def _drawn(lines: list[Standing], standings: Mapping[str, Sequence[Standing]]) -
             scores = list(place.scores.values())
             axes.plot(scores, [y] * len(scores), "o", color="0.45", alpha=0.35, markersize=3.5, mew=0, zorder=1)
             said = [f"{name}, {place.task}: {score:.2f}" for name, score in place.scores.items()]
-            tell(axes, scores, [y] * len(scores), said)
+            add_tooltips(axes, scores, [y] * len(scores), said)
         for number, label in enumerate(runs):
             offset = (number - (len(runs) - 1) / 2) * 0.5 / len(runs)
             for place in standings[label]:
@@ -227,7 +227,7 @@ def _drawn(lines: list[Standing], standings: Mapping[str, Sequence[Standing]]) -
                     zorder=3,
                 )
                 numbers = spoken(place.value, *(place.limits or ()))
-                tell(axes, [place.value], [height], [f"{label}, {place.task}: {numbers}"])
+                add_tooltips(axes, [place.value], [height], [f"{label}, {place.task}: {numbers}"])
         axes.set_yticks(range(len(lines)), [place.task for place in lines])
         axes.set_ylim(len(lines) - 0.5, -0.5)
         axes.grid(visible=False, axis="y")

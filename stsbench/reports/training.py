@@ -19,7 +19,7 @@ from stsbench.published.measured import logged_dev_scores, logged_systems, seede
 from stsbench.records.kinds import STS
 from stsbench.records.record import RunRecord
 from stsbench.render.charts import curves
-from stsbench.render.figures import colours, legend_above, new_figure, shortened, style, svg_of, tell
+from stsbench.render.figures import add_tooltips, colours, legend_above, new_figure, shortened, style, svg_of
 from stsbench.render.section import Filled, ReportFigure, Section
 from stsbench.render.table import Table
 from stsbench.reports.scores import Runs
@@ -204,7 +204,7 @@ def seed_figure(spreads: dict[str, list[float]], marked: dict[str, float]) -> "F
             # Spread by rank within the line, so that none hides another.
             heights = [place + 0.5 * (0.5 - rank / max(len(values) - 1, 1)) for rank in range(len(values))]
             axes.plot(sorted(values), heights, "o", markersize=3, color=palette[method])
-            tell(axes, sorted(values), heights, [f"{method}: {value:.2f}" for value in sorted(values)])
+            add_tooltips(axes, sorted(values), heights, [f"{method}: {value:.2f}" for value in sorted(values)])
         for label, value in marked.items():
             axes.axvline(value, color=palette[label], label=f"{label}: {value:.2f}")
         axes.set_yticks(range(len(spreads)), [fill(shortened(method), 18) for method in spreads])

@@ -251,8 +251,6 @@ def difference_variances(
 ) -> list[list[Variance]]:
     """Returns the `variance` of every difference of two among several statistics.
 
-    Sums by sentence are linear in the terms, so they are computed once per statistic, not once per difference.
-
     Args:
         terms: (m, n) the terms of m statistics of the same pairs.
         sharing: of the n pairs.
@@ -262,10 +260,10 @@ def difference_variances(
         For each statistic the m - 1, m - 2, ..., 0 variances of its differences from the later ones.
     """
     rows = _rows(terms, sharing)
-    parts = [_difference_powers(values) for values in (rows, *_sums_of(rows, sharing, method))]
+    parts = (rows, *_sums_of(rows, sharing, method))
     return [
         [
-            _variance_of(*(tuple(part[:, one, other].tolist()) for part in parts))
+            _variance_of(*(_powers(part[other] - part[one]) for part in parts))
             for other in range(one + 1, len(rows))
         ]
         for one in range(len(rows))
@@ -284,7 +282,7 @@ def shared_sums(terms: ArrayLike, sharing: Sharing, method: Dependence = "dyadic
     return _sums_of(_rows(terms, sharing), sharing, method)[0]
 
 
-def _variance_of(single: tuple[float, ...], summed: tuple[float, ...], twice: tuple[float, ...]) -> Variance:
+def _variance_of(single: tuple[float, float], summed: tuple[float, float], twice: tuple[float, float]) -> Variance:
     """Combines sums of squares and fourth powers: of the terms, of their sums, of what the sums count twice."""
     (independent, fourth), (estimate, fourths), (twice_estimate, twice_fourths) = single, summed, twice
     estimate -= twice_estimate
@@ -297,22 +295,6 @@ def _variance_of(single: tuple[float, ...], summed: tuple[float, ...], twice: tu
         fourth = max(fourth, fourths - twice_fourths)
     df = estimate * estimate / fourth if fourth > 0 else float("nan")
     return Variance(max(estimate, independent), independent, df, floored)
-
-
-_BLOCK = 4096
-"""Columns per block: a hundred statistics of this many fit into a processor's cache."""
-
-
-def _difference_powers(values: Floats) -> Floats:
-    """Returns (2, m, m) sums of squares and of fourth powers of the differences of (m, n) rows."""
-    powers = np.zeros((2, len(values), len(values)))
-    for start in range(0, values.shape[1], _BLOCK):
-        block = values[:, start : start + _BLOCK]
-        for row in range(len(block) - 1):
-            squares = np.square(block[row + 1 :] - block[row])
-            powers[0, row, row + 1 :] += squares.sum(axis=1)
-            powers[1, row, row + 1 :] += np.einsum("ij,ij->i", squares, squares)
-    return powers
 
 
 def _powers(values: Floats) -> tuple[float, float]:

@@ -101,8 +101,7 @@ def fit_logistic(
         device: the torch device to compute on, such as `cpu` or `cuda`.
 
     Raises:
-        ValueError: if shapes do not match, a C is not positive, a feature is not finite, or a training set
-            lacks a class.
+        ValueError: if a feature is not finite, or a training set lacks a class.
 
     >>> fits = fit_logistic([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1], [1.0, 10.0])
     >>> fits.predict([[0.2], [2.9]])[:, 0, 0].tolist(), bool(fits.converged.all())
@@ -111,7 +110,8 @@ def fit_logistic(
     x, y = np.asarray(features), np.asarray(labels)
     masks = np.ones((len(x), 1), dtype=bool) if train is None else np.asarray(train, dtype=bool)
     count = int(y.max()) + 1 if classes is None else classes
-    penalties = _penalties(regularisers, masks.shape[1])
+    values = np.asarray(regularisers, dtype=np.float64)
+    penalties = np.broadcast_to(values, (masks.shape[1], values.shape[-1]))
     _check(x, y, masks, count)
     objective = LogisticObjective.of(x, y, masks, count, device=device)
     solved = descend(objective, penalties, tolerance=TOLERANCE, max_iterations=max_iterations)
@@ -125,27 +125,13 @@ def fit_logistic(
     )
 
 
-def _penalties(regularisers: ArrayLike, sets: int) -> NDArray[np.float64]:
-    values = np.atleast_1d(np.asarray(regularisers, dtype=np.float64))
-    if values.ndim == 1:
-        values = np.broadcast_to(values, (sets, len(values)))
-    if values.shape[0] != sets or not (values > 0).all():
-        raise ValueError(f"expected positive values of C for {sets} training sets, got {regularisers!r}")
-    return np.ascontiguousarray(values)
-
-
 def _check(x: NDArray[np.generic], y: NDArray[np.generic], masks: NDArray[np.bool_], classes: int) -> None:
-    shapes = (x.shape, y.shape, masks.shape)
-    if x.ndim != 2 or y.ndim != 1 or masks.ndim != 2 or len({shape[0] for shape in shapes}) != 1:
-        raise ValueError(f"expected (n, d) features, n labels and (n, f) training sets, got {shapes}")
-    if not np.issubdtype(y.dtype, np.integer) or y.min() < 0 or y.max() >= classes or classes < 2:
-        raise ValueError(f"expected at least two classes with labels from 0 to {classes - 1}")
     if not np.isfinite(x.sum(dtype=np.float64)):
         raise ValueError("a feature is not a finite number")
-    present = np.stack([masks[y == label].any(axis=0) for label in range(classes)])
-    if not present.all():
-        label, fold = np.argwhere(~present)[0]
-        raise ValueError(f"training set {fold} has no row of class {label}")
+    for label in range(classes):
+        present = masks[y == label].any(axis=0)
+        if not present.all():
+            raise ValueError(f"training set {int(np.argmin(present))} has no row of class {label}")
 
 
 def _to_numpy(tensor: "torch.Tensor") -> NDArray[np.float64]:

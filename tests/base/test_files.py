@@ -10,14 +10,12 @@ from typing import Any
 
 import pytest
 
-from stsbench.base.errors import UserError, by_interrupt
+from stsbench.base.errors import UserError
 from stsbench.base.files import (
     atomic_folder,
     atomic_path,
-    cache_dir,
     files_below,
     files_in,
-    remove_leftovers,
     require_writable,
 )
 
@@ -66,14 +64,6 @@ def test_after_an_error_or_a_full_disk_the_old_content_is_unchanged(
     write(target, "third")
     assert content(target) == "third"
     assert list(target.parent.iterdir()) == [target]
-
-
-def test_only_leftovers_of_killed_writers_are_removed(tmp_path: Path) -> None:
-    kept = [tmp_path / name for name in ("run.json", ".run.stsbench-x.txt", ".runs.stsbench-x.json")]
-    for path in (*kept, tmp_path / ".run.stsbench-abc.json"):
-        path.write_text("", encoding="utf-8")
-    remove_leftovers(tmp_path / "run.json")
-    assert sorted(tmp_path.iterdir()) == sorted(kept)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here")
@@ -160,18 +150,3 @@ def test_files_are_sorted_and_a_folder_that_cannot_be_listed_is_an_error(
     for find in (lambda: files_in(tmp_path, "*.json"), lambda: files_below(tmp_path)):
         with pytest.raises(UserError, match=r"cannot list .* \(Input/output error\)"):
             find()
-
-
-@pytest.mark.parametrize("value", ["~/somewhere", ""])
-def test_the_cache_is_in_the_variables_folder_or_the_platforms(
-    value: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("STSBENCH_CACHE", value)
-    assert cache_dir() == Path.home() / "somewhere" if value else cache_dir().name == "stsbench"
-
-
-def test_an_interrupt_is_found_among_causes() -> None:
-    error, cause, own = ImportError(), ValueError(), ValueError()
-    error.__cause__, cause.__cause__, own.__cause__ = cause, KeyboardInterrupt(), own
-    assert by_interrupt(error)
-    assert not by_interrupt(own)

@@ -146,6 +146,31 @@ def test_a_reader_that_leaves_ends_the_command_quietly(process: Callable[..., An
     assert (started.wait(timeout=60), err) == (141, "")
 
 
+@pytest.mark.parametrize(
+    ("script", "code", "words"),
+    [
+        ("{} data list >&-", 2, "standard output is closed"),
+        ("SOURCE_DATE_EPOCH= {} data list", 0, ""),
+        ("mkdir gone; cd gone; rmdir ../gone; {} rank a b --figure a.svg", 2, "cannot write a.svg"),
+    ],
+)
+def test_a_closed_output_an_empty_date_and_a_deleted_folder_give_no_traceback(
+    tmp_path: Path, script: str, code: int, words: str
+) -> None:
+    command = script.format(f"{sys.executable} -m stsbench")
+    path = os.pathsep.join([str(Path(sb.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, len(done.stderr.splitlines())) == (code, int(code != 0)), done.stderr
+    assert words in done.stderr
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh"])
 def test_a_completion_script_is_made(process: Callable[..., Any], shell: str) -> None:
     code, out, err = ended(process("--show-completion", shell, _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1"))

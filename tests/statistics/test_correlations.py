@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from stsbench.statistics.correlations import (
     CORRELATIONS,
-    aggregate,
     average_ranks,
     correlate_rows,
     correlate_task,
@@ -129,16 +128,3 @@ def test_the_three_aggregations_are_their_definitions_in_any_order_of_pairs():
         )
     scores = correlate_task(gold, similarity, np.zeros(100, dtype=int))
     assert len({*scores.aggregates.values(), *scores.subsets}) == 1
-
-
-def test_an_undefined_subset_leaves_only_all_defined():
-    scores = correlate_task([1, 2, 3, 4, 4], [1, 2, 3, 4, 5], [0, 0, 0, 1, 1])
-    assert np.isnan(scores.subsets).tolist() == [False, True]
-    assert {name for name, value in scores.aggregates.items() if not math.isnan(value)} == {"all"}
-
-
-def test_aggregates_keep_leading_dimensions():
-    values = aggregate(np.array([[0.2, 0.4], [0.6, 0.8]]), np.array([0.3, 0.7]), sizes=[1, 3])
-    assert values["all"].tolist() == [0.3, 0.7]
-    assert values["mean"] == pytest.approx([0.3, 0.7])
-    assert values["wmean"] == pytest.approx([0.35, 0.75])

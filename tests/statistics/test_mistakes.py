@@ -10,7 +10,6 @@ from stsbench.statistics import (
     correlations,
     dependence,
     geometry,
-    influence,
     intervals,
     logistic,
     means,
@@ -28,14 +27,10 @@ X, Y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2
 
 MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "pearson, lengths": (lambda: correlations.pearson([1, 2, 3], [1, 2]), "one length"),
-    "spearman, matrices": (lambda: correlations.spearman([[1, 2]], [[1, 2]]), "one length"),
-    "kendall, lengths": (lambda: correlations.kendall([1, 2, 3], [1, 2]), "one length"),
-    "partial, lengths": (lambda: correlations.partial_spearman([1, 2, 3], [1, 2], [1, 2, 3]), "one length"),
     "subsets, too few": (lambda: correlations.correlate_task([1, 2, 3], [1, 2, 3], [0, 0]), "one subset code"),
     "subsets, unused": (lambda: correlations.correlate_task([1, 2, 3], [1, 2, 3], [0, 0, 2]), "1 has no pair"),
     "subsets, negative": (lambda: correlations.correlate_task([1, 2, 3], [1, 2, 3], [0, -1, 1]), "negative"),
     "no pairs": (lambda: correlations.correlate_task([], [], []), "without pairs"),
-    "terms, lengths": (lambda: influence.spearman_terms([1, 2, 3], [1, 2]), "one length"),
     "covariance, pairs": (
         lambda: dependence.covariance(np.ones((2, 4)), dependence.Sharing.independent(3)),
         "expected terms of 3 pairs",
@@ -71,14 +66,11 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "axes, infinite": (lambda: geometry.principal_axes(INFINITE), "finite numbers"),
     "axes, vector": (lambda: geometry.principal_axes(np.ones(3)), "finite numbers"),
     "axes, nothing": (lambda: geometry.principal_axes(ROWS[:0]), "finite numbers"),
-    "logistic, C": (lambda: logistic.fit_logistic(X, Y, [0.0]), "positive values of C"),
-    "logistic, labels": (lambda: logistic.fit_logistic(X, Y + 1, [1.0], classes=2), "labels from 0 to 1"),
     "logistic, NaN": (lambda: logistic.fit_logistic(X * np.nan, Y, [1.0]), "not a finite number"),
     "logistic, class": (
         lambda: logistic.fit_logistic(X, Y, [1.0], (Y == 0)[:, None]),
         "training set 0 has no row of class 1",
     ),
-    "logistic, lengths": (lambda: logistic.fit_logistic(X, Y[:-1], [1.0]), "expected"),
 }
 
 

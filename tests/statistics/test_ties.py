@@ -33,30 +33,6 @@ def test_the_range_is_that_of_all_orders_of_tied_pairs(seed):
     assert (ties.tied, ties.distinct) == (np.mean([count > 1 for count in counts]), len(set(similarity)))
 
 
-def test_without_ties_there_is_one_score():
-    rng = np.random.default_rng(0)
-    gold, similarity = rng.integers(0, 6, 50), rng.normal(size=50)
-    ties = ties_of(gold, similarity)
-    assert [getattr(ties, name) for name in RANGE] == pytest.approx([spearmanr(gold, similarity).statistic] * 4)
-    assert (ties.tied, ties.distinct) == (0.0, 50)
-
-
-def test_the_score_of_average_ranks_can_be_above_that_of_any_order():
-    ties = ties_of([1, 1, 5, 5], [0.2, 0.2, 0.9, 0.9])
-    assert ties.score == 1.0
-    assert ties.lowest == pytest.approx(ties.highest) == pytest.approx(2 / np.sqrt(5))
-
-
-def test_order_and_increasing_functions_change_nothing_and_a_sign_turns_the_range():
-    rng = np.random.default_rng(1)
-    gold, similarity = rng.integers(0, 5, 200), rng.integers(0, 9, 200)
-    order = rng.permutation(200)
-    one, other = ties_of(gold, similarity), ties_of(gold[order], np.exp(similarity[order] / 3))
-    assert vars(other) == pytest.approx(vars(one), abs=1e-12)
-    turned = ties_of(gold, -similarity)
-    assert (turned.lowest, turned.highest) == pytest.approx((-one.highest, -one.lowest), abs=1e-12)
-
-
 @pytest.mark.parametrize(("aggregation", "weights"), [("mean", [1, 1]), ("wmean", [30, 60])])
 def test_averaged_subsets_are_ranked_separately(aggregation, weights):
     rng = np.random.default_rng(2)

@@ -268,8 +268,8 @@ def described(figure: Any) -> str:
 def svg_of(figure: "Figure") -> str:
     """Returns a figure as SVG, without a date inside.
 
-    Each tooltip of `add_tooltips` becomes a transparent circle of the class `mark` with a `title`, which browsers show and
-    the keyboard reaches. Points outside their axes are left out.
+    Each tooltip of `add_tooltips` becomes a transparent circle of the class `mark` with a `title`, which browsers
+    show and the keyboard reaches. Points outside their axes are left out.
     """
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 

@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from stsbench.statistics.dependence import Sharing, covariance, difference_variances, variance
 
@@ -71,16 +69,6 @@ def test_a_description_counts_pairs_sentences_and_repetitions():
     assert (summary.sharing, summary.repeated) == pytest.approx((5 / 7, 4 / 7))
     taken = sharing.take([0, 3, 6]).describe()
     assert (taken.sharing, taken.components) == (0, 3)
-
-
-def test_components_of_long_chains_and_crowds_are_numbered_by_first_appearance():
-    rng = np.random.default_rng(0)
-    chain, crowd = rng.permutation(5000), rng.integers(0, 3000, (2, 2000))
-    for first, second in [(chain[:-1], chain[1:]), crowd, (np.zeros(50, int), np.arange(50)), ([], [])]:
-        graph = coo_array((np.ones(len(first)), (first, second)), shape=(5000, 5000))
-        labels = connected_components(graph, directed=False)[1][np.asarray(first, int)]
-        expected = [list(dict.fromkeys(labels)).index(label) for label in labels]
-        assert Sharing(np.asarray(first, int), np.asarray(second, int)).components.tolist() == expected
 
 
 @pytest.mark.parametrize("method", METHODS)

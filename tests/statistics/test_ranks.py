@@ -22,11 +22,6 @@ def test_two_share_a_letter_exactly_if_they_do_not_differ(size: int, random: obj
     assert all(letters)
 
 
-def test_no_group_lies_inside_another_and_the_first_letter_is_of_the_highest() -> None:
-    apart = np.array([[0, 0, 0, 1], [0, 0, 0, 0], [0, 0, 0, 0], [1, 0, 0, 0]])
-    assert group_letters(apart, [1.0, 2.0, 3.0, 4.0]) == (("b",), ("a", "b"), ("a", "b"), ("a",))
-
-
 TIED = np.array([3.0, 3.0, 3.0, 2.0, 2.0, 0.0])
 LOWEST, HIGHEST = np.array([1, 1, 1, 4, 4, 6]), np.array([3, 3, 3, 5, 5, 6])
 

@@ -3,17 +3,14 @@
 The tables have a command line and a regular expression that the sentence must contain.
 """
 
-import errno
 import io
 import os
 import re
-import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet
 import pytest
 
 import stsbench as sb
@@ -389,37 +386,11 @@ def test_an_interrupt_that_a_library_turned_into_another_error_is_one(
     stsbench("show", "run").demand_one_sentence("interrupted", code=130)
 
 
-@pytest.mark.parametrize("step", ["write_table", "fsync", "write_text"])
-def test_a_full_disk_keeps_the_old_record(
-    stsbench: Stsbench, step: str, monkeypatch: pytest.MonkeyPatch, on_sample: Callable[..., None]
-) -> None:
-    def full(*_arguments: object, **_options: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    on_sample("run", "words")
-    before = {path.name: path.read_bytes() for path in Path("run").iterdir()}
-    owner: Any = {"write_table": pyarrow.parquet, "fsync": os, "write_text": Path}[step]
-    with monkeypatch.context() as patch:
-        patch.setattr(owner, step, full)
-        done = stsbench(*MODEL, "--tasks", "sample", "--out", "run", "--no-intervals", "--overwrite")
-    assert (done.code, done.out) == (2, "")
-    assert "No space left on device" in done.err
-    assert {path.name: path.read_bytes() for path in Path("run").iterdir()} == before
-
-
 def test_a_folder_without_permission_is_reported_before_the_work(
     stsbench: Stsbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "access", lambda *_arguments: False)
     stsbench("explain", "--out", "new").demand_one_sentence("cannot write new: no permission; .* --out")
-
-
-def test_a_read_only_folder_is_reported(stsbench: Stsbench) -> None:
-    Path("locked").mkdir()
-    Path("locked").chmod(stat.S_IRUSR | stat.S_IXUSR)
-    if not os.access("locked", os.W_OK):
-        done = stsbench(*MODEL, "--tasks", "sample", "--out", "locked/run")
-        done.demand_one_sentence("cannot write locked/run: no permission")
 
 
 @pytest.mark.parametrize("value", ["noon", "-1", "99999999999999999"])

@@ -169,14 +169,6 @@ Interval = Annotated[
         metavar="METHOD", help=f"Which pairs depend on each other. {_DEPENDENCE}", rich_help_panel=INTERVALS
     ),
 ]
-RecordedInterval = Annotated[
-    IntervalName | None,
-    typer.Option(
-        metavar="METHOD",
-        help=f"Which pairs depend on each other; by default as recorded. {_DEPENDENCE}",
-        rich_help_panel=INTERVALS,
-    ),
-]
 Level = Annotated[
     float,
     typer.Option(min=0, max=1, help="The confidence level of the intervals.", rich_help_panel=INTERVALS),

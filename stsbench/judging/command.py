@@ -17,7 +17,6 @@ from stsbench.cli.options import (
     Interval,
     Level,
     Output,
-    RecordedInterval,
     Seed,
     Subsets,
     new_file,
@@ -86,7 +85,7 @@ def compare(
         ),
     ] = 5000,
     seed: Seed = 12345,
-    interval: RecordedInterval = None,
+    interval: Interval = "dyadic",
     level: Level = 0.95,
     subsets: Subsets = False,
     figure: FigureChoice = FigureChoice(),
@@ -106,7 +105,6 @@ def compare(
     _require_two(runs or [], a or [], b or [])
     from stsbench.judging.compare import compare as compare_runs
     from stsbench.judging.runs import matching_runs, records_of
-    from stsbench.records.labels import common_interval
     from stsbench.scoring.settings import Intervals
 
     sides = (runs[:1], runs[1:]) if runs else (matching_runs(a or []), matching_runs(b or []))
@@ -117,7 +115,7 @@ def compare(
             of_b[0] if runs else of_b,
             corpora=corpora or (),
             data_dirs=data_dirs or (),
-            intervals=Intervals(interval or common_interval([*of_a, *of_b]), level),
+            intervals=Intervals(interval, level),
             resamples=resamples,
             seed=seed,
             progress=progress,
@@ -163,7 +161,7 @@ def plan(
     ] = None,
     level: Annotated[float, typer.Option(min=0, max=1, help="One minus the size of the test.")] = 0.95,
     power: Annotated[float, typer.Option(min=0, max=1, help="The power to detect the difference.")] = 0.8,
-    interval: RecordedInterval = None,
+    interval: Interval = "dyadic",
     output: Output = Output(),
 ) -> None:
     """Plan a comparison: the smallest detectable difference, and the pairs and seeds that a difference needs.

@@ -18,13 +18,12 @@ from stsbench.judging.overlap import overlaps_of
 from stsbench.judging.runs import Run, named_runs, records_of
 from stsbench.judging.seeds import SeedsComparison, compare_seeds
 from stsbench.records.kinds import KINDS
-from stsbench.records.labels import INTERVAL_OF, common_interval, labels, recorded_intervals
+from stsbench.records.labels import INTERVAL_OF, labels
 from stsbench.records.record import RunRecord
 from stsbench.scoring.recompute import require_recomputed
 from stsbench.scoring.settings import INTERVALS, Intervals
 from stsbench.statistics.dependence import (
     DEPENDENCE,
-    Dependence,
     Variance,
     difference_variances,
     variance,
@@ -60,7 +59,7 @@ def compare(
         corpora: a training corpus in which to look for the test sentences: a file with one text per line, or a
             .csv file with a text in each cell; either may be compressed (.gz).
         data_dirs: folders to look for the test sentences in, before `STSBENCH_DATA` and the cache.
-        intervals: how intervals and p-values are computed; by default as the records' own (`common_interval`).
+        intervals: how intervals and p-values are computed, whatever the records' own are; by default dyadic, 95 %.
         resamples: how often whole runs are drawn where methods are compared: for the interquartile mean and the
             probability of improvement.
         seed: the seed of these draws.
@@ -79,12 +78,11 @@ def compare(
     'Neither is shown to be better on sample: the difference of 0.00 [0.00, 0.00] may be chance at 5 %.'
     """
     runs = records_of([a] if isinstance(a, Run) else a), records_of([b] if isinstance(b, Run) else b)
-    intervals = intervals or Intervals(common_interval([*runs[0], *runs[1]]))
+    intervals = intervals or Intervals()
     if intervals.interval is None:
         raise UserError("no intervals were asked for, and a comparison rests on one: name how to compute it.")
     # A comparison shows no interval of a run's own: those need not be computed again.
     notes = require_recomputed(*runs[0], *runs[1], intervals=False)
-    notes = (*notes, *_interval_notes([*runs[0], *runs[1]], intervals.interval))
     result: Comparison | SeedsComparison
     if isinstance(a, Run) and isinstance(b, Run):
         result = _compare_models([*runs[0], *runs[1]], intervals, progress)
@@ -95,12 +93,6 @@ def compare(
         return result
     overlaps, notes = overlaps_of([*runs[0], *runs[1]], corpora, data_dirs, progress)
     return replace(result, overlaps=overlaps, notes=(*result.notes, *notes))
-
-
-def _interval_notes(records: Sequence[RunRecord], chosen: Dependence) -> Iterator[str]:
-    methods = recorded_intervals(records)
-    if set(methods) - {chosen}:
-        yield f"the records' own intervals are {listed(methods)}, those of this comparison {chosen} (--interval)"
 
 
 def _compare_methods(

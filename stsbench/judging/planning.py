@@ -20,9 +20,8 @@ from stsbench.judging.comparison import Judgement
 from stsbench.judging.runs import Run, named_runs, require_distinct_models
 from stsbench.published.measured import seeds
 from stsbench.records.kinds import AVERAGES
-from stsbench.records.labels import common_interval
 from stsbench.render.table import Table, Tables
-from stsbench.statistics.dependence import Dependence, Variance
+from stsbench.statistics.dependence import DEPENDENCE, Dependence, Variance
 from stsbench.statistics.intervals import detectable, pairs_needed, seeds_needed
 
 POWER = 0.8
@@ -159,7 +158,7 @@ def plan(
     spread: float | str | None = None,
     level: float = 0.95,
     power: float = POWER,
-    interval: Dependence | None = None,
+    interval: Dependence = DEPENDENCE,
     progress: Progress = silent,
 ) -> Plan:
     """Plan a comparison: what can these pairs show, and how many pairs and seeds does a difference take?
@@ -174,7 +173,7 @@ def plan(
             difference takes if it is one between methods.
         level: one minus the size of the test: 0.95 for a test at 5 %.
         power: the chance to find the difference if it is there.
-        interval: which pairs depend on each other; by default as the records' own intervals see them.
+        interval: which pairs depend on each other, whatever the records' own intervals are.
         progress: told how far it is.
 
     Returns:
@@ -199,10 +198,11 @@ def plan(
     tasks, notes = aligned_scores(named, progress=progress)
     require_distinct_models(named)  # of two that do not compare, another protocol is the better reason
     spreads, spread_source = _spreads(spread, [task.task for task in tasks])
-    method = interval or common_interval(named.values())
-    rows = [_planned(task, method, difference, spreads.get(task.task, math.nan), (level, power)) for task in tasks]
+    rows = [
+        _planned(task, interval, difference, spreads.get(task.task, math.nan), (level, power)) for task in tasks
+    ]
     first, second = named
-    return Plan(first, second, tuple(rows), difference, spread_source, level, power, method, notes)
+    return Plan(first, second, tuple(rows), difference, spread_source, level, power, interval, notes)
 
 
 def _planned(

@@ -1,7 +1,7 @@
 """Short, distinct labels of tasks and models, and the description of intervals."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path, PurePath
 
@@ -12,7 +12,7 @@ from stsbench.records.kinds import ALL_TASKS, AVERAGES
 from stsbench.records.parts import ModelPart, NoInterval, ProtocolPart, RunFields, Score
 from stsbench.records.provenance import redact
 from stsbench.render.cells import unique_labels
-from stsbench.statistics.dependence import DEPENDENCE, Dependence
+from stsbench.statistics.dependence import Dependence
 
 # The fields in which records of one model may differ, the most informative first.
 _TELLING = (*(f"use.{name}" for name in names("encoding", "place", "afterwards")), "fitted", "weights_sha256")
@@ -157,18 +157,6 @@ REASONS: Mapping[NoInterval, str] = {
 def interval_in_words(protocol: ProtocolPart) -> str:
     """Return the level and method of a record's intervals in words; empty if it has none."""
     return (protocol.interval and f"{100 * protocol.level:g} %, {METHODS[protocol.interval]}") or ""
-
-
-def recorded_intervals(records: Iterable[RunFields]) -> list[Dependence]:
-    """Return the distinct methods of the records' intervals."""
-    intervals = (record.protocol.interval for record in records)
-    return list(dict.fromkeys(interval for interval in intervals if interval is not None))
-
-
-def common_interval(records: Iterable[RunFields]) -> Dependence:
-    """Return the method of the records' intervals; the default if they differ."""
-    methods = recorded_intervals(records)
-    return methods[0] if len(methods) == 1 else DEPENDENCE
 
 
 def interval_remarks(labelled: Sequence[tuple[str, RunFields]]) -> Iterator[str]:

@@ -7,7 +7,7 @@ import typer
 
 from stsbench.base.errors import UserError
 from stsbench.cli.groups import expand
-from stsbench.cli.options import DataDirs, Quiet, RecordedInterval
+from stsbench.cli.options import DataDirs, Interval, Quiet
 from stsbench.cli.output import print_data, print_notes, progress_bars
 
 _INSTEAD = "Instead of a page"
@@ -36,7 +36,7 @@ def report(
             "--analyses/--no-analyses", help="Analyse and compare up to five runs (about a minute per run)."
         ),
     ] = True,
-    interval: RecordedInterval = None,
+    interval: Interval = "dyadic",
     data_dirs: DataDirs = None,
     out: Annotated[
         Path | None,

@@ -33,7 +33,7 @@ from stsbench.reports.training import seed_distributions, training
 from stsbench.reports.write import require_replaceable, write_report
 from stsbench.scoring.recompute import require_recomputed
 from stsbench.scoring.settings import Intervals
-from stsbench.statistics.dependence import Dependence
+from stsbench.statistics.dependence import DEPENDENCE, Dependence
 from stsbench.sweeps.experiment import EXPERIMENT
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def report(
     title: str = "",
     date: str = "",
     analyse: bool = True,
-    interval: Dependence | None = None,
+    interval: Dependence = DEPENDENCE,
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
 ) -> Path:
@@ -75,8 +75,8 @@ def report(
         date: the date that the page bears; by default `SOURCE_DATE_EPOCH`, or else the newest record's date, so
             that two reports of the same records are the same bytes.
         analyse: whether to analyse and compare up to five runs, which takes a minute or so each.
-        interval: which pairs depend on each other, in analyses and comparisons; by default as the runs were
-            measured, whose own intervals stand as they were recorded.
+        interval: which pairs depend on each other, in analyses and comparisons. The runs' own intervals are
+            shown as recorded.
         data_dirs: folders to look for the data of the analyses in.
         progress: told how far it is.
 
@@ -103,7 +103,7 @@ def report(
     dated, named = _date(date, records), dict(zip(labels(records), records, strict=True))
     keep_colours(list(named))
     checked = verdicts(named, against, tolerance)
-    how, kinds = _intervals(interval), None
+    how, kinds = Intervals(interval), None
     measured = tuple(filter(None, [scores(named), people(named)]))
     if chosen:
         filled = [whole_paper(chosen, named, tolerance)]
@@ -206,11 +206,6 @@ def verdicts(runs: Runs, against: str = AUTO, tolerance: float = TOLERANCE) -> F
     text = f"A score passes if it is within {tolerance:g} points of the printed value, or prints as that does."
     section = Section("checks", "Verdicts", (text,) if tables else (), tuple(tables), points=tuple(sentences))
     return Filled(section, tuple(missing))
-
-
-def _intervals(interval: Dependence | None) -> Intervals:
-    """Returns the intervals of analyses: always the default, so that a run does not depend on its neighbours."""
-    return Intervals() if interval is None else Intervals(interval)
 
 
 @dataclass(frozen=True)

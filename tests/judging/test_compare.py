@@ -103,7 +103,7 @@ def test_a_corpus_is_held_against_the_test_items_alone(
     assert found["sample-products"].share < 0.5
 
 
-def test_a_comparison_sees_shared_sentences_as_the_records_intervals_do(
+def test_compare_plan_and_rank_agree_whatever_the_records_own_intervals_are(
     records: tuple[sb.RunRecord, sb.RunRecord], tmp_path: Path
 ) -> None:
     def as_seen_by(interval: Any, record: sb.RunRecord) -> sb.RunRecord:
@@ -111,17 +111,15 @@ def test_a_comparison_sees_shared_sentences_as_the_records_intervals_do(
         return record.model_copy(update={"protocol": protocol}).with_items(record.items)
 
     independent = [as_seen_by("independent", record) for record in records]
-    same = sb.compare(*independent)
-    assert {row.interval for row in same.rows} == {"independent"}
-    assert any("pairs are taken for independent" in note for note in same.notes)
-    assert not any("own intervals" in note for note in same.notes)
+    compared = sb.compare(*independent)
+    assert compared.rows == sb.compare(*records).rows
+    assert {row.interval for row in compared.rows} == {"dyadic"}
+    assert sb.plan(*independent).rows == sb.plan(*records).rows
+    ranked = {task.task: task.p[0][1] for task in sb.rank(independent).tasks}
+    assert {row.task: row.p for row in compared.rows if not row.subset} == pytest.approx(ranked)
     asked = sb.compare(*records, intervals=sb.Intervals(interval="independent"))
-    assert [row.low for row in same.rows] == [row.low for row in asked.rows]
-    told = "the records' own intervals are {}, those of this comparison {} (--interval)"
-    assert told.format("dyadic", "independent") in asked.notes
-    mixed = sb.compare(records[0], independent[1])
-    assert {row.interval for row in mixed.rows} == {"dyadic"}
-    assert told.format("dyadic and independent", "dyadic") in mixed.notes
+    assert [row.low for row in asked.rows] != [row.low for row in compared.rows]
+    assert any("pairs are taken for independent" in note for note in asked.notes)
 
 
 def test_a_comparison_without_intervals_is_refused(records: tuple[sb.RunRecord, sb.RunRecord]) -> None:

@@ -84,7 +84,7 @@ nitpick_ignore_regex = [
         "py:class",
         r"stsbench\.reproduction\.(answers\.Answer|tables\.ReproducedCell|reproduced\.Cost|table_plan\.TablePlan)",
     ),
-    ("py:class", r"stsbench\.(published\.schema\.(Exhibit|Usage)|render\.section\.Pointer)"),
+    ("py:class", r"stsbench\.(published\.schema\.Usage|render\.section\.Pointer)"),
     ("py:class", r"stsbench\.(render\.(cells\.Named|table\.(_Frame|Picture))|data\.tables\._Pairs)"),
     ("py:class", r"stsbench\.browsing\.kept\.Kept"),
     ("py:class", r"stsbench\.(encoders\.hashed\.HashedFiles|scoring\.(task\.Task|gold\.MtebTask))"),

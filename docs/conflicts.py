@@ -1,7 +1,6 @@
-"""What does not add up in the published numbers: averages, differences, what papers print differently.
+"""Find what does not add up in the published numbers: averages, differences, prints that disagree.
 
-`find_conflicts` looks at everything; below it stand the checks, one after the other. `conflicts_page.py` makes the
-page of them.
+`find_conflicts` runs all checks; `conflicts_page.py` writes the page.
 """
 
 import math
@@ -11,27 +10,26 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from stsbench.published.catalogue import PublishedRow, checkpoints, papers, rows_of, systems, tables
+from stsbench.published.catalogue import PublishedRow, checkpoints, papers, rows_of, tables
 from stsbench.published.lookup import Quantity, quantity
 from stsbench.published.measured import logged_dev_scores, logged_systems, logged_test_scores
 from stsbench.published.schema import PublishedCell, PublishedTable
 
-Kind = Literal["average", "difference", "prints", "edition", "granularity", "header", "checkpoint", "log", "entry"]
+Kind = Literal["average", "difference", "prints", "edition", "granularity", "header", "checkpoint", "log"]
 
 KINDS: dict[Kind, str] = {
     "average": "A printed average is not the mean of its printed cells",
     "difference": "A printed difference is not the difference of the printed cells",
-    "prints": "One thing is printed with several values",
+    "prints": "The same score is printed with several values",
     "edition": "A preprint's value and the final paper's",
-    "granularity": "No whole number of right answers on the test set gives the printed accuracy",
-    "header": "A column head names no data set, or another one",
+    "granularity": "No whole number of correct answers gives the printed accuracy",
+    "header": "A column header names the wrong data set, or none",
     "checkpoint": "The average listed for a checkpoint is not its paper's",
     "log": "A training log disagrees with its paper",
-    "entry": "A mistake in our own entries",
 }
 
 TEST_ITEMS = {"SST2": 1821, "TREC": 500, "MRPC": 1725}
-"""Items in the test sets of the transfer tasks that have one: an accuracy is a whole number of them."""
+"""Sizes of the transfer tasks' test sets: an accuracy is a whole number of items."""
 
 # Below this, two numbers of a few digits are the same.
 _NOISE = 1e-9
@@ -43,15 +41,15 @@ _LOGGED_NAMES = {"STS-B": "STSBenchmark", "SICK-R": "SICKRelatedness"}
 
 @dataclass(frozen=True)
 class Conflict:
-    """Something that does not add up.
+    """A number that does not add up.
 
     Attributes:
         kind: one of `KINDS`.
         table: name of the table.
-        row: name of the row; empty where a column is meant.
+        row: name of the row; empty for a column.
         column: name of the column.
-        file: the text it was read from.
-        line: the line in it; 0 where there is none.
+        file: the text that it was read from.
+        line: its line; 0 if there is none.
         printed: what is printed.
         expected: what it should be, or what is printed elsewhere.
         message: the conflict in words.
@@ -69,16 +67,16 @@ class Conflict:
 
 
 def find_conflicts(given: Iterable[PublishedTable] | None = None) -> list[Conflict]:
-    """Return everything in the published numbers that does not add up.
+    """Return all conflicts in the published numbers.
 
-    Averages must be the mean of their cells, to the digits printed; differences the difference of theirs; two
-    prints of one thing the same; a log what its paper prints; and the entries must hold together.
+    An average must be the mean of its cells to the printed digits, and a difference that of its cells. Two prints
+    of the same score must agree, and a log must agree with its paper.
 
     Args:
-        given: the tables to look at; all, with the systems and checkpoints, by default.
+        given: the tables to check; by default all, and the checkpoints.
 
     Returns:
-        The conflicts, by kind in the order of `KINDS`, then in the order of the tables.
+        The conflicts in the order of `KINDS`, then of the tables.
 
     >>> [conflict.row for conflict in find_conflicts() if conflict.kind == "average"][:3]
     ['sbert-base', 'bert-base-avg', 'bert-base-avg']
@@ -93,10 +91,9 @@ def find_conflicts(given: Iterable[PublishedTable] | None = None) -> list[Confli
             *_check_arithmetic(row),
             *_check_granularity(row),
             *_check_log(row),
-            *_check_entry(row, rows),
         ]
     if given is None:
-        conflicts += [*_check_checkpoints(rows), *_check_references(rows)]
+        conflicts += _check_checkpoints(rows)
     order = list(KINDS)
     return sorted(conflicts, key=lambda conflict: order.index(conflict.kind))
 
@@ -109,7 +106,7 @@ def _check_arithmetic(row: PublishedRow) -> Iterator[Conflict]:
     cells = {cell.column: cell for cell in row.cells}
     for column in row.table.columns:
         cell = cells.get(column.name)
-        if cell is None or cell.value is None or cell.status == "derived":
+        if cell is None or cell.value is None:
             continue
         if column.average_of:
             yield from _check_average(row, cell, [cells.get(name) for name in column.average_of])
@@ -170,7 +167,7 @@ def _check_difference(
         difference = minuend.value - reference.value
         if not _rounds_to(difference, cell.value, cell.decimals):
             expected = f"{difference:+.{cell.decimals}f}"
-            message = f"{minuend.printed} - {reference.printed} is {expected}, printed is {cell.raw}"
+            message = f"{minuend.printed} - {reference.printed} is {expected}, printed is {cell.printed}"
             yield _about("difference", cell, expected, message)
 
 
@@ -215,11 +212,11 @@ def _rounds_to(value: float, printed: float, decimals: int) -> bool:
     return abs(value - printed) <= 0.5 * 10.0**-decimals + _NOISE
 
 
-# One thing printed with several values.
+# Several values for the same score.
 
 
 def _check_prints(rows: Iterable[PublishedRow]) -> Iterator[Conflict]:
-    """Yield a conflict for everything that is printed with several values."""
+    """Yield a conflict for each score that is printed with several values."""
     same: dict[Quantity, list[PublishedCell]] = defaultdict(list)
     for row in rows:
         for cell in row.cells:
@@ -273,7 +270,7 @@ def _place(cell: PublishedCell) -> str:
     return f"{cell.table} (line {cell.line})" if cell.line else cell.table
 
 
-# Heads, training logs, and our own entries.
+# Headers, training logs and checkpoints.
 
 
 def _check_heads(table: PublishedTable) -> Iterator[Conflict]:
@@ -307,33 +304,6 @@ def _check_log(row: PublishedRow) -> Iterator[Conflict]:
             yield _about("log", cell, f"{score:.2f}", f"{source} has {score:.2f}")
 
 
-def _check_entry(row: PublishedRow, rows: list[PublishedRow]) -> Iterator[Conflict]:
-    if row.row.system and row.system is None:
-        yield _mistake(row, "", f"there is no system {row.row.system}")
-    for cell in row.cells:
-        for evidence in cell.evidence:
-            if not _holds(evidence, cell, row, rows):
-                yield _mistake(row, cell.column, f"the evidence {evidence!r} does not bear out {cell.printed}")
-
-
-def _holds(evidence: str, cell: PublishedCell, row: PublishedRow, rows: list[PublishedRow]) -> bool:
-    kind, _, reason = evidence.partition(":")
-    if evidence == "average":
-        averages = [column for column in row.table.columns if cell.column in (*column.average_of, column.name)]
-        wrong = {conflict.column for conflict in _check_arithmetic(row)}
-        return any(column.average_of and column.name not in wrong for column in averages)
-    if "/" in kind:
-        prints = [print_ for reprint in rows if reprint.name == evidence for print_ in reprint.cells]
-        return any(print_.column == cell.column and print_.value == cell.value for print_ in prints)
-    return kind in {"format", "text", "derived"} and bool(reason.strip())
-
-
-def _mistake(row: PublishedRow, column: str, message: str) -> Conflict:
-    return Conflict(
-        "entry", row.table.name, row.row.name, column, row.paper.file, row.row.line or 0, "", "", message
-    )
-
-
 def _check_checkpoints(rows: list[PublishedRow]) -> Iterator[Conflict]:
     by_name = {row.name: row for row in rows}
     for entry in checkpoints().values():
@@ -345,27 +315,6 @@ def _check_checkpoints(rows: list[PublishedRow]) -> Iterator[Conflict]:
                 if not _rounds_to(listed, cell.value, _digits(row)):
                     message = f"{entry.listed_source} lists {listed:.2f} for {entry.hub}"
                     yield _about("checkpoint", cell, f"{listed:.2f}", message)
-
-
-def _check_references(rows: list[PublishedRow]) -> Iterator[Conflict]:
-    names = {row.name for row in rows}
-    measured = {row.row.system for row in rows}
-    mistakes = []
-    for name, system in systems().items():
-        if system.row and system.row not in names:
-            mistakes.append(f"{name} expects the row {system.row}, which does not exist")
-        if system.row and name not in measured:
-            mistakes.append(f"no row measures {name}")
-        if system.edition_of and system.edition_of not in systems():
-            mistakes.append(f"{name} is an edition of {system.edition_of}, which does not exist")
-    for name, entry in checkpoints().items():
-        if entry.system and entry.system not in systems():
-            mistakes.append(f"{name} is a checkpoint of {entry.system}, which does not exist")
-        mistakes += [
-            f"{name} expects the row {row}, which does not exist" for row in entry.expected if row not in names
-        ]
-    for message in mistakes:
-        yield Conflict("entry", "", "", "", "", 0, "", "", message)
 
 
 def _about(kind: Kind, cell: PublishedCell, expected: str, message: str) -> Conflict:

@@ -1,4 +1,4 @@
-"""The page on what does not add up in the published numbers: generated, so that it is never out of date.
+"""Write the page on what does not add up in the published numbers.
 
 python docs/conflicts_page.py > docs/published-conflicts.md
 """
@@ -10,29 +10,28 @@ from conflicts import KINDS, Conflict, find_conflicts
 
 from stsbench.published.catalogue import papers, row, rows, tables
 from stsbench.published.measured import logged_systems, seeded_systems, seeds
-from stsbench.published.schema import PublishedCell
 
 _INTRODUCTION = """\
 # What does not add up in the published numbers
 
-This page is generated from the data in `stsbench/published` by `python docs/conflicts_page.py`; a test keeps it up
-to date. It lists what a computation finds, not who is right: an average of unrounded scores, another run or
-another protocol are among the reasons. Tables are named as in `stsbench published list`; lines are those of the
-papers' extracted text."""
+`python docs/conflicts_page.py` generates this page from the data in `stsbench/published`; a test keeps it up to
+date. It lists what a computation finds, not who is right: an average of unrounded scores, another run or another
+protocol can be the reason. Tables are named as in `stsbench published list`; lines are those of the papers'
+extracted text."""
 
 _EXPLANATIONS = {
     "average": "Averages are taken over the printed cells and rounded as printed.",
     "prints": """\
-Same system, task, split, metric and configuration. What MoCoSE prints here are the default configuration, and
-the default without FGSM, in the main table and in the ablation tables. No document at hand says what differs
-between the two rows of BERT-flow.""",
+The system, task, split, metric and configuration are the same. For MoCoSE these are the default configuration, and
+the default without FGSM, in the main table and in the ablation tables. No paper says what differs between the two
+rows of BERT-flow.""",
     "edition": """\
-The slides show the preprint of SimCSE, the other papers the final numbers. Both are kept, as rows of their own,
-and a cell that agrees is not listed.""",
+The slides show the preprint of SimCSE, the other papers the final numbers. Both are included as separate rows;
+cells that agree are not listed.""",
     "granularity": """\
-The test sets of SST2, TREC and MRPC have 1821, 500 and 1725 items. An accuracy that is no share of them is an
+The test sets of SST2, TREC and MRPC have 1821, 500 and 1725 items. Any other accuracy is an
 average over runs or folds, or a misprint.""",
-    "header": "The column that holds STS15 is headed SICK15; the pairs counted there are STS15's.",
+    "header": "The column with STS15 is headed SICK15; the pairs counted there are those of STS15.",
     "checkpoint": "Mirror-BERT's page says why: its paper averages three runs.",
 }
 
@@ -49,8 +48,6 @@ def conflicts_page() -> str:
     parts += [
         "## One run among fifty",
         _seeds(),
-        "## Restored and lost",
-        _restored(),
         "## Notes on the tables",
         _notes(),
     ]
@@ -59,7 +56,7 @@ def conflicts_page() -> str:
 
 def _summary(conflicts: list[Conflict]) -> str:
     cells = [cell for published in rows().values() for cell in published.cells]
-    counted = f"{len(tables())} tables, {len(rows())} rows and {len(cells)} cells were looked at."
+    counted = f"{len(tables())} tables, {len(rows())} rows and {len(cells)} cells were checked."
     counts = [(title, str(sum(conflict.kind == kind for conflict in conflicts))) for kind, title in KINDS.items()]
     parts = [counted, _markdown(("finding", "count"), counts)]
     if not any(conflict.kind == "log" for conflict in conflicts):
@@ -101,42 +98,6 @@ The final paper's averages against 50 seeds of an independent reproduction (raw 
 steps: close to the papers' protocol, not the same)."""
     head = ("system", "printed", "mean of 50", "standard deviation", "range", "seeds below the printed value")
     return f"{remark}\n\n{_markdown(head, lines)}"
-
-
-def _restored() -> str:
-    cells = [
-        cell
-        for published in rows().values()
-        for cell in published.cells
-        if cell.status in {"restored", "derived", "lost"}
-    ]
-    counts: dict[tuple[str, str, str], list[PublishedCell]] = defaultdict(list)
-    for cell in cells:
-        how = "lost" if cell.status == "lost" else cell.how
-        counts[cell.table, how, _borne_out(cell)].append(cell)
-    lines = [
-        (
-            f"`{table}`",
-            how,
-            ", ".join(f"{cell.row}: {cell.column} {cell.raw!r} → {_value(cell)}" for cell in restored),
-            evidence,
-        )
-        for (table, how, evidence), restored in counts.items()
-    ]
-    missing = [f"`{table.name}`: {table.missing}" for table in tables().values() if table.missing]
-    head = ("table", "what happened", "cells", "borne out by")
-    return "\n\n".join([_markdown(head, lines), *missing])
-
-
-def _borne_out(cell: PublishedCell) -> str:
-    if cell.status == "lost":
-        return cell.how
-    said = ["another print" if "/" in text.partition(":")[0] else text for text in cell.evidence]
-    return "; ".join("the row's average" if text == "average" else text for text in said)
-
-
-def _value(cell: PublishedCell) -> str:
-    return cell.printed or "nothing"
 
 
 def _notes() -> str:

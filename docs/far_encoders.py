@@ -1,4 +1,4 @@
-"""Three encoders without a network, as far from a trained one as they come, for `resolution.json`.
+"""Three encoders without a network, very unlike a trained one, for the notebook "The field, read again".
 
 cd docs && stsbench run --encoder-module far_encoders:words --tasks sts,STS-B:dev
 

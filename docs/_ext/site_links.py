@@ -15,6 +15,7 @@ from stsbench.analysis import analyses
 PLACES = {
     "reports/examples/README.md": "examples/index.md",
     "notebooks/README.md": "notebooks/index.md",
+    "notebooks/6-the-field-read-again.ipynb": "notebooks/6-the-field-read-again.ipynb",
 }
 """What lies in the repository beside `docs`, and where it lies in the site."""
 

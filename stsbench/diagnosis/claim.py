@@ -178,9 +178,8 @@ def _of_row(published: PublishedRow, tolerance: float | None) -> Claim:
         raise UserError(
             f"{published.name} prints no Spearman's or Pearson's correlation of an STS task: choose another row."
         )
-    lost = [cell.column for cell in published.cells if cell.status == "lost"]
-    if lost:
-        notes.append(f"{published.name}: {', '.join(lost)} cannot be read in the text at hand.")
+    if missing := [cell.column for cell in published.cells if cell.value is None]:
+        notes.append(f"{published.name} has no value for {', '.join(missing)}.")
     order, usage = [*STS_TASKS, AVERAGE], _stated_usage(published)
     values = [
         _as_printed(

@@ -253,7 +253,7 @@ def rows_to_check(record: RunRecord, against: str = AUTO) -> list[PublishedRow]:
         )
     expected = [rows()[name] for name in known.expected]
     if not expected:
-        raise UserError(f"no row of {known.name} is published in a document at hand: {known.note}")
+        raise UserError(f"no row of {known.name} is included: {known.note}")
     return _measured(expected, record) or expected
 
 
@@ -319,9 +319,9 @@ def _check_cell(
     model: tuple[FieldDifference, ...],
     tolerance: float,
 ) -> CellCheck:
-    expected = CellCheck(cell.column, cell.score, None, "no value", cell.how, origin=row.name, source=cell.place)
+    expected = CellCheck(cell.column, cell.score, None, "no value", origin=row.name, source=cell.place)
     if cell.score is None:
-        return expected if expected.reason else replace(expected, reason="the paper prints no value")
+        return replace(expected, reason="the row has no value")
     fit = fitting(cell.setting, scores)
     if fit.missing:
         return replace(expected, verdict="not measured", reason=f"not measured: {', '.join(fit.missing)}")
@@ -338,7 +338,6 @@ def _check_cell(
         expected,
         measured=value,
         verdict="pass" if passes else "fail",
-        reason=f"the printed value was restored: {cell.how}" if cell.status in {"restored", "derived"} else "",
         seeds_below=None if of_seeds is None else float((of_seeds < value).mean()),
     )
 

@@ -1,4 +1,4 @@
-"""The published numbers: papers, exhibits, tables, rows, systems and checkpoints, read from the TOML entries."""
+"""Papers, tables, rows, systems and checkpoints by name, read from the TOML entries."""
 
 import re
 import tomllib
@@ -14,9 +14,7 @@ from typing import Any, TypeVar
 from stsbench.base.errors import UserError
 from stsbench.base.words import suggestion
 from stsbench.published.schema import (
-    Exhibit,
     KnownCheckpoint,
-    LeftOut,
     Paper,
     PublishedCell,
     PublishedTable,
@@ -26,21 +24,21 @@ from stsbench.published.schema import (
 )
 
 _OWNERS = re.compile(r"^(google-bert|facebookai)/(?=(bert-base-uncased|roberta-base)$)")
-"""The owners that the Hub gave to models whose name had none."""
+"""Owners that the Hub added to models that had none."""
 
-Entry = TypeVar("Entry", Paper, PublishedTable, Exhibit, System, KnownCheckpoint, LeftOut)
+Entry = TypeVar("Entry", Paper, PublishedTable, System, KnownCheckpoint)
 
 
 @dataclass(frozen=True)
 class PublishedRow:
-    """A row of a table, with all that it takes to say where it comes from.
+    """A row of a table, with its table, paper and system.
 
     Attributes:
-        table: the table it stands in.
-        row: the row as the entry has it.
-        paper: where the table was printed.
+        table: its table.
+        row: the entry.
+        paper: the paper of the table.
         system: the system that was measured; None for a row of counts.
-        cells: its values, in the order of the columns; empty cells of the print are left out.
+        cells: its cells in the order of the columns, without empty ones.
     """
 
     table: PublishedTable
@@ -56,14 +54,14 @@ class PublishedRow:
 
     @property
     def usage(self) -> Usage:
-        """How the model was used, as far as the source says."""
+        """How the model was used, as far as the source states."""
         return self.row.usage.over(self.table.usage)
 
     def cell(self, column: str) -> PublishedCell:
         """Return the cell of a column.
 
         Raises:
-            UserError: if the row has none.
+            UserError: if the row has no such cell.
         """
         for cell in self.cells:
             if cell.column == column:
@@ -74,13 +72,13 @@ class PublishedRow:
 
 @cache
 def papers() -> Mapping[str, Paper]:
-    """Return every paper by its name."""
+    """Return all papers by name."""
     return _by_name(Paper.model_validate(entry) for entry in _read(_entries() / "papers.toml")["papers"])
 
 
 @cache
 def tables() -> Mapping[str, PublishedTable]:
-    """Return every table by its name: papers in their order, tables in theirs.
+    """Return all tables by name, in the order of the papers.
 
     >>> tables()["esimcse-coling2022-3"].title
     'STS test sets'
@@ -93,43 +91,35 @@ def tables() -> Mapping[str, PublishedTable]:
 
 
 @cache
-def exhibits() -> Mapping[str, Exhibit]:
-    """Return every table and figure of the papers by its name, in the papers' order.
+def exhibits() -> Mapping[str, PublishedTable]:
+    """Return all tables and figures by name, in the order of the papers.
 
-    >>> exhibits()["mocose-acl2022-figure-8"].caption
-    "The target's decay in detail"
+    >>> exhibits()["mocose-acl2022-figure-8"].heading
+    'Figure 8'
     """
-    return _by_name(Exhibit.model_validate(entry) for entry in _read(_entries() / "exhibits.toml")["exhibits"])
+    figures = [PublishedTable.model_validate(entry) for entry in _read(_entries() / "figures.toml")["figures"]]
+    order = list(papers())
+    return _by_name(sorted([*tables().values(), *figures], key=lambda entry: order.index(entry.paper)))
 
 
-def exhibit(name: str) -> Exhibit:
-    """Return the table or figure called `name`, whatever its case and punctuation.
+def exhibit(name: str) -> PublishedTable:
+    """Return a table or figure by name; case and punctuation do not matter.
 
     >>> exhibit("MoCoSE ACL2022 figure 8").kind
     'figure'
     """
-    return _meant(name, exhibits(), "table or figure", "stsbench published list exhibits")
-
-
-@cache
-def left_out() -> Mapping[str, LeftOut]:
-    """Return the results that people compare with and that no document at hand prints as text, by name.
-
-    >>> "sncse" in left_out()
-    True
-    """
-    return _by_name(LeftOut.model_validate(entry) for entry in _read(_entries() / "left-out.toml")["left_out"])
+    return _find(name, exhibits(), "table or figure", "stsbench reproduce --list")
 
 
 @cache
 def systems() -> Mapping[str, System]:
-    """Return every system that was measured, by its name."""
+    """Return all systems by name."""
     return _by_name(System.model_validate(entry) for entry in _read(_entries() / "systems.toml")["systems"])
 
 
 @cache
 def checkpoints() -> Mapping[str, KnownCheckpoint]:
-    """Return every known public checkpoint by its name."""
+    """Return all known public checkpoints by name."""
     content = _read(_entries() / "checkpoints.toml")
     citations = content["citations"]
     return _by_name(
@@ -140,12 +130,12 @@ def checkpoints() -> Mapping[str, KnownCheckpoint]:
 
 @cache
 def rows() -> Mapping[str, PublishedRow]:
-    """Return every row by its full name, `table/row`."""
+    """Return all rows by full name, `table/row`."""
     return MappingProxyType({row.name: row for table in tables().values() for row in rows_of(table)})
 
 
 def row_names() -> list[str]:
-    """Return every name that a row can be asked for by: the systems that have one, then `table/row`."""
+    """Return the names that `row` accepts: systems with a row, then `table/row`."""
     return [*(name for name, entry in systems().items() if entry.row), *rows()]
 
 
@@ -157,22 +147,22 @@ def rows_of(table: PublishedTable) -> Iterator[PublishedRow]:
 
 
 def table(name: str) -> PublishedTable:
-    """Return the table called `name`, whatever its case and punctuation.
+    """Return a table by name; case and punctuation do not matter.
 
     Raises:
-        UserError: if there is no such table, naming close ones.
+        UserError: if there is no such table. The message suggests similar names.
 
     >>> table("ESimCSE COLING2022 3").name
     'esimcse-coling2022-3'
     """
-    return _meant(name, tables(), "table", "stsbench published list")
+    return _find(name, tables(), "table", "stsbench published list")
 
 
 def system(name: str) -> System:
-    """Return the system that a person means: its name, an alias, or the Hub name of its checkpoint.
+    """Return a system by its name, an alias, or the Hub name of its checkpoint.
 
     Raises:
-        UserError: if there is no such system, naming close ones.
+        UserError: if there is no such system. The message suggests similar names.
 
     >>> system("princeton-nlp/unsup-simcse-bert-base-uncased").name
     'unsup-simcse-bert-base'
@@ -263,10 +253,10 @@ def row(name: str) -> PublishedRow:
     """Return a row by its full name, or the row to expect of a system.
 
     Args:
-        name: `table/row`, or what `system` understands.
+        name: `table/row`, or any name that `system` accepts.
 
     Raises:
-        UserError: if there is no such row, naming close ones.
+        UserError: if there is no such row. The message suggests similar names.
 
     >>> row("unsup-simcse-bert-base").cell("Avg.").value
     76.25
@@ -282,7 +272,7 @@ def row(name: str) -> PublishedRow:
         raise UserError(f"there is no published row {name!r}: {hint}")
     measured = systems()[system_name]
     if not measured.row:
-        raise UserError(f"no row of {system_name} is published in a document at hand: {measured.note}")
+        raise UserError(f"no row of {system_name} is included: {measured.note}")
     return rows()[measured.row]
 
 
@@ -295,15 +285,15 @@ def find_rows(
     split: str = "",
     variant: str | None = None,
 ) -> list[PublishedRow]:
-    """Return the rows that meet all of the conditions given, in the order of the tables.
+    """Return the rows that meet all conditions, in the order of the tables.
 
     Args:
-        model: what `system` understands; rows of its earlier editions come along.
+        model: any name that `system` accepts; rows of its earlier editions are included.
         paper: name of a paper.
         table: name of a table.
         task: a task that the row has a value for, such as `STS16` or `Avg. STS`.
         split: `train`, `dev`, `test` or `all`, for that task or, without a task, for any.
-        variant: what differs from the system's own configuration; empty for rows without such a difference.
+        variant: what differs from the system's own configuration; "" for rows of that configuration.
 
     Raises:
         UserError: if there is no such model, paper or table.
@@ -312,7 +302,7 @@ def find_rows(
     ['mocose-acl2022-1/mocose-bert-large', 'mocose-acl2022-2/mocose-bert-large']
     """
     system_name = system(model).name if model else ""
-    table_name = _meant(table, tables(), "table", "stsbench published list").name if table else ""
+    table_name = _find(table, tables(), "table", "stsbench published list").name if table else ""
     if paper and paper not in papers():
         raise UserError(f"there is no paper {paper!r}: {suggestion(paper, papers())}")
     return [
@@ -344,8 +334,7 @@ def _plain(name: str) -> str:
     return "".join(character for character in name.casefold() if character.isalnum() or character in "/.+")
 
 
-def _meant(name: str, known: Mapping[str, Entry], what: str, command: str) -> Entry:
-    """Return the entry that a person means, whatever the case and punctuation of its name."""
+def _find(name: str, known: Mapping[str, Entry], what: str, command: str) -> Entry:
     for key, entry in known.items():
         if _plain(key) == _plain(name):
             return entry
@@ -357,12 +346,7 @@ def _suggest(name: str, known: Iterable[str], command: str) -> str:
 
 
 def _by_name(entries: Iterable[Entry]) -> Mapping[str, Entry]:
-    by_name: dict[str, Entry] = {}
-    for entry in entries:
-        if entry.name in by_name:
-            raise ValueError(f"two entries are called {entry.name}")
-        by_name[entry.name] = entry
-    return MappingProxyType(by_name)
+    return MappingProxyType({entry.name: entry for entry in entries})
 
 
 def _entries() -> Traversable:

@@ -14,15 +14,10 @@ app = typer.Typer(help="Look up published scores, each with its source.", no_arg
 @app.command("list")
 @expand
 def list_(
-    what: Annotated[
-        str,
-        typer.Argument(
-            help="`tables`, `exhibits`, `rows`, `systems`, `checkpoints`, or `left-out` (not printed)."
-        ),
-    ] = "tables",
+    what: Annotated[str, typer.Argument(help="`tables`, `rows`, `systems` or `checkpoints`.")] = "tables",
     output: Output = Output(),
 ) -> None:
-    """List the known tables, exhibits (tables and figures), rows, systems or checkpoints.
+    """List the included tables, rows, systems or checkpoints.
 
     JSON and CSV contain all fields: sources, lines, notes.
 
@@ -37,23 +32,17 @@ def list_(
 @expand
 def show(
     table: Annotated[str, typer.Argument(help="A table's name from `stsbench published list`.")],
-    resolution: Annotated[
-        bool,
-        typer.Option("--resolution", help="Print which differences the tasks' pairs can distinguish from chance."),
-    ] = False,
     output: Output = Output(),
 ) -> None:
     """Print a table as in its paper.
 
-    JSON and CSV have one record per cell, with file, line and printed text.
+    JSON and CSV have one record per cell, with file and line.
 
-    Examples:
-    * `stsbench published show mocose-acl2022-1 --markdown`
-    * `stsbench published show mocose-acl2022-1 --resolution`
+    Example: `stsbench published show mocose-acl2022-1 --markdown`
     """
     from stsbench.published.lookup import show_table
 
-    result = show_table(table, resolution=resolution)
+    result = show_table(table)
     print_result(result, output)
     if output.style in {"json", "csv"}:
         print_notes(*result.notes(), quiet=output.quiet)
@@ -74,4 +63,4 @@ def row(
     result = show_row(name)
     print_result(result, output)
     if output.style in {"json", "csv"}:
-        print_notes(result.place, quiet=output.quiet)
+        print_notes(*result.notes, quiet=output.quiet)

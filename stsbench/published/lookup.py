@@ -1,4 +1,4 @@
-"""The verbs of `stsbench published`: what there is, one table, and one row with what other papers print for it."""
+"""`stsbench published`: lists, a table as printed, and a row with what other papers print for it."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -8,20 +8,8 @@ import pandas as pd
 
 from stsbench.base.errors import UserError
 from stsbench.base.words import suggestion
-from stsbench.published.catalogue import (
-    PublishedRow,
-    checkpoints,
-    exhibits,
-    left_out,
-    papers,
-    row,
-    rows,
-    rows_of,
-    systems,
-    tables,
-)
+from stsbench.published.catalogue import PublishedRow, checkpoints, papers, row, rows, rows_of, systems, tables
 from stsbench.published.catalogue import table as read_table
-from stsbench.published.resolution import ResolvedTable, resolved
 from stsbench.published.schema import PublishedCell, PublishedTable
 from stsbench.render.cells import Named
 from stsbench.render.formats import fitted
@@ -29,42 +17,40 @@ from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
 
 Quantity = tuple[str, ...]
-"""What a cell is a measurement of: system (whatever its edition), task, metric, split, group, variant."""
+"""What a cell measures: system (in any edition), task, metric, split, group, variant."""
 
-# Programs get every digit; people read four.
+# JSON and CSV have every digit.
 _MOST_DECIMALS = 4
 
 
 @dataclass(frozen=True)
 class Listing(Result):
-    """The tables, exhibits (tables and figures), rows, systems or checkpoints that are known, or what is left out.
+    """A list of tables, rows, systems or checkpoints.
 
     Attributes:
-        what: which of them.
+        what: `tables`, `rows`, `systems` or `checkpoints`.
     """
 
     what: str
 
     @property
     def frame(self) -> pd.DataFrame:
-        """One row for each, with sources, lines and notes."""
+        """One row per entry, with sources, lines and notes."""
         records, _ = _LISTS[self.what]
-        return _frame(records())
+        return pd.DataFrame(list(records()))
 
     def table(self) -> Tables:
-        """Return what people choose by."""
+        """Return the columns that identify an entry."""
         _, columns = _LISTS[self.what]
         frame = self.frame[columns]
-        prose = next((column for column in columns if column in _PROSE), "")
-        return Tables([Table(fitted(frame, prose) if prose else frame)])
+        return Tables([Table(fitted(frame, "title") if "title" in columns else frame)])
 
 
 def list_published(what: str = "tables") -> Listing:
-    """Return the tables, exhibits (tables and figures), rows, systems or checkpoints that are known.
+    """List the included tables, rows, systems or checkpoints.
 
     Args:
-        what: `tables`, `exhibits`, `rows`, `systems` or `checkpoints`; `left-out` is the list of the results that
-            no document at hand prints.
+        what: `tables`, `rows`, `systems` or `checkpoints`.
 
     Raises:
         UserError: if there is no such list.
@@ -89,32 +75,26 @@ class PrintedTable(Result):
 
     @property
     def frame(self) -> pd.DataFrame:
-        """One row for each cell: value, setting, and where and how it was read."""
+        """One row per cell: value, setting and source."""
         return cells_frame(rows_of(self.entry))
 
     def table(self) -> Tables:
-        """Return it as it was printed: a row per row, a column per column, values in the printed unit."""
+        """Return the table as printed, with values in the printed unit."""
         cells = {(cell.row, cell.column): cell for row_ in rows_of(self.entry) for cell in row_.cells}
         frame = pd.DataFrame({"row": [entry.name for entry in self.entry.rows]})
         for column in self.entry.columns:
             printed = [_number(cells.get((name, column.name))) for name in frame["row"]]
-            # A column may hold scores and how many pairs they are of.
+            # A column can have scores and counts of pairs.
             kinds = {type(value) for value in printed if value is not None}
             dtype: Any = object if len(kinds) > 1 else "Int64" if kinds == {int} else float
             frame[Named("column", column.name)] = pd.Series(printed, dtype=dtype)
         return Tables([Table(frame, decimals=_decimals(self.entry), notes=self.notes())])
 
     def notes(self) -> tuple[str, ...]:
-        """Return what a reader should know: where it was printed, what was restored, its notes."""
+        """Return where it was printed, and its notes."""
         entry, paper = self.entry, papers()[self.entry.paper]
-        cells, restored, lost = _counts(entry)
         number = f", table {entry.number}" if entry.number else ""
-        notes = [f"{entry.title}. {paper.title} ({paper.venue}){number}."]
-        if restored or lost:
-            notes.append(
-                f"Of {cells} cells {restored} were restored and {lost} are lost: --json says which and how."
-            )
-        return (*notes, *filter(None, (entry.missing, *entry.notes)))
+        return f"{entry.title}. {paper.title} ({paper.venue}){number}.", *entry.notes
 
 
 def _number(cell: PublishedCell | None) -> float | int | None:
@@ -124,35 +104,25 @@ def _number(cell: PublishedCell | None) -> float | int | None:
 
 
 def _decimals(table: PublishedTable) -> int:
-    """Return how many decimals of a table's values are shown: as many as are printed, four at most."""
     printed = max((cell.decimals for row_ in rows_of(table) for cell in row_.cells), default=2)
     return min(_MOST_DECIMALS, printed)
 
 
-def _counts(table: PublishedTable) -> tuple[int, int, int]:
-    """Return how many cells a table has, how many of them were restored, and how many are lost."""
-    status = [cell.status for row_ in rows_of(table) for cell in row_.cells]
-    return len(status), sum(name in {"restored", "derived"} for name in status), status.count("lost")
-
-
-def show_table(table: str, *, resolution: bool = False) -> PrintedTable | ResolvedTable:
-    """Return a table as it was printed.
+def show_table(table: str) -> PrintedTable:
+    """Show a table as printed.
 
     Args:
-        table: a table's name, as `stsbench published list` gives it.
-        resolution: whether to print, in place of the scores, each difference to the baseline and to the best row,
-            and whether the tasks' pairs could tell it from chance.
+        table: a name from `stsbench published list`.
 
     Raises:
-        UserError: if there is no such table; of `resolution`, if it has no STS scores to tell apart.
+        UserError: if there is no such table.
 
     >>> print(show_table("mocose-acl2022-1").table()[0].frame.loc[:1, ["row", "STS12", "Avg."]].to_string())
                         row  STS12   Avg.
     0             glove-avg  55.14  61.32
     1  bert-base-first-last  39.70  56.70
     """
-    entry = read_table(table)
-    return resolved(entry) if resolution else PrintedTable(entry)
+    return PrintedTable(read_table(table))
 
 
 @dataclass(frozen=True)
@@ -167,30 +137,28 @@ class PrintedRow(Result):
 
     @property
     def frame(self) -> pd.DataFrame:
-        """One row for each cell: value, setting, where and how it was read, and other prints that differ."""
+        """One row per cell: value, setting, source, and other prints that differ."""
         frame = cells_frame([self.row])
         frame.insert(4, "elsewhere", [_elsewhere(self.row, column) for column in frame["column"]])
         return frame
 
     @property
-    def place(self) -> str:
-        """Where it was read."""
-        return f"{self.row.name}: {self.row.cells[0].place}"
+    def notes(self) -> tuple[str, ...]:
+        """The source of the row, and the notes on it."""
+        return f"{self.row.name}: {self.row.cells[0].place}", *self.row.row.notes
 
     def table(self) -> Tables:
-        """Return the scores x 100, whatever the unit that they were printed in, beside what was printed."""
-        frame, notes = self.frame, [self.place]
-        fractions = "1" in set(frame["unit"])
-        if fractions:
-            frame["value"] = frame["score"]
-            notes.append("Its source prints scores from 0 to 1 (`raw`): here they are x 100, as everywhere else.")
-        decimals = _decimals(self.row.table)
-        shown = frame[["column", "value", "split", "metric", "status", "raw", "elsewhere"]]
-        return Tables([Table(shown, headline="value", decimals=decimals - 2 * fractions, notes=tuple(notes))])
+        """Return the scores x 100, whatever the printed unit."""
+        frame, notes, decimals = self.frame, self.notes, _decimals(self.row.table)
+        if "1" in set(frame["unit"]):
+            frame["value"], decimals = frame["score"], decimals - 2
+            notes += ("The source prints scores from 0 to 1; here they are x 100.",)
+        shown = frame[["column", "value", "split", "metric", "elsewhere"]]
+        return Tables([Table(shown, headline="value", decimals=decimals, notes=notes)])
 
 
 def show_row(name: str) -> PrintedRow:
-    """Return a published row, where it was read, and what other papers print for it.
+    """Show a published row, its source, and what other papers print for it.
 
     Args:
         name: a system, the Hub name of a checkpoint, or `table/row`.
@@ -205,17 +173,16 @@ def show_row(name: str) -> PrintedRow:
 
 
 def quantity(cell: PublishedCell) -> Quantity | None:
-    """Return what a cell is a measurement of; None for counts and differences, which are no measurements."""
+    """Return what a cell measures; None for counts and differences."""
     setting = cell.setting
     if not cell.system or setting.task == "delta":
         return None
-    edition_of = systems()[cell.system].edition_of if cell.system in systems() else ""
-    base = edition_of or cell.system
-    return (base, setting.task, setting.metric, setting.split, setting.group, setting.variant)
+    system = systems()[cell.system].edition_of or cell.system
+    return (system, setting.task, setting.metric, setting.split, setting.group, setting.variant)
 
 
 def other_prints(cell: PublishedCell, among: Iterable[PublishedRow]) -> list[PublishedCell]:
-    """Return the other cells that print the same thing, earlier editions included.
+    """Return the other cells for the same quantity, earlier editions included.
 
     >>> [other.table for other in other_prints(row("is-bert-base").cell("STS12"), rows().values())]
     ['esimcse-coling2022-3', 'mocose-acl2022-1']
@@ -227,8 +194,8 @@ def other_prints(cell: PublishedCell, among: Iterable[PublishedRow]) -> list[Pub
 
 
 def cells_frame(published: Iterable[PublishedRow]) -> pd.DataFrame:
-    """Return one row per cell of some rows: value, setting, where and how it was read, and the score x 100."""
-    return _frame(
+    """Return one row per cell: value, setting, usage, source, and the score x 100."""
+    return pd.DataFrame(
         {
             "row": cell.row_name,
             "column": cell.column,
@@ -242,15 +209,14 @@ def cells_frame(published: Iterable[PublishedRow]) -> pd.DataFrame:
             "precision": entry.usage.precision,
             "checkpoint": entry.usage.checkpoint,
             "usage open": ", ".join(entry.usage.open),
-            "status": cell.status,
-            "raw": cell.raw,
+            "printed": cell.printed,
             "file": cell.file,
             "line": cell.line,
             "section": cell.section,
             "spread": cell.spread,
-            "how": cell.how,
-            "evidence": "; ".join(cell.evidence),
             "score": None if cell.setting.unit == "pairs" else cell.score,
+            "rounding": cell.rounding,
+            "notes": " ".join(entry.row.notes),
         }
         for entry in published
         for cell in entry.cells
@@ -265,50 +231,28 @@ def _elsewhere(row_: PublishedRow, column: str) -> str:
 
 def _tables() -> Iterable[dict[str, Any]]:
     for entry in tables().values():
-        cells, restored, lost = _counts(entry)
+        paper = papers()[entry.paper]
         yield {
             "table": entry.name,
             "number": entry.number,
             "title": entry.title,
             "rows": len(entry.rows),
-            "cells": cells,
-            "restored": restored,
-            "lost": lost,
-            "missing": entry.missing,
-            "paper": papers()[entry.paper].title,
-            "venue": papers()[entry.paper].venue,
-            "address": papers()[entry.paper].address,
-        }
-
-
-def _exhibits() -> Iterable[dict[str, Any]]:
-    for entry in exhibits().values():
-        table = tables().get(entry.name)
-        yield {
-            "exhibit": entry.name,
-            "kind": entry.kind,
-            "number": entry.number,
-            "shows": entry.caption,
-            "section": entry.section,
-            "line": _text(entry.line),
-            "numbers": "entered" if table is not None and table.rows else "",
-            "why not": entry.without_numbers or (table.missing if table is not None else ""),
-            "without line": entry.without_line,
-            "paper": papers()[entry.paper].title,
-            "file": papers()[entry.paper].file,
+            "cells": sum(len(row_.cells) for row_ in rows_of(entry)),
+            "notes": " ".join(entry.notes),
+            "paper": paper.title,
+            "venue": paper.venue,
+            "address": paper.address,
         }
 
 
 def _rows() -> Iterable[dict[str, Any]]:
     for entry in rows().values():
-        row_ = entry.row
-        said = {name: getattr(row_, name) for name in ("system", "variant", "label", "origin")}
         yield {
             "row": entry.name,
-            **said,
+            **{name: getattr(entry.row, name) for name in ("system", "variant", "label", "origin")},
             "file": entry.paper.file,
-            "line": row_.line,
-            "notes": " ".join(row_.notes),
+            "line": entry.row.line,
+            "notes": " ".join(entry.row.notes),
         }
 
 
@@ -326,7 +270,7 @@ def _systems() -> Iterable[dict[str, Any]]:
         }
 
 
-_OF_CHECKPOINTS = (
+_CHECKPOINT_FIELDS = (
     *("hub", "pooling", "max_length", "text", "expected", "unverified", "hub_source", "pooling_source"),
     *("max_length_source", "listed_average", "listed_source", "note", "system", "prompt", "template", "usage"),
 )
@@ -334,41 +278,16 @@ _OF_CHECKPOINTS = (
 
 def _checkpoints() -> Iterable[dict[str, Any]]:
     for entry in checkpoints().values():
-        said = {name: getattr(entry, name) for name in _OF_CHECKPOINTS}
-        texts = {name: _text(said[name]) for name in ("max_length", "expected", "unverified")}
-        yield {"checkpoint": entry.name, **said, **texts}
+        facts = {name: getattr(entry, name) for name in _CHECKPOINT_FIELDS}
+        lists = {name: ", ".join(facts[name]) for name in ("expected", "unverified")}
+        length = "" if entry.max_length is None else str(entry.max_length)
+        yield {"checkpoint": entry.name, **facts, **lists, "max_length": length}
 
-
-def _left_out() -> Iterable[dict[str, Any]]:
-    for entry in left_out().values():
-        looked_in = "; ".join(entry.looked_in)
-        yield {
-            "result": entry.name,
-            "title": entry.title,
-            "why": entry.why,
-            "looked in": looked_in,
-            "usage": entry.usage,
-        }
-
-
-def _text(value: int | tuple[str, ...] | None) -> str:
-    """Return a number, or names, as one text; empty for nothing."""
-    return ", ".join(value) if isinstance(value, tuple) else "" if value is None else str(value)
-
-
-_PROSE = ("title", "shows")
-"""Columns of the lists that readers know a thing by its name without."""
 
 _LISTS: dict[str, tuple[Callable[[], Iterable[dict[str, Any]]], list[str]]] = {
-    "tables": (_tables, ["table", "title", "rows", "cells", "restored", "lost"]),
-    "exhibits": (_exhibits, ["exhibit", "kind", "number", "shows", "numbers"]),
+    "tables": (_tables, ["table", "title", "rows", "cells"]),
     "rows": (_rows, ["row", "system", "variant", "label"]),
     "systems": (_systems, ["system", "kind", "Avg. STS", "row"]),
     "checkpoints": (_checkpoints, ["checkpoint", "hub", "pooling", "unverified"]),
-    "left-out": (_left_out, ["result", "why", "looked in"]),
 }
-"""Each list's records, and the columns that readers choose by."""
-
-
-def _frame(records: Iterable[dict[str, Any]]) -> pd.DataFrame:
-    return pd.DataFrame(list(records))
+"""For each list its records, and the columns of its table."""

@@ -1,4 +1,4 @@
-"""Measurements beside the papers: training logs, scores over many seeds, and points to compare geometry with."""
+"""Measurements beside the papers: training logs, scores over seeds, geometry, and errors of encoders."""
 
 import tomllib
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from stsbench.base.words import suggestion
 
 @dataclass(frozen=True)
 class MeasuredSource:
-    """Where measurements come from, and what to know about them."""
+    """Where measurements come from, and what a reader should know about them."""
 
     title: str
     address: str
@@ -24,7 +24,7 @@ class MeasuredSource:
 
 
 def source(kind: str) -> MeasuredSource:
-    """Return the source of `training-logs` or of `seeds`."""
+    """Return the source of `training-logs`, `seeds` or `geometry`."""
     return MeasuredSource(**_sources()[kind])
 
 
@@ -43,47 +43,59 @@ def seeded_systems() -> tuple[str, ...]:
 
 
 def reference_geometry(task: str, split: str, text: str) -> pd.DataFrame:
-    """Return models whose alignment and uniformity on a task's sentences are known, for a reader to compare with.
+    """Return models with known alignment and uniformity on the sentences of a task, to compare with.
 
     >>> reference_geometry("STS-B", "all", "senteval")["model"].tolist()
     ['all-MiniLM-L6-v2', 'its word embeddings, averaged']
     """
-    frame = pd.read_csv(StringIO(_folder().joinpath("geometry", "points.csv").read_text(encoding="utf-8")))
+    frame = _read("geometry", "points.csv")
     known = (frame["task"] == task) & (frame["split"] == split) & (frame["text"] == text)
     return frame[known].reset_index(drop=True)
 
 
 def logged_test_scores(system: str) -> pd.DataFrame:
-    """Return the test scores of a training log: by `task` and `subset` `pearson` and `spearman`, from 0 to 1."""
-    return _frame("training-logs", system, ".test.csv", logged_systems())
+    """Return the test scores of a training log: `pearson` and `spearman` by `task` and `subset`, from 0 to 1."""
+    return _of_system("training-logs", system, ".test.csv", logged_systems())
 
 
 def logged_dev_scores(system: str) -> pd.DataFrame:
-    """Return the dev scores of a training log: by `step` those of `STS-B` and `SICK-R`, Spearman from 0 to 1."""
-    return _frame("training-logs", system, ".dev.csv", logged_systems())
+    """Return the dev scores of a training log: `STS-B` and `SICK-R` by `step`, Spearman from 0 to 1."""
+    return _of_system("training-logs", system, ".dev.csv", logged_systems())
 
 
 def seeds(system: str) -> pd.DataFrame:
-    """Return the scores of a system over many seeds of an independent reproduction, a row a seed.
+    """Return the scores of a system over many seeds of an independent reproduction, one row per seed.
 
-    They are Spearman x 100 per task (column `Avg.` their mean) and `STS-B:dev`; `best_step` is the step whose
-    checkpoint was taken.
+    They are Spearman x 100 per task, their mean `Avg.`, and `STS-B:dev`; `best_step` is the step of the chosen
+    checkpoint.
 
     >>> round(float(seeds("unsup-simcse-bert-base")["Avg."].mean()), 2)
     75.11
     """
-    return _frame("seeds", system, ".csv", seeded_systems())
+    return _of_system("seeds", system, ".csv", seeded_systems())
 
 
-def resolution_facts() -> str:
-    """Return the JSON of what the tasks' pairs resolve, as `docs/resolution_facts.py` wrote it."""
-    return _folder().joinpath("resolution.json").read_text(encoding="utf-8")
+def encoder_errors() -> pd.DataFrame:
+    """Return `score` x 100 and its standard `error` by `encoder` and `task`, from `docs/resolution_facts.py`."""
+    return _read("encoders", "errors.csv")
 
 
-def _frame(kind: str, system: str, suffix: str, known: tuple[str, ...]) -> pd.DataFrame:
+def error_correlations() -> pd.DataFrame:
+    """Return the `correlation` of the errors of two encoders, `a` and `b`, by `task`.
+
+    `df` is the degrees of freedom of their difference, infinite if unknown.
+    """
+    return _read("encoders", "correlations.csv")
+
+
+def _of_system(kind: str, system: str, suffix: str, known: tuple[str, ...]) -> pd.DataFrame:
     if system not in known:
         raise UserError(f"no {kind} of {system!r} are known: {suggestion(system, known)}")
-    return pd.read_csv(StringIO((_folder() / kind / f"{system}{suffix}").read_text(encoding="utf-8")))
+    return _read(kind, f"{system}{suffix}")
+
+
+def _read(kind: str, name: str) -> pd.DataFrame:
+    return pd.read_csv(StringIO((_folder() / kind / name).read_text(encoding="utf-8")))
 
 
 def _names(kind: str, suffix: str) -> tuple[str, ...]:

@@ -1,101 +1,70 @@
-"""What the entries may say: the schema of papers, tables, systems and checkpoints."""
+"""The schema of the entries: papers, tables, systems and checkpoints."""
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Self
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import BaseModel, ConfigDict
 
-Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=80)]
-Number = Annotated[str, StringConstraints(pattern=r"^[+-]?\d+(\.\d+)?$")]
-Status = Literal["printed", "restored", "derived", "lost", "not reported"]
-
-NOT_REPORTED = "-"
-"""What a paper prints where it has no value."""
+NO_VALUE = "-"
+"""A cell for which the paper prints no value, or whose value is unreadable. A note says which, if it matters."""
 
 UNVERIFIED = "unverified"
-"""The source of what no document at hand gives."""
-
-_PRINTED = re.compile(r"^\(?(?P<number>[+-]?\d[\d,]*(?:\.\d+)?)(?:±(?P<spread>\d+(?:\.\d+)?))?%?\)?$")
-_RANGES = {"x100": 100.0, "1": 1.0, "pairs": float("inf")}
+"""The source of a fact that none of the included documents states."""
 
 
 class _PublishedEntry(BaseModel):
-    # A misspelt key in an entry must not pass for an absent one. What checks entries of a kind is built when one
-    # is read: many commands import this, and few read more than one kind.
+    # Most commands read only some kinds of entries, so validators are built on first use.
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Paper(_PublishedEntry):
-    """Where numbers were printed: a text, or a page of a public repository.
+    """A document with printed numbers: a paper, or a page in a public repository.
 
     Attributes:
-        name: its name here.
-        title: the paper's, whoever prints its numbers.
-        authors: of the paper.
-        year: of the paper.
+        name: the name here.
+        title: the paper's title.
+        authors: the paper's authors.
+        year: year of the paper.
         venue: where it appeared.
-        address: where to find it.
-        file: the text that the cells were read from, in which lines are counted from 1. Of a page it is made of
-            the next three, and its cells name a heading instead.
-        repository: the repository of a page, as `owner/name`.
-        path: the page in it.
-        commit: the commit that was read; empty, with `note` saying so, where the copy that was read names none.
+        address: its URL.
+        file: the text that the cells were read from, with lines counted from 1; a page's path, repository and
+            commit.
+        commit: the full commit of a page; empty if unknown.
         note: what a reader should know.
     """
 
-    name: Name
+    name: str
     title: str
     authors: str
     year: int | None = None
     venue: str
     address: str
-    file: str = ""
-    repository: str = ""
-    path: str = ""
-    commit: Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{40})?$")] = ""
+    file: str
+    commit: str = ""
     note: str = ""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _named(cls, entry: Any) -> Any:
-        if isinstance(entry, dict) and entry.get("repository") and not entry.get("file"):
-            commit = f" at {entry['commit'][:8]}" if entry.get("commit") else ""
-            entry = entry | {"file": f"{entry.get('path', '')} of {entry['repository']}{commit}"}
-        return entry
-
-    @model_validator(mode="after")
-    def _has_a_text(self) -> Self:
-        if not self.file or bool(self.repository) != bool(self.path):
-            raise ValueError("a paper names a file, or a repository and a path in it")
-        if self.repository and not self.commit and "commit" not in self.note:
-            raise ValueError("a page without a commit says so in its note")
-        return self
 
 
 class _Layer(_PublishedEntry):
-    # What a row says goes before what its column or its table says.
-
     def over(self, other: Self) -> Self:
-        """Return the entry in which this one's fields hide the other's."""
+        """Return `other`, with the fields that are set here replaced."""
         return other.model_copy(update=self.model_dump(exclude_defaults=True))
 
 
 class Setting(_Layer):
-    """What a value is a measurement of. A row's setting goes before its column's, that before the table's.
+    """What a value measures. A row's setting takes precedence over its column's, and that over the table's.
 
     Attributes:
         task: the data set, `Avg. STS`, `Avg. transfer`, or `delta` for a difference between other cells.
         metric: `spearman`, `pearson`, `accuracy`, ...
         unit: `x100` (0 to 100), `1` (0 to 1) or `pairs`.
-        split: `train`, `dev`, `test`, or `all` for the three together.
-        aggregation: over the subsets of one year, as in the protocols of `stsbench run`.
-        similarity: how two vectors were compared.
+        split: `train`, `dev`, `test`, or `all` for all three.
+        aggregation: how subsets of a year are combined, as in the protocols of `stsbench run`.
+        similarity: how two vectors are compared.
         text: which text of the data set was encoded.
-        group: the part of the data or the condition that the value is of.
+        group: the part of the data, or the condition, that the value is for.
         variant: what differs from the system's own configuration.
-        open: fields that the paper does not state; where they have a value, the authors' released code does.
+        open: fields that the paper does not state. If they have a value, it is from the authors' code.
     """
 
     task: str = ""
@@ -111,15 +80,15 @@ class Setting(_Layer):
 
 
 class Usage(_Layer):
-    """How the model of a row was used, as far as its source says. A row's usage goes before its table's.
+    """How the model of a row was used, as far as its source states. A row's usage precedes its table's.
 
     Attributes:
-        pooling: where the vector was read, as in `stsbench run --pooling`.
-        template: the text around the sentence, with `{sentence}` and `{mask}` in their places.
-        rules: what was done to the sentence before, in order, named as in templates.
+        pooling: as in `stsbench run --pooling`.
+        template: the text around the sentence, with `{sentence}` and `{mask}`.
+        rules: changes to the sentence before that, in order, named as in templates.
         precision: `fp32`, `fp16` or `bf16`.
-        checkpoint: what was measured: a Hub name, or where the weights are.
-        open: fields that the source does not state; where they have a value, the authors' released code does.
+        checkpoint: a Hub name, or where the weights are.
+        open: fields that the source does not state. If they have a value, it is from the authors' code.
     """
 
     pooling: str = ""
@@ -131,10 +100,16 @@ class Usage(_Layer):
 
 
 class PublishedColumn(_PublishedEntry):
-    """A column as printed, and what its values are.
+    """A column and what its values measure.
 
-    `average_of` names the columns whose mean it should be; `difference_of` the column whose difference to the
-    same column of the row's `baseline` it should be, or to the column `minus` of the same row.
+    Attributes:
+        name: the name here.
+        label: the printed header.
+        setting: see `Setting`.
+        average_of: columns whose mean it should be.
+        difference_of: the column that it is a difference of: to the same column of the row's `baseline`, or to
+            `minus`.
+        minus: the column that is subtracted, in the same row.
     """
 
     name: str
@@ -145,66 +120,32 @@ class PublishedColumn(_PublishedEntry):
     minus: str = ""
 
 
-class Restored(_PublishedEntry):
-    """A value that the text at hand does not hold as it was printed, and how it was found again.
-
-    Each piece of `evidence` is `average` (the row's printed average then is the mean of its cells), the full
-    name of a row in which another paper prints the same value, or a word (`format`, `text`, `derived`), a
-    colon and a reason.
-    """
-
-    column: str
-    value: Number
-    how: Literal[
-        "lost decimal point",
-        "decimal point read as a digit",
-        "lost decimal point and a misread digit",
-        "merged cells",
-        "stray character",
-        "sign, from the words of the sentence",
-        "derived",
-    ]
-    evidence: Annotated[tuple[str, ...], Field(min_length=1)]
-
-
-class Lost(_PublishedEntry):
-    """A cell of the print whose value cannot be had from the text at hand."""
-
-    column: str
-    why: str
-
-
 class Row(_PublishedEntry):
-    """A row as printed.
+    """A row of a table.
 
     Attributes:
         name: its name in the table.
-        label: its head as the text at hand spells it.
-        system: which system it measures; empty for a row of counts.
+        label: its label in the text.
+        system: the system that it measures; empty for a row of counts.
         variant: what differs from that system's own configuration.
-        group: the part of the table it stands in.
-        line: the line of the paper's text that the cells were read from; None on a page, where the table's
-            section and the label find the row.
-        cells: the strings that the values were read from, in the order of the columns; empty where the paper
-            prints nothing.
-        restored: values that extraction garbled.
-        lost: values that extraction lost.
+        group: the part of the table that it is in.
+        line: its line in the paper's text; None on a page.
+        cells: the numbers with the printed digits, one per column, with a spread as in `71.56±0.18`. Empty where
+            nothing is printed, `-` where there is no value.
         baseline: the row that differences are taken to.
-        origin: where the paper says that it has the values from.
-        notes: what a reader should know.
+        origin: where the paper has the values from.
+        notes: what a reader should know, such as a corrected misreading.
         setting: see `Setting`.
         usage: see `Usage`.
     """
 
-    name: Name
+    name: str
     label: str = ""
     system: str = ""
     variant: str = ""
     group: str = ""
-    line: Annotated[int, Field(gt=0)] | None = None
+    line: int | None = None
     cells: tuple[str, ...]
-    restored: tuple[Restored, ...] = ()
-    lost: tuple[Lost, ...] = ()
     baseline: str = ""
     origin: str = ""
     notes: tuple[str, ...] = ()
@@ -214,25 +155,20 @@ class Row(_PublishedEntry):
 
 @dataclass(frozen=True)
 class PublishedCell:
-    """One value, and where it was read.
+    """A value and its source.
 
     Attributes:
         table: name of its table.
         row: name of its row.
         column: name of its column.
         system: the system that was measured.
-        setting: what the value is a measurement of.
-        value: the number as printed, in the setting's unit; None where it is lost or was not reported.
-        decimals: how many digits after the point were printed.
-        raw: the string that it was read from.
+        setting: what the value measures.
+        value: the number, in the setting's unit; None if there is none.
+        decimals: number of printed digits after the point.
         file: the paper's text.
-        line: the line in it; None on a page.
-        section: on a page, the heading that the table stands under.
-        spread: what is printed behind a plus-minus sign, in the setting's unit.
-        status: `printed`, `restored` (garbled by extraction), `derived` (computed from what is printed), `lost`
-            or `not reported`.
-        how: how it was restored, or why it is lost.
-        evidence: what speaks for the restored value.
+        line: its line in the text; None on a page.
+        section: on a page, the heading above the table.
+        spread: the number after a plus-minus sign, in the setting's unit.
     """
 
     table: str
@@ -242,18 +178,14 @@ class PublishedCell:
     setting: Setting
     value: float | None
     decimals: int
-    raw: str
     file: str
     line: int | None
-    status: Status
-    how: str = ""
-    evidence: tuple[str, ...] = ()
     section: str = ""
     spread: float | None = None
 
     @property
     def place(self) -> str:
-        """The place it was read at, which is a line of a text or a heading of a page."""
+        """Where it was read, a line of a text or a heading of a page."""
         return f"{self.file}, line {self.line}" if self.line else f'{self.file}, under "{self.section}"'
 
     @property
@@ -263,15 +195,15 @@ class PublishedCell:
 
     @property
     def printed(self) -> str:
-        """The number with as many digits as were printed; empty where there is none."""
+        """The number with the printed digits; empty if there is none."""
         return "" if self.value is None else f"{self.value:.{self.decimals}f}"
 
     @property
     def score(self) -> float | None:
-        """The value on the scale from 0 to 100, whatever the unit it was printed in."""
+        """The value from 0 to 100, whatever the printed unit."""
         if self.value is None:
             return None
-        # Not value * 100, whose noise would show: 28.999999999999996.
+        # Rounded, because 0.29 * 100 is 28.999999999999996.
         return round(self.value * 100, 10) if self.setting.unit == "1" else self.value
 
     @property
@@ -281,171 +213,79 @@ class PublishedCell:
 
 
 class PublishedTable(_PublishedEntry):
-    """A numeric table of a paper.
+    """A table of a paper, or a figure whose numbers are not included.
 
-    `number` is empty where the paper gives none; `missing` says why there are no rows where there are none;
-    `section` is the heading that a table of a page stands under, in place of its rows' lines.
+    Attributes:
+        name: the name here.
+        paper: name of its paper.
+        kind: `table` or `figure`.
+        number: as printed; empty if it has none.
+        title: what it shows.
+        caption_line: the line of its caption in the paper's text; None if the text has none.
+        section: on a page, the heading above it, in place of lines.
+        notes: what a reader should know, such as why there are no rows.
+        columns: the columns, in printed order.
+        setting: what its values measure.
+        usage: how its models were used.
+        rows: the rows, in printed order.
     """
 
-    name: Name
-    paper: Name
+    name: str
+    paper: str
+    kind: Literal["table", "figure"] = "table"
     number: str = ""
     title: str
     caption_line: int | None = None
     section: str = ""
-    missing: str = ""
     notes: tuple[str, ...] = ()
-    columns: tuple[PublishedColumn, ...]
+    columns: tuple[PublishedColumn, ...] = ()
     setting: Setting = Setting()
     usage: Usage = Usage()
     rows: tuple[Row, ...] = ()
 
-    @model_validator(mode="after")
-    def _holds_together(self) -> Self:
-        names = [column.name for column in self.columns]
-        rows = [row.name for row in self.rows]
-        if bool(self.rows) == bool(self.missing):
-            raise ValueError("a table has rows, or says why they are missing")
-        if len(set(names)) < len(names) or len(set(rows)) < len(rows):
-            raise ValueError("two columns or two rows have the same name")
-        for column in self.columns:
-            for source in (*column.average_of, column.difference_of, column.minus):
-                if source and source not in names:
-                    raise ValueError(f"column {column.name} refers to {source!r}, which is no column")
-        for row in self.rows:
-            self._require_row(row, names, rows)
-            # Reading every cell once makes sure that each is a number or says why it is none.
-            list(self.cells_of(row, ""))
-        return self
-
-    def _require_row(self, row: Row, columns: Sequence[str], rows: Sequence[str]) -> None:
-        if len(row.cells) != len(columns):
-            raise ValueError(f"row {row.name} has {len(row.cells)} cells for {len(columns)} columns")
-        if (row.line is None) != bool(self.section):
-            raise ValueError(f"row {row.name} has a line, or its table names the section that it stands in")
-        if row.baseline and row.baseline not in rows:
-            raise ValueError(f"row {row.name} has the baseline {row.baseline!r}, which is no row")
-        for name in (*(entry.column for entry in row.restored), *(entry.column for entry in row.lost)):
-            if name not in columns:
-                raise ValueError(f"row {row.name} restores or loses {name!r}, which is no column")
+    @property
+    def heading(self) -> str:
+        """What the paper calls it, such as `Table 9`."""
+        return f"{self.kind.capitalize()} {self.number or '(unnumbered)'}"
 
     def cells_of(self, row: Row, file: str) -> Iterator[PublishedCell]:
-        """Yield the cells of a row in which the paper, whose text is `file`, prints something."""
-        restored = {entry.column: entry for entry in row.restored}
-        lost = {entry.column: entry for entry in row.lost}
-        for column, raw in zip(self.columns, row.cells, strict=True):
-            number, status, how, evidence = _read(raw, restored.get(column.name), lost.get(column.name))
-            spread = _PRINTED.match(raw)
-            if status is None:
+        """Yield the cells of a row that are not empty; `file` is the paper's text."""
+        for column, printed in zip(self.columns, row.cells, strict=True):
+            if not printed:
                 continue
             setting = row.setting.over(column.setting.over(self.setting))
             if row.variant:
                 setting = setting.model_copy(update={"variant": row.variant})
-            value = float(number) if number else None
-            if value is not None and abs(value) > _RANGES[setting.unit]:
-                raise ValueError(f"row {row.name}, {column.name}: {raw!r} is outside the unit {setting.unit!r}")
+            number, _, spread = printed.partition("±") if printed != NO_VALUE else ("", "", "")
             yield PublishedCell(
                 table=self.name,
                 row=row.name,
                 column=column.name,
                 system=row.system,
                 setting=setting,
-                value=value,
+                value=float(number) if number else None,
                 decimals=len(number.partition(".")[2]),
-                raw=raw,
                 file=file,
                 line=row.line,
-                status=status,
-                how=how,
-                evidence=evidence,
                 section=self.section,
-                spread=float(spread["spread"]) if spread and spread["spread"] else None,
+                spread=float(spread) if spread else None,
             )
 
 
-def _read(
-    raw: str, restored: Restored | None, lost: Lost | None
-) -> tuple[str, Status | None, str, tuple[str, ...]]:
-    """Return a cell's number as printed, its status (None for an empty cell), how it came about, evidence."""
-    if restored is not None:
-        status: Status = "derived" if restored.how == "derived" else "restored"
-        return restored.value, status, restored.how, restored.evidence
-    if lost is not None:
-        return "", "lost", lost.why, ()
-    if not raw:
-        return "", None, "", ()
-    if raw == NOT_REPORTED:
-        return "", "not reported", "", ()
-    match = _PRINTED.match(raw)
-    if match is None:
-        raise ValueError(f"{raw!r} is no number: restore it, or say why it is lost")
-    return match["number"].replace(",", ""), "printed", "", ()
-
-
-class LeftOut(_PublishedEntry):
-    """A result that people compare with and that no document at hand prints as text. None is recalled from memory.
-
-    `looked_in` names the pages that were read, each with its commit where it names one; `usage` says how the
-    authors' code uses the model, where that can be read.
-    """
-
-    name: Name
-    title: str
-    looked_in: Annotated[tuple[str, ...], Field(min_length=1)]
-    why: str
-    usage: str = ""
-
-
-class Exhibit(_PublishedEntry):
-    """A table or figure of a paper, whether its numbers are entered or not.
-
-    Attributes:
-        name: its name; that of its `PublishedTable` where there is one.
-        number: as printed; empty where the paper gives none.
-        caption: what it shows, in our words.
-        section: the section (or the heading of the slide) that it belongs to.
-        line: the line of the paper's text that its caption is in; None where the text has none.
-        without_line: why there is no such line.
-        without_numbers: why no number of it is entered; empty where a `PublishedTable` has them, or says why not.
-    """
-
-    name: Name
-    paper: Name
-    kind: Literal["table", "figure"]
-    number: str = ""
-    caption: str
-    section: str
-    line: Annotated[int, Field(gt=0)] | None = None
-    without_line: str = ""
-    without_numbers: str = ""
-
-    @model_validator(mode="after")
-    def _has_a_place(self) -> Self:
-        if (self.line is None) != bool(self.without_line):
-            raise ValueError("an exhibit has a line, or says why it has none")
-        return self
-
-    @property
-    def title(self) -> str:
-        """Its kind and number, as the paper calls it: `Table 9`."""
-        return f"{self.kind.capitalize()} {self.number or '(unnumbered)'}"
-
-
 class System(_PublishedEntry):
-    """Something that was measured.
+    """A system that papers measured.
 
     Attributes:
-        name: its name here.
+        name: the name here.
         title: its name in the papers.
-        kind: `static` (word vectors), `pretrained`, `postprocessed`, `unsupervised` or `supervised`; `people` are
-            no model.
-        row: the row to expect of it, full name; empty where it has none of its own.
+        kind: `static` (word vectors), `pretrained`, `postprocessed`, `unsupervised`, `supervised`, or `people`.
+        row: full name of the row to expect; empty if no row is included.
         aliases: other names.
-        edition_of: the system whose earlier edition this is (a preprint's numbers).
+        edition_of: the system of which this is an earlier edition (the numbers of a preprint).
         note: what a reader should know.
     """
 
-    name: Name
+    name: str
     title: str
     kind: Literal["static", "pretrained", "postprocessed", "unsupervised", "supervised", "people"]
     row: str
@@ -455,23 +295,23 @@ class System(_PublishedEntry):
 
 
 class KnownCheckpoint(_PublishedEntry):
-    """A public checkpoint: what to load, how to use it, what to expect of it, what to cite.
+    """A public checkpoint: what to load, how to use it, which scores to expect, what to cite.
 
     Attributes:
-        name: what a person calls it.
-        system: the published system that it is a checkpoint of; empty where no table at hand has one.
-        hub: its name on the Hugging Face Hub; empty where it is not there.
-        hub_source: the document that gives that name, or `unverified`.
-        pooling: the pooler that its numbers were taken with, named as in `stsbench run --pooling`.
-        pooling_source: the document that gives it, or `unverified`.
-        usage: the paper (or card) and how it uses the checkpoint, in words.
-        prompt: what its card says to put before every sentence in symmetric tasks.
-        template: the preset that its numbers were taken with; empty for none.
-        max_length: in sub-words with the special tokens.
-        max_length_source: the document that gives it, or `unverified`.
-        weights_sha256: the hash of the weights that its numbers were taken with, where it is known.
-        tokenizer_sha256: that of its tokenizer's files, likewise.
-        text: the text of the data sets that its numbers were taken on.
+        name: the name here.
+        system: the published system; empty if no table includes one.
+        hub: its name on the Hugging Face Hub; empty if it is not there.
+        hub_source: the document that states that name, or `unverified`.
+        pooling: the pooler of its published numbers, as in `stsbench run --pooling`.
+        pooling_source: the document that states it, or `unverified`.
+        usage: the paper or card, and how it uses the checkpoint, in words.
+        prompt: the text before every sentence in symmetric tasks, from its card.
+        template: the template of its published numbers; empty for none.
+        max_length: in sub-words, special tokens included.
+        max_length_source: the document that states it, or `unverified`.
+        weights_sha256: hash of the weights of its published numbers, if known.
+        tokenizer_sha256: hash of the tokenizer's files, if known.
+        text: the text of the data sets behind its published numbers.
         expected: full names of the rows to expect.
         listed_average: the average that the checkpoint's own page lists.
         listed_source: that page.
@@ -479,7 +319,7 @@ class KnownCheckpoint(_PublishedEntry):
         citation: BibTeX of its paper.
     """
 
-    name: Name
+    name: str
     system: str = ""
     hub: str
     hub_source: str
@@ -500,7 +340,7 @@ class KnownCheckpoint(_PublishedEntry):
     citation: str
 
     def files_compared(self, weights: str | None, tokenizer: str | None) -> Iterator[tuple[str, bool, str]]:
-        """Yield for weights and tokenizer's files, where hashes are known: which, whether the same, its own."""
+        """Yield for each known hash what it is of, whether yours is the same, and the known hash."""
         if weights and self.weights_sha256:
             yield "weights", weights == self.weights_sha256, self.weights_sha256
         if tokenizer and self.tokenizer_sha256:
@@ -508,6 +348,6 @@ class KnownCheckpoint(_PublishedEntry):
 
     @property
     def unverified(self) -> tuple[str, ...]:
-        """What of `hub`, `pooling` and `max_length` no document at hand gives."""
+        """Which of `hub`, `pooling` and `max_length` no included document states."""
         sources = {"hub": self.hub_source, "pooling": self.pooling_source, "max_length": self.max_length_source}
         return tuple(name for name, source in sources.items() if source == UNVERIFIED)

@@ -124,8 +124,7 @@ def as_table(filling: Filling, *, every_column: bool) -> Table:
 
     for row in filling.rows:
         cells = {cell.column: cell for cell in row.cells if cell.column in columns}
-        restored = {name: f"{cell.status}: {cell.how}" for name, cell in cells.items() if cell.how}
-        add(_row_title(row), PUBLISHED, {name: _printed(cell) for name, cell in cells.items()}, restored)
+        add(_row_title(row), PUBLISHED, {name: _printed(cell) for name, cell in cells.items()}, {})
         for label, expected in filling.expected.items():
             if expected.name == row.name:
                 add_own(label)
@@ -264,8 +263,8 @@ def whole_paper(paper: Paper, runs: Runs, tolerance: float = TOLERANCE) -> Fille
     """Return all tables of a paper in its order, with all of their columns, whether a run fills them or not."""
     shown, absent, printed = [], [], []
     for filling in _fillings(paper, runs, tolerance):
-        if filling.table.missing:
-            absent.append(f"{filling.title}: {filling.table.missing}")
+        if not filling.table.rows:
+            absent.append(f"{filling.title}: {' '.join(filling.table.notes)}")
         else:
             shown.append(as_table(filling, every_column=True))
             absent += missing(filling)

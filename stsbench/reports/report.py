@@ -294,7 +294,7 @@ def write_reproduction(reproduction: "Reproduction", folder: Path | None = None,
     section = reproduction.section()
     section = replace(section, parts=(*section.parts, repeated))
     paper = papers()[reproduction.exhibit.paper]
-    title = f"{reproduction.exhibit.title} of {paper.title.partition(':')[0]} ({paper.venue}), made again"
+    title = f"{reproduction.exhibit.heading} of {paper.title.partition(':')[0]} ({paper.venue}), made again"
     dated = date or (source_date() or datetime.now(UTC)).date().isoformat()
     page = Report(title, dated, __version__, (short, section))
     return write_report(page, folder or reproduction.folder / "report")

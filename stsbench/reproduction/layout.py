@@ -177,7 +177,7 @@ def experiment_of(
     try:
         return Experiment(
             name=f"{name}-{scale}",
-            about=f"{exhibits()[name].caption}; {size.about}",
+            about=f"{exhibits()[name].title}; {size.about}",
             axes={"row": rows},
             seeds=seeds or size.seeds,
             measure=measure,

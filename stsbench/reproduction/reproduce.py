@@ -9,7 +9,7 @@ import pandas as pd
 
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
-from stsbench.published.catalogue import exhibit, exhibits
+from stsbench.published.catalogue import exhibits
 from stsbench.render.formats import fitted
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
@@ -23,6 +23,7 @@ from stsbench.reproduction.table_plan import (
     TablePlan,
     demand_scale,
     plan_of,
+    planned_exhibit,
     plans_by_exhibit,
     scales,
 )
@@ -95,7 +96,7 @@ def reproduce(
     esimcse-coling2022-2 cannot be made at the scal
     """
     plan, size = plan_of(table), demand_scale(scale)
-    name = exhibit(table).name
+    name = planned_exhibit(table).name
     text = str(corpus) if corpus is not None else _corpus(plan, name, size)
     folders = [Path(folder).expanduser() for folder in data_dirs]
     if plan.counts:
@@ -168,15 +169,15 @@ class Reproductions(Result):
         """A row for each, with what it shows, what it takes at each scale, and its claims."""
         rows: list[dict[str, Any]] = []
         for entry in exhibits().values():
-            if self.only not in {"", entry.name}:
+            plan = plans_by_exhibit().get(entry.name)
+            if plan is None or self.only not in {"", entry.name}:
                 continue
-            plan = plans_by_exhibit()[entry.name]
             by_scale: dict[str, str] = {scale: _takes(plan, entry.name, scale) for scale in SCALES}
             can = [scale for scale, what in by_scale.items() if not what.startswith("cannot")]
             rows.append(
                 {
                     "table": entry.name,
-                    "shows": entry.caption,
+                    "shows": entry.title,
                     "kind": entry.kind,
                     "can be made": ", ".join(can),
                     **by_scale,
@@ -230,7 +231,7 @@ def reproductions(table: str = "") -> Reproductions:
     >>> print(reproductions("esimcse-coling2022-9").table()[0].frame.loc[0, "of it"])
     esimcse-coling2022-9
     """
-    return Reproductions(exhibit(table).name if table else "")
+    return Reproductions(planned_exhibit(table).name if table else "")
 
 
 def _takes(plan: TablePlan, name: str, scale: ScaleName) -> str:

@@ -12,7 +12,7 @@ import pandas as pd
 from stsbench.base.errors import UserError
 from stsbench.base.words import listed
 from stsbench.published.catalogue import papers
-from stsbench.published.schema import Exhibit
+from stsbench.published.schema import PublishedTable
 from stsbench.render.figures import svg_of
 from stsbench.render.result import Result
 from stsbench.render.section import Pointer, ReportFigure, Section
@@ -88,7 +88,7 @@ class Reproduction(Result):
         odd: what a reader should not overlook, in a sentence each.
     """
 
-    exhibit: Exhibit
+    exhibit: PublishedTable
     plan: TablePlan
     scale: ScaleName
     cells: tuple[ReproducedCell, ...]
@@ -103,7 +103,7 @@ class Reproduction(Result):
     @property
     def title(self) -> str:
         """Which table of which paper, made at which scale."""
-        return f"{self.exhibit.title} of {papers()[self.exhibit.paper].venue}, made at the scale {self.scale}"
+        return f"{self.exhibit.heading} of {papers()[self.exhibit.paper].venue}, made at the scale {self.scale}"
 
     @property
     def headline(self) -> str:
@@ -185,7 +185,7 @@ class Reproduction(Result):
         """Return all of it as plain data; what is not known is None."""
         return {
             "table": self.exhibit.name,
-            "shows": self.exhibit.caption,
+            "shows": self.exhibit.title,
             "scale": self.scale,
             "about": scales()[self.scale].about,
             "sentence": self.sentence,
@@ -251,9 +251,9 @@ class Reproduction(Result):
             for of, (title, tables) in parts.items()
             if tables
         )
-        where = f", line {self.exhibit.line}" if self.exhibit.line else ""
+        where = f", line {self.exhibit.caption_line}" if self.exhibit.caption_line else ""
         source = (
-            f"{self.exhibit.title} of {paper.title} ({paper.venue}), {paper.file}{where}: {self.exhibit.caption}."
+            f"{self.exhibit.heading} of {paper.title} ({paper.venue}), {paper.file}{where}: {self.exhibit.title}."
         )
         text = tuple(filter(None, (source, self._made_at, self.cost.sentence)))
         notes = (*self.odd, *self.notes)
@@ -324,7 +324,7 @@ class Reproduction(Result):
 
     def _numbers(self) -> list[Table]:
         """Return the headline column with intervals, and of several columns all of them, in the paper's layout."""
-        caption = f"{self.exhibit.title}: {self.exhibit.caption} (scale {self.scale})"
+        caption = f"{self.exhibit.heading}: {self.exhibit.title} (scale {self.scale})"
         cells = [cell for cell in self.cells if cell.column == self.headline]
         if len(self._columns) == 1 and not self.plan.counts:
             return [column_table(cells, self._names, caption, self.measured_on)]

@@ -363,13 +363,25 @@ def plans_by_exhibit() -> Mapping[str, TablePlan]:
     return MappingProxyType({name: plan for plan in plans().values() for name in plan.makes})
 
 
+def planned_exhibit(name: str) -> PublishedTable:
+    """Return a table or figure that has a plan, by name; case and punctuation do not matter.
+
+    Raises:
+        UserError: if there is no such table or figure, or no plan for it.
+    """
+    entry = exhibit(name)
+    if entry.name not in plans_by_exhibit():
+        raise UserError(f"there is no plan for {entry.name}: `stsbench reproduce --list` lists the plans.")
+    return entry
+
+
 def plan_of(name: str) -> TablePlan:
     """Return the plan that makes a table or figure.
 
     >>> plan_of("ESimCSE COLING2022 9").axis
     'repetition rate'
     """
-    return plans_by_exhibit()[exhibit(name).name]
+    return plans_by_exhibit()[planned_exhibit(name).name]
 
 
 _OF_SIZE = re.compile(r"\s*\$?_\{(\w+)\}\$?")

@@ -44,7 +44,7 @@ def test_auto_does_not_guess(make_run: MakeRun) -> None:
 
 
 def test_a_checkpoint_without_a_printed_row_is_told_as_such(make_run: MakeRun) -> None:
-    with pytest.raises(UserError, match="no row of sup-simcse-bert-large is published"):
+    with pytest.raises(UserError, match="no row of sup-simcse-bert-large is included"):
         names(make_run(STS, {"name": "princeton-nlp/sup-simcse-bert-large-uncased"}))
 
 

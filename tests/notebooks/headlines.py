@@ -5,8 +5,10 @@ of embeddings.
 """
 
 import json
+import math
 import xml.etree.ElementTree as ET
 from functools import cache
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,16 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.typing import NDArray
-from scipy.stats import spearmanr
+from scipy.stats import norm, spearmanr
+from scipy.stats import t as student
 
 import stsbench as sb
 from stsbench.data.benchmarks import load_sample
 from stsbench.encoders.plan import embed
+from stsbench.published.catalogue import row as published_row
+from stsbench.published.catalogue import rows as rows_by_name
+from stsbench.published.catalogue import systems
+from stsbench.published.measured import encoder_errors, error_correlations, seeds
 
 Rows = list[dict[str, str]]
 
@@ -146,7 +153,64 @@ def diagnosed(rows: Rows, folder: Path) -> None:
             assert shows(row["off"], abs(score - claim), 2), row
 
 
-HEADLINES = (reproduced, length_bias, geometry, trained, diagnosed)
+def gains(rows: Rows, _: Path) -> None:
+    assert [row["system"] for row in rows] == [expected["system"] for expected in expected_gains()]
+    for row, expected in zip(rows, expected_gains(), strict=True):
+        assert list(row) == list(expected)
+        for column, value in expected.items():
+            is_right = shows(row[column], value, 2) if isinstance(value, float) else row[column] == value
+            assert is_right, (row, column)
+
+
+@cache
+def expected_gains() -> list[dict[str, str | float]]:
+    """Return all higher averages than SimCSE's, by the rule for one difference at a time."""
+    errors = encoder_errors().query("task == 'Avg. STS'")
+    near = list(zip(errors["score"], errors["error"], strict=True))
+    correlations = error_correlations().query("task == 'Avg. STS'")
+    found: list[dict[str, str | float]] = []
+    for system in systems().values():
+        backbone = next((name for name in BACKBONES if name in system.name), None)
+        if not system.row or backbone is None or system.name.startswith(("sup-simcse", "unsup-simcse")):
+            continue
+        printed = published_row(system.name)
+        is_supervised = system.kind == "supervised" or printed.row.group == "supervised"
+        simcse = rows_by_name().get(systems()[f"{'sup' if is_supervised else 'unsup'}-simcse-{backbone}"].row)
+        both = (printed, simcse) if simcse else ()
+        averages = [cell for of in both for cell in of.cells if cell.setting.task == "Avg. STS"]
+        if len(averages) < 2 or averages[0].value <= averages[1].value or averages[0].setting.metric != "spearman":
+            continue
+        a, b = (cell.value for cell in averages)
+        s, t = (nearest_error(near, score) for score in (a, b))
+        smallest = [
+            (norm if math.isinf(df) else student(df)).ppf(0.975) * math.sqrt(s * s + t * t - 2 * r * s * t)
+            for r, df in zip(correlations["correlation"], correlations["df"], strict=True)
+        ]
+        gaps = [abs(c - d) for c, d in combinations(seeds(f"unsup-simcse-{backbone}")["Avg."], 2)]
+        found.append(
+            {
+                "system": system.title,
+                "average": a,
+                "SimCSE": b,
+                "gain": a - b,
+                "smallest": float(min(smallest)),
+                "to": float(max(smallest)),
+                "answer": "significant" if a - b - 0.01 > max(smallest) else "depends",
+                "two seeds": "" if is_supervised else float(np.quantile(gaps, 0.95)),
+            }
+        )
+    return sorted(found, key=lambda row: round(-row["gain"], 6))
+
+
+BACKBONES = ("roberta-base", "roberta-large", "bert-base", "bert-large")
+
+
+def nearest_error(near: list[tuple[float, float]], score: float) -> float:
+    nearest, error = min(near, key=lambda known: abs(known[0] - score))
+    return error * (1 - (score / 100) ** 2) / (1 - (nearest / 100) ** 2)
+
+
+HEADLINES = (reproduced, length_bias, geometry, trained, diagnosed, gains)
 """For each notebook, in order, what fails unless its headline table says what is on disk."""
 
 

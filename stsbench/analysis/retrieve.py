@@ -169,7 +169,7 @@ def _among_vectors(
     from stsbench.scoring.subjects import RecordedModel, vectors_of
 
     embedded = Embedded.read(file)
-    rows = embedded.about.rows
+    rows = embedded.rows
     _require_neighbours(k, rows)
     models = {}
     for name, subject in subjects.items():

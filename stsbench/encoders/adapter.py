@@ -35,15 +35,12 @@ def is_adapter(checkpoint: Checkpoint) -> bool:
 def find_base(adapter: Checkpoint) -> Checkpoint:
     """Finds the model that an adapter was trained on, under the adapter's name."""
     config = adapter.json(ADAPTER_CONFIG)
-    kind, base = config.get("peft_type"), base_of(adapter)
-    place = adapter.folder / ADAPTER_CONFIG
-    if kind != "LORA":
+    kind, base, place = config.get("peft_type"), base_of(adapter), adapter.folder / ADAPTER_CONFIG
+    if kind != "LORA" or not base:
         raise UserError(
-            f"{adapter.name} is an adapter of type {kind!r} ({place}), and only LORA is supported: merge it into "
-            "its base model, and use that."
+            f"{place}: expected peft_type LORA and a base_model_name_or_path, found {kind!r} and {base!r}. Merge "
+            "the adapter into its base model and use that."
         )
-    if not base:
-        raise UserError(f"{place} has no base_model_name_or_path: add the model that it was trained on.")
     try:
         checkpoint = replace(find_checkpoint(base, revision=config.get("revision")), name=adapter.name)
     except UserError as error:
@@ -75,33 +72,30 @@ def hash_with(adapter: Checkpoint, base: str, *files: Path) -> str:
 
 def merge_adapter(model: Any, adapter: Checkpoint) -> Any:
     """Returns the base's network with an adapter's differences added to its weights."""
-    with adapter.reading(lambda: [adapter_file(adapter), adapter.folder / ADAPTER_CONFIG]):
-        return _merge(model, adapter)
-
-
-def _merge(model: Any, adapter: Checkpoint) -> Any:
     require("peft", f"{adapter.name} is an adapter, which")
     from peft import LoraConfig, get_peft_model
     from peft.utils import set_peft_model_state_dict
 
-    tensors = read_weights(adapter_file(adapter))
-    named = _named_as_in(model, tensors)
     foreign = f"{adapter.name} is an adapter of another base than {base_of(adapter)}"
     advice = f"name the base that it was trained on in {adapter.folder / ADAPTER_CONFIG}"
-    if missing := [name for name in tensors if name not in named]:
-        raise UserError(f"{foreign}, which does not have {min(missing)}: {advice}.")
-    try:
-        config = LoraConfig.from_pretrained(str(adapter.folder))
-        # The network has no head of a language model.
-        config.task_type, config.inference_mode = None, True
-        wrapped = get_peft_model(model, config)
-        outcome: Any = set_peft_model_state_dict(wrapped, {named[name]: value for name, value in tensors.items()})
-    except (ValueError, RuntimeError, KeyError, TypeError) as error:
-        reason = "sizes of other layers" if "size mismatch" in str(error) else reason_of(error).rstrip(".")
-        raise UserError(f"{foreign}, whose weights it does not fit ({reason}): {advice}.") from error
-    left = [name for name in wrapped.state_dict() if ".lora_" in name]
+    with adapter.reading(lambda: [adapter_file(adapter), adapter.folder / ADAPTER_CONFIG]):
+        tensors = read_weights(adapter_file(adapter))
+        named = _named_as_in(model, tensors)
+        if missing := [name for name in tensors if name not in named]:
+            raise UserError(f"{foreign}, which does not have {min(missing)}: {advice}.")
+        try:
+            config = LoraConfig.from_pretrained(str(adapter.folder))
+            # The network has no head of a language model.
+            config.task_type, config.inference_mode = None, True
+            wrapped = get_peft_model(model, config)
+            renamed = {named[name]: value for name, value in tensors.items()}
+            outcome: Any = set_peft_model_state_dict(wrapped, renamed)
+        except (ValueError, RuntimeError, KeyError, TypeError) as error:
+            reason = "sizes of other layers" if "size mismatch" in str(error) else reason_of(error).rstrip(".")
+            raise UserError(f"{foreign}, whose weights it does not fit ({reason}): {advice}.") from error
     unfilled = [name for name in outcome.missing_keys if ".lora_" in name]
-    if outcome.unexpected_keys or unfilled or len(left) != len(tensors):
+    own = [name for name in wrapped.state_dict() if ".lora_" in name]
+    if outcome.unexpected_keys or unfilled or len(own) != len(tensors):
         name = min([*outcome.unexpected_keys, *unfilled] or ["some of it"])
         raise UserError(f"{foreign}: only one of them has {name}; {advice}.")
     return wrapped.merge_and_unload()

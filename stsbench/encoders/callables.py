@@ -67,23 +67,16 @@ class CallableEncoder(OwnPooling):
         return self._as_matrix(returned, len(texts))
 
     def _as_matrix(self, returned: Any, rows: int) -> FloatMatrix:
-        name = self.identity.name
-        not_numbers = (
-            f"{name} returned {type(returned).__name__}, not a matrix of numbers. Return an array of shape "
-            "(sentences, dimensions)."
-        )
+        name, expected = self.identity.name, f"Return an array of real numbers of shape ({rows}, dimensions)."
         try:
             values = _as_array(returned)
         except (TypeError, ValueError, OverflowError, RuntimeError) as error:
-            raise UserError(not_numbers) from error
-        if values.dtype.kind == "c":
-            raise UserError(f"{name} returned complex numbers. Return real ones.")
-        if values.dtype.kind not in "fiub":
-            raise UserError(not_numbers)
-        if values.ndim != 2 or len(values) != rows or values.shape[1] == 0:
             raise UserError(
-                f"{name} returned shape {values.shape} for {rows} sentences. Return an array of shape "
-                f"({rows}, dimensions)."
+                f"{name} returned {type(returned).__name__}, not a matrix of numbers. {expected}"
+            ) from error
+        if values.dtype.kind not in "fiub" or values.ndim != 2 or len(values) != rows or values.shape[1] == 0:
+            raise UserError(
+                f"{name} returned {values.dtype} of shape {values.shape} for {rows} sentences. {expected}"
             )
         # A copy, because a callable may reuse its array.
         return as_float32(values, name)
@@ -137,9 +130,8 @@ def import_function(target: str, use: Use = USUAL) -> CallableEncoder:
 def _as_array(returned: Any) -> NDArray[Any]:
     """Converts a callable's result to an array without rounding it."""
     if hasattr(returned, "detach"):
-        returned = returned.detach().cpu()
         # NumPy has no bfloat16.
-        returned = (returned if returned.is_complex() else returned.double()).resolve_conj().numpy()
+        returned = (returned if returned.is_complex() else returned.double()).numpy(force=True)
     if np.ma.is_masked(returned):
         raise ValueError("some numbers are masked")
     array = np.asarray(returned)

@@ -1,14 +1,15 @@
 """`stsbench embed`: vectors of millions of sentences in one .npy file, of which a part is in memory at a time.
 
-`numpy.load(path, mmap_mode="r")` reads it: one row per sentence, in the order of the lines. A JSON file beside it
-describes it. It is written part by part, so that a killed command resumes where it was.
+`numpy.load("made.npy", mmap_mode="r")` reads it: one row per sentence, in the order of the lines. `made.npy.json`
+says what it was made from. Sentences are encoded and written in parts to `made.npy.unfinished`, which becomes
+`made.npy` when it is complete. Whatever stops it, the same command resumes after the last complete part.
 """
 
 import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -42,48 +43,38 @@ AT_ONCE = 10_000
 
 
 @dataclass(frozen=True)
-class About:
-    """What a file of vectors was made from.
+class Embedded(Result):
+    """A file of vectors, and what it was made from.
 
     Attributes:
+        path: of the file.
         stsbench: the version that made it.
-        model: its name.
-        use: how it was used, as in a signature.
+        model: the model's name.
+        use: how the model was used, as in a signature.
         key: digest of everything that a vector depends on.
-        sentences: the text file.
-        sha256: its hash.
+        source: the text file.
+        sha256: the hash of the text file.
         rows: its number of sentences (non-empty lines).
         stored: the number format.
+        done: the number of rows that are written.
     """
 
+    path: Path
     stsbench: str
     model: str
     use: str
     key: str
-    sentences: str
+    source: str
     sha256: str
     rows: int
     stored: str
-
-
-@dataclass(frozen=True)
-class Embedded(Result):
-    """A file of vectors.
-
-    Attributes:
-        path: of the file.
-        about: what it was made from.
-        dimensions: of a vector.
-    """
-
-    path: Path
-    about: About
-    dimensions: int
+    done: int = 0
 
     @property
     def frame(self) -> pd.DataFrame:
         """One row that describes the file."""
-        return pd.DataFrame([{**asdict(self.about), "dimensions": self.dimensions, "path": str(self.path)}])
+        dimensions = self._matrix().shape[1]
+        return pd.DataFrame([vars(self) | {"dimensions": dimensions, "path": str(self.path)}])
 
     def table(self) -> Tables:
         """Returns the number of vectors and what they were made from."""
@@ -97,48 +88,60 @@ class Embedded(Result):
         Raises:
             UserError: if the file was not made by `embed` or is incomplete.
         """
-        for file in (path, _description(path)):
+        for file in (path, _beside(path, "json")):
             if file.exists():
                 require_file(file)
         try:
-            about, done = _read(path)
-            matrix = _matrix(path, about)
+            embedded = cls._described(path)
+            embedded._matrix()
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise UserError(
                 f"{path} is not an intact file of vectors of `stsbench embed` ({error}): make it again."
             ) from error
-        if done < about.rows:
-            raise UserError(f"{path} is not finished ({done:,} of {about.rows:,} rows): make it again.")
-        return cls(path, about, matrix.shape[1])
+        return embedded
+
+    @classmethod
+    def _described(cls, path: Path) -> "Embedded":
+        return cls(path, **json.loads(_beside(path, "json").read_text(encoding="utf-8")))
+
+    def _matrix(self, path: Path | None = None) -> "np.memmap[Any, Any]":
+        """Maps the vectors into memory; a ValueError if they do not have the shape and format stated here."""
+        file = path or self.path
+        matrix = np.load(file, mmap_mode="r")
+        if not isinstance(matrix, np.memmap) or matrix.ndim != 2 or len(matrix) != self.rows:
+            raise ValueError(f"not a matrix of {self.rows} rows")
+        if matrix.dtype.str != STORED[self.stored] or file.stat().st_size != matrix.offset + matrix.nbytes:
+            raise ValueError(f"not {matrix.nbytes} bytes of {self.stored}")
+        return matrix
 
     def require_of(self, identity: Identity) -> None:
         """Checks that the vectors are those of a model as it is used now, not whitened."""
         if identity.weights_sha256 is None:
             raise UserError(
                 f"{identity.name} has no weights to hash, so its vectors in {self.path} may be outdated. "
-                f"Search in {self.about.sentences} instead."
+                f"Search in {self.source} instead."
             )
         if identity.use.whiten is not None:
             raise UserError(
                 f"the vectors in {self.path} are not whitened. Fit a whitening with `stsbench fit whitening` and "
                 "embed with that."
             )
-        if _key(identity) != self.about.key:
+        if _key(identity) != self.key:
             raise UserError(
-                f"the vectors in {self.path} are from {self.about.model} ({self.about.use}), the queries from "
+                f"the vectors in {self.path} are from {self.model} ({self.use}), the queries from "
                 f"{identity.name} ({use_signature(identity.use)}). Use the same model in the same way."
             )
 
     def parts(self, size: int = AT_ONCE) -> Iterator[NDArray[np.float32]]:
         """Yields the vectors in order, shape (size or fewer, dimensions), float32."""
-        matrix = _matrix(self.path, self.about)
+        matrix = self._matrix()
         for start in range(0, len(matrix), size):
             yield matrix[start : start + size].astype(np.float32)
 
     def sentences(self, rows: Sequence[int]) -> dict[int, str]:
         """Returns the sentences of some rows, from the text file, which must be unchanged."""
-        file, wanted = Path(self.about.sentences), set(rows)
-        if not file.is_file() or sha256_of(file) != self.about.sha256:
+        file, wanted = Path(self.source), set(rows)
+        if not file.is_file() or sha256_of(file) != self.sha256:
             raise UserError(f"{file}, the source of {self.path}, is missing or has changed: embed it again.")
         return {row: text for row, text in enumerate(_sentences(file)) if row in wanted}
 
@@ -199,7 +202,7 @@ def embed_file(
         progress: called with the number of sentences done.
 
     Returns:
-        The file, with `.path`, `.about` and `.parts()`, which yields some rows at a time.
+        The file, with `.path`, `.rows` and `.parts()`, which yields some rows at a time.
 
     Raises:
         UserError: if the file has no sentences, `out` has other vectors, or a number does not fit in fp16.
@@ -226,7 +229,8 @@ def embed_file(
     rows = sum(1 for _ in _sentences(file))
     if not rows:
         raise UserError(f"{file} has no sentences: write one per line.")
-    about = About(
+    made = Embedded(
+        target,
         __version__,
         identity.name,
         use_signature(identity.use),
@@ -239,75 +243,62 @@ def embed_file(
     with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         with _locked(target):
-            done = 0 if overwrite else _done(target, about, has_hash=identity.weights_sha256 is not None)
-            if done < rows or not target.exists():
-                _write(loaded, file, about, target, done=done, progress=progress)
+            if not overwrite:
+                made = _resumed(made, has_hash=identity.weights_sha256 is not None)
+            if made.done < rows or not target.exists():
+                _write(loaded, file, made, progress)
     return Embedded.read(target)
 
 
-def _done(target: Path, about: About, *, has_hash: bool) -> int:
-    """Returns how many rows an earlier call has written; refuses a file of something else."""
-    advice = "use another --out, or add --overwrite"
+def _resumed(made: Embedded, *, has_hash: bool) -> Embedded:
+    """Returns the description with the rows that an earlier call has written; refuses a file of something else."""
+    target, advice = made.path, "use another --out, or add --overwrite"
     try:
-        earlier, done = _read(target)
-        _matrix(target if target.exists() else _unfinished(target), earlier)
+        earlier = Embedded._described(target)
+        earlier._matrix(target if target.exists() else _beside(target, "unfinished"))
     except (OSError, ValueError, TypeError, KeyError) as error:
         if target.exists():
             raise UserError(f"{target} is not an intact file of vectors ({error}): {advice}.") from error
-        return 0
-    for name, value in asdict(earlier).items():
-        if value != getattr(about, name):
+        return made
+    for name, value in vars(earlier).items():
+        if name != "done" and value != getattr(made, name):
             raise UserError(f"{target} has vectors of another {name} ({value}): {advice}.")
     if not has_hash and target.exists():
         raise UserError(f"{target} has vectors of a model without a hash, which may have changed: {advice}.")
-    return done if has_hash else 0
+    return earlier if has_hash else made
 
 
-def _write(encoder: Encoder, file: Path, about: About, target: Path, *, done: int, progress: Progress) -> None:
-    """Writes the rows that follow the first `done` beside the target, then renames the complete file."""
-    begun = _unfinished(target)
-    target.unlink(missing_ok=True)
+def _write(encoder: Encoder, file: Path, made: Embedded, progress: Progress) -> None:
+    """Writes the rows that are missing beside the target, then renames the complete file."""
+    target, begun, done = made.path, _beside(made.path, "unfinished"), made.done
     texts = islice(_sentences(file), done, None)
-    progress("embedding", done, about.rows)
-    while part := list(islice(texts, AT_ONCE)):
-        vectors = _vectors(encoder, part, about, _of_part(progress, done, len(part), about.rows))
-        if not done:
-            _create(begun, about, vectors.shape[1])
-        with begun.open("r+b") as stream:
-            stream.seek(_matrix(begun, about).offset + done * vectors.strides[0])
-            stream.write(vectors.data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        done += len(part)
-        with atomic_path(_description(target)) as place:
-            place.write_text(json.dumps({**asdict(about), "done": done}, indent=2) + "\n", encoding="utf-8")
-        progress("embedding", done, about.rows)
-    if done != about.rows or sha256_of(file) != about.sha256:
-        _description(target).unlink()
-        raise UserError(f"{file} changed while it was read: start again.")
-    begun.replace(target)
-
-
-def _create(path: Path, about: About, dimensions: int) -> None:
-    """Creates a .npy file of full size."""
-    header = {"descr": STORED[about.stored], "fortran_order": False, "shape": (about.rows, dimensions)}
-    with path.open("wb") as stream:
-        np.lib.format.write_array_header_2_0(stream, header)
-        stream.truncate(stream.tell() + about.rows * dimensions * np.dtype(STORED[about.stored]).itemsize)
-
-
-def _matrix(path: Path, about: About) -> "np.memmap[Any, Any]":
-    """Maps a file of vectors into memory.
-
-    Raises:
-        ValueError: if it is not of the shape and format that its description states.
-    """
-    matrix = np.load(path, mmap_mode="r")
-    if not isinstance(matrix, np.memmap) or matrix.ndim != 2 or len(matrix) != about.rows:
-        raise ValueError(f"not a matrix of {about.rows} rows")
-    if matrix.dtype.str != STORED[about.stored] or path.stat().st_size != matrix.offset + matrix.nbytes:
-        raise ValueError(f"not {matrix.nbytes} bytes of {about.stored}")
-    return matrix
+    progress("embedding", done, made.rows)
+    try:
+        while part := list(islice(texts, AT_ONCE)):
+            vectors = _vectors(encoder, part, replace(made, done=done), progress)
+            if not done:
+                target.unlink(missing_ok=True)
+                shape = made.rows, vectors.shape[1]
+                np.lib.format.open_memmap(begun, "w+", STORED[made.stored], shape, version=(2, 0))
+            with begun.open("r+b") as stream:
+                stream.seek(made._matrix(begun).offset + done * vectors.strides[0])
+                stream.write(vectors.data)
+                stream.flush()
+                os.fsync(stream.fileno())
+            done += len(part)
+            fields = {name: value for name, value in vars(made).items() if name != "path"}
+            with atomic_path(_beside(target, "json")) as place:
+                place.write_text(json.dumps(fields | {"done": done}, indent=2) + "\n", encoding="utf-8")
+            progress("embedding", done, made.rows)
+        if done != made.rows or sha256_of(file) != made.sha256:
+            done = 0
+            raise UserError(f"{file} changed while it was read: start again.")
+        begun.replace(target)
+    finally:
+        if not done:  # there is nothing to resume
+            begun.unlink(missing_ok=True)
+            if not target.exists():
+                _beside(target, "json").unlink(missing_ok=True)
 
 
 @contextmanager
@@ -315,40 +306,30 @@ def _locked(target: Path) -> Iterator[None]:
     lock = target.with_name(f"{target.name}.lock")
     try:
         with FileLock(lock, timeout=0):
-            yield
-            lock.unlink(missing_ok=True)
+            try:
+                yield
+            finally:
+                lock.unlink(missing_ok=True)
     except Timeout as error:
         raise UserError(f"another process is writing {target}: wait for it, or use another --out.") from error
 
 
-def _unfinished(target: Path) -> Path:
-    return target.with_name(f"{target.name}.unfinished")
+def _beside(target: Path, ending: str) -> Path:
+    return target.with_name(f"{target.name}.{ending}")
 
 
-def _description(target: Path) -> Path:
-    return target.with_name(f"{target.name}.json")
-
-
-def _read(target: Path) -> tuple[About, int]:
-    """Reads what a file of vectors is made from, and how many rows are written."""
-    content = json.loads(_description(target).read_text(encoding="utf-8"))
-    done = int(content.pop("done"))
-    return About(**content), done
-
-
-def _of_part(progress: Progress, before: int, count: int, rows: int) -> Progress:
-    """Rescales the progress of one part to the progress of the file."""
-    return lambda _stage, done, total: progress("embedding", before + count * done // max(1, total), rows)
-
-
-def _vectors(encoder: Encoder, texts: Sequence[str], about: About, progress: Progress) -> NDArray[Any]:
+def _vectors(encoder: Encoder, texts: Sequence[str], made: Embedded, progress: Progress) -> NDArray[Any]:
     """Returns one row per text in the number format of the file."""
-    embeddings = embed_texts(encoder, texts, use_cache=False, progress=progress)
+
+    def of_file(_stage: str, done: int, total: int) -> None:
+        progress("embedding", made.done + len(texts) * done // max(1, total), made.rows)
+
+    embeddings = embed_texts(encoder, texts, use_cache=False, progress=of_file)
     (vectors,) = embeddings.vectors.values()
-    limits, largest = np.finfo(STORED[about.stored]), np.abs(vectors).max(axis=1)
+    limits, largest = np.finfo(STORED[made.stored]), np.abs(vectors).max(axis=1)
     if ((largest > limits.max) | ((largest > 0) & (largest < limits.tiny))).any():
         raise UserError(f"{encoder.identity.name} has numbers that do not fit in fp16: leave out --stored fp16.")
-    return vectors[embeddings.rows].astype(STORED[about.stored])
+    return vectors[embeddings.rows].astype(STORED[made.stored])
 
 
 def _sentences(file: Path) -> Iterator[str]:

@@ -236,16 +236,13 @@ def _whitening(vectors: FloatMatrix, rows: NDArray[np.int64], dimensions: int | 
 
 
 def _flow(vectors: FloatMatrix, rows: NDArray[np.int64], chosen: Mapping[str, Any], progress: Progress) -> _Fit:
-    from stsbench.encoders.flow import FlowDescent, FlowShape, fit_flow, notes_on, parameters_of
+    from stsbench.encoders.flow import FlowSettings, fit_flow, notes_on
 
-    of_shape = {name: chosen[name] for name in ("depth", "width", "coupling") if name in chosen}
-    shape = FlowShape(vectors.shape[1], **of_shape)
-    descent = FlowDescent(**{name: value for name, value in chosen.items() if name not in of_shape})
-    flow, lines = fit_flow(vectors, rows, shape, descent, progress)
-    settings = vars(shape) | vars(descent) | {"steps": lines[-1]["step"]}
-    del settings["dimensions"]
+    settings = FlowSettings(**chosen)
+    flow, lines = fit_flow(vectors, rows, settings, progress)
     # It was trained in float32, so nothing is lost.
-    return parameters_of(flow.float()), settings, lines, notes_on(lines)
+    parameters = flow.float().parameters_by_name()
+    return parameters, vars(settings) | {"steps": lines[-1]["step"]}, lines, notes_on(lines)
 
 
 def _place(name: str) -> str:

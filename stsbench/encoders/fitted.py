@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,15 +39,11 @@ KIND = "fitted"
 
 _UNCHANGED = ("weights_sha256", "tokenizer_sha256", "config_sha256", "modules", "normalizes")
 _LONGEST_NAME = 60
-_REMEMBERED = ("max_length", "prompt", "revision", "attention", "attention_mask")
+_REMEMBERED = ("max_length", "prompt", "attention", "attention_mask")
 """Options that default to those of the fit."""
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
-
-
-class FittedOn(_Part):
+class FittedOn(BaseModel):
     """The sentences of a fit: their source, number, number of distinct ones, and hash."""
 
     name: str
@@ -56,7 +52,7 @@ class FittedOn(_Part):
     sha256: str
 
 
-class FitAbout(_Part):
+class FitAbout(BaseModel):
     """The content of `fit.json`.
 
     Attributes:
@@ -72,6 +68,8 @@ class FitAbout(_Part):
         files: the hash of each file of the fit.
     """
 
+    model_config = ConfigDict(extra="forbid")
+
     version: Literal[3] = 3
     stsbench: str
     method: Method
@@ -80,7 +78,7 @@ class FitAbout(_Part):
     sentences: FittedOn
     model: Identity
     is_here: bool
-    settings: dict[str, int | float | str]
+    settings: dict[str, Any]
     files: dict[str, str] = {}
 
     @property
@@ -100,8 +98,8 @@ class FitAbout(_Part):
             UserError: if they include a template, another pooling, or prompts by name or side.
         """
         fitted = self.model.use
-        given = ["prompt_name", "prompts"] if asked.template in {None, NO_TEMPLATE} else ["template"]
-        for field in given:
+        has_template = asked.template not in {None, NO_TEMPLATE}
+        for field in ["template"] if has_template else ["prompt_name", "prompts"]:
             if getattr(asked, field) is not None:
                 raise UserError(
                     f"{name}: the {self.method} was fitted with one prompt and no template: leave out "
@@ -113,7 +111,7 @@ class FitAbout(_Part):
                 f"{asked.pooling}, or fit again with it."
             )
         # How mteb reads a sentence cannot be chosen.
-        remembered = ("revision",) if self.model.kind == OF_MTEB else _REMEMBERED
+        remembered = ("revision", *(() if self.model.kind == OF_MTEB else _REMEMBERED))
         return replace(
             asked,
             template=NO_TEMPLATE,
@@ -124,18 +122,16 @@ class FitAbout(_Part):
     def notes_of(self, name: str, asked: Use) -> tuple[str, ...]:
         """Returns what was fitted, and where the model is used differently; arguments as in `use_of`."""
         on, fitted = self.sentences, self.model.use
-        note = (
+        values = [(field, getattr(fitted, field), getattr(asked, field)) for field in _REMEMBERED]
+        return (
             f"{name}: a {self.method} to {self.dimensions} dimensions was fitted for {Path(self.model.name).name} "
-            f"on {on.count:,} sentences ({on.distinct:,} distinct) of {on.name}."
+            f"on {on.count:,} sentences ({on.distinct:,} distinct) of {on.name}.",
+            *(
+                f"{name}: the {self.method} was fitted with {field} {before!r} but is used with {now!r}."
+                for field, before, now in [*values, ("precision", fitted.computed_in, asked.computed_in)]
+                if before != now and field in {"precision", *asked.changed()}
+            ),
         )
-        choices = [(field, getattr(fitted, field), getattr(asked, field)) for field in asked.changed()]
-        compared = {"max_length", "prompt", "precision", "attention", "attention_mask"}
-        different = (
-            f"{name}: the {self.method} was fitted with {field} {before!r} but is used with {now!r}."
-            for field, before, now in [*choices, ("precision", fitted.computed_in, asked.computed_in)]
-            if field in compared and now not in {None, before} and before != now
-        )
-        return (note, *dict.fromkeys(different))
 
 
 FitAbout.model_rebuild(_types_namespace={"Template": Template})

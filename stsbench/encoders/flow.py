@@ -25,8 +25,6 @@ from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.encoders.protocol import FloatMatrix
 
-Coupling = Literal["affine", "additive"]
-
 LIMIT = 2.0
 """Couplings scale by at most exp(LIMIT) and at least exp(-LIMIT)."""
 
@@ -43,20 +41,26 @@ _EXACT = 1e-6
 
 
 @dataclass(frozen=True)
-class FlowShape:
-    """The architecture of a flow.
+class FlowSettings:
+    """The architecture of a flow, and how its likelihood is maximised: Adam on batches of shuffled sentences.
 
     Attributes:
-        dimensions: of the vectors, at least 2.
-        depth: number of steps.
+        depth: number of steps of the flow.
         width: of the two hidden layers of a coupling.
         coupling: `additive` (BERT-flow: shift) or `affine` (Glow: shift and scale).
+        steps: of the optimiser; None for one pass over the sentences, as in BERT-flow.
+        learning_rate: of Adam, decaying to zero as a half cosine; 1e-3 as in BERT-flow's public command.
+        batch: sentences per step of the optimiser.
+        seed: of weights, permutations, held-out sentences and order.
     """
 
-    dimensions: int
     depth: int = 6
     width: int = 256
-    coupling: Coupling = "additive"
+    coupling: Literal["affine", "additive"] = "additive"
+    steps: int | None = None
+    learning_rate: float = 1e-3
+    batch: int = 256
+    seed: int = 42
 
 
 class _Step(nn.Module):
@@ -64,33 +68,34 @@ class _Step(nn.Module):
 
     permutation: Tensor
 
-    def __init__(self, shape: FlowShape) -> None:
+    def __init__(self, dimensions: int, settings: FlowSettings) -> None:
         super().__init__()
-        self.passed = shape.dimensions // 2
-        moved = shape.dimensions - self.passed
-        self.is_affine = shape.coupling == "affine"
-        self.bias = nn.Parameter(torch.zeros(shape.dimensions))
-        self.log_scale = nn.Parameter(torch.zeros(shape.dimensions))
-        self.register_buffer("permutation", torch.randperm(shape.dimensions))
+        self.passed = dimensions // 2
+        moved = dimensions - self.passed
+        self.is_affine = settings.coupling == "affine"
+        self.bias = nn.Parameter(torch.zeros(dimensions))
+        self.log_scale = nn.Parameter(torch.zeros(dimensions))
+        self.register_buffer("permutation", torch.randperm(dimensions))
         self.network = nn.Sequential(
-            nn.Linear(self.passed, shape.width),
+            nn.Linear(self.passed, settings.width),
             nn.ReLU(),
-            nn.Linear(shape.width, shape.width),
+            nn.Linear(settings.width, settings.width),
             nn.ReLU(),
-            last := nn.Linear(shape.width, moved * (2 if self.is_affine else 1)),
+            last := nn.Linear(settings.width, moved * (2 if self.is_affine else 1)),
         )
         nn.init.zeros_(last.weight)
         nn.init.zeros_(last.bias)
 
     def forward(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
         vectors = (vectors + self.bias) * self.log_scale.exp()
-        first, second = self._halves(vectors[:, self.permutation])
+        vectors = vectors[:, self.permutation]
+        first, second = vectors[:, : self.passed], vectors[:, self.passed :]
         shift, log_scale = self._move(first)
         moved = (second + shift) * log_scale.exp()
         return torch.cat([first, moved], dim=1), self.log_scale.sum() + log_scale.sum(dim=1)
 
     def inverse(self, latents: Tensor) -> Tensor:
-        first, moved = self._halves(latents)
+        first, moved = latents[:, : self.passed], latents[:, self.passed :]
         shift, log_scale = self._move(first)
         mixed = torch.cat([first, moved * (-log_scale).exp() - shift], dim=1)
         vectors = torch.empty_like(mixed)
@@ -106,9 +111,6 @@ class _Step(nn.Module):
         self.bias.copy_(-vectors.mean(dim=0))
         self.log_scale.copy_(-spread.log())
 
-    def _halves(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
-        return vectors[:, : self.passed], vectors[:, self.passed :]
-
     def _move(self, first: Tensor) -> tuple[Tensor, Tensor]:
         moves = self.network(first)
         if not self.is_affine:
@@ -121,19 +123,20 @@ class Flow(nn.Module):
     """The map f from vectors to latents of the same dimensions, and back.
 
     Args:
-        shape: its architecture. Weights and permutations are drawn by torch's generator.
+        dimensions: of the vectors, at least 2.
+        settings: its architecture. Weights and permutations are drawn by torch's generator.
 
-    >>> flow = Flow(FlowShape(4, depth=2, width=8)).double()
+    >>> flow = Flow(4, FlowSettings(depth=2, width=8)).double()
     >>> vectors = torch.randn(3, 4, dtype=torch.float64)
     >>> latents, log_determinant = flow(vectors)
     >>> bool(torch.allclose(flow.inverse(latents), vectors)), tuple(log_determinant.shape)
     (True, (3,))
     """
 
-    def __init__(self, shape: FlowShape) -> None:
+    def __init__(self, dimensions: int, settings: FlowSettings) -> None:
         super().__init__()
-        self.shape = shape
-        self.steps = nn.ModuleList(_Step(shape) for _ in range(shape.depth))
+        self.dimensions = dimensions
+        self.steps: Any = nn.ModuleList(_Step(dimensions, settings) for _ in range(settings.depth))
 
     def forward(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
         """Returns f(x) and `log |det df/dx|` of each row.
@@ -150,44 +153,33 @@ class Flow(nn.Module):
     def inverse(self, latents: Tensor) -> Tensor:
         """Returns the vectors of latents of shape (rows, dimensions)."""
         for step in reversed(self.steps):
-            latents = step.inverse(latents)  # type: ignore[operator]
+            latents = step.inverse(latents)
         return latents
 
+    @torch.no_grad()
     def start(self, vectors: Tensor) -> None:
         """Initialises the actnorms in order, from these vectors (Glow, 3.1)."""
         for step in self.steps:
-            step.start(vectors)  # type: ignore[operator]
-            with torch.no_grad():
-                vectors, _ = step(vectors)
+            step.start(vectors)
+            vectors, _ = step(vectors)
 
     def log_likelihood(self, vectors: Tensor) -> Tensor:
         """Returns log p(x) = log N(f(x); 0, I) + `log |det df/dx|` of each row, in nats."""
         latents, log_determinant = self(vectors)
-        constant = 0.5 * self.shape.dimensions * math.log(2 * math.pi)
+        constant = 0.5 * self.dimensions * math.log(2 * math.pi)
         result: Tensor = log_determinant - 0.5 * latents.square().sum(dim=1) - constant
         return result
 
+    def parameters_by_name(self) -> dict[str, NDArray[Any]]:
+        """Returns the parameters and permutations."""
+        return {name: tensor.detach().cpu().numpy() for name, tensor in self.state_dict().items()}
 
-def parameters_of(flow: Flow) -> dict[str, NDArray[Any]]:
-    """Returns the parameters and permutations of a flow, by name."""
-    return {name: tensor.detach().cpu().numpy() for name, tensor in flow.state_dict().items()}
 
-
-def flow_of(shape: FlowShape, parameters: Mapping[str, NDArray[Any]]) -> Flow:
-    """Returns the flow with these parameters, in float64.
-
-    Raises:
-        ValueError: if they do not belong to a flow of this shape.
-    """
+def flow_of(dimensions: int, settings: FlowSettings, parameters: Mapping[str, NDArray[Any]]) -> Flow:
+    """Returns the flow with these parameters, in float64."""
     with torch.random.fork_rng(devices=[]):
-        flow = Flow(shape)
-    try:
-        flow.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in parameters.items()})
-    except (RuntimeError, TypeError) as error:
-        raise ValueError("not the parameters of a flow of this shape") from error
-    for step in flow.steps:
-        if not torch.equal(step.permutation.sort().values, torch.arange(shape.dimensions)):  # type: ignore[operator]
-            raise ValueError("no permutation")
+        flow = Flow(dimensions, settings)
+    flow.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in parameters.items()})
     return flow.double().eval()
 
 
@@ -206,29 +198,8 @@ def apply_flow(flow: Flow, vectors: FloatMatrix) -> NDArray[np.float64]:
     return latents
 
 
-@dataclass(frozen=True)
-class FlowDescent:
-    """How the likelihood is maximised: Adam on batches of shuffled sentences.
-
-    Attributes:
-        steps: of the optimiser; None for one pass over the sentences, as in BERT-flow.
-        learning_rate: of Adam, decaying to zero as a half cosine; 1e-3 as in BERT-flow's public command.
-        batch: sentences per step.
-        seed: of weights, permutations, held-out sentences and order.
-    """
-
-    steps: int | None = None
-    learning_rate: float = 1e-3
-    batch: int = 256
-    seed: int = 42
-
-
 def fit_flow(
-    vectors: FloatMatrix,
-    rows: NDArray[np.int64],
-    shape: FlowShape,
-    descent: FlowDescent,
-    progress: Progress = silent,
+    vectors: FloatMatrix, rows: NDArray[np.int64], settings: FlowSettings, progress: Progress = silent
 ) -> tuple[Flow, list[dict[str, Any]]]:
     """Trains a flow by maximum likelihood.
 
@@ -238,8 +209,7 @@ def fit_flow(
     Args:
         vectors: distinct vectors, shape (n, d).
         rows: for each sentence the row of its vector; repeated sentences count repeatedly.
-        shape: of the flow.
-        descent: how to train.
+        settings: of the flow and its training.
         progress: called with the steps.
 
     Returns:
@@ -249,37 +219,37 @@ def fit_flow(
     Raises:
         UserError: if the vectors are equal or have one dimension, or the likelihood becomes infinite.
     """
-    if vectors.shape[1] < 2:
+    count, dimensions = vectors.shape
+    if dimensions < 2:
         raise UserError("a flow needs vectors of two or more dimensions: these have one.")
-    if len(vectors) < 2 or not (vectors != vectors[0]).any():
+    if count < 2 or not (vectors != vectors[0]).any():
         raise UserError(f"a flow needs different vectors: those of the {len(rows)} sentences are equal.")
-    chance = np.random.default_rng(descent.seed)
-    count = len(vectors)
+    chance = np.random.default_rng(settings.seed)
     most = min(count // _HELD_OUT_SHARE, _MOST_HELD_OUT) if count >= _FEWEST else 0
     held_out = np.sort(chance.permutation(count)[:most]).astype(np.int64)
     train = rows[~np.isin(rows, held_out)]
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(descent.seed)
-        flow = Flow(shape)
+        torch.manual_seed(settings.seed)
+        flow = Flow(dimensions, settings)
     everything = torch.from_numpy(vectors)
     flow.start(everything[chance.permutation(train)[:_MOST_TO_START_WITH]])
-    optimiser = torch.optim.Adam(flow.parameters(), lr=descent.learning_rate)
-    steps = descent.steps or math.ceil(len(train) / descent.batch)
+    optimiser = torch.optim.Adam(flow.parameters(), lr=settings.learning_rate)
+    steps = settings.steps or math.ceil(len(train) / settings.batch)
     rate = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps)
     log: list[dict[str, Any]] = []
-    looks = set(np.linspace(0, steps, _LOOKS + 1).astype(int).tolist()) if len(held_out) else {steps}
+    looks = set(np.linspace(0, steps, _LOOKS + 1).astype(int).tolist()) if most else {steps}
     order, kept, best = np.empty(0, dtype=np.int64), steps, np.inf
     state: dict[str, Tensor] = {}
     for step in range(steps + 1):
-        while len(order) < descent.batch:
+        while len(order) < settings.batch:
             order = np.concatenate([order, chance.permutation(train)])
-        batch, order = order[: descent.batch], order[descent.batch :]
-        loss = -flow.log_likelihood(everything[batch]).mean() / shape.dimensions
+        batch, order = order[: settings.batch], order[settings.batch :]
+        loss = -flow.log_likelihood(everything[batch]).mean() / dimensions
         line: dict[str, Any] = {"step": step, "nll": float(loss.detach()), "kept": False}
-        if step in looks and len(held_out):
+        if step in looks and most:
             with torch.no_grad():
                 likelihoods = flow.log_likelihood(everything[held_out]).double()
-            line["held_out"] = float(-likelihoods.mean() / shape.dimensions)
+            line["held_out"] = float(-likelihoods.mean() / dimensions)
         if not np.isfinite(list(line.values())).all():
             raise UserError(
                 f"the likelihood is infinite at step {step}: use a smaller --learning-rate or --depth."
@@ -291,13 +261,13 @@ def fit_flow(
             state = copy.deepcopy(flow.state_dict())
         if step < steps:
             optimiser.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
             optimiser.step()
             rate.step()
     log[kept]["kept"] = True
     flow.load_state_dict(state)
     flow = flow.double().eval()
-    _require_inverse(flow, everything[train[: descent.batch]].double())
+    _require_inverse(flow, everything[train[: settings.batch]].double())
     return flow, log
 
 

@@ -5,11 +5,9 @@ mteb chooses the prompt of a sentence by its task, the task's type and the side 
 is one encoder per prompt. A task that mteb does not have is read as one of mteb's type STS.
 """
 
-import inspect
 import logging
 import math
 import re
-import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -29,7 +27,7 @@ from stsbench.encoders.checkpoint import Checkpoint, find_checkpoint
 from stsbench.encoders.device import resolve_device
 from stsbench.encoders.hub import PACKAGED
 from stsbench.encoders.libraries import quiet_transformers, told
-from stsbench.encoders.protocol import Encoder, Identity, TokenSequence
+from stsbench.encoders.protocol import Encoder, Identity, OwnPooling, TokenSequence
 from stsbench.encoders.use import PRECISIONS, UNKNOWN, Use
 
 PREFIX = "mteb:"
@@ -39,7 +37,6 @@ KIND = "mteb"
 """The kind of the identity of such a model, and its pooling."""
 
 _NAMES = {task: name for name, task in MTEB_TASKS.items()}
-_SIDES = (0, 1)
 _BATCH = 32
 """mteb's default; the padding of a batch changes the last bits."""
 
@@ -54,27 +51,74 @@ class _Place(NamedTuple):
     metadata: Any
     prompt_type: Any
 
+    @classmethod
+    def of(cls, task: str, side: int | None) -> "_Place":
+        import mteb
 
-@dataclass(frozen=True)
-class _Loaded:
-    """A model that mteb has loaded.
+        if task not in _NAMES:
+            like = mteb.get_task(_LIKE)
+            # Under a new name, so that no prompt of another task is used.
+            own = {"name": "stsbench", "prompt": like.abstask_prompt}
+            return cls(like.metadata.model_copy(update=own), None)
+        known = mteb.get_task(_NAMES[task])
+        of_side = None if side is None else getattr(known, f"input{side + 1}_prompt_type", None)
+        return cls(known.metadata, of_side)
+
+
+@dataclass
+class MtebEncoder(OwnPooling):
+    """A model of mteb with different prompts for different tasks or sides.
 
     Attributes:
-        name: as the user named it.
         model: mteb's encoder.
-        revision: its commit or version in mteb.
-        sha256: hash of everything but the prompt that its vectors depend on; None if unknown.
+        identity: what the vectors depend on, apart from the prompt.
+        notes: for the user.
         checkpoint: its folder, if it came from one.
     """
 
-    name: str
     model: Any
-    revision: str | None
-    sha256: str | None
+    identity: Identity
+    notes: tuple[str, ...] = ()
     checkpoint: Checkpoint | None = None
+    _readers: dict[tuple[str | None, ...], CallableEncoder] = field(default_factory=dict)
 
-    def encode(self, place: _Place, sentences: list[str]) -> Any:
-        """Returns the vectors of mteb's encoder, shape (len(sentences), dimensions)."""
+    def reader(self, task: str, side: int | None) -> CallableEncoder:
+        """Returns the encoder of a side; see `reader_of`."""
+        place = _Place.of(task, side)
+        prompt = self._prompt(place)
+        of_side = None if place.prompt_type is None else str(place.prompt_type.value)
+        modules = tuple(filter(None, [place.metadata.name if prompt is None else None, of_side]))
+        if (prompt, *modules) not in self._readers:
+            identity = replace(self.identity, use=replace(self.identity.use, prompt=prompt or ""), modules=modules)
+            self._readers[prompt, *modules] = CallableEncoder(partial(self._encode, place), identity, self.notes)
+        return self._readers[prompt, *modules]
+
+    def alike(self) -> CallableEncoder | None:
+        """Returns the encoder of all sentences, or None if tasks or sides differ."""
+        readers = [self.reader(task, side) for task in (*_NAMES, "") for side in (0, 1)]
+        return readers[0] if all(reader is readers[0] for reader in readers) else None
+
+    def notes_on(self, task: str, sentences: Sequence[str]) -> tuple[str, ...]:
+        """Returns a note on a task that mteb does not have."""
+        if task in _NAMES:
+            return ()
+        prompt = self.reader(task, None).identity.use.prompt
+        return (
+            f"mteb has no task {task}: its sentences are read as of a task of the type STS (prompt {prompt!r}).",
+        )
+
+    def tokenize(self, texts: Sequence[str]) -> NoReturn:
+        """Refuses: the prompt depends on the task."""
+        raise UserError(
+            f"{self.identity.name} has different prompts for different tasks or sides, and sentences are read "
+            "without a task here: use the checkpoint itself, with --prompt-name or --prompt."
+        )
+
+    def vectors(self, sequences: Sequence[TokenSequence]) -> NoReturn:
+        """Refuses: the prompt depends on the task."""
+        self.tokenize([])
+
+    def _encode(self, place: _Place, sentences: list[str]) -> Any:
         from datasets import Dataset
         from torch.utils.data import DataLoader
 
@@ -92,7 +136,7 @@ class _Loaded:
             self.checkpoint.hashed.require_unchanged()
         return vectors
 
-    def prompt(self, place: _Place) -> str | None:
+    def _prompt(self, place: _Place) -> str | None:
         """Returns the prompt, "" for none; None if mteb's encoder does not expose it."""
         from mteb.models import SentenceTransformerEncoderWrapper
         from mteb.models.instruct_wrapper import InstructSentenceTransformerModel
@@ -102,93 +146,13 @@ class _Loaded:
             is_document = place.prompt_type is not None and place.prompt_type.value == "document"
             if model.apply_instruction_to_passages or not is_document:
                 return str(model.get_task_instruction(*place))
-            return _default_prompt(model.model)
-        if encode is not SentenceTransformerEncoderWrapper.encode:
+        elif encode is not SentenceTransformerEncoderWrapper.encode:
             return None
-        name = model.get_prompt_name(*place)
-        if name is not None:
+        elif (name := model.get_prompt_name(*place)) is not None:
             return str(model.model_prompts[name])
-        # With a type of prompt, sentence-transformers looks for its own prompt names.
-        return _default_prompt(model.model) if place.prompt_type is None else None
-
-
-def _default_prompt(model: Any) -> str:
-    """Returns the default prompt of a sentence-transformers model."""
-    return str(model.prompts.get(model.default_prompt_name) or "")
-
-
-@dataclass
-class MtebEncoder:
-    """A model of mteb with different prompts for different tasks or sides.
-
-    Attributes:
-        identity: what the vectors depend on, apart from the prompt.
-        notes: for the user.
-    """
-
-    loaded: _Loaded
-    identity: Identity
-    notes: tuple[str, ...] = ()
-    _readers: dict[tuple[str | None, ...], CallableEncoder] = field(default_factory=dict)
-
-    @property
-    def token_budget(self) -> int:
-        """Characters in one batch."""
-        return CallableEncoder.token_budget
-
-    def reader(self, task: str, side: int | None) -> CallableEncoder:
-        """Returns the encoder of a side; see `reader_of`."""
-        place = _place(_NAMES.get(task), side)
-        prompt = self.loaded.prompt(place)
-        of_side = None if place.prompt_type is None else str(place.prompt_type.value)
-        modules = tuple(filter(None, [place.metadata.name if prompt is None else None, of_side]))
-        if (prompt, *modules) not in self._readers:
-            identity = replace(self.identity, use=replace(self.identity.use, prompt=prompt or ""), modules=modules)
-            self._readers[prompt, *modules] = CallableEncoder(
-                partial(self.loaded.encode, place), identity, self.notes
-            )
-        return self._readers[prompt, *modules]
-
-    def alike(self) -> CallableEncoder | None:
-        """Returns the encoder of all sentences, or None if tasks or sides differ."""
-        readers = [self.reader(task, side) for task in (*_NAMES, "") for side in _SIDES]
-        return readers[0] if all(reader is readers[0] for reader in readers) else None
-
-    def notes_on(self, task: str, sentences: Sequence[str]) -> tuple[str, ...]:
-        """Returns a note on a task that mteb does not have."""
-        if task in _NAMES:
-            return ()
-        prompt = self.reader(task, None).identity.use.prompt
-        return (
-            f"mteb has no task {task}: its sentences are read as of a task of the type STS (prompt {prompt!r}).",
-        )
-
-    def prepare(self, *, weights: bool) -> None:
-        """Does nothing: the model is loaded already."""
-
-    def tokenize(self, texts: Sequence[str]) -> NoReturn:
-        """Refuses: the prompt depends on the task."""
-        raise UserError(
-            f"{self.identity.name} has different prompts for different tasks or sides, and sentences are read "
-            "without a task here: use the checkpoint itself, with --prompt-name or --prompt."
-        )
-
-    def forward(self, sequences: Sequence[TokenSequence], poolings: Sequence[str]) -> NoReturn:
-        """Refuses: the prompt depends on the task."""
-        self.tokenize([])
-
-
-def _place(name: str | None, side: int | None) -> _Place:
-    """Returns mteb's metadata and type of prompt for one side of a task."""
-    import mteb
-
-    task = mteb.get_task(name or _LIKE)
-    if name is None:
-        # Under a new name, so that no prompt of another task is used.
-        own = {"name": "stsbench", "prompt": task.abstask_prompt}
-        return _Place(task.metadata.model_copy(update=own), None)
-    types = (getattr(task, "input1_prompt_type", None), getattr(task, "input2_prompt_type", None))
-    return _Place(task.metadata, None if side is None else types[side])
+        elif place.prompt_type is not None:  # sentence-transformers looks for its own prompt names
+            return None
+        return str(model.model.prompts.get(model.model.default_prompt_name) or "")
 
 
 def load_from_mteb(name: str, use: Use) -> Encoder:
@@ -206,25 +170,30 @@ def load_from_mteb(name: str, use: Use) -> Encoder:
     import mteb
     from mteb.models import EncoderProtocol, SentenceTransformerEncoderWrapper
 
-    model = name.removeprefix(PREFIX)
-    if not model:
+    bare = name.removeprefix(PREFIX)
+    if not bare:
         raise UserError(f"{name} lacks the name of a model: for example {PREFIX}{PACKAGED}.")
-    with _quiet(), told(f"load {model} with mteb"):
-        is_here = model == PACKAGED or Path(model).expanduser().exists()
-        if not is_here and model.startswith(("/", "./", "../", "~")):
+    checkpoint = None
+    with _quiet(), told(f"load {bare} with mteb"):
+        if bare == PACKAGED or Path(bare).expanduser().exists():
+            checkpoint = find_checkpoint(bare)
+            model, sha256, revision = *_of_folder(name, checkpoint, use), None
+        elif bare.startswith(("/", "./", "../", "~")):
             raise UserError(f"{name}: no such folder. Check the path.")
-        loaded = _of_folder(name, model, use) if is_here else _of_name(name, model, use)
-    if not isinstance(loaded.model, EncoderProtocol):
+        else:
+            model, sha256, revision = _of_name(bare, use)
+    if not isinstance(model, EncoderProtocol):
         raise UserError(
-            f"{name} is a {type(loaded.model).__name__} in mteb, not an encoder of sentences: use another model."
+            f"{name} is a {type(model).__name__} in mteb, not an encoder of sentences: use another model."
         )
-    network = getattr(loaded.model, "model", None)
-    dtypes = {f"torch.{long}": short for short, long in PRECISIONS.items()}
+    network = getattr(model, "model", None)
+    length, dtype = getattr(network, "max_seq_length", None), str(getattr(network, "dtype", ""))
     how = Use(
         pooling=KIND,
-        max_length=_length_of(network),
-        precision=dtypes.get(str(getattr(network, "dtype", "")), UNKNOWN),
-        revision=loaded.revision,
+        # Infinite for static embeddings.
+        max_length=int(length) if isinstance(length, int | float) and math.isfinite(length) else None,
+        precision=next((short for short, long in PRECISIONS.items() if dtype == f"torch.{long}"), UNKNOWN),
+        revision=revision,
         device=resolve_device(use.device),
         trust_remote_code=use.trust_remote_code,
     )
@@ -232,83 +201,60 @@ def load_from_mteb(name: str, use: Use) -> Encoder:
         f"{name} is loaded and encoded by mteb {mteb.__version__}, with its prompts: sub-word lengths and "
         "truncated sentences are not counted."
     ]
-    if loaded.sha256 is None:
+    if sha256 is None:
         notes.append(f"{name} has no fixed commit: its vectors are not cached.")
-    if isinstance(loaded.model, SentenceTransformerEncoderWrapper):
-        read = loaded.model.model_prompts or {}
-        if unread := [
-            called for called, text in loaded.model.model.prompts.items() if text and called not in read
-        ]:
+    if isinstance(model, SentenceTransformerEncoderWrapper):
+        prompts, read = model.model.prompts, model.model_prompts or {}
+        if unread := [called for called, text in prompts.items() if text and called not in read]:
             notes.append(
                 f"mteb ignores the prompts of {name} that are called {listed(unread)}: it uses those named after "
                 "its tasks or types of tasks, `query` and `document`."
             )
-    by_task = MtebEncoder(
-        loaded, Identity(name, KIND, how.processed(use), weights_sha256=loaded.sha256), tuple(notes)
-    )
+    identity = Identity(name, KIND, how.processed(use), weights_sha256=sha256)
+    by_task = MtebEncoder(model, identity, tuple(notes), checkpoint)
     return by_task.alike() or by_task
 
 
-def _length_of(network: Any) -> int | None:
-    """Returns the maximum length in sub-words; None if unknown or unlimited."""
-    length = getattr(network, "max_seq_length", None)
-    return int(length) if isinstance(length, int | float) and math.isfinite(length) else None
-
-
-def _of_folder(name: str, model: str, use: Use) -> _Loaded:
-    """Loads a sentence-transformers folder in mteb's wrapper for such models."""
+def _of_folder(name: str, checkpoint: Checkpoint, use: Use) -> tuple[Any, str | None]:
+    """Returns a sentence-transformers folder in mteb's wrapper for such models, and its hash."""
     from mteb.models import SentenceTransformerEncoderWrapper
 
     if use.revision is not None:
         raise UserError(f"{name} is a folder without revisions: leave out --revision.")
-    checkpoint = find_checkpoint(model)
     with checkpoint.reading(checkpoint.all_files):
-        loaded = SentenceTransformerEncoderWrapper(
+        model = SentenceTransformerEncoderWrapper(
             str(checkpoint.folder),
             device=resolve_device(use.device),
             local_files_only=True,
             trust_remote_code=use.trust_remote_code,
         )
-    elsewhere = checkpoint.code_elsewhere() if use.trust_remote_code else None
-    files = None if elsewhere else checkpoint.sha256(checkpoint.all_files())
-    return _Loaded(name, loaded, None, files and _digest(files=files), checkpoint)
+    if use.trust_remote_code and checkpoint.code_elsewhere():
+        return model, None
+    return model, _hash(files=checkpoint.sha256(checkpoint.all_files()))
 
 
-def _of_name(name: str, model: str, use: Use) -> _Loaded:
-    """Loads a model of mteb's registry, or of the Hub."""
+def _of_name(name: str, use: Use) -> tuple[Any, str | None, str | None]:
+    """Returns a model of mteb's registry or of the Hub, its hash if its commit is fixed, and its revision."""
     import mteb
     from mteb.models import SentenceTransformerEncoderWrapper
     from mteb.models.get_model_meta import MODEL_REGISTRY
     from mteb.models.instruct_wrapper import InstructSentenceTransformerModel
 
-    about = mteb.get_model_meta(model, use.revision, fetch_from_hf=True)
+    about = mteb.get_model_meta(name, use.revision, fetch_from_hf=True)
     is_plain = about.loader in {SentenceTransformerEncoderWrapper, InstructSentenceTransformerModel}
-    if not use.trust_remote_code and (
-        about.loader_kwargs.get("trust_remote_code") or not (is_plain or _never_trusts(about.loader))
-    ):
+    if not use.trust_remote_code and (not is_plain or about.loader_kwargs.get("trust_remote_code")):
         raise UserError(
-            f"mteb's loader of {model} runs Python code from the checkpoint: read it, then add "
+            f"mteb's loader of {name} may run Python code from the checkpoint: read it, then add "
             "--trust-remote-code."
         )
     more = {"trust_remote_code": True} if use.trust_remote_code and is_plain else {}
-    loaded = about.load_model(device=resolve_device(use.device), **more)
+    model = about.load_model(device=resolve_device(use.device), **more)
     # A branch moves; a revision in the registry is fixed by mteb's version.
-    stays = about.revision and (model in MODEL_REGISTRY or _COMMIT.fullmatch(about.revision))
-    sha256 = _digest(model=about.name, revision=about.revision) if stays else None
-    return _Loaded(name, loaded, about.revision, sha256)
+    is_fixed = about.revision and (name in MODEL_REGISTRY or _COMMIT.fullmatch(about.revision))
+    return model, _hash(model=about.name, revision=about.revision) if is_fixed else None, about.revision
 
 
-def _never_trusts(loader: Any) -> bool:
-    """Returns whether the source of a loader never trusts code from a checkpoint."""
-    try:
-        return "trust_remote_code" not in inspect.getsource(
-            sys.modules[getattr(loader, "func", loader).__module__]
-        )
-    except (AttributeError, KeyError, OSError, TypeError):
-        return False
-
-
-def _digest(**what: str | None) -> str:
+def _hash(**what: str | None) -> str:
     import mteb
 
     return fingerprint({**what, "mteb": mteb.__version__, "stsbench": __version__})
@@ -317,14 +263,10 @@ def _digest(**what: str | None) -> str:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Silences mteb and the libraries below it."""
-    logs = [logging.getLogger(name) for name in ("mteb", "sentence_transformers")]
-    levels = [log.level for log in logs]
-    for log in logs:
-        log.setLevel(logging.CRITICAL)
+    logging.disable(logging.ERROR)
     try:
         with warnings.catch_warnings(), quiet_transformers():
             warnings.simplefilter("ignore")
             yield
     finally:
-        for log, level in zip(logs, levels, strict=True):
-            log.setLevel(level)
+        logging.disable(logging.NOTSET)

@@ -1,6 +1,5 @@
 """Vectors in files: word vectors (GloVe and word2vec), which are averaged, and saved sentence vectors."""
 
-import codecs
 import gzip
 import zlib
 from codecs import BOM_UTF8
@@ -9,12 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
+from stsbench.base.files import require_file
 from stsbench.base.machine import available_bytes
 from stsbench.encoders.hashed import HashedFiles
 from stsbench.encoders.protocol import FloatMatrix, Identity, OwnPooling, Tokenized, TokenSequence, as_float32
@@ -22,22 +22,24 @@ from stsbench.encoders.use import USUAL, Use, own_use
 
 WORD_VECTOR_SUFFIXES = (".txt", ".vec", ".bin", ".gz")
 
+_LONGEST_LINE = 1_000_000
 _Row = tuple[str, NDArray[np.float32]]
 
-_SCANS = 2
 
+class _Header(NamedTuple):
+    """The first line of a word2vec file: its number of rows, their dimensions, and whether binary rows follow."""
 
-class _AllWords(frozenset[str]):
-    def __contains__(self, word: object) -> bool:
-        return True
+    rows: int
+    dimensions: int
+    is_binary: bool
 
 
 @dataclass
 class StaticEncoder(OwnPooling):
     """The mean of a sentence's word vectors: lower-cased whitespace tokens, unknown words skipped.
 
-    A sentence without known words has the zero vector. Two scans of the file keep only the words asked for; the
-    third keeps all of them if they fit in memory. So the file may have any size, and be gzipped.
+    A sentence without known words has the zero vector. The first scan of the file keeps only the words of the
+    texts; the second keeps all words if they fit in memory.
     """
 
     path: Path
@@ -46,7 +48,6 @@ class StaticEncoder(OwnPooling):
     notes: tuple[str, ...] = ()
     token_budget: int = 65_536  # words
     _vectors: dict[str, NDArray[np.float32] | None] = field(default_factory=dict, repr=False)
-    _scans: int = field(default=0, repr=False)
     _is_whole: bool = field(default=False, repr=False)
     _hashed: HashedFiles = field(default_factory=HashedFiles, repr=False)
 
@@ -76,10 +77,9 @@ class StaticEncoder(OwnPooling):
     @cached_property
     def _dimensions(self) -> int:
         with self._opened() as stream:
-            header, _ = _header(stream, self.path)
-            if header is not None:
-                return header[1]
-            _, *values = stream.readline(1_000_000).split()
+            if header := _header(stream, self.path):
+                return header.dimensions
+            _, *values = stream.readline(_LONGEST_LINE).split()
         try:
             dimensions = len([float(value) for value in values])
         except ValueError:
@@ -88,23 +88,21 @@ class StaticEncoder(OwnPooling):
             raise UserError(f"{self.path}, line 1: expected a word and numbers. Use a GloVe or word2vec file.")
         return dimensions
 
-    def _read(self, words: Collection[str]) -> None:
+    def _read(self, words: set[str]) -> None:
         """Scans the file for the vectors of some words, or of all; missing words are stored as unknown."""
-        self._scans += 1
         free, dimensions = available_bytes(), self._dimensions
-        self._is_whole = self._scans > _SCANS and (free is None or 2 * self.path.stat().st_size < free)
-        if self._is_whole:
-            words = _AllWords()
-        vectors: dict[str, NDArray[np.float32] | None] = {}
+        self._is_whole = bool(self._vectors) and (free is None or 2 * self.path.stat().st_size < free)
+        wanted = None if self._is_whole else words
+        found: dict[str, NDArray[np.float32] | None] = {}
         with self._opened() as stream:
-            header, binary = _header(stream, self.path)
-            if header and binary:
-                rows = _binary_rows(stream, words, *header, self.path)
+            header = _header(stream, self.path)
+            if header is not None and header.is_binary:
+                rows = _binary_rows(stream, wanted, header, self.path)
             else:
-                rows = _text_rows(stream, words, dimensions, self.path, first_line=2 if header else 1)
+                rows = _text_rows(stream, wanted, dimensions, self.path, first_line=2 if header else 1)
             for word, vector in rows:
-                vectors.setdefault(word, vector)
-        self._vectors = vectors if self._is_whole else self._vectors | dict.fromkeys(words) | vectors
+                found.setdefault(word, vector)
+        self._vectors = found if self._is_whole else self._vectors | dict.fromkeys(words) | found
 
     @contextmanager
     def _opened(self) -> Iterator[BinaryIO]:
@@ -118,34 +116,31 @@ class StaticEncoder(OwnPooling):
         self._hashed.require_unchanged()
 
 
-def _header(stream: BinaryIO, path: Path) -> tuple[tuple[int, int] | None, bool]:
-    """Returns (words, dimensions) if the first line is word2vec's header, and whether binary rows follow.
-
-    Leaves the stream at the first row.
-    """
-    line = stream.readline(1_000_000)
-    parts = line.split()
-    if len(parts) == 2 and all(part.isdigit() for part in parts):
-        count, dimensions = int(parts[0]), int(parts[1])
-        start = stream.tell()
-        sample = stream.read(4096)
-        stream.seek(start)
-        if dimensions == 0:
-            raise UserError(f"{path}, line 1: the header states vectors of 0 numbers. Download the file again.")
-        return (count, dimensions), not _is_text(sample)
+def _header(stream: BinaryIO, path: Path) -> _Header | None:
+    """Reads word2vec's header, None if there is none, and leaves the stream at the first row."""
+    parts = stream.readline(_LONGEST_LINE).split()
     if not parts:
         raise UserError(f"{path} is empty. Use a GloVe or word2vec file.")
-    stream.seek(0)
-    return None, False
+    if len(parts) != 2 or not all(part.isdigit() for part in parts):
+        stream.seek(0)
+        return None
+    rows, dimensions = map(int, parts)
+    if dimensions == 0:
+        raise UserError(f"{path}, line 1: the header states vectors of 0 numbers. Download the file again.")
+    start = stream.tell()
+    # Binary numbers have many bytes below a tab, text has none.
+    is_binary = min(stream.read(4096), default=9) < 9
+    stream.seek(start)
+    return _Header(rows, dimensions, is_binary)
 
 
 def _text_rows(
-    stream: BinaryIO, words: Collection[str], dimensions: int, path: Path, *, first_line: int
+    stream: BinaryIO, words: Collection[str] | None, dimensions: int, path: Path, *, first_line: int
 ) -> Iterator[_Row]:
     for number, line in enumerate(stream, first_line):
         # Most lines are skipped by their first word, without parsing the numbers.
         first = line.partition(b" ")[0].rstrip().decode("utf-8", errors="replace")
-        if not first or first not in words:
+        if not first or (words is not None and first not in words):
             continue
         # Split from the right: GloVe 840B has words with spaces.
         word, *values = line.decode("utf-8", errors="replace").rstrip().rsplit(" ", dimensions)
@@ -157,35 +152,24 @@ def _text_rows(
             raise UserError(
                 f"{path}, line {number}: expected a word and {dimensions} numbers. Download the file again."
             )
-        if word in words:
+        if words is None or word in words:
             yield word, vector
 
 
-def _binary_rows(
-    stream: BinaryIO, words: Collection[str], count: int, dimensions: int, path: Path
-) -> Iterator[_Row]:
-    for row in range(count):
+def _binary_rows(stream: BinaryIO, words: Collection[str] | None, header: _Header, path: Path) -> Iterator[_Row]:
+    for row in range(header.rows):
         letters = bytearray()
         while (letter := stream.read(1)) not in {b" ", b""}:
             letters += letter
-        content = stream.read(4 * dimensions)
-        if len(content) < 4 * dimensions:
+        content = stream.read(4 * header.dimensions)
+        if len(content) < 4 * header.dimensions:
             raise UserError(
-                f"{path} ends in row {row + 1}, and its header states {count} rows. Download the file again."
+                f"{path} ends in row {row + 1}, and its header states {header.rows} rows. Download the file again."
             )
         # Some writers end a row with a newline, which then precedes the next word.
         word = letters.decode("utf-8", errors="replace").lstrip("\n")
-        if word in words:
+        if words is None or word in words:
             yield word, np.frombuffer(content, dtype="<f4")
-
-
-def _is_text(sample: bytes) -> bool:
-    try:
-        # Incremental, because the sample may end inside a character.
-        codecs.getincrementaldecoder("utf-8")().decode(sample)
-    except UnicodeDecodeError:
-        return False
-    return min(sample, default=9) >= 9  # binary numbers have many bytes below a tab
 
 
 @dataclass
@@ -207,8 +191,8 @@ class SavedVectors(OwnPooling):
 
     @cached_property
     def identity(self) -> Identity:  # type: ignore[override]
-        _require_file(self.path)
-        _require_file(self.sentences)
+        require_file(self.path)
+        require_file(self.sentences)
         return Identity(
             self.path.stem,
             "vectors",
@@ -234,7 +218,6 @@ class SavedVectors(OwnPooling):
 
     @cached_property
     def _matrix(self) -> FloatMatrix:
-        _require_file(self.path)
         try:
             matrix: FloatMatrix = np.lib.format.open_memmap(self.path, mode="r")
         except (ValueError, EOFError, OSError) as error:
@@ -249,10 +232,7 @@ class SavedVectors(OwnPooling):
     @cached_property
     def _rows(self) -> dict[str, int]:
         """The row of each sentence."""
-        _require_file(self.sentences)
-        lines = self.sentences.read_bytes().removeprefix(BOM_UTF8).split(b"\n")
-        if lines and lines[-1] == b"":
-            lines.pop()
+        lines = self.sentences.read_bytes().removeprefix(BOM_UTF8).removesuffix(b"\n").split(b"\n")
         if len(lines) != len(self._matrix):
             raise UserError(
                 f"{self.sentences} has {len(lines)} lines but {self.path} has {len(self._matrix)} rows: "
@@ -270,8 +250,3 @@ class SavedVectors(OwnPooling):
                     f"{first} and {number} of {self.path} differ. Keep the right one."
                 )
         return rows
-
-
-def _require_file(path: Path) -> None:
-    if not path.is_file():
-        raise UserError(f"no such file: {path}.")

@@ -14,7 +14,7 @@ import shutil
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,9 +29,10 @@ from stsbench.base.files import (
 )
 from stsbench.encoders.checkpoint import NOTES
 from stsbench.encoders.libraries import quiet_transformers
+from stsbench.encoders.library_folder import Dense, write_modules
 from stsbench.training.folder import RunFolder
 from stsbench.training.heads import dense_layers
-from stsbench.training.recipe import Pooling, Recipe
+from stsbench.training.recipe import Recipe
 from stsbench.training.selection import Best
 
 if TYPE_CHECKING:
@@ -39,14 +40,6 @@ if TYPE_CHECKING:
 
     from stsbench.training.base import Base
     from stsbench.training.model import SentenceModel
-
-# The names that every release of sentence-transformers reads.
-_POOLINGS: dict[Pooling, str] = {
-    "cls_before_pooler": "cls_token",
-    "avg": "mean_tokens",
-    "max": "max_tokens",
-    "last": "lasttoken",
-}
 
 Weights = Mapping[str, "Tensor"]
 """The state of a `SentenceModel`."""
@@ -68,34 +61,20 @@ class CheckpointWriter:
             checkpoint, settings = self.base.checkpoint, self.base.encoder.settings
             for path in checkpoint.tokenizer_files():
                 shutil.copyfile(path, building / path.relative_to(checkpoint.folder))
-            modules = ["Transformer", "Pooling"]
-            chosen = {f"pooling_mode_{mode}": name == self.recipe.pooling for name, mode in _POOLINGS.items()}
-            pooling = {"word_embedding_dimension": self.model.width, **chosen}
-            _write_json(building / "1_Pooling" / "config.json", pooling)
-            about = {"max_seq_length": settings.use.max_length, "do_lower_case": settings.lower_case}
-            _write_json(building / "sentence_bert_config.json", about)
             # What a base has met, whatever is trained from it has met too.
             if notes := list(dict.fromkeys([*checkpoint.own_notes(), *self.notes])):
-                _write_json(building / NOTES, {"notes": notes})
+                (building / NOTES).write_text(json.dumps({"notes": notes}, indent=2) + "\n", encoding="utf-8")
+            layers: list[tuple[str, str, Dense | None]] = []
             for name in self.recipe.scored_heads:
                 for layer, about in dense_layers(getattr(self.model, name)).items():
-                    place = building / f"{len(modules)}_Dense"
-                    _write_json(place / "config.json", about)
-                    _write_linear(_named(weights, f"{name}.{layer}".rstrip(".") + "."), place)
-                    modules.append("Dense")
+                    tensors = _named(weights, f"{name}.{layer}".rstrip(".") + ".")
+                    layers.append(
+                        (f"{len(layers) + 2}_Dense", "Dense", Dense(tensors, about["activation_function"]))
+                    )
             if self.base.normalizes:
-                _write_json(building / f"{len(modules)}_Normalize" / "config.json", {})
-                modules.append("Normalize")
-            listing = [
-                {
-                    "idx": number,
-                    "name": str(number),
-                    "path": f"{number}_{name}" if number else "",
-                    "type": f"sentence_transformers.models.{name}",
-                }
-                for number, name in enumerate(modules)
-            ]
-            _write_json(building / "modules.json", listing)
+                layers.append((f"{len(layers) + 2}_Normalize", "Normalize", None))
+            use = replace(settings.use, pooling=self.recipe.pooling, prompt="")
+            write_modules(building, replace(settings, use=use), self.model.width, layers)
 
     def _write_transformer(self, weights: Weights, folder: Path) -> None:
         tensors, head = _named(weights, "transformer."), _named(weights, "head.0.")
@@ -243,15 +222,3 @@ def _sha256_of_start(path: Path, size: int) -> str | None:
 def _named(weights: Weights, prefix: str) -> dict[str, "Tensor"]:
     """Return the weights whose name starts with a prefix, without it."""
     return {name.removeprefix(prefix): tensor for name, tensor in weights.items() if name.startswith(prefix)}
-
-
-def _write_json(path: Path, content: Any) -> None:
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-
-
-def _write_linear(weights: Weights, folder: Path) -> None:
-    from safetensors.torch import save_file
-
-    tensors = {f"linear.{name}": tensor.detach().cpu().clone() for name, tensor in weights.items()}
-    save_file(tensors, folder / "model.safetensors")

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,13 @@ from stsbench.encoders.plan import embed
 TEXTS = ["a cat", "Rain fell all night, and the river rose."]
 
 
-def vectors(name: str | Path, **options: Any) -> Any:
+def vectors(name, **options):
     found = embed(load(name, pooling="last", **options), TEXTS, use_cache=False)
     return found.vectors["last"][found.rows]
 
 
 @pytest.fixture
-def adapter(asked_model: Callable[[str], Path], tmp_path: Path) -> Path:
+def adapter(asked_model, tmp_path):
     """Return the folder of an adapter for a language model, as its training would save it."""
     import torch
     from peft import LoraConfig, get_peft_model
@@ -42,7 +41,7 @@ def adapter(asked_model: Callable[[str], Path], tmp_path: Path) -> Path:
     return tmp_path / "adapter"
 
 
-def test_an_adapter_is_merged_into_its_base(adapter: Path, asked_model: Callable[[str], Path]) -> None:
+def test_an_adapter_is_merged_into_its_base(adapter, asked_model):
     import torch
     from peft import PeftModel
     from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -66,9 +65,7 @@ def test_an_adapter_is_merged_into_its_base(adapter: Path, asked_model: Callable
     assert encoder.identity.modules[0] == "lora"
 
 
-def test_an_adapter_of_another_base_is_refused(
-    adapter: Path, asked_model: Callable[[str], Path], edit: Callable[..., None]
-) -> None:
+def test_an_adapter_of_another_base_is_refused(adapter, asked_model, edit):
     edit(adapter / "adapter_config.json", base_model_name_or_path=str(asked_model("gpt2")))
     with pytest.raises(UserError, match=r"an adapter of another base than .*gpt2, which does not have ba"):
         vectors(adapter)
@@ -85,7 +82,7 @@ def test_an_adapter_of_another_base_is_refused(
 
 
 @pytest.mark.parametrize("name", ["adapter_model.safetensors", "adapter_config.json"])
-def test_an_adapter_that_changed_since_it_was_hashed_is_told(name: str, adapter: Path) -> None:
+def test_an_adapter_that_changed_since_it_was_hashed_is_an_error(name, adapter):
     encoder = load(adapter, pooling="last")
     _ = encoder.identity
     (adapter / name).write_bytes((adapter / name).read_bytes() + b" ")
@@ -94,25 +91,23 @@ def test_an_adapter_that_changed_since_it_was_hashed_is_told(name: str, adapter:
 
 
 @pytest.mark.parametrize(
-    ("entries", "told"),
+    ("entries", "message"),
     [
-        ({"peft_type": "PREFIX_TUNING"}, r"an adapter of type 'PREFIX_TUNING' .*only LORA"),
-        ({"base_model_name_or_path": None}, r"has no base_model_name_or_path"),
+        ({"peft_type": "PREFIX_TUNING"}, r"adapter_config\.json: expected peft_type LORA .* 'PREFIX_TUNING' and"),
+        ({"base_model_name_or_path": None}, r"expected .* a base_model_name_or_path, found 'LORA' and ''"),
         (
             {"base_model_name_or_path": "./gone"},
             r"is an adapter for ./gone, which cannot be loaded: no such model",
         ),
     ],
 )
-def test_an_adapter_that_cannot_be_merged_is_refused(
-    entries: dict[str, Any], told: str, adapter: Path, edit: Callable[..., None]
-) -> None:
+def test_an_adapter_that_cannot_be_merged_is_refused(entries, message, adapter, edit):
     edit(adapter / "adapter_config.json", **entries)
-    with pytest.raises(UserError, match=told):
+    with pytest.raises(UserError, match=message):
         load(adapter)
 
 
-def test_shards_give_the_vectors_of_one_file(asked_model: Callable[[str], Path], tmp_path: Path) -> None:
+def test_shards_give_the_vectors_of_one_file(asked_model, tmp_path):
     from transformers import AutoModel
 
     folder = Path(shutil.copytree(asked_model("llama"), tmp_path / "sharded"))
@@ -123,12 +118,12 @@ def test_shards_give_the_vectors_of_one_file(asked_model: Callable[[str], Path],
     np.testing.assert_array_equal(vectors(folder), vectors(asked_model("llama")))
 
 
-def test_weights_that_will_not_fit_are_refused_before_they_are_read(
-    asked_model: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_weights_that_will_not_fit_are_refused_before_they_are_read(asked_model, monkeypatch):
     monkeypatch.setattr("stsbench.base.machine.available_bytes", lambda: 60_000)
-    told = r"the weights of .*llama in {} take 0.0 GB of memory, of which 0.0 GB are free: use {}a smaller model"
-    with pytest.raises(UserError, match=told.format("fp32", "--precision bf16, ")):
+    message = (
+        r"the weights of .*llama in {} take 0.0 GB of memory, of which 0.0 GB are free: use {}a smaller model"
+    )
+    with pytest.raises(UserError, match=message.format("fp32", "--precision bf16, ")):
         vectors(asked_model("llama"))
-    with pytest.raises(UserError, match=told.format("bf16", "")):
+    with pytest.raises(UserError, match=message.format("bf16", "")):
         vectors(asked_model("llama"), precision="bf16")

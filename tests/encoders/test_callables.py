@@ -70,7 +70,7 @@ def test_a_callable_is_named_and_not_cached():
 
 
 def test_an_array_that_a_callable_reuses_is_copied(vectors_of):
-    shared = np.zeros((1, 2))
+    shared = np.zeros((1, 2), np.float32)
 
     def encode(sentences):
         shared[0] = len(sentences[0]), 1
@@ -79,41 +79,48 @@ def test_an_array_that_a_callable_reuses_is_copied(vectors_of):
     assert vectors_of(load(encode), ["ab", "abcd"], token_budget=1).tolist() == [[2, 1], [4, 1]]
 
 
-@pytest.mark.parametrize(
-    ("returned", "words"),
-    [
-        (lambda n: [1.0] * n, "shape (3,)"),
-        (lambda n: np.zeros((n + 1, 4)), "shape (4, 4) for 3 sentences"),
-        (lambda n: np.zeros((n, 0)), "shape (3, 0)"),
-        (lambda n: np.zeros((n, 2, 2)), "shape (3, 2, 2)"),
-        (lambda n: [[1.0]] * (n - 1) + [[1.0, 2.0]], "list, not a matrix"),
-        (lambda n: ["a vector"] * n, "list, not a matrix"),
-        (lambda _: {"vectors": 1}, "dict, not a matrix"),
-        (lambda _: None, "NoneType, not a matrix"),
-        (lambda n: [["1.0", "2.0"]] * n, "list, not a matrix"),
-        (lambda n: np.full((n, 2), np.datetime64("2020-01-01")), "ndarray, not a matrix"),
-        (lambda n: np.ma.masked_equal(np.ones((n, 2)), 1), "MaskedArray, not a matrix"),
-        (lambda n: (row for row in [[1.0]] * n), "generator, not a matrix"),
-        (lambda n: [[10**400, 1]] * n, "list, not a matrix"),
-        (lambda n: np.full((n, 2), 1 + 2j), "complex"),
-        (lambda n: [[1.0, 1j]] * n, "complex"),
-        (lambda n: np.full((n, 2), 1e39), "float32 in 3 of 3 vectors (such as 1e+39)"),
-        (lambda n: np.full((n, 2), 1e-50), "float32 in 3 of 3 vectors (such as 1e-50)"),
-        (lambda n: [[None, 1.0]] * n, "NaN or infinite values in 3 of 3"),
-        (lambda n: np.array([[1.0]] * (n - 1) + [[np.inf]]), "NaN or infinite values in 1 of 3"),
-    ],
-)
-def test_what_is_not_one_vector_per_sentence_is_refused(returned, words):
-    with pytest.raises(UserError) as error:
-        embed(load(lambda sentences: returned(len(sentences))), ["a", "b", "c"])
-    assert words in str(error.value)
-
-
-def test_complex_tensors_and_varying_dimensions_are_refused():
+def conjugated(n):
     import torch
 
-    with pytest.raises(UserError, match="complex"):
-        embed(load(lambda s: torch.ones((len(s), 2), dtype=torch.complex64).conj()), ["a"])
+    return torch.ones((n, 2), dtype=torch.complex64).conj()
+
+
+_NO_MATRIX = r"{} Return an array of real numbers of shape \(3, dimensions\)"
+MISTAKES = [
+    *(
+        (returned, _NO_MATRIX.format(rf".*of shape {shape} for 3 sentences\."))
+        for returned, shape in [
+            (lambda n: [1.0] * n, r"\(3,\)"),
+            (lambda n: np.zeros((n + 1, 4)), r"\(4, 4\)"),
+            (lambda n: np.zeros((n, 0)), r"\(3, 0\)"),
+            (lambda n: np.zeros((n, 2, 2)), r"\(3, 2, 2\)"),
+            (lambda n: ["a vector"] * n, r"\(3,\)"),
+            (lambda _: {"vectors": 1}, r"\(\)"),
+            (lambda _: None, r"\(\)"),
+            (lambda n: [["1.0", "2.0"]] * n, r"\(3, 2\)"),
+            (lambda n: np.full((n, 2), np.datetime64("2020-01-01")), r"\(3, 2\)"),
+            (lambda n: (row for row in [[1.0]] * n), r"\(\)"),
+            (lambda n: np.full((n, 2), 1 + 2j), r"\(3, 2\)"),
+            (conjugated, r"\(3, 2\)"),
+        ]
+    ),
+    (lambda n: [[1.0]] * (n - 1) + [[1.0, 2.0]], _NO_MATRIX.format(r"list, not a matrix of numbers\.")),
+    (lambda n: [[10**400, 1]] * n, _NO_MATRIX.format(r"list, not a matrix of numbers\.")),
+    (lambda n: np.ma.masked_equal(np.ones((n, 2)), 1), "MaskedArray, not a matrix"),
+    (lambda n: np.full((n, 2), 1e39), r"float32 in 3 of 3 vectors \(such as 1e\+39\)"),
+    (lambda n: np.full((n, 2), 1e-50), r"float32 in 3 of 3 vectors \(such as 1e-50\)"),
+    (lambda n: [[None, 1.0]] * n, "NaN or infinite values in 3 of 3"),
+    (lambda n: np.array([[1.0]] * (n - 1) + [[np.inf]]), "NaN or infinite values in 1 of 3"),
+]
+
+
+@pytest.mark.parametrize(("returned", "message"), MISTAKES)
+def test_what_is_not_one_vector_per_sentence_is_refused(returned, message):
+    with pytest.raises(UserError, match=message):
+        embed(load(lambda sentences: returned(len(sentences))), ["a", "b", "c"])
+
+
+def test_varying_dimensions_are_refused():
     with pytest.raises(UserError, match="vectors of 2 and of 4 dimensions"):
         embed(load(lambda s: np.ones((len(s), len(s[0])))), ["ab", "abcd"], token_budget=1)
 

@@ -45,7 +45,7 @@ def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def plain(encoder: Encoder, texts: list[str]) -> np.ndarray:
-    """Embed the parts one by one, as nobody promises more than rounding across other batches."""
+    """Embed part by part, as other batches change the last bits."""
     parts = [embed(encoder, texts[start : start + 16], use_cache=False) for start in range(0, len(texts), 16)]
     return np.concatenate([next(iter(part.vectors.values()))[part.rows] for part in parts])
 
@@ -59,57 +59,66 @@ def test_each_line_has_its_row(lines, encoder, tmp_path, stored, kind):
     assert np.array_equal(vectors, plain(encoder, LINES).astype(kind))
     assert np.array_equal(np.concatenate(list(made.parts(7))), vectors.astype(np.float32))
     assert seen[-1] == ("embedding", len(LINES), len(LINES))
-    assert made.about.rows == len(LINES)
+    assert made.rows == len(LINES)
     assert json.loads((tmp_path / "v.npy.json").read_text())["model"] == encoder.identity.name
     assert sorted(path.name for path in tmp_path.glob("v*")) == ["v.npy", "v.npy.json"]
     assert made.sentences([0, 42]) == {0: LINES[0], 42: "A cat."}
 
 
-def test_what_was_interrupted_goes_on_where_it_was(lines, encoder, tmp_path, monkeypatch):
-    out, asked = tmp_path / "v.npy", []
+def stop_after(number, error=KeyboardInterrupt):
+    """Return a progress that fails once more than a number of sentences are encoded."""
 
-    def interrupted(stage, done, total):
-        if done > 32:
-            raise KeyboardInterrupt
+    def progress(stage, done, total):
+        if done > number:
+            raise error
 
-    with pytest.raises(KeyboardInterrupt):
-        embed_file(lines, encoder, out=out, progress=interrupted)
-    assert not out.exists()
-    # A kill in the middle of a part leaves half of it.
-    with (tmp_path / "v.npy.unfinished").open("r+b") as stream:
+    return progress
+
+
+def half_a_part(begun):
+    with begun.open("r+b") as stream:
         stream.seek(-100, 2)
         stream.write(b"half of a part")
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, UserError("the model failed")])
+@pytest.mark.parametrize(
+    ("damage", "left"),
+    [(half_a_part, len(LINES) - 32), (lambda begun: begun.write_bytes(begun.read_bytes()[:-8]), len(LINES))],
+)
+def test_after_an_interrupt_or_an_error_the_same_call_resumes(
+    damage, left, error, lines, encoder, tmp_path, monkeypatch
+):
+    out, asked = tmp_path / "v.npy", []
+    with pytest.raises(type(error) if isinstance(error, Exception) else error):
+        embed_file(lines, encoder, out=out, progress=stop_after(32, error))
+    assert sorted(path.name for path in tmp_path.glob("v*")) == ["v.npy.json", "v.npy.unfinished"]
+    damage(tmp_path / "v.npy.unfinished")
     own = module._vectors
     monkeypatch.setattr(
         module, "_vectors", lambda one, texts, *rest: asked.append(len(texts)) or own(one, texts, *rest)
     )
     embed_file(lines, encoder, out=out)
-    assert asked == [len(LINES) - 32]
+    assert sum(asked) == left
     assert np.array_equal(np.load(out), plain(encoder, LINES))
     embed_file(lines, encoder, out=out)
-    assert len(asked) == 1, "what is there is not made again"
+    assert sum(asked) == left, "what is complete is not made again"
 
 
-def test_an_unfinished_file_that_was_cut_is_made_again(lines, encoder, tmp_path):
-    out = tmp_path / "v.npy"
-    with pytest.raises(KeyboardInterrupt):
-        embed_file(lines, encoder, out=out, progress=_interrupted_at(32))
-    begun = tmp_path / "v.npy.unfinished"
-    begun.write_bytes(begun.read_bytes()[:-8])
+def test_an_error_in_the_first_part_leaves_nothing_and_keeps_an_earlier_file(lines, encoder, tmp_path):
+    out, fail = tmp_path / "v.npy", stop_after(-1, UserError("the model failed"))
+    with pytest.raises(UserError, match="the model failed"):
+        embed_file(lines, encoder, out=out, progress=fail)
+    assert not list(tmp_path.glob("v*"))
     embed_file(lines, encoder, out=out)
-    assert np.array_equal(np.load(out), plain(encoder, LINES))
+    before = {path.name: path.read_bytes() for path in tmp_path.glob("v*")}
+    with pytest.raises(UserError, match="the model failed"):
+        embed_file(lines, encoder, out=out, overwrite=True, progress=fail)
+    assert {path.name: path.read_bytes() for path in tmp_path.glob("v*")} == before
 
 
-def _interrupted_at(number):
-    def progress(stage, done, total):
-        if done > number:
-            raise KeyboardInterrupt
-
-    return progress
-
-
-def test_a_killed_process_goes_on_to_the_same_bytes(bert, tmp_path, monkeypatch):
-    (tmp_path / "lines.txt").write_text("\n".join(f"Line {number}." for number in range(3000)), encoding="utf-8")
+def test_a_killed_process_resumes_and_ends_with_the_same_bytes(bert, tmp_path, monkeypatch):
+    (tmp_path / "lines.txt").write_text("\n".join(f"Line {number}." for number in range(1500)), encoding="utf-8")
     script = (
         "import sys; from stsbench.encoders import embedded; embedded.AT_ONCE = 100; "
         "embedded.embed_file(sys.argv[1], sys.argv[2], out=sys.argv[3])"
@@ -138,11 +147,11 @@ def test_another_model_or_another_file_is_refused(lines, encoder, bert, tmp_path
     lines.write_text("Other lines.\n", encoding="utf-8")
     with pytest.raises(UserError, match="has vectors of another sha256"):
         embed_file(lines, encoder, out=out)
-    assert embed_file(lines, encoder, out=out, overwrite=True).about.rows == 1
+    assert embed_file(lines, encoder, out=out, overwrite=True).rows == 1
     begun = tmp_path / "w.npy"
     lines.write_text("\n".join(LINES), encoding="utf-8")
     with pytest.raises(KeyboardInterrupt):
-        embed_file(lines, encoder, out=begun, progress=_interrupted_at(16))
+        embed_file(lines, encoder, out=begun, progress=stop_after(16))
     with pytest.raises(UserError, match=r"w\.npy has vectors of another use"):
         embed_file(lines, sb.load(bert, max_length=9), out=begun)
 
@@ -185,29 +194,20 @@ def test_numbers_that_fp16_does_not_hold(lines, tmp_path, number):
     assert not (tmp_path / "v.npy").exists()
 
 
-def test_sentences_of_which_no_word_is_known(tmp_path):
-    (tmp_path / "words.txt").write_text("the 1 2\ndog 5 5\n", encoding="utf-8")
-    (tmp_path / "lines.txt").write_text("Nobody\nknows.\n", encoding="utf-8")
-    made = embed_file(tmp_path / "lines.txt", tmp_path / "words.txt", out=tmp_path / "v.npy")
-    assert np.load(made.path).tolist() == [[0, 0], [0, 0]]
-
-
-def test_a_file_that_is_being_written_is_left_alone(lines, encoder, tmp_path):
-    def meanwhile(stage, done, total):
+@pytest.mark.parametrize(
+    ("meanwhile", "message"),
+    [
+        (lambda again, lines: again(), "another process is writing"),
+        (lambda again, lines: lines.write_text("\n".join(LINES[:-1]) + "\nA dog."), "changed while it was read"),
+    ],
+)
+def test_only_one_writer_and_an_unchanged_text_file_are_accepted(meanwhile, message, lines, encoder, tmp_path):
+    def progress(stage, done, total):
         if done > 16:
-            embed_file(lines, encoder, out=tmp_path / "v.npy")
+            meanwhile(lambda: embed_file(lines, encoder, out=tmp_path / "v.npy"), lines)
 
-    with pytest.raises(UserError, match="another process is writing"):
-        embed_file(lines, encoder, out=tmp_path / "v.npy", progress=meanwhile)
-
-
-def test_a_text_file_that_changes_meanwhile_is_told(lines, encoder, tmp_path):
-    def meanwhile(stage, done, total):
-        if done > 16:
-            lines.write_text("\n".join(LINES[:-1]) + "\nA dog.", encoding="utf-8")
-
-    with pytest.raises(UserError, match="changed while it was read"):
-        embed_file(lines, encoder, out=tmp_path / "v.npy", progress=meanwhile)
+    with pytest.raises(UserError, match=message):
+        embed_file(lines, encoder, out=tmp_path / "v.npy", progress=progress)
     assert not (tmp_path / "v.npy").exists()
 
 

@@ -17,7 +17,7 @@ def filled():
 def test_more_than_a_hundred_kinds_of_damage_are_planted_and_none_passes(filled):
     outcomes = {variant.name: outcome(variant, *filled) for variant in VARIANTS}
     assert len(outcomes) == len(VARIANTS) >= 100
-    assert {name: said for name, said in outcomes.items() if said != "right"} == {}
+    assert {name: end for name, end in outcomes.items() if end != "right"} == {}
 
 
 def test_the_harness_notices_a_wrong_vector(filled, monkeypatch):

@@ -229,17 +229,9 @@ def embed_file(
     rows = sum(1 for _ in _sentences(file))
     if not rows:
         raise UserError(f"{file} has no sentences: write one per line.")
-    made = Embedded(
-        target,
-        __version__,
-        identity.name,
-        use_signature(identity.use),
-        _key(identity),
-        str(file.resolve()),
-        sha256_of(file),
-        rows,
-        stored,
-    )
+    how, source = use_signature(identity.use), str(file.resolve())
+    key, sha256 = _key(identity), sha256_of(file)
+    made = Embedded(target, __version__, identity.name, how, key, source, sha256, rows, stored)
     with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         with _locked(target):

@@ -163,12 +163,7 @@ def fit(
         method=method,
         dimensions=len(lines) if method == "whitening" else vectors.shape[1],
         width=vectors.shape[1],
-        sentences=FittedOn(
-            name=texts.name,
-            count=len(texts.texts),
-            distinct=len(set(texts.texts)),
-            sha256=texts.sha256,
-        ),
+        sentences=FittedOn.of(texts),
         model=replace(base.identity, name=_place(base.identity.name)),
         is_here=layered is not None,
         settings=settings,

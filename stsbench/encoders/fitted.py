@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from stsbench.base.errors import UserError
+from stsbench.data.sentences import Sentences
 from stsbench.data.shared import folded_ids
 from stsbench.encoders.mteb_models import KIND as OF_MTEB
 from stsbench.encoders.poolers import AUTO
@@ -50,6 +51,12 @@ class FittedOn(BaseModel):
     count: int
     distinct: int
     sha256: str
+
+    @classmethod
+    def of(cls, sentences: Sentences) -> "FittedOn":
+        """Describes some sentences."""
+        texts = sentences.texts
+        return cls(name=sentences.name, count=len(texts), distinct=len(set(texts)), sha256=sentences.sha256)
 
 
 class FitAbout(BaseModel):

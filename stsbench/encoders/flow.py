@@ -12,7 +12,7 @@ bounded by `LIMIT` through tanh, where Glow uses a sigmoid.
 
 import copy
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -238,12 +238,8 @@ def fit_flow(
     rate = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps)
     log: list[dict[str, Any]] = []
     looks = set(np.linspace(0, steps, _LOOKS + 1).astype(int).tolist()) if most else {steps}
-    order, kept, best = np.empty(0, dtype=np.int64), steps, np.inf
-    state: dict[str, Tensor] = {}
-    for step in range(steps + 1):
-        while len(order) < settings.batch:
-            order = np.concatenate([order, chance.permutation(train)])
-        batch, order = order[: settings.batch], order[settings.batch :]
+    kept, best, state = steps, np.inf, dict[str, Tensor]()
+    for step, batch in zip(range(steps + 1), _batches(train, settings.batch, chance), strict=False):
         loss = -flow.log_likelihood(everything[batch]).mean() / dimensions
         line: dict[str, Any] = {"step": step, "nll": float(loss.detach()), "kept": False}
         if step in looks and most:
@@ -269,6 +265,16 @@ def fit_flow(
     flow = flow.double().eval()
     _require_inverse(flow, everything[train[: settings.batch]].double())
     return flow, log
+
+
+def _batches(rows: NDArray[np.int64], size: int, chance: np.random.Generator) -> Iterator[NDArray[np.int64]]:
+    """Yields batches of shuffled rows without end; a batch may span two passes."""
+    order = np.empty(0, dtype=np.int64)
+    while True:
+        while len(order) < size:
+            order = np.concatenate([order, chance.permutation(rows)])
+        yield order[:size]
+        order = order[size:]
 
 
 def notes_on(log: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:

@@ -211,8 +211,12 @@ def test_a_full_disk_is_an_error_and_all_or_nothing_is_kept(tmp_path):
     assert cache.path.read_bytes() == before
 
 
-def fill_disk(monkeypatch, tmp_path):
+def fill_database(monkeypatch):
     monkeypatch.setattr("stsbench.encoders.cache._SCHEMA", _SCHEMA.replace("16384", "512") + FULL)
+
+
+def fill_disk(monkeypatch, tmp_path):
+    fill_database(monkeypatch)
     monkeypatch.setattr(os, "utime", disk_is_full)
 
 
@@ -237,7 +241,7 @@ def test_without_room_for_the_cache_a_run_continues_with_one_warning(
 
 
 def test_vectors_that_processes_share_are_all_written_or_none(tiny, sentences, tmp_path, monkeypatch):
-    fill_disk(monkeypatch, tmp_path)
+    fill_database(monkeypatch)
     with pytest.raises(UserError, match="disk is full"):
         shared_vectors(load(tiny()), sentences, tmp_path / "shared")
     assert not [path for path in (tmp_path / "shared").iterdir() if path.is_dir()]

@@ -250,7 +250,7 @@ def test_the_same_command_finds_its_folder_again(
         ),
         ("SAVED", {"revision": "v2"}, r"is a folder without revisions: leave out --revision\.$"),
         ("sentence-transformers/all-MiniLM-L6-v2", {"revision": "v9"}, "revision v9 not found"),
-        ("nomic-ai/nomic-embed-text-v1", {}, r"runs Python code .* add --trust-remote-code\.$"),
+        ("nomic-ai/nomic-embed-text-v1", {}, r"may run Python code .* add --trust-remote-code\.$"),
     ],
 )
 def test_what_cannot_be_asked_of_a_model_of_mtebs_is_refused(

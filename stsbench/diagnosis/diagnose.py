@@ -25,7 +25,7 @@ from stsbench.diagnosis.words import facts
 from stsbench.encoders.load import Model, load
 from stsbench.encoders.protocol import Encoder
 from stsbench.encoders.use import ABOUT, option_of
-from stsbench.published.catalogue import checkpoints_named_like, known_checkpoint
+from stsbench.published.catalogue import checkpoint_named_like, checkpoint_of_system, known_checkpoint
 from stsbench.records.kinds import AVERAGE
 from stsbench.scoring.kinds.sts import demand_spread
 from stsbench.scoring.settings import TEXTS, Protocol, Stages
@@ -163,8 +163,8 @@ def is_telling(search: Search) -> bool:
 
 def likely_templates(claim: Claim, model: str) -> list[str]:
     """Return the templates that the model, and the row that is claimed, are known to be used with."""
-    of_row = [known_checkpoint(claim.row.row.system)] if claim.row else []
-    known = [*of_row, known_checkpoint(model) or next(iter(checkpoints_named_like(model)), None)]
+    of_row = [checkpoint_of_system(claim.row.row.system)] if claim.row else []
+    known = [*of_row, known_checkpoint(model) or checkpoint_named_like(model)]
     return [entry.template for entry in known if entry and entry.template]
 
 

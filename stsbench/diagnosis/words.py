@@ -23,7 +23,7 @@ from stsbench.diagnosis.claim import Claim, Value
 from stsbench.diagnosis.grid import Grid
 from stsbench.diagnosis.search import NEIGHBOURHOOD, WEAK, Candidate, Search
 from stsbench.encoders.protocol import Identity
-from stsbench.published.catalogue import identified_checkpoint, known_checkpoint, rows
+from stsbench.published.catalogue import checkpoint_of_system, identified_checkpoint, rows
 from stsbench.published.measured import seeded_systems, seeds, source
 from stsbench.published.schema import KnownCheckpoint
 from stsbench.records.kinds import AVERAGE
@@ -75,7 +75,7 @@ def facts(claim: Claim, identity: Identity, *, measured: float | None) -> list[s
     of_model = identified_checkpoint(
         identity.name, pooling=identity.use.pooling, weights_sha256=identity.weights_sha256
     )
-    of_row = known_checkpoint(row.row.system) if row else None
+    of_row = checkpoint_of_system(row.row.system) if row else None
     sentences = []
     if row and of_model and of_row and of_model.name != of_row.name:
         sentences.append(f"{row.name} is a row of {of_row.hub or of_row.name}; you measured {identity.name}.")

@@ -39,7 +39,7 @@ from stsbench.encoders.tokenizer import model_limit, position_limit
 from stsbench.encoders.transformer import TransformerEncoder, TransformerSettings
 from stsbench.encoders.use import ABOUT, FP32, PROMPTS, TORCH, Use, option_of, spell_options
 from stsbench.encoders.vector_files import WORD_VECTOR_SUFFIXES, SavedVectors, StaticEncoder
-from stsbench.published.catalogue import checkpoints_named_like, hub_checkpoints
+from stsbench.published.catalogue import checkpoint_named_like, identified_checkpoint
 from stsbench.published.schema import KnownCheckpoint
 
 _Choice = tuple[str, tuple[str, ...]]
@@ -185,7 +185,7 @@ def _load_checkpoint(
         return static
     needs()
     template = _choose_template(name, use)
-    is_hinted = use.template is None and not hub_checkpoints(name)
+    is_hinted = use.template is None and not identified_checkpoint(name)
     use, notes = as_texts(checkpoint, replace(use, template=template))
     if template is not None and is_hinted:
         notes += (_hint(f"template {template.name}", name, "--template"),)
@@ -218,7 +218,7 @@ def _load_static(table: TokenTable, asked: Use) -> TokenTableEncoder | SidedEnco
 def _choose_template(name: str, use: Use) -> Template | None:
     """Returns the user's template, or else that of a known checkpoint."""
     if use.template is None:
-        known = next(iter(checkpoints_named_like(name)), None)
+        known = checkpoint_named_like(name)
         has_prompt = any(getattr(use, field) is not None for field in PROMPTS)
         return read_template(known.template) if known and known.template and not has_prompt else None
     if use.template == NO_TEMPLATE:
@@ -235,7 +235,7 @@ def _load_natively(checkpoint: Checkpoint, saved: TransformerSettings | None, as
     """Loads a Transformers checkpoint; `saved` are its own settings, None if they are not all read natively."""
     name = checkpoint.name
     _require_readable(checkpoint, asked)
-    known = next(iter(checkpoints_named_like(name)), None)
+    known = checkpoint_named_like(name)
     template = asked.template if isinstance(asked.template, Template) else None
     if template is None:
         pooling, notes = _choose_pooling(checkpoint, asked.pooling, saved.use.pooling if saved else None, known)
@@ -283,7 +283,7 @@ def _choose_prompt(checkpoint: Checkpoint, own: str, asked: Use, known: KnownChe
         note = f"{name}: template {asked.template.name} replaces the checkpoint's prompt {prompt!r}."
         return "", (note,) if prompt else ()
     if asked.prompt is None and not prompt and known and known.prompt:
-        if not hub_checkpoints(name):
+        if not identified_checkpoint(name):
             return known.prompt, (_hint(f"prompt {known.prompt!r}", name, "--prompt"),)
         return known.prompt, (f"{name}: {known.prompt!r} is put before every sentence ({known.usage}).",)
     return prompt, ()
@@ -291,8 +291,9 @@ def _choose_prompt(checkpoint: Checkpoint, own: str, asked: Use, known: KnownChe
 
 def _hint(choice: str, name: str, option: str) -> str:
     """Returns the note on a choice that only a folder's name suggests."""
-    (like, *_) = checkpoints_named_like(name)
-    return f"{choice} was chosen because {name} is named like {like.hub}. Set {option} if it is another model."
+    like = checkpoint_named_like(name)
+    hub = like.hub if like else ""
+    return f"{choice} was chosen because {name} is named like {hub}. Set {option} if it is another model."
 
 
 def _pooling_of(template: Template, use: Use, known: KnownCheckpoint | None, name: str) -> _Choice:
@@ -336,7 +337,7 @@ def _choose_pooling(
             return asked, ()
         source = "its own configuration" if configured or known is None else f"its paper: {known.usage}"
         return asked, (f"pooling {asked} differs from {expected} for {checkpoint.name} ({source}).",)
-    if configured is None and known and not hub_checkpoints(checkpoint.name):
+    if configured is None and known and not identified_checkpoint(checkpoint.name):
         return known.pooling, (_hint(f"pooling {known.pooling}", checkpoint.name, "--pooling"),)
     if expected is not None:
         return expected, ()

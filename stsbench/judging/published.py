@@ -245,8 +245,12 @@ def rows_to_check(record: RunRecord, against: str = AUTO) -> list[PublishedRow]:
         return [named] if "/" in against and against in rows() else _measured(_of_system(named), record) or [named]
     known = known_checkpoint(record)
     if known is None:
-        like = [entry.system for entry in catalogue.checkpoints_named_like(record.model.name) if entry.system]
-        hint = f" Its name is like that of {like[0]}; a name alone identifies no model." if like else ""
+        like = catalogue.checkpoint_named_like(record.model.name)
+        hint = (
+            f" It is named like {like.system}, but a name alone does not identify a model."
+            if like and like.system
+            else ""
+        )
         raise UserError(
             f"no published row is known for {record.model.name}: name one with --against "
             f"(`stsbench published list rows` lists them).{hint}"

@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -174,69 +174,51 @@ def system(name: str) -> System:
     return systems()[system_name]
 
 
-@lru_cache(maxsize=4096)
-def known_checkpoint(name: str, *, pooling: str = "") -> KnownCheckpoint | None:
-    """Return the known checkpoint that you name; None if there is none.
-
-    Args:
-        name: its Hub name, with or without the owner, its name here, or its system's name or alias.
-        pooling: which entry to return where one checkpoint has rows with several poolings: by default, and where
-            none has this one, the first.
-
-    >>> known_checkpoint("esimcse-bert-base").hub
-    'ffgcc/esimcse-bert-base-uncased'
-    >>> known_checkpoint("google-bert/bert-base-uncased", pooling="avg").name
-    'bert-base-avg'
-    """
-    system_name = _system_names().get(_plain(name))
-    entries = hub_checkpoints(name) or [
-        entry
-        for entry in checkpoints().values()
-        if _plain(entry.name) == _plain(name) or (entry.system and entry.system == system_name)
-    ]
-    if not entries and "/" not in name:
-        entries = checkpoints_named_like(name)
-    return _of_pooling(entries, pooling)
-
-
 def identified_checkpoint(
     name: str, *, pooling: str = "", weights_sha256: str | None = None
 ) -> KnownCheckpoint | None:
-    """Return the known checkpoint that a model is, by its weights or its whole Hub name; None if there is none.
+    """Return the known checkpoint with these weights, or else with this whole Hub name; None if there is none.
 
-    A folder may have any name, so the last part of a path identifies nothing.
+    Args:
+        name: a Hub name. The Hub's oldest models have two, with and without an owner. The last part of a path
+            identifies nothing, because a folder can have any name.
+        pooling: the entry to prefer if there are several for the checkpoint; by default the first.
+        weights_sha256: hash of the weights.
 
-    >>> identified_checkpoint("models/unsup-simcse-bert-base-uncased") is None
+    >>> identified_checkpoint("google-bert/bert-base-uncased", pooling="avg").name
+    'bert-base-avg'
+    >>> identified_checkpoint("models/bert-base-uncased") is None
     True
     """
-    entries = [
-        entry for entry in checkpoints().values() if weights_sha256 and entry.weights_sha256 == weights_sha256
-    ]
-    return _of_pooling(entries or hub_checkpoints(name), pooling)
-
-
-def _of_pooling(entries: Sequence[KnownCheckpoint], pooling: str) -> KnownCheckpoint | None:
+    label, known = _OWNERS.sub("", name.casefold()), checkpoints().values()
+    entries = [entry for entry in known if weights_sha256 and entry.weights_sha256 == weights_sha256]
+    entries = entries or [entry for entry in known if entry.hub and entry.hub.casefold() == label]
     return next((entry for entry in entries if entry.pooling == pooling), next(iter(entries), None))
 
 
-def hub_checkpoints(name: str) -> list[KnownCheckpoint]:
-    """Return the entries of a Hub name, of which the first is the default.
-
-    The Hub's oldest models have two names, with and without an owner.
-
-    >>> [entry.pooling for entry in hub_checkpoints("google-bert/bert-base-uncased")]
-    ['avg_static_last', 'avg', 'cls_before_pooler', 'avg_top2']
-    >>> hub_checkpoints("models/bert-base-uncased")
-    []
-    """
-    label = _OWNERS.sub("", name.casefold())
-    return [entry for entry in checkpoints().values() if entry.hub and entry.hub.casefold() == label]
-
-
-def checkpoints_named_like(name: str) -> list[KnownCheckpoint]:
-    """Return the entries of models with the last part of a path as their own name: a hint, and no more."""
+def checkpoint_named_like(name: str) -> KnownCheckpoint | None:
+    """Return the first known checkpoint whose Hub name has this last part, as a hint; None if there is none."""
     label = _last_part(name)
-    return [entry for entry in checkpoints().values() if entry.hub and _last_part(entry.hub) == label]
+    return next((entry for entry in checkpoints().values() if entry.hub and _last_part(entry.hub) == label), None)
+
+
+@lru_cache(maxsize=4096)
+def known_checkpoint(name: str) -> KnownCheckpoint | None:
+    """Return the known checkpoint for a name that you type; None if there is none.
+
+    Args:
+        name: its Hub name, with or without the owner, its name here, or a name or alias of its system.
+
+    >>> known_checkpoint("esimcse-bert-base").hub
+    'ffgcc/esimcse-bert-base-uncased'
+    """
+    if found := identified_checkpoint(name):
+        return found
+    system_name = _system_names().get(_plain(name))
+    for entry in checkpoints().values():
+        if _plain(entry.name) == _plain(name) or (entry.system and entry.system == system_name):
+            return entry
+    return None if "/" in name else checkpoint_named_like(name)
 
 
 def checkpoint_of_system(name: str) -> KnownCheckpoint | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stsbench.cli.output import print_data, print_lines, print_notes, print_result
 from stsbench.data.catalogue import data_set
-from stsbench.published.catalogue import checkpoints_named_like, identified_checkpoint
+from stsbench.published.catalogue import checkpoint_named_like, identified_checkpoint
 from stsbench.records.parts import sealed
 from stsbench.records.record import RunRecord
 from stsbench.records.scores import Scores, require_comparable
@@ -78,8 +78,8 @@ def cite(paths: Sequence[str | Path]) -> dict[str, str]:
     for record in map(load_run, paths):
         model = record.model
         known = identified_checkpoint(model.name, weights_sha256=model.weights_sha256)
-        like = [entry.hub for entry in checkpoints_named_like(model.name)]
-        hint = f" Its name is like that of {like[0]}; a name alone identifies no model." if like else ""
+        like = checkpoint_named_like(model.name)
+        hint = f" It is named like {like.hub}, but a name alone does not identify a model." if like else ""
         citations[model.name] = known.citation if known else f"not known here: see its model card.{hint}"
         for task in record.scores:
             own = task.data.status == "user"

@@ -4,7 +4,7 @@ import pytest
 
 from stsbench.encoders.load import load
 from stsbench.encoders.poolers import parse_pooling
-from stsbench.published.catalogue import checkpoints, checkpoints_named_like, hub_checkpoints
+from stsbench.published.catalogue import checkpoint_named_like, checkpoints, identified_checkpoint
 
 
 @pytest.mark.parametrize(
@@ -23,11 +23,11 @@ from stsbench.published.catalogue import checkpoints, checkpoints_named_like, hu
     ],
 )
 def test_known_checkpoints_have_the_pooling_of_their_papers(name, pooling):
-    known = checkpoints_named_like(name)[0]
+    known = checkpoint_named_like(name)
     assert known.pooling == pooling
     assert known.usage
     assert known.citation.startswith("@")
-    assert checkpoints_named_like("e5-tiny") == hub_checkpoints("models/e5-small") == []
+    assert checkpoint_named_like("e5-tiny") is identified_checkpoint("models/e5-small") is None
     for checkpoint in checkpoints().values():
         parse_pooling(checkpoint.pooling)
 

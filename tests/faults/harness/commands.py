@@ -46,6 +46,9 @@ def _record(name: str) -> dict[str, str]:
     return {f"runs/{name}/run.json": OURS, f"runs/{name}/items.parquet": OURS}
 
 
+_EMBEDDED = {**_record("s"), **_STS13, **_CACHED}
+
+
 @dataclass(frozen=True)
 class Use:
     """A command as it is run, once.
@@ -299,15 +302,9 @@ USES: dict[str, tuple[Use, ...]] = {
         ),
     ),
     "length-bias": (_use("length-bias runs/a --json", _record("a")),),
-    "length-collapse": (
-        _use("length-collapse runs/s --json", {**_record("s"), **_STS13, **_CACHED}, ["../cache/embeddings"]),
-    ),
-    "dimensions": (
-        _use("dimensions runs/s --json", {**_record("s"), **_STS13, **_CACHED}, ["../cache/embeddings"]),
-    ),
-    "hubness": (
-        _use("hubness runs/s -k 2 --json", {**_record("s"), **_STS13, **_CACHED}, ["../cache/embeddings"]),
-    ),
+    "length-collapse": (_use("length-collapse runs/s --json", _EMBEDDED, ["../cache/embeddings"]),),
+    "dimensions": (_use("dimensions runs/s --json", _EMBEDDED, ["../cache/embeddings"]),),
+    "hubness": (_use("hubness runs/s -k 2 --json", _EMBEDDED, ["../cache/embeddings"]),),
     "geometry": (
         _use("geometry runs/a --task STS-B --json", {**_record("a"), **_DEV, **_CACHED}, ["../cache/embeddings"]),
         _use(

@@ -28,8 +28,9 @@ from scipy.special import ndtr, ndtri
 from synthetic_tasks import ANNOTATION, HIGHEST, LOWEST, SHARED_ERROR, TASKS, Effects, Task, World, read_tasks
 
 from stsbench.base.files import atomic_path
+from stsbench.statistics import Dependence
 from stsbench.statistics.correlations import CORRELATIONS, Aggregation, Metric, average_ranks, correlate_task
-from stsbench.statistics.dependence import Dependence, Sharing, variance
+from stsbench.statistics.dependence import Sharing, variance
 from stsbench.statistics.influence import TERMS, mean_terms, task_terms
 from stsbench.statistics.intervals import (
     correlation_interval,

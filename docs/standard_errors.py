@@ -10,7 +10,7 @@ import numpy as np
 from stsbench.judging.aligned import AlignedScores, aligned_scores
 from stsbench.records.labels import labels
 from stsbench.records.store import load_run
-from stsbench.statistics.dependence import Dependence
+from stsbench.statistics import Dependence
 
 METHODS: tuple[Dependence, ...] = ("independent", "dyadic", "components")
 

@@ -109,6 +109,12 @@ def key_paths(values: Any, above: Keys = ()) -> Iterator[Keys]:
         yield from key_paths(value, (*above, str(key)))
 
 
+def first_error(error: "ValidationError") -> str:
+    """Return the first validation error as `place: message`."""
+    first = error.errors()[0]
+    return ": ".join(filter(None, [".".join(map(str, first["loc"])), first["msg"]]))
+
+
 def first_mistake(error: "ValidationError", draft: Draft, whole: str, known: Iterable[str]) -> str:
     """Returns the first validation error as a sentence with the file and line of the value.
 

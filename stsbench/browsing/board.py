@@ -27,7 +27,7 @@ from stsbench.render.page import PageResult, render_page
 from stsbench.render.table import Table, Tables
 from stsbench.render.text import one_line
 from stsbench.scoring.settings import Intervals
-from stsbench.statistics.dependence import DEPENDENCE, LEVEL, Dependence
+from stsbench.statistics import DEPENDENCE, LEVEL, Dependence
 from stsbench.statistics.ranks import letters_text
 
 

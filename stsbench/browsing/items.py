@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from stsbench.data.shared import FOLDED, SENTENCES
 from stsbench.judging.aligned import AlignedScores
 from stsbench.records.kinds import KINDS
+from stsbench.statistics import LEVEL
 from stsbench.statistics.correlations import average_ranks, members_of
-from stsbench.statistics.dependence import LEVEL, Sharing
+from stsbench.statistics.dependence import Sharing
 from stsbench.statistics.intervals import t_quantile
 
 Floats = NDArray[np.float64]

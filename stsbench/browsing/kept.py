@@ -36,11 +36,11 @@ from stsbench.records.items import ITEMS
 from stsbench.records.parts import Score
 from stsbench.records.provenance import redact
 from stsbench.records.record import RunRecord
-from stsbench.records.signature import Signature
 from stsbench.records.store import load_run
+from stsbench.scoring.kinds import statistic_of
 from stsbench.scoring.recompute import require_recomputed
-from stsbench.scoring.statistic import sharing_of, statistic_of
-from stsbench.statistics.dependence import Dependence
+from stsbench.scoring.statistic import sharing_of
+from stsbench.statistics import Dependence
 
 Floats = NDArray[np.float64]
 
@@ -374,7 +374,7 @@ def aligned(
             AlignedScores(
                 score.kind,
                 label,
-                statistic_of(Signature.parse(score.signature)),
+                statistic_of(score),
                 np.array([kept.tasks[place].value for kept in records], dtype=np.float64),
                 np.stack([parts[place] for parts in found]),
                 sharing_of(table),

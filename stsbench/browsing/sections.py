@@ -33,7 +33,7 @@ from stsbench.records.parts import Score
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import PROTOCOL_FIELDS, Signature
 from stsbench.scoring.settings import Intervals
-from stsbench.statistics.dependence import Dependence
+from stsbench.statistics import Dependence
 
 COMPARED = MOST
 """Runs of a section that are judged together, as many as `rank` takes: 4,950 pairs of them."""

@@ -11,6 +11,7 @@ import typer
 from stsbench.base.errors import UserError
 from stsbench.base.files import require_writable
 from stsbench.base.words import suggestion
+from stsbench.statistics import Dependence
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,9 +28,6 @@ LARGEST_SEED = 2**32 - 1
 """What NumPy, scikit-learn and torch all accept."""
 
 FORMATS = ("table", "json", "csv", "markdown", "latex")
-
-IntervalName = Literal["dyadic", "components", "independent"]
-"""`statistics.dependence.Dependence`, without importing NumPy for a page of help."""
 
 _DEPENDENCE = (
     "`dyadic`: pairs that share a sentence; `components`: pairs linked by a chain of shared sentences; "
@@ -164,7 +162,7 @@ SubsetColumn = Annotated[
     str, typer.Option(help="The column of your file that names subsets.", rich_help_panel=DATA)
 ]
 Interval = Annotated[
-    IntervalName,
+    Dependence,
     typer.Option(
         metavar="METHOD", help=f"Which pairs depend on each other. {_DEPENDENCE}", rich_help_panel=INTERVALS
     ),
@@ -247,7 +245,7 @@ class IntervalChoice:
     ] = False
 
     @property
-    def dependence(self) -> IntervalName | None:
+    def dependence(self) -> Dependence | None:
         """Which pairs depend on each other; None for no intervals."""
         return None if self.no_intervals else self.interval
 

@@ -32,8 +32,9 @@ from stsbench.encoders.protocol import Encoder
 from stsbench.encoders.sides import SidedEncoder
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.encoders.use import FP32, TORCH, names
+from stsbench.statistics import DEPENDENCE, LEVEL
 from stsbench.statistics.correlations import CORRELATIONS
-from stsbench.statistics.dependence import DEPENDENCE, LEVEL, Sharing, variance
+from stsbench.statistics.dependence import Sharing, variance
 from stsbench.statistics.influence import task_terms
 from stsbench.statistics.intervals import upper_bound
 from stsbench.statistics.similarity import pair_similarities

@@ -21,10 +21,12 @@ from stsbench.records.labels import task_labels
 from stsbench.records.parts import Score
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import Signature, require_same_protocol
+from stsbench.scoring.kinds import statistic_of
 from stsbench.scoring.recompute import EXACT
-from stsbench.scoring.statistic import Statistic, sharing_of, statistic_of
+from stsbench.scoring.statistic import Statistic, sharing_of
+from stsbench.statistics import Dependence
 from stsbench.statistics.correlations import members_of
-from stsbench.statistics.dependence import Dependence, Sharing, Variance, covariance, variance
+from stsbench.statistics.dependence import Sharing, Variance, covariance, variance
 from stsbench.statistics.intervals import Limits, plain_interval, two_sided_p
 
 Floats = NDArray[np.float64]
@@ -133,9 +135,7 @@ def aligned_scores(
         raise UserError(f"{listed(list(runs))} have no task in common: measure them on the same tasks.")
     first_name = next(iter(runs))
     first: dict[str, pd.DataFrame] = {}
-    statistics = {
-        label: statistic_of(Signature.parse(by_run[first_name].signature)) for label, by_run in common.items()
-    }
+    statistics = {label: statistic_of(by_run[first_name]) for label, by_run in common.items()}
     sides: dict[str, list[tuple[float, Floats, pd.DataFrame]]] = {label: [] for label in common}
     # Record by record: the tables of a hundred of them are more than one wants to hold.
     for number, (name, record) in enumerate(runs.items()):

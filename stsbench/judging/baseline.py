@@ -17,12 +17,13 @@ from stsbench.encoders.use import shown
 from stsbench.judging.aligned import FEWEST, MANY, AlignedScores, aligned_scores
 from stsbench.judging.verdicts import CellCheck, Check, FieldDifference, in_words, within
 from stsbench.records.kinds import KINDS
-from stsbench.records.labels import name_beside, task_labels
+from stsbench.records.labels import model_labels, task_labels
 from stsbench.records.parts import Score, plain_mean
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import PROTOCOL_FIELDS, UNKNOWN, Signature, differing_fields
 from stsbench.scoring.settings import require_margin
-from stsbench.statistics.dependence import DEPENDENCE, LEVEL, Dependence, Variance
+from stsbench.statistics import DEPENDENCE, LEVEL, Dependence
+from stsbench.statistics.dependence import Variance
 from stsbench.statistics.intervals import lower_bound, pairs_needed, upper_bound
 
 MAX_DROP = 0.3
@@ -52,7 +53,7 @@ def check_baseline(record: RunRecord, baseline: RunRecord, max_drop: float = MAX
             cells.append(_dropped(kind.average, old_mean, new_mean, max_drop))
     name = f"the baseline {baseline.folder or baseline.model.name}"
     return Check(
-        name_beside(record.model, baseline.model),
+        model_labels([record.model, baseline.model])[0],
         (name,),
         "baseline",
         max_drop,

@@ -21,6 +21,7 @@ from stsbench.render.charts import line
 from stsbench.render.figures import ONE_COLOUR, new_figure, style
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
+from stsbench.render.text import one_line
 from stsbench.statistics.seeds import best_of_below, best_of_quantiles, expected_best
 
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ class BestOf(Result):
     def __str__(self) -> str:
         """Return what a terminal shows: the table, the sentence, and what to know."""
         words = [self.sentence, *(f"note: {note}" for note in self.notes)]
-        return f"{self.table()}\n\n" + "\n".join(words)
+        return f"{self.table()}\n\n" + "\n".join(map(one_line, words))
 
 
 def best_of(

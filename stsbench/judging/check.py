@@ -8,7 +8,7 @@ from stsbench.judging.verdicts import Check
 from stsbench.records.imports import read_results
 from stsbench.records.record import RunRecord
 from stsbench.scoring.recompute import require_recomputed
-from stsbench.statistics.dependence import DEPENDENCE, Dependence
+from stsbench.statistics import DEPENDENCE, Dependence
 
 
 def check(

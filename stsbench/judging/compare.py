@@ -18,18 +18,19 @@ from stsbench.judging.overlap import overlaps_of
 from stsbench.judging.runs import Run, named_runs, records_of
 from stsbench.judging.seeds import SeedsComparison, compare_seeds
 from stsbench.records.kinds import KINDS
-from stsbench.records.labels import INTERVAL_OF, labels
+from stsbench.records.labels import labels
 from stsbench.records.record import RunRecord
 from stsbench.scoring.recompute import require_recomputed
 from stsbench.scoring.settings import INTERVALS, Intervals
-from stsbench.statistics.dependence import (
-    DEPENDENCE,
-    Variance,
-    difference_variances,
-    variance,
-)
+from stsbench.statistics import DEPENDENCE
+from stsbench.statistics.dependence import Variance, difference_variances, variance
 from stsbench.statistics.intervals import plain_interval, two_sided_p
 from stsbench.statistics.seeds import RESAMPLES, SEED
+
+INTERVAL_OF = (
+    "new pairs from the same subsets, with new sentences and the same pattern of sharing; the subsets are fixed"
+)
+"""What intervals and p-values are about."""
 
 _APART = 1.2
 """How much larger the standard error by components is, for a reader to be told."""

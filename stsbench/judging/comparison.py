@@ -17,7 +17,8 @@ from stsbench.render.figures import shortened, svg_of
 from stsbench.render.result import Result
 from stsbench.render.section import ReportFigure, Section
 from stsbench.render.table import Table, Tables
-from stsbench.statistics.dependence import Dependence
+from stsbench.render.text import one_line
+from stsbench.statistics import Dependence
 from stsbench.statistics.significance import holm
 
 if TYPE_CHECKING:
@@ -143,7 +144,8 @@ class Judgement(Result):
 
     def __str__(self) -> str:
         """Return what a terminal shows: the tables, the sentence, and what to know."""
-        return "\n\n".join([*map(str, self.table()), self.sentence, "\n".join(self.words)])
+        words = "\n".join(map(one_line, self.words))
+        return "\n\n".join([*map(str, self.table()), one_line(self.sentence), words])
 
     def _repr_html_(self) -> str:
         words = "".join(f"<p>{html.escape(line)}</p>" for line in (self.sentence, *self.words))
@@ -200,7 +202,9 @@ class ComparisonResult(Judgement):
 
     def __str__(self) -> str:
         """Return what a terminal shows: which is A and which B, the tables, the sentence, and what to know."""
-        return "\n\n".join(filter(None, ["\n".join(self.legend), *map(str, self.table()), self._words]))
+        return "\n\n".join(
+            filter(None, ["\n".join(map(one_line, self.legend)), *map(str, self.table()), self._words])
+        )
 
     def _repr_html_(self) -> str:
         above, below = (html.escape(text).replace("\n", "<br>") for text in ("\n".join(self.legend), self._words))
@@ -211,7 +215,7 @@ class ComparisonResult(Judgement):
 
     @property
     def _words(self) -> str:
-        return "\n".join([self.sentence, *self.remarks])
+        return "\n".join(map(one_line, [self.sentence, *self.remarks]))
 
     @property
     def _limits(self) -> tuple[str, str]:

@@ -21,7 +21,8 @@ from stsbench.judging.runs import Run, named_runs, require_distinct_models
 from stsbench.published.measured import seeds
 from stsbench.records.kinds import AVERAGES
 from stsbench.render.table import Table, Tables
-from stsbench.statistics.dependence import DEPENDENCE, Dependence, Variance
+from stsbench.statistics import DEPENDENCE, Dependence
+from stsbench.statistics.dependence import Variance
 from stsbench.statistics.intervals import detectable, pairs_needed, seeds_needed
 
 POWER = 0.8

@@ -22,7 +22,8 @@ from stsbench.render import cells
 from stsbench.render.figures import add_tooltips, new_figure, shortened, spoken, style, svg_of
 from stsbench.render.section import ReportFigure, Section
 from stsbench.render.table import Table, Tables
-from stsbench.statistics.dependence import DEPENDENCE, LEVEL, Dependence, difference_variances, shared_sums
+from stsbench.statistics import DEPENDENCE, LEVEL, Dependence
+from stsbench.statistics.dependence import difference_variances, shared_sums
 from stsbench.statistics.intervals import Limits, reach_of_mean, two_sided_p
 from stsbench.statistics.ranks import Adjustment, Ranking, letters_text, rank_scores
 

@@ -29,7 +29,8 @@ from stsbench.records.kinds import KINDS
 from stsbench.records.record import RunRecord
 from stsbench.render.charts import forest
 from stsbench.render.table import Table, Tables, interval
-from stsbench.statistics.dependence import DEPENDENCE, Dependence, Variance
+from stsbench.statistics import DEPENDENCE, Dependence
+from stsbench.statistics.dependence import Variance
 from stsbench.statistics.means import compare_means, spread
 from stsbench.statistics.seeds import (
     RESAMPLES,

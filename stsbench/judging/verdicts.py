@@ -15,6 +15,7 @@ from stsbench.render.ci import Case, Level, Status, annotation, to_junit
 from stsbench.render.formats import escape_markdown
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
+from stsbench.render.text import one_line
 
 Verdict = Literal["pass", "fail", "not comparable", "not measured", "no value", "no worse", "worse", "cannot tell"]
 
@@ -255,7 +256,7 @@ class Check(Result):
 
     def __str__(self) -> str:
         """Return what a terminal shows: the table, the notes and the verdict in a sentence."""
-        return "\n".join([str(self.table()), *self._words])
+        return "\n".join([str(self.table()), *map(one_line, self._words)])
 
     def _repr_html_(self) -> str:
         return self.table()._repr_html_() + "".join(f"<p>{html.escape(line)}</p>" for line in self._words)

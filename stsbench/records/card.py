@@ -7,17 +7,16 @@ from typing import Any
 import pandas as pd
 
 from stsbench.base.errors import UserError
-from stsbench.records.labels import METHODS
+from stsbench.base.words import storable
+from stsbench.records.labels import interval_in_words
 from stsbench.records.parts import Score
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import Signature
 from stsbench.render.formats import escape_markdown, fenced, to_markdown
 from stsbench.render.text import one_line
 
-_ON_THE_HUB = {"acc": "accuracy"}
-"""The Hub's names of statistics, where they differ."""
-
-_NOT_ON_THE_HUB = {"devacc"}
+_NAMES = {"acc": "accuracy", "devacc": ""}
+"""The Hub's names of statistics, where they differ; empty for those that it does not have."""
 
 _LIBRARIES = {"sentence-transformers", "transformers"}
 """The kinds of checkpoints that are libraries on the Hub."""
@@ -56,7 +55,7 @@ def model_card(
     models = {(record.model.name, record.model.weights_sha256, record.model.use.pooling) for record in records}
     if len(models) > 1:
         names = ", ".join(record.model.name for record in records)
-        raise UserError(f"a model card is of one model, these are runs of several ({names}): name one.")
+        raise UserError(f"a model card is about one model, and these runs are of several ({names}): name one.")
     kind = records[0].model.kind
     library = library or (kind if kind in _LIBRARIES else "")
     tags = ["sentence-similarity", "feature-extraction", "sentence-embeddings", "stsbench"]
@@ -70,17 +69,11 @@ def model_card(
         "model-index": [{"name": one_line(name), "results": results}] if results else [],
     }
     given = {key: value for key, value in data.items() if value}
-    head = yaml.safe_dump(given, sort_keys=False, allow_unicode=True)
-    lines = [f"# {_plain(name)}", ""]
-    for paragraph in about:
-        lines += [paragraph, ""]
-    lines += _score_table(records)
-    if after_scores:
-        lines += [after_scores, ""]
-    lines += _measured_how(records)
+    blocks = [f"# {_plain(name)}", *about, *_score_table(records), after_scores, *_measured_how(records)]
     if recipe:
-        lines += ["", "## Recipe", "", *fenced(recipe.strip().splitlines(), "yaml")]
-    return f"---\n{head}---\n\n" + "\n".join(lines) + "\n"
+        blocks += ["## Recipe", _fenced(recipe.strip(), "yaml")]
+    head = yaml.safe_dump(given, sort_keys=False, allow_unicode=True)
+    return f"---\n{head}---\n\n" + "\n\n".join(filter(None, blocks)) + "\n"
 
 
 def card_with_scores(card: str, name: str, records: Sequence[RunRecord]) -> str:
@@ -106,9 +99,16 @@ def card_with_scores(card: str, name: str, records: Sequence[RunRecord]) -> str:
     # The Hub accepts a model's name only with results.
     page.data.model_name = one_line(name) if page.data.eval_results else None
     if further:
-        added = "\n".join([*_score_table(further, "Measured by the author"), *_measured_how(further)])
-        page.text = f"{page.text.rstrip()}\n\n{added}\n"
+        added = [page.text.rstrip(), *_score_table(further, "Measured by the author"), *_measured_how(further)]
+        page.text = "\n\n".join(filter(None, added)) + "\n"
     return str(page)
+
+
+def require_storable(name: str) -> str:
+    """Return a model's name if it is valid text; characters of a broken encoding cannot be written."""
+    if storable(name) != name:
+        raise UserError(f"the model's name {name!r} has a character that is not UTF-8: give another with --model.")
+    return name
 
 
 def metric_on_hub(statistic: str, similarity: str = "") -> str:
@@ -117,7 +117,7 @@ def metric_on_hub(statistic: str, similarity: str = "") -> str:
     >>> metric_on_hub("spearman", "cosine"), metric_on_hub("acc")
     ('spearman_cosine', 'accuracy')
     """
-    return "_".join(filter(None, [_ON_THE_HUB.get(statistic, statistic), similarity]))
+    return "_".join(filter(None, [_NAMES.get(statistic, statistic), similarity]))
 
 
 def _hub_results(records: Sequence[RunRecord]) -> list[dict[str, Any]]:
@@ -144,46 +144,42 @@ def _hub_results(records: Sequence[RunRecord]) -> list[dict[str, Any]]:
 
 def _hub_metrics(score: Score) -> Iterator[dict[str, Any]]:
     similarity = "" if score.training else Signature.parse(score.signature).similarity
-    beside = [score.number(statistic) for statistic in score.about.statistics[1:]]
-    for number in (score.numbers[0], *beside):
-        if number is None or number.statistic in _NOT_ON_THE_HUB:
-            continue
-        # YAML would write an undefined score as .nan, which other programs would read as a number.
-        if number.value is None or math.isnan(number.value):
-            continue
+    for number in score.headlines:
         metric = metric_on_hub(number.statistic, similarity)
-        yield {
-            "type": metric,
-            "value": round(number.value, 6),
-            "name": metric.replace("_", " ").title(),
-            "args": {"signature": score.signature},
-        }
+        # YAML would write an undefined score as .nan, which other programs would read as a number.
+        if metric and number.value is not None and not math.isnan(number.value):
+            yield {
+                "type": metric,
+                "value": round(number.value, 6),
+                "name": metric.replace("_", " ").title(),
+                "args": {"signature": score.signature},
+            }
 
 
 def _score_table(records: Sequence[RunRecord], heading: str = "Scores") -> list[str]:
-    shown = ["task", "metric", "score", "low", "high"]
     frame = pd.concat([record.frame for record in records])
-    frame = frame.loc[frame["subset"] == "", shown].dropna(axis="columns", how="all")
-    lines = [f"## {heading}", "", to_markdown(frame), ""]
-    if "low" in frame:
-        kinds = dict.fromkeys(
-            f"{100 * record.protocol.level:g} % intervals, {METHODS[record.protocol.interval]}"
-            for record in records
-            if record.protocol.interval
-        )
-        lines += [f"Scores x 100, with their {'; '.join(kinds)}.", ""]
-    return lines
+    frame = frame.loc[frame["subset"] == "", ["task", "metric", "score", "low", "high"]]
+    frame = frame.dropna(axis="columns", how="all")
+    words = dict.fromkeys(filter(None, (interval_in_words(record.protocol) for record in records)))
+    note = f"Scores x 100, with {'; '.join(words)}." if "low" in frame else ""
+    return [f"## {heading}", to_markdown(frame).rstrip(), note]
 
 
 def _measured_how(records: Sequence[RunRecord]) -> list[str]:
-    signatures = [line for record in records for line in record.signature.splitlines()]
-    lines = ["## How they were measured", "", *fenced(signatures), ""]
-    if weights := records[0].model.weights_sha256:
-        lines += [f"SHA-256 of the weights: `{weights}`.", ""]
-    if commands := [record.command for record in records if record.command]:
-        lines += [*fenced(commands, "sh"), ""]
+    weights = records[0].model.weights_sha256
+    commands = [record.command for record in records if record.command]
     versions = ", ".join(dict.fromkeys(record.stsbench for record in records))
-    return [*lines, f"Measured with stsbench {_plain(versions)}."]
+    return [
+        "## How they were measured",
+        _fenced("\n".join(record.signature for record in records)),
+        f"SHA-256 of the weights: `{weights}`." if weights else "",
+        _fenced("\n".join(commands), "sh") if commands else "",
+        f"Measured with stsbench {_plain(versions)}.",
+    ]
+
+
+def _fenced(text: str, language: str = "") -> str:
+    return "\n".join(fenced(text.splitlines(), language))
 
 
 def _plain(text: str) -> str:

@@ -10,11 +10,13 @@ from typing import Any
 import pandas as pd
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import atomic_path, writing
-from stsbench.base.words import listed, storable
+from stsbench.base.files import atomic_path, files_in, writing
+from stsbench.base.words import listed
 from stsbench.data.catalogue import MTEB_TASKS
+from stsbench.records.card import require_storable
 from stsbench.records.imports import read_results
-from stsbench.records.imports.mteb import MTEB_SPLITS, NO_REVISION, SIGNATURE
+from stsbench.records.imports.mteb import MTEB_SPLITS, NO_REVISION
+from stsbench.records.labels import task_labels
 from stsbench.records.parts import Score
 from stsbench.records.record import MissingTableError, RunRecord
 from stsbench.render.result import Result
@@ -22,10 +24,9 @@ from stsbench.render.table import Table, Tables
 from stsbench.statistics.correlations import CORRELATIONS, Metric
 
 META = "model_meta.json"
-_RESULTS = "results"
 _SIMILARITIES = ("cosine", "manhattan", "euclidean")
 _METRICS: tuple[Metric, ...] = ("pearson", "spearman")
-_POOLED = "all"
+_MTEB_NAMES = {task: name for name, task in MTEB_TASKS.items()}
 
 _UNKNOWN = (
     *("name", "revision", "loader", "release_date", "languages", "n_parameters", "n_embedding_parameters"),
@@ -76,8 +77,8 @@ def export_results(
 
     The files are `OUT/results/owner__model/revision/TASK.json`. Correlations are over all pairs of a task,
     whatever the record's aggregation, for every similarity in the items table. Each score also has its signature.
-    What MTEB has no task for is left out with a note: SICK-R's test split (MTEB's task has all 9,927 pairs),
-    splits and views of other names, trained tasks.
+    Scores without a task in MTEB are left out with a note: SICK-R's test split (MTEB's task has all 9,927 pairs),
+    other splits and views, trained tasks.
 
     Args:
         run: a run folder or `run.json`, or results of another program; in Python also a record.
@@ -89,34 +90,27 @@ def export_results(
         UserError: if MTEB has no task for any score, or a file exists with other scores or cannot be written.
     """
     record = read_results(run)
-    name = model or record.model.name
-    if storable(name) != name:
-        raise UserError(f"{name!r} is no text: a character in it is not UTF-8; write the model's name anew.")
-    parts, left_out = _exportable(record)
-    if not parts:
-        raise UserError(f"{name} has no score that is one of MTEB's: {' '.join(left_out)}")
-    contents: dict[str, dict[str, Any]] = {}
-    rows = []
-    for part, scores in parts:
-        task, split = _MTEB_NAMES[part.task], MTEB_SPLITS[part.task][part.split]
-        file = contents.setdefault(task, _task_result(task, part, record))
-        file["scores"][split] = [
-            scores
-            | {"main_score": scores["cosine_spearman"], "hf_subset": "default", "languages": ["eng-Latn"]}
-            | {SIGNATURE: part.signature}
-        ]
-        rows.append((task, split, scores["cosine_spearman"], part.signature, f"{task}.json"))
+    name = require_storable(model or record.model.name)
+    exported, left_out = _exportable(record)
+    if not exported:
+        raise UserError(f"{name} has no score of an MTEB task: {' '.join(left_out)}")
     revision = record.model.use.revision or NO_REVISION
-    folder = Path(out).expanduser() / _RESULTS / _as_folder(name) / _as_folder(revision)
     about = _META_FIELDS | {"name": name, "revision": revision, "max_tokens": record.model.use.max_length}
-    files = {f"{task}.json": content for task, content in contents.items()} | {META: about}
+    files: dict[str, dict[str, Any]] = {META: about}
+    rows = []
+    for score, values in exported:
+        task, split = _MTEB_NAMES[score.task], MTEB_SPLITS[score.task][score.split]
+        content = files.setdefault(f"{task}.json", _task_result(task, score, record))
+        content["scores"][split] = [
+            values
+            | {"main_score": values["cosine_spearman"], "hf_subset": "default", "languages": ["eng-Latn"]}
+            | {"stsbench_signature": score.signature}
+        ]
+        rows.append((task, split, values["cosine_spearman"], score.signature, f"{task}.json"))
+    folder = Path(out).expanduser() / "results" / _as_folder(name) / _as_folder(revision)
     _write(files, folder, overwrite=overwrite)
-    return ExportedResults(
-        folder, pd.DataFrame(rows, columns=["task", "split", "score", "signature", "file"]), tuple(left_out)
-    )
-
-
-_MTEB_NAMES = {task: name for name, task in MTEB_TASKS.items()}
+    frame = pd.DataFrame(rows, columns=["task", "split", "score", "signature", "file"])
+    return ExportedResults(folder, frame, tuple(left_out))
 
 
 def _exportable(record: RunRecord) -> tuple[list[tuple[Score, dict[str, float]]], list[str]]:
@@ -129,22 +123,19 @@ def _exportable(record: RunRecord) -> tuple[list[tuple[Score, dict[str, float]]]
         lacking = str(error)
     exported: dict[tuple[str, str], tuple[Score, dict[str, float]]] = {}
     notes, unknown = [], []
-    for part in record.scores:
-        splits = MTEB_SPLITS.get(part.task, {})
-        if part.training or part.statistic not in CORRELATIONS:
-            unknown.append(part.task)
-        elif part.split not in splits:
-            unknown.append(f"{part.task}:{part.split}" if part.split != "test" or splits else part.task)
-        elif (part.task, part.split) in exported:
-            notes.append(f"{part.task} in the text {part.text} is left out: MTEB has a task once.")
+    for label, score in zip(task_labels(record.scores), record.scores, strict=True):
+        place = score.task, score.split
+        values = dict(_values(score, record.protocol.similarity, tables.get(score.key)))
+        if score.training or score.statistic not in CORRELATIONS or place[1] not in MTEB_SPLITS.get(place[0], {}):
+            unknown.append(label)
+        elif place in exported:
+            notes.append(f"{label} is left out: MTEB has each task once.")
+        elif not {f"cosine_{metric}" for metric in _METRICS} <= values.keys():
+            notes.append(f"{label} is left out: MTEB needs a cosine score over all pairs.")
         else:
-            scores = dict(_scores(part, record.protocol.similarity, tables.get(part.key)))
-            if all(f"cosine_{metric}" in scores for metric in _METRICS):
-                exported[part.task, part.split] = part, scores
-            else:
-                notes.append(f"{part.task} is left out: it has no cosine score over all pairs, which MTEB's is.")
+            exported[place] = score, values
     if unknown:
-        notes.append(f"left out, as MTEB has no such task: {listed(unknown)}.")
+        notes.append(f"left out (not in MTEB): {listed(unknown)}.")
     if any(name.startswith("SICK-R") for name in unknown):
         notes.append("MTEB's SICK-R is all 9,927 pairs: measure with --protocol mteb, or SICK-R:all.")
     if exported and lacking:
@@ -152,25 +143,24 @@ def _exportable(record: RunRecord) -> tuple[list[tuple[Score, dict[str, float]]]
     return list(exported.values()), notes
 
 
-def _scores(part: Score, similarity: str, items: pd.DataFrame | None) -> Iterator[tuple[str, float]]:
-    """Yield scores by MTEB's names; those of the protocol's similarity come from the record."""
+def _values(score: Score, similarity: str, items: pd.DataFrame | None) -> Iterator[tuple[str, float]]:
+    """Yield values by MTEB's names; those of the protocol's similarity come from the record."""
     for kind in _SIMILARITIES:
         if items is not None and kind in items.columns:
             for metric in _METRICS:
                 yield f"{kind}_{metric}", CORRELATIONS[metric](items["gold"].to_numpy(), items[kind].to_numpy())
     for metric in _METRICS:
-        number = part.number(metric, _POOLED)
-        if number is not None:
-            score = math.nan if number.value is None else number.value
-            yield metric, score
+        if number := score.number(metric, "all"):
+            value = math.nan if number.value is None else number.value
+            yield metric, value
             if similarity in _SIMILARITIES:
-                yield f"{similarity}_{metric}", score
+                yield f"{similarity}_{metric}", value
 
 
-def _task_result(task: str, part: Score, record: RunRecord) -> dict[str, Any]:
+def _task_result(task: str, score: Score, record: RunRecord) -> dict[str, Any]:
     return {
         # MTEB writes the commit of its copy of the data; these scores are of other files.
-        "dataset_revision": f"stsbench:{part.data.sha256[:12]}",
+        "dataset_revision": f"stsbench:{score.data.sha256[:12]}",
         "task_name": task,
         "mteb_version": None,
         "scores": {},
@@ -191,21 +181,15 @@ def _as_folder(name: str) -> str:
 
 def _write(files: dict[str, dict[str, Any]], folder: Path, *, overwrite: bool) -> None:
     texts = {name: json.dumps(content, indent=2, ensure_ascii=False) + "\n" for name, content in files.items()}
-    differing = [name for name, text in texts.items() if _differs(folder / name, text)]
-    if differing and not overwrite:
-        raise UserError(
-            f"{folder} holds {listed(differing)} with other content: choose another folder with --out, or replace "
-            "with --overwrite."
-        )
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    for name, text in texts.items():
-        with writing(folder / name), atomic_path(folder / name) as path:
-            path.write_text(text, encoding="utf-8")
-
-
-def _differs(path: Path, text: str) -> bool:
-    try:
-        return path.exists() and (not path.is_file() or path.read_bytes() != text.encode())
-    except OSError as error:
-        raise UserError(f"cannot read {path} ({error.strerror or error}): check its permissions.") from error
+        held = {path.name: path.read_bytes() for path in files_in(folder, *texts)}
+        differing = [name for name in held if held[name] != texts[name].encode()]
+        if differing and not overwrite:
+            raise UserError(
+                f"{folder} holds {listed(differing)} with other content: choose another folder with --out, or "
+                "replace with --overwrite."
+            )
+        for name, text in texts.items():
+            with atomic_path(folder / name) as path:
+                path.write_text(text, encoding="utf-8")

@@ -4,25 +4,27 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from stsbench.data.shared import FOLDED, SENTENCES
 from stsbench.records.kinds import ID, TEXT
 
 ITEMS = "items.parquet"
 
 KEY = ("kind", "task", "split", "text")
-"""The columns that tell which score a row belongs to; rows of a trained task's other splits are those held out."""
+"""The columns that identify the score a row belongs to; held-out rows of a trained task have another split."""
 
-COLUMNS = {**dict.fromkeys((*KEY, "subset", "item_id"), TEXT), **dict.fromkeys((*SENTENCES, *FOLDED), ID)}
-"""The columns that all rows have, with what they hold; a kind of task adds its own (`Kind.columns`)."""
+COLUMNS = {
+    **dict.fromkeys((*KEY, "subset", "item_id"), TEXT),
+    **dict.fromkeys(("sentence_a", "sentence_b", "folded_a", "folded_b"), ID),
+}
+"""The columns that all rows have, with their types; a kind of task adds its own (`Kind.columns`)."""
 
 _MISSING = {"i": -1, "b": False}
-"""What stands for a missing whole number or truth value; missing floats are NaN."""
+"""The values for missing whole numbers and truth values; missing floats are NaN."""
 
 
 def join_items(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Return the rows of several tasks as one table, with the columns of all of them.
 
-    What a task lacks is NaN in its rows: -1 among whole numbers, False among truth values.
+    Missing values are NaN, -1 among whole numbers, False among truth values.
 
     >>> rated, counted = pd.DataFrame({"raters": [1.5]}), pd.DataFrame({"words_a": [3]})
     >>> join_items([rated, counted]).to_dict(orient="list")

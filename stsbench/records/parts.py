@@ -12,9 +12,8 @@ from stsbench.base.manifest import DIGEST, fingerprint
 from stsbench.encoders.template import Template
 from stsbench.encoders.use import Use
 from stsbench.records.kinds import KINDS, Kind
-from stsbench.records.signature import Signature
-from stsbench.statistics.dependence import Dependence
-from stsbench.statistics.intervals import Reason
+from stsbench.records.signature import Signature, postprocessing
+from stsbench.statistics import Dependence, Reason
 
 SCHEMA_VERSION = 6
 """The version of this layout. Records of other versions are not read."""
@@ -69,14 +68,14 @@ class ModelPart(RecordPart):
     @property
     def postprocessing(self) -> str:
         """The fitted post-processing and the run's whitening, as in the signature."""
-        return ",".join(filter(None, [self.fitted, self.use.whitening]))
+        return postprocessing(self.fitted, self.use)
 
 
 ModelPart.model_rebuild(_types_namespace={**globals(), "Template": Template})
 
 
 class DataFile(RecordPart):
-    """A file that was read: its name in the data folder, its hash, and the catalogue's hash."""
+    """A data file: its name in the data folder, its hash, and the catalogue's hash."""
 
     name: str
     sha256: str
@@ -86,8 +85,10 @@ class DataFile(RecordPart):
 class DataPart(RecordPart):
     """The data of a task.
 
-    The status is as in `stsbench.data.tables`, or `unknown` for imported scores; the hash is over all files; a
-    problem is a sentence on a file that differs from the catalogued one.
+    Attributes:
+        status: as in `stsbench.data.tables`, or `unknown` for imported scores.
+        sha256: over all files.
+        problems: a sentence for each file that differs from the catalogue's.
     """
 
     status: Literal["verified", "unverified", "modified", "user", "unknown"]
@@ -174,8 +175,7 @@ class Score(RecordPart):
         numbers: the headline first, then other statistics, aggregations and subsets.
         signature: of the headline.
         data: the task's data.
-        counts: special items: `identical_pairs` have one token sequence on both sides (their cosine is exactly 1),
-            `zero_pairs` have a zero vector (their cosine is 0).
+        counts: `identical_pairs` (one token sequence on both sides) and `zero_pairs` (with a zero vector).
         truncated_sentences: the number of distinct sentences longer than the maximum length.
         training: what was trained on the vectors; None if nothing was.
         raters: how well the raters of the gold scores agree; None if their ratings are not published.
@@ -228,14 +228,14 @@ class Score(RecordPart):
         """Why the headline has no interval."""
         return self.numbers[0].no_interval
 
-    def number(self, statistic: str, aggregation: str | None = None, subset: str = "") -> Number | None:
-        """Return one of the numbers; None if the score does not have it.
+    @property
+    def headlines(self) -> tuple[Number, ...]:
+        """The headline, and the other statistics that tables of this kind show."""
+        others = (self.number(statistic) for statistic in self.about.statistics[1:])
+        return self.numbers[0], *(number for number in others if number is not None)
 
-        Args:
-            statistic: see `Number`.
-            aggregation: over subsets; None for the headline's, or for any if a subset is named.
-            subset: the subset; empty for the whole task.
-        """
+    def number(self, statistic: str, aggregation: str | None = None, subset: str = "") -> Number | None:
+        """Return a number, by default by the headline's aggregation; None if the score does not have it."""
         accepted = {self.numbers[0].aggregation if aggregation is None else aggregation, ""}
         numbers = (number for number in self.numbers if (number.statistic, number.subset) == (statistic, subset))
         return next((number for number in numbers if subset or number.aggregation in accepted), None)
@@ -247,10 +247,9 @@ class Score(RecordPart):
 
 
 class AveragePart(RecordPart):
-    """The plain mean of the headlines of one kind's tasks.
+    """The mean of the headlines of one kind's tasks; None if one is undefined.
 
-    Its value is None if a task's score is undefined, its interval if a task has none. `of_rounded` is the mean of
-    the scores x 100 rounded to two decimals, as the papers' scripts compute it; its last digit can differ.
+    `of_rounded` is the mean of the scores x 100 rounded to two decimals, as the papers' scripts compute it.
     """
 
     kind: KindName
@@ -273,14 +272,9 @@ class AveragePart(RecordPart):
         percents = [None if value is None else round(100 * value, 2) for value in values]
         rounded, mean = plain_mean(percents), plain_mean(values)
         if rounded is not None and KINDS[kind].rounded:
-            mean = round(rounded / 100, 12)  # these scores have two decimals by protocol, and so has their mean
-        return cls(
-            kind=kind,
-            tasks=tuple(tasks),
-            value=mean,
-            of_rounded=rounded,
-            interval=None if mean is None else interval,
-        )
+            mean = round(rounded / 100, 12)
+        limits = None if mean is None else interval
+        return cls(kind=kind, tasks=tuple(tasks), value=mean, of_rounded=rounded, interval=limits)
 
 
 def plain_mean(scores: Sequence[float | None]) -> float | None:

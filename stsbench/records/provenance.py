@@ -15,15 +15,8 @@ from stsbench.base.machine import cores
 from stsbench.base.words import storable
 
 _PACKAGES = (
-    "numpy",
-    "pandas",
-    "pyarrow",
-    "safetensors",
-    "scipy",
-    "sentence-transformers",
-    "tokenizers",
-    "torch",
-    "transformers",
+    *("numpy", "pandas", "pyarrow", "safetensors", "scipy"),
+    *("sentence-transformers", "tokenizers", "torch", "transformers"),
 )
 _END_OF_NAME = r"(?![\w-]|\.\w)"
 _HOMES = re.compile(r"(/home/|/Users/|[A-Za-z]:[\\/]Users[\\/])[^/\\:'\",;\s]+")
@@ -69,7 +62,7 @@ def redact(text: str) -> str:
         text = re.sub(re.escape(home) + _END_OF_NAME, "~", text)
     text = _HOMES.sub(r"\g<1>...", text)
     user = _user()
-    # Scratch folders have the user's name, too. A Hub model `user/name` keeps it, as no slash comes before.
+    # Scratch folders contain user names, too. In a Hub model's name, `user/name`, no slash comes before.
     return re.sub(rf"(?<=[/\\]){re.escape(user)}{_END_OF_NAME}", "...", text) if user else text
 
 

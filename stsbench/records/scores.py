@@ -94,8 +94,8 @@ class Scores(Result):
         remarks = (
             f"{label}: {remark}" for label, record in _labelled(self.records) for remark in _remarks(record)
         )
-        told = interval_remarks(list(_labelled(self.records))) if self.intervals else ()
-        return [*dict.fromkeys(signatures), *told, *remarks]
+        intervals = interval_remarks(list(_labelled(self.records))) if self.intervals else ()
+        return [*dict.fromkeys(signatures), *intervals, *remarks]
 
 
 def require_comparable(records: Sequence[RunFields]) -> None:
@@ -116,9 +116,9 @@ def rows_of_kind(record: RunFields, kind: str) -> list[Row]:
     """Return the rows of the tasks of a kind, the average last."""
     rows, scores = [], record.scores_of(kind)
     for label, score in zip(task_labels(scores), scores, strict=True):
-        beside = [score.number(statistic) for statistic in score.about.statistics[1:]]
-        rows.append(_row(label, score.numbers[0], score.signature))
-        rows += [_row(label, number) for number in beside if number is not None]
+        first, *others = score.headlines
+        rows.append(_row(label, first, score.signature))
+        rows += [_row(label, number) for number in others]
         rows += [_row(label, number) for number in score.subsets if len(score.subsets) > 1]
     average = record.average(kind)
     if average is not None:
@@ -170,7 +170,7 @@ def _papers_table(records: Sequence[RunFields], kind: str, *, intervals: bool) -
 
 
 def _rows_of_model(label: str, record: RunFields, kind: str, *, intervals: bool) -> Iterator[dict[Key, Any]]:
-    """Yield the row of a model's scores, and those of their limits and of `devacc` if requested."""
+    """Yield the row of a model's scores, and with intervals those of their limits and of `devacc`."""
 
     def cells(name: str, rows: Mapping[Key, Row], column: str) -> dict[Key, Any]:
         return {"model": name, **{key: row[column] for key, row in rows.items()}}
@@ -202,15 +202,15 @@ def column_of(row: Row) -> Key:
 def across_models(rows: Iterable[tuple[str, Row]]) -> pd.DataFrame:
     """Pivot labelled rows: a row per task, subset and metric, and a column per model."""
     keys = ("task", "subset", "metric", "items")
-    found: dict[tuple[Any, ...], dict[Key, Any]] = {}
+    wide: dict[tuple[Any, ...], dict[Key, Any]] = {}
     times: Counter[tuple[Any, ...]] = Counter()
     for label, row in rows:
         where = tuple(row[key] for key in keys)
         # A model can have two rows with the same keys, if your own pairs have a trained task's name.
         times[label, where] += 1
-        cells = found.setdefault((times[label, where], where), dict(zip(keys, where, strict=True)))
+        cells = wide.setdefault((times[label, where], where), dict(zip(keys, where, strict=True)))
         cells[Named("model", label)] = row["score"]
-    return pd.DataFrame(list(found.values()), dtype=object)
+    return pd.DataFrame(list(wide.values()), dtype=object)
 
 
 def _remarks(record: RunFields) -> Iterator[str]:
@@ -231,12 +231,12 @@ def _remarks(record: RunFields) -> Iterator[str]:
         yield f"head {head.task}, trained with the encoder: {head.measure} {reached} on {head.ndev:,} rows"
     for score in record.scores:
         if score.raters is not None and (ceiling := score.raters.ceiling) is not None:
-            yield f"{score.task}: the ceiling that its raters' agreement sets is a Pearson of {100 * ceiling:.2f}"
+            yield f"{score.task}: the raters' agreement limits Pearson to {100 * ceiling:.2f}"
     statuses = {score.data.status for score in record.scores}
     if "modified" in statuses:
         yield "data: modified (see the notes)"
     if "unverified" in statuses:
-        yield "data: unverified (nobody vouches for the files' hashes)"
+        yield "data: unverified (the catalogue has no hash of some files)"
 
 
 def _labelled(records: Sequence[RunFields]) -> Iterator[tuple[str, RunFields]]:

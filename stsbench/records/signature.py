@@ -2,8 +2,8 @@
 
 `STS16:test:all|spearman|cosine|text:senteval|data:3f2a91||avg|len256|fp32|stsbench:0.1.0`
 
-Before the double bar stands the protocol: two scores compare only if it is equal. After it stands the model:
-how it was used, which two models may well differ in.
+Before the double bar is the protocol: two scores compare only if it is equal. After it is the use of the model, in
+which two models may differ.
 """
 
 import re
@@ -16,19 +16,16 @@ from stsbench.base.errors import UserError
 from stsbench.encoders.use import SIGNED, USUAL, Use
 from stsbench.encoders.use_text import read_use, signed_part, use_signature
 
-_DATA_DIGITS = 6
-
 UNKNOWN = "-"
-"""What stands where a score was imported and its file does not say."""
-
+"""The value of a field that an imported file does not contain."""
 
 PROTOCOL_FIELDS = ("task", "split", "aggregation", "metric", "similarity", "text", "data")
-"""Two scores compare only if they agree in these."""
+"""Two scores compare only if these are equal."""
 
 
 @dataclass(frozen=True)
 class Signature:
-    """What fixes a score.
+    """The meaning of a score. A field of an imported score is `UNKNOWN` if its file does not contain it.
 
     Attributes:
         task: for example `STS16`.
@@ -37,13 +34,11 @@ class Signature:
         metric: `spearman`, `pearson` or `kendall`.
         similarity: `cosine`, `dot`, `euclidean` or `manhattan` (distances negative), or `given`.
         text: the text variant, for example `senteval` or `raw`.
-        data: the first digits of the hash over the files that were read.
-        use: how the model was used, as far as a signature says it; a template is its name, and digits that stand
-            for it, as in `promptbert#1a2b`.
-        fitted: what was done to the vectors by what was fitted: `whitening256+STS-B-test`.
+        data: the first six digits of the hash of the data files.
+        use: how the model was used, as far as a signature states it; a template is its name and digits of its
+            hash, as in `promptbert#1a2b`.
+        fitted: the fitted post-processing that is part of the model: `whitening256+STS-B-test`.
         version: of stsbench.
-
-    A field is `UNKNOWN` where the score was imported and its file does not say.
 
     >>> use = Use(pooling="avg", max_length=256)
     >>> str(Signature("STS16", "test", "all", "spearman", "cosine", "senteval", "3f2a91" + "0" * 58, use))
@@ -62,9 +57,12 @@ class Signature:
     version: str = ""
 
     def __post_init__(self) -> None:
-        # Kept is what is printed alone, so that a parsed signature equals its origin.
-        object.__setattr__(self, "data", self.data[:_DATA_DIGITS])
+        # Only what is printed is stored, so that a parsed signature equals its origin.
+        object.__setattr__(self, "data", self.data[:6])
         object.__setattr__(self, "use", signed_part(self.use))
+
+    def __str__(self) -> str:
+        return f"{self.protocol}||{self.model}"
 
     @property
     def protocol(self) -> str:
@@ -75,32 +73,42 @@ class Signature:
 
     @property
     def model(self) -> str:
-        """The part that says how the model was used."""
-        post = [f"post:{_quoted(self.postprocessing)}"] if self.postprocessing else []
-        parts = [use_signature(self.use), *post]
-        return "|".join([*parts, f"stsbench:{_quoted(self.version)}"])
+        """The part on the model and its use."""
+        post = f"|post:{_quoted(self.postprocessing)}" if self.postprocessing else ""
+        return f"{use_signature(self.use)}{post}|stsbench:{_quoted(self.version)}"
 
     @property
     def postprocessing(self) -> str:
-        """What was done to the vectors by a fit, and by the run (`whitening256+STS-B-test,whiten128`)."""
-        return ",".join(filter(None, [self.fitted, self.use.whitening]))
+        """The fitted post-processing and the run's whitening (`whitening256+STS-B-test,whiten128`)."""
+        return postprocessing(self.fitted, self.use)
 
     def model_fields(self) -> dict[str, Any]:
-        """Return by name what the part says that is about the model."""
+        """Return the fields of the part on the model, by name."""
         used = {name: getattr(self.use, name) for name in SIGNED}
         return used | {"postprocessing": self.postprocessing, "version": self.version}
 
-    def __str__(self) -> str:
-        return f"{self.protocol}||{self.model}"
-
-    @classmethod
-    def parse(cls, text: str) -> "Signature":
+    @staticmethod
+    @lru_cache(maxsize=2**12)  # a record's signatures are parsed again by each analysis
+    def parse(text: str) -> "Signature":
         """Read a signature back.
 
         Raises:
-            ValueError: if it is none.
+            ValueError: if it is not a signature.
         """
-        return _parsed(text)
+        read = _SIGNATURE.fullmatch(text)
+        try:
+            use = read_use(read["use"] if read else "")
+        except ValueError as error:
+            raise ValueError(f"not a signature: {text!r}") from error
+        assert read is not None
+        groups = read.groupdict("")
+        *fitted, last = unquote(groups["post"]).split(",")
+        if whitening := re.fullmatch(r"whiten(\d*)", last):
+            use = replace(use, whiten=int(whitening[1] or 0))
+        else:
+            fitted.append(last)
+        protocol = {name: unquote(groups[name]) for name in PROTOCOL_FIELDS}
+        return Signature(**protocol, use=use, fitted=",".join(fitted), version=unquote(groups["version"]))
 
 
 _SIGNATURE = re.compile(
@@ -110,25 +118,14 @@ _SIGNATURE = re.compile(
 )
 
 
-@lru_cache(maxsize=2**12)
-def _parsed(text: str) -> Signature:
-    # Kept, as a record's signatures are read again by all that is said about it.
-    read = _SIGNATURE.fullmatch(text)
-    try:
-        use = read_use(read["use"] if read else "")
-    except ValueError as error:
-        raise ValueError(f"not a signature: {text!r}") from error
-    assert read is not None
-    groups = read.groupdict("")
-    *fitted, last = unquote(groups["post"]).split(",")
-    whitening = re.fullmatch(r"whiten(\d*)", last)
-    use = replace(use, whiten=int(whitening[1] or 0) if whitening else None)
-    return Signature(
-        **{name: unquote(groups[name]) for name in PROTOCOL_FIELDS},
-        use=use,
-        fitted=",".join(fitted if whitening else [*fitted, last]),
-        version=unquote(groups["version"]),
-    )
+def _quoted(text: str) -> str:
+    # Separators of fields are escaped. A + is harmless, and common in versions.
+    return quote(text, safe="+")
+
+
+def postprocessing(fitted: str, use: Use) -> str:
+    """Return what was done to the vectors after encoding, for signatures and records."""
+    return ",".join(filter(None, [fitted, use.whitening]))
 
 
 def differing_fields(one: Signature, other: Signature) -> tuple[str, ...]:
@@ -145,14 +142,9 @@ def differing_fields(one: Signature, other: Signature) -> tuple[str, ...]:
 def require_same_protocol(
     one: Signature, other: Signature, *, names: tuple[str, str], task: str, remedy: str
 ) -> None:
-    """Refuse two scores that do not compare: the message names the runs, the task, a field and the remedy."""
+    """Raise if two scores do not compare: the message names the runs, the task, a field and the remedy."""
     for field in differing_fields(one, other):
         raise UserError(
             f"{names[0]} and {names[1]} do not compare on {task}: {field} is {getattr(one, field)} in one and "
             f"{getattr(other, field)} in the other: {remedy}."
         )
-
-
-def _quoted(text: str) -> str:
-    # What separates the fields must not stand inside one. A + is harmless, and usual in versions.
-    return quote(text, safe="+")

@@ -1,16 +1,14 @@
 """Records on disk: `run.json` and `items.parquet` in a folder of their own.
 
-A new items table is written beside its place first. The rename of `run.json`, which holds the table's hash,
-commits the run; then the table takes its place. A reader in between, or after a kill in between, finds the
-committed table under its first name. So a folder always holds either the old record or the new one. A lock keeps
-writers apart.
+A new items table is first written under a temporary name. The rename of `run.json`, which holds the table's hash,
+commits the run; then the table is moved to its place. In between, and after a kill in between, readers find the
+committed table under its temporary name. So a folder always holds either the old record or the new one. A lock
+keeps two writers apart.
 """
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,49 +17,48 @@ from filelock import FileLock
 from pydantic import ValidationError
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import atomic_path, remove_leftovers, sha256_of, writing
+from stsbench.base.files import (
+    atomic_path,
+    remove_leftovers,
+    require_file,
+    require_writable,
+    sha256_of,
+    writing,
+)
 from stsbench.base.manifest import DIGEST, fingerprint
+from stsbench.base.parsing import first_error
 from stsbench.base.words import closest
 from stsbench.records.items import ITEMS
 from stsbench.records.parts import SCHEMA_VERSION, ModelPart, ProtocolPart, RunFields, TableFile, sealed
 from stsbench.records.record import RECORD, RunRecord, staged
 
 
-class MeasuredTask(NamedTuple):
-    """What identifies a task's score: its signature, the hash of its data, and the seed of any training on it."""
-
-    signature: str
-    data: str
-    seed: int | None
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """What identifies a measurement: model, protocol and tasks, but not its date, cost or results.
+class Measurement(NamedTuple):
+    """What identifies a measurement, but not its date, cost or results.
 
     A record may replace another one only if both have the same measurement.
+
+    Attributes:
+        model: the model and its use.
+        protocol: the choices for all tasks.
+        tasks: for each task the signature, the hash of its data, and the seed of any training on it.
     """
 
     model: ModelPart
     protocol: ProtocolPart
-    tasks: tuple[MeasuredTask, ...]
+    tasks: tuple[tuple[str, str, int | None], ...]
 
     @classmethod
     def of(cls, record: RunFields) -> "Measurement":
         """Return the measurement of a record."""
-        tasks = tuple(
-            MeasuredTask(score.signature, score.data.sha256, score.training.seed if score.training else None)
+        tasks = (
+            (score.signature, score.data.sha256, score.training.seed if score.training else None)
             for score in record.scores
         )
-        return cls(record.model, record.protocol, tasks)
+        return cls(record.model, record.protocol, tuple(tasks))
 
     def __str__(self) -> str:
-        return f"{self.model.name}, {self.tasks[0].signature}, ..."
-
-    @property
-    def has_hash(self) -> bool:
-        """Whether the model has a hash; a function has none, so it may have changed unnoticed."""
-        return self.model.weights_sha256 is not None
+        return f"{self.model.name}, {self.tasks[0][0]}, ..."
 
     @property
     def digits(self) -> str:
@@ -77,8 +74,8 @@ class HeldError(UserError):
 def save_run(record: RunRecord, folder: str | Path, *, overwrite: bool = False) -> RunRecord:
     """Write a record and its items into a folder; return the record as it can be read from there.
 
-    Its `replaced` tells whether the folder held the same measurement before. After a failure the folder is as it
-    was.
+    Its `replaced` shows whether the folder held the same measurement before. After a failure the folder is
+    unchanged.
 
     Raises:
         HeldError: if the folder holds another measurement and `overwrite` is false.
@@ -112,12 +109,14 @@ def beside(folder: Path, ending: str) -> Path:
     ('runs/a-fp32', True)
     """
     place = folder.resolve() if folder.name in {"", ".."} else folder  # `.` has no name of its own
-    return place.parent / f"{place.name}{ending}"
+    return place.with_name(f"{place.name}{ending}")
 
 
 def require_free(folder: Path, measurement: Measurement, *, overwrite: bool = False) -> None:
     """Check, before anything is encoded, that a run can be saved in a folder without loss."""
-    _require_writable(folder)
+    require_writable(folder, "--out", as_folder=True)
+    for name in (RECORD, ITEMS):
+        require_writable(folder / name, "--out")
     held = None if overwrite else held_by(folder, measurement)
     if held is not None:
         raise UserError(
@@ -128,12 +127,12 @@ def require_free(folder: Path, measurement: Measurement, *, overwrite: bool = Fa
 def held_by(folder: Path, measurement: Measurement, saved: RunRecord | None = None) -> str | None:
     """Return what would be lost if a measurement were saved in a folder; None if nothing would.
 
-    A record of the same measurement may be replaced. If the model has no hash, its results must be the same, too.
+    A record of the same measurement may be replaced. If the model has no hash, its results must be equal, too.
 
     Args:
         folder: the folder.
         measurement: what is to be saved.
-        saved: its record, once it is made.
+        saved: its record, once it exists.
     """
     if not (folder / RECORD).is_file():
         return None
@@ -144,8 +143,8 @@ def held_by(folder: Path, measurement: Measurement, saved: RunRecord | None = No
     if Measurement.of(old) != measurement:
         return f"another measurement ({Measurement.of(old)})"
     is_same = saved is None or (old.scores, old.items_file) == (saved.scores, saved.items_file)
-    if not (is_same or measurement.has_hash):
-        return f"other results of {old.model.name}, which has no hash to tell whether it is the same"
+    if not is_same and measurement.model.weights_sha256 is None:
+        return f"other results of {old.model.name}, a model without a hash, which may have changed"
     return None
 
 
@@ -162,31 +161,25 @@ def load_run(path: str | Path) -> RunRecord:
     except OSError as error:  # the name is too long, or a folder may not be entered
         raise UserError(f"cannot read {path} ({error.strerror or error}): check the path.") from error
     if not exists:
-        names = [record.parent.name for record in path.parent.glob(f"*/{RECORD}")]
-        similar = closest(path.name, names)
+        similar = closest(path.name, [record.parent.name for record in path.parent.glob(f"*/{RECORD}")])
         hint = f"did you mean {path.parent / similar[0]}? " if similar else ""
         raise UserError(f"no run record at {path}: {hint}`stsbench run --out {path}` makes one.")
     content = _content(file)
     record = _validated(content, file)
-    if not _is_sealed(content):
+    try:
+        is_sealed = content.pop(DIGEST, None) == fingerprint(content)
+    except ValueError:  # NaN and infinity are not JSON
+        is_sealed = False
+    if not is_sealed:
         raise UserError(
-            f"{file} was edited after it was written: its digest does not match; put the file back as it was "
-            "written, or measure again."
+            f"{file} was edited after it was written (its digest does not match): restore the file, or measure "
+            "again."
         )
     return record
 
 
-def _is_sealed(content: dict[str, Any]) -> bool:
-    digest = content.pop(DIGEST, None)
-    try:
-        return bool(digest == fingerprint(content))
-    except ValueError:  # NaN and infinity are not JSON
-        return False
-
-
 def _content(file: Path) -> dict[str, Any]:
-    if not file.is_file():  # reading a pipe would wait
-        raise UserError(f"{file} is not a file: name a record.")
+    require_file(file, absent="name a record")
     try:
         content = json.loads(file.read_bytes())
     except OSError as error:
@@ -195,7 +188,7 @@ def _content(file: Path) -> dict[str, Any]:
         raise UserError(f"{file} is not valid JSON ({error}): measure again.") from error
     version = content.get("schema_version") if isinstance(content, dict) else None
     if not isinstance(version, int) or isinstance(version, bool):
-        raise UserError(f"{file} is not a run record: it names no schema version; measure again.")
+        raise UserError(f"{file} is not a run record: it has no schema version; measure again.")
     if version != SCHEMA_VERSION:
         raise UserError(
             f"{file} has schema version {version}, and this stsbench reads version {SCHEMA_VERSION}: "
@@ -208,16 +201,14 @@ def _validated(content: dict[str, Any], file: Path) -> RunRecord:
     try:
         record = RunRecord.model_validate(content)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise UserError(f"{file} is not a run record: {where}: {first['msg']}; measure again.") from error
+        raise UserError(f"{file} is not a run record: {first_error(error)}; measure again.") from error
     record._folder = file.parent
     return record
 
 
 def _stage(table: pd.DataFrame, place: Path) -> TableFile:
     with atomic_path(staged(place)) as path:
-        # Opened here, as pyarrow takes no path that is not UTF-8.
+        # Opened here, because pyarrow rejects paths that are not UTF-8.
         with path.open("wb") as stream:
             table.to_parquet(stream, index=False)
         return TableFile(file=place.name, rows=len(table), sha256=sha256_of(path))
@@ -242,7 +233,7 @@ def _settle(folder: Path) -> None:
             waiting.replace(place)
         else:
             waiting.unlink()
-    if has_record and file is None:  # the table is of the record before
+    if has_record and file is None:  # the table belongs to the previous record
         place.unlink(missing_ok=True)
     remove_leftovers(waiting)
     remove_leftovers(folder / RECORD)
@@ -256,14 +247,3 @@ def _committed(folder: Path) -> tuple[TableFile | None, bool]:
         if isinstance(error.__cause__, OSError):  # unknown: nothing may be deleted
             raise
         return None, False
-
-
-def _require_writable(folder: Path) -> None:
-    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    if not existing.is_dir():
-        raise UserError(f"cannot write into {folder}: {existing} is not a folder; choose another with --out.")
-    if not os.access(existing, os.W_OK | os.X_OK):
-        raise UserError(f"cannot write into {folder}: no permission; choose another folder with --out.")
-    for place in (folder / RECORD, folder / ITEMS):
-        if place.exists() and not place.is_file():
-            raise UserError(f"cannot write {place}: it is not a file; move it away.")

@@ -8,9 +8,8 @@ from numpy.typing import NDArray
 from stsbench.base.errors import UserError
 from stsbench.records.labels import task_labels
 from stsbench.records.record import RunRecord
-from stsbench.records.signature import Signature
 from stsbench.render.table import Picture
-from stsbench.scoring.statistic import statistic_of
+from stsbench.scoring.kinds import statistic_of
 
 _COLUMNS, _ROWS = 24, 16
 """Cells of a picture, each three pixels wide and high."""
@@ -37,7 +36,7 @@ def pictures(record: RunRecord, prefix: str) -> Mapping[str, Picture]:
     for number, (label, score) in enumerate(zip(task_labels(record.scores), record.scores, strict=True), 1):
         if score.key not in tables or not score.about.by_similarity or score.training is not None:
             continue
-        table, column = tables[score.key], statistic_of(Signature.parse(score.signature)).columns[0]
+        table, column = tables[score.key], statistic_of(score).columns[0]
         gold, similarity = (table[name].to_numpy(np.float64) for name in ("gold", column))
         if np.ptp(gold) and np.ptp(similarity):
             svg = draw(gold, similarity)

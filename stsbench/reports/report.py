@@ -33,7 +33,7 @@ from stsbench.reports.training import seed_distributions, training
 from stsbench.reports.write import require_replaceable, write_report
 from stsbench.scoring.recompute import require_recomputed
 from stsbench.scoring.settings import Intervals
-from stsbench.statistics.dependence import DEPENDENCE, Dependence
+from stsbench.statistics import DEPENDENCE, Dependence
 from stsbench.sweeps.experiment import EXPERIMENT
 
 if TYPE_CHECKING:

@@ -25,7 +25,8 @@ from stsbench.records.record import RunRecord
 from stsbench.render.figures import add_tooltips, colours, look, new_figure, shortened, spoken, style, svg_of
 from stsbench.render.section import ReportFigure
 from stsbench.reports.papers import fit_interval
-from stsbench.statistics.dependence import LEVEL, Variance
+from stsbench.statistics import LEVEL
+from stsbench.statistics.dependence import Variance
 from stsbench.statistics.intervals import Limits, plain_interval, two_sided_p
 
 if TYPE_CHECKING:

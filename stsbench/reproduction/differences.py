@@ -14,7 +14,8 @@ from stsbench.base.errors import UserError
 from stsbench.judging.aligned import AlignedScores, aligned_scores, in_points, shown_interval
 from stsbench.judging.seeds import runs_over_pairs
 from stsbench.records.record import RunRecord
-from stsbench.statistics.dependence import DEPENDENCE, Dependence, Variance
+from stsbench.statistics import DEPENDENCE, Dependence
+from stsbench.statistics.dependence import Variance
 from stsbench.statistics.intervals import seeds_needed
 from stsbench.statistics.seeds import Runs, mean_variance
 

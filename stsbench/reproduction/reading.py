@@ -23,7 +23,7 @@ from stsbench.reproduction.layout import OF_HEADS, Layout, Made, layout, measure
 from stsbench.reproduction.reproduced import Cost, Reproduction
 from stsbench.reproduction.table_plan import ScaleName, TablePlan, scales
 from stsbench.reproduction.tables import ReproducedCell
-from stsbench.statistics.dependence import DEPENDENCE, Dependence
+from stsbench.statistics import DEPENDENCE, Dependence
 from stsbench.sweeps.experiment import Experiment
 from stsbench.sweeps.result import Sweep
 from stsbench.sweeps.states import LAST, JobState

@@ -28,7 +28,7 @@ from stsbench.reproduction.table_plan import (
     scales,
 )
 from stsbench.scoring.run import RUNS
-from stsbench.statistics.dependence import DEPENDENCE, Dependence
+from stsbench.statistics import DEPENDENCE, Dependence
 from stsbench.sweeps.forecast import Forecast
 from stsbench.sweeps.result import Sweep
 from stsbench.sweeps.sweep import sweep

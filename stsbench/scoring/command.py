@@ -20,7 +20,6 @@ from stsbench.cli.options import (
     DataDirs,
     Devices,
     IntervalChoice,
-    IntervalName,
     NoCache,
     OnRay,
     Output,
@@ -30,6 +29,7 @@ from stsbench.cli.options import (
 )
 from stsbench.cli.output import print_lines, print_notes, progress_bars
 from stsbench.encoders.use import Use
+from stsbench.statistics import Dependence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -286,7 +286,7 @@ class GateChoice:
         require_margin(margin)
         return margin
 
-    def passes(self, measured: "Sequence[Measured]", interval: IntervalName, output: Output) -> bool:
+    def passes(self, measured: "Sequence[Measured]", interval: Dependence, output: Output) -> bool:
         """Compares each record with its reference in fp32, if there is one, and prints the verdict."""
         from stsbench.judging.baseline import check_margin
 

@@ -19,7 +19,7 @@ from stsbench.records.parts import DataFile, DataPart, ModelPart, ProtocolPart, 
 from stsbench.records.provenance import environment, now, redact
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import Signature
-from stsbench.records.store import HeldError, MeasuredTask, Measurement, require_free, save_beside, save_run
+from stsbench.records.store import HeldError, Measurement, require_free, save_beside, save_run
 from stsbench.scoring.kinds import in_order
 from stsbench.scoring.kinds.sts import compared_elsewhere, rater_part
 from stsbench.scoring.recompute import averages, counts_in
@@ -96,7 +96,7 @@ class Recording:
         """The model, data and choices, equal to `Measurement.of` the finished record."""
         seed = self.settings.classification.seed
         tasks = tuple(
-            MeasuredTask(str(signature), task.data.sha256, seed if task.is_trained else None)
+            (str(signature), task.data.sha256, seed if task.is_trained else None)
             for signature, task in zip(self.signatures, self.tasks, strict=True)
         )
         return Measurement(self.model, self.protocol, tasks)

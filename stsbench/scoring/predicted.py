@@ -28,7 +28,6 @@ from stsbench.records.imports.mteb import (
     are_predictions,
     broken,
     read_prediction_files,
-    similarities_of,
 )
 from stsbench.records.record import RunRecord
 from stsbench.scoring.gold import (
@@ -277,11 +276,10 @@ def _classified(part: Part, gold: Labels) -> Scored:
 
 
 def _compared(part: Part, data: StsData) -> Scored:
-    predicted = similarities_of(part)
-    require_same_pairs(data, predicted)
+    require_same_pairs(data, part)
     task = PairClassification(data) if part.are_of_labels else StsPairs(data)
     task.demand_scorable()
-    return Scored(task, Items(compared_elsewhere(task, predicted.similarities)))
+    return Scored(task, Items(compared_elsewhere(task, part.similarities)))
 
 
 def _require_applicable(choices: Choices, tasks: Sequence[PredictedTask]) -> None:

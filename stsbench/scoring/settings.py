@@ -23,8 +23,8 @@ from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import suggestion
 from stsbench.records.parts import ProtocolPart
+from stsbench.statistics import DEPENDENCE, LEVEL, Dependence
 from stsbench.statistics.correlations import CORRELATIONS, Aggregation, Metric
-from stsbench.statistics.dependence import DEPENDENCE, LEVEL, Dependence
 from stsbench.statistics.similarity import SIMILARITIES
 
 AGGREGATIONS: tuple[Aggregation, ...] = ("all", "mean", "wmean")

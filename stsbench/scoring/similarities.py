@@ -19,8 +19,8 @@ from stsbench.encoders.protocol import Identity
 from stsbench.encoders.use import UNKNOWN, Use, own_use
 from stsbench.records.imports.mteb import (
     MTEB_SPLITS,
-    PredictedPairs,
-    Predictions,
+    Part,
+    PredictionFiles,
     are_predictions,
     read_predictions,
 )
@@ -137,7 +137,7 @@ class SavedPredictions:
     path: Path
 
     @cached_property
-    def read(self) -> Predictions:
+    def read(self) -> PredictionFiles:
         return read_predictions(self.path)
 
     @cached_property
@@ -187,10 +187,10 @@ class SavedPredictions:
             )
             notes.append(f"{task.task}: pairs are assumed to be in the order of the files here; {check}.")
         if self.read.left_out:
-            notes.append(f"left out (not STS): {listed(list(self.read.left_out))}.")
+            notes.append(f"left out (not STS): {listed(self.read.left_out)}.")
         return notes
 
-    def _of(self, task: StsData) -> PredictedPairs:
+    def _of(self, task: StsData) -> Part:
         """Returns the predictions of a task; for your own pairs the only ones."""
         held = self.read.pairs
         if task.text == USER:
@@ -223,11 +223,11 @@ def tasks_in(path: Path) -> str | None:
     return None if tasks is None else ",".join(tasks)
 
 
-def _is_catalogued(pairs: PredictedPairs) -> bool:
+def _is_catalogued(pairs: Part) -> bool:
     return pairs.subset == "default" and (pairs.task, pairs.split) in _NAMES
 
 
-def _listed(held: Predictions) -> str:
+def _listed(held: PredictionFiles) -> str:
     return listed([str(pairs) for pairs in held.pairs])
 
 
@@ -235,7 +235,7 @@ def _is_repeated(task: StsData) -> NDArray[np.bool_]:
     return np.asarray(task.pairs["sentence1"] == task.pairs["sentence2"], dtype=bool)
 
 
-def require_same_pairs(task: StsData, pairs: PredictedPairs) -> None:
+def require_same_pairs(task: StsData, pairs: Part) -> None:
     """Raises if predictions cannot belong to the pairs of a task."""
     cosines, count = pairs.similarities["cosine"], len(task.pairs)
     if len(cosines) != count:

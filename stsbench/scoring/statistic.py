@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from stsbench.data.shared import FOLDED, SENTENCES
 from stsbench.records.parts import Interval, Number
 from stsbench.records.signature import Signature
-from stsbench.scoring.settings import GIVEN_SIMILARITY, Intervals
+from stsbench.scoring.settings import Intervals
 from stsbench.statistics.correlations import CORRELATIONS, Aggregation, Metric, correlate_task
 from stsbench.statistics.dependence import Sharing, Variance, variance
 from stsbench.statistics.influence import mean_terms, ratio_terms, task_terms
@@ -113,6 +113,11 @@ class Correlation(Statistic):
 
     effect: ClassVar[EffectSize | None] = COHENS_Q
     is_stratified: ClassVar[bool] = True
+
+    @classmethod
+    def of(cls, signature: Signature) -> "Correlation":
+        """Returns the correlation that a signature names."""
+        return cls(signature.metric, signature.aggregation, signature.similarity)  # type: ignore[arg-type]
 
     @property
     def over_subsets(self) -> Aggregation:
@@ -285,21 +290,6 @@ class MeanShare(Mean):
 
     def limits(self, value: float, spread: Variance, items: int, level: float) -> Limits:
         return share_interval(value, spread, items, level)
-
-
-def statistic_of(signature: Signature) -> Statistic:
-    """Returns the statistic of a headline score.
-
-    >>> text = "STS16:test:all|spearman|cosine|text:senteval|data:3f2a91||avg|len256|fp32|stsbench:0.9.0"
-    >>> statistic_of(Signature.parse(text))
-    Correlation(metric='spearman', aggregation='all', similarity='cosine')
-    """
-    metric, similarity = signature.metric, signature.similarity
-    if metric in CORRELATIONS:
-        return Correlation(metric, signature.aggregation, similarity)  # type: ignore[arg-type]
-    others: dict[str, Statistic] = {"acc": Accuracy(), "ap": AveragePrecision(similarity), "mean": Mean()}
-    # For given items the metric is the name of a measure, such as `ndcg_at_10`.
-    return MeanShare() if similarity == GIVEN_SIMILARITY and metric not in others else others[metric]
 
 
 @dataclass(frozen=True, eq=False)

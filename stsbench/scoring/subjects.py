@@ -38,11 +38,11 @@ from stsbench.encoders.use import Use
 from stsbench.records.labels import model_labels, task_labels
 from stsbench.records.parts import ModelPart, Score
 from stsbench.records.record import RECORD, MissingTableError, RunRecord, without_pairs
-from stsbench.records.signature import Signature
 from stsbench.records.store import load_run
 from stsbench.scoring.evaluate import evaluate
+from stsbench.scoring.kinds import statistic_of
 from stsbench.scoring.settings import Intervals
-from stsbench.scoring.statistic import Correlation, statistic_of
+from stsbench.scoring.statistic import Correlation
 from stsbench.scoring.tasks import canonical, read_pairs_of, tasks_here
 from stsbench.statistics.correlations import CORRELATIONS
 from stsbench.statistics.similarity import SIMILARITIES, pair_similarities
@@ -146,8 +146,7 @@ def scored_tasks(
     return record, [
         ScoredTask(label, statistic, rows[score.key], _gold_range(score, rows[score.key]), score.data.sha256)
         for label, score in named
-        if (score.task in wanted or not wanted)
-        and isinstance(statistic := statistic_of(Signature.parse(score.signature)), Correlation)
+        if (score.task in wanted or not wanted) and isinstance(statistic := statistic_of(score), Correlation)
     ]
 
 

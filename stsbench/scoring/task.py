@@ -13,7 +13,7 @@ from stsbench.data.tables import FileRead, Status, StsData
 from stsbench.records.parts import Number, Training
 from stsbench.records.signature import Signature
 from stsbench.scoring.settings import Intervals, Settings
-from stsbench.scoring.statistic import Support
+from stsbench.scoring.statistic import Statistic, Support
 
 Texts = pd.Series | Sequence[str]
 """(n,) texts."""
@@ -153,6 +153,10 @@ class Task(Protocol):
 
     def items(self, vectors: Vectors, settings: Settings) -> Items:
         """Turns the vectors of the sentences into items."""
+
+    @staticmethod
+    def statistic(signature: Signature, /) -> Statistic:
+        """Returns the statistic of the headline score."""
 
     @staticmethod
     def numbers(rows: Rows, how: Scoring) -> Numbers:

@@ -13,8 +13,8 @@ from stsbench.data.locate import DataNotFoundError
 from stsbench.data.own_pairs import load_pairs
 from stsbench.data.tables import LabelledData, StsData
 from stsbench.data.views import PairView
-from stsbench.scoring.kinds import as_task
-from stsbench.scoring.kinds.relatedness import Relatedness
+from stsbench.records.kinds import KINDS, SUPERVISED
+from stsbench.scoring.kinds import TASKS, as_task
 from stsbench.scoring.kinds.sts import StsPairs
 from stsbench.scoring.settings import TEXTS, Protocol
 from stsbench.scoring.task import Task
@@ -24,7 +24,6 @@ TRANSFER_TASKS = ("MR", "CR", "SUBJ", "MPQA", "SST2", "TREC", "MRPC")
 STS_B = "STS-B"
 """The task whose sentences papers analyse."""
 
-SUPERVISED = "supervised"
 SAMPLE = "sample"
 SAMPLE_USED = "No benchmark data was found, so this uses the SAMPLE that comes with stsbench."
 
@@ -108,8 +107,10 @@ def read_task(spec: TaskSpec, data_dirs: Sequence[Path] = (), protocol: Protocol
     protocol = protocol or Protocol()
     if data_set(spec.task).kind == "labelled":
         return as_task(load_labelled(spec.task, data_dirs, text=spec.text), protocol)
-    if spec.split == SUPERVISED:
-        return Relatedness(load_sts(spec.task, "all", spec.text, data_dirs))
+    for kind in KINDS.values():
+        if kind.suffix == f":{spec.split}":
+            task: Callable[[StsData], Task] = TASKS[kind.name]
+            return task(load_sts(spec.task, "all", spec.text, data_dirs))
     return as_task(load_sts(spec.task, spec.split, spec.text, data_dirs), protocol)
 
 

@@ -9,25 +9,17 @@ that has terms: a score, an average over tasks, the difference of two models.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from stsbench.statistics import Dependence
+
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
-
-Dependence = Literal["dyadic", "components", "independent"]
-"""`dyadic`: pairs that share a sentence are dependent. `components`: so are pairs that a chain of shared sentences
-connects. `independent`: no pairs are."""
-
-DEPENDENCE: Dependence = "dyadic"
-"""The default treatment of pairs that share sentences."""
-
-LEVEL = 0.95
-"""The default level of intervals."""
 
 
 @dataclass(frozen=True)

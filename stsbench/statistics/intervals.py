@@ -7,18 +7,15 @@ of the same items Newcombe's interval. A level outside (0, 1) raises a ValueErro
 
 import math
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import nctdtr, ndtr, ndtri, stdtr, stdtrit
 
+from stsbench.statistics import LEVEL, Reason
 from stsbench.statistics.correlations import Metric
-from stsbench.statistics.dependence import LEVEL, Variance
-
-Reason = Literal["undefined", "perfect", "few pairs", "no spread"]
-"""Why there is no interval. `undefined`: the value is NaN. `perfect`: a correlation of 1 or -1, whose variance
-cannot be estimated. `few pairs`: fewer than four (five for Kendall's). `no spread`: all terms are zero."""
+from stsbench.statistics.dependence import Variance
 
 _ROUNDING = 1e-12
 """Correlations this close to 1 count as 1."""

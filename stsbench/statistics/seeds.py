@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtri
 
-from stsbench.statistics.dependence import LEVEL, Variance
+from stsbench.statistics import LEVEL
+from stsbench.statistics.dependence import Variance
 
 Floats = NDArray[np.float64]
 

@@ -13,7 +13,7 @@ from stsbench.judging.seeds import SeedsDifference, compare_seeds
 from stsbench.render.charts import line
 from stsbench.render.figures import ONE_COLOUR, colours, legend_above, new_figure, shortened, style
 from stsbench.scoring.recompute import require_recomputed
-from stsbench.statistics.dependence import LEVEL
+from stsbench.statistics import LEVEL
 from stsbench.statistics.intervals import reach_of_mean
 from stsbench.sweeps.experiment import label_of
 from stsbench.sweeps.states import headlines

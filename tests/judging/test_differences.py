@@ -13,9 +13,8 @@ from changed_records import with_columns
 import stsbench as sb
 from stsbench.data.tables import StsData
 from stsbench.judging.aligned import AlignedScores, aligned_scores, with_average
-from stsbench.judging.compare import dependence_notes, differences
+from stsbench.judging.compare import INTERVAL_OF, dependence_notes, differences
 from stsbench.judging.comparison import Comparison, Difference
-from stsbench.records.labels import INTERVAL_OF
 from stsbench.scoring.statistic import Accuracy
 from stsbench.statistics.correlations import spearman
 from stsbench.statistics.dependence import Sharing, variance

@@ -20,7 +20,8 @@ from stsbench.judging.rank import over_tasks, ranking_of
 from stsbench.judging.runs import named_runs
 from stsbench.records.store import save_run
 from stsbench.scoring.statistic import Correlation
-from stsbench.statistics.dependence import Dependence, Sharing, covariance
+from stsbench.statistics import Dependence
+from stsbench.statistics.dependence import Sharing, covariance
 from stsbench.statistics.influence import spearman_terms, task_terms
 from stsbench.statistics.ranks import Adjustment
 

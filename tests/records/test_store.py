@@ -1,19 +1,19 @@
-"""Records on disk: what was saved comes back, and what is broken is told in a sentence."""
+"""Records on disk: what was saved can be read, and damage is reported in one sentence."""
 
 import errno
 import json
 import os
-import re
 import stat
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow.parquet
 import pytest
 
+import stsbench as sb
 from stsbench import RunRecord, UserError, load_run
 from stsbench.records.items import ITEMS
 from stsbench.records.record import RECORD
@@ -26,37 +26,45 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_a_record_and_its_items_come_back_also_from_another_place(make_record: Maker, tmp_path: Path) -> None:
+def test_a_record_and_its_items_can_be_read_also_in_another_place(make_record: Maker, tmp_path: Path) -> None:
     record = make_record()
     saved = save_run(record, tmp_path / "run")
     loaded = load_run(str(tmp_path / "run"))
     assert loaded == saved == load_run(tmp_path / "run" / RECORD)
     assert loaded.model_copy(update={"items_file": None}) == record
-    pd.testing.assert_frame_equal(loaded.items, record.items, check_dtype=False, check_exact=True)
     pd.testing.assert_frame_equal(loaded.frame, record.frame)
     assert names(tmp_path / "run") == [".lock", ITEMS, RECORD]
-    modes = {stat.S_IMODE((tmp_path / "run" / name).stat().st_mode) for name in (ITEMS, RECORD)}
-    assert len(modes) == 1
+    assert len({stat.S_IMODE((tmp_path / "run" / name).stat().st_mode) for name in (ITEMS, RECORD)}) == 1
     (tmp_path / "run").rename(tmp_path / "moved")
     assert len(load_run(tmp_path / "moved").items) == 60
 
 
-def test_saving_again_replaces_record_and_items_together_and_says_so(make_record: Maker, tmp_path: Path) -> None:
+def test_saved_items_are_those_that_were_measured_to_the_last_bit(tmp_path: Path) -> None:
+    run = sb.evaluate(
+        lambda texts: [[len(text), text.count("e"), 1] for text in texts], ["sample", "sample-questions"]
+    )
+    save_run(run, tmp_path / "run")
+    again = load_run(tmp_path / "run").items
+    pd.testing.assert_frame_equal(again, run.items, check_exact=True, check_dtype=False)
+    assert {str(again[name].dtype) for name in ("sentence_a", "folded_b")} == {"uint64"}
+    assert (again["words_a"].dtype, again["zero"].dtype) == (np.int64, bool)
+
+
+def test_saving_again_replaces_record_and_items_together(make_record: Maker, tmp_path: Path) -> None:
     record = make_record(0)
-    assert not save_run(record, tmp_path).replaced
-    assert save_run(record, tmp_path).replaced
+    assert [save_run(record, tmp_path).replaced for _ in range(2)] == [False, True]
     new = save_run(make_record(1), tmp_path, overwrite=True)
     assert not new.replaced
     assert load_run(tmp_path) == new
     assert len(load_run(tmp_path).items) == 60
-    assert names(tmp_path) == [".lock", ITEMS, RECORD]
+    # A record without items leaves no table of another record.
+    imported = record.model_copy(update={"model": record.model.model_copy(update={"kind": "imported"})})
+    save_run(imported, tmp_path, overwrite=True)
+    assert names(tmp_path) == [".lock", RECORD]
 
 
-def test_a_missing_record_is_an_error_with_the_name_that_is_likely_meant(
-    make_record: Maker, tmp_path: Path
-) -> None:
+def test_a_missing_record_is_reported_with_the_closest_name(make_record: Maker, tmp_path: Path) -> None:
     save_run(make_record(), tmp_path / "baseline")
-    (tmp_path / "baselyne-notes").mkdir()
     for name in ("basline", "Baseline2"):
         with pytest.raises(UserError, match=r"no run record at .*: did you mean .*/baseline\? `stsbench run"):
             load_run(tmp_path / name)
@@ -65,74 +73,91 @@ def test_a_missing_record_is_an_error_with_the_name_that_is_likely_meant(
 
 
 @pytest.mark.parametrize(
-    "content",
-    [b"", b"{", b"[" * 100_000, b'{"schema_version": 6, "scores": [', b"\xff\xfe", b"null", b"[]", b'"x"', b"{}"],
-)
-def test_damaged_json_is_an_error(content: bytes, tmp_path: Path) -> None:
-    (tmp_path / RECORD).write_bytes(content)
-    with pytest.raises(UserError, match=r"run\.json is not (valid JSON|a run record).*measure again\.$"):
-        load_run(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("change", "where"),
+    ("place", "value", "message"),
     [
-        ({"schema_version": 7}, r"has schema version 7, and this stsbench reads version 6: update stsbench\."),
-        ({"schema_version": 5}, r"has schema version 5, .*: measure again\."),
-        ({"schema_version": None}, "names no schema version"),
-        ({"schema_version": "1"}, "names no schema version"),
-        ({"surprise": 1}, "surprise"),
-        ({"model": {"owner": "x"}}, r"model\."),
-        ({"scores": []}, "scores"),
-        ({"scores.0.signature": "none"}, r"scores\.0\.signature"),
-        ({"scores.0.kind": "none"}, r"scores\.0\.kind"),
-        ({"scores.0.numbers": []}, r"scores\.0\.numbers"),
-        ({"scores.0.data.status": "fine"}, r"scores\.0\.data\.status"),
-        ({"notes": ["edited"]}, "edited after it was written"),
-        ({"digest": None}, "edited after it was written"),
+        *(
+            ("", content, r"is not (valid JSON|a run record).*measure again\.$")
+            for content in (
+                "",
+                "{",
+                "[" * 100_000,
+                '{"schema_version": 6, "scores": [',
+                "\x00",
+                "null",
+                '"x"',
+                "{}",
+            )
+        ),
+        ("schema_version", 7, r"has schema version 7, and this stsbench reads version 6: update stsbench\."),
+        ("schema_version", 5, r"has schema version 5, .*: measure again\."),
+        ("schema_version", "1", "has no schema version"),
+        ("surprise", 1, "surprise"),
+        ("model", {"owner": "x"}, r"model\."),
+        ("scores", [], "scores"),
+        ("scores.0.signature", "none", r"scores\.0\.signature"),
+        ("scores.0.kind", "none", r"scores\.0\.kind"),
+        ("scores.0.numbers", [], r"scores\.0\.numbers"),
+        ("scores.0.data.status", "fine", r"scores\.0\.data\.status"),
+        ("notes", ["edited"], "edited after it was written"),
+        ("digest", None, "edited after it was written"),
     ],
 )
-def test_another_layout_or_content_is_an_error_that_names_the_field(
-    change: dict[str, Any], where: str, make_record: Maker, tmp_path: Path
+def test_damage_or_another_layout_is_an_error_that_names_the_field(
+    place: str, value: Any, message: str, make_record: Maker, tmp_path: Path
 ) -> None:
     save_run(make_record(), tmp_path)
-    content = json.loads((tmp_path / RECORD).read_text(encoding="utf-8"))
-    for path, value in change.items():
-        *keys, last = path.split(".")
-        place = content
-        for key in keys:
-            place = place[int(key) if key.isdecimal() else key]
-        place[last] = value
-    (tmp_path / RECORD).write_text(json.dumps(content), encoding="utf-8")
-    with pytest.raises(UserError, match=rf"run\.json .*{where}"):
+    content = part = json.loads((tmp_path / RECORD).read_text(encoding="utf-8"))
+    *keys, last = place.split(".")
+    for key in keys:
+        part = part[int(key) if key.isdecimal() else key]
+    part[last] = value
+    (tmp_path / RECORD).write_text(json.dumps(content) if place else value, encoding="utf-8")
+    with pytest.raises(UserError, match=rf"run\.json .*{message}"):
         load_run(tmp_path)
 
 
-def test_a_missing_table_or_that_of_another_run_is_an_error_when_it_is_read(
-    make_record: Maker, tmp_path: Path
-) -> None:
-    for number in (0, 1):
-        save_run(make_record(number), tmp_path / f"{number}")
-    (tmp_path / "0" / ITEMS).replace(tmp_path / "1" / ITEMS)
-    for name, why in (("0", "is missing: copy it beside run.json"), ("1", "is not the table that run.json")):
-        with pytest.raises(UserError, match=re.escape(f"{ITEMS} {why}")):
-            _ = load_run(tmp_path / name).items
+def test_items_that_are_missing_changed_or_of_another_run_are_an_error(make_record: Maker, tmp_path: Path) -> None:
+    record = make_record()
+    save_run(record, tmp_path)
+    load_run(tmp_path).items.loc[0, "gold"] = 9.0  # a copy
+    pd.testing.assert_frame_equal(load_run(tmp_path).items, record.items, check_dtype=False)
+    place = tmp_path / ITEMS
+    stamp, content = place.stat(), bytearray(place.read_bytes())
+    content[len(content) // 2] ^= 1
+    save_run(make_record(1), tmp_path / "other")
+    for other in (bytes(content), (tmp_path / "other" / ITEMS).read_bytes()):
+        place.write_bytes(other)
+        os.utime(place, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+        with pytest.raises(UserError, match=r"parquet is not the table that run\.json"):
+            _ = load_run(tmp_path).items
+    place.unlink()
+    with pytest.raises(UserError, match="parquet is missing: copy it"):
+        _ = load_run(tmp_path).items
     with pytest.raises(UserError, match="has no items table"):
-        _ = RunRecord.model_validate_json(make_record().model_dump_json()).items
+        _ = RunRecord.model_validate_json(record.model_dump_json()).items
 
 
-def test_another_measurement_is_not_overwritten_unasked(make_record: Maker, tmp_path: Path) -> None:
+def test_only_the_same_measurement_is_replaced_without_asking(make_record: Maker, tmp_path: Path) -> None:
     old, new = make_record(0), make_record(1)
     save_run(old, tmp_path)
     with pytest.raises(UserError, match=r"holds another measurement .*choose another folder with --out"):
         require_free(tmp_path, Measurement.of(new))
     require_free(tmp_path, Measurement.of(new), overwrite=True)
     require_free(tmp_path, Measurement.of(old))
-    other = old.model.model_copy(update={"weights_sha256": "0" * 64})
-    assert "another measurement" in (held_by(tmp_path, replace(Measurement.of(old), model=other)) or "")
+    own = Measurement.of(old)
+    for other in (
+        own._replace(model=old.model.model_copy(update={"weights_sha256": "0" * 64})),
+        own._replace(protocol=old.protocol.model_copy(update={"level": 0.9})),
+        own._replace(tasks=tuple((*task[:2], 1) for task in own.tasks)),
+    ):
+        assert "another measurement" in (held_by(tmp_path, other) or "")
+    # A function has no hash, so its results are compared, too.
+    changed = old.with_items(old.items.assign(gold=1.0))
+    with pytest.raises(UserError, match="other results of"):
+        save_run(changed, tmp_path)
 
 
-def test_a_record_that_cannot_be_read_is_not_overwritten_unasked(make_record: Maker, tmp_path: Path) -> None:
+def test_an_unreadable_record_is_replaced_only_on_request(make_record: Maker, tmp_path: Path) -> None:
     record = make_record()
     (tmp_path / RECORD).write_text("{", encoding="utf-8")
     with pytest.raises(UserError, match=r"holds a record that cannot be read: .*--overwrite"):
@@ -144,17 +169,27 @@ def test_a_record_that_cannot_be_read_is_not_overwritten_unasked(make_record: Ma
     assert len(load_run(tmp_path).items) == 60
 
 
-def test_a_folder_that_cannot_be_written_is_told_before_anything_is_measured(
+def test_an_unwritable_place_is_reported_before_the_work(
     make_record: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = make_record()
     (tmp_path / "file").write_text("", encoding="utf-8")
     for folder in (tmp_path / "file", tmp_path / "file" / "run"):
-        with pytest.raises(UserError, match="is not a folder"):
+        with pytest.raises(UserError, match="is not a folder|it is a file"):
             require_free(folder, Measurement.of(record))
-    # The administrator may write anywhere, so the system's answer is put in its mouth.
+    for number, (name, make) in enumerate(
+        (name, make) for name in (RECORD, ITEMS) for make in (Path.mkdir, os.mkfifo)
+    ):
+        (tmp_path / str(number)).mkdir()
+        make(tmp_path / str(number) / name)
+        with pytest.raises(UserError, match=r"cannot write .*: it is a"):
+            require_free(tmp_path / str(number), Measurement.of(record))
+    os.mkfifo(tmp_path / RECORD)
+    with pytest.raises(UserError, match="it is a pipe"):
+        save_run(record, tmp_path)
+    # Root may write anywhere, so the system's answer is replaced.
     monkeypatch.setattr(os, "access", lambda path, _mode: Path(path) != tmp_path)
-    with pytest.raises(UserError, match="no permission; choose another folder"):
+    with pytest.raises(UserError, match="no permission; choose another"):
         require_free(tmp_path / "new" / "run", Measurement.of(record))
     assert not (tmp_path / "new").exists()
 
@@ -188,103 +223,59 @@ def test_a_full_disk_leaves_the_old_record_and_no_temporary_files(
         assert len(load_run(tmp_path).items) == 60
 
 
-def test_ctrl_c_just_after_the_commit_leaves_the_new_record_with_its_items(
-    make_record: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("event", ["interrupt", "unreadable"])
+def test_a_failure_just_after_the_commit_leaves_the_new_record_with_its_items(
+    event: str, make_record: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    save_run(make_record(0), tmp_path)
-    new = make_record(1)
-    replace = Path.replace
+    new, rename, read = make_record(1), Path.replace, Path.read_bytes
+    committed: list[bool] = []
 
     def then_interrupted(self: Path, target: Path) -> Path:
-        done = replace(self, target)
+        done = rename(self, target)
         if target.name == RECORD:
-            raise KeyboardInterrupt
+            committed.append(True)
+            if event == "interrupt":
+                raise KeyboardInterrupt
         return done
 
-    monkeypatch.setattr(Path, "replace", then_interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        save_run(new, tmp_path, overwrite=True)
-    assert load_run(tmp_path).signature == new.signature
-    pd.testing.assert_frame_equal(load_run(tmp_path).items, new.items, check_dtype=False)
-    assert names(tmp_path) == [".lock", ITEMS, RECORD]
-
-
-def test_a_disk_that_does_not_give_the_record_just_after_the_commit_costs_no_items(
-    make_record: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    record, replace, read = make_record(0), Path.replace, Path.read_bytes
-    broken: list[bool] = []
-
-    def then_broken(self: Path, target: Path) -> Path:
-        broken.extend([True] if target.name == RECORD else [])
-        return replace(self, target)
-
     def of_a_broken_disk(self: Path) -> bytes:
-        if broken and self.name == RECORD:
+        if committed and event == "unreadable" and self.name == RECORD:
             raise OSError(errno.EIO, "Input/output error")
         return read(self)
 
-    monkeypatch.setattr(Path, "replace", then_broken)
+    monkeypatch.setattr(Path, "replace", then_interrupted)
     monkeypatch.setattr(Path, "read_bytes", of_a_broken_disk)
-    with pytest.raises(UserError, match=r"cannot read .*run.json \(Input/output error\)"):
-        save_run(record, tmp_path)
+    with pytest.raises((KeyboardInterrupt, UserError), match=r"^$|cannot read .*run.json \(Input/output error\)"):
+        save_run(new, tmp_path, overwrite=True)
     monkeypatch.undo()
-    pd.testing.assert_frame_equal(load_run(tmp_path).items, record.items, check_dtype=False)
+    assert load_run(tmp_path).signature == new.signature
+    pd.testing.assert_frame_equal(load_run(tmp_path).items, new.items, check_dtype=False)
 
 
-def test_a_reader_finds_the_table_that_is_moved_while_it_looks(
-    make_record: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    save_run(make_record(), tmp_path)
-    staged = tmp_path / "items.next.parquet"
-    (tmp_path / ITEMS).rename(staged)
-    read_bytes = Path.read_bytes
-
-    def moved_meanwhile(path: Path) -> bytes:
-        if path == staged and staged.exists():
-            staged.rename(tmp_path / ITEMS)
-        return read_bytes(path)
-
-    record = load_run(tmp_path)
-    monkeypatch.setattr(Path, "read_bytes", moved_meanwhile)
-    assert len(record.items) == 60
-
-
-def test_a_table_that_is_exchanged_once_its_bytes_were_read_is_not_read(
+def test_a_table_that_is_moved_or_exchanged_during_reading_is_the_record_s_own(
     make_record: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = save_run(make_record(), tmp_path / "ours")
     other = make_record()
-    other = other.with_items(other.items.assign(gold=1.0))
-    save_run(other, tmp_path / "other")
-    bytes_of = Path.read_bytes
+    save_run(other.with_items(other.items.assign(gold=1.0)), tmp_path / "other")
+    place, waiting, read_bytes = (
+        tmp_path / "ours" / ITEMS,
+        tmp_path / "ours" / "items.next.parquet",
+        Path.read_bytes,
+    )
+    place.rename(waiting)
 
-    def exchanged_meanwhile(path: Path) -> bytes:
-        content = bytes_of(path)
-        (tmp_path / "other" / ITEMS).replace(path)
+    def moved_meanwhile(path: Path) -> bytes:
+        if path == waiting and waiting.exists():
+            waiting.rename(place)
+        content = read_bytes(path)
+        if path == place:
+            (tmp_path / "other" / ITEMS).replace(place)
         return content
 
     read = load_run(tmp_path / "ours")
-    monkeypatch.setattr(Path, "read_bytes", exchanged_meanwhile)
+    monkeypatch.setattr(Path, "read_bytes", moved_meanwhile)
     assert read.items["gold"].tolist() == record.items["gold"].tolist()
     monkeypatch.undo()
     with pytest.raises(UserError, match=r"is not the table that run\.json was computed from"):
         _ = read.items
-
-
-@pytest.mark.parametrize("name", [RECORD, ITEMS])
-@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo], ids=["folder", "pipe"])
-def test_what_is_no_file_where_a_record_is_to_be_is_told_before_the_work(
-    name: str, make: Callable[[Path], None], tmp_path: Path, make_record: Maker
-) -> None:
-    make(tmp_path / name)
-    record = make_record()
-    with pytest.raises(UserError, match="it is not a file; move it away"):
-        require_free(tmp_path, Measurement.of(record))
-
-
-def test_a_record_is_not_saved_over_a_pipe_nor_waited_for(tmp_path: Path, make_record: Maker) -> None:
-    os.mkfifo(tmp_path / RECORD)
-    with pytest.raises(UserError, match="it is a pipe"):
-        save_run(make_record(), tmp_path)
-    assert names(tmp_path) == [".lock", RECORD]

@@ -8,9 +8,8 @@ from numpy.typing import NDArray
 import stsbench as sb
 from stsbench.base.manifest import DIGEST, fingerprint
 from stsbench.records.parts import Score
-from stsbench.records.signature import Signature
+from stsbench.scoring.kinds import statistic_of
 from stsbench.scoring.recompute import rows_of_scores
-from stsbench.scoring.statistic import statistic_of
 
 
 def with_digest(content: dict[str, Any]) -> dict[str, Any]:
@@ -46,7 +45,7 @@ def with_rows(record: sb.RunRecord, rows: NDArray[Any]) -> sb.RunRecord:
 def scored_again(record: sb.RunRecord) -> sb.RunRecord:
     """Return a record whose headlines are what its items give."""
     scores = tuple(
-        with_value(score, statistic_of(Signature.parse(score.signature)).value(rows.scored))
+        with_value(score, statistic_of(score).value(rows.scored))
         for score, rows in zip(record.scores, rows_of_scores(record), strict=True)
     )
     return record.model_copy(update={"scores": scores})

@@ -4,34 +4,38 @@ SentEval's dictionaries (of the original and of the SimCSE fork, saved as JSON) 
 `mteb`; `results` turns both into a record.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import files_in, require_file
-from stsbench.base.parsing import parse_json
+from stsbench.base.parsing import first_error
 from stsbench.base.words import storable
-from stsbench.records.imports.mteb import NO_REVISION, is_mteb, read_mteb, task_name
+from stsbench.records.imports.mteb import is_mteb, read_meta, read_mteb
 from stsbench.records.imports.results import (
     TEXT,
+    Correlation,
+    Count,
+    Entry,
     ImportedResults,
     ImportedTask,
+    ModelEntry,
+    Percent,
     build_record,
-    correlation,
-    count,
     read_json,
-    share,
-    text,
-    transfer_score,
 )
-from stsbench.records.parts import Number, Score
+from stsbench.records.parts import Number
 from stsbench.records.record import RECORD, RunRecord
 from stsbench.records.store import load_run
 
 _META = "model_meta.json"
+
+T = TypeVar("T")
 
 
 class NotResultsError(UserError):
@@ -48,28 +52,22 @@ def import_scores(
         UserError: if it cannot be read or lacks the aggregation or metric.
     """
     results = _read_folder(path) if path.is_dir() else _read_file(path)
-    if not (results.tasks or results.transfer):
+    if not results.tasks:
         raise NotResultsError(f"{path} has no score that can be imported: {' '.join(results.notes[1:])}")
     chosen = _aggregation(path, results, aggregation, metric)
-    headlines = [(task.task, task.by(chosen, metric)) for task in results.tasks]
+    headlines = [(task.task, task.by(chosen, metric)) for task in results.sts]
     undefined = [name for name, number in headlines if number is not None and number.value is None]
-    note = f"the {metric} of {', '.join(undefined)} is NaN there, and so undefined here."
-    named = replace(
-        results,
-        model=storable(model) or results.model or _name_in_path(path),
-        notes=(
-            f"imported from {results.program}'s results, {path.name}.",
-            *results.notes,
-            *([note] if undefined else []),
-        ),
-    )
+    notes = [f"imported from {results.program}'s results, {path.name}.", *results.notes]
+    if undefined:
+        notes.append(f"the {metric} of {', '.join(undefined)} is NaN in the file, so it is undefined.")
+    named = replace(results, model=storable(model) or results.model or _name_in_path(path), notes=tuple(notes))
     return build_record(named, chosen, metric, command)
 
 
 def _aggregation(path: Path, results: ImportedResults, wanted: str | None, metric: str) -> str:
     """Return the aggregation, after checking that every task has it for the metric."""
-    chosen = wanted or ("all" if all(task.by("all", metric) for task in results.tasks) else "wmean")
-    for task in results.tasks:
+    chosen = wanted or ("all" if all(task.by("all", metric) for task in results.sts) else "wmean")
+    for task in results.sts:
         if task.by(chosen, metric) is None:
             whole = [number for number in task.numbers if not number.subset]
             known = ", ".join(f"{number.statistic} by {number.aggregation}" for number in whole)
@@ -88,11 +86,15 @@ def read_results(run: RunRecord | str | Path) -> RunRecord:
 def _is_record(path: Path) -> bool:
     if path.is_dir():
         return (path / RECORD).is_file() or not files_in(path, "*.json")
-    with suppress(OSError, ValueError, UserError):
-        require_file(path)
-        content = parse_json(path.read_bytes())
+    with suppress(UserError):
+        content = _json(path)
         return isinstance(content, dict) and "schema_version" in content
     return True
+
+
+def _json(path: Path) -> Any:
+    require_file(path, absent="name a file of results, or a folder of them")
+    return read_json(path, "results")
 
 
 def _read_file(path: Path) -> ImportedResults:
@@ -100,13 +102,10 @@ def _read_file(path: Path) -> ImportedResults:
     if isinstance(content, Mapping):
         if "schema_version" in content:
             raise UserError(f"{path} is a run record: use it directly.")
-        readers = [
-            read for is_theirs, read in ((is_mteb, read_mteb), (is_senteval, read_senteval)) if is_theirs(content)
-        ]
-        if len(readers) > 1:
-            raise UserError(f"{path} holds results of MTEB and of SentEval: save each in a file of its own.")
-        if readers:
-            return _read(path, content, readers[0])
+        if is_mteb(content):
+            return _read(path, read_mteb, content)
+        if is_senteval(content):
+            return _read(path, read_senteval, content)
     raise NotResultsError(
         f"{path} is neither a run record nor a file of results of SentEval or MTEB with a task of the catalogue."
     )
@@ -115,67 +114,48 @@ def _read_file(path: Path) -> ImportedResults:
 def _read_folder(folder: Path) -> ImportedResults:
     if (folder / RECORD).is_file():
         raise UserError(f"{folder} is the folder of a run record: use it directly.")
-    contents = {path: _json(path) for path in files_in(folder, "*.json") if path.name != _META}
-    theirs = {
-        path: content for path, content in contents.items() if isinstance(content, Mapping) and is_mteb(content)
-    }
-    if not theirs:
+    tasks: dict[tuple[str, str], ImportedTask] = {}
+    models, left_out, notes = set(), [], []
+    for path in files_in(folder, "*.json"):
+        if path.name == _META:
+            continue
+        content = _json(path)
+        if not (isinstance(content, Mapping) and is_mteb(content)):
+            left_out.append(path.name)
+            continue
+        results = _read(path, read_mteb, content)
+        models |= {results.model} - {""}
+        notes += results.notes
+        for task in results.tasks:
+            if (task.task, task.split) in tasks:
+                raise UserError(f"{folder} has {task.task} twice, again in {path.name}: keep one of the files.")
+            tasks[task.task, task.split] = task
+    if not tasks:
         raise NotResultsError(f"{folder} holds neither a run record nor MTEB's results of an STS task.")
-    read = [_read(path, content, read_mteb) for path, content in theirs.items()]
-    model = _one_model(folder, dict(zip(theirs, read, strict=True)))
-    others = [
-        task_name(content) if isinstance(content, Mapping) else path.name
-        for path, content in contents.items()
-        if path not in theirs
-    ]
-    name, revision = _meta(folder / _META)
-    left_out = f"left out, as they are no STS tasks of the catalogue: {', '.join(filter(None, others))}."
+    if len(models) > 1:
+        raise UserError(
+            f"{folder} has results of several models ({', '.join(sorted(models))}): give each a folder."
+        )
+    if left_out:
+        notes.append(f"left out (not STS tasks in the catalogue): {', '.join(left_out)}.")
+    meta = folder / _META
+    name, revision = _read(meta, read_meta, _json(meta)) if meta.is_file() else ("", None)
     return ImportedResults(
         "MTEB",
-        tuple(task for results in read for task in results.tasks),
-        model=name or model,
-        revision=revision or None,
-        notes=(
-            *dict.fromkeys(note for results in read for note in results.notes),
-            *([left_out] if any(others) else []),
-        ),
+        tuple(tasks.values()),
+        model=name or "".join(models),
+        revision=revision,
+        notes=tuple(dict.fromkeys(notes)),
     )
 
 
-def _one_model(folder: Path, results: Mapping[Path, ImportedResults]) -> str:
-    """Return the model named in result files; empty if none is."""
-    files: dict[str, Path] = {}
-    for path, of_file in results.items():
-        for task in of_file.tasks:
-            if (other := files.setdefault(task.task, path)) != path:
-                raise UserError(f"{folder} has {task.task} in {other.name} and in {path.name}: keep one of them.")
-    models = list(dict.fromkeys(of_file.model for of_file in results.values() if of_file.model))
-    if len(models) > 1:
-        raise UserError(f"{folder} has results of several models ({', '.join(models)}): give each a folder.")
-    return next(iter(models), "")
-
-
-def _meta(path: Path) -> tuple[str, str]:
-    """Return the model's name and commit from MTEB's metadata file; empty if there is none."""
-    content = _json(path) if path.is_file() else {}
+def _read(path: Path, read: Callable[[Any], T], content: Any) -> T:
+    """Read the content of a file; a mistake in it is reported with the file's name."""
     try:
-        revision = text(content.get("revision"))
-        return text(content.get("name")), "" if revision == NO_REVISION else revision
-    except (ValueError, AttributeError) as error:
-        raise UserError(f"{path} is not as MTEB writes it ({error}): save the results again.") from error
-
-
-def _read(path: Path, content: Mapping[str, Any], read: Any) -> ImportedResults:
-    try:
-        results: ImportedResults = read(content)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(f"{path} is not as its program writes it ({error!r}): save the results again.") from error
-    return results
-
-
-def _json(path: Path) -> Any:
-    require_file(path, absent="name a file of results, or a folder of them")
-    return read_json(path, "results")
+        return read(content)
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        why = first_error(error) if isinstance(error, ValidationError) else repr(error)
+        raise UserError(f"{path} is not as its program writes it ({why}): save the results again.") from error
 
 
 def _name_in_path(path: Path) -> str:
@@ -202,11 +182,43 @@ _TRANSFER = {
 """SentEval's transfer tasks: the catalogue's name, and how the data is divided."""
 
 _METRICS = ("pearson", "spearman")
+_AGGREGATIONS = ("all", "mean", "wmean")
 
 _NOTE = (
     "SentEval's results contain neither the pooling nor the data files nor the classifier nor the similarity: "
     "cosine, SentEval's default, is assumed."
 )
+
+
+class _Pairs(Entry):
+    pearson: Correlation
+    spearman: Correlation
+    nsamples: Count
+
+    def numbers(self, subset: str, aggregation: str = "") -> list[Number]:
+        return [
+            Number(
+                statistic=metric,
+                aggregation=aggregation,
+                subset=subset,
+                value=getattr(self, metric),
+                items=self.nsamples,
+            )
+            for metric in _METRICS
+        ]
+
+
+class _Whole(Entry):
+    pearson: dict[str, Correlation]
+    spearman: dict[str, Correlation]
+
+
+class _Transfer(Entry):
+    acc: Percent
+    devacc: Percent
+    ndev: Count
+    ntest: Count
+    f1: Percent | None = None
 
 
 def is_senteval(content: Mapping[str, Any]) -> bool:
@@ -224,53 +236,41 @@ def read_senteval(content: Mapping[str, Any]) -> ImportedResults:
     left_out = []
     for name, task in _SPLIT.items():
         if name in content and "test" in content[name]:
-            tasks.append(_test_split(task, content[name]["test"]))
+            tasks.append(_test_split(task, _Pairs.model_validate(content[name]["test"])))
         elif name in content:
             left_out.append(f"{name} was left out: it is the score of a trained regressor.")
-    transfer = tuple(_transfer(content[name], *names) for name, names in _TRANSFER.items() if name in content)
-    model = text(content.get("model"))
-    return ImportedResults("SentEval", tuple(tasks), transfer, model, notes=(_NOTE, *left_out))
+    tasks += [_transfer(content[name], *names) for name, names in _TRANSFER.items() if name in content]
+    model = ModelEntry.model_validate(content).model or ""
+    return ImportedResults("SentEval", tuple(tasks), model, notes=(_NOTE, *left_out))
 
 
 def _year(name: str, entry: Mapping[str, Any]) -> ImportedTask:
-    whole = entry["all"]
-    aggregations = [kind for kind in ("all", "mean", "wmean") if all(kind in whole[metric] for metric in _METRICS)]
-    subsets = {subset: values for subset, values in entry.items() if subset != "all"}
-    pairs = sum(count(values["nsamples"]) for values in subsets.values())
+    whole = _Whole.model_validate(entry["all"])
+    of_subsets = {subset: values for subset, values in entry.items() if subset != "all"}
+    subsets = TypeAdapter(dict[str, _Pairs]).validate_python(of_subsets)
+    pairs = sum(values.nsamples for values in subsets.values())
     numbers = [
-        Number(statistic=metric, aggregation=kind, value=correlation(whole[metric][kind]), items=pairs)
-        for kind in aggregations
-        for metric in _METRICS
+        Number(statistic=metric, aggregation=kind, value=values[kind], items=pairs)
+        for kind in _AGGREGATIONS
+        for metric, values in (("pearson", whole.pearson), ("spearman", whole.spearman))
+        if kind in values
     ]
-    of_subsets = [number for subset, values in subsets.items() for number in _of_subset(subset, values)]
-    return ImportedTask(name, "test", TEXT, (*numbers, *of_subsets))
+    numbers += [number for subset, values in subsets.items() for number in values.numbers(subset)]
+    return ImportedTask(name, "test", TEXT, tuple(numbers))
 
 
-def _test_split(task: str, entry: Mapping[str, Any]) -> ImportedTask:
-    of_subset = _of_subset(task, entry)
+def _test_split(task: str, pairs: _Pairs) -> ImportedTask:
     # With one subset, all aggregations are equal.
+    numbers = [number for kind in _AGGREGATIONS for number in pairs.numbers("", kind)]
+    return ImportedTask(task, "test", TEXT, (*numbers, *pairs.numbers(task)))
+
+
+def _transfer(entry: Mapping[str, Any], task: str, design: str) -> ImportedTask:
+    scores = _Transfer.model_validate(entry)
     numbers = [
-        number.model_copy(update={"aggregation": kind, "subset": ""})
-        for kind in ("all", "mean", "wmean")
-        for number in of_subset
+        Number(statistic="acc", value=scores.acc / 100, items=scores.ntest),
+        Number(statistic="devacc", value=scores.devacc / 100, items=scores.ndev),
     ]
-    return ImportedTask(task, "test", TEXT, (*numbers, *of_subset))
-
-
-def _transfer(entry: Mapping[str, Any], task: str, design: str) -> Score:
-    acc, devacc = share(entry["acc"]), share(entry["devacc"])
-    ndev, ntest = count(entry["ndev"]), count(entry["ntest"])
-    numbers = [
-        Number(statistic="acc", value=acc, items=ntest),
-        Number(statistic="devacc", value=devacc, items=ndev),
-    ]
-    if "f1" in entry:
-        numbers.append(Number(statistic="f1", value=share(entry["f1"]), items=ntest))
-    return transfer_score(task, design, numbers)
-
-
-def _of_subset(name: str, entry: Mapping[str, Any]) -> list[Number]:
-    pairs = count(entry["nsamples"])
-    return [
-        Number(statistic=metric, subset=name, value=correlation(entry[metric]), items=pairs) for metric in _METRICS
-    ]
+    if scores.f1 is not None:
+        numbers.append(Number(statistic="f1", value=scores.f1 / 100, items=scores.ntest))
+    return ImportedTask(task, "all" if design == "nested" else "test", TEXT, tuple(numbers), design)

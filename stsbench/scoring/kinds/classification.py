@@ -21,6 +21,7 @@ from stsbench.data.shared import id_columns
 from stsbench.data.tables import LabelledData
 from stsbench.records.kinds import TRANSFER
 from stsbench.records.parts import Interval, Number, Training
+from stsbench.records.signature import Signature
 from stsbench.scoring.classifiers import (
     NESTED_SEED,
     UNSEEN,
@@ -111,6 +112,10 @@ class Classification:
         devacc = _number("devacc", result.devacc, result.ndev, limits)
         notes = tuple(f"{self.data.task}: {note}" for note in result.notes)
         return Items(result.table, result.training, (devacc,), notes)
+
+    @staticmethod
+    def statistic(_: Signature) -> Accuracy:
+        return Accuracy()
 
     @staticmethod
     def numbers(rows: Rows, how: Scoring) -> Numbers:

@@ -22,8 +22,9 @@ from stsbench.data.rows import FORMATS, Rows, ending_of, number, open_rows
 from stsbench.data.shared import FOLDED, SENTENCES, sentence_ids
 from stsbench.data.tables import FileRead, Status
 from stsbench.records.kinds import GIVEN
+from stsbench.records.signature import Signature
 from stsbench.scoring.settings import GIVEN_SIMILARITY, Settings
-from stsbench.scoring.statistic import number_of, statistic_of
+from stsbench.scoring.statistic import Mean, MeanShare, number_of
 from stsbench.scoring.task import Items, Meaning, Numbers, Scoring, Vectors
 from stsbench.scoring.task import Rows as ScoredRows
 
@@ -83,9 +84,14 @@ class GivenItems:
         return Items(self.table)
 
     @staticmethod
+    def statistic(signature: Signature) -> Mean:
+        # A measure with a name, such as `ndcg_at_10`, is between 0 and 1.
+        return Mean() if signature.metric == MEAN else MeanShare()
+
+    @staticmethod
     def numbers(rows: ScoredRows, how: Scoring) -> Numbers:
         """Return the mean of the scores."""
-        statistic = statistic_of(how.signature)
+        statistic = GivenItems.statistic(how.signature)
         number, support = number_of(how.signature.metric, statistic, rows.scored, how.intervals)
         return Numbers((number,), support)
 

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from stsbench.base.errors import UserError
 from stsbench.records.kinds import PAIR_CLASSIFICATION
+from stsbench.records.signature import Signature
 from stsbench.scoring.kinds.sts import ComparedPairs
 from stsbench.scoring.settings import Settings
 from stsbench.scoring.statistic import AveragePrecision, ThresholdAccuracy, number_of
@@ -34,6 +35,10 @@ class PairClassification(ComparedPairs):
 
     def meaning(self, settings: Settings) -> Meaning:
         return Meaning(self.data.split, "all", "ap", settings.protocol.similarity)
+
+    @staticmethod
+    def statistic(signature: Signature) -> AveragePrecision:
+        return AveragePrecision(signature.similarity)
 
     @staticmethod
     def numbers(rows: Rows, how: Scoring) -> Numbers:

@@ -21,6 +21,7 @@ from stsbench.data.sentences import sentences_in
 from stsbench.data.tables import StsData
 from stsbench.records.kinds import SUPERVISED
 from stsbench.records.parts import Number, Training
+from stsbench.records.signature import Signature
 from stsbench.scoring.kinds.classification import pair_features
 from stsbench.scoring.kinds.sts import demand_spread
 from stsbench.scoring.settings import SEED, Settings
@@ -93,6 +94,10 @@ class Relatedness:
         table = pd.DataFrame({**columns, "gold": rows["gold"].to_numpy(np.float64), SUPERVISED: result.predicted})
         training = Training(method=SUPERVISED, design="split", kfold=0, seed=seed, stop_by="pearson")
         return Items(table, training, (Number(statistic="dev", value=result.dev, items=result.ndev),))
+
+    @staticmethod
+    def statistic(signature: Signature) -> Correlation:
+        return Correlation.of(signature)
 
     @staticmethod
     def numbers(rows: Rows, how: Scoring) -> Numbers:

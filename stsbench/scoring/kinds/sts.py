@@ -14,8 +14,9 @@ from stsbench.data.sentences import sentences_in
 from stsbench.data.tables import StsData
 from stsbench.records.kinds import STS
 from stsbench.records.parts import RaterPart
+from stsbench.records.signature import Signature
 from stsbench.scoring.settings import AGGREGATIONS, GIVEN_SIMILARITY, Intervals, Settings
-from stsbench.scoring.statistic import Correlation, number_of, sharing_of, statistic_of
+from stsbench.scoring.statistic import Correlation, number_of, sharing_of
 from stsbench.scoring.task import Items, Meaning, Numbers, Rows, Scoring, Task, Vectors, item_columns
 from stsbench.statistics.correlations import Aggregation, Metric, ceiling, reliability
 from stsbench.statistics.dependence import Sharing
@@ -60,11 +61,13 @@ class StsPairs(ComparedPairs):
         return Meaning(self.data.split, protocol.aggregation, protocol.metric, protocol.similarity)
 
     @staticmethod
+    def statistic(signature: Signature) -> Correlation:
+        return Correlation.of(signature)
+
+    @staticmethod
     def numbers(rows: Rows, how: Scoring) -> Numbers:
         """Returns all correlations, with intervals for the headline's metric."""
-        signature, pairs = how.signature, rows.scored
-        headline = statistic_of(signature)
-        assert isinstance(headline, Correlation), "STS scores are correlations"
+        pairs, headline = rows.scored, Correlation.of(how.signature)
         sharing = sharing_of(pairs)
         parts: list[tuple[pd.DataFrame, Aggregation | None, str, Sharing]]
         parts = [(pairs, by, "", sharing) for by in dict.fromkeys((headline.aggregation, *AGGREGATIONS))]

@@ -48,7 +48,7 @@ class ExportedResults(Result):
     Attributes:
         folder: the folder of the model's revision.
         rows: a row per score: task, split, score (between -1 and 1), signature, file.
-        notes: what was left out, and why.
+        notes: the tasks left out, with reasons.
     """
 
     folder: Path

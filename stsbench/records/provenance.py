@@ -53,7 +53,7 @@ def command_line(arguments: Sequence[str]) -> str:
 def redact(text: str) -> str:
     """Return text without user names: the home folder becomes `~`, user names in other folders `...`.
 
-    >>> redact("/home/somebody/models/a")
+    >>> redact("/home/ada/models/a")
     '/home/.../models/a'
     """
     text = storable(text)

@@ -124,7 +124,7 @@ def _quoted(text: str) -> str:
 
 
 def postprocessing(fitted: str, use: Use) -> str:
-    """Return what was done to the vectors after encoding, for signatures and records."""
+    """Return the processing of the vectors after encoding, for signatures and records."""
     return ",".join(filter(None, [fitted, use.whitening]))
 
 

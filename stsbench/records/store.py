@@ -131,7 +131,7 @@ def held_by(folder: Path, measurement: Measurement, saved: RunRecord | None = No
 
     Args:
         folder: the folder.
-        measurement: what is to be saved.
+        measurement: the measurement to save.
         saved: its record, once it exists.
     """
     if not (folder / RECORD).is_file():

@@ -113,4 +113,4 @@ def test_no_score_of_another_program_that_is_no_correlation_passes_unseen(
     record, metric = import_results(tmp_path / "STS13.json", model="mine"), name.partition("_")[2]
     assert [number.value for number in record.scores[0].numbers if number.statistic == metric] == [None]
     if metric == record.protocol.metric:
-        assert any(f"the {metric} of STS13 is NaN there" in note for note in record.notes)
+        assert any(f"the {metric} of STS13 is NaN in the file" in note for note in record.notes)

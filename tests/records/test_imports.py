@@ -58,73 +58,37 @@ def write(tmp_path: Path) -> Write:
     return to
 
 
+FORK = [
+    {"STS12": year(pooled=True, wrap=wrap), "STSBenchmark": {"train": SPLIT, "test": SPLIT}}
+    for wrap in (lambda value: [value, 0.01], lambda value: {"correlation": value}, lambda value: value)
+]
+OF_FORK = {"STS12:test:all|spearman|cosine": (0.73, 40), "STS-B:test:all|spearman|cosine": (0.81, 7)}
+ORIGINAL = {"STS12": year(pooled=False), "STSBenchmark": REGRESSOR}
+OF_TRANSFER = {"MR:all:-|acc|-": (0.805, 100), "MRPC:test:-|acc|-": (0.805, 100)}
+TABLE = {"cosine_spearman": {"STS16": 0.78, "SICK-R": 0.77}}
+OF_TABLE = {"STS16:test:all|spearman|cosine": (0.78, None), "SICK-R:all:all|spearman|cosine": (0.77, None)}
+MEAN = {"aggregation": "mean", "metric": "pearson"}
+
+
 @pytest.mark.parametrize(
     ("content", "choices", "protocol", "scores"),
     [
-        *(
-            (
-                {
-                    "STS12": year(pooled=True, wrap=wrap),
-                    "STSBenchmark": {"train": SPLIT, "test": SPLIT, "all": {}},
-                },
-                {},
-                "simcse",
-                {
-                    "STS12:test:all|spearman|cosine|text:senteval|data:-||-|-|stsbench:-": (0.73, 40),
-                    "STS-B:test:all|spearman|cosine|text:senteval|data:-||-|-|stsbench:-": (0.81, 7),
-                },
-            )
-            for wrap in (lambda v: [v, 0.01], lambda v: {"correlation": v}, lambda v: v)
-        ),
-        (
-            {"STS12": year(pooled=False), "STSBenchmark": REGRESSOR},
-            {},
-            "senteval",
-            {"STS12:test:wmean|spearman|cosine|text:senteval|data:-||-|-|stsbench:-": (0.66, 40)},
-        ),
-        (
-            {"STS12": year(pooled=False)},
-            {"aggregation": "mean", "metric": "pearson"},
-            "senteval",
-            {"STS12:test:mean|pearson|cosine|text:senteval|data:-||-|-|stsbench:-": (0.70, 40)},
-        ),
-        (
-            {"MR": TRANSFER, "MRPC": TRANSFER | {"f1": 85.0}, "Length": {"acc": 1.0}},
-            {},
-            "simcse",
-            {
-                "MR:all:-|acc|-|text:senteval|data:-||-|-|stsbench:-": (0.805, 100),
-                "MRPC:test:-|acc|-|text:senteval|data:-||-|-|stsbench:-": (0.805, 100),
-            },
-        ),
-        (
-            mteb("STSBenchmark", 0.82),
-            {},
-            "mteb",
-            {"STS-B:test:all|spearman|cosine|text:-|data:-||-|-|stsbench:-": (0.82, None)},
-        ),
-        (
-            mteb("SICK-R", 0.77),
-            {"metric": "pearson"},
-            "mteb",
-            {"SICK-R:all:all|pearson|cosine|text:-|data:-||-|-|stsbench:-": (0.5, None)},
-        ),
-        (
-            {"cosine_spearman": {"STS16": 0.78, "SICK-R": 0.77}},
-            {},
-            "mteb",
-            {
-                "STS16:test:all|spearman|cosine|text:-|data:-||-|-|stsbench:-": (0.78, None),
-                "SICK-R:all:all|spearman|cosine|text:-|data:-||-|-|stsbench:-": (0.77, None),
-            },
-        ),
+        *((content, {}, "simcse", OF_FORK) for content in FORK),
+        (ORIGINAL, {}, "senteval", {"STS12:test:wmean|spearman|cosine": (0.66, 40)}),
+        (ORIGINAL, MEAN, "senteval", {"STS12:test:mean|pearson|cosine": (0.70, 40)}),
+        ({"MR": TRANSFER, "MRPC": TRANSFER, "Length": {"acc": 1.0}}, {}, "simcse", OF_TRANSFER),
+        (mteb("STSBenchmark", 0.82), {}, "mteb", {"STS-B:test:all|spearman|cosine": (0.82, None)}),
+        (mteb("SICK-R", 0.77), {"metric": "pearson"}, "mteb", {"SICK-R:all:all|pearson|cosine": (0.5, None)}),
+        (TABLE, {}, "mteb", OF_TABLE),
     ],
 )
 def test_every_layout_is_read(
     content: Json, choices: Json, protocol: str, scores: dict[str, Any], write: Write
 ) -> None:
-    run = import_results(write(content), **choices)
-    assert [part.signature for part in run.scores] == list(scores)
+    run, text = import_results(write(content), **choices), "-" if protocol == "mteb" else "senteval"
+    assert [part.signature for part in run.scores] == [
+        f"{meaning}|text:{text}|data:-||-|-|stsbench:-" for meaning in scores
+    ]
     assert [part.value for part in run.scores] == pytest.approx([value for value, _ in scores.values()])
     assert [part.items for part in run.scores] == [items for _, items in scores.values()]
     means = [sum(value for value, _ in scores.values()) / len(scores)] if len(scores) > 1 else []

@@ -8,6 +8,7 @@ from changed_records import with_value
 from huggingface_hub import ModelCard
 
 import stsbench as sb
+from stsbench.records.labels import METHODS
 
 Make = Callable[..., sb.RunRecord]
 ROW, CHECKPOINT = "esimcse-coling2022-3/esimcse-bert-base", "ffgcc/esimcse-bert-base-uncased"
@@ -63,8 +64,7 @@ def test_a_card_names_the_intervals_that_it_prints(make_record: Make, interval: 
     run = make_record()
     protocol = run.protocol.model_copy(update={"interval": interval, "level": 0.9})
     text = sb.model_card(run.model_copy(update={"protocol": protocol}))
-    (line,) = [line for line in text.splitlines() if line.startswith("Scores x 100, with their")]
-    assert line.startswith(f"Scores x 100, with their 90 % intervals, {interval} ")
+    assert f"Scores x 100, with 90 % intervals: {METHODS[interval]}." in text.splitlines()
 
 
 @pytest.mark.parametrize(("off", "told"), [(0.0, "pass: 2 of 2"), (-1.0, "fail: 1 of 2")])

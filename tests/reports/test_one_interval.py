@@ -61,7 +61,4 @@ def test_a_report_with_runs_of_different_intervals_names_them(toy_data: Data, ha
         for name in ("components", "independent")
     }
     remarks = list(interval_remarks(list(runs.items())))
-    assert [remark.partition(":")[0] for remark in remarks] == [
-        "intervals of components",
-        "intervals of independent",
-    ]
+    assert [remark.partition(":")[0] for remark in remarks] == list(runs)

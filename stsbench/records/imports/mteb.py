@@ -277,6 +277,8 @@ def read_predictions(path: Path) -> PredictionFiles:
         raise UserError(
             f"{path} holds no prediction of an STS task: {listed(files.left_out)} has no cosine_scores."
         )
+    for part in files.pairs:
+        _ = part.similarities  # reports damaged values before any data is read
     return files
 
 

@@ -97,7 +97,7 @@ class ImportedResults:
         model: its name; empty if unknown.
         revision: its commit.
         weights_sha256: the hash of its weights.
-        notes: what was left out or assumed.
+        notes: tasks left out, and assumptions.
     """
 
     program: str

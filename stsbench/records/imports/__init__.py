@@ -115,7 +115,9 @@ def _read_folder(folder: Path) -> ImportedResults:
     if (folder / RECORD).is_file():
         raise UserError(f"{folder} is the folder of a run record: use it directly.")
     tasks: dict[tuple[str, str], ImportedTask] = {}
-    models, left_out, notes = set(), [], []
+    models: set[str] = set()
+    left_out: list[str] = []
+    notes: list[str] = []
     for path in files_in(folder, "*.json"):
         if path.name == _META:
             continue

@@ -53,7 +53,7 @@ class RunRecord(Result, RunFields):
         return pd.DataFrame(score_rows(self))
 
     def table(self) -> Tables:
-        """Return a table per kind of task: a column per task and their average, scores x 100, limits below."""
+        """Return a table per kind of task: a column per task and their average, scores x 100, with limits."""
         return Scores([self]).table()
 
     def to(self, style: Style) -> str:
@@ -70,13 +70,7 @@ class RunRecord(Result, RunFields):
 
     @property
     def items(self) -> pd.DataFrame:
-        """The items table, a row for each scored pair and each prediction.
-
-        Columns: kind, task, split, text, subset, item_id; the numbers that identify its sentences; and those that
-        the tasks of the record have (NaN or -1 in the rows of others): gold; the similarities (float64); the
-        lengths of both sides in words, sub-words (-1 where unknown) and characters; label, prediction and correct
-        (1 or 0); fold (the fold that held the item out, -1 if none did); `supervised`, the estimate of a trained
-        regressor.
+        """The items table, one row per scored pair and prediction; the reference on records lists its columns.
 
         Raises:
             MissingTableError: if the record has no table, or its file is missing.

@@ -175,7 +175,7 @@ def test_an_unwritable_place_is_reported_before_the_work(
     record = make_record()
     (tmp_path / "file").write_text("", encoding="utf-8")
     for folder in (tmp_path / "file", tmp_path / "file" / "run"):
-        with pytest.raises(UserError, match="is not a folder|it is a file"):
+        with pytest.raises(UserError, match=r"is not a folder|it is a file"):
             require_free(folder, Measurement.of(record))
     for number, (name, make) in enumerate(
         (name, make) for name in (RECORD, ITEMS) for make in (Path.mkdir, os.mkfifo)

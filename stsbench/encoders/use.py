@@ -277,24 +277,6 @@ def option_of(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def shown(name: str, value: object, most: int | None = None) -> str:
-    """Formats the value of a field for readers; prompts are quoted.
-
-    Args:
-        name: of the field.
-        value: its value; None and "" are shown as `none`.
-        most: how many characters of a text to show; None for all.
-
-    >>> shown("prompts", ("find: ", "")), shown("prompt", "search_query: ", 9), shown("pooling", "cls")
-    ("'find: ', ''", "'search_qu…'", 'cls')
-    """
-    if value is None or value == "":
-        return "none"
-    texts = value if isinstance(value, tuple) else (str(value),)
-    cut = [text if most is None or len(text) <= most else f"{text[:most]}…" for text in texts]
-    return ", ".join(map(repr, cut) if name in PROMPTS else cut)
-
-
 def own_use(pooling: str, asked: Use = USUAL) -> Use:
     """Returns the use of a model that has a single pooling: only the processing of its vectors can be chosen."""
     return Use(pooling=pooling, prompt="", device="cpu").processed(asked)

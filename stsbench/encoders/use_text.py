@@ -1,4 +1,4 @@
-"""How a use is written: as a part of a signature, which reads back, and as parts of a run's name."""
+"""How a use is written: in signatures, which read back, in names of runs and in messages."""
 
 import re
 from typing import Any
@@ -80,6 +80,24 @@ def name_parts(use: Use) -> dict[str, str]:
         "whiten": use.whitening,
     }
     return {name: part for name, part in parts.items() if part}
+
+
+def shown(name: str, value: object, most: int | None = None) -> str:
+    """Formats the value of a field for readers; prompts are quoted.
+
+    Args:
+        name: of the field.
+        value: its value; None and "" are shown as `none`.
+        most: how many characters of a text to show; None for all.
+
+    >>> shown("prompts", ("find: ", "")), shown("prompt", "search_query: ", 9), shown("pooling", "cls")
+    ("'find: ', ''", "'search_qu…'", 'cls')
+    """
+    if value is None or value == "":
+        return "none"
+    texts = value if isinstance(value, tuple) else (str(value),)
+    cut = [text if most is None or len(text) <= most else f"{text[:most]}…" for text in texts]
+    return ", ".join(map(repr, cut) if name in PROMPTS else cut)
 
 
 def _safe_in(name: str) -> str:

@@ -7,7 +7,8 @@ import pandas as pd
 
 from stsbench.base.errors import UserError
 from stsbench.encoders.protocol import WITH_POOLINGS
-from stsbench.encoders.use import USUAL, shown
+from stsbench.encoders.use import USUAL
+from stsbench.encoders.use_text import shown
 from stsbench.judging.best_of import BestOf
 from stsbench.judging.verdicts import CellCheck, Check, FieldDifference, in_words, within
 from stsbench.published import catalogue

@@ -7,7 +7,8 @@ from pathlib import Path, PurePath
 
 from stsbench.data.catalogue import data_set, is_task
 from stsbench.encoders.poolers import AUTO
-from stsbench.encoders.use import names, shown
+from stsbench.encoders.use import names
+from stsbench.encoders.use_text import shown
 from stsbench.records.kinds import ALL_TASKS, AVERAGES
 from stsbench.records.parts import ModelPart, NoInterval, ProtocolPart, RunFields, Score
 from stsbench.records.provenance import redact

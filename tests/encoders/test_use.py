@@ -15,8 +15,8 @@ from stsbench.data.sentences import sentences_in
 from stsbench.data.tables import StsData
 from stsbench.encoders.plan import embed
 from stsbench.encoders.protocol import Identity
-from stsbench.encoders.use import ABOUT, Loading, Use, names, own_use, shown
-from stsbench.encoders.use_text import use_signature
+from stsbench.encoders.use import ABOUT, Loading, Use, names, own_use
+from stsbench.encoders.use_text import shown, use_signature
 from stsbench.records.labels import model_labels
 from stsbench.records.parts import ModelPart
 from stsbench.records.signature import Signature

@@ -23,8 +23,3 @@ def test_two_records_of_one_model_are_named_by_their_folders(run: sb.RunRecord, 
     again = sb.load_run(tmp_path / "tuesday")
     label, other = named_subjects([run, again])
     assert (label[-9:], other[-10:]) == (" (monday)", " (tuesday)")
-
-
-def test_a_wrong_keyword_of_an_analysis_is_not_swallowed(run: sb.RunRecord) -> None:
-    with pytest.raises(TypeError, match="tasks"):
-        sb.spectrum(run, tasks="STS16")  # type: ignore[call-arg]

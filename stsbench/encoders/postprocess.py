@@ -62,20 +62,7 @@ def truncate(vectors: FloatMatrix, dimensions: int) -> FloatMatrix:
 def whiten(
     vectors: FloatMatrix, reference: FloatMatrix, dimensions: int | None = None, *, task: str | None = None
 ) -> NDArray[np.float64]:
-    """Whitens vectors: (x - mean) U S^-1/2 with the reference's covariance U S U^T (Su et al., 2021).
-
-    Args:
-        vectors: shape (rows, d).
-        reference: the vectors for mean and covariance, shape (sentences, d).
-        dimensions: number of directions of largest variance to keep; None for all in which they vary.
-        task: of the sentences, for messages.
-
-    Returns:
-        Shape (rows, dimensions), float64.
-
-    Raises:
-        UserError: if the reference varies in fewer directions.
-    """
+    """Returns vectors of shape (rows, d) whitened as shape (rows, dimensions), float64; see `whitening_of`."""
     mean, directions = whitening_of(reference, dimensions, option="--whiten", task=task)
     whitened: NDArray[np.float64] = (vectors - mean) @ directions
     return whitened

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
-from importlib.resources.abc import Traversable
-from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -22,6 +20,8 @@ from stsbench.published.schema import (
     System,
     Usage,
 )
+
+_ENTRIES = files("stsbench.published") / "entries"
 
 _OWNERS = re.compile(r"^(google-bert|facebookai)/(?=(bert-base-uncased|roberta-base)$)")
 """Owners that the Hub added to models that had none."""
@@ -73,7 +73,7 @@ class PublishedRow:
 @cache
 def papers() -> Mapping[str, Paper]:
     """Return all papers by name."""
-    return _by_name(Paper.model_validate(entry) for entry in _read(_entries() / "papers.toml")["papers"])
+    return _by_name(Paper.model_validate(entry) for entry in _read("papers.toml")["papers"])
 
 
 @cache
@@ -83,11 +83,11 @@ def tables() -> Mapping[str, PublishedTable]:
     >>> tables()["esimcse-coling2022-3"].title
     'STS test sets'
     """
-    paths: list[Traversable] = []
-    for paper in papers():
-        files_of_paper = _entries().joinpath("tables", paper).iterdir()
-        paths += sorted((path for path in files_of_paper if path.name.endswith(".toml")), key=attrgetter("name"))
-    return _by_name(PublishedTable.model_validate(_read(path)) for path in paths)
+    return _by_name(
+        PublishedTable.model_validate(_read("tables", paper, name))
+        for paper in papers()
+        for name in sorted(path.name for path in _ENTRIES.joinpath("tables", paper).iterdir())
+    )
 
 
 @cache
@@ -97,7 +97,7 @@ def exhibits() -> Mapping[str, PublishedTable]:
     >>> exhibits()["mocose-acl2022-figure-8"].heading
     'Figure 8'
     """
-    figures = [PublishedTable.model_validate(entry) for entry in _read(_entries() / "figures.toml")["figures"]]
+    figures = [PublishedTable.model_validate(entry) for entry in _read("figures.toml")["figures"]]
     order = list(papers())
     return _by_name(sorted([*tables().values(), *figures], key=lambda entry: order.index(entry.paper)))
 
@@ -114,13 +114,13 @@ def exhibit(name: str) -> PublishedTable:
 @cache
 def systems() -> Mapping[str, System]:
     """Return all systems by name."""
-    return _by_name(System.model_validate(entry) for entry in _read(_entries() / "systems.toml")["systems"])
+    return _by_name(System.model_validate(entry) for entry in _read("systems.toml")["systems"])
 
 
 @cache
 def checkpoints() -> Mapping[str, KnownCheckpoint]:
     """Return all known public checkpoints by name."""
-    content = _read(_entries() / "checkpoints.toml")
+    content = _read("checkpoints.toml")
     citations = content["citations"]
     return _by_name(
         KnownCheckpoint.model_validate(entry | {"citation": citations[entry["citation"]].strip()})
@@ -258,50 +258,6 @@ def row(name: str) -> PublishedRow:
     return rows()[measured.row]
 
 
-def find_rows(
-    model: str = "",
-    *,
-    paper: str = "",
-    table: str = "",
-    task: str = "",
-    split: str = "",
-    variant: str | None = None,
-) -> list[PublishedRow]:
-    """Return the rows that meet all conditions, in the order of the tables.
-
-    Args:
-        model: any name that `system` accepts; rows of its earlier editions are included.
-        paper: name of a paper.
-        table: name of a table.
-        task: a task that the row has a value for, such as `STS16` or `Avg. STS`.
-        split: `train`, `dev`, `test` or `all`, for that task or, without a task, for any.
-        variant: what differs from the system's own configuration; "" for rows of that configuration.
-
-    Raises:
-        UserError: if there is no such model, paper or table.
-
-    >>> [row.name for row in find_rows("mocose-bert-large")]
-    ['mocose-acl2022-1/mocose-bert-large', 'mocose-acl2022-2/mocose-bert-large']
-    """
-    system_name = system(model).name if model else ""
-    table_name = _find(table, tables(), "table", "stsbench published list").name if table else ""
-    if paper and paper not in papers():
-        raise UserError(f"there is no paper {paper!r}: {suggestion(paper, papers())}")
-    return [
-        row
-        for row in rows().values()
-        if (not model or (row.system is not None and system_name in {row.system.name, row.system.edition_of}))
-        and (not paper or row.paper.name == paper)
-        and (not table or row.table.name == table_name)
-        and any(
-            (not task or cell.setting.task.casefold() == task.casefold())
-            and (not split or cell.setting.split == split)
-            and (variant is None or cell.setting.variant == variant)
-            for cell in row.cells
-        )
-    ]
-
-
 @cache
 def _system_names() -> Mapping[str, str]:
     # Where several entries share a Hub name, the first is the one to expect.
@@ -331,9 +287,5 @@ def _by_name(entries: Iterable[Entry]) -> Mapping[str, Entry]:
     return MappingProxyType({entry.name: entry for entry in entries})
 
 
-def _entries() -> Traversable:
-    return files("stsbench.published") / "entries"
-
-
-def _read(path: Traversable) -> dict[str, Any]:
-    return tomllib.loads(path.read_text(encoding="utf-8"))
+def _read(*path: str) -> dict[str, Any]:
+    return tomllib.loads(_ENTRIES.joinpath(*path).read_text(encoding="utf-8"))

@@ -194,7 +194,13 @@ def other_prints(cell: PublishedCell, among: Iterable[PublishedRow]) -> list[Pub
 
 
 def cells_frame(published: Iterable[PublishedRow]) -> pd.DataFrame:
-    """Return one row per cell: value, setting, usage, source, and the score x 100."""
+    """Return one row per cell: value, setting, usage, source, and the score x 100.
+
+    >>> from stsbench.published.catalogue import rows
+    >>> cells = cells_frame(rows().values())
+    >>> cells.query("system == 'mocose-bert-large' and task == 'Avg. STS'")["value"].tolist()
+    [79.13]
+    """
     return pd.DataFrame(
         {
             "row": cell.row_name,

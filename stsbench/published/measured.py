@@ -2,11 +2,9 @@
 
 import tomllib
 from dataclasses import dataclass
-from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from io import StringIO
-from typing import Any
 
 import pandas as pd
 
@@ -25,7 +23,7 @@ class MeasuredSource:
 
 def source(kind: str) -> MeasuredSource:
     """Return the source of `training-logs`, `seeds` or `geometry`."""
-    return MeasuredSource(**_sources()[kind])
+    return MeasuredSource(**tomllib.loads((_folder() / "sources.toml").read_text(encoding="utf-8"))[kind])
 
 
 def logged_systems() -> tuple[str, ...]:
@@ -101,11 +99,6 @@ def _read(kind: str, name: str) -> pd.DataFrame:
 def _names(kind: str, suffix: str) -> tuple[str, ...]:
     paths = (_folder() / kind).iterdir()
     return tuple(sorted(path.name.removesuffix(suffix) for path in paths if path.name.endswith(suffix)))
-
-
-@cache
-def _sources() -> dict[str, Any]:
-    return tomllib.loads((_folder() / "sources.toml").read_text(encoding="utf-8"))
 
 
 def _folder() -> Traversable:

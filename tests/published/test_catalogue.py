@@ -9,7 +9,6 @@ from stsbench.published.catalogue import (
     checkpoint_of_system,
     checkpoints,
     exhibit,
-    find_rows,
     identified_checkpoint,
     known_checkpoint,
     row,
@@ -48,8 +47,7 @@ def test_every_named_system_has_a_row_with_an_average(name: str) -> None:
         (lambda: system("mocosee"), "did you mean .*mocose"),
         (lambda: table("zzzzzz"), "stsbench published list"),
         (lambda: exhibit("mocose-acl2022-figur-1"), "did you mean .*mocose-acl2022-figure-1"),
-        (lambda: find_rows(paper="nature"), "there is no paper 'nature'"),
-        (lambda: find_rows("nature"), "there is no published system 'nature'"),
+        (lambda: system("nature"), "there is no published system 'nature'"),
     ],
 )
 def test_an_unknown_name_is_refused_with_similar_ones(call: Callable[[], object], words: str) -> None:
@@ -68,25 +66,6 @@ def test_the_preprint_s_row_is_separate_from_the_final_one() -> None:
     assert row("unsup-simcse-bert-base").cell("Avg.").value == 76.25
     assert row("unsup-simcse-bert-base-preprint").cell("Avg.").value == 74.54
     assert systems()["unsup-simcse-bert-base-preprint"].edition_of == "unsup-simcse-bert-base"
-
-
-def test_rows_are_found_by_model_paper_table_task_split_and_variant() -> None:
-    simcse = find_rows("unsup-simcse-bert-base", task="STS16", split="test", variant="")
-    assert {found.paper.name for found in simcse} == {
-        "simcse-slides",
-        "esimcse-arxiv-v1",
-        "esimcse-coling2022",
-        "mocose-acl2022",
-    }
-    assert all(
-        found.cell("STS16").setting.split == "test" for found in simcse if found.table.title == "STS test sets"
-    )
-    assert [found.name for found in find_rows("mocose", paper="mocose-acl2022", variant="fgsm 1e-9")] == [
-        "mocose-acl2022-9/fgsm-1e-9"
-    ]
-    assert len(find_rows(table="mocose-acl2022-2")) == 9
-    assert find_rows("esimcse", split="dev", table="esimcse-coling2022-4")
-    assert not find_rows("esimcse", split="test", table="esimcse-coling2022-4")
 
 
 def test_a_cell_has_a_score_from_0_to_100_its_rounding_and_its_place() -> None:

@@ -6,7 +6,6 @@ import pandas as pd
 import pytest
 
 from stsbench.base.errors import UserError
-from stsbench.published.catalogue import row
 from stsbench.published.measured import (
     logged_dev_scores,
     logged_systems,
@@ -24,6 +23,8 @@ def original(system: str) -> str:
 
 
 def test_four_models_have_a_log_and_four_have_seeds() -> None:
+    for kind in ("training-logs", "seeds", "geometry"):
+        assert source(kind).address.startswith("https://")
     encoders = ("bert-base", "bert-large", "roberta-base", "roberta-large")
     assert logged_systems() == tuple(f"esimcse-{encoder}" for encoder in encoders)
     assert seeded_systems() == tuple(f"unsup-simcse-{encoder}" for encoder in encoders)
@@ -47,17 +48,10 @@ def test_seeds_are_the_reproduction_s(system: str, shared: Path) -> None:
     theirs = pd.read_csv(shared / f"published/simple-simcse/{original(system)}.csv")
     ours = seeds(system)
     assert len(ours) == 50
-    names = {
-        "STS12": "sts12",
-        "STS16": "sts16",
-        "STS-B": "stsb",
-        "SICK-R": "sick",
-        "Avg.": "avg",
-        "STS-B:dev": "best-stsb",
-    }
-    for name, other in names.items():
+    names = {"STS-B": "stsb", "SICK-R": "sick", "Avg.": "avg", "STS-B:dev": "best-stsb", "best_step": "best-step"}
+    for name in ours:
+        other = names.get(name, name.lower())
         assert ours[name].to_numpy() == pytest.approx(theirs[other].to_numpy(), abs=5.1e-5)
-    assert ours["best_step"].tolist() == theirs["best-step"].tolist()
 
 
 @pytest.mark.parametrize("system", seeded_systems())
@@ -65,19 +59,6 @@ def test_a_seed_s_average_is_the_mean_of_its_seven_tasks(system: str) -> None:
     scores = seeds(system)
     seven = scores[["STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R"]]
     assert scores["Avg."].to_numpy() == pytest.approx(seven.mean(axis="columns").to_numpy(), abs=1e-4)
-
-
-def test_the_published_average_lies_above_nine_of_ten_seeds() -> None:
-    scores = seeds("unsup-simcse-bert-base")["Avg."]
-    assert (round(scores.mean(), 2), round(scores.min(), 2), round(scores.max(), 2)) == (75.11, 73.16, 76.70)
-    printed = row("unsup-simcse-bert-base").cell("Avg.").value
-    assert printed is not None
-    assert float((scores < printed).mean()) == 0.9
-
-
-def test_sources_are_named() -> None:
-    for kind in ("training-logs", "seeds"):
-        assert source(kind).address.startswith("https://")
 
 
 def test_a_system_without_seeds_is_the_person_s_mistake() -> None:

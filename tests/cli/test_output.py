@@ -37,7 +37,7 @@ DRIVES = "\x1b\x9b\x07\r\u202e\u2028"
 
 
 def printing(path: Path) -> list[str]:
-    """Return what a file of the package does that prints: calls of print and echo, the streams, rich's console."""
+    """Returns the calls and imports of a file that can print."""
     found = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         match node:
@@ -52,17 +52,16 @@ def printing(path: Path) -> list[str]:
 
 def test_one_file_prints() -> None:
     allowed = {
-        # It prints.
         PACKAGE / "cli" / "output.py",
         # Flushes what was printed before an interrupt ends the process.
         PACKAGE / "__main__.py",
-        # Lays tables out, for a console that it is given, or one that writes into a string.
+        # Lays out tables on a rich console.
         PACKAGE / "render" / "formats.py",
-        # Runs a script of somebody else's under SentEval's name, beside the command line.
+        # Runs a user's SentEval script.
         PACKAGE / "compat" / "senteval" / "__main__.py",
-        # A job's own process: what it writes goes into the job's log.
+        # Writes into the log of its job.
         PACKAGE / "sweeps" / "measuring.py",
-        # A process that keeps records for a board: whoever started it reads its lines.
+        # Its parent process reads the lines.
         PACKAGE / "browsing" / "kept.py",
     }
     assert all(printing(path) for path in allowed)
@@ -75,7 +74,7 @@ def test_one_file_prints() -> None:
 
 
 @pytest.mark.parametrize("show", [print_lines, print_notes, print_errors])
-def test_a_line_for_a_person_is_one_line_that_drives_nothing(
+def test_a_line_for_readers_is_one_line_without_control_characters(
     show: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     show(HOSTILE, "second")
@@ -86,13 +85,13 @@ def test_a_line_for_a_person_is_one_line_that_drives_nothing(
 
 
 class Terminal(io.StringIO):
-    """A stream that says that it is a screen."""
+    """A stream that is a terminal."""
 
     def isatty(self) -> bool:
         return True
 
 
-def test_csv_is_as_it_stands_in_a_file_and_harmless_on_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_csv_is_unchanged_in_a_file_and_escaped_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     text = 'model,score\r\n"a\x1b[2J",1'
     for stream, shown in ((io.StringIO(), f"{text}\n"), (Terminal(), 'model,score\n"a\\x1b[2J",1\n')):
         monkeypatch.setattr(sys, "stdout", stream)
@@ -101,7 +100,7 @@ def test_csv_is_as_it_stands_in_a_file_and_harmless_on_a_screen(monkeypatch: pyt
 
 
 class Refusing(io.StringIO):
-    """A stream that takes nothing."""
+    """A stream that cannot be written."""
 
     def __init__(self, reason: int) -> None:
         super().__init__()
@@ -111,7 +110,7 @@ class Refusing(io.StringIO):
         raise OSError(self._reason, os.strerror(self._reason))
 
 
-def test_output_that_nobody_takes_is_told_and_a_reader_that_left_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unwritable_output_is_an_error_and_a_reader_that_left_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", Refusing(errno.ENOSPC))
     with pytest.raises(UserError, match=r"Cannot print .*No space left on device"):
         print_lines("a")
@@ -124,7 +123,7 @@ def test_output_that_nobody_takes_is_told_and_a_reader_that_left_is_not(monkeypa
 
 
 @pytest.mark.parametrize("stream", [None, Refusing(errno.ENOSPC), Refusing(errno.EPIPE)])
-def test_where_standard_error_takes_nothing_a_run_is_recorded(
+def test_a_run_is_recorded_if_standard_error_cannot_be_written(
     stsbench: Stsbench, monkeypatch: pytest.MonkeyPatch, stream: Any
 ) -> None:
     monkeypatch.setattr(sys, "stderr", stream)
@@ -134,7 +133,7 @@ def test_where_standard_error_takes_nothing_a_run_is_recorded(
     assert sb.load_run("run").scores
 
 
-def test_bars_show_names_as_they_stand(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bars_escape_control_characters_and_show_markup(monkeypatch: pytest.MonkeyPatch) -> None:
     from rich.console import Console
     from rich.progress import Progress, TextColumn
 
@@ -152,7 +151,7 @@ def test_bars_show_names_as_they_stand(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def hostile_run(hash_encode: Callable[..., Any], tmp_path: Path) -> Callable[[str], Path]:
-    """Return a maker of a record whose model is called so."""
+    """Returns a function that saves a record of a model with this name."""
 
     def make(name: str) -> Path:
         record = sb.evaluate(hash_encode, "sample", intervals=sb.Intervals(None))

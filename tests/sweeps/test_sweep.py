@@ -18,8 +18,7 @@ from small_experiments import contents, run_here
 
 import stsbench as sb
 from stsbench.base.errors import UserError
-from stsbench.base.progress import Describer, silent
-from stsbench.cli.output import Bars
+from stsbench.base.progress import silent
 from stsbench.data.locate import data_cache
 from stsbench.encoders.network import Network
 from stsbench.scoring.settings import Protocol
@@ -47,8 +46,6 @@ def test_a_progress_that_takes_words_is_told_what_is_running(tmp_path: Path) -> 
         def describe(self, stage: str, about: str) -> None:
             self.said.append((stage, about))
 
-    assert isinstance(Bars(), Describer)
-    assert not isinstance(silent, Describer)
     folder = ExperimentFolder(tmp_path)
     for progress in (Words(), silent):
         tell_running(folder, progress, 1, 2)

@@ -63,7 +63,7 @@ def test_load_takes_every_field_with_its_default_and_describes_it() -> None:
 
 
 def test_no_other_verb_takes_a_field() -> None:
-    verbs = {name: getattr(sb, name) for name in sb.__all__ if callable(getattr(sb, name)) and name != "load"}
+    verbs = {name: verb for name in sb.__all__ if inspect.isfunction(verb := getattr(sb, name)) and name != "load"}
     # Options of the same name: what a whitening keeps, and where a training runs.
     others = {"fit": {"dimensions"}} | {name: {"device"} for name in ("train", "sweep", "reproduce")}
     taken = {name: {*inspect.signature(verb).parameters} & {*ABOUT} for name, verb in verbs.items()}

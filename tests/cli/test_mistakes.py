@@ -117,8 +117,8 @@ MODELS = [
     ("toys:nothing", "toys has no 'nothing'"),
     ("nomodule:encode", "nomodule"),
     ("toys:number", "toys:number is a int"),
-    ("toys:one_row_more", r"toys:one_row_more returned shape \(\d+, 3\) for \d+ sentences"),
-    ("toys:flat", r"toys:flat returned shape \(\d+,\)"),
+    ("toys:one_row_more", r"toys:one_row_more returned float64 of shape \(\d+, 3\) for \d+ sentences"),
+    ("toys:flat", r"toys:flat returned float64 of shape \(\d+,\)"),
     ("toys:text", "toys:text returned"),
     ("toys:nan", "toys:nan gives NaN"),
 ]

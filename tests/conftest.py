@@ -102,13 +102,13 @@ def _of_word(word: str) -> NDArray[np.float64]:
     return np.random.default_rng(seed).normal(size=8)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def hash_encode() -> Callable[[list[str]], NDArray[np.float64]]:
     """Return a deterministic encoder."""
     return encode_by_hash
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def toy_data() -> Callable[..., StsData]:
     """Return a maker of scored pairs of invented sentences, in two subsets of unequal size."""
 

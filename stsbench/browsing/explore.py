@@ -156,4 +156,4 @@ def _texts_of(
     """Return each sentence of some tasks by its number."""
     tables = [table for task in tasks if KINDS[task.kind].has_text for table in task.items]
     wanted = {number for table in tables for side in SENTENCES for number in table[side].tolist()}
-    return texts_of(records, wanted, data, data_dirs, otherwise="make a page --without-text")
+    return texts_of(records, wanted, data, data_dirs, remedy="make a page --without-text")

@@ -24,14 +24,27 @@ NESTED_SEED = 1111
 """SentEval's constant seed for both levels of nested folds."""
 
 Rows = NDArray[np.int64]
+Features = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
 class Fold:
-    """Rows to train on and held-out rows, ascending."""
+    """Rows to train on and rows to predict, ascending.
+
+    `dev` are rows for early stopping of a final fit; without them a net holds out a part of `train`.
+    """
 
     train: Rows
     held_out: Rows
+    dev: Rows | None = None
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The folds that select a regulariser, and the final fit with it."""
+
+    folds: list[Fold]
+    final: Fold
 
 
 @dataclass(frozen=True)
@@ -39,12 +52,14 @@ class Labelled:
     """A labelled task in SentEval's order of rows.
 
     Attributes:
+        data: the task.
         order: (n,) the position of each row in `data.items`.
         labels: (n,) the class of each row, as an index into `data.classes`.
         splits: (n,) the split of each row.
         design: the design that fits the task's splits.
     """
 
+    data: LabelledData
     order: Rows
     labels: Rows
     splits: NDArray[np.str_]
@@ -53,6 +68,41 @@ class Labelled:
     def rows(self, split: str) -> Rows:
         """Returns the rows of a split."""
         return np.flatnonzero(self.splits == split)
+
+    def selections(self, kfold: int, seed: int) -> list[Selection]:
+        """Returns a selection for each outer fold of a nested design, else a single one.
+
+        Args:
+            kfold: number of folds at either level.
+            seed: the seed of the folds of `kfold` tasks.
+
+        Raises:
+            UserError: if a class has too few rows.
+        """
+        y = self.labels
+        if self.design == "nested":
+            self.require_foldable(y, kfold)
+            outer = stratified(y, np.arange(len(y)), kfold, NESTED_SEED)
+            return [Selection(stratified(y, fold.train, kfold, NESTED_SEED), fold) for fold in outer]
+        train, dev, test = (self.rows(split) for split in ("train", "dev", "test"))
+        if self.design == "kfold":
+            self.require_foldable(y[train], kfold)
+            return [Selection(stratified(y, train, kfold, seed), Fold(train, test))]
+        self.require_foldable(y[train], 2)
+        return [Selection([Fold(train, dev)], Fold(train, test, dev))]
+
+    def require_foldable(self, labels: Rows, folds: int) -> None:
+        """Raises unless every class has enough rows for every fold."""
+        task = self.data.task
+        if folds < 2:
+            raise UserError(f"{folds} folds are too few to cross-validate {task}: use 2 or more.")
+        for code, label in enumerate(self.data.classes):
+            count = int((labels == code).sum())
+            if count < folds:
+                raise UserError(
+                    f"class {label} of {task} has {count} training items, too few for {folds} folds: "
+                    "use fewer folds."
+                )
 
 
 def arrange(data: LabelledData) -> Labelled:
@@ -67,7 +117,7 @@ def arrange(data: LabelledData) -> Labelled:
     split_code, names = pd.factorize(splits)
     keys = [labels, *(_tokens(items[side]) for side in ("sentence2", "sentence1")), split_code]
     order = np.lexsort(keys)
-    return Labelled(order, labels[order], splits[order], _design(data.task, names.tolist()))
+    return Labelled(data, order, labels[order], splits[order], _design(data.task, names.tolist()))
 
 
 def stratified(labels: Rows, among: Rows, folds: int, seed: int) -> list[Fold]:
@@ -79,19 +129,6 @@ def stratified(labels: Rows, among: Rows, folds: int, seed: int) -> list[Fold]:
         Fold(among[train], among[held_out])
         for train, held_out in splitter.split(np.zeros((len(among), 1)), labels[among])
     ]
-
-
-def demand_foldable(data: LabelledData, labels: Rows, folds: int) -> None:
-    """Raises unless every class has enough rows for every fold."""
-    if folds < 2:
-        raise UserError(f"{folds} folds are too few to cross-validate {data.task}: use 2 or more.")
-    for code, label in enumerate(data.classes):
-        count = int((labels == code).sum())
-        if count < folds:
-            raise UserError(
-                f"class {label} of {data.task} has {count} training items, too few for {folds} folds: "
-                "use fewer folds."
-            )
 
 
 def _tokens(sentences: "pd.Series[str]") -> Rows:
@@ -113,25 +150,6 @@ def _design(task: str, splits: Sequence[str]) -> Design:
     return design
 
 
-Features = NDArray[np.float32]
-
-UNSEEN = -1
-"""The prediction for a row that a fit did not predict."""
-
-
-@dataclass(frozen=True)
-class FinalFit:
-    """A fit on `train` with a chosen regulariser, to predict the rows `predict`.
-
-    `dev` are rows for early stopping; None if the classifier holds out a part of `train` instead.
-    """
-
-    train: Rows
-    predict: Rows
-    regulariser: float
-    dev: Rows | None = None
-
-
 class Classifier(Protocol):
     """A classifier that can be cross-validated."""
 
@@ -140,7 +158,7 @@ class Classifier(Protocol):
         """The name in the record."""
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> Sequence[str]:
         """Warnings about the fits so far."""
 
     def grid(self, design: Design) -> tuple[float, ...]:
@@ -148,14 +166,13 @@ class Classifier(Protocol):
 
     def validate(
         self, x: Features, y: Rows, classes: int, folds: Sequence[Fold], grid: Sequence[float]
-    ) -> NDArray[np.int16]:
-        """Returns the (n, f, c) predictions of every row by every fold and regulariser, or `UNSEEN`.
+    ) -> list[NDArray[np.int16]]:
+        """Returns for each fold the (held-out rows, regularisers) predictions."""
 
-        Held-out rows are always predicted; others only if the fit is the one that `predict` would make.
-        """
-
-    def predict(self, x: Features, y: Rows, classes: int, fits: Sequence[FinalFit]) -> list[NDArray[np.int16]]:
-        """Returns the predictions of each fit."""
+    def predict(
+        self, x: Features, y: Rows, classes: int, finals: Sequence[Fold], regularisers: Sequence[float]
+    ) -> list[NDArray[np.int16]]:
+        """Returns the predictions of each final fit with its regulariser."""
 
 
 @dataclass
@@ -166,18 +183,15 @@ class LogisticRegression:
 
     Attributes:
         device: `cpu`, or a torch device such as `cuda`.
+        notes: a warning for fits that did not converge.
     """
 
     device: str = "cpu"
-    _notes: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     @property
     def name(self) -> str:
         return "logreg"
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        return tuple(self._notes)
 
     def grid(self, design: Design) -> tuple[float, ...]:
         """Returns values of C: 2^-1 to 2^5 for `kfold`, else 2^-2 to 2^3."""
@@ -186,36 +200,32 @@ class LogisticRegression:
 
     def validate(
         self, x: Features, y: Rows, classes: int, folds: Sequence[Fold], grid: Sequence[float]
-    ) -> NDArray[np.int16]:
-        fits = self._fit(x, y, grid, [fold.train for fold in folds], classes)
-        predictions = np.full((len(x), len(folds), len(grid)), UNSEEN, dtype=np.int16)
-        for column, fold in enumerate(folds):
-            others = np.setdiff1d(np.arange(len(x)), fold.train)
-            predictions[others, column] = fits.of_set(column).predict(x[others])[:, 0]
-        return predictions
-
-    def predict(self, x: Features, y: Rows, classes: int, fits: Sequence[FinalFit]) -> list[NDArray[np.int16]]:
-        solved = self._fit(x, y, [[fit.regulariser] for fit in fits], [fit.train for fit in fits], classes)
+    ) -> list[NDArray[np.int16]]:
+        fits = self._fit(x, y, classes, folds, np.tile(grid, (len(folds), 1)))
         return [
-            solved.of_set(column).predict(x[fit.predict])[:, 0, 0].astype(np.int16)
-            for column, fit in enumerate(fits)
+            fits.of_set(number).predict(x[fold.held_out])[:, 0].astype(np.int16)
+            for number, fold in enumerate(folds)
+        ]
+
+    def predict(
+        self, x: Features, y: Rows, classes: int, finals: Sequence[Fold], regularisers: Sequence[float]
+    ) -> list[NDArray[np.int16]]:
+        fits = self._fit(x, y, classes, finals, np.array(regularisers)[:, np.newaxis])
+        return [
+            fits.of_set(number).predict(x[final.held_out])[:, 0, 0].astype(np.int16)
+            for number, final in enumerate(finals)
         ]
 
     def _fit(
-        self,
-        x: Features,
-        y: Rows,
-        regularisers: Sequence[float] | Sequence[Sequence[float]],
-        training_sets: Sequence[Rows],
-        classes: int,
+        self, x: Features, y: Rows, classes: int, folds: Sequence[Fold], regularisers: NDArray[np.float64]
     ) -> LogisticFits:
-        masks = np.zeros((len(x), len(training_sets)), dtype=bool)
-        for column, rows in enumerate(training_sets):
-            masks[rows, column] = True
+        masks = np.zeros((len(x), len(folds)), dtype=bool)
+        for column, fold in enumerate(folds):
+            masks[fold.train, column] = True
         fits = fit_logistic(x, y, regularisers, masks, classes=classes, device=self.device)
         not_converged = int((~fits.converged).sum())
         if not_converged:
-            self._notes.append(
+            self.notes.append(
                 f"{not_converged} of {fits.converged.size} logistic regressions did not converge: the largest "
                 f"gradient norm is {fits.gradient_norms.max():.1e} instead of {fits.tolerance:.0e}."
             )

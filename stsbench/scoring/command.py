@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -39,40 +40,30 @@ if TYPE_CHECKING:
     from stsbench.scoring.settings import Protocol, Settings
 
 
+_model, _data, _scores, _run = (partial(typer.Option, rich_help_panel=name) for name in (MODEL, DATA, SCORES, RUN))
+
+
 @dataclass(frozen=True)
 class ModelChoice:
     """The models to measure."""
 
     models: Annotated[
         list[str] | None,
-        typer.Option(
+        _model(
             "--model",
             "-m",
             help="A Hub name, a folder, `minilm` (the default), a published system, a file of word vectors, "
             "`mteb:NAME` or `module:function`. Repeatable.",
-            rich_help_panel=MODEL,
         ),
     ] = None
     functions: Annotated[
         list[str] | None,
-        typer.Option(
-            "--encoder-module",
-            help="Your own function `list[str] -> array`: `mymodel:encode`. Repeatable.",
-            rich_help_panel=MODEL,
-        ),
+        _model("--encoder-module", help="Your own function `list[str] -> array`: `mymodel:encode`. Repeatable."),
     ] = None
-    vectors: Annotated[
-        Path | None,
-        typer.Option(help="Saved vectors, a .npy matrix; needs --sentences.", rich_help_panel=MODEL),
-    ] = None
-    sentences: Annotated[
-        Path | None, typer.Option(help="The sentences of --vectors, one a line.", rich_help_panel=MODEL)
-    ] = None
+    vectors: Annotated[Path | None, _model(help="Saved vectors, a .npy matrix; needs --sentences.")] = None
+    sentences: Annotated[Path | None, _model(help="The sentences of --vectors, one a line.")] = None
     similarities: Annotated[
-        Path | None,
-        typer.Option(
-            help="Saved similarities: .npy, one number a line, or prediction files of MTEB.", rich_help_panel=MODEL
-        ),
+        Path | None, _model(help="Saved similarities: .npy, one number a line, or prediction files of MTEB.")
     ] = None
 
     def choose(self, use: Use) -> "list[LazyModel]":
@@ -95,33 +86,23 @@ class DataChoice:
 
     tasks: Annotated[
         str | None,
-        typer.Option(
+        _data(
             "--tasks",
             "-t",
             help="`sts` (the default), `transfer`, `all`, `supervised`, `sample`, or `STS12,STS-B:dev,TREC`.",
-            rich_help_panel=DATA,
         ),
     ] = None
     data: Annotated[
-        Path | None,
-        typer.Option(
-            help="Your own pairs instead of --tasks: .tsv, .csv, .jsonl or .parquet.", rich_help_panel=DATA
-        ),
+        Path | None, _data(help="Your own pairs instead of --tasks: .tsv, .csv, .jsonl or .parquet.")
     ] = None
     subset_column: SubsetColumn = "subset"
     data_dirs: DataDirs = None
     exclude_overlap: Annotated[
-        bool,
-        typer.Option(
-            "--exclude-overlap", help="Count a pair that several tasks contain only once.", rich_help_panel=DATA
-        ),
+        bool, _data("--exclude-overlap", help="Count a pair that several tasks contain only once.")
     ] = False
     exclude: Annotated[
         list[Path] | None,
-        typer.Option(
-            help="A training corpus; pairs with one of its sentences are left out. Repeatable.",
-            rich_help_panel=DATA,
-        ),
+        _data(help="A training corpus; pairs with one of its sentences are left out. Repeatable."),
     ] = None
 
     def read(self, protocol: "Protocol", similarities: Path | None) -> "ChosenData":
@@ -146,49 +127,27 @@ class ScoreChoice:
     """How tasks are scored."""
 
     classifier: Annotated[
-        str,
-        typer.Option(
-            help="The classifier of transfer tasks: `logreg` (converged) or `mlp-adam` (SentEval's net).",
-            rich_help_panel=SCORES,
-        ),
+        str, _scores(help="The classifier of transfer tasks: `logreg` (converged) or `mlp-adam` (SentEval's net).")
     ] = "logreg"
-    kfold: Annotated[
-        int, typer.Option(min=2, max=LARGEST, help="The folds of transfer tasks.", rich_help_panel=SCORES)
-    ] = 10
+    kfold: Annotated[int, _scores(min=2, max=LARGEST, help="The folds of transfer tasks.")] = 10
     classifier_seed: Annotated[
-        int,
-        typer.Option(
-            min=0, max=LARGEST_SEED, help="The seed of folds, net and trained regressors.", rich_help_panel=SCORES
-        ),
+        int, _scores(min=0, max=LARGEST_SEED, help="The seed of folds, net and trained regressors.")
     ] = 1111
     protocol: Annotated[
-        str,
-        typer.Option(
-            help="The preset of the four options below: `simcse`, `senteval` or `mteb`.", rich_help_panel=SCORES
-        ),
+        str, _scores(help="The preset of the four options below: `simcse`, `senteval` or `mteb`.")
     ] = "simcse"
-    aggregation: Annotated[
-        str | None,
-        typer.Option(help="How subsets become one score: `all`, `mean` or `wmean`.", rich_help_panel=SCORES),
-    ] = None
+    aggregation: Annotated[str | None, _scores(help="How subsets become one score: `all`, `mean` or `wmean`.")] = (
+        None
+    )
     metric: Annotated[
         str | None,
-        typer.Option(
-            help="`spearman`, `pearson`, `kendall`, or `ap` (average precision) for pairs labelled 1 and 0.",
-            rich_help_panel=SCORES,
-        ),
+        _scores(help="`spearman`, `pearson`, `kendall`, or `ap` (average precision) for pairs labelled 1 and 0."),
     ] = None
     similarity: Annotated[
-        str | None,
-        typer.Option(
-            help="`cosine`, `dot`, `euclidean` or `manhattan` (distances are negated).", rich_help_panel=SCORES
-        ),
+        str | None, _scores(help="`cosine`, `dot`, `euclidean` or `manhattan` (distances are negated).")
     ] = None
     text: Annotated[
-        str | None,
-        typer.Option(
-            help="The text to encode: `senteval` (tokenised, lower-cased) or `raw`.", rich_help_panel=SCORES
-        ),
+        str | None, _scores(help="The text to encode: `senteval` (tokenised, lower-cased) or `raw`.")
     ] = None
 
     def values(self) -> dict[str, Any]:
@@ -215,17 +174,14 @@ class FolderChoice:
     no_cache: NoCache = False
     out: Annotated[
         Path | None,
-        typer.Option(
+        _run(
             "--out",
             "-o",
             callback=new_folder,
             help="The folder of the record; by default `runs/<model>-<pooling>-<tasks>`.",
-            rich_help_panel=RUN,
         ),
     ] = None
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace another measurement in that folder.", rich_help_panel=RUN)
-    ] = False
+    overwrite: Annotated[bool, _run("--overwrite", help="Replace another measurement in that folder.")] = False
 
 
 @dataclass(frozen=True)
@@ -234,11 +190,7 @@ class PlaceChoice:
 
     fast: Annotated[
         bool,
-        typer.Option(
-            "--fast",
-            help="Use the fastest backend and precision that costs at most 0.5 points on the sample.",
-            rich_help_panel=RUN,
-        ),
+        _run("--fast", help="Use the fastest backend and precision that costs at most 0.5 points on the sample."),
     ] = False
     devices: Devices = None
     on: OnRay = None
@@ -258,17 +210,13 @@ class GateChoice:
 
     gate: Annotated[
         bool,
-        typer.Option(
+        _run(
             "--gate",
             help="Also measure in fp32 (into OUT-fp32); exit code 3 unless no score loses more than --margin.",
-            rich_help_panel=RUN,
         ),
     ] = False
     margin: Annotated[
-        float | None,
-        typer.Option(
-            min=0, max=100, help="The loss in points that --gate allows; 0.5 by default.", rich_help_panel=RUN
-        ),
+        float | None, _run(min=0, max=100, help="The loss in points that --gate allows; 0.5 by default.")
     ] = None
 
     @property

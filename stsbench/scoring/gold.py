@@ -60,15 +60,18 @@ class Labels:
 
 
 class Gold(Protocol):
-    """A source of gold data. Methods return None for tasks it does not contain."""
+    """A source of gold data."""
 
-    def judgements(self, part: Part) -> Judgements | None:
-        """Returns the qrels of a prediction."""
+    def has(self, part: Part) -> bool:
+        """Returns whether it has the gold data of some predictions; the other methods need that."""
 
-    def labels(self, part: Part) -> Labels | None:
-        """Returns the labels of a prediction."""
+    def judgements(self, part: Part) -> Judgements:
+        """Returns the qrels of a ranking."""
 
-    def pairs(self, part: Part) -> StsData | None:
+    def labels(self, part: Part) -> Labels:
+        """Returns the labels of classified items."""
+
+    def pairs(self, part: Part) -> StsData:
         """Returns the predicted pairs, in their order."""
 
 
@@ -98,21 +101,26 @@ class GoldFiles:
     path: Path
     is_single: bool
 
-    def judgements(self, part: Part) -> Judgements | None:
-        path = self._place(part)
-        return None if path is None else Judgements(read_qrels(path), files=(_read(path),))
+    def has(self, part: Part) -> bool:
+        return self._place(part) is not None
 
-    def labels(self, part: Part) -> Labels | None:
-        path = self._place(part)
-        return None if path is None else Labels(read_labels(path), files=(_read(path),))
+    def judgements(self, part: Part) -> Judgements:
+        path = self._existing(part)
+        return Judgements(read_qrels(path), files=(_read(path),))
 
-    def pairs(self, part: Part) -> StsData | None:
-        path = self._place(part)
-        if path is None:
-            return None
-        data = load_pairs(path)
+    def labels(self, part: Part) -> Labels:
+        path = self._existing(part)
+        return Labels(read_labels(path), files=(_read(path),))
+
+    def pairs(self, part: Part) -> StsData:
+        data = load_pairs(self._existing(part))
         first, second, gold = (data.pairs[name].tolist() for name in ("sentence1", "sentence2", "gold"))
         return _as_pairs(part, first, second, gold, data.files)
+
+    def _existing(self, part: Part) -> Path:
+        path = self._place(part)
+        assert path is not None, "there is gold data"
+        return path
 
     def _place(self, part: Part) -> Path | None:
         if not self.path.is_dir():
@@ -148,10 +156,11 @@ class GoldTasks:
 
     tasks: Sequence[MtebTask]
 
-    def judgements(self, part: Part) -> Judgements | None:
+    def has(self, part: Part) -> bool:
+        return any(task.metadata.name == part.task for task in self.tasks)
+
+    def judgements(self, part: Part) -> Judgements:
         task = self._task(part)
-        if task is None:
-            return None
         with _readable(task):
             convert: Callable[..., None] | None = getattr(task, "convert_v1_dataset_format_to_v2", None)
             if convert is not None:
@@ -165,23 +174,19 @@ class GoldTasks:
         skips = bool(getattr(task, "skip_first_result", False))
         return Judgements(qrels, "drop" if drops else "keep", skips, str(task.metadata.main_score))
 
-    def labels(self, part: Part) -> Labels | None:
-        task = self._task(part)
-        if task is None:
-            return None
+    def labels(self, part: Part) -> Labels:
+        task: Any = self._task(part)
         if getattr(task, "is_cross_validation", False):
             raise UserError(
                 f"{part.task} is cross-validated, and its prediction file has the unknown order of the folds: "
                 "leave the task out."
             )
         with _readable(task):
-            labels = [label_of(label) for label in _split(task, part)[task.label_column_name]]  # type: ignore[attr-defined]
+            labels = [label_of(label) for label in _split(task, part)[task.label_column_name]]
         return Labels(labels, str(task.metadata.main_score))
 
-    def pairs(self, part: Part) -> StsData | None:
+    def pairs(self, part: Part) -> StsData:
         task: Any = self._task(part)
-        if task is None:
-            return None
         with _readable(task):
             data = _split(task, part)
             # Older data sets have a single row of lists.
@@ -193,9 +198,9 @@ class GoldTasks:
             first, second, gold = (list(data[column]) for column in columns)
         return _as_pairs(part, first, second, gold)
 
-    def _task(self, part: Part) -> MtebTask | None:
-        task = next((task for task in self.tasks if task.metadata.name == part.task), None)
-        if task is not None and not task.data_loaded:
+    def _task(self, part: Part) -> MtebTask:
+        task = next(task for task in self.tasks if task.metadata.name == part.task)
+        if not task.data_loaded:
             with _readable(task):
                 task.load_data()
         return task

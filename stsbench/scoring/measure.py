@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
-from stsbench.encoders.plan import Embeddings
 from stsbench.encoders.postprocess import normalize, truncate, whiten
 from stsbench.encoders.protocol import Encoder, Identity, notes_on, reader_of
 from stsbench.encoders.sides import embed_each
@@ -25,7 +24,7 @@ from stsbench.scoring.kinds.sts import compared_elsewhere, rater_part
 from stsbench.scoring.recompute import averages, counts_in
 from stsbench.scoring.settings import GIVEN_SIMILARITY, Settings, Stages
 from stsbench.scoring.similarities import SavedPredictions, SavedSimilarities
-from stsbench.scoring.statistic import Support
+from stsbench.scoring.statistic import Estimate
 from stsbench.scoring.task import Items, Rows, Scoring, Task, Vectors
 
 
@@ -127,12 +126,12 @@ class Recording:
         Raises:
             SavedBesideError: if another measurement has taken the folder meanwhile.
         """
-        scores, supports = [], []
+        scores, estimates = [], []
         for number, of_task in enumerate(items):
             stages.progress("scoring", number, len(items))
-            score, support = self._score(number, of_task, truncated[number] if truncated else 0)
+            score, estimate = self._score(number, of_task, truncated[number] if truncated else 0)
             scores.append(score)
-            supports.append(support)
+            estimates.append(estimate)
         stages.progress("scoring", len(items), len(items))
         stages.done("score")
         problems = [problem for task in self.tasks for problem in task.data.problems]
@@ -144,7 +143,7 @@ class Recording:
             model=self.model,
             protocol=self.protocol,
             scores=tuple(scores),
-            averages=averages(scores, supports, self.settings.intervals),
+            averages=averages(scores, estimates, self.settings.intervals),
             notes=tuple(dict.fromkeys(map(redact, [*notes, *left_out, *problems]))),
             environment=environment(),
             seconds=stages.seconds,
@@ -159,7 +158,7 @@ class Recording:
             # The measurement may have taken hours, so save it beside the other one.
             raise SavedBesideError(taken, save_beside(record, out)) from taken
 
-    def _score(self, number: int, items: Items, truncated: int) -> tuple[Score, Support]:
+    def _score(self, number: int, items: Items, truncated: int) -> tuple[Score, Estimate]:
         task, signature = self.tasks[number], self.signatures[number]
         computed = task.numbers(
             Rows.of(items.table, signature.split), Scoring(signature, items.training, self.settings.intervals)
@@ -178,7 +177,7 @@ class Recording:
             training=items.training,
             raters=rater_part(items.table),
         )
-        return score, computed.support
+        return score, computed.headline
 
 
 def _use_on(task: Task, use: Use, encoder: Encoder) -> Use:
@@ -230,30 +229,40 @@ def measure_encoder(encoder: Encoder, tasks: Sequence[Task], settings: Settings,
     embeddings = embed_each(parts, use_cache=settings.use_cache, progress=stages.progress)
     stages.done("encode")
     stages.seconds |= {stage: round(value, 3) for stage, value in embeddings.cost.seconds.items()}
-    # Apple's GPU has no float64, which the logistic regression needs.
-    vectors = _TaskVectors.of(embeddings, recording.model, "cuda" if identity.use.device == "cuda" else "cpu")
-    trained = sum(task.is_trained for task in recording.tasks)
-
+    (plain,) = embeddings.vectors.values()
+    use, trained = recording.model.use, sum(task.is_trained for task in recording.tasks)
+    plain = plain if use.dimensions is None else truncate(plain, use.dimensions)
+    normalized = normalize(plain) if recording.model.normalize else plain
     items, truncated, notes, end = [], [], list(encoder.notes), 0
     untrained = len(sentences) - trained
     for number, (task, texts) in enumerate(zip(recording.tasks, sentences, strict=True)):
         place = slice(end, end := end + len(texts))
+        rows = embeddings.rows[place]
         # Count a truncated sentence once, or once for each side if sides are encoded differently.
-        cut = zip(texts, embeddings.rows[place].tolist(), embeddings.truncated[place].tolist(), strict=True)
+        cut = zip(texts, rows.tolist(), embeddings.truncated[place].tolist(), strict=True)
         truncated.append(len({(text, row) for text, row, is_cut in cut if is_cut}))
         notes += notes_on(encoder, task.data.task, texts)
         if task.is_trained:
             stages.progress("training", number - untrained, trained)
-        of_task, whitening_notes = vectors.of_task(task, place)
-        items.append(task.items(of_task, settings))
-        notes += [*whitening_notes, *items[-1].notes]
+        matrix: NDArray[np.floating] = plain if task.is_trained and not use.normalize else normalized
+        if use.whiten is not None:
+            width = matrix.shape[1]
+            matrix = whiten(matrix, matrix[rows], use.whiten or None, task=task.data.task)
+            if not use.whiten and (kept := matrix.shape[1]) < width:
+                notes.append(
+                    f"{task.data.task}: whitening kept the {kept} of {width} dimensions with any variance."
+                )
+        # Apple's GPU has no float64, which the logistic regression needs.
+        device = "cuda" if use.device == "cuda" else "cpu"
+        items.append(task.items(Vectors(matrix, rows, embeddings.lengths[place], device), settings))
+        notes += items[-1].notes
         if number + 1 == untrained:
             stages.done("similarities")
     if trained:
         stages.progress("training", trained, trained)
         stages.done("train")
     cost = {name: value for name, value in vars(embeddings.cost).items() if name != "seconds"}
-    cost |= {"dimensions": recording.model.use.whiten or vectors.plain.shape[1]}
+    cost |= {"dimensions": use.whiten or plain.shape[1]}
     if (weight_bytes := getattr(encoder, "weight_bytes", None)) is not None:
         cost["weight_bytes"] = weight_bytes
     return recording.finish(items, stages, truncated=truncated, notes=notes, encoding=cost)
@@ -297,35 +306,3 @@ def measure_similarities(
     items = [Items(compared_elsewhere(task, part)) for task, part in zip(recording.tasks, columns, strict=True)]
     stages.done("similarities")
     return recording.finish(items, stages, notes=similarities.notes(pairs))
-
-
-@dataclass(frozen=True)
-class _TaskVectors:
-    """The vectors of all tasks: `plain` (sequences, d) from the encoder, `normalized` for similarities."""
-
-    embeddings: Embeddings
-    plain: NDArray[np.float32]
-    normalized: NDArray[np.float32]
-    use: Use
-    device: str
-
-    @classmethod
-    def of(cls, embeddings: Embeddings, model: ModelPart, device: str) -> "_TaskVectors":
-        (plain,) = embeddings.vectors.values()
-        if model.use.dimensions is not None:
-            plain = truncate(plain, model.use.dimensions)
-        return cls(embeddings, plain, normalize(plain) if model.normalize else plain, model.use, device)
-
-    def of_task(self, task: Task, place: slice) -> tuple[Vectors, list[str]]:
-        """Returns the vectors of a task's sentences, whitened if requested, and notes."""
-        rows, lengths = self.embeddings.rows[place], self.embeddings.lengths[place]
-        is_plain = task.is_trained and not self.use.normalize
-        matrix: NDArray[np.floating] = self.plain if is_plain else self.normalized
-        if self.use.whiten is None:
-            return Vectors(matrix, rows, lengths, self.device), []
-        whitened = whiten(matrix, matrix[rows], self.use.whiten or None, task=task.data.task)
-        kept, width = whitened.shape[1], matrix.shape[1]
-        notes = []
-        if not self.use.whiten and kept < width:
-            notes.append(f"{task.data.task}: whitening kept the {kept} of {width} dimensions with any variance.")
-        return Vectors(whitened, rows, lengths, self.device), notes

@@ -10,15 +10,14 @@ The loss is the mean over the batch, as in SentEval with PyTorch 0.4.1 or newer 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.base.words import suggestion
-from stsbench.scoring.classifiers import UNSEEN, Design, Features, FinalFit, Fold, Rows
-from stsbench.statistics.threads import in_torch_threads
+from stsbench.scoring.classifiers import Design, Features, Fold, Rows
 
 if TYPE_CHECKING:
     import torch
@@ -28,9 +27,6 @@ _OPTIMIZERS = ("Adadelta", "Adagrad", "Adam", "Adamax", "ASGD", "RMSprop", "Rpro
 
 _HELD_OUT = 0.05
 """Without a dev set, a final fit holds out this share of its training rows to stop early."""
-
-_SIDE_BY_SIDE = 50
-"""The most plans that train in step."""
 
 
 @dataclass(frozen=True)
@@ -64,71 +60,54 @@ class Mlp:
     seed: int = 1111
     device: str = "cpu"
 
+    notes: ClassVar[tuple[str, ...]] = ()
+
     @property
     def name(self) -> str:
         optimizer = self.settings.optim.partition(",")[0]
         hidden = f"-nhid{self.settings.nhid}" if self.settings.nhid else ""
         return f"mlp-{optimizer}{hidden}"
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        return ()
-
     def grid(self, _design: Design) -> tuple[float, ...]:
         return (1e-5, 1e-4, 1e-3, 1e-2)
 
     def validate(
         self, x: Features, y: Rows, classes: int, folds: Sequence[Fold], grid: Sequence[float]
-    ) -> NDArray[np.int16]:
-        """Return the (n, f, c) predictions of the rows each fold holds out, at the best dev accuracy."""
-        predictions = np.full((len(x), len(folds), len(grid)), UNSEEN, dtype=np.int16)
+    ) -> list[NDArray[np.int16]]:
+        """Returns for each fold the (held-out rows, regularisers) predictions, at the best held-out accuracy."""
         plans = [_Plan(fold.train, fold.held_out, fold.held_out, tuple(grid)) for fold in folds]
-        for column, of_fold in enumerate(self._train(x, y, classes, plans)):
-            predictions[folds[column].held_out, column] = of_fold
-        return predictions
+        return self._train(x, y, classes, plans)
 
-    def predict(self, x: Features, y: Rows, classes: int, fits: Sequence[FinalFit]) -> list[NDArray[np.int16]]:
-        """Return each fit's predictions; a fit without a dev set holds out 5 % of its rows to stop early."""
-        plans = [self._with_dev(fit) for fit in fits]
+    def predict(
+        self, x: Features, y: Rows, classes: int, finals: Sequence[Fold], regularisers: Sequence[float]
+    ) -> list[NDArray[np.int16]]:
+        """Returns each fit's predictions; a fit without a dev set holds out 5 % of its rows to stop early."""
+        plans = [self._with_dev(final, (value,)) for final, value in zip(finals, regularisers, strict=True)]
         return [of_fit[:, 0] for of_fit in self._train(x, y, classes, plans)]
 
-    def _with_dev(self, fit: FinalFit) -> "_Plan":
+    def _with_dev(self, fit: Fold, regularisers: tuple[float, ...]) -> "_Plan":
         if fit.dev is not None:
-            return _Plan(fit.train, fit.dev, fit.predict, (fit.regulariser,))
+            return _Plan(fit.train, fit.dev, fit.held_out, regularisers)
         order = np.random.RandomState(self.seed).permutation(len(fit.train))
         # The original divides by zero if the dev set is empty.
         held = max(int(_HELD_OUT * len(fit.train)), 1)
         dev, train = fit.train[order[:held]], fit.train[order[held:]]
-        return _Plan(train, dev, fit.predict, (fit.regulariser,), drawn=len(fit.train))
+        return _Plan(train, dev, fit.held_out, regularisers, drawn=len(fit.train))
 
     def _train(self, x: Features, y: Rows, classes: int, plans: "Sequence[_Plan]") -> list[NDArray[np.int16]]:
-        """Return each plan's (rows to predict, regularisers) predictions."""
+        """Returns each plan's (rows to predict, regularisers) predictions; plans of one size train together."""
         import torch
 
         inputs = torch.as_tensor(np.ascontiguousarray(x, dtype=np.float32), device=self.device)
         labels = torch.as_tensor(y, device=self.device)
-        sizes: dict[tuple[int, int], list[int]] = {}
+        by_size: dict[tuple[int, int], list[int]] = {}
         for number, plan in enumerate(plans):
-            sizes.setdefault((len(plan.train), plan.drawn), []).append(number)
-        blocks = [
-            numbers[start : start + _SIDE_BY_SIDE]
-            for numbers in sizes.values()
-            for start in range(0, len(numbers), _SIDE_BY_SIDE)
-        ]
-
-        def block(numbers: list[int]) -> _Batch:
-            return _Batch(inputs, labels, classes, [plans[number] for number in numbers], self)
-
+            by_size.setdefault((len(plan.train), plan.drawn), []).append(number)
         predictions: dict[int, NDArray[np.int16]] = {}
         with torch.random.fork_rng(devices=[] if self.device == "cpu" else None):
-            if self.device == "cpu" and not self.settings.dropout:
-                # A step is too small to spread over cores; a block of nets is not.
-                trained = in_torch_threads(_Batch.run, [block(numbers) for numbers in blocks])
-            else:
-                # Dropout draws from PyTorch's global generator, which each block seeds.
-                trained = (block(numbers).run() for numbers in blocks)
-            for numbers, of_block in zip(blocks, trained, strict=True):
-                predictions.update(zip(numbers, of_block, strict=True))
+            for numbers in by_size.values():
+                nets = _Nets(inputs, labels, classes, [plans[number] for number in numbers], self)
+                predictions |= dict(zip(numbers, nets.train(), strict=True))
         return [predictions[number] for number in range(len(plans))]
 
 
@@ -147,7 +126,7 @@ class _Plan:
     drawn: int = 0
 
 
-class _Batch:
+class _Nets:
     """Nets that train in step: f plans with equally many rows, r regularisers each.
 
     Parameters have the shapes (f, d, r, o) and (f, 1, r, o) for the first layer, (f, r, h, k) and (f, 1, r, k)
@@ -159,7 +138,7 @@ class _Batch:
     ) -> None:
         import torch
 
-        self.x, self.y, self.plans, self.settings = x, y, list(plans), classifier.settings
+        self.x, self.y, self.plans, self.settings = x, y, plans, classifier.settings
         self.stream = np.random.RandomState(classifier.seed)
         if plans[0].drawn:
             self.stream.permutation(plans[0].drawn)
@@ -172,20 +151,21 @@ class _Batch:
         ]
         self.optimizer = make_optimizer(self.settings.optim, self.parameters)
 
-    def run(self) -> list[NDArray[np.int16]]:
-        """Train all nets; return for each plan its (rows to predict, r) predictions at the best dev accuracy."""
+    def train(self) -> list[NDArray[np.int16]]:
+        """Trains all nets; returns for each plan its (rows to predict, r) predictions at the best dev accuracy."""
         shape = tuple(self.decay.shape)
         best, misses = np.full(shape, -1.0), np.zeros(shape, dtype=np.int64)
         running = np.ones(shape, dtype=bool)
-        predictions = [np.full((len(plan.predict), shape[1]), UNSEEN, dtype=np.int16) for plan in self.plans]
+        predictions = [np.zeros((len(plan.predict), shape[1]), dtype=np.int16) for plan in self.plans]
         active, passes = np.arange(shape[0]), 0
         while len(active) and passes <= self.settings.max_epoch:
             for _ in range(self.settings.epoch_size):
                 self._one_pass()
             passes += self.settings.epoch_size
-            for place, number in enumerate(active):
+            for place, number in enumerate(active.tolist()):
                 plan = self.plans[number]
-                accuracy = self._accuracy(place, plan.dev)
+                actual = self.y[plan.dev.tolist()].cpu().numpy()
+                accuracy = (self._classes(place, plan.dev) == actual[:, None]).mean(axis=0)
                 better = running[number] & (accuracy > best[number])
                 if better.any():
                     predictions[number][:, better] = self._classes(place, plan.predict)[:, better]
@@ -205,7 +185,7 @@ class _Batch:
 
         order = torch.as_tensor(self.stream.permutation(self.rows.shape[1]), device=self.rows.device)
         for rows in self.rows[:, order].split(self.settings.batch_size, dim=1):  # type: ignore[no-untyped-call]
-            logits = self._logits(self.x[rows], training=True)
+            logits = self._logits(self.x[rows], self.parameters, self.settings.dropout)
             targets = self.y[rows][:, :, None].expand(logits.shape[:3])
             loss = functional.cross_entropy(logits.flatten(0, 2), targets.flatten(), reduction="sum")
             gradients = torch.autograd.grad(loss / rows.shape[1], self.parameters)
@@ -216,41 +196,37 @@ class _Batch:
                 parameter.grad = gradient + decay * parameter.detach()
             self.optimizer.step()
 
-    def _logits(self, x: "torch.Tensor", nets: slice = slice(None), *, training: bool = False) -> "torch.Tensor":
-        """Return the (f, b, r, k) outputs of some nets for (f, b, d) inputs."""
+    def _logits(
+        self, x: "torch.Tensor", parameters: "Sequence[torch.Tensor]", dropout: float = 0.0
+    ) -> "torch.Tensor":
+        """Returns the (f, b, r, k) outputs of the nets for (f, b, d) inputs."""
         import torch
         from torch.nn import functional
 
-        first, bias, *second = (parameter[nets] for parameter in self.parameters)
+        first, bias, *second = parameters
         outputs = torch.bmm(x, first.flatten(2)).view(*x.shape[:2], *first.shape[2:]) + bias
         if not second:
             return outputs
-        if training and self.settings.dropout:
+        if dropout:
             # Every net draws the same mask, because SentEval seeds them alike.
-            outputs = outputs * functional.dropout(
-                torch.ones(outputs.shape[1], outputs.shape[3], device=x.device), self.settings.dropout
-            ).unsqueeze(1)
+            mask = functional.dropout(torch.ones(outputs.shape[1], outputs.shape[3], device=x.device), dropout)
+            outputs = outputs * mask.unsqueeze(1)
         weights, last = second
         logits: torch.Tensor = torch.einsum("fbrh,frhk->fbrk", outputs.sigmoid(), weights) + last
         return logits
 
     def _classes(self, place: int, rows: Rows) -> NDArray[np.int16]:
-        """Return the (rows, r) classes predicted by the nets of one plan."""
+        """Returns the (rows, r) classes predicted by the nets of one plan."""
         import torch
 
         with torch.no_grad():
             inputs = self.x[torch.as_tensor(rows, device=self.x.device)][None]
-            logits = self._logits(inputs, slice(place, place + 1))[0]
+            logits = self._logits(inputs, [parameter[place : place + 1] for parameter in self.parameters])[0]
         classes: NDArray[np.int16] = logits.argmax(dim=2).cpu().numpy().astype(np.int16)
         return classes
 
-    def _accuracy(self, place: int, rows: Rows) -> NDArray[np.float64]:
-        actual = self.y[rows.tolist()].cpu().numpy()
-        share: NDArray[np.float64] = (self._classes(place, rows) == actual[:, None]).mean(axis=0)
-        return share
-
     def _keep(self, places: NDArray[np.int64]) -> None:
-        """Drop the plans that have stopped, with their share of the optimiser's state."""
+        """Drops the plans that have stopped, with their share of the optimiser's state."""
         import torch
 
         keep = torch.as_tensor(places, device=self.x.device)
@@ -266,7 +242,7 @@ class _Batch:
 
 
 def net_settings(options: dict[str, Any]) -> NetSettings:
-    """Return the settings in SentEval's `classifier` dictionary.
+    """Returns the settings in SentEval's `classifier` dictionary.
 
     >>> net_settings({"nhid": 0, "optim": "rmsprop", "tenacity": 3}).tenacity
     3
@@ -279,7 +255,7 @@ def net_settings(options: dict[str, Any]) -> NetSettings:
 
 
 def make_optimizer(options: str, parameters: "Sequence[torch.Tensor]") -> "torch.optim.Optimizer":
-    """Return the optimiser in SentEval's notation: `adam`, `sgd,lr=0.1`."""
+    """Returns the optimiser in SentEval's notation: `adam`, `sgd,lr=0.1`."""
     import torch
 
     name, *pairs = options.replace(" ", "").split(",")
@@ -295,7 +271,7 @@ def make_optimizer(options: str, parameters: "Sequence[torch.Tensor]") -> "torch
 
 
 def _initial(inputs: int, hidden: int, classes: int, plans: int, regularisers: int) -> "list[torch.Tensor]":
-    """Return the initial parameters of PyTorch's layers, the same for every net."""
+    """Returns the initial parameters of PyTorch's layers, the same for every net."""
     import torch
 
     def spread(values: "torch.Tensor", shape: tuple[int, ...]) -> "torch.Tensor":

@@ -142,9 +142,9 @@ def _read_mteb(path: Path, gold: GoldSource, choices: Choices) -> _Read:
     if not parts:
         raise UserError(f"{path} holds no predictions that are scored by item: {listed(others)}.")
     source = gold_from(gold, parts)
-    by_part = [_scored(part, source, choices) for part in parts]
-    without_gold = [str(part) for part, scored in zip(parts, by_part, strict=True) if scored is None]
-    if len(without_gold) == len(parts):
+    with_gold = [part for part in parts if source.has(part)]
+    without_gold = [str(part) for part in parts if part not in with_gold]
+    if not with_gold:
         raise UserError(
             f"--gold has no file for {listed(without_gold)}: in a folder, name files TASK.*, "
             "TASK/qrels/SPLIT.* or TASK/SPLIT.*, with MTEB's names."
@@ -154,7 +154,7 @@ def _read_mteb(path: Path, gold: GoldSource, choices: Choices) -> _Read:
         if names:
             notes.append(f"left out ({reason}): {listed(names)}.")
     identity = Identity(files.model, "predictions", given_use(files.revision), weights_sha256=files.sha256)
-    return identity, [scored for scored in by_part if scored is not None], notes
+    return identity, [_scored(part, source, choices) for part in with_gold], notes
 
 
 def _read_run(path: Path, gold: GoldSource, choices: Choices) -> _Read:
@@ -163,9 +163,9 @@ def _read_run(path: Path, gold: GoldSource, choices: Choices) -> _Read:
     run, place = read_run(path), Path(gold).expanduser()
     task, split = task_of_qrels(place)
     part = Part(task, DEFAULT, split, path, run.ranking)
-    judged = GoldFiles(place, is_single=True).judgements(part)
-    if judged is None:
+    if place.is_dir():
         raise UserError(f"{place} is a folder: name the file of the qrels.")
+    judged = GoldFiles(place, is_single=True).judgements(part)
     relevant = _with_relevant(judged.qrels)
     unjudged = sum(query not in relevant for query in run.ranking)
     missed = sum(query not in run.ranking for query in relevant)
@@ -181,16 +181,12 @@ def _read_run(path: Path, gold: GoldSource, choices: Choices) -> _Read:
     return identity, [_measured(part, ranking, judged, choices)], notes
 
 
-def _scored(part: Part, source: Gold, choices: Choices) -> Scored | None:
-    """Scores predictions against their gold data; None if there is none."""
+def _scored(part: Part, source: Gold, choices: Choices) -> Scored:
     if part.is_ranking:
-        judged = source.judgements(part)
-        return None if judged is None else _ranked(part, judged, choices)
+        return _ranked(part, source.judgements(part), choices)
     if part.are_classes:
-        labels = source.labels(part)
-        return None if labels is None else _classified(part, labels)
-    pairs = source.pairs(part)
-    return None if pairs is None else _compared(part, pairs)
+        return _classified(part, source.labels(part))
+    return _compared(part, source.pairs(part))
 
 
 def _ranked(part: Part, judged: Judgements, choices: Choices) -> Scored:

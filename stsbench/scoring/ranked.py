@@ -1,8 +1,8 @@
-"""Retrieval by query: what each query's found documents are worth, by ir-measures, as MTEB takes it.
+"""Retrieval measures of single queries, computed by ir-measures in the way MTEB does.
 
-ir-measures asks trec_eval (pytrec_eval), which MTEB asks too. It sorts documents by their scores in single
-precision, and those of one score by their ids, the last first. MTEB has its reciprocal rank from a sort of its
-own, of the scores as they are: for it trec_eval is given the places of that order.
+ir-measures and MTEB both use trec_eval, which sorts documents by their scores in single precision and equal scores
+by descending id. MTEB's reciprocal rank sorts scores in double precision; here trec_eval gets the ranks of that
+order instead of the scores.
 """
 
 import re
@@ -15,42 +15,42 @@ from stsbench.base.extras import require
 from stsbench.data.qrels import Qrels, Ranking
 
 IdenticalIds = Literal["keep", "drop"]
-"""Whether a document that has its query's id counts."""
+"""Whether documents with the id of their query count."""
 
 _NAMES = {"ndcg": "nDCG", "map": "AP", "mrr": "RR", "recall": "R", "precision": "P", "hit_rate": "Success"}
-"""MTEB's names of the measures, and those of ir-measures."""
+"""The names of the measures in ir-measures, by MTEB's names."""
 
 NDCG = "ndcg_at_10"
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure of one query's documents, such as nDCG of the best ten: `ndcg_at_10`, as MTEB spells it."""
+    """A measure of the best documents of a query, such as nDCG of the best ten."""
 
     name: str
     cutoff: int
 
     @classmethod
     def named(cls, text: str) -> "Measure":
-        """Return the measure of a name; `nDCG@10` is one, too.
+        """Parses the name of a measure.
 
         Raises:
-            UserError: if there is none.
+            UserError: if there is no such measure.
 
         >>> Measure.named("nDCG@10"), str(Measure.named("recall_at_100"))
         (Measure(name='ndcg', cutoff=10), 'recall_at_100')
         """
-        read = re.fullmatch(rf"({'|'.join(_NAMES)})(?:_at_|@)([1-9]\d{{0,4}})", text.lower().replace("-", "_"))
-        if read is None:
+        match = re.fullmatch(rf"({'|'.join(_NAMES)})(?:_at_|@)([1-9]\d{{0,4}})", text.lower().replace("-", "_"))
+        if match is None:
             known = ", ".join(f"{name}_at_K" for name in _NAMES)
-            raise UserError(f"--metric {text}: retrieval is measured by {known}, of the best K documents.")
-        return cls(read[1], int(read[2]))
+            raise UserError(f"--metric {text}: unknown measure of retrieval; choose from {known}.")
+        return cls(match[1], int(match[2]))
 
     def __str__(self) -> str:
         return f"{self.name}_at_{self.cutoff}"
 
     def by_query(self, ranking: Ranking, qrels: Qrels) -> dict[str, float]:
-        """Return the measure of each query of the qrels; 0 of one for which nothing was found.
+        """Returns the measure of each query in the qrels; 0 for a query without documents.
 
         Raises:
             UserError: if ir-measures is not installed.
@@ -59,19 +59,20 @@ class Measure:
         import ir_measures
 
         measure = getattr(ir_measures, _NAMES[self.name])
-        if self.name == "mrr":
-            # Of ir-measures' own reciprocal ranks, those with a cutoff order ties by ids the other way round.
-            ranking = {query: _places(found) for query, found in ranking.items()}
+        is_reciprocal_rank = self.name == "mrr"
+        if is_reciprocal_rank:
+            # With a cutoff ir-measures does not use trec_eval and orders ties by ascending id.
+            ranking = {query: _ranks(documents) for query, documents in ranking.items()}
         else:
             measure @= self.cutoff
-        found = ir_measures.pytrec_eval.iter_calc([measure], dict(qrels), dict(ranking))
-        values = {each.query_id: float(each.value) for each in found}
-        if self.name == "mrr":
+        results = ir_measures.pytrec_eval.iter_calc([measure], dict(qrels), dict(ranking))
+        values = {result.query_id: float(result.value) for result in results}
+        if is_reciprocal_rank:
             return {query: value if value * self.cutoff > 1 - 1e-9 else 0.0 for query, value in values.items()}
         return values
 
 
-def _places(found: Mapping[str, float]) -> dict[str, float]:
-    """Return the documents with falling numbers in the order in which MTEB ranks them."""
-    order = sorted(found.items(), key=lambda scored: (scored[1], scored[0]), reverse=True)
-    return {document: float(-place) for place, (document, _) in enumerate(order)}
+def _ranks(documents: Mapping[str, float]) -> dict[str, float]:
+    """Returns negated ranks of the documents, in MTEB's order."""
+    order = sorted(documents.items(), key=lambda scored: (scored[1], scored[0]), reverse=True)
+    return {document: float(-rank) for rank, (document, _) in enumerate(order)}

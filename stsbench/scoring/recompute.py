@@ -16,12 +16,12 @@ from stsbench.base.words import listed
 from stsbench.records.items import ITEMS
 from stsbench.records.kinds import KINDS
 from stsbench.records.labels import task_labels
-from stsbench.records.parts import AveragePart, Interval, Number, Score
+from stsbench.records.parts import AveragePart, Interval, Score
 from stsbench.records.record import RECORD, MissingTableError, RunRecord
 from stsbench.scoring.kinds import numbers_of
 from stsbench.scoring.kinds.sts import rater_part
 from stsbench.scoring.settings import Intervals
-from stsbench.scoring.statistic import Support, mean_limits
+from stsbench.scoring.statistic import Estimate, mean_interval
 from stsbench.scoring.task import Rows
 
 EXACT = 1e-12
@@ -30,7 +30,7 @@ EXACT = 1e-12
 _LIMIT = 1e-9
 """Tolerance of recomputed interval limits."""
 
-Stated = float | int | None
+Stated = float | str | None
 
 
 @dataclass(frozen=True)
@@ -96,24 +96,66 @@ def differences(record: RunRecord, *, intervals: bool = True) -> Iterator[Discre
     chosen = Intervals.of(record.protocol)
     if not intervals or record.stsbench != __version__:
         chosen = replace(chosen, interval=None)
-    supports = []
+    limits, estimates = chosen.interval is not None, []
     for label, score, rows in zip(task_labels(record.scores), record.scores, rows_of_scores(record), strict=True):
         computed = numbers_of(score, rows, chosen)
-        yield from _of_score(label, score, computed.numbers, rows.scored, intervals=chosen.interval is not None)
-        supports.append(computed.support)
-    again = {average.kind: average for average in averages(record.scores, supports, chosen)}
-    for kind in KINDS.values():
-        name, stated, given = kind.average, record.average(kind.name), again.get(kind.name)
-        if stated is None and given is None:
-            continue
-        if stated is None or given is None or stated.tasks != given.tasks:
-            counts = (None if average is None else len(average.tasks) for average in (stated, given))
-            yield Discrepancy(f"the number of tasks of {name}", *counts)
-            continue
-        yield from _number(name, stated.value, given.value)
-        yield from _number(f"{name} of rounded scores", stated.of_rounded, given.of_rounded)
-        if chosen.interval is not None:
-            yield from _limits(name, stated.interval, given.interval)
+        estimates.append(computed.headline)
+        keys = {number.key for number in computed.numbers}
+        stated = score.model_copy(update={"numbers": tuple(n for n in score.numbers if n.key in keys)})
+        given = score.model_copy(
+            update={
+                "numbers": computed.numbers,
+                "counts": {name: n for name, n in counts_in(rows.scored).items() if name in score.counts},
+                "raters": score.raters and rater_part(rows.scored),
+            }
+        )
+        yield from _differing(_facts(label, stated, limits=limits), _facts(label, given, limits=limits))
+    again = averages(record.scores, estimates, chosen)
+    yield from _differing(_average_facts(record.averages, limits=limits), _average_facts(again, limits=limits))
+
+
+_Facts = dict[str, Stated]
+"""The numbers of a record, by the words that name them in a message."""
+
+
+def _facts(label: str, score: Score, *, limits: bool) -> _Facts:
+    facts: _Facts = {}
+    for number in score.numbers:
+        what = " ".join(filter(None, [number.statistic, "of", label, number.subset]))
+        what += f" by {number.aggregation}" if number.aggregation else ""
+        facts |= {f"the number of {score.about.unit} of {what}": number.items, f"the {what}": number.value}
+        facts |= _limits(what, number.interval) if limits else {}
+    facts |= {f"the number {name} of {label}": count for name, count in score.counts.items()}
+    if score.raters is not None:
+        facts |= {f"the {field} of the raters of {label}": value for field, value in score.raters}
+    return facts
+
+
+def _average_facts(averages: Sequence[AveragePart], *, limits: bool) -> _Facts:
+    facts: _Facts = {}
+    for average in averages:
+        name = KINDS[average.kind].average
+        facts |= {f"the tasks of {name}": ", ".join(average.tasks), name: average.value}
+        facts |= {f"{name} of rounded scores": average.of_rounded}
+        facts |= _limits(name, average.interval) if limits else {}
+    return facts
+
+
+def _limits(what: str, interval: Interval | None) -> _Facts:
+    low, high = interval or (None, None)
+    return {f"the lower limit of {what}": low, f"the upper limit of {what}": high}
+
+
+def _differing(stated: _Facts, given: _Facts) -> Iterator[Discrepancy]:
+    for what in {**given, **stated}:
+        one, other = stated.get(what), given.get(what)
+        if isinstance(one, int | float) and isinstance(other, int | float):
+            tolerance = _LIMIT if " limit of " in what else EXACT
+            same = abs(one - other) <= tolerance * max(1, abs(other))
+        else:
+            same = one == other
+        if not same:
+            yield Discrepancy(what, one, other)
 
 
 def rows_of_scores(record: RunRecord) -> Iterator[Rows]:
@@ -131,52 +173,13 @@ def _without_split(key: tuple[str, str, str, str]) -> tuple[str, str, str]:
     return kind, task, text
 
 
-def _of_score(
-    label: str, score: Score, numbers: Sequence[Number], scored: pd.DataFrame, *, intervals: bool
-) -> Iterator[Discrepancy]:
-    recorded = {number.key: number for number in score.numbers}
-    for given in numbers:
-        stated = recorded.get(given.key)
-        where = " ".join(filter(None, [label, given.subset]))
-        what = f"the {given.statistic} of {where}" + (f" by {given.aggregation}" if given.aggregation else "")
-        if stated is None:
-            yield Discrepancy(what, None, given.value)
-            continue
-        yield from _number(f"the number of {score.about.unit} of {what[4:]}", stated.items, given.items)
-        yield from _number(what, stated.value, given.value)
-        if intervals:
-            yield from _limits(what[4:], stated.interval, given.interval)
-    for name, count in counts_in(scored).items():
-        if name in score.counts:
-            yield from _number(f"the number {name} of {label}", score.counts[name], count)
-    if score.raters is not None:
-        raters = rater_part(scored)
-        for field, value in score.raters:
-            yield from _number(f"the {field} of the raters of {label}", value, getattr(raters, field, None))
-
-
-def _number(what: str, stated: Stated, given: Stated, tolerance: float = EXACT) -> Iterator[Discrepancy]:
-    if stated is None or given is None:
-        same = stated is given
-    else:
-        same = abs(stated - given) <= tolerance * max(1, abs(given))
-    if not same:
-        yield Discrepancy(what, stated, given)
-
-
-def _limits(where: str, stated: Interval | None, given: Interval | None) -> Iterator[Discrepancy]:
-    for place, name in enumerate(("lower", "upper")):
-        limits = [interval and interval[place] for interval in (stated, given)]
-        yield from _number(f"the {name} limit of {where}", limits[0], limits[1], _LIMIT)
-
-
 def counts_in(items: pd.DataFrame) -> dict[str, int]:
     """Returns the numbers of identical and zero pairs (see `Score.counts`), if the items have these columns."""
     return {f"{name}_pairs": int(items[name].sum()) for name in ("identical", "zero") if name in items.columns}
 
 
 def averages(
-    scores: Sequence[Score], supports: Sequence[Support], intervals: Intervals
+    scores: Sequence[Score], estimates: Sequence[Estimate], intervals: Intervals
 ) -> tuple[AveragePart, ...]:
     """Returns the mean headline score of each kind with several tasks, with its interval.
 
@@ -187,7 +190,7 @@ def averages(
         places = [place for place, score in enumerate(scores) if score.kind == kind.name]
         complete = len(places) > 1 and all(scores[place].interval is not None for place in places)
         bounds = (kind.lowest, 1.0 if isfinite(kind.lowest) else inf)
-        limits = mean_limits([supports[place] for place in places], intervals, bounds) if complete else None
+        interval = mean_interval([estimates[place] for place in places], intervals, bounds) if complete else None
         tasks, values = [scores[place].task for place in places], [scores[place].value for place in places]
-        parts.append(AveragePart.of(kind.name, tasks, values, limits))
+        parts.append(AveragePart.of(kind.name, tasks, values, interval))
     return tuple(part for part in parts if part is not None)

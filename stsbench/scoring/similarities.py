@@ -1,7 +1,9 @@
 """Similarities from other programs: numbers in a file, or MTEB's predictions."""
 
+import hashlib
+import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
@@ -14,7 +16,6 @@ from stsbench.base.words import listed
 from stsbench.data.catalogue import MTEB_TASKS
 from stsbench.data.tables import StsData
 from stsbench.data.views import split_and_view
-from stsbench.encoders.hashed import HashedFiles
 from stsbench.encoders.protocol import Identity
 from stsbench.encoders.use import UNKNOWN, Use, own_use
 from stsbench.records.imports.mteb import (
@@ -41,21 +42,26 @@ class SavedSimilarities:
     """
 
     path: Path
-    _hashed: HashedFiles = field(default_factory=HashedFiles, compare=False, repr=False)
 
     tasks: ClassVar[None] = None
     """The file does not name its tasks."""
 
     @cached_property
+    def content(self) -> bytes:
+        """The content of the file, read once for the hash and the numbers."""
+        if not self.path.is_file():
+            raise UserError(f"no such file: {self.path}.")
+        return self.path.read_bytes()
+
+    @cached_property
     def identity(self) -> Identity:
-        return Identity(self.path.stem, "similarities", given_use(), weights_sha256=self._sha256())
+        digest = hashlib.sha256(self.content).hexdigest()
+        return Identity(self.path.stem, "similarities", given_use(), weights_sha256=digest)
 
     @cached_property
     def values(self) -> NDArray[np.float64]:
         """The similarities, shape (pairs,)."""
-        self._sha256()
         values = self._from_npy() if self.path.suffix == ".npy" else self._from_text()
-        self._hashed.require_unchanged()
         bad = np.flatnonzero(~np.isfinite(values))
         if len(bad):
             raise UserError(
@@ -81,15 +87,10 @@ class SavedSimilarities:
     def notes(self, tasks: Sequence[StsData]) -> list[str]:
         return []
 
-    def _sha256(self) -> str:
-        if not self.path.is_file():
-            raise UserError(f"no such file: {self.path}.")
-        return self._hashed.sha256(self.path)
-
     def _from_npy(self) -> NDArray[np.float64]:
         try:
-            values = np.load(self.path, allow_pickle=False)
-        except (ValueError, EOFError, OSError) as error:
+            values = np.load(io.BytesIO(self.content), allow_pickle=False)
+        except (ValueError, EOFError) as error:
             raise UserError(f"{self.path} is not a .npy file of numbers: save it with numpy.save.") from error
         if not isinstance(values, np.ndarray) or values.ndim != 1 or values.dtype.kind not in "fiu":
             kind = f"{values.dtype} of shape {values.shape}" if isinstance(values, np.ndarray) else "an archive"
@@ -98,18 +99,18 @@ class SavedSimilarities:
 
     def _from_text(self) -> NDArray[np.float64]:
         try:
-            lines = self.path.read_text(encoding="utf-8").rstrip().split("\n")
+            lines = self.content.decode("utf-8").rstrip().split("\n")
         except UnicodeDecodeError as error:
             raise UserError(f"{self.path} is not UTF-8 text: write one number per line.") from error
-        return np.array([self._number(line, text) for line, text in enumerate(lines, 1)])
-
-    def _number(self, line: int, text: str) -> float:
-        try:
-            return float(text)
-        except ValueError as error:
-            raise UserError(
-                f"{self.path}, line {line}: {text[:40]!r} is not a number: write one per line."
-            ) from error
+        numbers = []
+        for line, text in enumerate(lines, 1):
+            try:
+                numbers.append(float(text))
+            except ValueError:
+                raise UserError(
+                    f"{self.path}, line {line}: {text[:40]!r} is not a number: write one per line."
+                ) from None
+        return np.array(numbers)
 
 
 _NAMES = {

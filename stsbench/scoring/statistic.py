@@ -182,6 +182,21 @@ class Share(Statistic, Protocol):
 
 
 @dataclass(frozen=True)
+class SimilarityShare(Share):
+    """A share that depends on labels and a similarity."""
+
+    similarity: str
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.similarity,)
+
+    def _columns_of(self, items: pd.DataFrame) -> tuple[Floats, Floats]:
+        """Returns labels and similarities."""
+        return items["gold"].to_numpy(), items[self.similarity].to_numpy()
+
+
+@dataclass(frozen=True)
 class Accuracy(Share):
     """The share of correct items."""
 
@@ -224,43 +239,29 @@ class F1(Share):
         return ratio_terms(*self._sums(items))
 
 
-@dataclass(frozen=True)
-class AveragePrecision(Share):
+class AveragePrecision(SimilarityShare):
     """The mean precision at the positive pairs, ranked by decreasing similarity."""
 
-    similarity: str
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return (self.similarity,)
-
     def value(self, items: pd.DataFrame) -> float:
-        return average_precision(items["gold"].to_numpy(), items[self.similarity].to_numpy())
+        return average_precision(*self._columns_of(items))
 
     def terms(self, items: pd.DataFrame) -> Floats:
-        return average_precision_terms(items["gold"].to_numpy(), items[self.similarity].to_numpy())
+        return average_precision_terms(*self._columns_of(items))
 
 
-@dataclass(frozen=True)
-class ThresholdAccuracy(Share):
+class ThresholdAccuracy(SimilarityShare):
     """The accuracy at the best threshold of a similarity.
 
     The threshold is chosen on the same pairs; to first order this does not change the terms.
     """
 
-    similarity: str
-
     effect: ClassVar[EffectSize | None] = COHENS_H
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return (self.similarity,)
-
     def value(self, items: pd.DataFrame) -> float:
-        return best_threshold(items["gold"].to_numpy(), items[self.similarity].to_numpy()).accuracy
+        return best_threshold(*self._columns_of(items)).accuracy
 
     def terms(self, items: pd.DataFrame) -> Floats:
-        gold, similarity = items["gold"].to_numpy(), items[self.similarity].to_numpy()
+        gold, similarity = self._columns_of(items)
         correct = (similarity >= best_threshold(gold, similarity).threshold) == (gold > 0)
         return mean_terms(correct.astype(np.float64))
 
@@ -292,92 +293,75 @@ class MeanShare(Mean):
         return share_interval(value, spread, items, level)
 
 
-@dataclass(frozen=True, eq=False)
-class Support:
-    """The value and influence terms of one score, kept for the interval of an average.
-
-    Attributes:
-        value: the score.
-        terms: (n,) influence terms; None without intervals.
-        folded: which rows share a sentence by letters and digits, comparable across tasks; None without intervals.
-    """
-
-    value: float
-    terms: Floats | None = None
-    folded: Sharing | None = None
-
-
 def sharing_of(table: pd.DataFrame, *, folded: bool = False) -> Sharing:
     """Returns which rows share sentences, compared as released or by letters and digits alone (`folded`)."""
     first, second = (np.asarray(table[side], dtype=np.uint64) for side in (FOLDED if folded else SENTENCES))
     return Sharing.of(first, second)
 
 
-def interval_of(
-    statistic: Statistic, items: pd.DataFrame, intervals: Intervals
-) -> tuple[Interval | None, Support]:
-    """Returns the interval of a statistic, and the support for intervals of averages."""
-    limits, support = _limits_of(statistic, items, intervals)
-    return limits and kept(limits), support
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """The value of a statistic on some items, with its interval.
 
-
-def number_of(
-    name: str,
-    statistic: Statistic,
-    items: pd.DataFrame,
-    intervals: Intervals,
-    *,
-    aggregation: str = "",
-    subset: str = "",
-    sharing: Sharing | None = None,
-) -> tuple[Number, Support]:
-    """Returns a statistic as a record stores it, and the support for intervals of averages.
-
-    `sharing` is computed from the items by default.
+    Attributes:
+        value: the value; NaN if it is undefined.
+        items: the items.
+        terms: (n,) influence terms; None without intervals.
+        limits: the confidence interval; None without intervals.
     """
-    limits, support = _limits_of(statistic, items, intervals, sharing)
-    number = Number(
-        statistic=name,
-        aggregation=aggregation,
-        subset=subset,
-        # JSON has no NaN; an undefined value is null.
-        value=None if math.isnan(support.value) else support.value,
-        items=len(items),
-        interval=limits and kept(limits),
-        no_interval=(limits and limits.reason) or "",
-    )
-    return number, support
+
+    value: float
+    items: pd.DataFrame
+    terms: Floats | None = None
+    limits: Limits | None = None
+
+    @classmethod
+    def of(
+        cls, statistic: Statistic, items: pd.DataFrame, intervals: Intervals, sharing: Sharing | None = None
+    ) -> "Estimate":
+        """Computes a statistic; `sharing` is by default that of the items."""
+        value = float(statistic.value(items))
+        if intervals.interval is None:
+            return cls(value, items)
+        terms = statistic.terms(items)
+        spread = variance(terms, sharing or sharing_of(items), intervals.interval)
+        return cls(value, items, terms, statistic.limits(value, spread, len(items), intervals.level))
+
+    @property
+    def interval(self) -> Interval | None:
+        """The interval as a record stores it; None if there is none."""
+        return _interval(self.limits) if self.limits else None
+
+    def number(self, statistic: str, aggregation: str = "", subset: str = "") -> Number:
+        """Returns the number as a record stores it."""
+        return Number(
+            statistic=statistic,
+            aggregation=aggregation,
+            subset=subset,
+            # JSON has no NaN; an undefined value is null.
+            value=None if math.isnan(self.value) else self.value,
+            items=len(self.items),
+            interval=self.interval,
+            no_interval=(self.limits and self.limits.reason) or "",
+        )
 
 
-def _limits_of(
-    statistic: Statistic, items: pd.DataFrame, intervals: Intervals, sharing: Sharing | None = None
-) -> tuple[Limits | None, Support]:
-    value = float(statistic.value(items))
-    if intervals.interval is None:
-        return None, Support(value)
-    terms = statistic.terms(items)
-    spread = variance(terms, sharing or sharing_of(items), intervals.interval)
-    limits = statistic.limits(value, spread, len(items), intervals.level)
-    return limits, Support(value, terms, sharing_of(items, folded=True))
-
-
-def mean_limits(
-    scores: Sequence[Support], intervals: Intervals, bounds: tuple[float, float] = (-1.0, 1.0)
+def mean_interval(
+    estimates: Sequence[Estimate], intervals: Intervals, bounds: tuple[float, float] = (-1.0, 1.0)
 ) -> Interval | None:
-    """Returns the interval of a mean over tasks, clipped to `bounds`; None if a score has no terms.
+    """Returns the interval of a mean over tasks, clipped to `bounds`; None without intervals.
 
     Pairs that share a sentence are dependent across tasks, too.
     """
-    terms = [score.terms for score in scores if score.terms is not None]
-    folded = [score.folded for score in scores if score.folded is not None]
-    if intervals.interval is None or not len(terms) == len(folded) == len(scores):
+    terms = [estimate.terms for estimate in estimates if estimate.terms is not None]
+    if intervals.interval is None or len(terms) < len(estimates):
         return None
-    value = float(np.mean([score.value for score in scores]))
-    spread = variance(np.concatenate(terms) / len(scores), Sharing.join(folded), intervals.interval)
-    limits = kept(plain_interval(value, spread, intervals.level))
+    value = float(np.mean([estimate.value for estimate in estimates]))
+    sharing = Sharing.join([sharing_of(estimate.items, folded=True) for estimate in estimates])
+    spread = variance(np.concatenate(terms) / len(estimates), sharing, intervals.interval)
+    limits = _interval(plain_interval(value, spread, intervals.level))
     return limits and (max(limits[0], bounds[0]), min(limits[1], bounds[1]))
 
 
-def kept(limits: Limits) -> Interval | None:
-    """Returns an interval as a record stores it; None if there is none."""
+def _interval(limits: Limits) -> Interval | None:
     return (limits.low, limits.high) if limits.exists else None

@@ -1,6 +1,6 @@
-"""What is analysed: records and models, each with a name of its own, and their vectors.
+"""The subjects of analyses: records and models by name, their scored tasks and their vectors.
 
-A record stands for its model: vectors come from the cache, from the model itself only where they are not there.
+A record stands for its model: vectors come from the cache, and the model is loaded only for missing ones.
 """
 
 import logging
@@ -49,15 +49,13 @@ from stsbench.statistics.similarity import SIMILARITIES, pair_similarities
 
 Subject = RunRecord | Encoder
 Wanted = RunRecord | Encoder | str | Path | Callable[[list[str]], Any]
-"""A record, its folder or its `run.json`; or an encoder, or what `load` makes one of."""
+"""A record, its folder or its `run.json`, or anything that `load` accepts."""
 
 
 def named_subjects(wanted: Wanted | Sequence[Wanted] | None) -> dict[str, Subject]:
-    """Return what is to be analysed (None: the packaged model), by the names that tables and figures give it."""
+    """Returns records and models by the names that tables and figures use; None stands for the packaged model."""
     several: list[Any] = list(wanted) if isinstance(wanted, list | tuple) else [] if wanted is None else [wanted]
-    if not several:
-        several = [default_model()]
-    subjects = [_subject(each) for each in several]
+    subjects = [_subject(each) for each in several or [default_model()]]
     models = [
         subject.model if isinstance(subject, RunRecord) else ModelPart(**vars(subject.identity))
         for subject in subjects
@@ -85,26 +83,15 @@ def is_run(path: str | Path) -> bool:
     return (path / RECORD).is_file() or path.suffix == ".json"
 
 
-def _require_tasks(name: str, record: RunRecord, there: Sequence[str], tasks: Sequence[str]) -> None:
-    """Refuse a task that a record does not have."""
-    for task in tasks:
-        if task not in there:
-            where = f" in {record.folder}" if record.folder else ""
-            raise UserError(
-                f"the run of {name}{where} has no {task} (it has {', '.join(there)}): measure it with "
-                f"`stsbench run --model {record.model.name} --tasks {task}`, or choose another task."
-            )
-
-
 class ScoredTask(NamedTuple):
-    """The n pairs of a task as a model was scored on them.
+    """The n scored pairs of a task for one model.
 
     Attributes:
-        task: its name, with split and text only where those tell two apart.
-        statistic: what makes a score of the pairs.
-        pairs: their rows of the items table.
-        gold_range: the lowest and highest possible gold score of its data.
-        data: the hash of its data.
+        task: the task's name, with split and text if several tasks have that name.
+        statistic: the correlation that is the score.
+        pairs: the rows of the items table.
+        gold_range: the lowest and highest possible gold score.
+        data: the hash of the data.
     """
 
     task: str
@@ -115,7 +102,7 @@ class ScoredTask(NamedTuple):
 
     @property
     def similarity(self) -> NDArray[np.float64]:
-        """(n,) the similarities that are scored."""
+        """(n,) similarities."""
         return np.asarray(self.pairs[self.statistic.similarity], dtype=np.float64)
 
 
@@ -127,10 +114,13 @@ def scored_tasks(
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
 ) -> tuple[RunRecord, list[ScoredTask]]:
-    """Return the record of what is analysed (a model is measured), and its tasks that are correlations of pairs.
+    """Returns the record of a model, which is measured if there is none, and its tasks scored by a correlation.
 
-    By default they are all tasks that a record has, and for a model the seven STS tasks, or the sample where their
-    data is not here.
+    The default are all tasks of a record, and for a model the seven STS tasks, or the sample if their data is
+    missing.
+
+    Raises:
+        UserError: if the record lacks a task.
     """
     wanted = list(dict.fromkeys(canonical(task) for task in tasks))
     record = subject
@@ -140,7 +130,13 @@ def scored_tasks(
     scores = [score for score in record.scores if score.statistic in CORRELATIONS and not score.training]
     if not scores:
         raise without_pairs(record)
-    _require_tasks(name, record, list(dict.fromkeys(score.task for score in scores)), wanted)
+    measured = list(dict.fromkeys(score.task for score in scores))
+    if missing := [task for task in wanted if task not in measured]:
+        where = f" in {record.folder}" if record.folder else ""
+        raise UserError(
+            f"the run of {name}{where} has no {missing[0]} (it has {', '.join(measured)}): measure it with "
+            f"`stsbench run --model {record.model.name} --tasks {missing[0]}`, or choose another task."
+        )
     rows = record.rows_by_score()
     named = zip(task_labels(scores), scores, strict=True)
     return record, [
@@ -157,7 +153,7 @@ def tasks_by_model(
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
 ) -> dict[str, list[ScoredTask]]:
-    """Return the scored pairs of each subject by task; see `scored_tasks`."""
+    """Returns the scored tasks of each model; see `scored_tasks`."""
     return {
         name: scored_tasks(name, subject, tasks, data_dirs=data_dirs, progress=progress)[1]
         for name, subject in subjects.items()
@@ -165,7 +161,7 @@ def tasks_by_model(
 
 
 def _gold_range(score: Score, pairs: pd.DataFrame) -> tuple[float, float]:
-    """Return the scale of a catalogued task's annotators; for your own pairs, the range that occurs in them."""
+    """Returns the scale of a catalogued task's annotators; for your own pairs, the range of their gold scores."""
     entry = data_sets().get(score.task)
     known = entry.gold_range if entry and score.text in entry.texts else None
     return known or (float(pairs["gold"].min()), float(pairs["gold"].max()))
@@ -173,27 +169,26 @@ def _gold_range(score: Score, pairs: pd.DataFrame) -> tuple[float, float]:
 
 _log = logging.getLogger(__name__)
 
-_ENCODED_AGAIN = 16
-"""Pairs of a record that what has no weights is held against."""
+_CHECKED_PAIRS = 16
+"""Number of pairs that are encoded again to check a model without a hash."""
 
 _TOLERANCE = 1e-3
-"""How far their similarities may be, as a share of the largest: batches of other sizes round otherwise."""
+"""Tolerance of their similarities relative to the largest, because batches of other sizes round differently."""
 
-_WITHOUT_MODEL = {
+_NOT_LOADABLE = {
     "vectors": "saved vectors",
     "similarities": "saved similarities",
     "predictions": "MTEB's predictions",
 }
-"""The kinds of models that nobody can ask for another sentence, and what they are."""
+"""Kinds of models that cannot encode another sentence."""
 
 
 @dataclass
 class RecordedModel(Wrapper):
-    """Stands for the model that a run was made with.
+    """The model of a record.
 
-    A record names everything that a vector depends on, so the cache is asked without the model. Only for a
-    sentence that was never encoded is the model loaded by its name, and held against the record's hash of its
-    weights.
+    A record contains everything that a vector depends on, so cached vectors are found without the model. The model
+    is loaded only for a sentence that is not in the cache, and must then have the identity in the record.
     """
 
     model: ModelPart
@@ -210,46 +205,44 @@ class RecordedModel(Wrapper):
 
     @property
     def base(self) -> Encoder:  # type: ignore[override]
-        """The model itself, loaded when it is needed."""
+        """The model, loaded on first use."""
         if self._loaded is None:
             self._loaded = self._load()
         return self._loaded
 
     def _load(self) -> Encoder:
-        model, command = self.model, _command(self.model)
-        # A function can be imported again if it has a place of its own: `<lambda>` and `<locals>` have none.
-        nameless = model.kind == "function" and (":" not in model.name or "<" in model.name)
-        if model.kind in _WITHOUT_MODEL or nameless:
-            what = _WITHOUT_MODEL.get(model.kind, "a callable")
+        model = self.model
+        # A function can be imported again unless it is a `<lambda>` or defined in `<locals>`.
+        is_local = model.kind == "function" and (":" not in model.name or "<" in model.name)
+        if model.kind in _NOT_LOADABLE or is_local:
+            what = _NOT_LOADABLE.get(model.kind, "a callable")
             raise UserError(
                 f"some of these sentences have no vector of {model.name} in the cache, and the record of {what} "
                 "cannot make any: measure a checkpoint with `stsbench run --model`, or pass the encoder in Python."
             )
         try:
-            encoder = load_with(model.name, _asked(model))
-            identity = encoder.identity
+            encoder = load_with(model.name, _use_for_loading(model))
+            loaded, recorded = encoder.identity.key(), self.identity.key()
         except UserError as error:
             raise UserError(
                 f"some of these sentences have no vector of {model.name} in the cache, and it cannot be loaded: "
-                f"{str(error).rstrip('.')}; where it is, `{command}` measures it again."
+                f"{str(error).rstrip('.')}. {_advice(model)}."
             ) from error
-        # What it encodes goes into the cache as the run's own vectors: all that they depend on has to agree.
-        now, then = identity.key(), self.identity.key()
-        for field in now | then:
-            if now.get(field) != then.get(field):
-                here, recorded = now.get(field), then.get(field)
+        for field in loaded | recorded:
+            if loaded.get(field) != recorded.get(field):
+                here, before = loaded.get(field), recorded.get(field)
                 raise UserError(
-                    f"{model.name} is not as it was when the run was made: its {field} is {here}, "
-                    f"the record's {recorded}; measure it again with `{command}`."
+                    f"{model.name} has changed since the run: its {field} is {here}, the record's {before}. "
+                    f"{_advice(model)}."
                 )
         return encoder
 
 
-def _asked(model: ModelPart) -> Use:
-    """Return how a recorded model is asked for again. That its code may run, only the person can say."""
+def _use_for_loading(model: ModelPart) -> Use:
+    """Returns the options that load a recorded model again; running its code needs your consent."""
     use = model.use
     if model.kind in {"static", "function", KIND}:
-        # What is a choice only for a checkpoint is not said to a file of word vectors, to a function, or to mteb.
+        # These take only the options for any model.
         return Use(revision=use.revision).processed(use)
     return replace(
         use,
@@ -261,19 +254,19 @@ def _asked(model: ModelPart) -> Use:
     )
 
 
-def _command(model: ModelPart) -> str:
-    """Return what measures a model again."""
-    return f"stsbench run --{'encoder-module' if model.kind == 'function' else 'model'} {model.name}"
+def _advice(model: ModelPart) -> str:
+    option = "encoder-module" if model.kind == "function" else "model"
+    return f"Measure it again with `stsbench run --{option} {model.name}`"
 
 
 class SentenceVectors(NamedTuple):
-    """The vectors of some texts: one row per distinct token sequence, and for each text its row."""
+    """The vectors of some texts: one row per distinct token sequence, and the row of each text."""
 
     vectors: NDArray[np.floating[Any]]
     rows: NDArray[np.int64]
 
     def each(self) -> NDArray[np.floating[Any]]:
-        """Return one row for each text."""
+        """Returns one vector for each text."""
         return self.vectors[self.rows]
 
 
@@ -284,10 +277,10 @@ def vectors_of(
     *,
     data_dirs: Sequence[str | Path] = (),
 ) -> SentenceVectors:
-    """Return the vectors of some texts, from the cache where they are there.
+    """Returns the vectors of some texts, from the cache if possible, with the post-processing of the run.
 
-    What a run did to its vectors is done to these: dimensions left out; whitening, on these texts. Of a record of
-    which nothing was hashed sentences of its data, in `data_dirs`, are encoded again.
+    Whitening is fitted on these texts. A model without a hash, such as a function, must reproduce some of the
+    similarities in its record; sentences of its data are looked for in `data_dirs`.
     """
     encoder = RecordedModel(subject.model) if isinstance(subject, RunRecord) else subject
     if isinstance(subject, RunRecord) and subject.model.weights_sha256 is None:
@@ -307,75 +300,53 @@ def _vectors_before_whitening(encoder: Encoder, texts: Sequence[str], progress: 
 def _require_same_behaviour(
     record: RunRecord, encoder: Encoder, texts: Sequence[str], data_dirs: Sequence[str | Path]
 ) -> None:
-    """Hold what has no weights to hash against its record: some pairs are encoded again, and give what they gave.
-
-    A function's code, its closure and the files that it reads can change; what it does is seen in what it returns.
-    """
-    name = record.model.name
-    if record.model.use.whiten is not None:
-        _tell_unknown(name, "its vectors were whitened")
+    """Raises if a model without a hash, encoding some recorded pairs again, gives other similarities."""
+    model = record.model
+    pairs = _recorded_pairs(record, texts, data_dirs)
+    if isinstance(pairs, str):
+        _warn_unchecked(model.name, pairs)
         return
-    try:
-        table = record.compared_pairs()
-    except MissingTableError as error:
-        _tell_unknown(name, str(error).rstrip("."))
-        return
-    known = _pairs_among(table, texts) or _pairs_among(table, _sentences_here(record, data_dirs))
-    if not known:
-        _tell_unknown(name, "none of the sentences that it was measured on is here")
-        return
-    # Spread over the table, and always the same ones.
-    pairs = known[:: -(-len(known) // _ENCODED_AGAIN)]
-    sides = [[pair.first for pair in pairs], [pair.second for pair in pairs]]
-    vectors, rows = _vectors_before_whitening(encoder, [*sides[0], *sides[1]], silent)
+    vectors, rows = _vectors_before_whitening(encoder, [*pairs["first"], *pairs["second"]], silent)
     left, right = np.split(rows, 2)
     for kind, now in pair_similarities(vectors, left, right, tuple(SIMILARITIES)).items():
-        then = table[kind].to_numpy()[[pair.row for pair in pairs]]
-        far = np.abs(now - then)
-        if not (far <= _TOLERANCE * np.abs(then).max()).all():
-            worst = int(np.argmax(far))
-            task, pair = (table[column].iloc[pairs[worst].row] for column in ("task", "item_id"))
+        before = pairs[kind].to_numpy()
+        distance = np.abs(now - before)
+        if not (distance <= _TOLERANCE * np.abs(before).max()).all():
+            worst = int(np.argmax(distance))
+            task, pair = pairs[["task", "item_id"]].iloc[worst]
             raise UserError(
-                f"{name} is not as it was when the run was made: the {kind} similarity of pair {pair} of {task} "
-                f"is {now[worst]:.6g}, the record's {then[worst]:.6g}; measure it again with "
-                f"`{_command(record.model)}`."
+                f"{model.name} has changed since the run: the {kind} similarity of pair {pair} of {task} is "
+                f"{now[worst]:.6g}, the record's {before[worst]:.6g}. {_advice(model)}."
             )
 
 
-class _KnownPair(NamedTuple):
-    """A row of a pair table whose sentences are here."""
-
-    row: int
-    first: str
-    second: str
-
-
-def _pairs_among(table: pd.DataFrame, texts: Sequence[str]) -> list[_KnownPair]:
-    """Return the pairs of two sentences, both among some texts."""
-    by_id = dict(zip(sentence_ids(texts).tolist(), texts, strict=True))
-    sides = zip(*(table[side].tolist() for side in SENTENCES), strict=True)
-    return [
-        _KnownPair(row, by_id[first], by_id[second])
-        for row, (first, second) in enumerate(sides)
-        if first != second and first in by_id and second in by_id
-    ]
-
-
-def _sentences_here(record: RunRecord, data_dirs: Sequence[str | Path]) -> list[str]:
-    """Return the sentences of those of a record's tasks whose data is here."""
-    sentences = []
+def _recorded_pairs(
+    record: RunRecord, texts: Sequence[str], data_dirs: Sequence[str | Path]
+) -> pd.DataFrame | str:
+    """Returns up to 16 recorded pairs, with the sentences `first` and `second`, or why there are none."""
+    if record.model.use.whiten is not None:
+        return "its vectors were whitened"
+    try:
+        table = record.compared_pairs()
+    except MissingTableError as error:
+        return str(error).rstrip(".")
+    sentences = list(texts)
     for score in record.scores:
-        with suppress(UserError):
+        with suppress(UserError):  # the data of the task is missing
             sentences += sentences_in(read_pairs_of(score.task, score.split, score.text, data_dirs))
-    return sentences
+    text_of = pd.Series(sentences, sentence_ids(sentences), dtype=object)
+    text_of = text_of[~text_of.index.duplicated()]
+    first, second = (table[side].map(text_of) for side in SENTENCES)
+    known = first.notna() & second.notna() & (table[SENTENCES[0]] != table[SENTENCES[1]])
+    if not known.any():
+        return "none of the sentences that it was measured on is here"
+    pairs = table.assign(first=first, second=second)[known]
+    return pairs.iloc[:: -(-len(pairs) // _CHECKED_PAIRS)]
 
 
 @cache
-def _tell_unknown(name: str, reason: str) -> None:
-    """Say once that nothing can be known."""
+def _warn_unchecked(name: str, reason: str) -> None:
+    """Warns once that a model without a hash could not be checked."""
     _log.warning(
-        "%s has no weights that could be hashed, and whether it computes what it did when the run was made cannot "
-        "be known (%s).",
-        name,
-        reason,
+        "%s has no hash, so it may have changed since the run; it could not be checked: %s.", name, reason
     )

@@ -13,7 +13,7 @@ from stsbench.data.tables import FileRead, Status, StsData
 from stsbench.records.parts import Number, Training
 from stsbench.records.signature import Signature
 from stsbench.scoring.settings import Intervals, Settings
-from stsbench.scoring.statistic import Statistic, Support
+from stsbench.scoring.statistic import Estimate, Statistic
 
 Texts = pd.Series | Sequence[str]
 """(n,) texts."""
@@ -69,10 +69,10 @@ class Items:
 
 @dataclass(frozen=True)
 class Numbers:
-    """The numbers of a task, the headline first, and the support of the headline's interval."""
+    """The numbers of a task, the headline first, and the headline's estimate."""
 
     numbers: tuple[Number, ...]
-    support: Support
+    headline: Estimate
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The sentences behind records, which hold numbers in their place: found among the data that is here."""
+"""The sentences behind records, which contain only their ids."""
 
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
@@ -14,54 +14,53 @@ from stsbench.scoring.tasks import TaskSpec, read_task
 
 def texts_of(
     records: Sequence[RunRecord],
-    wanted: Collection[int],
+    ids: Collection[int],
     data: Sequence[str | Path] = (),
     data_dirs: Sequence[str | Path] = (),
     *,
-    otherwise: str = "",
+    remedy: str = "",
 ) -> dict[int, str]:
-    """Return sentences of some records by their numbers (`data.shared.sentence_ids`).
+    """Returns sentences by id (`data.shared.sentence_ids`).
 
     Args:
-        records: whose tasks' data is looked through.
-        wanted: the numbers.
-        data: files with the sentences of a person's own pairs, which are in no catalogue.
+        records: the records; the data of their tasks is searched.
+        ids: the ids of the sentences.
+        data: files with sentences that are not in the catalogue, such as your own pairs.
         data_dirs: folders to look for the tasks' data in.
-        otherwise: what else the person may do where one is missing, as the end of a sentence.
+        remedy: another remedy for the error message, an infinitive.
 
     Raises:
-        UserError: if one is not among the data that is here.
+        UserError: if a sentence is not found.
     """
-    wanted = set(wanted)
+    ids, reason = set(ids), ""
     texts: dict[int, str] = {}
-    missing: UserError | None = None
     for sentences in _sources(records, data, [Path(folder) for folder in data_dirs]):
         if isinstance(sentences, UserError):
-            missing = missing or sentences
+            reason = reason or f" ({str(sentences).rstrip('.')})"
             continue
-        numbers = sentence_ids(sentences).tolist()
-        texts |= {number: text for number, text in zip(numbers, sentences, strict=True) if number in wanted}
-        if len(texts) == len(wanted):
+        known = zip(sentence_ids(sentences).tolist(), sentences, strict=True)
+        texts |= {sentence_id: text for sentence_id, text in known if sentence_id in ids}
+        if len(texts) == len(ids):
             return texts
-    if lacking := len(wanted) - len(texts):
-        reason = f" ({str(missing).rstrip('.')})" if missing else ""
-        # A choice of two has no comma before its `or`, one of three has.
-        remedies = ["name the folder of the data with --data-dir", "a file of your own with --data"]
-        advice = f"{', '.join(remedies)}, or {otherwise}" if otherwise else " or ".join(remedies)
-        raise UserError(f"{lacking:,} of the runs' {len(wanted):,} sentences are not here{reason}: {advice}.")
+    if missing := len(ids) - len(texts):
+        advice = "name the folder of the data with --data-dir, or a file of your own with --data"
+        raise UserError(
+            f"{missing:,} of the runs' {len(ids):,} sentences are not here{reason}: {advice}"
+            f"{f', or {remedy}' if remedy else ''}."
+        )
     return texts
 
 
 def _sources(
     records: Sequence[RunRecord], data: Sequence[str | Path], folders: Sequence[Path]
 ) -> "Iterator[Sequence[str] | UserError]":
-    """Yield the sentences of each task and file, or why a task's are not here."""
+    """Yields the sentences of each file and task, or the error for a task without data."""
     for path in data:
         yield read_corpus_set(path).texts
     seen = set()
     for score in (score for record in records for score in record.scores):
         spec = TaskSpec(score.task, split_and_view(score.split)[0], score.text)
-        # Of one's own pairs and of what another tool gave nothing is catalogued.
+        # Your own pairs and the results of other tools are not in the catalogue.
         if spec in seen or score.text == "user" or not Signature.parse(score.signature).data:
             continue
         seen.add(spec)

@@ -27,28 +27,8 @@ def in_threads(function: Callable[[Item], Part], items: Sequence[Item]) -> Itera
     threads = max((library["num_threads"] for library in blas.info()), default=1)
     workers = min(threads, _MOST, len(items))
     with blas.limit(limits=1):
-        yield from map(function, items) if workers <= 1 else _in_pool(function, items, workers)
-
-
-def in_torch_threads(function: Callable[[Item], Part], items: Sequence[Item]) -> Iterator[Part]:
-    """Yields the results of a function that uses PyTorch on the CPU, as `in_threads` does for NumPy.
-
-    Each item is computed with one thread of PyTorch; a single item uses all of them.
-    """
-    import torch
-
-    threads = torch.get_num_threads()
-    workers = min(threads, len(items))
-    if workers <= 1:
-        yield from map(function, items)
-        return
-    torch.set_num_threads(1)
-    try:
-        yield from _in_pool(function, items, workers)
-    finally:
-        torch.set_num_threads(threads)
-
-
-def _in_pool(function: Callable[[Item], Part], items: Sequence[Item], workers: int) -> Iterator[Part]:
-    with ThreadPoolExecutor(workers) as pool:
-        yield from pool.map(function, items)
+        if workers <= 1:
+            yield from map(function, items)
+            return
+        with ThreadPoolExecutor(workers) as pool:
+            yield from pool.map(function, items)

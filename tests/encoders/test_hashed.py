@@ -229,18 +229,6 @@ def test_saved_vectors_written_over_while_they_are_looked_up_are_told(tmp_path: 
         embed(encoder, ["b"])
 
 
-def test_similarities_that_change_between_their_hash_and_their_numbers_are_told(tmp_path: Path) -> None:
-    from stsbench.scoring.similarities import SavedSimilarities
-
-    path = tmp_path / "similarities.txt"
-    path.write_text("0.5\n")
-    given = SavedSimilarities(path)
-    _ = given.identity
-    path.write_text("0.7\n")
-    with pytest.raises(UserError, match=rf"similarities\.txt {CHANGED}"):
-        _ = given.values
-
-
 def test_the_map_of_a_fit_that_changed_since_it_was_loaded_is_told(tiny: Tiny, tmp_path: Path) -> None:
     words = ["dog", "cat", "rain", "river", "she", "reads", "home", "old"]
     texts = [f"{one} {other}" for one in words for other in words]

@@ -1,8 +1,9 @@
-"""`evaluate` from Python: what it takes, what the record tells, what it refuses."""
+"""`evaluate` from Python: its arguments, its record, its mistakes."""
 
 import getpass
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,39 +18,37 @@ Encode = Callable[[list[str]], Any]
 Data = Callable[..., StsData]
 
 
-def test_it_takes_names_data_that_was_read_and_both(hash_encode: Encode, toy_data: Data) -> None:
-    data = toy_data()
-    assert [task.task for task in sb.evaluate(hash_encode, data).scores] == ["toy"]
-    assert [task.task for task in sb.evaluate(hash_encode, "sample").scores] == ["sample"]
-    assert [task.task for task in sb.evaluate(hash_encode, [data, "sample"]).scores] == ["toy", "sample"]
-
-
-def test_it_takes_a_file_of_the_person_s_own(hash_encode: Encode, tmp_path: Path) -> None:
-    path = tmp_path / "mine.csv"
+def test_tasks_are_names_data_your_own_file_or_several_of_them(
+    hash_encode: Encode, toy_data: Data, tmp_path: Path
+) -> None:
+    for tasks, names in (
+        (toy_data(), ["toy"]),
+        ("sample", ["sample"]),
+        ([toy_data(), "sample"], ["toy", "sample"]),
+    ):
+        assert [task.task for task in sb.evaluate(hash_encode, tasks).scores] == names
+    path = tmp_path / "caf\udce9.csv"  # a name that is not UTF-8
     rows = [("a b", "a c", 1), ("b d", "b d", 5), ("x y", "z y", 2), ("q r", "r q", 4)]
     lines = [f"{a},{b},{gold},{'ood' if gold > 2 else 'id'}" for a, b, gold in rows]
     path.write_text("\n".join(["s1,s2,gold,domain", *lines]), encoding="utf-8")
-    record = sb.evaluate(hash_encode, sb.load_pairs(path, subset_column="domain"))
+    sb.evaluate(hash_encode, sb.load_pairs(path, subset_column="domain"), out=tmp_path / "run")
+    record = sb.load_run(tmp_path / "run")
     (task,) = record.scores
-    assert (task.task, task.split, task.text, task.data.status) == ("mine", "all", "user", "user")
+    assert (task.task, task.split, task.text, task.data.status) == ("caf\\udce9", "all", "user", "user")
     assert [subset.subset for subset in task.subsets] == ["id", "ood"]
     assert record.items["item_id"].tolist() == ["2", "3", "4", "5"]
+    assert sb.evaluate(hash_encode, data=path).items["cosine"].tolist() == record.items["cosine"].tolist()
 
 
-def test_a_file_whose_name_is_not_utf8_can_be_scored_and_recorded(hash_encode: Encode, tmp_path: Path) -> None:
-    path = tmp_path / "caf\udce9.tsv"
-    try:
-        path.write_text("a b\ta c\t1\nb d\tb d\t5\nc\ta\t2\n", encoding="utf-8")
-    except OSError:
-        pytest.skip("this file system takes no such name")
-    sb.evaluate(hash_encode, data=path, out=tmp_path / "run")
-    assert sb.load_run(tmp_path / "run").scores[0].task == "caf\\udce9"
-
-
-def test_the_record_tells_how_it_was_made(hash_encode: Encode, toy_data: Data) -> None:
-    record = sb.evaluate(hash_encode, [toy_data("a"), toy_data("b", pairs=60)], intervals=sb.Intervals())
-    assert record.schema_version == 6
-    assert record.stsbench == sb.__version__
+def test_the_record_describes_the_measurement(hash_encode: Encode, toy_data: Data, tmp_path: Path) -> None:
+    progress: list[tuple[str, int, int]] = []
+    record = sb.evaluate(
+        hash_encode,
+        [toy_data("a"), toy_data("b", pairs=60)],
+        out=tmp_path / "run",
+        progress=lambda *stage: progress.append(stage),
+    )
+    assert (record.schema_version, record.stsbench) == (6, sb.__version__)
     assert record.model.kind == "function"
     assert record.model.name.endswith(":encode_by_hash")
     assert (record.protocol.name, record.protocol.interval, record.protocol.level) == ("simcse", "dyadic", 0.95)
@@ -57,9 +56,27 @@ def test_the_record_tells_how_it_was_made(hash_encode: Encode, toy_data: Data) -
     assert record.encoding["texts"] == record.encoding["sequences"] == record.encoding["encoded"]
     assert record.encoding["padded_tokens"] >= record.encoding["tokens"]
     assert len(record.items) == 90
-    assert record.folder is None
     assert record.signature.splitlines() == [task.signature for task in record.scores]
     assert any("callable" in note for note in record.notes)
+    table = record.frame
+    assert table["task"].tolist() == ["a", "a", "a", "b", "b", "b", "Avg."]
+    assert table["subset"].tolist() == ["", "first", "second"] * 2 + [""]
+    assert table["items"].tolist() == [30, 10, 20, 60, 20, 40, 90]
+    assert (table["low"] < table["score"]).all()
+    assert table["signature"].map(bool).tolist() == [True, False, False] * 2 + [False]
+    assert progress[-1] == ("scoring", 2, 2)
+    assert any(stage.startswith("encoding ") and done == total > 0 for stage, done, total in progress)
+
+    def constant(name: str) -> None:
+        pytest.fail(f"{name} is not JSON")
+
+    text = (tmp_path / "run" / "run.json").read_text(encoding="utf-8")
+    assert json.loads(text, parse_constant=constant)["scores"][0]["task"] == "a"
+
+
+def test_two_splits_of_a_task_have_different_names_in_the_table(hash_encode: Encode, toy_data: Data) -> None:
+    table = sb.evaluate(hash_encode, [toy_data(), toy_data(split="dev", seed=1)]).frame
+    assert [name for name in table["task"].unique() if ":" in name] == ["toy:test", "toy:dev"]
 
 
 def test_every_distinct_sentence_is_encoded_once(toy_data: Data, hash_encode: Encode) -> None:
@@ -74,85 +91,55 @@ def test_every_distinct_sentence_is_encoded_once(toy_data: Data, hash_encode: En
     assert sorted(seen) == sorted({*data.pairs["sentence1"], *data.pairs["sentence2"]})
 
 
-def test_the_table_has_a_row_per_task_and_subset_and_the_average(hash_encode: Encode, toy_data: Data) -> None:
-    table = sb.evaluate(hash_encode, [toy_data("a"), toy_data("b")]).frame
-    assert table["task"].tolist() == ["a", "a", "a", "b", "b", "b", "Avg."]
-    assert table["subset"].tolist() == ["", "first", "second"] * 2 + [""]
-    assert table["items"].tolist() == [30, 10, 20, 30, 10, 20, 60]
-    assert (table["low"] < table["score"]).all()
-    assert table["signature"].map(bool).tolist() == [True, False, False] * 2 + [False]
-
-
-def test_two_splits_of_a_task_are_told_apart_in_the_table(hash_encode: Encode, toy_data: Data) -> None:
-    table = sb.evaluate(hash_encode, [toy_data(), toy_data(split="dev", seed=1)]).frame
-    assert [name for name in table["task"].unique() if ":" in name] == ["toy:test", "toy:dev"]
-
-
-def test_dimensions_and_whitening_stand_in_the_signature_and_change_the_vectors(
+def test_dimensions_and_whitening_are_in_the_signature_and_change_the_vectors(
     hash_encode: Encode, toy_data: Data
 ) -> None:
-    plain = sb.evaluate(hash_encode, toy_data())
-    cut = sb.evaluate(sb.load(hash_encode, dimensions=3), toy_data())
-    white = sb.evaluate(sb.load(hash_encode, whiten=0), toy_data())
-    both = sb.evaluate(sb.load(hash_encode, dimensions=6, whiten=4), toy_data())
-    models = [
-        record.signatures[0].model.removesuffix(f"|stsbench:{sb.__version__}") for record in (cut, white, both)
-    ]
-    assert models == ["own|fp32|dim3", "own|fp32|post:whiten", "own|fp32|dim6|post:whiten4"]
-    assert [(record.model.use.dimensions, record.model.use.whiten) for record in (plain, cut, white, both)] == [
-        (None, None),
-        (3, None),
-        (None, 0),
-        (6, 4),
-    ]
-    assert len({tuple(record.items["cosine"]) for record in (plain, cut, white, both)}) == 4
+    choices = ({}, {"dimensions": 3}, {"whiten": 0}, {"dimensions": 6, "whiten": 4})
+    records = [sb.evaluate(sb.load(hash_encode, **use), toy_data()) for use in choices]
+    models = [record.signatures[0].model.removesuffix(f"|stsbench:{sb.__version__}") for record in records]
+    assert models == ["own|fp32", "own|fp32|dim3", "own|fp32|post:whiten", "own|fp32|dim6|post:whiten4"]
+    used = [(record.model.use.dimensions, record.model.use.whiten) for record in records]
+    assert used == [(None, None), (3, None), (None, 0), (6, 4)]
+    assert len({tuple(record.items["cosine"]) for record in records}) == 4
     first = hash_encode([toy_data().pairs["sentence1"][0], toy_data().pairs["sentence2"][0]])[:, :3].astype("f4")
     cosine = first[0] @ first[1] / np.linalg.norm(first[0]) / np.linalg.norm(first[1])
-    assert cut.items["cosine"][0] == pytest.approx(cosine, abs=1e-6)
+    assert records[1].items["cosine"][0] == pytest.approx(cosine, abs=1e-6)
 
 
-def test_whitening_takes_each_task_s_own_sentences(hash_encode: Encode, toy_data: Data) -> None:
-    a, b = toy_data("a"), toy_data("b", seed=1)
-    together = sb.evaluate(sb.load(hash_encode, whiten=0), [a, b])
-    alone = sb.evaluate(sb.load(hash_encode, whiten=0), b)
-    np.testing.assert_allclose(together.items["cosine"][30:], alone.items["cosine"], atol=1e-9)
-
-
-def test_whitening_to_all_dimensions_keeps_those_in_which_a_task_s_sentences_vary_and_names_the_task(
+def test_whitening_uses_the_sentences_of_each_task_and_notes_dimensions_without_variance(
     hash_encode: Encode, toy_data: Data
 ) -> None:
     def narrow(sentences: list[str]) -> np.ndarray:
         vectors = np.asarray(hash_encode(sentences))
         return np.concatenate([vectors, vectors[:, :2]], axis=1)
 
-    tasks = [toy_data("a"), toy_data("b", seed=1)]
-    record, plain = (
-        sb.evaluate(sb.load(narrow, whiten=0), tasks),
-        sb.evaluate(sb.load(hash_encode, whiten=0), tasks),
+    a, b = toy_data("a"), toy_data("b", seed=1)
+    plain, alone, record = (
+        sb.evaluate(sb.load(encode, whiten=0), tasks)
+        for encode, tasks in ((hash_encode, [a, b]), (hash_encode, b), (narrow, [a, b]))
     )
+    np.testing.assert_allclose(plain.items["cosine"][30:], alone.items["cosine"], atol=1e-9)
     width = np.asarray(hash_encode(["x"])).shape[1]
-    said = [note for note in record.notes if "whitening kept" in note]
-    assert said == [
-        f"{task}: whitening kept the {width} of {width + 2} dimensions with any variance." for task in ("a", "b")
+    kept = f"whitening kept the {width} of {width + 2} dimensions with any variance."
+    assert [note for note in record.notes if "whitening kept" in note] == [
+        f"{task}: {kept}" for task in ("a", "b")
     ]
     assert not any("whitening kept" in note for note in plain.notes)
     with pytest.raises(sb.UserError, match=rf"60 sentences of a vary in {width} of {width + 2}; keep fewer"):
-        sb.evaluate(sb.load(narrow, whiten=width + 1), tasks)
+        sb.evaluate(sb.load(narrow, whiten=width + 1), [a, b])
 
 
-def test_nothing_that_is_stored_names_the_home_or_the_user(
-    hash_encode: Encode, toy_data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_nothing_in_a_record_names_the_home_or_the_user(
+    toy_data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path / "home" / "ada"
     home.mkdir(parents=True)
     monkeypatch.setattr(Path, "home", lambda: home)
     monkeypatch.setattr(getpass, "getuser", lambda: "ada")
-    vectors = home / "words.txt"
-    vectors.write_text("owl 1 0\nbus 0 1\nrain 1 1\n", encoding="utf-8")
-    data = toy_data()
-    told = f"{home}/senteval/STS12.txt is not the catalogued file; /scratch/ada/x neither."
-    data = StsData(**(vars(data) | {"problems": (told,), "status": "modified"}))
-    record = sb.evaluate(vectors, data, out=home / "runs" / "x")
+    (home / "words.txt").write_text("owl 1 0\nbus 0 1\nrain 1 1\n", encoding="utf-8")
+    problem = f"{home}/senteval/STS12.txt is not the catalogued file; /scratch/ada/x neither."
+    data = replace(toy_data(), problems=(problem,), status="modified")
+    record = sb.evaluate(home / "words.txt", data, out=home / "runs" / "x")
     assert record.model.name == "~/words.txt"
     assert "~/senteval/STS12.txt is not the catalogued file; /scratch/.../x neither." in record.notes
     stored = b"".join(path.read_bytes() for path in (home / "runs" / "x").iterdir())
@@ -160,39 +147,35 @@ def test_nothing_that_is_stored_names_the_home_or_the_user(
     assert b"/ada" not in stored
 
 
-def test_a_record_is_saved_with_its_pairs_and_measured_again_replaces_itself(
+def test_a_measurement_replaces_itself_and_another_one_only_on_request(
     hash_encode: Encode, toy_data: Data, tmp_path: Path
 ) -> None:
     first = sb.evaluate(hash_encode, toy_data(), out=tmp_path / "run")
     again = sb.evaluate(hash_encode, toy_data(), out=str(tmp_path / "run"))
     assert first.folder == again.folder == tmp_path / "run"
     assert sb.load_run(tmp_path / "run") == again
-    with pytest.raises(sb.UserError, match="holds another measurement"):
-        sb.evaluate(hash_encode, toy_data(seed=1), out=tmp_path / "run")
-    assert sb.load_run(tmp_path / "run") == again
-    other = sb.evaluate(hash_encode, toy_data(seed=1), out=tmp_path / "run", overwrite=True)
-    assert sb.load_run(tmp_path / "run") == other
-
-
-def test_a_folder_with_another_measurement_is_refused_before_anything_is_encoded(
-    hash_encode: Encode, toy_data: Data, tmp_path: Path
-) -> None:
-    sb.evaluate(hash_encode, toy_data(), out=tmp_path / "run")
+    # Refused before anything is encoded.
     with pytest.raises(sb.UserError, match="holds another measurement"):
         sb.evaluate(lambda _sentences: pytest.fail("encoded"), toy_data(), out=tmp_path / "run")
+    assert sb.load_run(tmp_path / "run") == again
+    other = sb.evaluate(hash_encode, "sample-products", out=tmp_path / "run", overwrite=True)
+    assert sb.load_run(tmp_path / "run") == other
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [".lock", "items.parquet", "run.json"]
+    with pytest.raises(sb.UserError, match=r"the run of .* has no STS task, .* measure with --tasks"):
+        other.compared_pairs()
 
 
 @pytest.mark.parametrize(
     ("encode", "message"),
     [
-        (lambda sentences: np.ones((len(sentences) + 1, 4)), "returned shape"),
-        (lambda sentences: np.ones(len(sentences)), "returned shape"),
-        (lambda sentences: np.ones((len(sentences), 2, 2)), "returned shape"),
-        (lambda _sentences: "vectors", "matrix of numbers|returned shape"),
+        (lambda sentences: np.ones((len(sentences) + 1, 4)), "of shape"),
+        (lambda sentences: np.ones(len(sentences)), "of shape"),
+        (lambda sentences: np.ones((len(sentences), 2, 2)), "of shape"),
+        (lambda _sentences: "vectors", "of shape"),
         (lambda sentences: np.full((len(sentences), 4), np.nan), "NaN or infinite"),
     ],
 )
-def test_a_callable_that_gives_no_vectors_leaves_no_record(
+def test_a_callable_that_does_not_return_vectors_leaves_no_record(
     encode: Encode, message: str, toy_data: Data, tmp_path: Path
 ) -> None:
     with pytest.raises(sb.UserError, match=message):
@@ -206,13 +189,11 @@ def test_word_vectors_are_measured_and_a_second_run_encodes_nothing(tmp_path: Pa
     lines = [f"{word} {' '.join(f'{x:.4f}' for x in rng.normal(size=6))}" for word in words]
     (tmp_path / "words.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     first, second = (sb.evaluate(tmp_path / "words.txt", "sample") for _ in range(2))
-    assert first.encoding["encoded"] > 0
-    assert second.encoding["encoded"] == 0
+    uncached = sb.evaluate(tmp_path / "words.txt", "sample", use_cache=False)
+    assert first.encoding["encoded"] == uncached.encoding["encoded"] > second.encoding["encoded"] == 0
     assert first.scores == second.scores
     assert first.model.kind == "static"
     assert (first.items["subwords_a"] > 0).all()
-    uncached = sb.evaluate(tmp_path / "words.txt", "sample", use_cache=False)
-    assert uncached.encoding["encoded"] == first.encoding["encoded"]
 
 
 def test_saved_vectors_score_as_the_function_they_came_from(
@@ -225,20 +206,3 @@ def test_saved_vectors_score_as_the_function_they_came_from(
     saved = sb.evaluate(sb.SavedVectors(tmp_path / "v.npy", tmp_path / "s.txt"), data)
     assert saved.scores[0].numbers == sb.evaluate(hash_encode, data).scores[0].numbers
     assert saved.model.name == "v"
-
-
-def test_progress_is_told_of_encoding_and_of_scoring(hash_encode: Encode, toy_data: Data) -> None:
-    told: list[tuple[str, int, int]] = []
-    sb.evaluate(hash_encode, [toy_data("a"), toy_data("b")], progress=lambda *stage: told.append(stage))
-    assert told[-1] == ("scoring", 2, 2)
-    assert any(stage.startswith("encoding ") and done == total > 0 for stage, done, total in told)
-
-
-def test_the_record_is_plain_json(hash_encode: Encode, toy_data: Data, tmp_path: Path) -> None:
-    sb.evaluate(hash_encode, toy_data(), out=tmp_path / "run")
-
-    def constant(name: str) -> None:
-        pytest.fail(f"{name} is no JSON")
-
-    text = (tmp_path / "run" / "run.json").read_text(encoding="utf-8")
-    assert json.loads(text, parse_constant=constant)["scores"][0]["task"] == "toy"

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from stsbench.base.errors import UserError
-from stsbench.scoring.classifiers import FinalFit, Fold
+from stsbench.scoring.classifiers import Fold
 from stsbench.scoring.kinds.classification import classify
 from stsbench.scoring.mlp import Mlp, NetSettings, make_optimizer, net_settings
 
@@ -82,35 +82,20 @@ def test_nets_side_by_side_are_the_nets_one_by_one(settings):
     for column, fold in enumerate(folds):
         for place, l2 in enumerate(grid):
             alone = one_net(x, y, 3, fold.train, fold.held_out, l2, settings)
-            assert found[fold.held_out, column, place].tolist() == alone[fold.held_out].tolist()
-
-
-def test_blocks_of_nets_in_threads_are_one_block(monkeypatch):
-    x, y = rows(80)
-    every = np.arange(len(x))
-    folds = [Fold(every[every % 5 != k], every[every % 5 == k]) for k in range(5)]
-    settings = NetSettings(tenacity=1, max_epoch=8)
-    together = Mlp(settings).validate(x, y, 3, folds, [1e-5, 1e-2])
-    monkeypatch.setattr("stsbench.scoring.mlp._SIDE_BY_SIDE", 2)
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
-    given = []
-    monkeypatch.setattr(torch, "set_num_threads", given.append)
-    apart = Mlp(settings).validate(x, y, 3, folds, [1e-5, 1e-2])
-    assert (apart == together).all()
-    assert given == [1, 3]
+            assert found[column][:, place].tolist() == alone[fold.held_out].tolist()
 
 
 def test_a_final_fit_holds_out_a_part_of_train():
     x, y = rows()
     train, test = np.arange(120), np.arange(120, 150)
-    (found,) = Mlp().predict(x, y, 3, [FinalFit(train, test, 1e-3)])
+    (found,) = Mlp().predict(x, y, 3, [Fold(train, test)], [1e-3])
     assert found.tolist() == one_net(x, y, 3, train, None, 1e-3, NetSettings(), held_out=0.05)[test].tolist()
 
 
 def test_a_final_fit_stops_by_the_dev_set_where_there_is_one():
     x, y = rows()
     train, dev, test = np.arange(90), np.arange(90, 120), np.arange(120, 150)
-    (found,) = Mlp().predict(x, y, 3, [FinalFit(train, test, 1e-3, dev)])
+    (found,) = Mlp().predict(x, y, 3, [Fold(train, test, dev)], [1e-3])
     assert found.tolist() == one_net(x, y, 3, train, dev, 1e-3, NetSettings())[test].tolist()
 
 

@@ -1,14 +1,16 @@
-"""A published system's name stands for its checkpoint, used as its paper used it."""
+"""A published system's name stands for its checkpoint, used as in its paper; and what to cite for a record."""
 
-import dataclasses
 import inspect
+import re
+from collections.abc import Callable
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import stsbench as sb
-from stsbench.base.errors import UserError
+from stsbench.data.tables import StsData
 from stsbench.encoders import load as module
 from stsbench.encoders.callables import from_function
 from stsbench.encoders.load import load_with
@@ -18,110 +20,86 @@ from stsbench.published.catalogue import checkpoints, known_checkpoint
 from stsbench.records.show import cite
 from stsbench.records.store import save_run
 
+MIRROR = "cambridgeltl/mirror-bert-base-uncased-sentence"
+
 
 @pytest.fixture
 def loaded(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Put a callable in place of any checkpoint, and return what was asked of the loader last."""
-    asked: dict[str, Any] = {}
+    """Replace any checkpoint by a callable, and return the arguments of the last load."""
+    arguments: dict[str, Any] = {}
 
     def load(name: str, options: Use) -> Any:
-        asked.update(vars(options), model=name)
+        arguments.update(vars(options), model=name)
         return from_function(lambda sentences: [[len(sentence), 1.0] for sentence in sentences])
 
     monkeypatch.setattr(module, "_load_checkpoint", load)
-    return asked
+    return arguments
 
 
-def test_the_name_says_what_to_load_how_to_pool_and_what_to_expect(loaded: dict[str, Any]) -> None:
-    first, second, *_ = sb.load("esimcse-bert-base").notes
-    assert loaded["model"] == "ffgcc/esimcse-bert-base-uncased"
-    assert (loaded["pooling"], loaded["max_length"]) == ("cls_before_pooler", 512)
-    assert first.startswith("esimcse-bert-base is ffgcc/esimcse-bert-base-uncased (ESimCSE/README.md of caskcsg")
-    assert second.endswith("is expected to score as esimcse-coling2022-3/esimcse-bert-base, Avg. 78.27.")
+@pytest.mark.parametrize(
+    ("name", "model", "pooling", "note"),
+    [
+        (
+            "esimcse-bert-base",
+            "ffgcc/esimcse-bert-base-uncased",
+            "cls_before_pooler",
+            "ESimCSE/README.md of caskcsg",
+        ),
+        ("sup-simcse-bert-base", "princeton-nlp/sup-simcse-bert-base-uncased", "cls", ""),
+        ("Mirror BERT", MIRROR, "cls_before_pooler", r"pooling cls_before_pooler \(unverified\)"),
+        (MIRROR, MIRROR, "cls_before_pooler", "unverified"),
+        ("declutr", "johngiorgi/declutr-base", "avg", r"\(unverified\), pooling avg"),
+    ],
+)
+def test_a_name_decides_checkpoint_and_pooling_and_unverified_choices_are_noted(
+    name: str, model: str, pooling: str, note: str, loaded: dict[str, Any]
+) -> None:
+    notes = sb.load(name).notes
+    assert (loaded["model"], loaded["pooling"]) == (model, pooling)
+    assert re.search(note, notes[0])
 
 
-def test_a_run_tells_it_too(loaded: dict[str, Any]) -> None:
+def test_the_expected_score_is_noted_in_a_run(loaded: dict[str, Any]) -> None:
     notes = sb.evaluate("esimcse-bert-base", "sample", intervals=sb.Intervals(None)).notes
-    assert any("expected to score as esimcse-coling2022-3/esimcse-bert-base" in note for note in notes)
+    assert loaded["max_length"] == 512
+    expected = "is expected to score as esimcse-coling2022-3/esimcse-bert-base, Avg. 78.27."
+    assert any(note.endswith(expected) for note in notes)
 
 
-def test_a_supervised_system_is_pooled_with_its_head(loaded: dict[str, Any]) -> None:
-    sb.load("sup-simcse-bert-base")
-    assert loaded["pooling"] == "cls"
-
-
-def test_what_no_document_gives_is_marked_unverified(loaded: dict[str, Any]) -> None:
-    assert "pooling cls_before_pooler (unverified)" in sb.load("Mirror BERT").notes[0]
-    assert "(unverified), pooling avg" in sb.load("declutr").notes[0]
-
-
-def test_a_choice_of_the_person_s_is_obeyed_and_remarked_on(loaded: dict[str, Any]) -> None:
+def test_your_own_choice_wins_and_is_noted(loaded: dict[str, Any]) -> None:
     encoder = sb.load("mirror-bert", pooling="avg", max_length=16)
     assert (loaded["pooling"], loaded["max_length"]) == ("avg", 16)
     assert "with pooling avg instead, other scores are to be expected" in encoder.notes[0]
 
 
 @pytest.mark.parametrize("name", ["mocose-bert-base", "glove", "is-bert"])
-def test_a_system_without_a_public_checkpoint_is_told_as_such(name: str) -> None:
-    with pytest.raises(UserError, match="without a known checkpoint on the Hugging Face Hub"):
+def test_a_system_without_a_public_checkpoint_is_an_error(name: str) -> None:
+    with pytest.raises(sb.UserError, match="without a known checkpoint on the Hugging Face Hub"):
         sb.load(name)
 
 
-@pytest.mark.parametrize("name", ["minilm", "toys:esimcse", "gpt2", "nobody/esimcse-bert-base-uncased"])
-def test_every_other_name_is_left_alone(name: str) -> None:
-    assert resolve(name) == Resolved(name, Use())
-
-
-def test_a_folder_of_that_name_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_names_and_folders_are_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "esimcse-bert-base").mkdir()
     monkeypatch.chdir(tmp_path)
-    assert resolve("esimcse-bert-base") == Resolved("esimcse-bert-base", Use())
-
-
-@pytest.mark.parametrize("asked", [Use(), Use(pooling="avg", max_length=64, prompt="query: ")])
-def test_a_system_and_the_hub_name_of_its_checkpoint_are_used_alike(asked: Use) -> None:
-    for entry in checkpoints().values():
-        # Where several systems share a checkpoint, the Hub name stands for the first of them.
-        if entry.hub and known_checkpoint(entry.hub) == entry and entry.name != "all-minilm-l6-v2":
-            by_system, by_hub_name = resolve(entry.name, asked), resolve(entry.hub, asked)
-            assert (by_system.name, by_system.use) == (by_hub_name.name, by_hub_name.use), entry.name
-
-
-def test_mirror_bert_is_pooled_alike_by_either_name_and_the_doubt_is_told(loaded: dict[str, Any]) -> None:
-    for name in ("mirror-bert-base", "cambridgeltl/mirror-bert-base-uncased-sentence"):
-        encoder = sb.load(name)
-        assert loaded["model"] == "cambridgeltl/mirror-bert-base-uncased-sentence"
-        assert loaded["pooling"] == "cls_before_pooler"
-        assert "cls_before_pooler" in encoder.notes[0]
-        assert "unverified" in encoder.notes[0]
-
-
-def test_a_hub_name_whose_use_is_verified_needs_no_words(loaded: dict[str, Any]) -> None:
+    for name in ("minilm", "toys:esimcse", "gpt2", "nobody/esimcse-bert-base-uncased", "esimcse-bert-base"):
+        assert resolve(name) == Resolved(name, Use())
     assert resolve("princeton-nlp/unsup-simcse-bert-base-uncased").notes == ()
 
 
-def test_every_known_checkpoint_resolves_to_what_its_entry_says() -> None:
+@pytest.mark.parametrize("use", [Use(), Use(pooling="avg", max_length=64, prompt="query: ")])
+def test_a_system_and_the_hub_name_of_its_checkpoint_resolve_alike(use: Use) -> None:
     for entry in checkpoints().values():
-        if entry.hub:
-            resolved = resolve(entry.name)
+        if not entry.hub:
+            continue
+        resolved = resolve(entry.name, use)
+        if use == Use():
             name = "minilm" if entry.name == "all-minilm-l6-v2" else entry.hub
-            options = Use(pooling=entry.pooling, max_length=entry.max_length)
-            assert (resolved.name, resolved.use) == (name, options)
-
-
-def test_the_options_of_loading_are_one_list_with_one_set_of_defaults() -> None:
-    of_fields = {field.name: field.default for field in dataclasses.fields(Use)}
-    signature = inspect.signature(sb.load).parameters.values()
-    assert of_fields == {
-        parameter.name: parameter.default
-        for parameter in signature
-        if parameter.kind is inspect.Parameter.KEYWORD_ONLY
-    }
-
-
-def test_options_of_loading_know_which_differ_from_the_defaults() -> None:
-    assert Use().changed() == []
-    assert Use(prompt="", device="cpu").changed() == ["prompt", "device"]
+            assert resolved.name == name
+            assert resolved.use == Use(pooling=entry.pooling, max_length=entry.max_length)
+        # If several systems share a checkpoint, the Hub name stands for the first of them.
+        if known_checkpoint(entry.hub) == entry and entry.name != "all-minilm-l6-v2":
+            by_hub_name = resolve(entry.hub, use)
+            assert (resolved.name, resolved.use) == (by_hub_name.name, by_hub_name.use), entry.name
 
 
 def test_every_option_of_load_reaches_the_loader(loaded: dict[str, Any]) -> None:
@@ -138,19 +116,34 @@ def test_every_option_of_load_reaches_the_loader(loaded: dict[str, Any]) -> None
     assert loaded == vars(options) | {"model": "some/model"}
     load_with("other/model", options)
     assert loaded == vars(options) | {"model": "other/model"}
+    signature = inspect.signature(sb.load).parameters.values()
+    defaults = {item.name: item.default for item in signature if item.kind is inspect.Parameter.KEYWORD_ONLY}
+    assert defaults == {field.name: field.default for field in fields(Use)}
+    assert Use().changed() == []
+    assert Use(prompt="", device="cpu").changed() == ["prompt", "device"]
 
 
-def test_the_paper_of_mirror_bert_is_cited_by_the_hub_name_and_for_a_folder_by_the_hash_of_its_weights(
-    loaded: dict[str, Any], tmp_path: Path
+def test_known_models_and_tasks_are_cited_and_your_own_are_named_as_such(
+    hash_encode: Callable[..., Any], toy_data: Callable[..., StsData], tmp_path: Path
 ) -> None:
-    record = sb.evaluate("mirror-bert-base", "sample", intervals=sb.Intervals(None))
+    catalogued = [replace(toy_data(name), status="verified") for name in ("STS12", "STS-B")]
+    record = sb.evaluate(hash_encode, catalogued)
     minilm = checkpoints()["all-minilm-l6-v2"]
-    named = {
-        "cambridgeltl/mirror-bert-base-uncased-sentence": ("", "liu-etal-2021-fast"),
+    models = {
+        "princeton-nlp/unsup-simcse-bert-base-uncased": (None, "gao"),
+        MIRROR: (None, "liu-etal-2021-fast"),
         "runs/mine": (minilm.weights_sha256, "reimers-gurevych-2019"),
     }
-    for number, (name, (weights, paper)) in enumerate(named.items()):
-        model = record.model.model_copy(update={"name": name, "weights_sha256": weights or None})
-        folder = tmp_path / str(number)
-        save_run(record.model_copy(update={"model": model}).with_items(record.items), folder)
-        assert paper in cite([folder])[name]
+    for number, (name, (weights, paper)) in enumerate(models.items()):
+        model = record.model.model_copy(update={"name": name, "weights_sha256": weights})
+        save_run(record.model_copy(update={"model": model}).with_items(record.items), tmp_path / str(number))
+        citations = cite([tmp_path / str(number)])
+        assert list(citations) == [name, "STS12", "STS-B"]
+        assert paper in citations[name].lower()
+        assert "SemEval-2012" in citations["STS12"].replace("{", "").replace("}", "")
+        assert all(citation.startswith("@") and citation.endswith("}") for citation in citations.values())
+    # A file of your own may have the name of a task.
+    sb.evaluate(hash_encode, [toy_data("STS12"), toy_data("mine")], out=tmp_path / "run")
+    name, *tasks = cite([tmp_path / "run"]).values()
+    assert name == "not known here: see its model card."
+    assert tasks == ["a file of your own."] * 2

@@ -74,37 +74,39 @@ def test_each_query_has_mtebs_own_numbers_ties_among_them(name: str, tmp_path: P
         assert reciprocal.scores[0].value == pytest.approx(scores[f"mrr_at_{cutoff}"], abs=1e-9)
 
 
-def test_the_headline_is_the_tasks_own(tmp_path: Path) -> None:
-    task = island.retrieval(main_score="map_at_1000")
-    scores = island.evaluated(task, "words", island.by_words, tmp_path)
-    (score,) = sb.import_results(tmp_path, gold=task).scores
-    assert score.statistic == "map_at_1000"
-    assert round(score.value or 0, 5) == scores["main_score"]
-    with pytest.raises(sb.UserError, match="headline measure, p-MRR, is not computed per query"):
-        sb.import_results(tmp_path, gold=island.retrieval(main_score="p-MRR"))
+CANDIDATES = {
+    query: list(island.CORPUS)[place : place + 5] for place, query in enumerate(island.QUERIES) if query != "q9"
+}
 
 
-def test_where_mteb_skips_the_first_document_so_does_the_import(tmp_path: Path) -> None:
-    task = island.retrieval(skip_first_result=True)
-    scores = island.evaluated(task, "letters", island.by_letters, tmp_path)
-    skipped, whole = (sb.import_results(tmp_path, gold=gold) for gold in (task, island.retrieval()))
-    assert round(skipped.scores[0].value or 0, 5) == scores["ndcg_at_10"]
-    assert skipped.scores[0].value != whole.scores[0].value
-    assert skipped.signature != whole.signature
-
-
-def test_reranking_is_scored_on_its_candidates(tmp_path: Path) -> None:
-    documents = list(island.CORPUS)
-    candidates = {
-        query: documents[place : place + 5] for place, query in enumerate(island.QUERIES) if query != "q9"
-    }
-    task = island.retrieval("IslandReranking", "map_at_1000", candidates)
+@pytest.mark.parametrize(
+    ("make", "measure"),
+    [
+        (lambda: island.retrieval(main_score="map_at_1000"), "map_at_1000"),
+        (lambda: island.retrieval(skip_first_result=True), "ndcg_at_10"),
+        (lambda: island.retrieval("IslandReranking", "map_at_1000", CANDIDATES), "map_at_1000"),
+    ],
+    ids=["headline", "skips the first document", "reranking"],
+)
+def test_mteb_defines_headline_skipped_documents_and_candidates(
+    make: Callable[[], Any], measure: str, tmp_path: Path
+) -> None:
+    task = make()
     scores = island.evaluated(task, "words", island.by_words, tmp_path)
     record = sb.import_results(tmp_path, gold=task)
-    assert round(record.scores[0].value or 0, 5) == scores["map_at_1000"] == scores["main_score"]
-    assert of_items(record) == pytest.approx({query: of["map_cut_1000"] for query, of in task.by_query.items()})
-    # Nothing was found for the query without candidates, which counts 0 there, too.
-    assert of_items(record)["q9"] == 0.0
+    assert record.scores[0].statistic == measure
+    assert round(record.scores[0].value or 0, 5) == scores[measure] == scores["main_score"]
+    if getattr(task, "skip_first_result", False):
+        assert sb.import_results(tmp_path, gold=island.retrieval()).signature != record.signature
+    if "Reranking" in task.metadata.name:
+        assert of_items(record) == pytest.approx({q: of["map_cut_1000"] for q, of in task.by_query.items()})
+        assert of_items(record)["q9"] == 0.0  # a query without candidates
+
+
+def test_a_headline_that_is_not_computed_per_query_is_an_error(tmp_path: Path) -> None:
+    island.evaluated(island.retrieval(), "words", island.by_words, tmp_path)
+    with pytest.raises(sb.UserError, match="headline measure, p-MRR, is not computed per query"):
+        sb.import_results(tmp_path, gold=island.retrieval(main_score="p-MRR"))
 
 
 def test_two_retrieval_runs_are_imported_compared_ranked_and_gated(
@@ -338,20 +340,6 @@ def test_a_run_of_trec_is_scored_as_the_same_predictions(ranked: tuple[Path, Pat
     assert any("1 queries without relevant documents" in note for note in fewer.notes)
 
 
-def test_qrels_of_other_queries_are_refused(ranked: tuple[Path, Path]) -> None:
-    saved, qrels = ranked
-    for text, sentence in (
-        (JUDGED + "q8 0 d1 1\n", r"1 of 4 queries of the qrels are missing from the other"),
-        (
-            JUDGED.replace("q3 0 d1 1\n", "q3 0 d1 0\n"),
-            r"1 of 3 queries of the predictions are missing .* \('q3'\)",
-        ),
-    ):
-        qrels.write_text(text, encoding="utf-8")
-        with pytest.raises(sb.UserError, match=sentence):
-            sb.import_results(saved, gold=qrels)
-
-
 def test_pairs_with_scores_become_an_sts_task(toy_data: Callable[..., Any], tmp_path: Path) -> None:
     pairs = toy_data("mine", pairs=40).pairs
     pairs[["sentence1", "sentence2", "gold"]].to_csv(tmp_path / "mine.csv", index=False)
@@ -376,54 +364,49 @@ def test_pairs_with_scores_become_an_sts_task(toy_data: Callable[..., Any], tmp_
 CLASSES = [["joy", "joy", "fear"], ["joy", "fear", "fear"]]
 
 
+def a_folder_of_two(tmp_path: Path) -> Path:
+    predictions(tmp_path / "saved", "Small", test=RANKING)
+    return predictions(tmp_path / "saved", "Moods", test=CLASSES).parent
+
+
 @pytest.mark.parametrize(
-    ("content", "labels", "sentence"),
+    ("content", "gold", "options", "words"),
     [
-        (CLASSES, "joy\nfear\n", "experiment 1 of 2 has 3 predictions, but there are 2 labels"),
-        (CLASSES, "0\n1\n1\n", r"no predicted label \(fear, joy\) is among the gold labels \(0, 1\)"),
-        (CLASSES, "joy\n\nfear\n", "line 2: label is ''; give a name or a whole number"),
-        ([[0.1, 0.9], [0.4, 0.6]], "0\n1\n", "no predictions that are scored by item: Moods"),
-        ({"q1": {"d1": float("nan")}}, "q1 0 d1 1\n", "query 'q1': the score of 'd1' is nan"),
+        (CLASSES, "joy\nfear\n", {}, "experiment 1 of 2 has 3 predictions, but there are 2 labels"),
+        (CLASSES, "0\n1\n1\n", {}, r"no predicted label \(fear, joy\) is among the gold labels \(0, 1\)"),
+        (CLASSES, "joy\n\nfear\n", {}, "line 2: label is ''; give a name or a whole number"),
+        ([[0.1, 0.9], [0.4, 0.6]], "0\n1\n", {}, "no predictions that are scored by item: Moods"),
+        ({"q1": {"d1": float("nan")}}, "q1 0 d1 1\n", {}, "query 'q1': the score of 'd1' is nan"),
+        (CLASSES, None, {}, r"predictions of Moods \(test\): name the gold data"),
+        (None, None, {}, r"predictions of Moods \(test\) and Small \(test\): name the gold data with --gold"),
+        (None, None, {"gold": "."}, r"--gold has no file for Moods \(test\) and Small \(test\)"),
+        (None, "q1 0 d1 1\n", {}, "is a single file, but there are predictions of several tasks"),
+        (None, None, {"identical_ids": "drop"}, "--identical-ids needs documents"),
+        (RANKING, JUDGED + "q8 0 d1 1\n", {}, r"1 of 4 queries of the qrels are missing from the other"),
+        (RANKING, JUDGED[:-2] + "0\n", {}, r"1 of 3 queries of the predictions are missing .* \('q3'\)"),
+        ("without ir_measures", JUDGED, {}, r"pip install 'stsbench\[retrieval\]'"),
     ],
 )
-def test_what_cannot_be_scored_is_refused_in_a_sentence(
-    content: Any, labels: str, sentence: str, tmp_path: Path
+def test_mistakes_are_named_and_leave_no_record(
+    content: Any,
+    gold: str | None,
+    options: dict[str, Any],
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    saved = predictions(tmp_path / "saved", "Moods", test=content)
-    (tmp_path / "gold.txt").write_text(labels, encoding="utf-8")
-    with pytest.raises(sb.UserError, match=sentence):
-        sb.import_results(saved, gold=tmp_path / "gold.txt", out=tmp_path / "run")
-    assert not (tmp_path / "run").exists()
-
-
-def test_predictions_alone_say_what_to_bring(tmp_path: Path) -> None:
-    folder = tmp_path / "saved"
-    predictions(folder, "Small", test=RANKING)
-    file = predictions(folder, "Moods", test=CLASSES)
-    with pytest.raises(
-        sb.UserError, match=r"predictions of Moods \(test\) and Small \(test\): name the gold data with --gold"
-    ):
-        sb.import_results(folder)
-    with pytest.raises(sb.UserError, match=r"predictions of Moods \(test\): name the gold data"):
-        sb.import_results(file)
-    (tmp_path / "gold").mkdir()
-    with pytest.raises(sb.UserError, match=r"--gold has no file for Moods \(test\) and Small \(test\)"):
-        sb.import_results(folder, gold=tmp_path / "gold")
-    (tmp_path / "all.txt").write_text("q1 0 d1 1\n", encoding="utf-8")
-    with pytest.raises(sb.UserError, match="is a single file, but there are predictions of several tasks"):
-        sb.import_results(folder, gold=tmp_path / "all.txt")
-    with pytest.raises(sb.UserError, match="--identical-ids needs documents"):
-        sb.import_results(folder, identical_ids="drop")
-
-
-def test_without_ir_measures_a_sentence_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "ir_measures", None)
-    (tmp_path / "small.qrels").write_text(JUDGED, encoding="utf-8")
-    saved = predictions(tmp_path / "saved", "Small", test=RANKING)
-    with pytest.raises(sb.UserError, match=r"pip install 'stsbench\[retrieval\]'"):
-        sb.import_results(saved, gold=tmp_path / "small.qrels", out=tmp_path / "run")
+    monkeypatch.chdir(tmp_path)
+    if content == "without ir_measures":
+        monkeypatch.setitem(sys.modules, "ir_measures", None)
+        content = RANKING
+    saved = (
+        a_folder_of_two(tmp_path) if content is None else predictions(tmp_path / "saved", "Moods", test=content)
+    )
+    if gold is not None:
+        (tmp_path / "gold.txt").write_text(gold, encoding="utf-8")
+        options = {"gold": tmp_path / "gold.txt"}
+    with pytest.raises(sb.UserError, match=words):
+        sb.import_results(saved, out=tmp_path / "run", **options)
     assert not (tmp_path / "run").exists()
 
 

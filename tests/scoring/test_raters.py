@@ -1,4 +1,4 @@
-"""Ratings that are published one by one set a ceiling, which stands in the record and beside the score."""
+"""The ratings of a data set give a ceiling, in the record and beside the score."""
 
 import math
 
@@ -7,7 +7,6 @@ import pytest
 
 import stsbench as sb
 from stsbench.data.tables import FileRead, Pair, StsData, combined_sha256, pair_table
-from stsbench.records.signature import Signature
 from stsbench.reports.people import people
 from stsbench.scoring.kinds.sts import rater_part, with_spread
 from stsbench.scoring.recompute import require_recomputed
@@ -64,21 +63,25 @@ def test_the_ceiling_is_the_correlation_of_what_raters_agree_on_with_their_mean(
     assert highest == pytest.approx(np.corrcoef(truth, gold)[0, 1], abs=0.005)
 
 
-def test_pairs_with_one_rating_say_nothing_of_noise():
-    part = rater_part(with_spread(rated([*RATINGS, (3,)]).pairs))
-    assert (part.pairs, part.reliability) == (6, pytest.approx(one_way_icc(RATINGS)))
-    assert rater_part(with_spread(rated([(3,), (2,)]).pairs)) is None
+@pytest.mark.parametrize(
+    ("ratings", "pairs", "reliable"),
+    [
+        ([*RATINGS, (3,)], 6, one_way_icc(RATINGS)),  # a single rating has no variance
+        ([(1, 3), (3, 1)], 2, None),  # equal gold scores
+    ],
+)
+def test_reliability_needs_several_ratings_and_different_gold_scores(ratings, pairs, reliable):
+    part = rater_part(with_spread(rated(ratings).pairs))
+    assert part.pairs == pairs
+    assert part.reliability == (None if reliable is None else pytest.approx(reliable))
+    assert (part.ceiling is None) == (reliable is None)
 
 
-def test_raters_who_do_not_agree_at_all_leave_no_ceiling():
+def test_raters_who_disagree_or_rate_alone_leave_no_ceiling():
     part = rater_part(with_spread(rated([(0, 4), (4, 0), (1, 2)]).pairs))
     assert part.reliability < 0
     assert part.ceiling is None
-
-
-def test_equal_gold_scores_have_no_reliability():
-    part = rater_part(with_spread(rated([(1, 3), (3, 1)]).pairs))
-    assert (part.reliability, part.ceiling) == (None, None)
+    assert rater_part(with_spread(rated([(3,), (2,)]).pairs)) is None
 
 
 def test_the_ceiling_is_in_the_record_and_the_items_keep_the_spread(tmp_path):
@@ -95,41 +98,22 @@ def test_the_ceiling_is_in_the_record_and_the_items_keep_the_spread(tmp_path):
     require_recomputed(again)
 
 
-def test_the_report_shows_the_ceiling_beside_pearson():
-    run = sb.evaluate(encode, [rated(), "sample"])
-    section = people({"mine": run})
-    assert section is not None
-    (table,) = [table for table in section.tables if table.name == "ceilings"]
-    (row,) = table.frame.to_dict("records")
-    assert (row["task"], row["ratings a pair"]) == ("BIOSSES", 5.0)
+def test_the_report_shows_the_ceiling_and_peoples_scores_for_the_tasks_that_have_them():
+    run = sb.evaluate(encode, [rated(), rated(task="STS12"), rated(task="STS16"), "sample"])
+    tables = {table.name: table.frame for table in people({"mine": run}).tables}
+    row = tables["ceilings"].set_index("task").loc["BIOSSES"]
+    assert row["ratings a pair"] == 5.0
     assert row["ceiling"] == pytest.approx(100 * math.sqrt(one_way_icc(RATINGS)))
     assert row["mine"] == pytest.approx(100 * run.scores[0].number("pearson", "all").value)
-    assert people({"mine": sb.evaluate(encode, "sample")}) is None
-
-
-def test_the_report_shows_people_beside_spearman_on_the_sets_that_they_scored_a_sample_of():
-    run = sb.evaluate(encode, [rated(task="STS12"), rated(task="STS16")])
-    section = people({"mine": run})
-    assert section is not None
-    (table,) = [table for table in section.tables if table.name == "scored-anew"]
-    (row,) = table.frame.to_dict("records")
-    # Typed from HUMESTS12.json: both raters' mean, and each alone.
+    (row,) = tables["scored-anew"].to_dict("records")
+    # From HUMESTS12.json: both raters' mean, and each alone.
     assert (row["task"], row["their pairs"], row["each alone"]) == ("STS12", 50, "80.63 and 89.50")
     assert row["people"] == pytest.approx(91.21306722870962)
-    assert row["mine"] == pytest.approx(100 * run.scores[0].number("spearman", "all").value)
+    (score,) = [score for score in run.scores if score.task == "STS12"]
+    assert row["mine"] == pytest.approx(100 * score.number("spearman", "all").value)
     z, error = math.atanh(0.9121306722870962), math.sqrt((1 + 0.9121306722870962**2 / 2) / 47)
     limits = [100 * math.tanh(z + sign * 1.959964 * error) for sign in (-1, 1)]
     assert [row["low"], row["high"]] == pytest.approx(limits, abs=1e-4)
-
-
-def test_people_are_not_beside_a_development_set_and_not_beside_other_languages_of_sts22():
-    assert people({"m": sb.evaluate(encode, "sample")}) is None
-    section = people({"mine": sb.evaluate(encode, rated(task="STS22"))})
-    assert section is not None
-    assert [table.name for table in section.tables] == ["ceilings"]
-
-
-def test_a_language_and_a_version_are_named_in_the_signature(tmp_path):
-    data = rated(task="STS17")
-    run = sb.evaluate(encode, data)
-    assert Signature.parse(run.scores[0].signature).text == "raw"
+    other_languages = people({"mine": sb.evaluate(encode, rated(task="STS22"))})
+    assert [table.name for table in other_languages.tables] == ["ceilings"]
+    assert people({"mine": sb.evaluate(encode, "sample")}) is None

@@ -1,4 +1,4 @@
-"""What `stsbench run` chooses where nothing is said: models, data, folders."""
+"""The defaults of `stsbench run`: models, data and folders."""
 
 from collections.abc import Callable, Collection
 from dataclasses import replace
@@ -14,152 +14,126 @@ from stsbench.data.benchmarks import load_sample
 from stsbench.data.tables import StsData
 from stsbench.encoders.protocol import Identity
 from stsbench.encoders.use import Use, own_use
-from stsbench.records.record import RunRecord
 from stsbench.scoring.kinds.sts import StsPairs
-from stsbench.scoring.run import (
-    SAMPLE_BANNER,
-    choose_data,
-    choose_folder,
-    choose_models,
-    measure_each,
-    run_name,
-)
-from stsbench.scoring.settings import Settings
-from stsbench.scoring.task import Task
+from stsbench.scoring.measure import Recording
+from stsbench.scoring.run import SAMPLE_BANNER, choose_data, choose_folder, choose_models, measure_each, run_name
+from stsbench.scoring.settings import Settings, Stages
+from stsbench.scoring.task import Vectors
 
 Data = Callable[..., StsData]
 MINILM = Identity("minilm", "sentence-transformers", replace(own_use("avg"), max_length=256), "a" * 64)
 
 
-def test_without_data_the_sample_is_scored_and_the_banner_counts_its_pairs() -> None:
+def test_the_sample_replaces_missing_data_only_if_you_name_neither_tasks_nor_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     data = choose_data()
     assert data.is_sample
     assert [task.data.task for task in data.sets] == ["sample"]
     assert f"{len(load_sample().pairs)} pairs" in SAMPLE_BANNER
-
-
-def test_a_task_that_was_asked_for_is_not_replaced_by_the_sample() -> None:
-    with pytest.raises(UserError, match="STS16 was not found"):
-        choose_data("STS16")
-    with pytest.raises(UserError, match="STS12 was not found"):
-        choose_data("sts")
-    with pytest.raises(UserError, match="no task was named"):
-        choose_data("")
-
-
-def test_data_that_a_named_folder_lacks_is_a_mistake_and_not_the_sample(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(UserError, match="STS12 was not found"):
-        choose_data(data_dirs=(tmp_path / "empty",))
-    monkeypatch.setenv("STSBENCH_DATA", str(tmp_path / "empty"))
-    with pytest.raises(UserError, match="STS12 was not found"):
-        choose_data()
-    monkeypatch.setenv("STSBENCH_DATA", str(tmp_path / "nowhere"))
-    with pytest.raises(UserError, match=r"STSBENCH_DATA names .*nowhere, which is not a folder"):
-        choose_data()
-
-
-def test_the_sample_asked_for_by_name_has_no_banner() -> None:
     assert not choose_data("sample").is_sample
+    for tasks, error in (
+        ("STS16", "STS16 was not found"),
+        ("sts", "STS12 was not found"),
+        ("", "no task was named"),
+    ):
+        with pytest.raises(UserError, match=error):
+            choose_data(tasks)
+    with pytest.raises(UserError, match="STS12 was not found"):
+        choose_data(data_dirs=(tmp_path,))
+    for folder, error in (
+        (tmp_path, "STS12 was not found"),
+        (tmp_path / "nowhere", "STSBENCH_DATA names .*nowhere"),
+    ):
+        monkeypatch.setenv("STSBENCH_DATA", str(folder))
+        with pytest.raises(UserError, match=error):
+            choose_data()
 
 
-def test_each_model_is_measured_once() -> None:
-    assert [model.name for model in choose_models(Use(), models=["a", "b", "a"])] == ["a", "b"]
-
-
-def test_several_models_cannot_share_a_folder(tmp_path: Path) -> None:
-    data = choose_data()
-    wanted = choose_models(Use(), models=["a", "b"])
-    settings = Settings(out=tmp_path)
+def test_each_model_is_measured_once_and_several_models_cannot_share_a_folder(tmp_path: Path) -> None:
+    models = choose_models(Use(), models=["a", "b", "a"])
+    assert [model.name for model in models] == ["a", "b"]
+    measured = measure_each(
+        models, choose_data(), Settings(out=tmp_path), failed=lambda *_: None, progress=lambda *_: None
+    )
     with pytest.raises(UserError, match="--out is a single folder, but there are several models"):
-        list(measure_each(wanted, data, settings, failed=lambda *_: None, progress=lambda *_: None))
+        list(measured)
 
 
 @pytest.mark.parametrize(
-    ("identity", "settings", "name"),
+    ("identity", "settings", "tasks", "name"),
     [
-        (MINILM, Settings(), "minilm-avg-toy"),
-        (replace(MINILM, name="org/model"), Settings(), "model-avg-toy"),
-        (replace(MINILM, name="/models/my model/"), Settings(), "my_model-avg-toy"),
-        (replace(MINILM, use=replace(MINILM.use, precision="bf16")), Settings(), "minilm-avg-toy-bf16"),
-        (MINILM, Settings(protocol("senteval")), "minilm-avg-toy-senteval-wmean"),
-        (MINILM, Settings(protocol(metric="pearson", text="raw")), "minilm-avg-toy-pearson-raw"),
+        (MINILM, Settings(), ["toy"], "minilm-avg-toy"),
+        (replace(MINILM, name="org/model"), Settings(), ["toy"], "model-avg-toy"),
+        (replace(MINILM, name="/models/my model/"), Settings(), ["toy"], "my_model-avg-toy"),
+        (replace(MINILM, name="."), Settings(), ["toy"], "checkpoint-avg-toy"),
+        (replace(MINILM, use=replace(MINILM.use, precision="bf16")), Settings(), ["toy"], "minilm-avg-toy-bf16"),
+        (MINILM, Settings(protocol("senteval")), ["toy"], "minilm-avg-toy-senteval-wmean"),
+        (MINILM, Settings(protocol(metric="pearson", text="raw")), ["toy"], "minilm-avg-toy-pearson-raw"),
         (
             replace(MINILM, use=replace(MINILM.use, dimensions=64, whiten=32)),
             Settings(),
+            ["toy"],
             "minilm-avg-toy-dim64-whiten32",
         ),
-        (Identity("my.module:encode", "function", own_use("own")), Settings(), "my.module_encode-own-toy"),
-        (Identity("../../x", "similarities", own_use("given")), Settings(), "x-given-toy"),
-        (Identity("…", "function", own_use("own")), Settings(), "own-toy"),
+        (
+            Identity("my.module:encode", "function", own_use("own")),
+            Settings(),
+            ["toy"],
+            "my.module_encode-own-toy",
+        ),
+        (Identity("../../x", "similarities", own_use("given")), Settings(), ["toy"], "x-given-toy"),
+        (Identity("…", "function", own_use("own")), Settings(), ["toy"], "own-toy"),
+        (MINILM, Settings(), ["STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R"], "minilm-avg-sts"),
+        (MINILM, Settings(), ["STS12", "STS-B:dev"], "minilm-avg-STS12_STS-B-dev"),
     ],
 )
-def test_a_folder_s_name_tells_model_pooling_tasks_and_unusual_choices(
-    identity: Identity, settings: Settings, name: str, toy_data: Data
+def test_a_run_is_named_after_model_pooling_tasks_and_unusual_choices(
+    identity: Identity,
+    settings: Settings,
+    tasks: list[str],
+    name: str,
+    toy_data: Data,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert run_name(identity, [StsPairs(toy_data())], settings) == name
-
-
-def test_the_folder_here_has_a_name_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, toy_data: Data) -> None:
     (tmp_path / "checkpoint").mkdir()
     monkeypatch.chdir(tmp_path / "checkpoint")
-    assert run_name(replace(MINILM, name="."), [StsPairs(toy_data())], Settings()) == "checkpoint-avg-toy"
+    named = [task.partition(":") for task in tasks]
+    sets = [StsPairs(toy_data(task, split=split or "test")) for task, _, split in named]
+    assert run_name(identity, sets, settings) == name
 
 
-def test_a_folder_s_name_tells_which_tasks(toy_data: Data) -> None:
-    names = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
-    assert run_name(MINILM, [StsPairs(toy_data(name)) for name in names], Settings()) == "minilm-avg-sts"
-    some = [StsPairs(toy_data("STS12")), StsPairs(toy_data("STS-B", split="dev"))]
-    assert run_name(MINILM, some, Settings()) == "minilm-avg-STS12_STS-B-dev"
-
-
-def test_a_name_fits_a_file_system(toy_data: Data) -> None:
+def test_the_name_of_a_run_fits_a_file_system(toy_data: Data) -> None:
     sets = [StsPairs(toy_data(f"{'täsk' * 5}{number}")) for number in range(60)]
     assert len(run_name(replace(MINILM, name="m" * 300), sets, Settings()).encode()) <= 200
 
 
-def test_another_measurement_of_that_name_gets_a_folder_of_its_own_and_the_same_one_again(
-    toy_data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make_run: Callable[..., RunRecord]
+def test_the_same_measurement_gets_the_same_folder_and_another_one_a_folder_of_its_own(
+    toy_data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    sets, plain_settings = [StsPairs(toy_data())], Settings()
+    task, defaults = StsPairs(toy_data()), Settings()
 
-    def chosen(identity: Identity, settings: Settings = plain_settings, taken: Collection[Path] = ()) -> Path:
+    def chosen(identity: Identity, settings: Settings = defaults, taken: Collection[Path] = ()) -> Path:
         encoder: Any = SimpleNamespace(identity=identity)
-        return choose_folder(encoder, sets, settings, taken)
+        return choose_folder(encoder, [task], settings, taken)
+
+    def save(identity: Identity, folder: Path) -> None:
+        settings = Settings(out=folder)
+        rows = np.arange(len(task.sentences()))
+        vectors = Vectors(np.random.default_rng(0).normal(size=(len(rows), 4)), rows, rows)
+        Recording.of([task], identity, settings).finish([task.items(vectors, settings)], Stages())
 
     plain = chosen(MINILM)
     assert plain == Path("runs/minilm-avg-toy")
-    make_run(MINILM, sets, plain)
+    save(MINILM, plain)
     shorter = replace(MINILM, use=replace(MINILM.use, max_length=128))
-    trained = replace(MINILM, weights_sha256="b" * 64)
-    folders = [chosen(identity) for identity in (MINILM, shorter, trained)]
+    folders = [chosen(identity) for identity in (MINILM, shorter, replace(MINILM, weights_sha256="b" * 64))]
     assert folders[0] == plain
     assert len(set(folders)) == 3
     assert all(folder.name.startswith("minilm-avg-toy") for folder in folders)
-    make_run(shorter, sets, folders[1])
+    save(shorter, folders[1])
     assert chosen(shorter) == folders[1]
     assert chosen(shorter, Settings(overwrite=True)) == plain
     assert chosen(shorter, Settings(overwrite=True), taken={plain}) == folders[1]
-
-
-@pytest.fixture
-def make_run() -> Callable[..., RunRecord]:
-    """Return a maker of saved records of models that need not exist."""
-
-    from stsbench.scoring.measure import Recording
-    from stsbench.scoring.settings import Stages
-    from stsbench.scoring.task import Vectors
-
-    def make(identity: Identity, tasks: list[Task], folder: Path) -> RunRecord:
-        settings = Settings(out=folder)
-        recording, items = Recording.of(tasks, identity, settings), []
-        for task in tasks:
-            rows = np.arange(len(task.sentences()))
-            vectors = np.random.default_rng(0).normal(size=(len(rows), 4))
-            items.append(task.items(Vectors(vectors, rows, rows), settings))
-        return recording.finish(items, Stages())
-
-    return make

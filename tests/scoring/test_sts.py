@@ -1,4 +1,4 @@
-"""From compared pairs to scores, against a plain computation with pandas and SciPy."""
+"""From vectors to the items and scores of pairs, against plain computations with pandas and SciPy."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -6,19 +6,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
+from scipy.spatial import distance
 
 import stsbench as sb
+from stsbench.data.benchmarks import load_sample
 from stsbench.data.tables import StsData
-from stsbench.records.parts import Score
 from stsbench.records.scores import Scores
-from stsbench.scoring.settings import AGGREGATIONS
+from stsbench.scoring.kinds.sts import StsPairs, compared, compared_elsewhere
+from stsbench.scoring.settings import AGGREGATIONS, GIVEN_SIMILARITY
+from stsbench.scoring.task import Vectors
 from stsbench.statistics.correlations import CORRELATIONS
 from stsbench.statistics.dependence import Sharing, variance
 from stsbench.statistics.influence import spearman_terms, task_terms
 from stsbench.statistics.intervals import correlation_interval
+
+Encode = Callable[[list[str]], Any]
+Data = Callable[..., StsData]
 
 REFERENCE = {
     "spearman": lambda x, y: stats.spearmanr(x, y).statistic,
@@ -26,27 +31,69 @@ REFERENCE = {
     "kendall": lambda x, y: stats.kendalltau(x, y).statistic,
 }
 NO_INTERVALS = sb.Intervals(None)
-
-Encode = Callable[[list[str]], Any]
-Data = Callable[..., StsData]
-
-
-def plainly(pairs: pd.DataFrame, column: str, metric: str) -> dict[str, float]:
-    correlate = REFERENCE[metric]
-    by_subset = pairs.groupby("subset")[["gold", column]]
-    values = by_subset.apply(lambda rows: correlate(rows["gold"], rows[column]))
-    return {
-        "all": correlate(pairs["gold"], pairs[column]),
-        "mean": values.mean(),
-        "wmean": (values * by_subset.size()).sum() / len(pairs),
-        **values.to_dict(),
-    }
+TYPES = {
+    **dict.fromkeys(("kind", "task", "split", "text", "subset", "item_id"), "text"),
+    **dict.fromkeys(("sentence_a", "sentence_b", "folded_a", "folded_b"), "u8"),
+    "gold": "f8",
+    **dict.fromkeys(("words_a", "characters_a", "words_b", "characters_b"), "i8"),
+    **dict.fromkeys(("cosine", "dot", "euclidean", "manhattan"), "f8"),
+    **dict.fromkeys(("subwords_a", "subwords_b"), "i8"),
+    **dict.fromkeys(("identical", "zero"), "?"),
+}
 
 
-def number_of(score: Score, statistic: str, aggregation: str | None = None, subset: str = "") -> float | None:
-    number = score.number(statistic, aggregation, subset)
-    assert number is not None
-    return number.value
+def test_items_have_documented_columns_lengths_and_scipys_similarities(
+    toy_data: Data, hash_encode: Encode
+) -> None:
+    data = toy_data(pairs=40)
+    sides = StsPairs(data).sentences()
+    distinct = list(dict.fromkeys(sides))
+    rows = np.array([distinct.index(text) for text in sides])
+    table = compared(
+        StsPairs(data), Vectors(hash_encode(distinct), rows, np.array([len(t.split()) for t in sides]))
+    )
+    assert list(table.columns) == list(TYPES)
+    for name, kind in TYPES.items():
+        if kind == "text":
+            assert all(isinstance(value, str) for value in table[name])
+        else:
+            assert table[name].dtype == np.dtype(kind), name
+    texts = data.pairs["sentence1"], data.pairs["sentence2"]
+    u, v = (hash_encode(list(side)) for side in texts)
+    for kind, function in {
+        "cosine": lambda a, b: 1 - distance.cosine(a, b),
+        "dot": np.dot,
+        "euclidean": lambda a, b: -distance.euclidean(a, b),
+        "manhattan": lambda a, b: -distance.cityblock(a, b),
+    }.items():
+        expected = [function(a, b) for a, b in zip(u, v, strict=True)]
+        np.testing.assert_allclose(table[kind], expected, rtol=1e-12, atol=1e-12)
+    assert (table["identical"] == (texts[0] == texts[1]).to_numpy()).all()
+    for side, column in zip("ab", texts, strict=True):
+        assert table[f"words_{side}"].tolist() == [len(text.split()) for text in column]
+        assert table[f"characters_{side}"].tolist() == [len(text) for text in column]
+        assert table[f"subwords_{side}"].tolist() == table[f"words_{side}"].tolist()
+
+
+def test_identical_pairs_have_cosine_1_and_zero_vectors_cosine_0(toy_data: Data) -> None:
+    vectors = np.array([[0.1, 0.3, 0.7], [0.0, 0.0, 0.0], [0.6, 0.8, 0.0]], dtype=np.float32)
+    rows = np.array([0, 1, 1, 0, 2, 2, 1, 0])
+    table = compared(StsPairs(toy_data(pairs=4)), Vectors(vectors, rows, np.full(8, -1)))
+    similar = 0.3 / np.sqrt(0.59)
+    assert table["cosine"].tolist() == [pytest.approx(similar), 0.0, 0.0, 1.0]
+    assert table["zero"].tolist() == [False, True, True, False]
+    assert table["identical"].tolist() == [False, False, True, True]
+
+
+def test_given_similarities_are_in_a_column_of_their_own_and_designs_are_kept() -> None:
+    sample = load_sample()
+    values = np.linspace(-1, 1, len(sample.pairs))
+    table = compared_elsewhere(StsPairs(sample), {GIVEN_SIMILARITY: values})
+    assert table["given"].tolist() == values.tolist()
+    assert set(TYPES) - {"cosine", "dot", "euclidean", "manhattan"} <= set(table.columns)
+    assert (table["subwords_a"] == -1).all()
+    assert not table["identical"].any()
+    assert table["design"].tolist() == sample.pairs["design"].tolist()
 
 
 @pytest.mark.parametrize("similarity", ["cosine", "dot", "euclidean", "manhattan"])
@@ -57,66 +104,61 @@ def test_a_score_is_what_scipy_and_pandas_compute_from_the_pairs(
 ) -> None:
     chosen = sb.protocol(aggregation=aggregation, metric=metric, similarity=similarity)
     record = sb.evaluate(hash_encode, toy_data(pairs=50), protocol=chosen, intervals=NO_INTERVALS)
-    (task,) = record.scores
+    (task,), pairs = record.scores, record.items
     for name in {metric, "spearman", "pearson"}:
-        expected = plainly(record.items, similarity, name)
-        for way in AGGREGATIONS:
-            assert number_of(task, name, way) == pytest.approx(expected[way], abs=1e-12)
-        for subset in ("first", "second"):
-            assert number_of(task, name, subset=subset) == pytest.approx(expected[subset], abs=1e-12)
-    assert task.value == number_of(task, metric, aggregation)
+        correlate = REFERENCE[name]
+        by_subset = pairs.groupby("subset")[["gold", similarity]]
+        values = by_subset.apply(lambda rows, by=correlate: by(rows["gold"], rows[similarity]))
+        weighted = (values * by_subset.size()).sum() / len(pairs)
+        for way, expected in {
+            "all": correlate(pairs["gold"], pairs[similarity]),
+            "mean": values.mean(),
+            "wmean": weighted,
+        }.items():
+            assert task.number(name, way).value == pytest.approx(expected, abs=1e-12)
+        for subset, expected in values.items():
+            assert task.number(name, None, subset).value == pytest.approx(expected, abs=1e-12)
+    assert task.value == task.number(metric, aggregation).value
     assert [(subset.subset, subset.items) for subset in task.subsets] == [("first", 16), ("second", 34)]
     assert task.signature.startswith(f"toy:test:{aggregation}|{metric}|{similarity}|text:toy|")
 
 
-def test_subsets_come_in_the_order_of_the_data(hash_encode: Encode) -> None:
-    record = sb.evaluate(hash_encode, "sample", intervals=NO_INTERVALS)
-    assert [subset.subset for subset in record.scores[0].subsets] == list(record.items["subset"].unique())
-
-
-def test_the_average_is_the_plain_mean_of_the_tasks(hash_encode: Encode, toy_data: Data) -> None:
+def test_the_average_is_the_plain_mean_of_several_tasks(hash_encode: Encode, toy_data: Data) -> None:
     sets = [toy_data("a", seed=1), toy_data("b", seed=2, pairs=90), toy_data("c", seed=3)]
     record = sb.evaluate(hash_encode, sets, intervals=NO_INTERVALS)
-    scores = [task.value for task in record.scores if task.value is not None]
+    scores = [task.value for task in record.scores]
     (average,) = record.averages
     assert average.tasks == ("a", "b", "c")
-    assert record.average("sts").value == pytest.approx(np.mean(scores))
-    assert record.average("sts").of_rounded == pytest.approx(np.mean([round(100 * score, 2) for score in scores]))
-    assert record.average("sts").interval is None
+    assert average.value == pytest.approx(np.mean(scores))
+    assert average.of_rounded == pytest.approx(np.mean([round(100 * score, 2) for score in scores]))
+    assert average.interval is None
+    for task in record.scores:
+        assert {(number.interval, number.no_interval) for number in task.numbers} == {(None, "")}
+    sample = sb.evaluate(hash_encode, "sample")
+    assert sample.averages == ()
+    assert [subset.subset for subset in sample.scores[0].subsets] == list(sample.items["subset"].unique())
 
 
-def test_a_single_task_has_no_average(hash_encode: Encode, toy_data: Data) -> None:
-    assert sb.evaluate(hash_encode, toy_data()).averages == ()
-
-
-def test_zero_vectors_are_counted_and_score_zero(toy_data: Data) -> None:
+def test_zero_and_identical_pairs_are_counted(toy_data: Data) -> None:
     data = toy_data(pairs=60)
-
-    def encode(sentences: list[str]) -> list[list[float]]:
-        return [[float("owl" in s.split()), float("bus" in s.split())] for s in sentences]
-
-    record = sb.evaluate(encode, data)
-    unknown = [not {"owl", "bus"} & set(text.split()) for text in data.pairs["sentence1"]]
-    unknown = np.array(unknown) | [not {"owl", "bus"} & set(text.split()) for text in data.pairs["sentence2"]]
+    data.pairs.loc[:4, "sentence2"] = data.pairs.loc[:4, "sentence1"]
+    words = ("owl", "bus")
+    record = sb.evaluate(lambda texts: [[float(word in text.split()) for word in words] for text in texts], data)
+    sides = [
+        data.pairs[side].map(lambda text: not {*words} & {*text.split()}) for side in ("sentence1", "sentence2")
+    ]
+    unknown = (sides[0] | sides[1]).to_numpy()
     assert record.scores[0].counts["zero_pairs"] == unknown.sum() > 0
+    assert record.scores[0].counts["identical_pairs"] >= 5
     assert (record.items["cosine"][unknown] == 0).all()
     assert record.scores[0].value is not None
 
 
-def test_identical_pairs_are_counted(toy_data: Data, hash_encode: Encode) -> None:
-    data = toy_data(pairs=20)
-    data.pairs.loc[:4, "sentence2"] = data.pairs.loc[:4, "sentence1"]
-    record = sb.evaluate(hash_encode, data)
-    assert record.scores[0].counts["identical_pairs"] == 5
-    assert (record.items["cosine"][:5] == 1.0).all()
-
-
-def test_constant_similarities_have_no_correlation_and_that_is_no_crash(toy_data: Data) -> None:
+def test_constant_similarities_have_no_correlation(toy_data: Data) -> None:
     sets = [toy_data("a"), toy_data("b", seed=1)]
     record = sb.evaluate(lambda sentences: np.ones((len(sentences), 3)), sets)
     for task in record.scores:
-        assert task.value is None
-        assert task.interval is None
+        assert (task.value, task.interval) == (None, None)
         assert {number.value for number in task.numbers} == {None}
         reasons = [number.no_interval for number in task.numbers if number.statistic == "spearman"]
         assert reasons == ["undefined"] * 5
@@ -126,140 +168,98 @@ def test_constant_similarities_have_no_correlation_and_that_is_no_crash(toy_data
     assert sb.RunRecord.model_validate_json(record.model_dump_json()) == record
 
 
-def test_one_subset_without_a_correlation_leaves_the_others_theirs(toy_data: Data, hash_encode: Encode) -> None:
+def test_a_subset_without_a_correlation_leaves_the_other_numbers(toy_data: Data, hash_encode: Encode) -> None:
     data = toy_data(pairs=60)
     data.pairs.loc[data.pairs["subset"] == "first", "gold"] = 3.0
     (task,) = sb.evaluate(hash_encode, data).scores
-    assert task.value is not None
-    assert task.interval is not None
+    assert None not in (task.value, task.interval)
     by_mean = task.number("spearman", "mean")
-    assert by_mean is not None
     assert (by_mean.value, by_mean.interval) == (None, None)
-    assert [subset.value is None for subset in task.subsets] == [True, False]
-    assert [subset.interval is None for subset in task.subsets] == [True, False]
+    assert [(subset.value is None, subset.interval is None) for subset in task.subsets] == [
+        (True, True),
+        (False,) * 2,
+    ]
 
 
-def test_intervals_are_the_same_every_time_and_hold_the_score(toy_data: Data, hash_encode: Encode) -> None:
-    one, two = (sb.evaluate(hash_encode, [toy_data("a"), toy_data("b", seed=1)]) for _ in range(2))
-    assert one.scores == two.scores
-    assert one.averages == two.averages
-    for part in (*one.scores, *one.averages):
-        assert part.interval is not None
-        assert part.value is not None
-        assert part.interval[0] < part.value < part.interval[1]
-
-
-def test_intervals_do_not_depend_on_which_other_tasks_are_scored_nor_in_which_order(
-    toy_data: Data, hash_encode: Encode
-) -> None:
+def test_intervals_depend_on_the_task_and_the_level_alone(toy_data: Data, hash_encode: Encode) -> None:
     a, b = toy_data("a"), toy_data("b", seed=1)
-    forward, backward = sb.evaluate(hash_encode, [a, b]), sb.evaluate(hash_encode, [b, a])
-    alone = sb.evaluate(hash_encode, a)
-    assert forward.scores == backward.scores[::-1]
+    forward, again, backward, alone = (sb.evaluate(hash_encode, tasks) for tasks in ([a, b], [a, b], [b, a], [a]))
+    assert forward.scores == again.scores == backward.scores[::-1]
     assert forward.scores[0] == alone.scores[0]
+    assert forward.averages == again.averages
     assert forward.averages[0].interval == pytest.approx(backward.averages[0].interval)
-
-
-def test_intervals_depend_on_the_level(toy_data: Data, hash_encode: Encode) -> None:
-    wide, narrow = (
-        sb.evaluate(hash_encode, toy_data(), intervals=intervals)
-        for intervals in (sb.Intervals(), sb.Intervals(level=0.5))
-    )
-    (low, high), (inner_low, inner_high) = wide.scores[0].interval or (0, 0), narrow.scores[0].interval or (0, 0)
+    for part in (*forward.scores, *forward.averages):
+        assert part.interval[0] < part.value < part.interval[1]
+    narrow = sb.evaluate(hash_encode, a, intervals=sb.Intervals(level=0.5))
+    (low, high), (inner_low, inner_high) = alone.scores[0].interval, narrow.scores[0].interval
     assert low < inner_low < inner_high < high
     assert narrow.protocol.level == 0.5
 
 
-def test_kendalls_interval_is_of_its_terms(toy_data: Data, hash_encode: Encode) -> None:
-    record = sb.evaluate(hash_encode, toy_data(), protocol=sb.protocol("simcse", metric="kendall"))
+@pytest.mark.parametrize("metric", ["spearman", "kendall"])
+def test_an_interval_follows_from_the_terms_and_from_shared_sentences(
+    metric: Any, toy_data: Data, hash_encode: Encode
+) -> None:
+    record = sb.evaluate(hash_encode, toy_data(), protocol=sb.protocol(metric=metric))
     pairs, (task,) = record.items, record.scores
-    sharing = Sharing.of(pairs["sentence_a"], pairs["sentence_b"])
     codes = (pairs["subset"] == "second").astype(int)
-    spread = variance(task_terms(pairs["gold"], pairs["cosine"], codes, "kendall"), sharing)
-    limits = correlation_interval(task.value or 0, spread, len(pairs), metric="kendall")
+    sharing = Sharing.of(pairs["sentence_a"], pairs["sentence_b"])
+    spread = variance(task_terms(pairs["gold"], pairs["cosine"], codes, metric), sharing)
+    limits = correlation_interval(task.value, spread, len(pairs), metric=metric)
     assert task.interval == pytest.approx(limits[:2])
-    assert any("dyadic" in line for line in Scores([record]).remarks)
+    assert any("share a sentence" in line for line in Scores([record]).remarks)
+    if metric == "spearman":
+        inside = (codes == 1).to_numpy()
+        of_subset = variance(spearman_terms(pairs["gold"][inside], pairs["cosine"][inside]), sharing.take(inside))
+        limits = correlation_interval(task.subsets[1].value, of_subset, int(inside.sum()))
+        assert task.subsets[1].interval == pytest.approx(limits[:2])
 
 
-def test_the_record_names_the_method_of_its_intervals(toy_data: Data, hash_encode: Encode) -> None:
+def test_the_record_names_the_dependence_of_its_intervals(toy_data: Data, hash_encode: Encode) -> None:
     methods, data = ("dyadic", "components", "independent"), toy_data(pairs=60, seed=3)
-    # Chains of five pairs, each of which has a sentence of the next.
+    # Chains of five pairs, each of which shares a sentence with the next.
     chained = [*data.pairs["sentence1"][1:], "a kettle"]
     chained = [own if row % 5 == 4 else chained[row] for row, own in enumerate(data.pairs["sentence2"])]
     data = replace(data, pairs=data.pairs.assign(sentence2=chained))
-    records = {name: sb.evaluate(hash_encode, data, intervals=sb.Intervals(interval=name)) for name in methods}
-    assert [record.protocol.interval for record in records.values()] == list(methods)
-    assert len({record.scores[0].interval for record in records.values()}) == 3
-    with pytest.raises(sb.UserError, match=r"unknown interval 'dyadik': did you mean dyadic\?"):
-        sb.Intervals(interval="dyadik")  # type: ignore[arg-type]
+    records = [sb.evaluate(hash_encode, data, intervals=sb.Intervals(interval=name)) for name in methods]
+    assert [record.protocol.interval for record in records] == list(methods)
+    assert len({record.scores[0].interval for record in records}) == 3
 
 
-def test_an_interval_is_of_what_each_pair_contributes_and_which_share_sentences(
+def test_the_interval_of_the_average_accounts_for_sentences_that_tasks_share(
     toy_data: Data, hash_encode: Encode
 ) -> None:
-    record = sb.evaluate(hash_encode, toy_data())
-    pairs, (task,) = record.items, record.scores
-    codes = (pairs["subset"] == "second").astype(int)
-    sharing = Sharing.of(pairs["sentence_a"], pairs["sentence_b"])
-    found = variance(task_terms(pairs["gold"], pairs["cosine"], codes), sharing)
-    assert task.interval == pytest.approx(correlation_interval(task.value or 0, found, len(pairs))[:2])
-    inside = (codes == 1).to_numpy()
-    terms = spearman_terms(pairs["gold"][inside], pairs["cosine"][inside])
-    of_subset = variance(terms, sharing.take(inside))
-    second = task.subsets[1]
-    limits = correlation_interval(second.value or 0, of_subset, int(inside.sum()))
-    assert second.interval == pytest.approx(limits[:2])
-
-
-def test_the_averages_interval_sees_sentences_that_tasks_share(toy_data: Data, hash_encode: Encode) -> None:
     one = toy_data("x", pairs=90)
     twice = sb.evaluate(hash_encode, [one, replace(one, task="again")])
     apart = sb.evaluate(hash_encode, [one, toy_data("y", pairs=90, seed=1)])
-    widths = [run.averages[0].interval or (0, 0) for run in (twice, apart)]
-    shared, unshared = (high - low for low, high in widths)
-    low, high = twice.scores[0].interval or (0, 0)
-    # The same pairs twice are no more than once; other pairs are.
-    assert shared == pytest.approx(high - low, rel=0.05)
+    width, shared, unshared = (
+        high - low
+        for low, high in (twice.scores[0].interval, twice.averages[0].interval, apart.averages[0].interval)
+    )
+    assert shared == pytest.approx(width, rel=0.05)  # the same pairs twice are no more than once
     assert unshared < 0.85 * shared
 
 
 @pytest.mark.parametrize("interval", ["dyadic", "components", "independent"])
-def test_five_pairs_in_perfect_order_have_no_interval_and_the_reason(interval: Any, tmp_path: Path) -> None:
-    file = tmp_path / "five.tsv"
-    sentences = [f"a{'b' * number}\tc\t{number}" for number in range(5)]
-    file.write_text("sentence1\tsentence2\tscore\n" + "\n".join(sentences) + "\n", encoding="utf-8")
-    np.save(tmp_path / "similarities.npy", np.arange(5.0))
-    record = sb.evaluate_similarities(
-        tmp_path / "similarities.npy", data=file, intervals=sb.Intervals(interval=interval)
-    )
-    (task,) = record.scores
-    assert (task.value, task.interval, task.no_interval) == (1.0, None, "perfect")
-    assert task.subsets[0].no_interval == "perfect"
-    assert any("does not show how far" in line for line in Scores([record]).remarks)
+def test_a_perfect_order_and_few_pairs_have_no_interval_and_the_reason(interval: Any, tmp_path: Path) -> None:
+    def scored(similarities: list[float], second: str) -> sb.RunRecord:
+        rows = [f"a{'b' * n}\t{second.format(n)}\t{n}" for n in range(len(similarities))]
+        (tmp_path / "own.tsv").write_text("\n".join(["sentence1\tsentence2\tscore", *rows, ""]), encoding="utf-8")
+        np.save(tmp_path / "s.npy", similarities)
+        chosen = sb.Intervals(interval=interval)
+        return sb.evaluate_similarities(tmp_path / "s.npy", data=tmp_path / "own.tsv", intervals=chosen)
 
-
-def test_three_pairs_have_no_interval_and_four_have_a_wide_one(tmp_path: Path) -> None:
-    found = []
-    for count in (3, 4):
-        file = tmp_path / f"{count}.tsv"
-        rows = [f"a{'b' * number}\tc{number}\t{number}" for number in range(count)]
-        file.write_text("sentence1\tsentence2\tscore\n" + "\n".join(rows) + "\n", encoding="utf-8")
-        np.save(tmp_path / "similarities.npy", [0.0, 2.0, 1.0, 3.0][:count])
-        found.append(sb.evaluate_similarities(tmp_path / "similarities.npy", data=file).scores[0])
-    assert (found[0].interval, found[0].no_interval) == (None, "few pairs")
-    low, high = found[1].interval or (0, 0)
+    perfect = scored([0.0, 1.0, 2.0, 3.0, 4.0], "c")
+    assert (perfect.scores[0].value, perfect.scores[0].interval) == (1.0, None)
+    assert perfect.scores[0].no_interval == perfect.scores[0].subsets[0].no_interval == "perfect"
+    assert any("has no variance to estimate" in line for line in Scores([perfect]).remarks)
+    few = scored([0.0, 2.0, 1.0], "c{}").scores[0]
+    assert (few.interval, few.no_interval) == (None, "few pairs")
+    low, high = scored([0.0, 2.0, 1.0, 3.0], "c{}").scores[0].interval
     assert -1 < low < 0 < high < 1
 
 
-def test_no_intervals_are_computed_where_none_were_asked_for(toy_data: Data, hash_encode: Encode) -> None:
-    record = sb.evaluate(hash_encode, [toy_data("a"), toy_data("b")], intervals=NO_INTERVALS)
-    assert [task.interval for task in record.scores] == [None, None]
-    for task in record.scores:
-        assert {(number.interval, number.no_interval) for number in task.numbers} == {(None, "")}
-    assert record.frame["low"].isna().all()
-
-
-@pytest.mark.parametrize("wrong", [{"interval": "never"}, {"level": 0.0}, {"level": 95.0}])
-def test_intervals_that_make_no_sense_are_a_mistake(wrong: dict[str, Any]) -> None:
-    with pytest.raises(sb.UserError, match=r"give |expected |unknown interval"):
+@pytest.mark.parametrize("wrong", [{"interval": "dyadik"}, {"level": 0.0}, {"level": 95.0}])
+def test_invalid_intervals_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(sb.UserError, match=r"give |did you mean dyadic\?"):
         sb.Intervals(**wrong)

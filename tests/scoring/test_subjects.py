@@ -1,5 +1,6 @@
-"""What is analysed: records as they are, models as they are to be loaded, each with a name of its own."""
+"""Records and models by name, and the vectors of a record's model, which must be the model that was measured."""
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -7,19 +8,90 @@ from typing import Any
 import pytest
 
 import stsbench as sb
+from stsbench.data.benchmarks import load_sample
+from stsbench.data.sentences import sentences_in
 from stsbench.data.tables import StsData
-from stsbench.scoring.subjects import named_subjects
+from stsbench.scoring import subjects
+from stsbench.scoring.subjects import named_subjects, vectors_of
 
 Encode = Callable[[list[str]], Any]
+Data = Callable[..., StsData]
+CODE = """
+from pathlib import Path
+
+def encode(sentences):
+    factor = float(Path(__file__).with_name("factor.txt").read_text())
+    return [[len(s), factor * s.count("e"), s.count("a"), 1.0] for s in sentences]
+"""
+
+
+def test_two_records_of_one_model_are_named_by_their_folders(
+    hash_encode: Encode, toy_data: Data, tmp_path: Path
+) -> None:
+    run = sb.evaluate(hash_encode, toy_data(), out=tmp_path / "monday")
+    (tmp_path / "monday").rename(tmp_path / "tuesday")
+    label, other = named_subjects([run, sb.load_run(tmp_path / "tuesday")])
+    assert (label[-9:], other[-10:]) == (" (monday)", " (tuesday)")
 
 
 @pytest.fixture
-def run(hash_encode: Encode, toy_data: Callable[..., StsData], tmp_path: Path) -> sb.RunRecord:
-    return sb.evaluate(hash_encode, toy_data(), intervals=sb.Intervals(None), out=tmp_path / "monday")
+def function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> tuple[str, Path]:
+    """Return the name of an encoding function, and the file that it reads a number from."""
+    name = f"own_{abs(hash(request.node.name))}"  # Python imports a module of one name once
+    (tmp_path / f"{name}.py").write_text(CODE)
+    (tmp_path / "factor.txt").write_text("1")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    subjects._warn_unchecked.cache_clear()
+    return f"{name}:encode", tmp_path / "factor.txt"
 
 
-def test_two_records_of_one_model_are_named_by_their_folders(run: sb.RunRecord, tmp_path: Path) -> None:
-    (tmp_path / "monday").rename(tmp_path / "tuesday")
-    again = sb.load_run(tmp_path / "tuesday")
-    label, other = named_subjects([run, again])
-    assert (label[-9:], other[-10:]) == (" (monday)", " (tuesday)")
+@pytest.mark.parametrize("options", [{}, {"dimensions": 2}, {"normalize": True}], ids=str)
+def test_a_function_that_has_changed_since_its_record_is_an_error(
+    options: dict[str, Any], function: tuple[str, Path], caplog: pytest.LogCaptureFixture
+) -> None:
+    name, factor = function
+    record = sb.evaluate(sb.load(name, **options), "sample")
+    factor.write_text("1.00001")  # as much as the rounding in other batches
+    sb.geometry(record, task="sample")
+    assert vectors_of(record, ["a sentence that was never measured", "and another"]).rows.tolist() == [0, 1]
+    factor.write_text("1.5")
+    changed = rf"{name} has changed since the run: the \w+ similarity of pair \S+ of sample is .*"
+    for texts in (sentences_in(load_sample()), ["yet another sentence"]):
+        with pytest.raises(sb.UserError, match=changed + f"`stsbench run --encoder-module {name}`"):
+            vectors_of(record, texts)
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    ("why", "reason"),
+    [("whitened", "whitened"), ("own pairs", "none of the sentences"), ("no items", "is missing")],
+)
+def test_a_function_that_cannot_be_checked_is_a_warning_once(
+    why: str,
+    reason: str,
+    function: tuple[str, Path],
+    caplog: pytest.LogCaptureFixture,
+    toy_data: Data,
+    tmp_path: Path,
+) -> None:
+    tasks: Any = toy_data() if why == "own pairs" else "sample"
+    encoder = sb.load(function[0], whiten=2 if why == "whitened" else None)
+    record = sb.evaluate(encoder, tasks, out=tmp_path / "run")
+    if why == "no items":
+        (tmp_path / "run" / "items.parquet").unlink()
+        record = sb.load_run(tmp_path / "run")
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            vectors_of(record, ["a sentence", "another one", "a third"])
+    assert [reason in line and "not be checked" in line for line in caplog.messages] == [True]
+
+
+def test_a_model_with_other_weights_is_an_error_that_shows_the_difference(tmp_path: Path) -> None:
+    (tmp_path / "words.txt").write_text("dog 1 2\ncat 3 4\n")
+    record = sb.evaluate(str(tmp_path / "words.txt"), "sample")
+    weights = str(record.model.weights_sha256)
+    other = f"{weights[:-1]}{'0' if weights[-1] != '0' else '1'}"
+    altered = record.model_copy(update={"model": record.model.model_copy(update={"weights_sha256": other})})
+    with pytest.raises(sb.UserError, match=rf"its weights_sha256 is {weights}, the record's {other}\."):
+        vectors_of(altered, ["dog"])

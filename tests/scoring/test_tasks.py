@@ -1,4 +1,4 @@
-"""From what a person writes to tasks."""
+"""From names to tasks, and protocols: named sets of choices."""
 
 from collections.abc import Callable
 
@@ -8,80 +8,61 @@ import pytest
 from stsbench import UserError, protocol
 from stsbench.data.tables import StsData
 from stsbench.scoring.kinds.sts import StsPairs
+from stsbench.scoring.settings import PROTOCOLS, Protocol, choose_protocol
 from stsbench.scoring.tasks import STS_TASKS, TaskSpec, parse_tasks, read_data, read_task
 
 SIMCSE, MTEB, RAW = protocol(), protocol("mteb"), protocol(text="raw")
 
 
-def test_sts_means_the_seven_tasks_on_their_test_splits() -> None:
+def test_sts_is_the_seven_tasks_with_the_splits_and_texts_of_the_protocol() -> None:
     assert parse_tasks("sts", SIMCSE) == [TaskSpec(task, "test", "senteval") for task in STS_TASKS]
     assert len(STS_TASKS) == 7
-
-
-def test_mteb_scores_sick_on_all_of_it_and_nothing_else() -> None:
-    assert {spec.task: spec.split for spec in parse_tasks("sts", MTEB)} == dict.fromkeys(STS_TASKS, "test") | {
-        "SICK-R": "all"
-    }
-
-
-def test_the_raw_text_is_chosen_where_there_is_one() -> None:
+    splits = {spec.task: spec.split for spec in parse_tasks("sts", MTEB)}
+    assert splits == dict.fromkeys(STS_TASKS, "test") | {"SICK-R": "all"}
     texts = {spec.task: spec.text for spec in parse_tasks("sts", RAW)}
-    assert set(texts.values()) == {"raw", "senteval"}
-    assert [task for task, text in texts.items() if text == "senteval"] == ["SICK-R"]
+    assert texts == dict.fromkeys(STS_TASKS, "raw") | {"SICK-R": "senteval"}
 
 
 @pytest.mark.parametrize(
-    ("written", "spec"),
+    ("written", "protocol", "specs"),
     [
-        ("STS-B:dev", ("STS-B", "dev", "senteval")),
-        ("stsbenchmark", ("STS-B", "test", "senteval")),
-        ("STS12@raw", ("STS12", "test", "raw")),
-        ("STS-B:train@raw", ("STS-B", "train", "raw")),
-        ("SICK-R:all", ("SICK-R", "all", "senteval")),
-        (" sick_r ", ("SICK-R", "test", "senteval")),
-        ("sample", ("sample", "test", "sample")),
+        ("STS-B:dev", SIMCSE, [("STS-B", "dev", "senteval")]),
+        ("stsbenchmark", SIMCSE, [("STS-B", "test", "senteval")]),
+        ("STS12@raw", SIMCSE, [("STS12", "test", "raw")]),
+        ("STS-B:train@raw", SIMCSE, [("STS-B", "train", "raw")]),
+        ("SICK-R:all", SIMCSE, [("SICK-R", "all", "senteval")]),
+        ("SICK-R:test", MTEB, [("SICK-R", "test", "senteval")]),
+        (" sick_r ", SIMCSE, [("SICK-R", "test", "senteval")]),
+        ("sample", SIMCSE, [("sample", "test", "sample")]),
+        ("STS16, STS-B:dev", SIMCSE, [("STS16", "test", "senteval"), ("STS-B", "dev", "senteval")]),
+        (
+            ["sts16", "STS-B:dev,STS2016,", "STS16:test@senteval"],
+            SIMCSE,
+            [("STS16", "test", "senteval"), ("STS-B", "dev", "senteval")],
+        ),
     ],
 )
-def test_a_task_may_name_its_split_and_text(written: str, spec: tuple[str, str, str]) -> None:
-    assert parse_tasks(written, SIMCSE) == [TaskSpec(*spec)]
-
-
-def test_a_split_that_is_named_goes_before_the_protocol_s() -> None:
-    assert parse_tasks("SICK-R:test", MTEB) == [TaskSpec("SICK-R", "test", "senteval")]
-
-
-def test_commas_lists_and_blanks_name_several_and_each_is_scored_once() -> None:
-    expected = [TaskSpec("STS16", "test", "senteval"), TaskSpec("STS-B", "dev", "senteval")]
-    assert parse_tasks("STS16, STS-B:dev", SIMCSE) == expected
-    assert parse_tasks(["sts16", "STS-B:dev,STS2016,", "STS16:test@senteval"], SIMCSE) == expected
-    assert parse_tasks("STS16,sts", SIMCSE)[0].task == "STS16"
-    assert len(parse_tasks("STS16,sts", SIMCSE)) == 7
-
-
-@pytest.mark.parametrize("nothing", ["", " , ", []])
-def test_no_task_at_all_is_a_mistake(nothing: str | list[str]) -> None:
-    with pytest.raises(UserError, match="no task was named"):
-        parse_tasks(nothing, SIMCSE)
-
-
-def test_an_unknown_task_is_answered_with_a_near_one() -> None:
-    with pytest.raises(UserError, match=r"there is no task 'STS18': did you mean STS1\d\?"):
-        parse_tasks("STS18", SIMCSE)
+def test_names_have_splits_and_texts_and_each_task_is_scored_once(
+    written: str | list[str], protocol: Protocol, specs: list[tuple[str, str, str]]
+) -> None:
+    assert parse_tasks(written, protocol) == [TaskSpec(*spec) for spec in specs]
+    assert [spec.task for spec in parse_tasks("STS16,sts", SIMCSE)][::6] == ["STS16", "SICK-R"]
 
 
 @pytest.mark.parametrize(
     ("written", "message"),
     [
+        *((nothing, "no task was named") for nothing in ("", " , ", [])),
+        ("STS18", r"there is no task 'STS18': did you mean STS1\d\?"),
         ("sample:dev", "sample has no split 'dev': choose one of test"),
         ("sample@raw", "sample has no text 'raw'"),
         ("STS16:dev", "STS16 has no split 'dev'"),
         ("SICK-R@raw", "SICK-R has no text 'raw': choose one of senteval"),
     ],
 )
-def test_a_split_or_text_that_there_is_not_is_a_mistake(written: str, message: str) -> None:
-    (spec,) = parse_tasks(written, SIMCSE)
+def test_mistakes_in_names_are_named(written: str | list[str], message: str) -> None:
     with pytest.raises(UserError, match=message):
-        read_task(spec)
+        read_task(*parse_tasks(written, SIMCSE))
 
 
 def data_of(*gold: float) -> StsPairs:
@@ -108,3 +89,20 @@ def test_two_tasks_of_one_name_are_refused_as_no_row_could_be_told_to_be_of_one(
     with pytest.raises(UserError, match="two tasks are named toy: give each once"):
         read_data(data, protocol=SIMCSE)
     assert read_data([toy_data(), toy_data(split="dev")], protocol=SIMCSE)
+
+
+def test_protocols_are_presets_whose_choices_can_be_replaced() -> None:
+    assert choose_protocol() == Protocol() == PROTOCOLS["simcse"]
+    assert Protocol() == Protocol("simcse", "all", "spearman", "cosine", "senteval", "test")
+    assert choose_protocol("senteval") == Protocol("senteval", aggregation="wmean")
+    assert choose_protocol("mteb") == Protocol("mteb", sick_split="all")
+    chosen = choose_protocol("senteval", aggregation="mean", metric="pearson", similarity="dot", text="raw")
+    assert chosen == Protocol("senteval", "mean", "pearson", "dot", "raw")
+
+
+@pytest.mark.parametrize("option", ["aggregation", "metric", "similarity", "text"])
+def test_an_unknown_choice_is_answered_with_the_known_ones(option: str) -> None:
+    with pytest.raises(UserError, match=rf"^unknown {option} 'x': choose one of \w+, \w+"):
+        choose_protocol(**{option: "x"})
+    with pytest.raises(UserError, match=r"unknown protocol 'sbert': choose one of simcse, senteval, mteb\."):
+        choose_protocol("sbert")

@@ -53,7 +53,7 @@ def disagreements(x, y, classes, folds, grid):
             scores = fitted.decision_function(x[fold.held_out])
             scores = np.sort(np.atleast_2d(scores.T).T, axis=1)
             margin = np.abs(scores[:, 0]) if scores.shape[1] == 1 else scores[:, -1] - scores[:, -2]
-            count += int(((theirs != ours[fold.held_out, column, place]) & (margin > 1e-3)).sum())
+            count += int(((theirs != ours[column][:, place]) & (margin > 1e-3)).sum())
     return count
 
 

@@ -6,7 +6,6 @@ import tracemalloc
 import numpy as np
 import pytest
 import scipy.linalg
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import ortho_group, skew
@@ -26,7 +25,7 @@ from stsbench.statistics.geometry import (
     unit_rows,
 )
 from stsbench.statistics.neighbours import directions, hubness, nearest, nearest_others
-from stsbench.statistics.threads import in_threads, in_torch_threads
+from stsbench.statistics.threads import in_threads
 
 
 def random_vectors(seed, rows=23, dimensions=5):
@@ -176,38 +175,26 @@ def test_hubness_is_scipys_skewness_and_its_terms_are_slopes():
     assert balanced.antihubs == 0
 
 
-@pytest.fixture
-def three_torch_threads():
-    before = torch.get_num_threads()
-    torch.set_num_threads(3)
-    yield
-    torch.set_num_threads(before)
-
-
 def blas_threads():
     return {library["num_threads"] for library in ThreadpoolController().select(user_api="blas").info()}
 
 
-@pytest.mark.usefixtures("three_torch_threads")
-@pytest.mark.parametrize(
-    ("run", "threads"), [(in_threads, blas_threads), (in_torch_threads, lambda: {torch.get_num_threads()})]
-)
-def test_parts_have_one_thread_each_come_in_order_and_restore_the_threads(run, threads):
+def test_parts_have_one_thread_each_come_in_order_and_restore_the_threads():
     started = threading.Barrier(2)
 
     def part(item):
         started.wait(10)  # two parts at the same time
-        return item, threads()
+        return item, blas_threads()
 
     def failing(item):
         raise ValueError(f"part {item}")
 
     with threadpool_limits(2, "blas"):
-        before = threads()
-        assert list(run(part, [0, 1])) == [(0, {1}), (1, {1})]
+        before = blas_threads()
+        assert list(in_threads(part, [0, 1])) == [(0, {1}), (1, {1})]
         with pytest.raises(ValueError, match="part 0"):
-            list(run(failing, range(5)))
-        assert threads() == before
+            list(in_threads(failing, range(5)))
+        assert blas_threads() == before
     with threadpool_limits(1, "blas"):
         assert set(in_threads(lambda _: threading.get_ident(), range(3))) == {threading.get_ident()}
 

@@ -5,7 +5,7 @@ The order of rows, the folds and the default classifier are in `classifiers`; Se
 SimCSE papers used, is in `mlp`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -20,26 +20,20 @@ from stsbench.data.sentences import sentences_in
 from stsbench.data.shared import id_columns
 from stsbench.data.tables import LabelledData
 from stsbench.records.kinds import TRANSFER
-from stsbench.records.parts import Interval, Number, Training
+from stsbench.records.parts import Number, Training
 from stsbench.records.signature import Signature
 from stsbench.scoring.classifiers import (
-    NESTED_SEED,
-    UNSEEN,
     Classifier,
     Design,
     Features,
-    FinalFit,
-    Fold,
     Labelled,
     LogisticRegression,
     arrange,
-    demand_foldable,
-    stratified,
 )
 from stsbench.scoring.classifiers import Rows as Positions
 from stsbench.scoring.mlp import Mlp
 from stsbench.scoring.settings import CLASSIFIERS, KFOLD, SEED, Settings
-from stsbench.scoring.statistic import F1, Accuracy, interval_of
+from stsbench.scoring.statistic import F1, Accuracy, Estimate
 from stsbench.scoring.task import Items, Meaning, Numbers, Rows, Scoring, Vectors, item_columns
 
 _TESTED: Mapping[Design, str] = {"nested": "all", "kfold": "test", "split": "test"}
@@ -108,8 +102,7 @@ class Classification:
         result = classify(
             self.data, *sides, classifier=how.classifier, seed=how.seed, kfold=how.kfold, device=vectors.device
         )
-        limits, _ = interval_of(Accuracy(), result.dev, settings.intervals)
-        devacc = _number("devacc", result.devacc, result.ndev, limits)
+        devacc = _number("devacc", result.devacc, Estimate.of(Accuracy(), result.dev, settings.intervals))
         notes = tuple(f"{self.data.task}: {note}" for note in result.notes)
         return Items(result.table, result.training, (devacc,), notes)
 
@@ -120,20 +113,17 @@ class Classification:
     @staticmethod
     def numbers(rows: Rows, how: Scoring) -> Numbers:
         """Returns `acc`, `devacc` if the held-out rows are in the table, and `f1` for two classes of pairs."""
-        tested, training, intervals = rows.scored, how.training, how.intervals
-        assert training is not None, "a classifier was trained"
-        limits, support = interval_of(Accuracy(), tested, intervals)
-        acc = nested_accuracy(_by_fold(tested)) if training.design == "nested" else percent(support.value)
-        numbers = [_number("acc", acc, len(tested), limits)]
+        assert how.training is not None, "a classifier was trained"
+        acc = Estimate.of(Accuracy(), rows.scored, how.intervals)
+        numbers = [_number("acc", nested_accuracy(_by_fold(rows.scored)), acc)]
         if len(rows.held_out):
             held_out = [fold[:, np.newaxis] for fold in _by_fold(rows.held_out)]
-            devacc = percent(mean_accuracy(held_out)[0])
-            limits, _ = interval_of(Accuracy(), rows.held_out, intervals)
-            numbers.append(_number("devacc", devacc, len(rows.held_out), limits))
-        if training.positive:
-            limits, f1 = interval_of(F1(training.positive), tested, intervals)
-            numbers.append(_number("f1", percent(f1.value), len(tested), limits))
-        return Numbers(tuple(numbers), support)
+            devacc = Estimate.of(Accuracy(), rows.held_out, how.intervals)
+            numbers.append(_number("devacc", percent(mean_accuracy(held_out)[0]), devacc))
+        if how.training.positive:
+            f1 = Estimate.of(F1(how.training.positive), rows.scored, how.intervals)
+            numbers.append(_number("f1", percent(f1.value), f1))
+        return Numbers(tuple(numbers), acc)
 
 
 def classify(
@@ -159,15 +149,11 @@ def classify(
     """
     fitter = _classifier(classifier, seed, device) if isinstance(classifier, str) else classifier
     task = arrange(data)
-    notes_before = len(fitter.notes)
-    x = _features(data, vectors1, vectors2)[task.order]
-    outcome = _DESIGNS[task.design](Trial(data, task, x, fitter, seed, kfold))
-    is_tested = np.isin(outcome.rows, outcome.test)
-    # Held-out rows in the order of training, tested rows in the order of the data.
-    order = np.argsort(task.order[outcome.rows], kind="stable")
-    places = np.concatenate([np.flatnonzero(~is_tested), order[is_tested[order]]])
-    table = _table(data, task, outcome).iloc[places].reset_index(drop=True)
-    tested = table[table["split"] == _TESTED[task.design]]
+    outcome = _outcome(task, _features(data, vectors1, vectors2)[task.order], fitter, kfold, seed)
+    # Held-out rows in the order of training, then tested rows in the order of the data.
+    tested = outcome.tested[np.argsort(task.order[outcome.tested])]
+    rows = tested if task.design == "nested" else np.concatenate([outcome.dev, tested])
+    table = _table(task, rows, outcome.predicted[rows], outcome.fold[rows])
     paired = bool(data.items["sentence2"].notna().all())
     positive = str(data.classes[1]) if paired and len(data.classes) == 2 else ""
     on_dev = data.items.iloc[task.order[outcome.dev]]
@@ -184,11 +170,11 @@ def classify(
         ),
         acc=outcome.acc,
         devacc=outcome.devacc,
-        f1=percent(F1(positive).value(tested)) if positive else None,
+        f1=percent(F1(positive).value(table[-len(tested) :])) if positive else None,
         ndev=len(outcome.dev),
-        ntest=len(outcome.test),
+        ntest=len(tested),
         dev=pd.DataFrame({**id_columns(on_dev["sentence1"], on_dev["sentence2"]), "correct": outcome.dev_correct}),
-        notes=fitter.notes[notes_before:],
+        notes=tuple(fitter.notes),
     )
 
 
@@ -217,19 +203,75 @@ def pair_features(u: Features, v: Features) -> Features:
     return np.concatenate([np.abs(u - v), u * v], axis=1)
 
 
-def _table(data: LabelledData, task: Labelled, outcome: "Outcome") -> pd.DataFrame:
-    position = task.order[outcome.rows]
-    names = np.array([str(label) for label in data.classes], dtype=object)
-    actual = task.labels[outcome.rows]
-    splits, ids, *sides = (
-        data.items[name].iloc[position].tolist() for name in ("split", "item_id", "sentence1", "sentence2")
+@dataclass(frozen=True)
+class _Outcome:
+    """Scores in percent, the selected regularisers, and the predictions of the n rows.
+
+    `predicted` and `fold` are (n,); `dev_correct` is (dev,), for each row the mean over the fits that held it out.
+    """
+
+    acc: float
+    devacc: float
+    chosen: tuple[float, ...]
+    tested: Positions
+    dev: Positions
+    dev_correct: NDArray[np.float64]
+    predicted: NDArray[np.int16]
+    fold: Positions
+
+
+def _outcome(task: Labelled, x: Features, fitter: Classifier, kfold: int, seed: int) -> _Outcome:
+    """Selects the regulariser, or one for each outer fold, and predicts the test rows with it."""
+    y, classes, grid = task.labels, len(task.data.classes), fitter.grid(task.design)
+    selections = task.selections(kfold, seed)
+    validated = iter(fitter.validate(x, y, classes, [fold for one in selections for fold in one.folds], grid))
+    predicted, fold_of = np.empty(len(x), dtype=np.int16), np.full(len(x), -1)
+    right, times = np.zeros(len(x)), np.zeros(len(x))
+    chosen, best = [], []
+    for selection in selections:
+        predictions = [next(validated) for _ in selection.folds]
+        correct = [
+            of_fold == y[fold.held_out, None] for of_fold, fold in zip(predictions, selection.folds, strict=True)
+        ]
+        accuracies = mean_accuracy(correct)
+        place = choose(accuracies)
+        chosen.append(grid[place])
+        best.append(percent(accuracies[place]))
+        for number, fold in enumerate(selection.folds):
+            right[fold.held_out] += correct[number][:, place]
+            times[fold.held_out] += 1
+            predicted[fold.held_out] = predictions[number][:, place]
+            fold_of[fold.held_out] = number if task.design == "kfold" else -1
+    finals = [selection.final for selection in selections]
+    tested = []
+    by_final = fitter.predict(x, y, classes, finals, chosen)
+    for number, (final, of_final) in enumerate(zip(finals, by_final, strict=True)):
+        predicted[final.held_out] = of_final
+        fold_of[final.held_out] = number if task.design == "nested" else -1
+        tested.append(of_final == y[final.held_out])
+    dev = np.flatnonzero(times)
+    return _Outcome(
+        acc=nested_accuracy(tested),
+        devacc=float(np.round(np.mean(best), 2)),
+        chosen=tuple(chosen),
+        tested=np.concatenate([final.held_out for final in finals]),
+        dev=dev,
+        dev_correct=right[dev] / times[dev],
+        predicted=predicted,
+        fold=fold_of,
     )
+
+
+def _table(task: Labelled, rows: Positions, predicted: NDArray[np.int16], folds: Positions) -> pd.DataFrame:
+    items, actual = task.data.items.iloc[task.order[rows]], task.labels[rows]
+    names = np.array([str(label) for label in task.data.classes], dtype=object)
+    splits, ids, *sides = (items[name].tolist() for name in ("split", "item_id", "sentence1", "sentence2"))
     columns = {
-        **item_columns(TRANSFER, data, splits, [""] * len(ids), ids, sides=sides),
+        **item_columns(TRANSFER, task.data, splits, [""] * len(ids), ids, sides=sides),
         "label": names[actual],
-        "prediction": names[outcome.predictions],
-        "correct": (outcome.predictions == actual).astype(np.float64),
-        "fold": outcome.held_out_by,
+        "prediction": names[predicted],
+        "correct": (predicted == actual).astype(np.float64),
+        "fold": folds,
     }
     return pd.DataFrame(columns)
 
@@ -239,46 +281,14 @@ def _by_fold(table: pd.DataFrame) -> list[NDArray[np.bool_]]:
     return [(of_fold > 0).to_numpy() for _, of_fold in table.groupby("fold")["correct"]]
 
 
-def _number(statistic: str, percent: float, items: int, limits: Interval | None) -> Number:
+def _number(statistic: str, percent: float, estimate: Estimate) -> Number:
     # The nearest number with two decimals of a percent, free of the quotient's rounding error. Limits pass through
     # percent, too, so that they round like the scores.
+    limits = estimate.interval
     interval = limits and (100 * limits[0] / 100, 100 * limits[1] / 100)
-    return Number(statistic=statistic, value=round(percent / 100, 12), items=items, interval=interval)
-
-
-@dataclass(frozen=True)
-class Trial:
-    """A task with features in SentEval's order of rows, and a classifier."""
-
-    data: LabelledData
-    task: Labelled
-    x: Features
-    classifier: Classifier
-    seed: int
-    kfold: int
-
-    @property
-    def classes(self) -> int:
-        return len(self.data.classes)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """The scores and predictions of a design.
-
-    `predictions` and `held_out_by` belong to the rows in `rows`; `dev_correct` belongs to the rows in `dev` and
-    is a mean over the fits that held a row out.
-    """
-
-    acc: float
-    devacc: float
-    chosen: tuple[float, ...]
-    test: Positions
-    dev: Positions
-    dev_correct: NDArray[np.float64]
-    rows: Positions
-    predictions: NDArray[np.int16]
-    held_out_by: Positions
+    return Number(
+        statistic=statistic, value=round(percent / 100, 12), items=len(estimate.items), interval=interval
+    )
 
 
 def choose(scores: ArrayLike) -> int:
@@ -288,112 +298,6 @@ def choose(scores: ArrayLike) -> int:
     0
     """
     return int(np.argmax([percent(score) for score in np.asarray(scores)]))
-
-
-def _nested(trial: Trial) -> Outcome:
-    x, y, classes, fitter, kfold = trial.x, trial.task.labels, trial.classes, trial.classifier, trial.kfold
-    every, grid = np.arange(len(x)), fitter.grid("nested")
-    demand_foldable(trial.data, y, kfold)
-    outer = stratified(y, every, kfold, NESTED_SEED)
-    inner = [stratified(y, fold.train, kfold, NESTED_SEED) for fold in outer]
-    validated = fitter.validate(x, y, classes, [fold for folds in inner for fold in folds], grid)
-    chosen, best = [], []
-    right, times = np.zeros(len(x)), np.zeros(len(x))
-    for number, folds in enumerate(inner):
-        predictions = validated[:, number * kfold : (number + 1) * kfold]
-        scores = _mean_accuracies(predictions, y, folds)
-        place = choose(scores)
-        chosen.append(grid[place])
-        best.append(percent(scores[place]))
-        for column, fold in enumerate(folds):
-            right[fold.held_out] += predictions[fold.held_out, column, place] == y[fold.held_out]
-            times[fold.held_out] += 1
-    finals = [FinalFit(fold.train, fold.held_out, value) for fold, value in zip(outer, chosen, strict=True)]
-    predicted, by = np.empty(len(x), dtype=np.int16), np.empty(len(x), dtype=np.int64)
-    correct = []
-    for number, (fold, values) in enumerate(zip(outer, fitter.predict(x, y, classes, finals), strict=True)):
-        predicted[fold.held_out], by[fold.held_out] = values, number
-        correct.append(values == y[fold.held_out])
-    return Outcome(
-        acc=nested_accuracy(correct),
-        devacc=float(np.round(np.mean(best), 2)),
-        chosen=tuple(chosen),
-        test=every,
-        dev=every,
-        dev_correct=right / times,
-        rows=every,
-        predictions=predicted,
-        held_out_by=by,
-    )
-
-
-def _kfold(trial: Trial) -> Outcome:
-    y, train, test = trial.task.labels, trial.task.rows("train"), trial.task.rows("test")
-    demand_foldable(trial.data, y[train], trial.kfold)
-    folds, grid = stratified(y, train, trial.kfold, trial.seed), trial.classifier.grid("kfold")
-    validated, place, devacc = _best(trial, folds, grid)
-    (predicted,) = trial.classifier.predict(trial.x, y, trial.classes, [FinalFit(train, test, grid[place])])
-    on_train, by = np.empty(len(y), dtype=np.int16), np.empty(len(y), dtype=np.int64)
-    for number, fold in enumerate(folds):
-        on_train[fold.held_out] = validated[fold.held_out, number, place]
-        by[fold.held_out] = number
-    return _tested(y, devacc, grid[place], (train, on_train[train], by[train]), (test, predicted))
-
-
-def _split(trial: Trial) -> Outcome:
-    y = trial.task.labels
-    train, dev, test = (trial.task.rows(split) for split in ("train", "dev", "test"))
-    demand_foldable(trial.data, y[train], 2)
-    grid = trial.classifier.grid("split")
-    validated, place, devacc = _best(trial, [Fold(train, dev)], grid)
-    on_dev, predicted = validated[dev, 0, place], validated[test, 0, place]
-    # A net is trained again, because its random draws differ; a regression has predicted these rows already.
-    if (predicted == UNSEEN).any():
-        final = FinalFit(train, test, grid[place], dev)
-        (predicted,) = trial.classifier.predict(trial.x, y, trial.classes, [final])
-    return _tested(y, devacc, grid[place], (dev, on_dev, np.full(len(dev), -1)), (test, predicted))
-
-
-def _best(trial: Trial, folds: Sequence[Fold], grid: Sequence[float]) -> tuple[NDArray[np.int16], int, float]:
-    """Returns all predictions, the index of the best regulariser, and its accuracy in percent."""
-    y = trial.task.labels
-    validated = trial.classifier.validate(trial.x, y, trial.classes, folds, grid)
-    scores = _mean_accuracies(validated, y, folds)
-    place = choose(scores)
-    return validated, place, percent(scores[place])
-
-
-def _tested(
-    y: Positions,
-    devacc: float,
-    regulariser: float,
-    held_out: tuple[Positions, NDArray[np.int16], Positions],
-    tested: tuple[Positions, NDArray[np.int16]],
-) -> Outcome:
-    """Returns the outcome for one regulariser; `held_out` are rows, their predictions and their folds."""
-    (dev, on_dev, by), (test, predicted) = held_out, tested
-    return Outcome(
-        acc=percent(np.mean(predicted == y[test])),
-        devacc=devacc,
-        chosen=(regulariser,),
-        test=test,
-        dev=dev,
-        dev_correct=(on_dev == y[dev]).astype(np.float64),
-        rows=np.concatenate([dev, test]),
-        predictions=np.concatenate([on_dev, predicted]),
-        held_out_by=np.concatenate([by, np.full(len(test), -1)]),
-    )
-
-
-_DESIGNS: Mapping[Design, Callable[[Trial], Outcome]] = {"nested": _nested, "kfold": _kfold, "split": _split}
-"""Selects the regulariser and predicts, by design."""
-
-
-def _mean_accuracies(predictions: NDArray[np.int16], y: Positions, folds: Sequence[Fold]) -> NDArray[np.float64]:
-    """Returns the mean held-out accuracy over folds, for each regulariser."""
-    return mean_accuracy(
-        [predictions[fold.held_out, column] == y[fold.held_out, None] for column, fold in enumerate(folds)]
-    )
 
 
 def mean_accuracy(correct: Sequence[NDArray[np.bool_]]) -> NDArray[np.float64]:

@@ -1,11 +1,10 @@
-"""Items that another tool scored: a table of `task, item, score`, and of groups whose items depend on each other.
+"""Items scored by another tool: a table of `task, item, score`, and groups of dependent items.
 
-The headline of a task is the mean of its scores. What the tool measured, on what and how, nobody says of a table;
-where it is known (`nDCG@10` of queries, say) the measure is the headline's name, and stands in the signature.
+The score of a task is the mean. A table does not say what its scores measure; if the measure is known (nDCG@10 of
+queries, for example) it names the score, and the signature contains it.
 """
 
 import math
-import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,29 +23,31 @@ from stsbench.data.tables import FileRead, Status
 from stsbench.records.kinds import GIVEN
 from stsbench.records.signature import Signature
 from stsbench.scoring.settings import GIVEN_SIMILARITY, Settings
-from stsbench.scoring.statistic import Mean, MeanShare, number_of
+from stsbench.scoring.statistic import Estimate, Mean, MeanShare
 from stsbench.scoring.task import Items, Meaning, Numbers, Scoring, Vectors
 from stsbench.scoring.task import Rows as ScoredRows
 
 FORMATS_READ = FORMATS[1:]
-"""The endings of such a table: a line of text is no item."""
+"""File endings of tables of items: all formats except plain text."""
 
 MEAN: Final = "mean"
-"""What the score of items is called of which nobody says what they are scored by."""
+"""The name of the score if the measure is unknown."""
 
 _GROUP = "group"
-_MOST_GROUPS = 2
-_COLUMNS = ("task", "item", "score")
+_MAX_GROUPS = 2
 _LARGEST = 1e100
-"""Squares of larger scores, which intervals are made of, are no numbers any more."""
+"""Intervals need squares of scores, which overflow for larger ones."""
+
+_Item = tuple[float, tuple[str, ...]]
+"""The score and the groups of an item."""
 
 
 @dataclass(frozen=True)
 class GivenData:
-    """What a table says of one task, apart from the scores.
+    """The data of one task without the scores.
 
-    The hash is over items and groups, so that the scores of two models on the same items compare. The table is
-    none of its files: it has the scores too, which no two models have in common.
+    The hash is over items and groups, so that the scores of two models on the same items compare. The table is not
+    listed as a file of the data, because it contains the scores.
     """
 
     task: str
@@ -59,7 +60,7 @@ class GivenData:
 
 @dataclass(frozen=True)
 class GivenItems:
-    """Items with the scores that they were given: there are no sentences, and no vectors are wanted."""
+    """Items with given scores, without sentences or vectors."""
 
     data: GivenData
     table: pd.DataFrame
@@ -75,7 +76,7 @@ class GivenItems:
         return []
 
     def demand_scorable(self) -> None:
-        """Any items have a mean."""
+        """Accepts any items."""
 
     def meaning(self, settings: Settings) -> Meaning:
         return Meaning(self.split, "all", self.measure, GIVEN_SIMILARITY)
@@ -90,18 +91,17 @@ class GivenItems:
 
     @staticmethod
     def numbers(rows: ScoredRows, how: Scoring) -> Numbers:
-        """Return the mean of the scores."""
-        statistic = GivenItems.statistic(how.signature)
-        number, support = number_of(how.signature.metric, statistic, rows.scored, how.intervals)
-        return Numbers((number,), support)
+        """Returns the mean of the scores."""
+        mean = Estimate.of(GivenItems.statistic(how.signature), rows.scored, how.intervals)
+        return Numbers((mean.number(how.signature.metric),), mean)
 
 
 def read_items(path: str | Path) -> list[GivenItems]:
-    """Read the items of one or several tasks.
+    """Reads the items of one or several tasks from a table.
 
-    The columns are `task` (else the file's name is the task's), `item`, `score`, and one or two whose names begin
-    with `group`: items of one group depend on each other, in whichever of the two it stands (the two sentences of
-    a pair, say).
+    The columns are `task` (by default the name of the file), `item`, `score`, and one or two columns whose names
+    begin with `group`. Items with the same group in either column are dependent; for example, the two columns hold
+    the two sentences of a pair.
 
     Args:
         path: a .csv, .tsv, .jsonl or .parquet file, the first three also with .gz or .zst.
@@ -111,27 +111,27 @@ def read_items(path: str | Path) -> list[GivenItems]:
     ending_of(path, FORMATS_READ)
     table = open_rows(path, is_header=lambda cells: "score" in {cell.casefold() for cell in cells})
     places = {name.casefold(): place for place, name in enumerate(table.columns)}
-    for name in _COLUMNS[1:]:
+    for name in ("item", "score"):
         if name not in places:
-            there = ", ".join(map(repr, table.columns)) or "none that are named"
-            raise UserError(f"{path} has no column {name!r} (its columns: {there}): give task, item and score.")
+            columns = ", ".join(map(repr, table.columns)) or "none with a name"
+            raise UserError(f"{path} has no column {name!r} (its columns: {columns}): give task, item and score.")
     groups = [name for name in places if name.startswith(_GROUP)]
-    if len(groups) > _MOST_GROUPS:
+    if len(groups) > _MAX_GROUPS:
         raise UserError(
-            f"{path} has the group columns {', '.join(groups)}: give one or two, which say what items depend on "
-            "each other."
+            f"{path} has the group columns {', '.join(groups)}: give one or two, for items that depend on each "
+            "other."
         )
-    tasks: dict[str, dict[str, tuple[float, tuple[str, ...]]]] = {}
+    tasks: dict[str, dict[str, _Item]] = {}
     for line, cells in table.rows:
         task = _text(cells[places["task"]], "task", table, line) if "task" in places else storable(path.stem)
         item = _text(cells[places["item"]], "item", table, line)
         score = _score(cells[places["score"]], table, line)
         of_task = tasks.setdefault(task, {})
         if item in of_task:
-            raise UserError(f"{table.at(line)}: item {item!r} of {task} stands there twice: keep one of them.")
+            raise UserError(f"{table.at(line)}: item {item!r} of {task} occurs twice: keep one of them.")
         of_task[item] = (score, tuple(_text(cells[places[name]], name, table, line) for name in groups))
     if not tasks:
-        raise UserError(f"{path} has no items: give one a line.")
+        raise UserError(f"{path} has no items: give one per line.")
     return [_as_task(task, items) for task, items in tasks.items()]
 
 
@@ -144,42 +144,37 @@ def measured_items(
     truth: object,
     files: Sequence[FileRead] = (),
 ) -> GivenItems:
-    """Return the items of a task that a known measure scored, each by itself.
+    """Returns the items of a task scored one by one with a known measure.
 
     Args:
-        task: its name.
-        scores: of each item.
-        measure: what the scores, from 0 to 1, are: `ndcg_at_10`, say.
-        split: of the task's data.
-        truth: what they were scored against, as JSON has it: two records compare only if it is the same.
-        files: that this was read from.
+        task: the task's name.
+        scores: the score of each item, from 0 to 1.
+        measure: the name of the measure, such as `ndcg_at_10`.
+        split: the split of the task's data.
+        truth: the gold data as JSON; two records compare only if it is the same.
+        files: the files of the gold data.
     """
-    items = {item: (float(score), ()) for item, score in scores.items()}
+    items: dict[str, _Item] = {item: (float(score), ()) for item, score in scores.items()}
     data = GivenData(task, fingerprint({"items": sorted(items), "truth": truth}), tuple(files))
     return replace(_as_task(task, items, split), data=data, measure=measure, split=split)
 
 
-def _as_task(task: str, items: Mapping[str, tuple[float, tuple[str, ...]]], split: str = "all") -> GivenItems:
-    size, groups = len(items), [of_item for _, of_item in items.values()]
-    # An item that is in no group depends on no other.
-    firsts = [of_item[0] if of_item else f"{task}\0{item}" for item, of_item in zip(items, groups, strict=True)]
-    seconds = [of_item[-1] if of_item else first for first, of_item in zip(firsts, groups, strict=True)]
-    places, names = pd.factorize(np.array([*firsts, *seconds], dtype=object))
-    ids = sentence_ids(names)[places]
-    sides = (ids[:size], ids[size:])
+def _as_task(task: str, items: Mapping[str, _Item], split: str = "all") -> GivenItems:
+    # An item without a group depends on no other item.
+    groups = [of_item or (f"{task}\0{item}",) for item, (_, of_item) in items.items()]
+    ends = [of_item[0] for of_item in groups] + [of_item[-1] for of_item in groups]
+    places, names = pd.factorize(np.array(ends, dtype=object))
+    sides = np.split(sentence_ids(names)[places], 2)
     table = pd.DataFrame(
-        {
-            **{name: [value] * size for name, value in zip(_KEY, (GIVEN, task, split, "user", ""), strict=True)},
-            "item_id": list(items),
-            **{name: side for pair in (SENTENCES, FOLDED) for name, side in zip(pair, sides, strict=True)},
-            "score": np.array([score for score, _ in items.values()]),
-        }
+        {"kind": GIVEN, "task": task, "split": split, "text": "user", "subset": ""}, range(len(items))
     )
-    known = sorted((item, *of_item) for item, of_item in zip(items, groups, strict=True))
-    return GivenItems(GivenData(task, fingerprint({"items": [list(row) for row in known]})), table)
-
-
-_KEY = ("kind", "task", "split", "text", "subset")
+    table = table.assign(
+        item_id=list(items),
+        **{name: side for pair in (SENTENCES, FOLDED) for name, side in zip(pair, sides, strict=True)},
+        score=np.array([score for score, _ in items.values()]),
+    )
+    known = sorted([item, *of_item] for item, (_, of_item) in items.items())
+    return GivenItems(GivenData(task, fingerprint({"items": known})), table)
 
 
 def _text(cell: object, column: str, table: Rows, line: int) -> str:
@@ -190,12 +185,9 @@ def _text(cell: object, column: str, table: Rows, line: int) -> str:
 
 
 def _score(cell: object, table: Rows, line: int) -> float:
-    plain = isinstance(cell, numbers.Real) and not isinstance(cell, bool)
-    value = number(str(cell)) if plain or isinstance(cell, str) else None
+    value = None if isinstance(cell, bool) else number(str(cell))
     if value is None or not math.isfinite(value):
-        raise UserError(
-            f"{table.at(line)}: the score {cell!r} is not a finite number; mend it or delete the line."
-        )
+        raise UserError(f"{table.at(line)}: the score {cell!r} is not a finite number: correct it.")
     if abs(value) > _LARGEST:
         raise UserError(f"{table.at(line)}: the score {cell!r} is too large; divide all scores by one number.")
     return value

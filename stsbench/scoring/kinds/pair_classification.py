@@ -1,4 +1,4 @@
-"""Pair classification: pairs that belong together or not, told apart by their similarity.
+"""Pair classification: sentence pairs with two labels, separated by their similarity.
 
 As MTEB defines it: average precision, and the accuracy at the best threshold, which is chosen on the same pairs.
 """
@@ -11,13 +11,13 @@ from stsbench.records.kinds import PAIR_CLASSIFICATION
 from stsbench.records.signature import Signature
 from stsbench.scoring.kinds.sts import ComparedPairs
 from stsbench.scoring.settings import Settings
-from stsbench.scoring.statistic import AveragePrecision, ThresholdAccuracy, number_of
+from stsbench.scoring.statistic import AveragePrecision, Estimate, ThresholdAccuracy
 from stsbench.scoring.task import Meaning, Numbers, Rows, Scoring
 
 
 @dataclass(frozen=True)
 class PairClassification(ComparedPairs):
-    """Sentence pairs with the labels 1 (they belong together) and 0."""
+    """Sentence pairs with the labels 1 (positive) and 0."""
 
     kind: ClassVar[str] = PAIR_CLASSIFICATION
 
@@ -27,11 +27,11 @@ class PairClassification(ComparedPairs):
         for label in labels:
             if label not in {0, 1}:
                 raise UserError(
-                    f"{where} has the score {label:g}: pairs are classified by the labels 0 and 1; measure their "
-                    "correlation, or give labels."
+                    f"{where} has the score {label:g}, but average precision needs the labels 0 and 1: leave out "
+                    "--metric ap, or give labels."
                 )
         if len(labels) < 2:
-            raise UserError(f"{where} has one label alone: pairs are classified where both 0 and 1 occur.")
+            raise UserError(f"{where} has only one label: average precision needs both 0 and 1.")
 
     def meaning(self, settings: Settings) -> Meaning:
         return Meaning(self.data.split, "all", "ap", settings.protocol.similarity)
@@ -42,8 +42,8 @@ class PairClassification(ComparedPairs):
 
     @staticmethod
     def numbers(rows: Rows, how: Scoring) -> Numbers:
-        """Return average precision, and the accuracy at the best threshold."""
+        """Returns average precision, and the accuracy at the best threshold."""
         similarity = how.signature.similarity
-        precision, support = number_of("ap", AveragePrecision(similarity), rows.scored, how.intervals)
-        accuracy, _ = number_of("accuracy", ThresholdAccuracy(similarity), rows.scored, how.intervals)
-        return Numbers((precision, accuracy), support)
+        precision = Estimate.of(AveragePrecision(similarity), rows.scored, how.intervals)
+        accuracy = Estimate.of(ThresholdAccuracy(similarity), rows.scored, how.intervals)
+        return Numbers((precision.number("ap"), accuracy.number("accuracy")), precision)

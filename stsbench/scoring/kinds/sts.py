@@ -16,7 +16,7 @@ from stsbench.records.kinds import STS
 from stsbench.records.parts import RaterPart
 from stsbench.records.signature import Signature
 from stsbench.scoring.settings import AGGREGATIONS, GIVEN_SIMILARITY, Intervals, Settings
-from stsbench.scoring.statistic import Correlation, number_of, sharing_of
+from stsbench.scoring.statistic import Correlation, Estimate, sharing_of
 from stsbench.scoring.task import Items, Meaning, Numbers, Rows, Scoring, Task, Vectors, item_columns
 from stsbench.statistics.correlations import Aggregation, Metric, ceiling, reliability
 from stsbench.statistics.dependence import Sharing
@@ -76,20 +76,14 @@ class StsPairs(ComparedPairs):
             (of_subset, None, str(name), sharing.take(of_subset.index))
             for name, of_subset in pairs.groupby("subset", sort=False)
         ]
-        numbers = [
-            number_of(
-                metric,
-                replace(headline, metric=metric, aggregation=by or "all"),
-                items,
-                how.intervals if metric == headline.metric else Intervals(None),
-                aggregation=by or "",
-                subset=subset,
-                sharing=shared,
-            )
-            for items, by, subset, shared in parts
-            for metric in dict.fromkeys((headline.metric, *_METRICS))
-        ]
-        return Numbers(tuple(number for number, _ in numbers), numbers[0][1])
+        estimates, numbers = [], []
+        for items, by, subset, shared in parts:
+            for metric in dict.fromkeys((headline.metric, *_METRICS)):
+                statistic = replace(headline, metric=metric, aggregation=by or "all")
+                intervals = how.intervals if metric == headline.metric else Intervals(None)
+                estimates.append(Estimate.of(statistic, items, intervals, shared))
+                numbers.append(estimates[-1].number(metric, by or "", subset))
+        return Numbers(tuple(numbers), estimates[0])
 
 
 def demand_spread(data: StsData) -> None:

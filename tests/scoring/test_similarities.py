@@ -1,0 +1,270 @@
+"""Similarities from other programs, plain or in MTEB's files, score as the vectors they came from."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from mteb_task import scored_by_mteb
+
+import stsbench as sb
+from stsbench.data.tables import StsData
+from stsbench.scoring.kinds.pair_classification import PairClassification
+from stsbench.scoring.kinds.sts import StsPairs
+
+Data = Callable[..., StsData]
+Encode = Callable[..., Any]
+FIELDS = {"cosine": "cosine_scores", "manhattan": "manhattan_distances", "euclidean": "euclidean_distances"}
+
+
+@pytest.mark.parametrize("ending", [".npy", ".txt"])
+def test_saved_similarities_score_as_the_vectors_they_came_from(
+    ending: str, toy_data: Data, hash_encode: Encode, tmp_path: Path
+) -> None:
+    pairs = toy_data("paired", seed=3, pairs=45).pairs
+    labelled = replace(toy_data("paired"), pairs=pairs.assign(gold=(pairs["gold"] > 2.5).astype(float)))
+    tasks = [PairClassification(labelled), StsPairs(toy_data("a")), StsPairs(toy_data("b", seed=1, pairs=45))]
+    record = sb.evaluate(hash_encode, tasks)
+    values = record.items["cosine"].to_numpy()
+    path = tmp_path / f"mine{ending}"
+    if ending == ".npy":
+        np.save(path, values)
+    else:
+        path.write_text("".join(f"{value!r}\r\n" for value in values.tolist()) + "\n", encoding="utf-8")
+    for order in (tasks, [*tasks[1:], tasks[0]]):
+        given = sb.evaluate_similarities(path, order)
+        by_task = {score.task: (score.value, score.interval) for score in given.scores}
+        assert by_task == {score.task: (score.value, score.interval) for score in record.scores}
+    assert sorted(given.items["given"]) == sorted(values)
+    assert {given.protocol.similarity, *(signature.similarity for signature in given.signatures)} == {"given"}
+    assert given.model.name == "mine"
+    assert given.model.weights_sha256 is not None
+
+
+def archive(path: Path) -> None:
+    with path.open("wb") as stream:
+        np.savez(stream, a=np.zeros(30))
+
+
+def thirty(bad: float) -> list[float]:
+    return [*np.linspace(0, 1, 12).tolist(), bad, *np.linspace(0, 1, 17).tolist()]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        *(
+            ("s.npy", np.linspace(0, 1, count), rf"s\.npy has {count} similarities for 30 pairs \(toy\): give one")
+            for count in (0, 29, 31)
+        ),
+        ("s.npy", np.array(thirty(np.nan)), r"s\.npy: number 13 of 30 is nan: give a finite number"),
+        ("s.txt", "\n".join(map(str, thirty(np.inf))).encode(), r"s\.txt: number 13 of 30 is inf"),
+        ("s.txt", b"0.5\nhalf\n", r"s\.txt, line 2: 'half' is not a number"),
+        ("s.txt", b"0.5\n\n0.5\n", r"s\.txt, line 2: '' is not a number"),
+        ("s.txt", b"", r"s\.txt, line 1: '' is not a number"),
+        ("s.txt", b"\xff\xfe", r"s\.txt is not UTF-8 text"),
+        ("s.npy", b"", r"s\.npy is not a \.npy file of numbers"),
+        ("s.npy", b"0.5\n0.6\n", r"s\.npy is not a \.npy file of numbers"),
+        ("s.npy", np.zeros((30, 2)), r"s\.npy holds .* of shape .*: save one number per pair"),
+        ("s.npy", np.array(["a"] * 30), r"s\.npy holds .* of shape"),
+        ("s.npy", np.zeros(30, dtype=complex), r"s\.npy holds .* of shape"),
+        ("s.npy", archive, r"s\.npy holds an archive"),
+        ("s.npy", None, r"no such file: .*s\.npy"),
+        ("s.txt", None, r"no such file: .*s\.txt"),
+    ],
+    ids=str,
+)
+def test_mistakes_in_a_file_of_similarities_are_named(
+    name: str, content: Any, message: str, toy_data: Data, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    elif isinstance(content, np.ndarray):
+        np.save(path, content)
+    elif content is not None:
+        content(path)
+    with pytest.raises(sb.UserError, match=message):
+        sb.evaluate_similarities(path, toy_data())
+
+
+def write(folder: Path, name: str, **splits: Any) -> Path:
+    """Write predictions as MTEB does; `splits` has the content of each split."""
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{name}_predictions.json"
+    meta = {"mteb_model_meta": {"model_name": "owner/model", "revision": "no_revision_available"}}
+    path.write_text(json.dumps(meta | {"default": splits}), encoding="utf-8")
+    return path
+
+
+def predicted(record: sb.RunRecord, task: str, split: str = "test") -> dict[str, list[float]]:
+    """Return what MTEB would save for a task in a record."""
+    rows = record.items[(record.items["task"] == task) & (record.items["split"] == split)]
+    fields = {field: rows[kind].tolist() for kind, field in FIELDS.items()}
+    return fields | {"similarity_scores": rows["cosine"].tolist()}
+
+
+@pytest.fixture
+def sets(toy_data: Data) -> list[StsData]:
+    return [toy_data("STS12"), toy_data("STS-B", seed=1), toy_data("STS-B", seed=2, split="dev", pairs=40)]
+
+
+@pytest.fixture
+def record(sets: list[StsData], hash_encode: Encode) -> sb.RunRecord:
+    return sb.evaluate(hash_encode, sets)
+
+
+@pytest.fixture
+def folder(record: sb.RunRecord, tmp_path: Path) -> Path:
+    """Return a folder with predictions of three splits, and of a task that is not STS."""
+    made = tmp_path / "predictions"
+    write(made, "STS12", test=predicted(record, "STS12"))
+    write(made, "STSBenchmark", test=predicted(record, "STS-B"), validation=predicted(record, "STS-B", "dev"))
+    write(made, "Banking77Classification", test=[{"predictions": [1, 2]}])
+    return made
+
+
+def test_predictions_score_as_the_vectors_they_came_from_in_every_analysis(
+    folder: Path, sets: list[StsData], record: sb.RunRecord, tmp_path: Path
+) -> None:
+    sb.evaluate_similarities(folder, sets, out=tmp_path / "run")
+    read = sb.load_run(tmp_path / "run")
+    assert [(part.value, part.interval) for part in read.scores] == [
+        (part.value, part.interval) for part in record.scores
+    ]
+    for kind in FIELDS:
+        assert read.items[kind].tolist() == record.items[kind].tolist()
+    assert read.items["dot"].isna().all()
+    assert (read.model.name, read.model.use.revision, read.model.kind) == ("owner/model", None, "predictions")
+    assert (read.signatures[0].similarity, read.signatures[0].use.pooling) == ("cosine", "given")
+    assert any("Banking77Classification_predictions.json" in note for note in read.notes)
+    assert any("nothing in the file confirms that" in note for note in read.notes)
+    euclidean = sb.evaluate_similarities(folder, sets, protocol=sb.protocol(similarity="euclidean"))
+    assert euclidean.scores[0].value != read.scores[0].value
+    assert (sb.compare(read, record).frame["difference"].abs() < 1e-12).all()
+    bias = sb.length_bias([read, record], tasks=["STS12"], intervals=sb.Intervals(None)).frame
+    ours, theirs = (bias[bias["model"] == name]["value"].to_numpy() for name in dict.fromkeys(bias["model"]))
+    np.testing.assert_array_equal(ours, theirs)
+    with pytest.raises(sb.UserError, match="the record of MTEB's predictions cannot make any"):
+        sb.spectrum(read, task="sample")
+
+
+def test_predictions_in_another_order_fail_the_check_against_mtebs_own_scores(
+    folder: Path, sets: list[StsData], record: sb.RunRecord, tmp_path: Path
+) -> None:
+    read = sb.evaluate_similarities(folder, sets)
+    exported = sb.export_results(read, tmp_path)
+    back = sb.import_results(exported.folder)
+    for number in back.scores[0].numbers:
+        assert number.value == pytest.approx(record.scores[0].number(number.statistic, "all").value)
+    assert sb.check(read, baseline=exported.folder).passed
+    for file in folder.glob("STS*.json"):
+        content = json.loads(file.read_text(encoding="utf-8"))
+        for values in content["default"].values():
+            values["cosine_scores"].sort()
+        file.write_text(json.dumps(content), encoding="utf-8")
+    assert not sb.check(sb.evaluate_similarities(folder, sets), baseline=exported.folder).passed
+
+
+def test_the_tasks_are_those_of_the_files_by_default(
+    benchmark_folder: Path, hash_encode: Encode, tmp_path: Path
+) -> None:
+    measured = sb.evaluate(hash_encode, "STS13,STS-B:dev", data_dirs=[benchmark_folder])
+    saved = tmp_path / "p"
+    write(saved, "STS13", test=predicted(measured, "STS13"))
+    write(saved, "STSBenchmark", validation=predicted(measured, "STS-B", "dev"))
+    read = sb.evaluate_similarities(saved, data_dirs=[benchmark_folder])
+    assert [(part.task, part.split) for part in read.scores] == [("STS13", "test"), ("STS-B", "dev")]
+    assert [part.value for part in read.scores] == [part.value for part in measured.scores]
+    one = sb.evaluate_similarities(saved, "STS-B:dev", data_dirs=[benchmark_folder])
+    assert one.scores[0].value == measured.scores[1].value
+    missing = r"no predictions of STS-B, split test; it has STS13 \(test\) and STSBenchmark \(validation\)"
+    with pytest.raises(sb.UserError, match=missing):
+        sb.evaluate_similarities(saved, "STS-B", data_dirs=[benchmark_folder])
+    view = sb.PairView(overlap=True)
+    with pytest.raises(sb.UserError, match="none can be left out"):
+        sb.evaluate_similarities(saved, "STS13", data_dirs=[benchmark_folder], view=view)
+
+
+def test_predictions_of_a_task_outside_the_catalogue_need_its_pairs(tmp_path: Path) -> None:
+    pairs = tmp_path / "biosses.tsv"
+    pairs.write_text("a b\tb a\t1\nc d\te f\t0\ng\tg\t4\n", encoding="utf-8")
+    file = write(tmp_path, "BIOSSES-own", test={"cosine_scores": [0.5, 0.1, 1.0]})
+    read = sb.evaluate_similarities(file, data=pairs)
+    assert read.scores[0].value == pytest.approx(1)
+    assert any("its 1 pairs of identical sentences have cosine 1" in note for note in read.notes)
+    with pytest.raises(sb.UserError, match="not in the catalogue: give the pairs"):
+        sb.evaluate_similarities(file)
+    with pytest.raises(sb.UserError, match="has no similarity 'dot': choose from cosine"):
+        sb.evaluate_similarities(file, data=pairs, protocol=sb.protocol(similarity="dot"))
+
+
+def test_an_order_in_which_a_sentence_is_not_similar_to_itself_is_an_error(
+    toy_data: Data, record: sb.RunRecord, tmp_path: Path
+) -> None:
+    data = toy_data("STS12")
+    same = data.pairs.assign(sentence2=[data.pairs["sentence1"].iloc[0], *data.pairs["sentence2"].iloc[1:]])
+    values = predicted(record, "STS12")
+    values["cosine_scores"][0] = 0.3
+    file = write(tmp_path, "STS12", test=values)
+    with pytest.raises(sb.UserError, match=r"prediction 1 has the cosine 0\.3000: the order differs"):
+        sb.evaluate_similarities(file, [replace(data, pairs=same)])
+    with pytest.raises(sb.UserError, match=r"has 30 predictions of STS12 \(test\), but STS12, split test, has 29"):
+        sb.evaluate_similarities(file, [replace(data, pairs=data.pairs.iloc[:29])])
+
+
+def with_meta(**scores: Any) -> str:
+    content = {"default": {"test": scores}} if scores else {}
+    return json.dumps({"mteb_model_meta": {"model_name": "m", "revision": "1"}} | content)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "is not valid JSON"),
+        ("[]", "mteb_model_meta: it is missing"),
+        ("{}", "mteb_model_meta: it is missing"),
+        ('{"mteb_model_meta": {"model_name": 1}}', "mteb_model_meta: model_name: "),
+        (with_meta(), "prediction"),
+        (with_meta(cosine_scores=1), "default, test, cosine_scores: "),
+        (with_meta(cosine_scores=[0.1, None]), r"cosine_scores\.1: "),
+        (with_meta(cosine_scores=[0.1, float("nan")]), r"cosine_scores\.1: "),
+        (with_meta(cosine_scores=[0.1, 7]), r"cosine_scores\.1: "),
+        (
+            with_meta(cosine_scores=[0.1], manhattan_distances=[1, 2]),
+            r"the numbers of similarities differ \(1 cosine and 2 manhattan\)",
+        ),
+    ],
+)
+def test_mistakes_in_a_prediction_file_are_named(content: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "STS12_predictions.json"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(sb.UserError, match=f"STS12_predictions.json.*{message}"):
+        sb.evaluate_similarities(path)
+
+
+def test_a_folder_needs_predictions_of_one_model(tmp_path: Path) -> None:
+    with pytest.raises(sb.UserError, match="TASK_predictions"):
+        sb.evaluate_similarities(tmp_path)
+    write(tmp_path, "STS12", test={"cosine_scores": [0.1]})
+    other = write(tmp_path, "STS13", test={"cosine_scores": [0.1]})
+    other.write_text(other.read_text(encoding="utf-8").replace("owner/model", "owner/other"), encoding="utf-8")
+    with pytest.raises(sb.UserError, match=r"several models \(STS12_pred.*, STS13_pred"):
+        sb.evaluate_similarities(tmp_path)
+
+
+def test_predictions_that_mteb_saves_have_mtebs_own_scores(
+    hash_encode: Encode, toy_data: Data, tmp_path: Path
+) -> None:
+    data, saved = toy_data("STS12"), tmp_path / "predictions"
+    theirs = scored_by_mteb(data, hash_encode, prediction_folder=saved)
+    read = sb.evaluate_similarities(saved, data)
+    assert (read.model.name, read.model.use.revision) == ("owner/ours", "1")
+    assert read.scores[0].value == pytest.approx(theirs["cosine_spearman"], abs=1e-12)
+    assert read.scores[0].number("pearson", "all").value == pytest.approx(theirs["cosine_pearson"], abs=1e-12)
+    ours = sb.evaluate(hash_encode, data).items
+    for kind in FIELDS:
+        np.testing.assert_allclose(read.items[kind], ours[kind], atol=1e-6)

@@ -198,7 +198,7 @@ def _snapshot(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_snapshot(item) for item in value]
     if isinstance(value, np.ndarray) and value.dtype != object:
-        return f"{value.dtype}{value.shape} {hashlib.sha1(np.ascontiguousarray(value)).hexdigest()}"
+        return f"{value.dtype}{value.shape} {hashlib.sha1(value.tobytes()).hexdigest()}"
     return set(value) if isinstance(value, set) else value
 
 

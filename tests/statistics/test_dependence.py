@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from stsbench.statistics.dependence import Sharing, covariance, difference_variances, variance
+from stsbench.statistics.influence import mean_terms
 
 METHODS = ["dyadic", "components", "independent"]
 
@@ -47,6 +50,27 @@ def test_without_sharing_every_method_is_the_independent_one(method):
         assert found.df == pytest.approx((terms[0] ** 2).sum() ** 2 / (terms[0] ** 4).sum())
 
 
+@pytest.mark.parametrize("shape", ["stars", "triangles"])
+def test_where_a_component_is_a_cluster_the_variance_is_statsmodels_cluster_robust_one(shape):
+    # In a star and in a triangle every two pairs share a sentence.
+    import statsmodels.api as sm
+
+    rng = np.random.default_rng(1)
+    first, second, components = [], [], []
+    for component in range(40):
+        star = [(0, leaf) for leaf in range(1, rng.integers(2, 7))]
+        edges = star if shape == "stars" else [(0, 1), (1, 2), (2, 0)]
+        first += [10 * component + a for a, _ in edges]
+        second += [10 * component + b for _, b in edges]
+        components += [component] * len(edges)
+    values = rng.normal(size=40)[components] + rng.normal(size=len(components))
+    model = sm.OLS(values, np.ones(len(values)))
+    robust = model.fit(cov_type="cluster", cov_kwds={"groups": components, "use_correction": False})
+    for method in ("dyadic", "components"):
+        found = covariance(mean_terms(values), Sharing.of(first, second), method)
+        assert found == pytest.approx(robust.cov_params(), rel=1e-9)
+
+
 def test_degrees_of_freedom_are_the_number_of_equal_clusters():
     sharing = Sharing.of(np.repeat(np.arange(12), 5), 100 + np.arange(60))
     for method, df in zip(METHODS, (12, 12, 60), strict=True):
@@ -61,6 +85,14 @@ def test_joined_tasks_share_the_sentences_of_one_id():
     assert Sharing.join([Sharing.independent(1), Sharing.independent(2)]).describe().components == 3
 
 
+def test_the_average_of_two_tasks_of_the_same_pairs_varies_as_one_of_them():
+    rng = np.random.default_rng(4)
+    task = Sharing.of(rng.integers(0, 50, 90), rng.integers(0, 50, 90))
+    terms = mean_terms(rng.normal(size=90))
+    together = covariance(np.concatenate([terms, terms]) / 2, Sharing.join([task, task]))
+    assert together == pytest.approx(covariance(terms, task))
+
+
 def test_a_description_counts_pairs_sentences_and_repetitions():
     sharing = Sharing.of(list("aabxyyz"), list("bcaxyyw"))
     summary = sharing.describe()
@@ -69,6 +101,16 @@ def test_a_description_counts_pairs_sentences_and_repetitions():
     assert (summary.sharing, summary.repeated) == pytest.approx((5 / 7, 4 / 7))
     taken = sharing.take([0, 3, 6]).describe()
     assert (taken.sharing, taken.components) == (0, 3)
+
+
+def test_components_of_long_chains_and_crowds_are_numbered_by_first_appearance():
+    rng = np.random.default_rng(0)
+    chain, crowd = rng.permutation(5000), rng.integers(0, 3000, (2, 2000))
+    for first, second in [(chain[:-1], chain[1:]), crowd, (np.zeros(50, int), np.arange(50)), ([], [])]:
+        graph = coo_array((np.ones(len(first)), (first, second)), shape=(5000, 5000))
+        labels = connected_components(graph, directed=False)[1][np.asarray(first, int)]
+        expected = [list(dict.fromkeys(labels)).index(label) for label in labels]
+        assert Sharing(np.asarray(first, int), np.asarray(second, int)).components.tolist() == expected
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -5,10 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from stsbench.statistics.correlations import CORRELATIONS, correlate_task, kendall
+from stsbench.statistics.correlations import CORRELATIONS, average_ranks, correlate_task, kendall
 from stsbench.statistics.influence import (
     TERMS,
     Linear,
+    concordance_counts,
     kendall_terms,
     mean_terms,
     pearson_terms,
@@ -42,6 +43,21 @@ def test_terms_of_tied_samples_are_those_of_the_jackknife(metric):
     assert terms.sum() == pytest.approx(0, abs=1e-12)
 
 
+def test_spearmans_terms_include_the_effect_on_other_ranks():
+    # Pearson's terms of the ranks, a common mistake, leave out that a pair shifts the ranks of others.
+    x, y = tied_samples()
+    of_ranks = pearson_terms(average_ranks(x), average_ranks(y))
+    assert np.corrcoef(of_ranks, spearman_terms(x, y))[0, 1] < 0.999
+
+
+def test_terms_do_not_change_with_scale_or_order_preserving_functions():
+    x, y = tied_samples()
+    assert pearson_terms(3 * x - 1, y * 1e6) == pytest.approx(pearson_terms(x, y))
+    for terms in (spearman_terms, kendall_terms):
+        assert terms(x, np.exp(y)) == pytest.approx(terms(x, y))
+        assert terms(x, -y) == pytest.approx(-terms(x, y))
+
+
 @pytest.mark.parametrize("metric", TERMS)
 @pytest.mark.parametrize("aggregation", ["all", "mean", "wmean"])
 def test_terms_of_every_aggregation_are_those_of_the_jackknife(metric, aggregation):
@@ -59,9 +75,25 @@ def test_terms_of_every_aggregation_are_those_of_the_jackknife(metric, aggregati
         ours, theirs = terms[codes == subset], expected[codes == subset]
         assert np.corrcoef(ours, theirs)[0, 1] > 0.999
         assert ours.std() == pytest.approx(theirs.std(), rel=0.08)
-        # With fixed subsets the terms are centred in each.
-        fixed = task_terms(gold, similarity, codes, metric, aggregation)[codes == subset]
-        assert fixed == pytest.approx(ours - ours.mean(), abs=1e-12)
+
+
+@pytest.mark.parametrize("metric", ["spearman", "kendall"])
+@pytest.mark.parametrize("aggregation", ["all", "mean", "wmean"])
+def test_terms_by_subset_give_the_variance_for_new_pairs_of_the_same_subsets(aggregation, metric):
+    gold, similarity = tied_samples(900)
+    codes = np.repeat([0, 1, 2], 300)
+    gold = gold + 2 * codes
+    terms = task_terms(gold, similarity, codes, metric, aggregation)
+    rng = np.random.default_rng(1)
+    values = []
+    for _ in range(500):
+        drawn = np.concatenate([rng.choice(np.flatnonzero(codes == subset), 300) for subset in range(3)])
+        scores = correlate_task(gold[drawn], similarity[drawn], codes[drawn], metric)
+        values.append(scores.aggregates[aggregation])
+    assert np.sqrt(terms @ terms) == pytest.approx(np.std(values), rel=0.1)
+    assert [terms[codes == subset].sum() for subset in range(3)] == pytest.approx([0, 0, 0], abs=1e-12)
+    of_drawn_subsets = task_terms(gold, similarity, codes, metric, aggregation, by_subset=False)
+    assert np.allclose(terms, of_drawn_subsets) == (aggregation != "all")
 
 
 def test_terms_of_a_mean_and_of_a_ratio_are_those_of_the_jackknife():
@@ -89,8 +121,21 @@ def test_terms_of_an_undefined_statistic_are_nan():
         assert np.isnan(terms).all()
 
 
-def test_kendalls_terms_are_those_of_the_jackknife_but_for_a_factor_in_any_blocks(monkeypatch):
-    monkeypatch.setattr("stsbench.statistics.influence._COMPARED_AT_ONCE", 1400)
+@pytest.mark.parametrize("decimals", [0, 1, 12])
+@pytest.mark.parametrize("at_once", [7, 2_000_000])
+def test_concordance_is_counted_over_all_pairs(at_once, decimals, monkeypatch):
+    monkeypatch.setattr("stsbench.statistics.influence._COMPARED_AT_ONCE", at_once)
+    for size in (2, 3, 64):
+        x, y = np.round(np.random.default_rng(size).normal(size=(2, size)), decimals)
+        of_x, of_y = (np.sign(side[:, np.newaxis] - side) for side in (x, y))
+        expected = (of_x * of_y).sum(axis=1), (of_x != 0).sum(axis=1), (of_y != 0).sum(axis=1)
+        counts = concordance_counts(x, y)
+        assert [count.tolist() for count in counts] == [count.tolist() for count in expected]
+        tau = counts[0].sum() / np.sqrt(counts[1].sum() * counts[2].sum())
+        assert tau == pytest.approx(kendall(x, y), nan_ok=True)
+
+
+def test_kendalls_terms_are_those_of_the_jackknife_but_for_a_factor():
     # The leave-one-out values of a U-statistic of two pairs are n / (n - 2) times as wide.
     x, noise = np.random.default_rng(5).normal(size=(2, 200))
     y = x + noise

@@ -21,6 +21,8 @@ from stsbench.statistics.intervals import (
     plain_interval,
     seeds_needed,
     share_interval,
+    t_quantile,
+    tail,
     two_sided_p,
     upper_bound,
 )
@@ -75,6 +77,13 @@ def test_a_missing_interval_has_a_reason(value, var, pairs, reason):
     assert np.isnan(limits[:2]).all()
 
 
+@pytest.mark.parametrize("order", [[1, 2, 3, 4, 5], [5, 4, 3, 2, 1]])
+def test_five_pairs_in_perfect_order_have_no_interval(order):
+    gold = [1, 2, 3, 4, 5]
+    of_terms = variance(spearman_terms(gold, order), Sharing.independent(5))
+    assert correlation_interval(spearman(gold, order), of_terms, pairs=5).reason == "perfect"
+
+
 @given(st.floats(-0.1, 0.1), variances, dfs, st.floats(0.6, 0.999))
 def test_p_values_bounds_and_intervals_agree(value, var, df, level):
     spread = known(var, df)
@@ -94,6 +103,14 @@ def test_models_that_rank_the_pairs_identically_have_p_value_one_and_no_interval
     assert math.isnan(upper_bound(0.0, nothing))
 
 
+@pytest.mark.parametrize("df", [1.0, 7.3, 250.0, math.inf])
+def test_tails_and_quantiles_are_those_of_scipys_distributions(df):
+    at = np.array([0.0, 0.3, 1.96, 12.5, 40.0])
+    assert np.array_equal(tail(at, df), norm.sf(at) if math.isinf(df) else t.sf(at, df))
+    expected = norm.ppf(0.975) if math.isinf(df) else t.ppf(0.975, df)
+    assert t_quantile(0.975, df) == pytest.approx(expected, abs=1e-12)
+
+
 @pytest.mark.parametrize(("right", "items"), [(8, 10), (1, 10), (470, 500)])
 def test_the_interval_of_a_share_of_independent_items_is_wilsons(right, items):
     from statsmodels.stats.proportion import proportion_confint
@@ -110,6 +127,13 @@ def test_the_interval_of_a_share_exists_and_stays_inside_the_possible(items, rig
     limits = share_interval(share, variance(mean_terms(answers), sharing), items)
     assert limits.exists
     assert 0 <= limits.low <= share <= limits.high <= 1
+
+
+def test_dependent_items_widen_the_interval_of_a_share():
+    terms = mean_terms(np.repeat([1, 1, 1, 0], 10))
+    sharings = Sharing.independent(40), Sharing.of(np.arange(40) // 10)
+    apart, together = (share_interval(0.75, variance(terms, sharing), 40) for sharing in sharings)
+    assert together.low < apart.low < apart.high < together.high
 
 
 NO_PAIRS = known(0.0)
@@ -179,3 +203,30 @@ def test_with_shared_sentences_dependent_intervals_cover_and_tests_keep_their_si
     if graph is stars:
         assert held["independent"] < 0.9
         assert found["independent"] > 0.1
+
+
+@pytest.mark.parametrize(("pairs", "correlation"), [(4, 0.5), (6, 0.0), (10, 0.95), (30, 0.8)])
+def test_intervals_of_few_pairs_cover(pairs, correlation):
+    rng = np.random.default_rng(pairs)
+    truth, held, existing = 6 / math.pi * math.asin(correlation / 2), 0, 0
+    for _ in range(2 * DRAWS):
+        gold = rng.normal(size=pairs)
+        other = correlation * gold + math.sqrt(1 - correlation**2) * rng.normal(size=pairs)
+        found = variance(spearman_terms(gold, other), Sharing.independent(pairs))
+        limits = correlation_interval(spearman(gold, other), found, pairs)
+        existing += limits.exists
+        held += limits.low <= truth <= limits.high
+    assert existing > DRAWS
+    assert held / existing >= 0.93
+
+
+def test_the_interval_of_a_share_near_one_covers_where_the_plain_one_does_not():
+    rng = np.random.default_rng(5)
+    covered = np.zeros(2)
+    for _ in range(DRAWS):
+        right = rng.random(60) < 0.97
+        found = variance(mean_terms(right), Sharing.independent(60))
+        both = share_interval(right.mean(), found, 60), plain_interval(right.mean(), found)
+        covered += [limits.low <= 0.97 <= limits.high for limits in both]
+    assert covered[0] / DRAWS >= 0.93
+    assert covered[1] / DRAWS < 0.9

@@ -11,11 +11,14 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stsbench.published.measured import seeds
 from stsbench.statistics.dependence import Sharing, Variance, covariance, variance
+from stsbench.statistics.intervals import plain_interval
 from stsbench.statistics.seeds import (
     Runs,
     best_of_below,
     best_of_quantiles,
+    best_of_weights,
     expected_best,
     generator,
     improvement,
@@ -36,12 +39,26 @@ def test_draws_depend_on_seed_and_names_and_not_on_the_process_or_the_release():
     assert int(printed) == 173099328
 
 
-def test_the_interaction_is_the_corrected_mean_variance_of_the_deviations_from_the_mean_run():
-    values = np.random.default_rng(0).normal(size=(5, 150))
-    terms = (values - values.mean(axis=1, keepdims=True)) / 150
-    sharing = Sharing.independent(150)
-    deviations = [variance(row, sharing).value for row in terms - terms.mean(axis=0)]
-    assert interaction_of(covariance(terms, sharing)) == pytest.approx(np.mean(deviations) * 5 / 4)
+@pytest.mark.parametrize(
+    ("seed_sd", "pair_sd", "both_sd"), [(1.0, 0.0, 1.0), (0.1, 1.0, 1.0), (0.3, 3.0, 1.0), (0.0, 1.0, 4.0)]
+)
+def test_the_interval_of_a_mean_over_seeds_and_pairs_covers(seed_sd, pair_sd, both_sd):
+    rng, pairs, trials, held, by_seeds = np.random.default_rng(0), 150, 1500, 0, 0
+    sharing = Sharing.independent(pairs)
+    for _ in range(trials):
+        of_pairs, of_both = pair_sd * rng.normal(size=pairs), both_sd * rng.normal(size=(5, pairs))
+        values = seed_sd * rng.normal(size=(5, 1)) + of_pairs + of_both
+        terms = (values - values.mean(axis=1, keepdims=True)) / pairs
+        scores = values.mean(axis=1)
+        own = Runs(scores, interaction_of(covariance(terms, sharing)))
+        found = mean_variance([own], variance(terms.mean(axis=0), sharing))
+        limits = plain_interval(float(scores.mean()), Variance(found.value, found.value, found.df))
+        held += limits.low <= 0 <= limits.high
+        by_seeds += abs(scores.mean()) <= scipy.stats.t.ppf(0.975, 4) * scores.std(ddof=1) / math.sqrt(5)
+    # The floors make intervals wide where a part is missing.
+    assert 0.95 - 3 * math.sqrt(0.95 * 0.05 / trials) <= held / trials <= 0.99
+    # The spread over seeds alone is not enough where the pairs vary.
+    assert (by_seeds / trials < 0.9) == (pair_sd >= both_sd)
 
 
 def test_the_parts_add_up_and_the_interaction_counts_once():
@@ -79,3 +96,17 @@ def test_the_best_of_n_runs_is_that_of_all_subsets(scores):
     assert best_of_below(scores, 0.5) == pytest.approx([(best < 0.5).mean() for best in bests], abs=1e-9)
     medians = [np.sort(best)[math.ceil(len(best) / 2) - 1] for best in bests]
     assert best_of_quantiles(scores, 0.5).tolist() == medians
+
+
+def test_the_expected_best_is_unbiased_and_with_replacement_it_is_too_low():
+    rng = np.random.default_rng(0)
+    samples = np.sort(rng.normal(size=(20_000, 6)), axis=1)
+    true = rng.normal(size=(400_000, 4)).max(axis=1).mean()
+    assert (samples @ best_of_weights(6)[3]).mean() == pytest.approx(true, abs=0.015)
+    assert (samples @ np.diff((np.arange(7) / 6) ** 4)).mean() < true - 0.05
+    assert best_of_weights(2000).sum(axis=1) == pytest.approx(np.ones(2000))
+
+
+def test_the_published_number_is_the_best_of_seven_or_eight_of_fifty_seeds():
+    best = expected_best(seeds("unsup-simcse-bert-base")["Avg."])
+    assert best[[6, 7]].round(2).tolist() == [76.23, 76.28]

@@ -32,10 +32,10 @@ from torch.nn import functional
 
 from stsbench.base.files import sha256_of
 from stsbench.data.corpus import corpus_file, read_rows
-from stsbench.encoders.poolers import POOLERS
 from stsbench.training.base import Base, find_base, load_model
 from stsbench.training.batches import BatchReader, make_schedule
 from stsbench.training.distributed import World
+from stsbench.training.model import pooled
 from stsbench.training.recipe import Recipe
 from stsbench.training.recipe_files import read_recipe
 from stsbench.training.token_store import TokenStore, open_store
@@ -142,7 +142,6 @@ def theirs(
     queue_part: Any
     target: Any
     queue_part, target, temperature = recipe.negatives.queue, recipe.target, recipe.objective.temperature
-    pool = POOLERS[recipe.pooling]
     if grouped:
         order = by_length(store.lengths(), recipe.optimiser.batch, steps, recipe.seed)
     else:
@@ -164,7 +163,7 @@ def theirs(
         return {"input_ids": ids, "attention_mask": mask}
 
     def encode(network, ids, mask):
-        return pool((network(input_ids=ids, attention_mask=mask).last_hidden_state,), mask)
+        return pooled(recipe.pooling, network(input_ids=ids, attention_mask=mask).last_hidden_state, mask)
 
     class Contrastive(Trainer):
         queue = torch.zeros((0, model.width), device=device)

@@ -14,7 +14,7 @@ from stsbench.data.locate import DataNotFoundError
 from stsbench.data.tables import StsData
 from stsbench.diagnosis.batches import compare_in, misread_vectors
 from stsbench.diagnosis.choices import PADDING_SIDE, Comparing
-from stsbench.encoders.misread import LEFT, WITH_PADDING
+from stsbench.diagnosis.misread import LEFT, WITH_PADDING
 from stsbench.encoders.plan import embed
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.statistics.correlations import spearman

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from stsbench.base.errors import UserError
 from stsbench.diagnosis.choices import Comparing
 from stsbench.diagnosis.grid import Scores
-from stsbench.encoders.misread import LEFT, LEFT_AS_RIGHT, Misread
+from stsbench.diagnosis.misread import LEFT, LEFT_AS_RIGHT, Misread
 from stsbench.encoders.protocol import DeviceOutOfMemory, FloatMatrix
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.encoders.use import PRECISIONS
@@ -46,7 +46,7 @@ def misread_vectors(
     vectors: FloatMatrix | None = None
     for rows in batches(table, texts):
         try:
-            made = encoder.misread([sequences[row] for row in rows], encoder.use.pooling, misread)
+            made = encoder.misread([sequences[row] for row in rows], misread.padding, misread.spans)
         except DeviceOutOfMemory as error:  # a smaller batch would be another
             raise UserError(f"a batch of {len(rows)} sentences does not fit in the device's memory.") from error
         vectors = np.empty((len(texts), made.shape[1]), dtype=np.float32) if vectors is None else vectors

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from stsbench.encoders.misread import LEFT, LEFT_AS_RIGHT, RIGHT_AS_LEFT, WITH_PADDING
+from stsbench.diagnosis.misread import LEFT, LEFT_AS_RIGHT, RIGHT_AS_LEFT, WITH_PADDING
 from stsbench.encoders.poolers import AUTO
 from stsbench.encoders.template import NO_TEMPLATE
 from stsbench.encoders.use import ABOUT, BIDIRECTIONAL, CAUSAL, PRECISIONS, names, option_of

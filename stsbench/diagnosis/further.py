@@ -21,6 +21,7 @@ from stsbench.diagnosis.batches import compare_in, misread_vectors
 from stsbench.diagnosis.choices import PADDING_SIDE, Change
 from stsbench.diagnosis.encoding import Encoded
 from stsbench.diagnosis.grid import SCORED_AT_POINTS, Point, Scores
+from stsbench.diagnosis.misread import Misread
 from stsbench.diagnosis.scores import DiagnosisData, TaskPairs, along, compare, comparisons_of
 from stsbench.diagnosis.search import WEAK, Search
 from stsbench.diagnosis.usage import (
@@ -33,7 +34,6 @@ from stsbench.diagnosis.usage import (
     sentences_of,
     ways_to_read,
 )
-from stsbench.encoders.misread import Misread
 from stsbench.encoders.plan import Embeddings, embed
 from stsbench.encoders.protocol import Encoder, FloatMatrix
 from stsbench.encoders.sides import SidedEncoder

@@ -22,8 +22,8 @@ from stsbench.diagnosis.choices import (
     Choice,
     tried_values,
 )
+from stsbench.diagnosis.misread import MISREADINGS
 from stsbench.encoders.masks import has_causal_code, own_mask
-from stsbench.encoders.misread import MISREADINGS
 from stsbench.encoders.poolers import AUTO, parse_pooling
 from stsbench.encoders.prompts import named_prompts
 from stsbench.encoders.template import NO_TEMPLATE

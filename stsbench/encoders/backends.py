@@ -1,42 +1,69 @@
-"""Programs that compute a checkpoint's layers faster than torch on a CPU: OpenVINO and ONNX Runtime.
+"""Faster computation of a checkpoint: OpenVINO and ONNX Runtime, and `--fast`, which chooses.
 
-A back end replaces the layers only: pooling, heads, tail, tokenizer and planner stay. The exporters of
-sentence-transformers and optimum return the last layer only, and optimum does not support Transformers 5, so the
-export is here. OpenVINO's int8 (NNCF) is static: ranges of weights and activations are found once, on calibration
-sentences, so that a vector does not depend on its batch.
+A back end replaces the layers only: pooling, heads, tail, tokenizer and planner stay. sentence-transformers and
+optimum export the last layer only, so torch's, OpenVINO's and NNCF's exporters are called here. OpenVINO's int8 is
+static: ranges of numbers are found once, on calibration sentences, so that a vector does not depend on its batch.
 """
 
 import hashlib
 import io
 import json
+import platform
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
+from stsbench._version import __version__
 from stsbench.base.errors import UserError
-from stsbench.base.extras import PACKAGES
-from stsbench.base.files import atomic_folder
+from stsbench.base.extras import PACKAGES, missing
+from stsbench.base.files import atomic_folder, atomic_path
+from stsbench.base.machine import processor
+from stsbench.base.manifest import fingerprint
+from stsbench.base.progress import Progress, silent
 from stsbench.data.benchmarks import load_sample, sample_sentences
+from stsbench.data.sentences import sentences_in
 from stsbench.encoders.cache import compiled_dir
+from stsbench.encoders.device import require_backend
 from stsbench.encoders.libraries import quiet_transformers
-from stsbench.encoders.network import Network
+from stsbench.encoders.plan import embed
 from stsbench.encoders.protocol import TokenSequence
+from stsbench.encoders.use import FP32, TORCH, USUAL, Use, names
+from stsbench.statistics import DEPENDENCE, LEVEL
+from stsbench.statistics.correlations import CORRELATIONS
+from stsbench.statistics.dependence import Sharing, variance
+from stsbench.statistics.influence import task_terms
+from stsbench.statistics.intervals import upper_bound
+from stsbench.statistics.similarity import pair_similarities
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from stsbench.encoders.network import Network
+
+CANDIDATES = ((TORCH, "bf16"), ("openvino", "int8"), ("openvino", FP32), ("onnx", FP32))
+"""The programs and precisions that `--fast` tries; on a GPU the first only."""
+
+FASTER = 1.1
+"""A smaller gain is within the noise of two timings."""
+
+LARGEST_LOSS = 0.005
+"""Of the sample's score, as the one-sided 95 % bound."""
+
 CALIBRATION_SENTENCES = 256
 _CALIBRATION_SEED = 0
+_TIMED, _ROUNDS = 128, 3
 
 _HINTS = {"fp32": "f32", "bf16": "bf16", "int8": "f32"}
 """OpenVINO's hint for layers that are not quantised; its default on a CPU is not fp32."""
@@ -46,50 +73,44 @@ _Compute = Callable[[_Integers, _Integers], list[NDArray[np.float32]]]
 """Maps token ids and mask, shape (rows, width), to all hidden states, (rows, width, dimensions)."""
 
 
-class Calibration(NamedTuple):
-    """The sentences that int8 is calibrated on, in order, and four hexadecimal digits of their hash."""
-
-    sentences: tuple[str, ...]
-    digest: str
-
-
 @cache
-def calibration() -> Calibration:
-    """Draws bundled sentences, none of them in the sample's pairs, so that calibration sees no test data."""
+def calibration() -> tuple[tuple[str, ...], str]:
+    """Returns the sentences that int8 is calibrated on, and four hexadecimal digits of their hash.
+
+    They are bundled sentences, none of them in the sample's pairs, so that calibration sees no test data.
+    """
     pairs = load_sample().pairs
     scored = {*pairs["sentence1"], *pairs["sentence2"]}
     texts = [text for text in sample_sentences() if text not in scored]
     drawn = np.random.default_rng(_CALIBRATION_SEED).permutation(len(texts))[:CALIBRATION_SENTENCES]
     chosen = tuple(texts[row] for row in drawn)
-    return Calibration(chosen, hashlib.sha256("\n".join(chosen).encode()).hexdigest()[:4])
+    return chosen, hashlib.sha256("\n".join(chosen).encode()).hexdigest()[:4]
 
 
 @dataclass(frozen=True)
 class CompiledModel:
-    """Replaces the torch model in a `Network`, and keeps its configuration and pooler."""
+    """Replaces the torch model in a `Network`, and keeps its configuration and pooler.
 
-    name: str
+    `forward` takes no positions, so the network refuses templates that need them.
+    """
+
     compute: _Compute
     known_tokens: int
     config: Any = None
     pooler: "Callable[[Tensor], Tensor] | None" = None
 
-    def __call__(
-        self, input_ids: "Tensor", attention_mask: "Tensor | None" = None, **others: Any
+    def forward(
+        self, input_ids: "Tensor", attention_mask: "Tensor | None" = None, **_options: Any
     ) -> SimpleNamespace:
-        """Returns the states as Transformers names them; refuses inputs that the compiled layers do not read."""
+        """Returns the states as Transformers names them."""
         import torch
 
-        if more := sorted(name for name, value in others.items() if isinstance(value, torch.Tensor)):
-            raise UserError(f"{self.name}: {', '.join(more)} is not supported by back ends: leave out --backend.")
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
         states = tuple(torch.from_numpy(state) for state in self.compute(input_ids.numpy(), mask.numpy()))
         pooled = None if self.pooler is None else self.pooler(states[-1])
         return SimpleNamespace(last_hidden_state=states[-1], hidden_states=states, pooler_output=pooled)
 
-    def forward(self, input_ids: "Tensor", attention_mask: "Tensor | None" = None) -> SimpleNamespace:
-        """Returns the states; its parameters show that positions cannot be given."""
-        return self(input_ids, attention_mask)
+    __call__ = forward
 
     def get_input_embeddings(self) -> SimpleNamespace:
         """Returns the number of token embeddings, as in Transformers."""
@@ -97,40 +118,29 @@ class CompiledModel:
 
 
 def compiled(
-    network: Network,
-    backend: str,
-    precision: str,
-    about: Sequence[str | None],
-    *,
-    samples: Sequence[TokenSequence] = (),
-) -> Network:
+    network: "Network", use: Use, about: Sequence[str | None], samples: Sequence[TokenSequence] = ()
+) -> "Network":
     """Returns a network whose layers a back end computes; the compiled file is kept in the cache folder.
 
     Args:
         network: as torch loaded it, in fp32, on the CPU.
-        backend: one of `BACKENDS`, which is installed.
-        precision: one of those that the back end has.
+        use: its back end, which is installed, and precision.
         about: hashes of weights and configuration.
         samples: for int8, the token ids of the calibration sentences.
     """
-    program = _PROGRAMS[backend]
+    backend, precision = use.backend, use.precision
     versions = [f"{package} {version(package)}" for package in PACKAGES[backend].values()]
-    described = json.dumps([backend, precision, versions, list(about), list(samples)])
-    folder = compiled_dir() / hashlib.sha256(described.encode()).hexdigest()[:32]
-    if not (folder / program.file).is_file():
+    folder = compiled_dir() / fingerprint([backend, precision, versions, list(about), list(samples)])[:32]
+    name, export, load = _PROGRAMS[backend]
+    if not folder.is_dir():
         try:
             with atomic_folder(folder) as being_made, _quiet():
-                program.export(_layers_of(network.model), being_made / program.file, precision, samples)
-        except UserError:
-            raise
+                export(_layers_of(network.model), being_made / name, precision, samples)
         except Exception as error:  # exporters raise many types for unsupported architectures
             reason = (str(error).strip().splitlines() or ["no reason given"])[0][:200]
-            raise UserError(
-                f"{backend} cannot compile {network.name} ({type(error).__name__}: {reason}): leave out --backend."
-            ) from error
+            raise UserError(f"{backend} cannot compile {network.name} ({reason}). Leave out --backend.") from error
     model = CompiledModel(
-        name=network.name,
-        compute=program.load(folder / program.file, precision),
+        compute=load(folder / name, precision),
         known_tokens=network.model.get_input_embeddings().num_embeddings,
         config=network.model.config,
         pooler=getattr(network.model, "pooler", None),
@@ -140,7 +150,6 @@ def compiled(
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Silences exporters: their progress would end up in our output."""
     with warnings.catch_warnings(), redirect_stdout(io.StringIO()), quiet_transformers():
         warnings.simplefilter("ignore")
         yield
@@ -196,11 +205,8 @@ def _load_openvino(file: Path, precision: str) -> _Compute:
     openvino = _quiet_openvino()
     import torch
 
-    model = openvino.Core().compile_model(
-        file,
-        "CPU",
-        {"INFERENCE_PRECISION_HINT": _HINTS[precision], "INFERENCE_NUM_THREADS": torch.get_num_threads()},
-    )
+    hints = {"INFERENCE_PRECISION_HINT": _HINTS[precision], "INFERENCE_NUM_THREADS": torch.get_num_threads()}
+    model = openvino.Core().compile_model(file, "CPU", hints)
 
     def compute(ids: _Integers, mask: _Integers) -> list[np.ndarray]:
         states = model({"input_ids": ids, "attention_mask": mask})
@@ -210,7 +216,6 @@ def _load_openvino(file: Path, precision: str) -> _Compute:
 
 
 def _quiet_openvino() -> Any:
-    """Imports OpenVINO without its telemetry."""
     sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
     import openvino
 
@@ -250,15 +255,146 @@ def _load_onnx(file: Path, _precision: str) -> _Compute:
     return compute
 
 
-class _Program(NamedTuple):
-    """The file name of compiled layers, and the functions that write and load them, given the precision."""
-
-    file: str
-    export: Callable[["nn.Module", Path, str, Sequence[TokenSequence]], None]
-    load: Callable[[Path, str], _Compute]
-
-
-_PROGRAMS = {
-    "openvino": _Program("model.xml", _export_openvino, _load_openvino),
-    "onnx": _Program("model.onnx", _export_onnx, _load_onnx),
+_PROGRAMS: dict[str, tuple[str, Callable[..., None], Callable[[Path, str], _Compute]]] = {
+    "openvino": ("model.xml", _export_openvino, _load_openvino),
+    "onnx": ("model.onnx", _export_onnx, _load_onnx),
 }
+"""For each program the file of compiled layers, and the functions that write and load it."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The program and precision that `--fast` chose, and a sentence with the reason."""
+
+    backend: str
+    precision: str
+    note: str
+
+
+def quickest(encoder: Any, progress: Progress = silent, use: Use = USUAL) -> Any:
+    """Returns a checkpoint in the fastest back end and precision that cost at most 0.5 points on the sample.
+
+    The choice is kept in the cache, by weights, processing of vectors, versions and machine.
+
+    Args:
+        encoder: a Transformers checkpoint in torch and fp32.
+        progress: called with the candidate that is tried.
+        use: further processing of its vectors.
+
+    """
+    first = _sides(encoder)[0]
+    if not hasattr(first, "with_use"):
+        raise UserError(f"--fast: {encoder.identity.name} is not a Transformers checkpoint: leave out --fast.")
+    if (computed_in := first.use.computed_in) != FP32:
+        raise UserError(f"--fast chooses the precision, but {computed_in} is given. Leave one of them out.")
+    processed = encoder.with_use(**{name: getattr(use, name) for name in use.changed("afterwards")})
+    file = compiled_dir() / f"{fingerprint(_depends_on(processed))[:32]}.json"
+    # Without a hash of the weights, an earlier choice may be for others.
+    choice = None if encoder.identity.weights_sha256 is None else _kept(file)
+    if choice is None:
+        choice = _choose(processed, progress)
+        with atomic_path(file) as place:
+            place.write_text(json.dumps(asdict(choice)), encoding="utf-8")
+    chosen = encoder.with_use(backend=choice.backend, precision=choice.precision)
+    return replace(chosen, notes=(*chosen.notes, choice.note))
+
+
+def _kept(file: Path) -> Choice | None:
+    try:
+        return Choice(**json.loads(file.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):  # none yet, or damaged
+        return None
+
+
+def _sides(encoder: Any) -> list[Any]:
+    return list(getattr(encoder, "sides", [encoder]))
+
+
+def _depends_on(encoder: Any) -> list[Any]:
+    import torch
+    from torch.backends.cpu import get_cpu_capability
+
+    use = encoder.identity.use
+    installed = {backend: not missing(backend) for backend in ("openvino", "onnx")}
+    machine = [platform.machine(), processor(), get_cpu_capability(), torch.get_num_threads(), installed]
+    if use.device == "cuda":
+        machine.append(torch.cuda.get_device_name())
+    return [
+        __version__,
+        torch.__version__,
+        encoder.identity.key(),
+        [getattr(use, name) for name in names("afterwards")],
+        machine,
+    ]
+
+
+def _choose(encoder: Any, progress: Progress) -> Choice:
+    """Tries all candidates and returns the fastest that passes."""
+    candidates = CANDIDATES if encoder.identity.use.device == "cpu" else CANDIDATES[:1]
+    best, fastest, rejected = Choice(TORCH, FP32, "fp32; nothing is faster at the same score"), FASTER, []
+    for number, (backend, precision) in enumerate(candidates):
+        candidate = precision if backend == TORCH else f"{backend}-{precision}"
+        progress(f"choosing a back end: {candidate}", number, len(candidates))
+        try:
+            other = encoder.with_use(backend=backend, precision=precision)
+            require_backend(_sides(other)[0].use)
+            ratio = _times_as_fast(encoder, other)
+        except UserError as error:
+            rejected.append(f"{candidate}: {str(error).rstrip('.')}")
+            continue
+        if ratio < fastest:
+            rejected.append(f"{candidate} is {ratio:.2f} times as fast")
+            continue
+        change, loss = _change(encoder, other)
+        effect = f"{100 * change:+.2f} points on the sample, a loss of at most {100 * loss:.2f}"
+        if loss < LARGEST_LOSS:
+            note = f"{candidate} instead of fp32, {ratio:.1f} times as fast; {effect}"
+            best, fastest = Choice(backend, precision, note), ratio
+        else:
+            rejected.append(f"{candidate}: {effect}")
+    progress("choosing a back end", len(candidates), len(candidates))
+    return replace(best, note=f"--fast: {best.note}" + (f" ({'; '.join(rejected)})" if rejected else ""))
+
+
+def _times_as_fast(encoder: Any, other: Any) -> float:
+    """Returns how many times as fast the other encodes some sentences of the sample, loading excluded.
+
+    The two take turns and the fastest pass of each counts. Processing after encoding is not timed.
+    """
+    pair = [_sides(encoder)[0], _sides(other)[0]]
+    texts = sentences_in(load_sample())[:_TIMED]
+    for side in pair:
+        embed(side, texts[:8], normalize=False, use_cache=False)
+    seconds: list[list[float]] = [[], []]
+    for _ in range(_ROUNDS):
+        for side, taken in zip(pair, seconds, strict=True):
+            start = time.perf_counter()
+            embed(side, texts, normalize=False, use_cache=False)
+            taken.append(time.perf_counter() - start)
+    return min(seconds[0]) / min(seconds[1])
+
+
+def _change(encoder: Any, other: Any) -> tuple[float, float]:
+    """Returns the change of the sample's score, and the one-sided upper bound of the loss."""
+    pairs = load_sample().pairs
+    gold, subsets = pairs["gold"].to_numpy(), pd.factorize(pairs["subset"])[0]
+    cosines = [_cosines(each, pairs) for each in (encoder, other)]
+    before, after = (CORRELATIONS["spearman"](gold, cosine) for cosine in cosines)
+    terms = [task_terms(gold, cosine, subsets, "spearman", "all") for cosine in cosines]
+    sharing = Sharing.of(pairs["sentence1"], pairs["sentence2"])
+    spread = variance(terms[0] - terms[1], sharing, DEPENDENCE)
+    change = after - before
+    if np.isnan(change) or np.isnan(spread.value):
+        return float("nan"), float("inf")
+    return change, -change if spread.value <= 0 else upper_bound(-change, spread, LEVEL)
+
+
+def _cosines(encoder: Any, pairs: pd.DataFrame) -> NDArray[np.float64]:
+    sides, texts = _sides(encoder), [pairs["sentence1"].tolist(), pairs["sentence2"].tolist()]
+    if len(sides) == 1:  # together, so that a whitening is over all sentences
+        texts = [texts[0] + texts[1]]
+    parts = [embed(side, own, use_cache=False) for side, own in zip(sides, texts, strict=True)]
+    matrices = [next(iter(part.vectors.values())) for part in parts]
+    rows = [part.rows + start for part, start in zip(parts, (0, len(matrices[0])), strict=False)]
+    left, right = np.split(np.concatenate(rows), 2)
+    return pair_similarities(np.concatenate(matrices), left, right)["cosine"]

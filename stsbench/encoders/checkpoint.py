@@ -13,7 +13,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.files import files_below, files_in
 from stsbench.base.parsing import parse_json
 from stsbench.encoders.hashed import HashedFiles
-from stsbench.encoders.hub import ADAPTER_CONFIG, MINILM, MODULE_FOLDER, PACKAGED, from_hub
+from stsbench.encoders.hub import ADAPTER_CONFIG, MINILM, PACKAGED, from_hub
 
 NOTES = "stsbench.json"
 """Notes of a checkpoint trained by stsbench, which every measurement of it repeats: `{"notes": [...]}`."""
@@ -47,15 +47,6 @@ _CONFIG_PATTERNS = ("config.json", "config.*.json")
 _ELSEWHERE = "--"
 """Separates the repository from the rest in the name of code that another repository holds."""
 
-_KINDS = {
-    str: "a text",
-    int: "a whole number",
-    float: "a number",
-    bool: "true or false",
-    list: "a list",
-    dict: "an object",
-}
-
 
 class Module(NamedTuple):
     """A module of a sentence-transformers checkpoint: its class, and its folder within the checkpoint."""
@@ -68,36 +59,6 @@ class Module(NamedTuple):
         """The class name; with its module if the class is not sentence-transformers' own."""
         is_own = self.type.startswith("sentence_transformers.")
         return self.type.rpartition(".")[2] if is_own else self.type
-
-
-class JsonFile(dict[str, Any]):
-    """The object in a JSON file; empty if there is no such file."""
-
-    def __init__(self, path: Path, content: dict[str, Any]) -> None:
-        super().__init__(content)
-        self.path = path
-
-    def value(self, key: str, kind: type, least: int | None = None) -> Any:
-        """Returns a value of a given type, or None if it is missing or null.
-
-        Raises:
-            UserError: if it has another type, or is smaller than `least`.
-        """
-        value = self.get(key)
-        is_kind = isinstance(value, (int, float) if kind is float else kind) and (
-            kind is bool or not isinstance(value, bool)
-        )
-        if value is None or (is_kind and (least is None or value >= least)):
-            return value
-        expected = _KINDS[kind] + ("" if least is None else f" of at least {least}")
-        raise UserError(f"{self.path}: {key} is {value!r:.60}, expected {expected}. {AGAIN}")
-
-    def texts(self, key: str) -> list[str]:
-        """Returns a list of texts, empty if it is missing."""
-        values: list[str] = self.value(key, list) or []
-        if not all(isinstance(value, str) for value in values):
-            raise UserError(f"{self.path}: {key} is not a list of texts. {AGAIN}")
-        return values
 
 
 AGAIN = "Download the checkpoint again."
@@ -113,64 +74,42 @@ class Checkpoint:
     revision: str | None = None
     hashed: HashedFiles = field(default_factory=HashedFiles, compare=False, repr=False)
 
-    def json(self, *parts: str) -> JsonFile:
+    def json(self, *parts: str) -> dict[str, Any]:
         """Returns the object in a JSON file, empty if there is no such file."""
-        path, content = self.folder.joinpath(*parts), self._content(*parts)
+        content = self._content(*parts)
         if not isinstance(content, dict | None):
-            raise UserError(f"{path} does not hold a JSON object. {AGAIN}")
-        return JsonFile(path, content or {})
+            raise UserError(f"{self.folder.joinpath(*parts)} does not hold a JSON object. {AGAIN}")
+        return content or {}
 
     def _content(self, *parts: str) -> Any:
         path = self.folder.joinpath(*parts)
+        # A broken link is damage, not absence.
         if not os.path.lexists(path):
             return None
-        # A broken link or a folder of that name is damage, not absence.
-        if not path.is_file():
-            raise UserError(f"{path} is a folder or a broken link. {AGAIN}")
         try:
-            content = parse_json(path.read_bytes())
-        except ValueError as error:
-            raise UserError(f"{path} is not valid JSON ({error}). {AGAIN}") from error
-        except OSError as error:
-            raise UserError(f"cannot read {path} ({error.strerror}). Check its permissions.") from error
-        if content is None:
-            raise UserError(f"{path} is empty. {AGAIN}")
-        return content
+            return parse_json(path.read_bytes())
+        except (OSError, ValueError) as error:
+            raise UserError(f"cannot read {path} ({error}). {AGAIN}") from error
 
     def own_notes(self) -> tuple[str, ...]:
         """Returns the notes that training left in the checkpoint (`NOTES`)."""
-        return tuple(self.json(NOTES).texts("notes"))
+        return tuple(map(str, self.json(NOTES).get("notes") or ()))
 
     def modules(self) -> list[Module]:
         """Returns the modules in `modules.json`; none if this is not a sentence-transformers checkpoint."""
-        file, content = self.folder / "modules.json", self._content("modules.json")
-        if content is None:
-            for path in self.folder.glob("*_Pooling"):
-                raise UserError(f"{self.folder} has {path.name} but no modules.json. {AGAIN}")
-            return []
-        if not isinstance(content, list) or not content or not all(isinstance(entry, dict) for entry in content):
-            raise UserError(f"{file} does not list modules. {AGAIN}")
-        modules = []
-        for entry in content:
-            kind, place = entry.get("type"), entry.get("path")
-            if not isinstance(kind, str) or not kind or not isinstance(place, str):
-                raise UserError(f"{file}: a module has no type or path. {AGAIN}")
-            inside = PurePosixPath(place.replace("\\", "/"))
-            if inside.is_absolute() or ".." in inside.parts or ":" in place:
-                raise UserError(f"{file} names {place!r}, which is outside the checkpoint's folder. {AGAIN}")
-            modules.append(Module(kind, place))
+        content = self._content("modules.json")
+        if content is None and (poolings := files_in(self.folder / "1_Pooling", "config.json")):
+            raise UserError(f"{self.folder} has {poolings[0].parent.name} but no modules.json. {AGAIN}")
+        try:
+            modules = [Module(str(entry["type"]), str(entry["path"])) for entry in content or ()]
+            outside = any(
+                ".." in PurePosixPath(folder).parts or Path(folder).is_absolute() for _, folder in modules
+            )
+        except (TypeError, KeyError):
+            outside = True
+        if outside or content == []:
+            raise UserError(f"{self.folder / 'modules.json'} does not list modules of its folder. {AGAIN}")
         return modules
-
-    def unnamed_modules(self) -> list[str]:
-        """Returns the folders that look like modules with weights but are not in `modules.json`."""
-        named = {module.folder.strip("/") for module in self.modules()}
-        return [
-            path.name
-            for path in sorted(self.folder.iterdir())
-            if MODULE_FOLDER.fullmatch(path.name)
-            and path.name not in named
-            and any((path / file).is_file() for file in _WEIGHT_FILES)
-        ]
 
     def all_files(self) -> list[Path]:
         """Returns every file in the folder and below, without hidden ones."""
@@ -190,14 +129,14 @@ class Checkpoint:
 
     def named_code(self) -> list[str]:
         """Returns the classes outside the libraries that the checkpoint refers to."""
-        mapped = [self.json(file).value("auto_map", dict) for file in ("config.json", "tokenizer_config.json")]
-        return [*_texts_in(mapped), *self._foreign_modules()]
+        maps = [self.json(file).get("auto_map") for file in ("config.json", "tokenizer_config.json")]
+        return [*_texts_in(maps), *self._foreign_modules()]
 
     def own_code(self) -> str | None:
         """Returns the name of Python code that the checkpoint needs to run, or None."""
-        mapped = self.json("config.json").value("auto_map", dict) or {}
-        classes = [str(mapped[name]) for name in ("AutoModel", "AutoConfig") if name in mapped]
-        return next(iter([*classes, *self._foreign_modules()]), None)
+        classes = self.json("config.json").get("auto_map") or {}
+        needed = [str(classes[name]) for name in ("AutoModel", "AutoConfig") if name in classes]
+        return next(iter([*needed, *self._foreign_modules()]), None)
 
     def _foreign_modules(self) -> list[str]:
         return [module.type for module in self.modules() if module.kind == module.type]
@@ -215,14 +154,10 @@ class Checkpoint:
         )
 
     def _shards(self, index: str) -> list[Path]:
-        weight_map = self.json(index).value("weight_map", dict)
-        if not weight_map:
-            raise UserError(f"{self.folder / index} names no weight files. {AGAIN}")
-        shards = [self.folder / name for name in sorted(set(map(str, weight_map.values())))]
-        for shard in shards:
-            if shard.parent != self.folder or not shard.is_file():
-                raise UserError(f"{self.folder / index} names {shard.name}, which is not in its folder. {AGAIN}")
-        return shards
+        shards = {self.folder / str(name) for name in (self.json(index).get("weight_map") or {}).values()}
+        if not shards or not all(shard.parent == self.folder and shard.is_file() for shard in shards):
+            raise UserError(f"{self.folder / index} names weight files that are not in its folder. {AGAIN}")
+        return sorted(shards)
 
     def has_vocabulary(self) -> bool:
         """Returns whether any file could hold the tokenizer's vocabulary."""
@@ -284,7 +219,8 @@ def find_checkpoint(name: str, *, revision: str | None = None, with_code: bool =
 
 def _texts_in(value: Any) -> list[str]:
     """Returns all texts in nested JSON."""
-    if isinstance(value, dict | list):
-        parts = value.values() if isinstance(value, dict) else value
-        return [text for part in parts for text in _texts_in(part)]
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        return [text for part in value for text in _texts_in(part)]
     return [value] if isinstance(value, str) else []

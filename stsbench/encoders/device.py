@@ -2,9 +2,7 @@
 
 import ctypes
 import os
-import platform
 import sys
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -20,52 +18,21 @@ DEVICE_OF_JOBS = "STSBENCH_DEVICE"
 """The environment variable by which a sweep passes its `--device` to the processes of its jobs."""
 
 
-@dataclass(frozen=True)
-class Backend:
-    """A program that computes a model's layers instead of torch, on the CPU.
-
-    Attributes:
-        precisions: that it supports, the default first.
-        cannot: the reason for a missing precision.
-    """
-
-    precisions: tuple[str, ...]
-    cannot: str = ""
+BACKENDS = {TORCH: tuple(PRECISIONS), "openvino": ("fp32", "bf16", "int8"), "onnx": ("fp32",)}
+"""The precisions of each program. In those that are missing, a vector would depend on its batch."""
 
 
-BACKENDS = {
-    "openvino": Backend(("fp32", "bf16", "int8")),
-    "onnx": Backend(
-        ("fp32",),
-        "ONNX Runtime's int8 depends on the batch, so a sentence would not have a single vector",
-    ),
-}
-
-
-def require_precision(backend: str, precision: str) -> None:
-    """Refuses an unknown back end, or a precision that it does not support."""
-    if backend == TORCH:
-        if precision == "int8":
-            raise UserError(
-                "torch's int8 depends on the batch, so a sentence would not have a single vector: use --backend "
-                "openvino --precision int8."
-            )
-        if precision not in PRECISIONS:
-            raise UserError(f"unknown precision {precision!r}: {suggestion(precision, [*PRECISIONS, 'int8'])}")
-        return
+def require_backend(use: Use) -> None:
+    """Refuses a back end or precision that does not exist or is not installed, and another device than its CPU."""
+    backend, precision = use.backend, use.precision
     if backend not in BACKENDS:
         raise UserError(f"unknown back end {backend!r}: {suggestion(backend, BACKENDS)}")
-    program = BACKENDS[backend]
-    if precision not in program.precisions:
-        why = f" ({program.cannot})" if program.cannot else ""
-        raise UserError(f"{backend} has no {precision}{why}: use {', '.join(program.precisions)}.")
-
-
-def require_backend(backend: str, device: str) -> None:
-    """Refuses a back end whose packages are not installed, or another device than the CPU."""
-    if device not in {"auto", "cpu"}:
-        raise UserError(f"--backend {backend} computes on the CPU: leave out --device {device}.")
-    require(backend, f"--backend {backend}")
+    if precision not in BACKENDS[backend]:
+        raise UserError(f"{backend} has no precision {precision!r}. Use {', '.join(BACKENDS[backend])}.")
+    if backend != TORCH:
+        if use.device not in {"auto", "cpu"}:
+            raise UserError(f"--backend {backend} computes on the CPU. Leave out --device {use.device}.")
+        require(backend, f"--backend {backend}")
 
 
 def require_attention(use: Use) -> None:
@@ -86,10 +53,9 @@ def require_attention(use: Use) -> None:
 
 
 def resolve_device(device: str) -> str:
-    """Returns `cpu`, `cuda` or `mps`; `auto` becomes the fastest device available.
+    """Returns `cpu`, `cuda` or `mps`; `auto` becomes the fastest device available, in a sweep's job the sweep's.
 
     Without an accelerator's driver the answer is `cpu` without importing torch, which a cached run does not need.
-    In a job of a sweep `auto` is the sweep's `--device`.
     """
     if device == "auto":
         device = os.environ.get(DEVICE_OF_JOBS, device)
@@ -100,22 +66,19 @@ def resolve_device(device: str) -> str:
     require(MODELS, f"device {device}")
     import torch
 
-    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if device == "auto":
-        return next((name for name, available in there.items() if available), "cpu")
-    if not there[device]:
-        raise UserError(f"device {device} is not available to torch {torch.__version__}: use --device cpu.")
+        return next((name for name in available if available[name]), "cpu")
+    if not available[device]:
+        raise UserError(f"device {device} is not available to torch {torch.__version__}. Use --device cpu.")
     return device
 
 
 def _may_have_accelerator() -> bool:
-    if "torch" in sys.modules:
+    if "torch" in sys.modules or sys.platform != "linux":
         return True
-    if sys.platform == "darwin":
-        return platform.machine() == "arm64"
     try:
-        # NVIDIA's driver has the library that torch opens; AMD's creates a device node.
-        ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+        ctypes.CDLL("libcuda.so.1")  # NVIDIA's driver
     except OSError:
-        return Path("/dev/kfd").exists()
+        return Path("/dev/kfd").exists()  # AMD's
     return True

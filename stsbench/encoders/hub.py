@@ -1,6 +1,5 @@
 """Downloading a checkpoint from the Hugging Face Hub: only the files that loading reads."""
 
-import errno
 import re
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
@@ -24,7 +23,7 @@ _SETTINGS = ("*.json", "*.txt", "*.model", "*.tiktoken", "bpe.codes")
 _WEIGHTS = re.compile(r"(model|pytorch_model|adapter_model)(-\d+-of-\d+)?\.(safetensors|bin)")
 
 _TIMEOUT_SECONDS = 20.0
-_DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS}
+_HTTP_CLIENTS = {"httpx", "httpx2", "httpcore", "requests"}
 
 
 def from_hub(name: str, revision: str | None, *, with_code: bool) -> Path:
@@ -37,25 +36,16 @@ def from_hub(name: str, revision: str | None, *, with_code: bool) -> Path:
         info = HfApi().model_info(name, revision=revision, timeout=_TIMEOUT_SECONDS)
         needed = needed_files([sibling.rfilename for sibling in info.siblings or []], with_code=with_code)
         return Path(snapshot_download(name, revision=revision, allow_patterns=needed))
-    except HFValidationError as error:
-        raise UserError(f"no such model: {name!r} is neither a folder nor a Hub name (owner/model).") from error
     except RevisionNotFoundError as error:
         raise UserError(f"the model {name} has no revision {revision!r} on the Hugging Face Hub.") from error
-    except RepositoryNotFoundError as error:
+    except (HFValidationError, RepositoryNotFoundError) as error:
         raise UserError(
             f"no such model: {name} is neither a folder nor a model visible to you on the Hugging Face Hub "
             f"(private and gated models need `hf auth login`).{_suggestion(name)}"
         ) from error
-    except OSError as error:  # including the library's: no answer, offline mode, a file that is not cached
-        if error.errno in _DISK_ERRORS:
-            raise UserError(
-                f"cannot store the files of {name} ({error.strerror}). Free some space, or set HF_HOME to a "
-                "writable folder."
-            ) from error
-        return _downloaded_before(name, revision, error)
     except Exception as error:
-        # The HTTP client under huggingface_hub has changed more than once, and its exceptions with it.
-        if type(error).__module__.partition(".")[0] not in {"httpx", "httpx2", "httpcore", "requests"}:
+        # No answer, offline mode or a full disk: an OSError, or an exception of the HTTP client.
+        if not isinstance(error, OSError) and type(error).__module__.partition(".")[0] not in _HTTP_CLIENTS:
             raise
         return _downloaded_before(name, revision, error)
 
@@ -85,8 +75,8 @@ def _downloaded_before(name: str, revision: str | None, reason: Exception) -> Pa
         if isinstance(cached, str):
             return Path(cached).parent
     raise UserError(
-        f"no such model: {name} is not a folder here, and the Hugging Face Hub cannot be reached "
-        f"({type(reason).__name__}). Go online once, or give a local folder.{_suggestion(name)}"
+        f"no such model: {name} is not a folder here, and cannot be downloaded from the Hugging Face Hub "
+        f"({type(reason).__name__}: {reason}). Go online, or give a local folder.{_suggestion(name)}"
     ) from reason
 
 

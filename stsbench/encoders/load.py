@@ -16,10 +16,11 @@ from stsbench.base.extras import MODELS, require
 from stsbench.encoders.adapter import base_of, find_base, is_adapter
 from stsbench.encoders.callables import CallableEncoder, from_function, import_function, is_callable
 from stsbench.encoders.checkpoint import Checkpoint, find_checkpoint
-from stsbench.encoders.device import require_attention, require_backend, require_precision, resolve_device
+from stsbench.encoders.device import require_attention, require_backend, resolve_device
 from stsbench.encoders.fitted import FittedEncoder
 from stsbench.encoders.fitted_folder import holds_fit, read_about, read_map, read_seen, without_layer
 from stsbench.encoders.hub import PACKAGED
+from stsbench.encoders.libraries import told
 from stsbench.encoders.mteb_models import PREFIX, load_from_mteb
 from stsbench.encoders.poolers import AUTO, parse_pooling
 from stsbench.encoders.prompts import as_texts, own_prompt, require_one_choice
@@ -86,10 +87,9 @@ def load(model: Model, use: Use) -> Encoder:
 def load_with(model: Model, use: Use) -> Encoder:
     """Loads an encoder, as `load` does."""
     require_one_choice(use)
-    require_precision(use.backend, use.precision)
+    require_backend(use)
     require_attention(use)
     if use.backend != TORCH:
-        require_backend(use.backend, use.device)
         use = replace(use, device="cpu")
     if use.max_length is not None and use.max_length < 3:
         raise UserError(f"--max-length {use.max_length} leaves no room for a word. Use 3 or more.")
@@ -109,7 +109,8 @@ def load_with(model: Model, use: Use) -> Encoder:
     if holds_fit(path):
         return _load_fitted(name, path, use)
     resolved = resolve(name, use)
-    encoder = _load_checkpoint(resolved.name, resolved.use)
+    with told(f"load {name}"):
+        encoder = _load_checkpoint(resolved.name, resolved.use)
     return replace(encoder, notes=(*resolved.notes, *encoder.notes))
 
 
@@ -190,7 +191,7 @@ def _load_checkpoint(
     if template is not None and is_hinted:
         notes += (_hint(f"template {template.name}", name, "--template"),)
     use = replace(use, device=resolve_device(use.device))
-    saved = read_settings(checkpoint, trust_remote_code=use.trust_remote_code)
+    saved = read_settings(checkpoint)
     if saved is None and checkpoint.modules() and use.pooling == AUTO and adapter is None:
         by_library = load_with_library(checkpoint, use)
         return replace(by_library, notes=(*by_library.notes, *notes))
@@ -266,11 +267,8 @@ def _require_readable(checkpoint: Checkpoint, use: Use) -> None:
     name, config = checkpoint.name, checkpoint.json("config.json")
     if not config:
         raise UserError(f"{name} has no config.json of a Transformer, so --pooling does not apply to it.")
-    if config.value("is_encoder_decoder", bool):
-        raise UserError(
-            f"{name} is an encoder-decoder ({config.get('model_type')}), which no pooling reads. Give a "
-            "sentence-transformers checkpoint of it, or save its vectors for --vectors."
-        )
+    if config.get("is_encoder_decoder"):
+        raise UserError(f"{name} is an encoder-decoder, which no pooling reads. Save its vectors for --vectors.")
     longest = position_limit(checkpoint)
     if use.max_length is not None and longest is not None and use.max_length > longest:
         raise UserError(f"{name} reads at most {longest} sub-words, so --max-length {use.max_length} is too long.")
@@ -311,15 +309,12 @@ def _pooling_of(template: Template, use: Use, known: KnownCheckpoint | None, nam
 
 
 def _notes_on_files(checkpoint: Checkpoint, saved: TransformerSettings | None) -> tuple[str, ...]:
-    """Returns notes on files that are not read although a user may expect it, and on missing ones."""
+    """Returns notes on missing files."""
     name, notes = checkpoint.name, tuple[str, ...]()
-    if unnamed := checkpoint.unnamed_modules():
-        notes += (f"{name}: {', '.join(unnamed)} is not in modules.json and is left out.",)
     if saved is not None and not has_transformer_config(checkpoint):
-        length = (
-            "whole sentences are" if (most := saved.use.max_length) is None else f"at most {most} sub-words are"
-        )
-        notes += (f"{name} states no maximum length (no sentence_bert_config.json): {length} read.",)
+        limit = saved.use.max_length
+        length = "reads whole sentences" if limit is None else f"reads at most {limit} sub-words"
+        notes += (f"{name} {length}; it has no sentence_bert_config.json that states a maximum length.",)
     if not checkpoint.json("tokenizer_config.json"):
         notes += (f"{name} has no tokenizer_config.json: the defaults of its architecture apply.",)
     return (*notes, *checkpoint.own_notes())
@@ -341,12 +336,11 @@ def _choose_pooling(
         return known.pooling, (_hint(f"pooling {known.pooling}", checkpoint.name, "--pooling"),)
     if expected is not None:
         return expected, ()
-    architectures = checkpoint.json("config.json").texts("architectures")
-    if any(name.endswith("ForCL") for name in architectures):
+    architectures = checkpoint.json("config.json").get("architectures") or ()
+    if any(str(name).endswith("ForCL") for name in architectures):
         return "cls_before_pooler", (
-            f"{checkpoint.name} is a SimCSE training checkpoint: pooling cls_before_pooler, as unsupervised "
-            "models "
-            "are scored. For a supervised one use --pooling cls.",
+            f"{checkpoint.name} is a SimCSE training checkpoint: pooling cls_before_pooler was chosen, as for "
+            "unsupervised models. For a supervised one use --pooling cls.",
         )
     return "avg", (
         f"{checkpoint.name} does not state its pooling: avg was chosen. Set --pooling if its paper used another.",

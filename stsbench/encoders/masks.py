@@ -41,10 +41,7 @@ def attended(mask: "Tensor", kind: str, dtype: Any) -> "Tensor":
 
 
 def own_mask(checkpoint: Checkpoint) -> str | None:
-    """Returns the mask of a checkpoint's network; None if its code or configuration may change it.
-
-    Whether it does depends on the release of Transformers: `is_causal` is read from version 5 on.
-    """
+    """Returns the mask of a checkpoint's network; None if its code or configuration may change it."""
     config = checkpoint.json("config.json")
     if any(config.get(name) is not None for name in ("auto_map", "is_causal", "use_bidirectional_attention")):
         return None
@@ -66,18 +63,12 @@ def has_causal_code(checkpoint: Checkpoint) -> bool:
 
 def require_within_window(name: str, config: Any, width: int) -> None:
     """Refuses sequences longer than a window of attention, which our mask would ignore."""
-    window = window_of(config)
-    if window is not None and width > window:
+    windows = [value for key in _WINDOWS if isinstance(value := getattr(config, key, None), int) and value > 0]
+    if windows and width > min(windows):
         raise UserError(
-            f"some layers of {name} attend within a window of {window} sub-words, which --attention-mask ignores: "
-            f"use --max-length {window}, or leave it out."
+            f"some layers of {name} attend within a window of {min(windows)} sub-words, which --attention-mask "
+            f"ignores. Use --max-length {min(windows)}, or leave it out."
         )
-
-
-def window_of(config: Any) -> int | None:
-    """Returns the narrowest attention window of a configuration, or None."""
-    windows = [getattr(config, name, None) for name in _WINDOWS]
-    return min((window for window in windows if isinstance(window, int) and window > 0), default=None)
 
 
 def prove_mask(
@@ -110,7 +101,7 @@ def prove_mask(
         raise
     except Exception as error:  # the model's code may fail in any way on a mask of four dimensions
         raise UserError(f"{name} does not accept an attention mask: leave out --attention-mask.") from error
-    notices = not torch.equal(whole[0, 0], whole[1, 0])
+    reads_all = not torch.equal(whole[0, 0], whole[1, 0])
     is_alike = float((padded - alone).abs().max()) <= _ALIKE * float(alone.abs().max())
-    if notices != (kind == BIDIRECTIONAL) or not is_alike:
+    if reads_all != (kind == BIDIRECTIONAL) or not is_alike:
         raise UserError(f"{name} does not obey --attention-mask {kind}: its code makes its own mask.")

@@ -1,19 +1,20 @@
 """What follows the pooling: dense layers, a normalisation, and the head that SimCSE's training leaves."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stsbench.base.errors import UserError
 from stsbench.encoders.checkpoint import AGAIN, Checkpoint
-from stsbench.encoders.weights import read_weights, tensor_names
+from stsbench.encoders.libraries import told
+from stsbench.encoders.weights import described, read_weights
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-# The names under which SimCSE's training code stores its dense+tanh head.
-_HEAD_WEIGHT, _HEAD_BIAS = "mlp.dense.weight", "mlp.dense.bias"
+# The prefix under which SimCSE's training code stores its dense+tanh head.
+_HEAD = "mlp.dense."
 
 ACTIVATIONS = {
     "torch.nn.modules.linear.Identity": "Identity",
@@ -64,15 +65,10 @@ def trained_head(checkpoint: Checkpoint, width: int | None) -> "nn.Module | None
 
     tensors: dict[str, Tensor] = {}
     for path in checkpoint.weight_files():
-        if names := {_HEAD_WEIGHT, _HEAD_BIAS} & tensor_names(path):
-            content = read_weights(path)
-            tensors |= {name: content[name] for name in names if name in content}
-    if not tensors:
-        return None
-    shapes = [tuple(tensors[name].shape) if name in tensors else () for name in (_HEAD_WEIGHT, _HEAD_BIAS)]
-    if len(shapes[0]) != 2 or shapes[1] != shapes[0][:1] or shapes[0][1] != (width or shapes[0][1]):
-        raise UserError(f"{checkpoint.name}: {' and '.join(sorted(tensors))} are not a dense layer. {AGAIN}")
-    return nn.Sequential(_dense(tensors[_HEAD_WEIGHT], tensors[_HEAD_BIAS]), nn.Tanh())
+        if {f"{_HEAD}weight", f"{_HEAD}bias"} & described(path).keys():
+            tensors |= read_weights(path)
+    head = {name.removeprefix(_HEAD): tensor for name, tensor in tensors.items() if name.startswith(_HEAD)}
+    return nn.Sequential(_dense(head, width, checkpoint.name), nn.Tanh()) if head else None
 
 
 def load_tail(
@@ -90,7 +86,9 @@ def load_tail(
         if module.kind == "normalize":
             steps.append(lambda vectors: functional.normalize(vectors, dim=-1))
             continue
-        dense = _read_dense(checkpoint, module, width)
+        file = module.weight_file(checkpoint.folder)
+        weights = {name.removeprefix("linear."): tensor.float() for name, tensor in read_weights(file).items()}
+        dense = _dense(weights, width, str(file))
         steps += [dense.to(device).eval(), getattr(nn, module.activation)()]
         width = dense.out_features
 
@@ -102,30 +100,14 @@ def load_tail(
     return apply
 
 
-def _read_dense(checkpoint: Checkpoint, module: TailModule, width: int | None) -> "nn.Linear":
-    """Returns a dense layer for vectors of `width` dimensions, checked against its configuration."""
-    file, config = module.weight_file(checkpoint.folder), checkpoint.json(module.folder, "config.json")
-    weights = {name.removeprefix("linear."): tensor for name, tensor in read_weights(file).items()}
-    weight, bias = weights.get("weight"), weights.get("bias")
-    if weight is None or weight.ndim != 2 or not weights.keys() <= {"weight", "bias"}:
-        raise UserError(f"{file} does not hold the weights of a single dense layer. {AGAIN}")
-    if not all(tensor.is_floating_point() for tensor in weights.values()):
-        raise UserError(f"{file} holds whole numbers, expected floating-point weights. {AGAIN}")
-    outputs, inputs = weight.shape
-    for name, value in {"in_features": inputs, "out_features": outputs, "bias": bias is not None}.items():
-        if config.get(name, value) != value:
-            raise UserError(f"{file}: {name} is {value!r}, but {config[name]!r} in its config.json. {AGAIN}")
-    if inputs != (width or inputs) or (bias is not None and tuple(bias.shape) != (outputs,)):
-        raise UserError(
-            f"{file}: a dense layer from {inputs} to {outputs} dimensions fits neither its bias nor the {width} "
-            f"dimensions before it. {AGAIN}"
-        )
-    return _dense(weight.float(), None if bias is None else bias.float())
-
-
-def _dense(weight: "Tensor", bias: "Tensor | None") -> "nn.Linear":
+def _dense(weights: "Mapping[str, Tensor]", width: int | None, name: str) -> "nn.Linear":
+    """Returns the dense layer of some weights, for vectors of `width` dimensions."""
     from torch import nn
 
-    dense = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None)
-    dense.load_state_dict({"weight": weight} | ({} if bias is None else {"bias": bias}))
+    with told(f"load the dense layer of {name}"):
+        outputs, inputs = weights["weight"].shape
+        dense = nn.Linear(inputs, outputs, bias="bias" in weights)
+        dense.load_state_dict(weights)
+    if width is not None and inputs != width:
+        raise UserError(f"{name}: the dense layer reads {inputs} dimensions, but there are {width}. {AGAIN}")
     return dense

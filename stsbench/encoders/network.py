@@ -12,16 +12,9 @@ import numpy as np
 from stsbench.base.errors import UserError
 from stsbench.base.machine import is_of_memory
 from stsbench.encoders.adapter import merge_adapter
-from stsbench.encoders.checkpoint import AGAIN, Checkpoint
-from stsbench.encoders.generation import (
-    report_of_loading,
-    require_named_weights_are_read,
-    require_pickles_are_safe,
-    require_torch_is_used,
-)
+from stsbench.encoders.checkpoint import Checkpoint
 from stsbench.encoders.libraries import quiet_transformers, told
 from stsbench.encoders.masks import attended, prove_mask, require_within_window
-from stsbench.encoders.misread import Misread
 from stsbench.encoders.modules import TailModule, load_tail, trained_head, weight_files
 from stsbench.encoders.poolers import AUTO, NoHeadError, Reading, parse_pooling, read_vectors
 from stsbench.encoders.protocol import DeviceOutOfMemory, FloatMatrix, TokenSequence
@@ -33,6 +26,10 @@ from stsbench.encoders.weights import require_floats, require_memory_for, requir
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+Spans = Callable[[str, "Tensor", "Tensor"], "Tensor"]
+"""Another reading of padded rows: from a pooling's place, the (start, stop) columns that it reads and the mask, to
+the columns to read instead."""
 
 
 @dataclass
@@ -47,7 +44,7 @@ class Network:
         tail: applies the modules after the pooling.
         pad_id: the padding token.
         device: where it computes.
-        is_unpadded: whether it computes without padding; None to choose the faster way.
+        is_unpadded: whether it computes without padding; then the model is prepared by `make_unpadded`.
         mask: as `Use.attention_mask`.
     """
 
@@ -58,7 +55,7 @@ class Network:
     tail: "Callable[[Tensor], Tensor]"
     pad_id: int
     device: str
-    is_unpadded: bool | None = None
+    is_unpadded: bool = False
     mask: str = AUTO
 
     def __call__(
@@ -68,12 +65,19 @@ class Network:
         *,
         padding: str = "right",
         without: EmptyTemplate | None = None,
-        misread: Misread | None = None,
+        misread: Spans | None = None,
     ) -> dict[str, FloatMatrix]:
         """Returns for each pooling an array of shape (len(sequences), dimensions), float32.
 
         A sequence without tokens has the zero vector. A sentence in several texts of a template has the mean of
-        their vectors. With `misread` the vectors have a mistake of other programs and depend on the batch.
+        their vectors.
+
+        Args:
+            sequences: token ids, or sentences in a template.
+            poolings: all read in one pass.
+            padding: the side on which shorter rows are padded.
+            without: the template without a sentence, whose vector is subtracted.
+            misread: what `diagnose` reads to imitate another program's mistake about the padding.
         """
         import torch
 
@@ -87,8 +91,7 @@ class Network:
                 for pooling, reading in readings.items():
                     vectors = read[pooling]
                     if without is not None:
-                        # For an empty sentence the difference is rounding noise, which a normalisation would
-                        # enlarge.
+                        # For an empty sentence the difference is noise, which a normalisation would enlarge.
                         empty = torch.tensor([without.is_alone(part) for part in parts], device=self.device)
                         vectors = vectors - without.vectors(self, pooling, reading, parts)
                         vectors = vectors.masked_fill(empty.unsqueeze(1), 0)
@@ -110,7 +113,7 @@ class Network:
         plain: bool = False,
         padding: str = "right",
         positions: Sequence[Sequence[int]] | None = None,
-        misread: Misread | None = None,
+        misread: Spans | None = None,
     ) -> "dict[str, Tensor]":
         """Returns for each pooling the vectors of token sequences before any head, shape (len(parts), dimensions).
 
@@ -120,7 +123,7 @@ class Network:
             plain: whether there is no template: then `cls` is what the model itself returns.
             padding: the side on which shorter rows are padded.
             positions: of each token; None for those that the model's own code gives each row alone.
-            misread: a mistake about the padding, or None.
+            misread: as in `__call__`; positions then count the padding.
         """
         import torch
 
@@ -146,7 +149,7 @@ class Network:
             ]
             placed = torch.tensor(spans, device=self.device) + starts.unsqueeze(1)
             if misread is not None:
-                placed = misread.spans(reading.place, placed, mask)
+                placed = misread(reading.place, placed, mask)
             vectors[pooling] = read_vectors(reading, hidden, placed)
         return vectors
 
@@ -189,10 +192,6 @@ class Network:
             padding: the padded side.
             all_layers: whether the hidden states of all layers are needed.
         """
-        if self.is_unpadded is None:
-            self.is_unpadded = self.mask == AUTO and is_faster_unpadded(self.model, self.device)
-            if self.is_unpadded:
-                make_unpadded(self.model)
         if positions is None and (self.is_unpadded or (self.mask != AUTO and self._takes_positions)):
             # Some models count positions from the mask, which has another shape here.
             positions = self.own_positions(ids, mask)
@@ -234,8 +233,8 @@ class Network:
         known = self.vocabulary
         if known is not None and token >= known:
             raise UserError(
-                f"the tokenizer of {self.name} returns token {token}, but the model has {known} tokens. Use the "
-                "tokenizer that it was trained with."
+                f"the tokenizer of {self.name} returns token {token}, but the model has {known} tokens. Use its "
+                "own tokenizer."
             )
 
     def _reading(self, pooling: str) -> Reading:
@@ -257,9 +256,7 @@ class Network:
                 )
 
     def _apply_head(self, vectors: "Tensor") -> "Tensor":
-        if self.head is None and not hasattr(self.model.pooler, "dense"):
-            raise UserError(f"{self.name} has a head for its first token only. Use a --pooling without +head.")
-        head: Any = self.model.pooler if self.head is None else self.head
+        head: Any = self.head or self.model.pooler
         vectors = vectors.to(next(head.parameters()).dtype)
         # A model's own pooler selects the first token of its input.
         pooled: Tensor = head(vectors.unsqueeze(1) if self.head is None else vectors)
@@ -289,10 +286,7 @@ class Network:
         if padding == "left" and getattr(self.model.config, "max_position_embeddings", None) is None:
             # Models with relative positions, such as BLOOM and MPT.
             return {}
-        what = "padding left" if padding == "left" else "subtract"
-        raise UserError(
-            f"{self.name} takes no positions, which a template with {what} needs. Use another template."
-        )
+        raise UserError(f"{self.name} takes no positions, which this template needs. Use another template.")
 
 
 def _parts_of(sequence: TokenSequence) -> Sequence[Part]:
@@ -325,7 +319,7 @@ def load_network(
 
     with checkpoint.reading(files):
         dtype = getattr(torch, PRECISIONS[precision])
-        require_memory_for(checkpoint, precision, device)
+        require_memory_for(checkpoint, precision)
         model, has_all_weights = _load_model(checkpoint, dtype, attention, trust_remote_code=trust_remote_code)
         if adapter is not None:
             model = merge_adapter(model, adapter)
@@ -351,9 +345,11 @@ def load_network(
             tail=load_tail(checkpoint, tail, width=width, device=device),
             pad_id=pad_id,
             device=device,
-            is_unpadded=None if attention == AUTO else False,
+            is_unpadded=attention == mask == AUTO and is_faster_unpadded(model, device),
             mask=mask,
         )
+        if network.is_unpadded:
+            make_unpadded(model)
         if mask != AUTO:
             prove_mask(checkpoint.name, mask, network.run, network.vocabulary, device)
         return network
@@ -365,25 +361,15 @@ def _load_model(
     """Loads the model with Transformers; returns it, and whether its files have all of its weights."""
     from transformers import AutoModel
 
-    require_torch_is_used()
-    for file in checkpoint.weight_files():
-        require_pickles_are_safe(file)
-    config = checkpoint.json("config.json")
-    require_named_weights_are_read(config, checkpoint.name)
-    if not config.value("model_type", str) and not checkpoint.own_code():
-        # Older versions of Transformers guess it from the folder's name.
-        raise UserError(f'{config.path} has no model_type, such as "bert". {AGAIN}')
     with quiet_transformers(), told(f"load {checkpoint.name}"):
-        # Transformers reads .bin files with weights_only=True. The precision is not set afterwards, because some
-        # models keep rotary angles and the like in fp32.
+        # The precision is not set afterwards, because some models keep rotary angles and the like in fp32.
         model, report = AutoModel.from_pretrained(
             checkpoint.folder,
             output_loading_info=True,
             trust_remote_code=trust_remote_code,
-            torch_dtype=dtype,
+            dtype=dtype,
             **({} if attention == AUTO else {"attn_implementation": attention}),
         )
-    report = report_of_loading(model, report)
     require_own_weights(checkpoint.name, report)
     if not getattr(model.config, "quantization_config", None):
         require_floats(checkpoint.weight_files())

@@ -1,21 +1,29 @@
-"""`--devices`: batches shared over several GPUs or groups of cores.
+"""Where batches are computed: `--devices` (several GPUs or groups of cores) and `--on ray` (a Ray cluster).
 
-The planner makes the same batches and keeps their order, so vectors do not depend on the number of devices.
+The planner makes the same batches and keeps their order, so vectors do not depend on the number of places. This
+process tokenises the texts and caches the vectors.
 """
 
+import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import Any
 
+from stsbench.base.cluster import connected
 from stsbench.base.errors import UserError
 from stsbench.base.machine import cores
+from stsbench.encoders.fitted import FittedEncoder
+from stsbench.encoders.hashed import HashedFiles
 from stsbench.encoders.protocol import Encoder, FloatMatrix, Place, TokenSequence
+from stsbench.encoders.sides import SidedEncoder
+from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.encoders.use import TORCH
 
-if TYPE_CHECKING:
-    from stsbench.encoders.transformer import TransformerEncoder
-
 ALL = "all"
+
+_RESTARTS = 3
+"""How often a worker of a cluster is restarted; its batch is then computed again."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +33,7 @@ class Cores:
     count: int
 
     def forward(
-        self, encoder: "TransformerEncoder", sequences: Sequence[TokenSequence], poolings: Sequence[str]
+        self, encoder: TransformerEncoder, sequences: Sequence[TokenSequence], poolings: Sequence[str]
     ) -> dict[str, FloatMatrix]:
         """Computes with that many threads."""
         import torch
@@ -39,10 +47,10 @@ class Gpu:
     """One of several GPUs, each with its own network."""
 
     number: int
-    _own: "dict[int, tuple[TransformerEncoder, TransformerEncoder]]" = field(default_factory=dict)
+    _own: dict[int, tuple[TransformerEncoder, TransformerEncoder]] = field(default_factory=dict)
 
     def forward(
-        self, encoder: "TransformerEncoder", sequences: Sequence[TokenSequence], poolings: Sequence[str]
+        self, encoder: TransformerEncoder, sequences: Sequence[TokenSequence], poolings: Sequence[str]
     ) -> dict[str, FloatMatrix]:
         """Computes with this GPU's network, which is loaded at the first batch."""
         import torch
@@ -51,13 +59,86 @@ class Gpu:
         with torch.cuda.device(self.number):
             return self._here(encoder).forward(sequences, poolings)
 
-    def _here(self, encoder: "TransformerEncoder") -> "TransformerEncoder":
+    def _here(self, encoder: TransformerEncoder) -> TransformerEncoder:
         """Returns the encoder with this GPU's network; encoders that share a network share one here too."""
         if id(encoder) not in self._own:
             loaded = None if encoder.loaded is None else self._here(encoder.loaded)
             # Storing the encoder keeps its id from being reused.
             self._own[id(encoder)] = encoder, replace(encoder, loaded=loaded)
         return self._own[id(encoder)][1]
+
+
+@dataclass
+class RayWorker:
+    """A worker of a Ray cluster, which computes one batch at a time."""
+
+    ray: Any
+    actor: Any
+    where: str
+    _sent: dict[int, tuple[TransformerEncoder, bytes, bytes]] = field(default_factory=dict)
+
+    def forward(
+        self, encoder: TransformerEncoder, sequences: Sequence[TokenSequence], poolings: Sequence[str]
+    ) -> dict[str, FloatMatrix]:
+        """Computes on the worker; raises a UserError if it died too often."""
+        if id(encoder) not in self._sent:
+            # Storing the encoder keeps its id from being reused.
+            self._sent[id(encoder)] = encoder, _pickled(encoder), pickle.dumps(encoder.settings)
+        _, network, settings = self._sent[id(encoder)]
+        result = self.actor.forward.remote(network, settings, list(sequences), list(poolings))
+        try:
+            vectors: dict[str, FloatMatrix] = self.ray.get(result)
+        except self.ray.exceptions.RayTaskError as error:
+            raise error.cause from None  # our own error, without Ray's traceback
+        except self.ray.exceptions.RayError as error:
+            _started.cache_clear()
+            raise UserError(
+                f"the worker on {self.where} died {_RESTARTS + 1} times. Check its memory; the same command "
+                "resumes from the cache."
+            ) from error
+        # Arrays in Ray's store are read-only.
+        return {pooling: matrix.copy() for pooling, matrix in vectors.items()}
+
+
+class _Worker:
+    """Runs in the cluster."""
+
+    def __init__(self, threads: int) -> None:
+        import torch
+
+        torch.set_num_threads(threads)
+
+    def forward(
+        self, network: bytes, settings: bytes, sequences: Sequence[TokenSequence], poolings: Sequence[str]
+    ) -> dict[str, FloatMatrix]:
+        return _with_settings(network, settings).forward(sequences, poolings)
+
+
+def _pickled(encoder: TransformerEncoder) -> bytes:
+    """Returns the encoder whose network a worker loads, and its key, for `_unpickled`."""
+    holder = encoder.loaded or encoder
+    # The worker hashes its own files.
+    checkpoint, adapter = (of and replace(of, hashed=HashedFiles()) for of in (holder.checkpoint, holder.adapter))
+    plain = replace(holder, checkpoint=checkpoint, adapter=adapter, loaded=None, places=())
+    return pickle.dumps((plain, holder.identity.key()))
+
+
+@lru_cache(maxsize=2)
+def _unpickled(network: bytes) -> TransformerEncoder:
+    """Returns an encoder with the files of this machine, which must have the same hashes."""
+    encoder: TransformerEncoder
+    encoder, key = pickle.loads(network)
+    if encoder.identity.key() != key:
+        raise UserError(
+            f"{encoder.checkpoint.folder} differs between this machine and the worker's. Give both the same files."
+        )
+    return encoder
+
+
+@lru_cache(maxsize=8)
+def _with_settings(network: bytes, settings: bytes) -> TransformerEncoder:
+    loaded = _unpickled(network)
+    return replace(loaded, settings=pickle.loads(settings), loaded=loaded)
 
 
 def placed(encoder: Encoder, devices: str | None = None, on: str | None = None) -> Encoder:
@@ -78,47 +159,70 @@ def placed(encoder: Encoder, devices: str | None = None, on: str | None = None) 
         raise UserError("--devices and --on exclude each other: leave one of them out.")
     if on not in {None, "ray"}:
         raise UserError(f"--on {on}: expected `ray`.")
-    option = "--on" if devices is None else "--devices"
-    from stsbench.encoders.fitted import FittedEncoder
-    from stsbench.encoders.sides import SidedEncoder
-    from stsbench.encoders.transformer import TransformerEncoder
-
     if isinstance(encoder, FittedEncoder):
         return replace(encoder, base=placed(encoder.base, devices, on))
     if isinstance(encoder, SidedEncoder):
-        first = placed(encoder.sides[0], devices, on)
-        assert isinstance(first, TransformerEncoder)
+        first: Any = placed(encoder.sides[0], devices, on)
         # Both sides share one network.
         return replace(encoder, sides=(first, first.with_use(prompt=encoder.sides[1].identity.use.prompt)))
     if not isinstance(encoder, TransformerEncoder) or encoder.use.backend != TORCH:
+        option = "--on" if devices is None else "--devices"
         raise UserError(
             f"{option} needs a checkpoint computed by torch, and {encoder.identity.name} is not one: leave it out."
         )
-    if devices is not None:
-        return replace(encoder, places=_places(devices, encoder.use.device))
-    from stsbench.encoders.on_ray import ray_workers
-
-    return replace(encoder, places=ray_workers(encoder.use.device))
+    device = encoder.use.device
+    return replace(encoder, places=ray_workers(device) if devices is None else _local(devices, device))
 
 
-def _places(devices: str, device: str) -> tuple[Place, ...]:
+def _local(devices: str, device: str) -> tuple[Place, ...]:
     """Returns the places of `--devices`, for an encoder on a device."""
-    names = [name.strip() for name in devices.split(",")]
-    if devices != ALL and (not all(map(str.isdecimal, names)) or len(set(names)) < len(names)):
-        raise UserError(f"--devices {devices}: expected distinct numbers with commas (0,1), or all.")
-    if device == "cpu":
-        count = cores() if devices == ALL else len(names)
-        if count > cores():
-            raise UserError(f"--devices {devices}: {count} groups of cores, but there are {cores()} cores.")
-        if devices != ALL and max(map(int, names)) >= cores():
-            raise UserError(f"--devices {devices}: groups of cores are numbered 0 to {cores() - 1} here.")
-        return (Cores(cores() // count),) * count
-    if device != "cuda":
-        raise UserError(f"--devices: there is only one {device}: leave it out.")
+    if device not in {"cpu", "cuda"}:
+        raise UserError(f"--devices: there is only one {device}. Leave it out.")
     import torch
 
-    there = torch.cuda.device_count()
-    numbers = range(there) if devices == ALL else [int(name) for name in names]
-    if absent := [number for number in numbers if number >= there]:
-        raise UserError(f"--devices {devices}: no GPU {absent[0]}; the last is {there - 1}.")
-    return tuple(map(Gpu, numbers))
+    count = cores() if device == "cpu" else torch.cuda.device_count()
+    names = list(map(str, range(count))) if devices == ALL else [name.strip() for name in devices.split(",")]
+    if not set(names) <= set(map(str, range(count))) or len(set(names)) < len(names):
+        raise UserError(f"--devices {devices}: expected distinct numbers from 0 to {count - 1}, or all.")
+    if device == "cpu":
+        return (Cores(cores() // len(names)),) * len(names)
+    return tuple(Gpu(int(name)) for name in names)
+
+
+def ray_workers(device: str) -> tuple[RayWorker, ...]:
+    """Returns one worker per GPU of a cluster, or per machine if `device` is `cpu`.
+
+    They use all resources, so all encoders of this process share them.
+
+    Raises:
+        UserError: if no cluster responds, or no machine has such a device.
+    """
+    context = connected().get_runtime_context()
+    return _started(device, (context.get_node_id(), context.get_job_id()))
+
+
+@lru_cache(maxsize=1)
+def _started(device: str, _cluster: tuple[str, str]) -> tuple[RayWorker, ...]:
+    """Starts the workers of the connected cluster."""
+    ray = connected()
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    worker, workers = ray.remote(_Worker), []
+    for node in ray.nodes():
+        gpus, cpus = (int(node["Resources"].get(kind, 0)) for kind in ("GPU", "CPU"))
+        count = gpus if device == "cuda" else 1
+        if not node["Alive"] or not cpus or not count:
+            continue
+        threads = max(1, cpus // count)
+        options = worker.options(
+            num_cpus=threads,
+            num_gpus=1 if device == "cuda" else 0,
+            max_restarts=_RESTARTS,
+            max_task_retries=_RESTARTS,
+            scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False),
+        )
+        where = str(node["NodeManagerHostname"])
+        workers += [RayWorker(ray, options.remote(threads), where) for _ in range(count)]
+    if not workers:
+        raise UserError(f"--on ray: no machine of the cluster has a {'GPU' if device == 'cuda' else 'core'}.")
+    return tuple(workers)

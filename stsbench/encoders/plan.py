@@ -1,36 +1,35 @@
 """The planner: encodes every distinct token sequence once, longest first, in batches of a token budget.
 
-`SentenceTransformer.encode` encodes equal sentences again, pools in one way per pass, and fails if a batch does
-not fit in memory. Here texts that tokenise alike share a vector, one pass serves several poolings, cached vectors
-are reused, and a batch that is too large is halved.
+Texts that tokenise alike share a vector, one pass serves several poolings, cached vectors are reused, and a batch
+that does not fit in memory is halved.
 """
 
 import hashlib
 import time
 from array import array
-from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import SimpleQueue
-from typing import NoReturn
 
 import numpy as np
+from filelock import FileLock
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
+from stsbench.base.files import atomic_folder, writing
 from stsbench.base.machine import require_memory
+from stsbench.base.manifest import fingerprint
 from stsbench.base.progress import Progress, silent
-from stsbench.encoders.cache import CachedText, EmbeddingCache, max_cache_bytes, touch_and_trim
+from stsbench.encoders.cache import CachedText, EmbeddingCache, max_cache_bytes, text_key, touch_and_trim
 from stsbench.encoders.postprocess import normalize as to_unit_length
 from stsbench.encoders.postprocess import processed, whiten
 from stsbench.encoders.protocol import (
     DeviceOutOfMemory,
     Encoder,
     FloatMatrix,
-    Identity,
     Place,
     Tailed,
     TokenSequence,
@@ -41,8 +40,6 @@ from stsbench.encoders.use import FP32
 _Known = dict[bytes, NDArray[np.float32]]
 """Cached vectors by the key of their token sequence."""
 _Work = tuple[bytes, TokenSequence]
-_Result = Callable[[], dict[str, FloatMatrix]]
-"""Returns the vectors of a batch for each pooling, computing or waiting for them."""
 
 # A killed run loses at most this much encoding.
 _SAVE_EVERY_SECONDS = 5.0
@@ -58,8 +55,7 @@ class EncodingCost:
         encoded: sequences that went through the model; the others were cached.
         tokens: real tokens that went through the model (characters for a callable).
         padded_tokens: the same, with padding.
-        seconds: `load` (tokenizer and weights), `tokenize` (including reading the cache), `encode` (forward
-            passes, including writing the cache).
+        seconds: `load` (files), `tokenize` (with reading the cache), `encode` (with writing the cache).
     """
 
     texts: int
@@ -68,6 +64,12 @@ class EncodingCost:
     tokens: int
     padded_tokens: int
     seconds: Mapping[str, float]
+
+    def __add__(self, other: "EncodingCost") -> "EncodingCost":
+        """Returns the sum of two costs."""
+        counts = zip(list(vars(self).values())[:-1], vars(other).values(), strict=False)
+        seconds = {stage: self.seconds[stage] + other.seconds[stage] for stage in self.seconds}
+        return EncodingCost(*map(sum, counts), seconds)
 
 
 @dataclass(frozen=True)
@@ -117,8 +119,6 @@ def embed(
         UserError: if vectors are not finite, a sentence does not fit in memory, or the encoder has a prompt for
             each side of a pair.
     """
-    if encoder.identity.use.prompts is not None:
-        refuse_without_side(encoder.identity)
     poolings = tuple(dict.fromkeys(poolings or (encoder.identity.use.pooling,)))
     caches = _caches(encoder, poolings, cache_folder) if use_cache else {}
     cache_size = max_cache_bytes()
@@ -154,14 +154,6 @@ def embed(
     )
 
 
-def refuse_without_side(identity: Identity) -> NoReturn:
-    """Raises a UserError: texts have no side, but the model has a prompt for each side of a pair."""
-    raise UserError(
-        f"{identity.name} has a prompt for each side of a pair, but sentences are read here without a side. Use "
-        "--prompt or --prompt-name instead of --prompts."
-    )
-
-
 def _processed(
     vectors: FloatMatrix, rows: NDArray[np.int64], encoder: Encoder, normalize: bool | None
 ) -> FloatMatrix:
@@ -173,13 +165,12 @@ def _processed(
 
 def _matrix(known: _Known, keys: Sequence[bytes], encoder: Encoder) -> FloatMatrix:
     """Moves the vectors of some keys into a matrix, one by one, so that memory holds them once."""
-    matrix = np.empty((len(keys), len(known[keys[0]]) if keys else 0), dtype=np.float32)
+    widths = sorted({len(known[key]) for key in keys})
+    if len(widths) > 1:
+        raise UserError(f"{encoder.identity.name} returned vectors of {widths[0]} and of {widths[-1]} dimensions.")
+    matrix = np.empty((len(keys), *widths) if keys else (0, 0), dtype=np.float32)
     for row, key in enumerate(keys):
-        vector = known.pop(key)
-        if len(vector) != matrix.shape[1]:
-            fewer, more = sorted((len(vector), matrix.shape[1]))
-            raise UserError(f"{encoder.identity.name} returned vectors of {fewer} and of {more} dimensions.")
-        matrix[row] = vector
+        matrix[row] = known.pop(key)
     return matrix
 
 
@@ -262,51 +253,45 @@ class _Source:
 def _forward(
     encoder: Encoder, work: Sequence[_Work], poolings: Sequence[str], budget: int
 ) -> Iterator[tuple[Sequence[_Work], dict[str, FloatMatrix]]]:
-    """Yields batches of at most `budget` padded tokens with their vectors.
+    """Yields batches of at most `budget` padded tokens with their vectors, longest first.
 
-    Longest first, so that a batch that does not fit comes at once. The budget is then halved for it and all
-    others.
+    If a batch does not fit in memory, the budget is halved for it and all others.
     """
     order = sorted(work, key=lambda item: -len(item[1]))
-    start = submitted = 0
-    in_work: deque[tuple[list[_Work], _Result]] = deque()
-    with _computing(encoder) as (most, compute):
-        while start < len(order):
-            while len(in_work) < most and submitted < len(order):
-                longest = max(1, len(order[submitted][1]))
-                batch = order[submitted : submitted + max(1, budget // longest)]
-                in_work.append((batch, compute([sequence for _, sequence in batch], poolings)))
-                submitted += len(batch)
-            batch, vectors = in_work.popleft()
-            try:
-                matrices = vectors()
-            except DeviceOutOfMemory as error:
-                longest = max(1, len(batch[0][1]))
-                if len(batch) == 1:
-                    raise UserError(
-                        f"a sentence of {longest} tokens does not fit in the device's memory. Use --max-length, "
-                        "--precision bf16 or --device cpu."
-                    ) from error
-                budget = len(batch) * longest // 2
-                # The batches after it are split again.
-                in_work.clear()
-                submitted = start
-                continue
-            yield batch, matrices
-            start += len(batch)
+    start = 0
+    while start < len(order):
+        batches = _batches(order[start:], budget)
+        try:
+            for batch, matrices in zip(batches, _computed(encoder, batches, poolings), strict=True):
+                yield batch, matrices
+                start += len(batch)
+        except DeviceOutOfMemory as error:
+            longest = max(1, len(order[start][1]))
+            count = len(_batches(order[start:], budget)[0])
+            if count == 1:
+                raise UserError(
+                    f"a sentence of {longest} tokens does not fit in the device's memory. Use --max-length, "
+                    "--precision bf16 or --device cpu."
+                ) from error
+            budget = count * longest // 2
 
 
-@contextmanager
-def _computing(
-    encoder: Encoder,
-) -> Iterator[tuple[int, Callable[[Sequence[TokenSequence], Sequence[str]], _Result]]]:
-    """Yields how many batches to submit ahead, and a function that submits a batch and returns its `_Result`.
+def _batches(order: Sequence[_Work], budget: int) -> list[Sequence[_Work]]:
+    batches, start = [], 0
+    while start < len(order):
+        batches.append(order[start : start + max(1, budget // max(1, len(order[start][1])))])
+        start += len(batches[-1])
+    return batches
 
-    An encoder without places computes a batch when its result is requested.
-    """
+
+def _computed(
+    encoder: Encoder, batches: Sequence[Sequence[_Work]], poolings: Sequence[str]
+) -> Iterator[dict[str, FloatMatrix]]:
+    """Yields the vectors of each batch, computed by the encoder's places if it has some."""
+    sequences = [[sequence for _, sequence in batch] for batch in batches]
     places: Sequence[Place] = getattr(encoder, "places", ())
     if not places:
-        yield 1, lambda sequences, poolings: lambda: encoder.forward(sequences, poolings)
+        yield from (encoder.forward(batch, poolings) for batch in sequences)
         return
     import torch
 
@@ -314,21 +299,19 @@ def _computing(
     for place in places:
         free.put(place)
 
-    def computed(sequences: Sequence[TokenSequence], poolings: Sequence[str]) -> dict[str, FloatMatrix]:
+    def compute(batch: Sequence[TokenSequence]) -> dict[str, FloatMatrix]:
         place = free.get()
         try:
-            return place.forward(encoder, sequences, poolings)
+            return place.forward(encoder, batch, poolings)
         finally:
             free.put(place)
 
     threads = torch.get_num_threads()
-    with ThreadPoolExecutor(len(places)) as pool:
-        try:
-            # One more than it computes waits for each place.
-            yield 2 * len(places), lambda sequences, poolings: pool.submit(computed, sequences, poolings).result
-        finally:
-            pool.shutdown(cancel_futures=True)
-            torch.set_num_threads(threads)
+    try:
+        with ThreadPoolExecutor(len(places)) as pool:
+            yield from pool.map(compute, sequences)
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _tokenize(encoder: Encoder, texts: Sequence[str]) -> tuple[dict[str, CachedText], dict[bytes, TokenSequence]]:
@@ -361,9 +344,8 @@ def _recall(
 ) -> tuple[dict[str, CachedText], dict[str, _Known]]:
     """Returns what is cached about those texts whose vectors are all cached, and these vectors."""
     about: dict[str, CachedText] = {}
-    for cache in caches.values():  # usually the first one knows them all
-        if unknown := [text for text in texts if text not in about]:
-            about |= cache.texts(unknown)
+    for cache in caches.values():
+        about |= cache.texts([text for text in texts if text not in about])
     keys = list({row.sequence for row in about.values()})
     vectors: dict[str, _Known] = {pooling: {} for pooling in poolings}
     vectors |= {pooling: cache.vectors(keys) for pooling, cache in caches.items()}
@@ -382,3 +364,28 @@ class _Stopwatch:
         now = time.perf_counter()
         self.seconds[stage] += now - self._last
         self._last = now
+
+
+def shared_vectors(
+    encoder: Encoder,
+    texts: Sequence[str],
+    folder: Path,
+    *,
+    poolings: Sequence[str] = (),
+    progress: Progress = silent,
+) -> Path:
+    """Returns a cache folder for `embed` with the vectors of texts that several processes need.
+
+    The first process encodes all texts in one call, the others wait. Nothing is kept after an interruption,
+    because resuming would form other batches and change the last bits.
+    """
+    poolings = tuple(dict.fromkeys(poolings or (encoder.identity.use.pooling,)))
+    keys = [EmbeddingCache(encoder.identity, pooling, folder).path.stem for pooling in poolings]
+    place = folder / fingerprint(keys, [text_key(text).hex() for text in texts])[:16]
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / f".{place.name}.lock"):
+        if not place.is_dir():
+            with atomic_folder(place) as building:
+                embed(encoder, texts, poolings=poolings, normalize=False, cache_folder=building, progress=progress)
+    return place

@@ -1,13 +1,12 @@
 """Poolings: from token vectors to one sentence vector.
 
-Choosing the wrong one is the most common reason why a published row is not reproduced. Names follow the SimCSE
-evaluation script, but its `avg_first_last` has two meanings: the numbers printed in the papers (BERT-base 56.70)
-used the embedding layer's output with the last layer (`avg_static_last` here), the later code uses the first
-Transformer layer (`avg_first_last`, about 60.7).
+Names follow the SimCSE evaluation script, but its `avg_first_last` has two meanings: the numbers in the papers
+(BERT-base 56.70) used the embedding layer's output with the last layer (`avg_static_last` here), the later code
+uses the first Transformer layer (`avg_first_last`, about 60.7).
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,19 +16,15 @@ from stsbench.base.words import suggestion
 if TYPE_CHECKING:
     from torch import Tensor
 
-Pooler = Callable[["Sequence[Tensor]", "Tensor"], "Tensor"]
-"""From the hidden states of all layers, and a mask with 1 for real tokens, to vectors."""
-
 AUTO = "auto"
 
 POOLING_NAMES = ("cls", "cls_before_pooler", "avg", "avg_top2", "avg_first_last", "avg_static_last", "max", "last")
 """The named poolings of a Transformers checkpoint.
 
-`cls`: the last layer's first token through the checkpoint's dense+tanh head. `cls_before_pooler`: without the
-head, as unsupervised SimCSE and ESimCSE are scored. `avg`: the mean of the last layer over the real tokens;
-`avg_top2`: of the last two layers; `avg_first_last`: of the first Transformer layer and the last;
-`avg_static_last`: of the embedding layer's output and the last (the published first-last). `max`: the maximum of
-each dimension over the real tokens. `last`: the last real token, for decoders.
+`cls`: the last layer's first token through the checkpoint's dense+tanh head; `cls_before_pooler`: without the
+head, as unsupervised SimCSE is scored. `avg`: the mean of the last layer over the real tokens; `avg_top2`: of the
+last two layers; `avg_first_last` and `avg_static_last`: of the first or the embedding layer's output and the last.
+`max`: the maximum of each dimension over the real tokens. `last`: the last real token, for decoders.
 """
 
 _LAYERS = {"avg_top2": (-1, -2), "avg_first_last": (1, -1), "avg_static_last": (0, -1)}
@@ -93,28 +88,22 @@ class Reading:
             length: of the token sequence.
             masks: the positions of the template's masks.
             copies: (start, stop) of each copy of the sentence.
-
-        Raises:
-            UserError: if there is no such mask or copy.
         """
-        if self.is_of_template:
-            places, what = (masks, "masks") if self.place == "mask" else (copies, "copies of the sentence")
-            if self.number > len(places):
-                raise UserError(
-                    f"pooling {self.place}{self.number} reads number {self.number} of the {what}, but the "
-                    f"template has {len(places)}. Choose another --pooling, or extend the template."
-                )
+        spans = [(place, place + 1) for place in masks] if self.place == "mask" else copies
+        if self.is_of_template and self.number > len(spans):
+            raise UserError(
+                f"pooling {self.place}{self.number}: the template has {len(spans)} places of that kind. Choose "
+                "another --pooling, or extend the template."
+            )
         match self.place:
             case "cls_before_pooler":
                 return 0, 1
             case "last":
                 return length - 1, length
-            case "mask":
-                return masks[self.number - 1], masks[self.number - 1] + 1
-            case "sentence":
-                return copies[self.number - 1]
+            case "mask" | "sentence":
+                return spans[self.number - 1]
             case "from_sentence":
-                return copies[self.number - 1][0], length
+                return spans[self.number - 1][0], length
         return 0, length
 
 
@@ -194,27 +183,3 @@ def _mean(layers: "Iterable[Tensor]") -> "Tensor":
     # Summed in float32: half precision loses digits over long sentences.
     first, *others = (states.float() for states in layers)
     return sum(others, start=first) / (1 + len(others)) if others else first
-
-
-def _first(hidden_states: "Sequence[Tensor]", _mask: "Tensor") -> "Tensor":
-    return hidden_states[-1][:, 0].float()
-
-
-def _masked_mean(hidden_states: "Sequence[Tensor]", mask: "Tensor") -> "Tensor":
-    weights = mask.unsqueeze(-1).float()
-    return (hidden_states[-1].float() * weights).sum(1) / weights.sum(1)
-
-
-def _max(hidden_states: "Sequence[Tensor]", mask: "Tensor") -> "Tensor":
-    return hidden_states[-1].float().masked_fill(~mask.bool().unsqueeze(-1), float("-inf")).amax(1)
-
-
-def _last(hidden_states: "Sequence[Tensor]", mask: "Tensor") -> "Tensor":
-    import torch
-
-    rows = torch.arange(len(mask), device=mask.device)
-    return hidden_states[-1][rows, mask.sum(1) - 1].float()
-
-
-POOLERS: dict[str, Pooler] = {"cls_before_pooler": _first, "avg": _masked_mean, "max": _max, "last": _last}
-"""`read_vectors` of a last layer padded on the right, with the fewest kernels, for training."""

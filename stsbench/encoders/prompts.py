@@ -7,12 +7,12 @@ Vectors depend on the text only, so loading replaces names by texts.
 import csv
 import re
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 from stsbench.base.errors import UserError
 from stsbench.base.words import suggestion
-from stsbench.encoders.checkpoint import AGAIN, Checkpoint
+from stsbench.encoders.checkpoint import Checkpoint
 from stsbench.encoders.use import PROMPTS, Use, option_of
 
 LIBRARY_CONFIG = "config_sentence_transformers.json"
@@ -23,20 +23,14 @@ _TEXT = re.compile(r"[\s:]")
 
 def named_prompts(checkpoint: Checkpoint) -> dict[str, str]:
     """Returns the checkpoint's prompts by name."""
-    config = checkpoint.json(LIBRARY_CONFIG)
-    prompts: dict[str, str] = config.value("prompts", dict) or {}
-    if not all(isinstance(text, str) for text in prompts.values()):
-        raise UserError(f"{config.path}: a prompt is not a text. {AGAIN}")
-    return prompts
+    prompts: dict[str, Any] = checkpoint.json(LIBRARY_CONFIG).get("prompts") or {}
+    return {name: str(text) for name, text in prompts.items()}
 
 
 def own_prompt(checkpoint: Checkpoint) -> str:
     """Returns the checkpoint's default prompt, or ""."""
-    config, prompts = checkpoint.json(LIBRARY_CONFIG), named_prompts(checkpoint)
-    name = config.value("default_prompt_name", str)
-    if name is not None and name not in prompts:
-        raise UserError(f"{config.path}: the default prompt {name!r} is not among its prompts. Use --prompt.")
-    return "" if name is None else prompts[name]
+    name = checkpoint.json(LIBRARY_CONFIG).get("default_prompt_name")
+    return "" if name is None else _by_name(checkpoint, name)
 
 
 def require_one_choice(use: Use) -> None:
@@ -50,7 +44,7 @@ def as_texts(checkpoint: Checkpoint, asked: Use) -> tuple[Use, tuple[str, ...]]:
     """Replaces prompt names in a use by their texts, and two equal prompts by one; returns notes too.
 
     Raises:
-        UserError: if the checkpoint has no prompt of that name, or there are not exactly two sides.
+        UserError: if the checkpoint has no prompt of that name, or there are not two sides.
     """
     name = checkpoint.name
     if asked.prompt_name is not None:
@@ -80,18 +74,14 @@ def both_sides(given: str | Sequence[str]) -> tuple[str, str]:
     Raises:
         UserError: if these are not two.
     """
-    sides: Sequence[str] = ()
-    if isinstance(given, str):
-        with suppress(csv.Error, StopIteration):
-            sides = next(csv.reader([given], strict=True))
-    else:
-        sides = given
-    if len(sides) != 2 or not all(isinstance(side, str) for side in sides):
+    try:
+        first, second = next(csv.reader([given], strict=True)) if isinstance(given, str) else given
+    except (csv.Error, StopIteration, ValueError) as error:
         raise UserError(
-            f"--prompts {given!r}: expected one prompt for each of the two sides of a pair. Put one comma between "
-            "them, and double quotes around a prompt with a comma, quote or line break."
-        )
-    return sides[0], sides[1]
+            f"--prompts {given!r}: expected one prompt for each side of a pair. Put one comma between them, and "
+            "double quotes around a prompt with a comma or quote."
+        ) from error
+    return first, second
 
 
 def _of_side(checkpoint: Checkpoint, given: str) -> str:
@@ -104,14 +94,10 @@ def _of_side(checkpoint: Checkpoint, given: str) -> str:
 
 def _by_name(checkpoint: Checkpoint, name: str) -> str:
     prompts = named_prompts(checkpoint)
-    if name in prompts:
-        return prompts[name]
-    if not prompts:
-        raise UserError(
-            f"{checkpoint.name} has no {LIBRARY_CONFIG} with prompts, so there is no prompt {name!r}. Give the "
-            "text with --prompt or, with a space or colon in it, with --prompts."
-        )
-    raise UserError(f"{checkpoint.name} has no prompt named {name!r}: {suggestion(name, prompts)}")
+    if name not in prompts:
+        advice = suggestion(name, prompts) if prompts else "it names none. Use --prompt for a text."
+        raise UserError(f"{checkpoint.name} has no prompt named {name!r}: {advice}")
+    return prompts[name]
 
 
 def _notes_on_name(checkpoint: Checkpoint, given: str | None) -> tuple[str, ...]:
@@ -121,7 +107,5 @@ def _notes_on_name(checkpoint: Checkpoint, given: str | None) -> tuple[str, ...]
     if not name or prompt in {None, given}:
         return ()
     return (
-        f"{checkpoint.name} has a prompt named {name!r} ({prompt!r}), but --prompt takes a text, so {given!r} is "
-        "put "
-        f"before every sentence. Use --prompt-name {name} for that prompt.",
+        f"--prompt puts the text {given!r} before every sentence. For the prompt of that name, use --prompt-name.",
     )

@@ -64,8 +64,7 @@ def render(
         around = len(text.part("").ids)
         if limit is not None and around >= limit:
             raise UserError(
-                f"template {template.name} takes {around} of the {limit} sub-words and leaves none for a "
-                "sentence: use a shorter template or a larger --max-length."
+                f"template {template.name} takes {around} of {limit} sub-words. Use a larger --max-length."
             )
     columns: list[list[Part]] = []
     cut = [False] * len(prepared)
@@ -104,10 +103,7 @@ class _Text:
         self._tokenizer = tokenizer
         self._pieces = Template.pieces(text)
         if _MASK in self._pieces and tokenizer.mask_id is None:
-            raise UserError(
-                f"template {template.name} has a {{mask}}, but {tokenizer.name} has no mask token: use another "
-                "template, or a masked language model."
-            )
+            raise UserError(f"template {template.name} has a {{mask}}, but {tokenizer.name} has no mask token.")
         self.parts: Callable[[Sequence[str]], list[Part]] = (
             self._together if template.tokenize == "together" else self._apart
         )

@@ -1,38 +1,34 @@
 """sentence-transformers checkpoints: their settings, and the library itself for what is not read natively."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from stsbench.base.errors import UserError
 from stsbench.base.extras import require
 from stsbench.encoders.callables import CallableEncoder
-from stsbench.encoders.checkpoint import AGAIN, Checkpoint, JsonFile, Module
-from stsbench.encoders.generation import report_of_loading
-from stsbench.encoders.libraries import loading_reports, quiet_transformers, told
+from stsbench.encoders.checkpoint import AGAIN, Checkpoint, Module
+from stsbench.encoders.hub import ADAPTER_CONFIG
+from stsbench.encoders.libraries import quiet_transformers, told
 from stsbench.encoders.modules import ACTIVATIONS, TailModule
-from stsbench.encoders.poolers import AUTO
 from stsbench.encoders.prompts import LIBRARY_CONFIG, own_prompt
 from stsbench.encoders.protocol import Identity
 from stsbench.encoders.sides import SidedEncoder
 from stsbench.encoders.tokenizer import model_limit, position_limit
 from stsbench.encoders.transformer import TransformerSettings
-from stsbench.encoders.use import PRECISIONS, TORCH, Use
+from stsbench.encoders.use import PRECISIONS, USUAL, Use, option_of
 from stsbench.encoders.weights import require_own_weights
 
-# Poolings that are read natively, by the library's names.
-_POOLINGS = {"cls": "cls_before_pooler", "mean": "avg", "max": "max", "lasttoken": "last"}
-_POOLING_FLAGS = {
-    "pooling_mode_cls_token": "cls",
+_POOLINGS = {
+    "pooling_mode_cls_token": "cls_before_pooler",
+    "pooling_mode_mean_tokens": "avg",
     "pooling_mode_max_tokens": "max",
-    "pooling_mode_mean_tokens": "mean",
-    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
-    "pooling_mode_weightedmean_tokens": "weightedmean",
-    "pooling_mode_lasttoken": "lasttoken",
+    "pooling_mode_lasttoken": "last",
 }
-"""The older keys of a pooling's configuration, with their newer names."""
+"""Poolings that are read natively, by the library's flags. Newer configurations have `pooling_mode: mean`."""
 
 _TRANSFORMER_CONFIGS = tuple(
     f"sentence_{name}_config.json"
@@ -47,43 +43,38 @@ _PLAIN_TEXT: dict[str, Any] = {
 }
 
 
-def read_settings(checkpoint: Checkpoint, *, trust_remote_code: bool = False) -> TransformerSettings | None:
+def read_settings(checkpoint: Checkpoint) -> TransformerSettings | None:
     """Returns the checkpoint's own pooling, length, prompt, casing, and what follows the pooling.
 
     Returns None if there are no modules, or if one of them, or an option, is not read natively: then the library
     itself encodes.
     """
-    modules = checkpoint.modules()
-    for module in modules:
-        _require_config(checkpoint, module, trust_remote_code=trust_remote_code)
+    modules, transformer = checkpoint.modules(), _transformer_config(checkpoint)
     kinds = [module.kind for module in modules]
-    if kinds[:2] != ["Transformer", "Pooling"] or modules[0].folder != "" or not _plain_checkpoint(checkpoint):
+    if (
+        kinds[:2] != ["Transformer", "Pooling"]
+        or modules[0].folder != ""
+        or not _is_plain(checkpoint, transformer)
+    ):
         return None
-    transformer = _transformer_config(checkpoint)
-    pooling = _pooling(checkpoint.json(modules[1].folder, "config.json"))
-    tail = read_tail(checkpoint, modules[2:], trust_remote_code=trust_remote_code)
-    length, lower_case = transformer.value("max_seq_length", int, 1), transformer.value("do_lower_case", bool)
-    if pooling is None or tail is None or _unusual(transformer):
+    pooling = _pooling(checkpoint, modules[1].folder)
+    tail = read_tail(checkpoint, modules[2:])
+    if pooling is None or tail is None:
         return None
-    longest = position_limit(checkpoint)
+    length, longest = transformer.get("max_seq_length"), position_limit(checkpoint)
     use = Use(
         pooling=pooling,
         max_length=min(length, longest or length) if length else model_limit(checkpoint),
         prompt=own_prompt(checkpoint),
     )
-    return TransformerSettings(use, lower_case=bool(lower_case)).with_modules(tail)
+    lower_case = bool(transformer.get("do_lower_case"))
+    return TransformerSettings(use, lower_case=lower_case).with_modules(tail)
 
 
-def read_tail(
-    checkpoint: Checkpoint, modules: Sequence[Module], *, trust_remote_code: bool = False
-) -> list[TailModule] | None:
+def read_tail(checkpoint: Checkpoint, modules: Sequence[Module]) -> list[TailModule] | None:
     """Returns the modules after the pooling, or None if one of them is not read natively."""
-    tail = []
-    for module in modules:
-        _require_config(checkpoint, module, trust_remote_code=trust_remote_code)
-        tail.append(_tail_module(checkpoint, module))
-    known = [module for module in tail if module is not None]
-    return known if len(known) == len(tail) else None
+    tail = [_tail_module(checkpoint, module) for module in modules]
+    return None if None in tail else [module for module in tail if module is not None]
 
 
 def pooling_config(pooling: str, width: int) -> dict[str, Any] | None:
@@ -94,8 +85,7 @@ def pooling_config(pooling: str, width: int) -> dict[str, Any] | None:
     """
     if pooling not in _POOLINGS.values():
         return None
-    flags = {key: _POOLINGS[mode] == pooling for key, mode in _POOLING_FLAGS.items() if mode in _POOLINGS}
-    return {"word_embedding_dimension": width, **flags}
+    return {"word_embedding_dimension": width} | {flag: own == pooling for flag, own in _POOLINGS.items()}
 
 
 def has_transformer_config(checkpoint: Checkpoint) -> bool:
@@ -115,69 +105,55 @@ def pools_without_prompt(checkpoint: Checkpoint) -> bool:
     return any(checkpoint.json(module.folder, "config.json").get("include_prompt") is False for module in poolings)
 
 
-def _transformer_config(checkpoint: Checkpoint) -> JsonFile:
+def _transformer_config(checkpoint: Checkpoint) -> dict[str, Any]:
     files = [checkpoint.json(name) for name in _TRANSFORMER_CONFIGS]
     return next(filter(None, files), files[0])
 
 
-def _require_config(checkpoint: Checkpoint, module: Module, *, trust_remote_code: bool) -> None:
-    """Raises a UserError for a pooling or dense layer without configuration, which would get a default."""
-    if module.kind not in {"Pooling", "Dense"}:
-        return
-    config = checkpoint.json(module.folder, "config.json")
-    if not config:
-        raise UserError(f"{config.path} is missing or empty: the module has no configuration. {AGAIN}")
-    if module.kind == "Pooling":
-        _pooling_modes(config)
-        return
-    function = config.value("activation_function", str)
-    if not function or not (function.startswith("torch.") or trust_remote_code):
-        raise UserError(
-            f"{config.path}: activation_function is {function!r}, expected a class of torch.nn. {AGAIN}"
-        )
-
-
-def _pooling_modes(config: JsonFile) -> list[str]:
-    """Returns the poolings that a configuration names, by the library's names."""
-    config.value("include_prompt", bool)
-    if mode := config.get("pooling_mode"):
-        return [mode] if isinstance(mode, str) else config.texts("pooling_mode")
-    chosen = [key for key in config if key.startswith("pooling_mode_") and config.value(key, bool)]
-    if not chosen or not set(chosen) <= _POOLING_FLAGS.keys():
-        raise UserError(f"{config.path} names no known pooling. {AGAIN}")
-    return [_POOLING_FLAGS[key] for key in chosen]
-
-
-def _plain_checkpoint(checkpoint: Checkpoint) -> bool:
+def _is_plain(checkpoint: Checkpoint, transformer: dict[str, Any]) -> bool:
     """Returns whether the library would load the network as AutoModel does, and keep all dimensions."""
     config = checkpoint.json("config.json")
-    adapted = (checkpoint.folder / "adapter_config.json").is_file()
-    truncated = checkpoint.json(LIBRARY_CONFIG).value("truncate_dim", int)
-    return bool(config) and not config.value("is_encoder_decoder", bool) and not adapted and not truncated
+    adapted = (checkpoint.folder / ADAPTER_CONFIG).is_file()
+    # Newer configurations can name another task, modality or argument.
+    others = {key: value for key, value in transformer.items() if key not in {"max_seq_length", "do_lower_case"}}
+    return (
+        bool(config)
+        and not config.get("is_encoder_decoder")
+        and not adapted
+        and not checkpoint.json(LIBRARY_CONFIG).get("truncate_dim")
+        and all(not value or value == _PLAIN_TEXT.get(key) for key, value in others.items())
+    )
 
 
-def _pooling(config: JsonFile) -> str | None:
-    modes = _pooling_modes(config)
-    native = len(modes) == 1 and config.get("include_prompt") is not False
-    return _POOLINGS.get(modes[0]) if native else None
+def _pooling(checkpoint: Checkpoint, folder: str) -> str | None:
+    """Returns the pooling of a configuration; None if it is not read natively.
+
+    Raises:
+        UserError: if it names none, for which the library has a default.
+    """
+    config = checkpoint.json(folder, "config.json")
+    mode = config.get("pooling_mode")
+    modes = [mode] if isinstance(mode, str) else mode or []
+    flags = [f"pooling_mode_{name}{suffix}" for name in modes for suffix in ("", "_token", "_tokens")]
+    known = [_POOLINGS[flag] for flag in flags if flag in _POOLINGS]
+    if not mode:
+        modes = [flag for flag in config if flag.startswith("pooling_mode_") and config[flag]]
+        known = [_POOLINGS[flag] for flag in modes if flag in _POOLINGS]
+    if not modes:
+        raise UserError(f"{checkpoint.folder / folder / 'config.json'} names no pooling. {AGAIN}")
+    return known[0] if len(modes) == len(known) == 1 and config.get("include_prompt") is not False else None
 
 
 def _tail_module(checkpoint: Checkpoint, module: Module) -> TailModule | None:
     config = checkpoint.json(module.folder, "config.json")
-    keys = ("module_input_name", "module_output_name")
-    plain = not config.get("use_residual") and all((config.get(key) or _SENTENCE) == _SENTENCE for key in keys)
-    if module.kind == "Normalize" and plain:
-        return TailModule("normalize")
-    activation = ACTIVATIONS.get(config.get("activation_function", ""))
-    if module.kind != "Dense" or not plain or activation is None:
+    names = [config.get(key) or _SENTENCE for key in ("module_input_name", "module_output_name")]
+    if config.get("use_residual") or names != [_SENTENCE] * 2:
         return None
-    return TailModule("dense", module.folder, activation)
-
-
-def _unusual(transformer: JsonFile) -> bool:
-    """Returns whether a newer configuration names another task, modality or argument."""
-    rest = {key: value for key, value in transformer.items() if key not in {"max_seq_length", "do_lower_case"}}
-    return any(value and value != _PLAIN_TEXT.get(key) for key, value in rest.items())
+    if module.kind == "Normalize":
+        return TailModule("normalize")
+    activation = ACTIVATIONS.get(str(config.get("activation_function")))
+    is_dense = module.kind == "Dense" and activation is not None
+    return TailModule("dense", module.folder, activation or "") if is_dense else None
 
 
 def load_with_library(checkpoint: Checkpoint, use: Use) -> CallableEncoder | SidedEncoder:
@@ -187,30 +163,26 @@ def load_with_library(checkpoint: Checkpoint, use: Use) -> CallableEncoder | Sid
         checkpoint: with modules that are not read natively.
         use: with its prompts as texts.
     """
-    for option, is_given, remedy in (
-        ("--backend", use.backend != TORCH, "Leave it out"),
-        ("--template", use.template is not None, "Use --prompt"),
-        ("--attention", use.attention != AUTO, "Leave it out"),
-        ("--attention-mask", use.attention_mask != AUTO, "Leave it out"),
-    ):
-        if is_given:
-            raise UserError(
-                f"{option} does not apply to {checkpoint.name}: it has modules that only the "
-                f"sentence-transformers library reads. {remedy}, or choose a --pooling."
-            )
-    model: Any = None
+    refused = [
+        option_of(name)
+        for name in ("backend", "template", "attention", "attention_mask")
+        if getattr(use, name) != getattr(USUAL, name)
+    ]
+    if refused:
+        raise UserError(
+            f"{', '.join(refused)}: not for {checkpoint.name}, which has modules that only the "
+            "sentence-transformers library reads. Leave it out, or choose a --pooling."
+        )
 
-    def load_model() -> None:
-        nonlocal model
-        if model is None:
-            # Any file may be read by a module of unknown kind.
-            with checkpoint.reading(checkpoint.all_files):
-                model = _load(checkpoint, use)
+    @cache
+    def model() -> Any:
+        # Any file may be read by a module of unknown kind.
+        with checkpoint.reading(checkpoint.all_files):
+            return _load(checkpoint, use)
 
     def encode(prompt: str, sentences: list[str]) -> Any:
-        load_model()
         # An empty prompt is passed too: otherwise the library takes the checkpoint's own.
-        vectors = model.encode(sentences, prompt=prompt, show_progress_bar=False, convert_to_numpy=True)
+        vectors = model().encode(sentences, prompt=prompt, show_progress_bar=False, convert_to_numpy=True)
         checkpoint.hashed.require_unchanged()
         return vectors
 
@@ -225,8 +197,8 @@ def load_with_library(checkpoint: Checkpoint, use: Use) -> CallableEncoder | Sid
     )
     weights = None if elsewhere else checkpoint.sha256(checkpoint.all_files())
     notes = (
-        f"{checkpoint.name} has modules that are not read natively: the sentence-transformers library encodes it, "
-        "and sub-word lengths and truncated sentences are not counted.",
+        f"{checkpoint.name} is encoded by the sentence-transformers library, so truncated sentences are not "
+        "counted.",
         *notes_on_code(checkpoint.name, elsewhere),
     )
 
@@ -234,7 +206,7 @@ def load_with_library(checkpoint: Checkpoint, use: Use) -> CallableEncoder | Sid
         identity = Identity(
             checkpoint.name, "sentence-transformers-library", replace(own, prompt=prompt), weights_sha256=weights
         )
-        return CallableEncoder(partial(encode, prompt), identity, notes, load_model)
+        return CallableEncoder(partial(encode, prompt), identity, notes, model)
 
     if use.own_prompts is not None:
         first, second = map(prompted, use.own_prompts)
@@ -262,11 +234,28 @@ def _load(checkpoint: Checkpoint, use: Use) -> Any:
             trust_remote_code=use.trust_remote_code,
             local_files_only=True,
         )
-    for network, report in reports:
-        require_own_weights(checkpoint.name, report_of_loading(network, report))
-    if use.max_length is not None:
-        try:
+        if use.max_length is not None:
             model.max_seq_length = use.max_length
-        except AttributeError as error:  # a module that reads whole sentences
-            raise UserError(f"{checkpoint.name} has no maximum length. Leave out --max-length.") from error
+    for report in reports:
+        require_own_weights(checkpoint.name, report)
     return model.to(getattr(torch, PRECISIONS[use.precision]))
+
+
+@contextmanager
+def loading_reports() -> Iterator[list[Mapping[str, Any]]]:
+    """Collects Transformers' reports of missing and unexpected weights, for which the library does not ask."""
+    from transformers import PreTrainedModel
+
+    reports: list[Mapping[str, Any]] = []
+    original = PreTrainedModel.__dict__["from_pretrained"]
+
+    def load(cls: type, *arguments: Any, **options: Any) -> Any:
+        model, report = original.__func__(cls, *arguments, **options | {"output_loading_info": True})
+        reports.append(report)
+        return model
+
+    PreTrainedModel.from_pretrained = classmethod(load)
+    try:
+        yield reports
+    finally:
+        PreTrainedModel.from_pretrained = original

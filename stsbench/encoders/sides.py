@@ -1,17 +1,17 @@
 """A prompt for each side of a pair: two encoders of one model, and texts encoded by several encoders at once."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from operator import add
 from typing import Any, NoReturn
 
 import numpy as np
 
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
-from stsbench.encoders.plan import Embeddings, EncodingCost, embed, refuse_without_side
-from stsbench.encoders.protocol import Encoder, Identity, TokenSequence, Wrapper
-from stsbench.encoders.transformer import TransformerEncoder
+from stsbench.encoders.plan import Embeddings, embed
+from stsbench.encoders.protocol import Encoder, Identity, Wrapper
 
 
 @dataclass
@@ -48,10 +48,9 @@ class SidedEncoder(Wrapper):
 
     def with_use(self, **changes: Any) -> "SidedEncoder":
         """Returns the encoder with other fields of `Use`; only for checkpoints that are read natively."""
-        first, second = self.sides
-        assert isinstance(first, TransformerEncoder), "other encoders cannot be changed once loaded"
+        first: Any = self.sides[0]
         changed = first.with_use(**changes)
-        return replace(self, sides=(changed, changed.with_use(prompt=second.identity.use.prompt)))
+        return replace(self, sides=(changed, changed.with_use(prompt=self.sides[1].identity.use.prompt)))
 
     def prepare(self, *, weights: bool) -> None:
         for side in self.sides:
@@ -60,8 +59,13 @@ class SidedEncoder(Wrapper):
     def tokenize(self, texts: Sequence[str]) -> NoReturn:
         refuse_without_side(self.identity)
 
-    def forward(self, sequences: Sequence[TokenSequence], poolings: Sequence[str]) -> NoReturn:
-        refuse_without_side(self.identity)
+
+def refuse_without_side(identity: Identity) -> NoReturn:
+    """Raises a UserError: sentences have no side, but the model has a prompt for each side of a pair."""
+    raise UserError(
+        f"{identity.name} has a prompt for each side of a pair, but these sentences have no side. Use --prompt or "
+        "--prompt-name instead of --prompts."
+    )
 
 
 def embed_each(
@@ -78,37 +82,22 @@ def embed_each(
         The vectors of all texts, part after part, without the closing normalisation.
     """
     encoders = {id(encoder): encoder for encoder, _ in parts}
-    encoder_of = np.concatenate([np.full(len(texts), id(encoder)) for encoder, texts in parts])
+    owners = np.repeat([id(encoder) for encoder, _ in parts], [len(texts) for _, texts in parts])
     texts = [text for _, texts_of_part in parts for text in texts_of_part]
-    places = {number: np.flatnonzero(encoder_of == number) for number in encoders}
+    places = [np.flatnonzero(owners == number) for number in encoders]
     embedded = [
-        embed(
-            encoder,
-            [texts[place] for place in places[number]],
-            normalize=False,
-            use_cache=use_cache,
-            progress=progress,
-        )
-        for number, encoder in encoders.items()
+        embed(encoder, [texts[row] for row in rows], normalize=False, use_cache=use_cache, progress=progress)
+        for encoder, rows in zip(encoders.values(), places, strict=True)
     ]
     if len(embedded) == 1:
         return embedded[0]
-    order = np.argsort(np.concatenate(list(places.values())))
+    order = np.argsort(np.concatenate(places))
     starts = np.cumsum([0, *(part.cost.sequences for part in embedded)])
-    costs = [part.cost for part in embedded]
-    counts = {
-        f.name: sum(getattr(cost, f.name) for cost in costs) for f in fields(EncodingCost) if f.name != "seconds"
-    }
+    rows = [start + part.rows for start, part in zip(starts, embedded, strict=False)]
     return Embeddings(
-        rows=np.concatenate([start + part.rows for start, part in zip(starts, embedded, strict=False)])[order],
-        vectors={
-            pooling: np.concatenate([part.vectors[pooling] for part in embedded])
-            for pooling in embedded[0].vectors
-        },
+        rows=np.concatenate(rows)[order],
+        vectors={name: np.concatenate([part.vectors[name] for part in embedded]) for name in embedded[0].vectors},
         lengths=np.concatenate([part.lengths for part in embedded])[order],
         truncated=np.concatenate([part.truncated for part in embedded])[order],
-        cost=EncodingCost(
-            **counts,
-            seconds={stage: sum(cost.seconds.get(stage, 0) for cost in costs) for stage in costs[0].seconds},
-        ),
+        cost=reduce(add, (part.cost for part in embedded)),
     )

@@ -1,9 +1,8 @@
 """A template: the text around a sentence, and where the vector is read. Plain data.
 
 PromptBERT asks `This sentence of "..." means [MASK].` and reads the mask; PromptEOL asks a language model for one
-word and reads the last token; E5 wants `query: ` first. Such a choice moves a score by points, and so does a full
-stop at the end of the sentence. So all of it is data that a record stores in full: a YAML file in `templates/`, or
-a user's own. `rendering` makes tokens of it; `poolers` and `network` read the vectors.
+word and reads the last token; E5 needs `query: ` first. Such a choice moves a score by points, so a record stores
+all of it. A template is a YAML file in `templates/`, or your own.
 """
 
 import hashlib
@@ -150,10 +149,9 @@ class Template(BaseModel):
             parse_pooling(self.reading)
         except UserError as error:
             raise ValueError(f"pooling: {error}".rstrip(".")) from error
-        if self.subtract == "no":
-            if self.positions != WITH_SENTENCE:
-                raise ValueError("positions: needs subtract")
-        else:
+        if self.subtract == "no" and self.positions != WITH_SENTENCE:
+            raise ValueError("positions: needs subtract")
+        if self.subtract != "no":
             if any(self.pieces(text).count(f"{{{SENTENCE}}}") != 1 for text in self.texts):
                 raise ValueError("subtract: needs texts with one place for the sentence")
             if self.padding != "right" or self.tokenize != "together":
@@ -227,15 +225,13 @@ def read_template(wanted: str | Path | Template) -> Template:
     if isinstance(wanted, Template):
         return wanted
     path = Path(wanted).expanduser()
-    if path.suffix not in {".yaml", ".yml"}:
-        names = template_names()
-        if str(wanted) not in names:
-            every = f"choose one of {', '.join(names)}, or a .yaml file."
-            raise UserError(f"unknown template {str(wanted)!r}: {suggestion(wanted, names, otherwise=every)}")
-        return _known(str(wanted))
-    if not path.is_file():
-        raise UserError(f"template file {path} does not exist.")
-    return _read(path)
+    if path.suffix in {".yaml", ".yml"}:
+        return _read(path)
+    names = template_names()
+    if str(wanted) not in names:
+        every = f"choose one of {', '.join(names)}, or a .yaml file."
+        raise UserError(f"unknown template {str(wanted)!r}: {suggestion(wanted, names, otherwise=every)}")
+    return _known(str(wanted))
 
 
 @cache

@@ -212,8 +212,6 @@ def _as_library(table: TokenTable, pooling: str) -> tuple[TransformerSettings | 
         if pooling == AUTO:
             return None, []
         notes.append(f"{name} has modules that are not read natively; --pooling {ALL} skips them.")
-    if unnamed := checkpoint.modules() and checkpoint.unnamed_modules():
-        notes.append(f"{name} has {', '.join(unnamed)}, which is not in its modules.json: skipped.")
     if table.is_of_model2vec:
         notes.append(f"{name} is read as sentence-transformers does (--pooling {ALL}), not model2vec.")
     _, truncation = table.tokenizer
@@ -225,7 +223,8 @@ def _as_model2vec(table: TokenTable) -> tuple[TransformerSettings, list[str]]:
     """Returns how model2vec uses a table, and notes."""
     checkpoint, name = table.checkpoint, table.checkpoint.name
     config = checkpoint.json("config.json" if table.is_of_model2vec else LIBRARY_CONFIG)
-    length = config.value("max_length", int, 1) if "max_length" in config else _DEFAULT_LENGTH
+    length = config.get("max_length", _DEFAULT_LENGTH)
+    length = None if length is None else int(length)
     other = "" if table.is_of_model2vec else ", not sentence-transformers"
     notes = [f"{name} is read as model2vec does (--pooling {KNOWN}), without unknown tokens{other}."]
     own = {"Normalize"} if table.is_of_model2vec else set()

@@ -9,7 +9,7 @@ from typing import Any
 from stsbench.base.errors import UserError
 from stsbench.encoders.checkpoint import Checkpoint
 from stsbench.encoders.libraries import quiet_transformers, told
-from stsbench.encoders.weights import tensor_names
+from stsbench.encoders.weights import described
 
 # Models whose position ids start after the padding id, so that this many positions cannot be used.
 _OFFSET_POSITIONS = re.compile("roberta|camembert|mpnet|longformer|ernie_m|data2vec-text|luke|ibert|xmod|lilt|esm")
@@ -28,18 +28,18 @@ def position_limit(checkpoint: Checkpoint) -> int | None:
     """Returns how many tokens the model has positions for, special tokens included; None if unlimited."""
     config = checkpoint.json("config.json")
     # GPT-2 and its relatives call it n_positions.
-    positions: int | None = config.value("max_position_embeddings", int) or config.value("n_positions", int)
+    positions: int | None = config.get("max_position_embeddings") or config.get("n_positions")
     if positions is None or positions <= 0:
         return None
     if not _OFFSET_POSITIONS.search(str(config.get("model_type"))):
         return positions
-    padding_id: int | None = config.value("pad_token_id", int)
+    padding_id: int | None = config.get("pad_token_id")
     return positions - (_OFFSET_PADDING_ID if padding_id is None else padding_id) - 1
 
 
 def model_limit(checkpoint: Checkpoint) -> int | None:
     """Returns the default maximum length: the smaller of the tokenizer's limit and the number of positions."""
-    own = checkpoint.json("tokenizer_config.json").value("model_max_length", float)
+    own = checkpoint.json("tokenizer_config.json").get("model_max_length")
     limit = int(min(own if own and own > 0 else NO_LIMIT, position_limit(checkpoint) or NO_LIMIT))
     return limit if limit < NO_LIMIT else None
 
@@ -52,7 +52,7 @@ def stated_limits(checkpoint: Checkpoint) -> dict[int, list[str]]:
         ("tokenizer_config.json", "model_max_length"),
         ("config.json", "max_position_embeddings"),
     ):
-        limit = position_limit(checkpoint) if file == "config.json" else checkpoint.json(file).value(key, float)
+        limit = position_limit(checkpoint) if file == "config.json" else checkpoint.json(file).get(key)
         if limit is not None and 0 < limit < NO_LIMIT:
             stated.setdefault(int(limit), []).append(f"{key} of {file}")
     return stated
@@ -66,7 +66,7 @@ def counts_padding(checkpoint: Checkpoint) -> bool:
     """
     if _OFFSET_POSITIONS.search(str(checkpoint.json("config.json").get("model_type"))):
         return False
-    return any(_POSITIONS.search(name) for file in checkpoint.weight_files() for name in tensor_names(file))
+    return any(_POSITIONS.search(name) for file in checkpoint.weight_files() for name in described(file))
 
 
 class Tokenizer:
@@ -84,17 +84,10 @@ class Tokenizer:
     def __init__(self, checkpoint: Checkpoint, *, trust_remote_code: bool) -> None:
         self.name = checkpoint.name
         self._tokenizer = tokenizer = _load(checkpoint, trust_remote_code=trust_remote_code)
-        begins = (tokenizer.bos_token_id, tokenizer.cls_token_id)
-        ends = (tokenizer.eos_token_id, tokenizer.sep_token_id)
-        self.begin_id: int | None = next((token for token in begins if token is not None), None)
-        self.end_id: int | None = next((token for token in ends if token is not None), None)
+        self.begin_id = _first(tokenizer.bos_token_id, tokenizer.cls_token_id)
+        self.end_id = _first(tokenizer.eos_token_id, tokenizer.sep_token_id)
         # Many language models have no padding token. It is never attended to, so any token will do.
-        pad_id = self.end_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
-        if pad_id is None:
-            raise UserError(
-                f"the tokenizer of {checkpoint.name} has neither a padding nor an end-of-text token. Add a "
-                '"pad_token" to its tokenizer_config.json.'
-            )
+        self.pad_id = _first(tokenizer.pad_token_id, self.end_id, 0) or 0
         # Our own limit applies; the tokenizer's warnings about long texts are noise.
         tokenizer.model_max_length = NO_LIMIT
         tokenizer.padding_side = "right"
@@ -103,10 +96,9 @@ class Tokenizer:
             self.special_tokens = int(tokenizer.num_special_tokens_to_add())
         if any(token_types or ()):
             raise UserError(
-                f"the tokenizer of {checkpoint.name} marks token types in single sentences, like XLNet's, which "
-                "is not supported. Save its vectors and score them with --vectors."
+                f"the tokenizer of {checkpoint.name} marks token types in single sentences, which is not "
+                "supported. Save its vectors and score them with --vectors."
             )
-        self.pad_id = int(pad_id)
         self.vocabulary = len(tokenizer)
         self.mask_id: int | None = tokenizer.mask_token_id
         self.mask: str | None = tokenizer.mask_token
@@ -159,10 +151,7 @@ class Tokenizer:
         if not texts:
             return []
         if not getattr(self._tokenizer, "is_fast", False):
-            raise UserError(
-                f"a template needs a checkpoint with a tokenizer.json: the tokenizer of {self.name} does not "
-                "report where its tokens are in a text."
-            )
+            raise UserError(f"a template needs a checkpoint with a tokenizer.json, which {self.name} lacks.")
         backend = self._tokenizer.backend_tokenizer
         # A tokenizer.json may ask for both.
         backend.no_truncation()
@@ -186,24 +175,24 @@ def _load(checkpoint: Checkpoint, *, trust_remote_code: bool) -> Any:
         tokenizer: Any = AutoTokenizer.from_pretrained(checkpoint.folder, trust_remote_code=trust_remote_code)
     if tokenizer.vocab_files_names and not checkpoint.has_vocabulary():
         # Transformers would use an empty vocabulary, to which every word is unknown.
-        raise UserError(
-            f"{checkpoint.folder} holds no tokenizer (no tokenizer.json, vocab.txt or the like). Copy its files "
-            "there."
-        )
+        raise UserError(f"{checkpoint.folder} holds no tokenizer (such as tokenizer.json). Copy its files there.")
     return tokenizer
+
+
+def _first(*tokens: int | None) -> int | None:
+    """Returns the first token that exists."""
+    return next((token for token in tokens if token is not None), None)
 
 
 @contextmanager
 def told_tokenizing(name: str, texts: Sequence[str]) -> Iterator[None]:
-    """Turns a tokenizer's error into a UserError: about an invalid text, or else about the tokenizer."""
+    """Turns a tokenizer's error into a UserError: about a text that is not UTF-8, or else about the tokenizer."""
     with told(f"tokenize with the tokenizer of {name}"):
         try:
             yield
         except TypeError as error:
-            for text in texts:
-                # From options and file names that are not UTF-8.
-                if text.encode(errors="ignore").decode() != text:
-                    raise UserError(f"{text!r} contains characters that are not UTF-8.") from error
+            if bad := [text for text in texts if text.encode(errors="ignore").decode() != text]:
+                raise UserError(f"{bad[0]!r} contains characters that are not UTF-8.") from error
             raise
 
 

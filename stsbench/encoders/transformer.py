@@ -7,12 +7,11 @@ from typing import Any
 
 from stsbench.base.errors import UserError
 from stsbench.encoders.adapter import adapter_file, hash_with
-from stsbench.encoders.backends import Calibration, calibration, compiled
+from stsbench.encoders.backends import calibration, compiled
 from stsbench.encoders.checkpoint import Checkpoint
 from stsbench.encoders.hub import ADAPTER_CONFIG
-from stsbench.encoders.misread import Misread
 from stsbench.encoders.modules import TailModule, weight_files
-from stsbench.encoders.network import Network, load_network
+from stsbench.encoders.network import Network, Spans, load_network
 from stsbench.encoders.protocol import Encoder, FloatMatrix, Identity, Place, Tokenized, TokenSequence
 from stsbench.encoders.rendering import alone, render
 from stsbench.encoders.subtraction import EmptyTemplate
@@ -90,7 +89,6 @@ class TransformerEncoder:
             weights_hash = hash_with(self.adapter, weights_hash, adapter_file(self.adapter))
             config_hash = hash_with(self.adapter, config_hash, self.adapter.folder / ADAPTER_CONFIG)
             modules = ("lora", *modules)
-        calibrated = self._calibration
         runs_code_elsewhere = use.trust_remote_code and checkpoint.code_elsewhere() is not None
         return Identity(
             name=checkpoint.name,
@@ -98,7 +96,7 @@ class TransformerEncoder:
             use=replace(
                 use,
                 revision=checkpoint.revision,
-                precision=f"{use.precision}#{calibrated.digest}" if calibrated else use.precision,
+                precision=f"int8#{calibration()[1]}" if use.precision == "int8" else use.precision,
                 trust_remote_code=use.trust_remote_code and bool(checkpoint.named_code()),
             ),
             weights_sha256=None if runs_code_elsewhere else weights_hash,
@@ -147,9 +145,10 @@ class TransformerEncoder:
             checkpoint.hashed.require_unchanged()
         return vectors
 
-    def misread(self, sequences: Sequence[TokenSequence], pooling: str, misread: Misread) -> FloatMatrix:
+    def misread(self, sequences: Sequence[TokenSequence], padding: str, spans: Spans) -> FloatMatrix:
         """Returns the vectors of this batch as a program with a mistake about its padding computes them."""
-        return self._network(sequences, [pooling], padding=misread.padding, misread=misread)[pooling]
+        pooling = self.use.pooling
+        return self._network(sequences, [pooling], padding=padding, misread=spans)[pooling]
 
     @property
     def kernel(self) -> str:
@@ -178,7 +177,7 @@ class TransformerEncoder:
     def _network(self) -> Network:
         if self.loaded is not None:
             return self.loaded._network
-        use, calibrated = self.use, self._calibration
+        use = self.use
         network = load_network(
             self.checkpoint,
             precision=use.precision if use.backend == TORCH else FP32,
@@ -192,19 +191,16 @@ class TransformerEncoder:
         )
         if use.backend == TORCH:
             return network
-        # Calibrated on plain sentences, because encoders with other templates share the network.
-        samples = self._tokenizer(self._cased(calibrated.sentences), 64) if calibrated else []
         hashes = (self.identity.weights_sha256, self.identity.config_sha256)
         if None in hashes:
             raise UserError(
                 f"{self.checkpoint.name} runs code from another repository, which is not hashed, so a compiled "
                 "network cannot be cached. Leave out --backend."
             )
-        return compiled(network, use.backend, use.precision, hashes, samples=samples)
-
-    @property
-    def _calibration(self) -> Calibration | None:
-        return calibration() if self.use.precision == "int8" else None
+        # Calibrated on plain sentences, because encoders with other templates share the network.
+        is_int8 = use.precision == "int8"
+        samples = self._tokenizer(self._cased(calibration()[0]), 64) if is_int8 else []
+        return compiled(network, use, hashes, samples)
 
     @cached_property
     def _empty_template(self) -> EmptyTemplate | None:

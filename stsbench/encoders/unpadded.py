@@ -4,9 +4,8 @@ On a GPU in half precision this is faster than padding and a mask. It supports m
 and pass further arguments on to the attention function.
 """
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
-
-from stsbench.encoders.generation import has_attention_without_padding
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -21,11 +20,15 @@ _ATTENTION = "stsbench_unpadded"
 def is_faster_unpadded(model: Any, device: str) -> bool:
     """Returns whether a model is faster without padding: one of `MODEL_TYPES`, in half precision, on CUDA.
 
-    Causal models are not supported. With older libraries nothing is; padded vectors are equal up to rounding.
+    Causal models are not supported. Padded vectors are equal up to rounding.
     """
-    if device != "cuda" or not has_attention_without_padding() or getattr(model.config, "is_decoder", False):
-        return False
-    return str(model.dtype) in {"torch.bfloat16", "torch.float16"} and model.config.model_type in MODEL_TYPES
+    return (
+        device == "cuda"
+        and str(model.dtype) in {"torch.bfloat16", "torch.float16"}
+        and model.config.model_type in MODEL_TYPES
+        and not getattr(model.config, "is_decoder", False)
+        and find_spec("torch.nn.attention.varlen") is not None  # from torch 2.10 on
+    )
 
 
 def make_unpadded(model: Any) -> None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from stsbench.base.errors import UserError
 from stsbench.base.machine import require_memory
 from stsbench.encoders.checkpoint import Checkpoint
-from stsbench.encoders.generation import require_pickles_are_safe
+from stsbench.encoders.libraries import told
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -70,29 +70,18 @@ def require_floats(files: Iterable[Path]) -> None:
     for file in files:
         for tensor, (kind, _) in described(file).items():
             if kind not in _FLOATS and not is_harmless(tensor):
-                raise UserError(
-                    f"{file} stores {tensor} as {kind}, but weights are floating-point: download it again, "
-                    "or use the checkpoint before quantisation."
-                )
+                raise UserError(f"{file} stores {tensor} as {kind}. Use the checkpoint before quantisation.")
 
 
-def require_memory_for(checkpoint: Checkpoint, precision: str, device: str) -> None:
+def require_memory_for(checkpoint: Checkpoint, precision: str) -> None:
     """Checks that the weights fit in memory before they are read."""
     numbers = sum(_count(file) for file in checkpoint.weight_files())
-    needed = numbers * (4 if precision == "fp32" else 2)
-    smaller = "--precision bf16, " if precision == "fp32" else ""
-    what = f"the weights of {checkpoint.name} in {precision}"
-    if device != "cuda":
-        require_memory(needed, what, f"use {smaller}a smaller model or a machine with more memory")
-        return
-    import torch
-
-    free, _ = torch.cuda.mem_get_info()
-    if needed > free:
-        raise UserError(
-            f"{what} need {needed / 1e9:,.1f} GB of memory, and {free / 1e9:,.1f} GB are free on {device}: "
-            f"use {smaller}a smaller model or --device cpu."
-        )
+    is_full = precision == "fp32"
+    require_memory(
+        numbers * (4 if is_full else 2),
+        f"the weights of {checkpoint.name} in {precision}",
+        f"use {'--precision bf16, ' if is_full else ''}a smaller model or a machine with more memory",
+    )
 
 
 def _count(path: Path) -> int:
@@ -109,20 +98,11 @@ def read_weights(path: Path, device: str = "cpu") -> "dict[str, Tensor]":
     import torch
     from safetensors.torch import load_file
 
-    try:
+    with told(f"read {path}"):
         if path.suffix == ".safetensors":
             return load_file(path)
-        require_pickles_are_safe(path)
         content = torch.load(path, map_location=device, weights_only=True)
-    except UserError:
-        raise
-    except Exception as error:  # the libraries raise a dozen types
-        raise UserError(
-            f"{path} is damaged, or contains more than weights ({type(error).__name__}): download it again."
-        ) from error
-    if not isinstance(content, dict) or not all(isinstance(tensor, torch.Tensor) for tensor in content.values()):
-        raise UserError(f"{path} does not contain named tensors: download it again.")
-    return {str(tensor): value for tensor, value in content.items()}
+        return {str(name): tensor for name, tensor in content.items()}
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
@@ -133,19 +113,12 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     if path.suffix == ".safetensors" and all(kind != "BF16" for kind, _ in described(path).values()):
         from safetensors.numpy import load_file
 
-        try:
+        with told(f"read {path}"):
             return load_file(path)
-        except Exception as error:  # of safetensors or NumPy
-            raise UserError(f"{path} is damaged ({type(error).__name__}): download it again.") from error
     return {
         name: (tensor.float() if tensor.is_floating_point() else tensor).numpy()
         for name, tensor in read_weights(path).items()
     }
-
-
-def tensor_names(path: Path) -> set[str]:
-    """Returns the names of a weight file's tensors."""
-    return set(described(path))
 
 
 class Described(NamedTuple):

@@ -151,7 +151,7 @@ def computed_by(
             option = "--fast" if fast else "--devices" if devices else "--on"
             raise UserError(f"{option} needs a model, and {model.name} holds saved numbers: leave the option out.")
         if fast:
-            from stsbench.encoders.fast import quickest
+            from stsbench.encoders.backends import quickest
 
             loaded = quickest(loaded, progress)
         return placed(loaded, devices, on)

@@ -152,7 +152,7 @@ def _take_shared(
     depend on who came first. What was trained here no other unit has, and nothing is put there.
     """
     from stsbench.encoders.load import load_with
-    from stsbench.encoders.shared import shared_vectors
+    from stsbench.encoders.plan import shared_vectors
     from stsbench.scoring.kinds import in_order
     from stsbench.scoring.measure import readings
 

@@ -11,13 +11,12 @@ from torch import nn
 from stsbench.base.errors import UserError
 from stsbench.base.words import listed
 from stsbench.encoders.checkpoint import Checkpoint
-from stsbench.encoders.generation import can_leave_compiled, has_attention_table
 from stsbench.encoders.load import load
 from stsbench.encoders.network import Network, load_network
 from stsbench.encoders.template import NO_TEMPLATE
 from stsbench.encoders.tokenizer import Tokenizer, position_limit
 from stsbench.encoders.transformer import TransformerEncoder
-from stsbench.training.dropout import let_numpy_draw, make_gaussian, plain_attention, set_dropout
+from stsbench.training.dropout import let_numpy_draw, make_gaussian, set_dropout
 from stsbench.training.guesses import masked_language_network
 from stsbench.training.heads import HeadBase, dense_layers
 from stsbench.training.model import SentenceModel
@@ -80,11 +79,6 @@ def find_base(recipe: Recipe, device: str) -> Base:
 
 def load_model(base: Base, recipe: Recipe, device: str) -> tuple[SentenceModel, Network]:
     """Load the base for training; return the model, and the network that evaluates it."""
-    if recipe.compile and not can_leave_compiled():
-        raise UserError(
-            f"compile: torch {torch.__version__} cannot score a compiled model as it was: install torch 2.6 or "
-            "newer, or use --set compile=false."
-        )
     drawn_by = _drawn_by(recipe, device)
     network = load_network(
         base.checkpoint,
@@ -93,7 +87,6 @@ def load_model(base: Base, recipe: Recipe, device: str) -> tuple[SentenceModel, 
         pad_id=base.tokenizer.pad_id,
         tail=(),
         trust_remote_code=False,
-        attention=plain_attention(recipe.dropout_kind, drawn_by),
     )
     transformer = network.model
     if recipe.dropout is not None:
@@ -122,7 +115,7 @@ def _drawn_by(recipe: Recipe, device: str) -> str:
     """Return who draws the masks of a recipe's dropout on a device, `numpy` or `torch`."""
     if device != "cpu":
         return "torch"
-    by_numpy = recipe.dropout_kind == "binary" and not recipe.compile and has_attention_table()
+    by_numpy = recipe.dropout_kind == "binary" and not recipe.compile
     return recipe.dropout_draws or ("numpy" if by_numpy else "torch")
 
 

@@ -11,8 +11,6 @@ import torch
 from torch import Tensor, nn
 
 from stsbench.base.errors import UserError
-from stsbench.encoders.generation import has_attention_table
-from stsbench.encoders.poolers import AUTO
 
 _LEVELS = 2**16
 """A draw of NumPy's is one of so many: a rate is met to 1/131,072, and what is left is scaled by the rate met."""
@@ -85,9 +83,7 @@ def _exchange(  # noqa: PLR0917 - of two lines above
 ) -> None:
     """Exchange a Transformer's dropouts, and let a function of ours compute its attention.
 
-    What a model does not let be exchanged is told as a choice of the recipe's `key` that it does not allow. Where
-    Transformers has no table of attention functions, the model is one with `plain_attention`, whose weights go
-    through a dropout that is exchanged like any other: the same draws, on the same weights.
+    What a model does not let be exchanged is told as a choice of the recipe's `key` that it does not allow.
     """
     name = _ATTENTION.format(chosen)
     for module in list(transformer.modules()):
@@ -95,9 +91,6 @@ def _exchange(  # noqa: PLR0917 - of two lines above
             if type(child) is nn.Dropout:
                 setattr(module, place, layer(child.p).train(child.training))
     try:
-        if not has_attention_table():
-            _require_all_are(transformer, layer)
-            return
         from transformers import AttentionInterface, AttentionMaskInterface
         from transformers.masking_utils import eager_mask, sdpa_mask
 
@@ -111,20 +104,6 @@ def _exchange(  # noqa: PLR0917 - of two lines above
             f"{key} {chosen}: the attention of {type(transformer).__name__} cannot be replaced with this "
             f"version of Transformers; use --set {key}={allowed}."
         ) from error
-
-
-def plain_attention(kind: str, draws: str) -> str:
-    """Return the attention to load a model with for a kind of dropout and who draws it; "auto" for any.
-
-    It is the plain one where Transformers lets attention's own dropout not be exchanged otherwise.
-    """
-    return "eager" if (kind, draws) != ("binary", "torch") and not has_attention_table() else AUTO
-
-
-def _require_all_are(transformer: nn.Module, layer: type[nn.Dropout]) -> None:
-    others = {type(module).__name__ for module, _ in dropout_places(transformer) if not isinstance(module, layer)}
-    if others:
-        raise AttributeError(f"{min(others)} draws by itself")
 
 
 def dropout_places(network: nn.Module) -> Iterator[tuple[nn.Module, str]]:

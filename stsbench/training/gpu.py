@@ -18,7 +18,6 @@ from torch.utils import deterministic as torch_deterministic
 
 from stsbench.base.errors import UserError
 from stsbench.base.machine import is_of_memory
-from stsbench.encoders.generation import has_attention_table
 from stsbench.training.recipe import Recipe
 
 WIDTH = 8
@@ -34,12 +33,10 @@ def has_graphs(recipe: Recipe) -> bool:
     """Return whether passes of a recipe are recorded on a GPU.
 
     Gaussian dropout has an attention of its own, gradient caching runs the same pass twice in a step, and a
-    compiled model is a recording of another kind. A recorded pass takes its mask as attention does, which older
-    versions of Transformers do not let it.
+    compiled model is a recording of another kind.
     """
     return (
         recipe.cuda_graphs
-        and has_attention_table()
         and not recipe.compile
         and not recipe.optimiser.gradient_cache
         and recipe.dropout_kind == "binary"

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from stsbench.base.errors import UserError
-from stsbench.encoders.poolers import POOLERS
 from stsbench.training.batches import Sequences
 from stsbench.training.cpu import balanced, passes_at_once
 from stsbench.training.dropout import drawing_by, draws, dropout_at
@@ -34,6 +33,26 @@ def autocast(device: str, precision: str) -> AbstractContextManager[Any]:
     return nullcontext() if precision == "fp32" else torch.autocast(device.partition(":")[0], _HALF[precision])
 
 
+def pooled(pooling: Pooling, states: Tensor, mask: Tensor) -> Tensor:
+    """Returns `poolers.read_vectors` of a last layer padded on the right, with the fewest kernels.
+
+    Args:
+        pooling: of the recipe.
+        states: shape (rows, width, dimensions).
+        mask: 1 for real tokens, shape (rows, width).
+    """
+    match pooling:
+        case "cls_before_pooler":
+            return states[:, 0].float()
+        case "last":
+            return states[torch.arange(len(mask), device=mask.device), mask.sum(1) - 1].float()
+        case "max":
+            return states.float().masked_fill(~mask.bool().unsqueeze(-1), float("-inf")).amax(1)
+        case "avg":
+            weights = mask.unsqueeze(-1).float()
+            return (states.float() * weights).sum(1) / weights.sum(1)
+
+
 class SentenceModel(nn.Module):
     """Token embeddings to sentence vectors."""
 
@@ -51,7 +70,7 @@ class SentenceModel(nn.Module):
         self.head = head
         self.projector = projector or nn.Identity()
         self.predictor = predictor or nn.Identity()
-        self._pooler = POOLERS[pooling]
+        self._pooling = pooling
 
     @property
     def key_head(self) -> nn.Module:
@@ -100,7 +119,7 @@ class SentenceModel(nn.Module):
             return_dict=True,
             **({} if positions is None else {"position_ids": positions}),
         )
-        return self._pooler((states.last_hidden_state,), mask)
+        return pooled(self._pooling, states.last_hidden_state, mask)
 
     def padded(self, embedded: Tensor, mask: Tensor) -> Tensor:
         """Return the same of a chunk that is always taken as padded, without a look at what the mask holds.

@@ -3,7 +3,6 @@
 import math
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,11 +12,9 @@ from numpy.typing import NDArray
 
 from stsbench.data.sentences import sentences_in
 from stsbench.data.tables import StsData
-from stsbench.encoders.generation import can_leave_compiled
 from stsbench.encoders.network import Network
-from stsbench.encoders.plan import embed
+from stsbench.encoders.plan import embed, shared_vectors
 from stsbench.encoders.protocol import FloatMatrix, Identity, Tokenized, TokenSequence, Wrapper
-from stsbench.encoders.shared import shared_vectors
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.scoring.kinds.sts import StsPairs, compared
 from stsbench.scoring.task import Vectors
@@ -71,10 +68,8 @@ class LiveEncoder(Wrapper):
         from stsbench.training.model import autocast
 
         self.model.eval()
-        # Where that cannot be, no recipe compiles (`load_model`).
-        plain = torch.compiler.set_stance("force_eager") if can_leave_compiled() else nullcontext()
         try:
-            with plain, autocast(self.network.device, self.precision):
+            with torch.compiler.set_stance("force_eager"), autocast(self.network.device, self.precision):
                 return self.network(sequences, poolings)
         finally:
             self.model.train()

@@ -19,7 +19,6 @@ from stsbench.compat.senteval import __main__ as runner
 from stsbench.compat.senteval import batches, engine, surroundings, tasks
 from stsbench.compat.senteval.shapes import Results
 from stsbench.encoders.checkpoint import packaged_model
-from stsbench.encoders.generation import has_attention_table
 from stsbench.scoring.settings import Intervals
 
 SCRIPT = Path(__file__).with_name("evaluation_script.py")
@@ -34,8 +33,6 @@ class PrettyTable:
     def __str__(self):
         return "\\n".join("| " + " | ".join(row) + " |" for row in [self.field_names, *self.rows])
 """
-
-_of_5 = pytest.mark.skipif(not has_attention_table(), reason="of what Transformers 5 removed")
 
 
 @pytest.fixture
@@ -95,7 +92,6 @@ def said(caplog):
     return [record.getMessage() for record in caplog.records if record.name == "stsbench.compat.senteval"]
 
 
-@_of_5
 @pytest.mark.usefixtures("repository")
 def test_the_script_of_simcse_gives_the_numbers_of_run_without_any_flag(tiny_bert):
     of_script = ["--family", "simcse", "--pooler", "cls_before_pooler", "--task_set", "na"]
@@ -127,7 +123,6 @@ def test_the_script_of_simcse_gives_the_numbers_of_run_without_any_flag(tiny_ber
     assert scores.split(" | ")[0] == f"| {found['STS12']:.2f}"
 
 
-@_of_5
 @pytest.mark.parametrize(
     ("family", "mode", "more", "answered"),
     [
@@ -158,7 +153,6 @@ def test_each_familys_calls_are_answered(run, tiny_bert, capsys, caplog, family,
     ]
 
 
-@_of_5
 @pytest.mark.usefixtures("run")
 def test_removed_tokenizer_calls_are_todays(tiny_bert):
     from transformers import AutoTokenizer
@@ -504,7 +498,6 @@ print(model.prefix_tokens.to("cpu"))
 """
 
 
-@_of_5
 @pytest.mark.parametrize(
     ("init", "sign"),
     [("self.init_weights()", "all_tied_weights_keys"), ("self.post_init()", "Cannot copy out of meta tensor")],

@@ -4,7 +4,6 @@ import json
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -175,7 +174,6 @@ def test_where_a_setting_of_the_checkpoint_asks_for_a_mask_both_are_tried(
     assert {"causal mask", "bidirectional mask"} <= set(missed.further.tried)
 
 
-@pytest.mark.skipif(version("transformers") < "5", reason="needs Transformers 5, which takes a whole mask of BERT")
 def test_an_encoder_that_a_configuration_made_a_decoder_of_has_the_other_mask_tried(
     bert: Path, data: StsData, tmp_path: Path
 ) -> None:

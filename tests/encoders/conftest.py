@@ -37,19 +37,14 @@ def _word_pieces() -> Any:
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    tokenizer.train_from_iterator(SENTENCES, trainers.WordPieceTrainer(vocab_size=150, special_tokens=special))
+    names = ("pad", "unk", "cls", "sep", "mask")
+    special = {f"{name}_token": f"[{name.upper()}]" for name in names}
+    trainer = trainers.WordPieceTrainer(vocab_size=150, special_tokens=list(special.values()))
+    tokenizer.train_from_iterator(SENTENCES, trainer)
     tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        pad_token="[PAD]",
-        unk_token="[UNK]",
-        cls_token="[CLS]",
-        sep_token="[SEP]",
-        mask_token="[MASK]",
-    )
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special)
 
 
 def _byte_pairs(*, around: bool) -> Any:
@@ -91,21 +86,12 @@ def _model(kind: str, words: int) -> Any:
             config = transformers.AlbertConfig(**deep, embedding_size=16, pad_token_id=0)
             return transformers.AlbertModel(config)
         case "distilbert":
-            config = transformers.DistilBertConfig(
-                vocab_size=words, dim=32, n_layers=2, n_heads=2, hidden_dim=48, max_position_embeddings=POSITIONS
-            )
+            more = {"dim": 32, "n_layers": 2, "n_heads": 2, "hidden_dim": 48}
+            config = transformers.DistilBertConfig(vocab_size=words, max_position_embeddings=POSITIONS, **more)
             return transformers.DistilBertModel(config)
         case "gpt2":
-            config = transformers.GPT2Config(
-                vocab_size=words,
-                n_embd=32,
-                n_layer=2,
-                n_head=2,
-                n_positions=POSITIONS,
-                bos_token_id=0,
-                eos_token_id=2,
-            )
-            return transformers.GPT2Model(config)
+            more = {"n_embd": 32, "n_layer": 2, "n_head": 2, "bos_token_id": 0, "eos_token_id": 2}
+            return transformers.GPT2Model(transformers.GPT2Config(vocab_size=words, n_positions=POSITIONS, **more))
     raise AssertionError(kind)
 
 
@@ -140,8 +126,6 @@ def _save_asked(kind: str, folder: Path) -> None:
             parameter.add_(torch.randn_like(parameter) * 0.2)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    # Before 5.0 Transformers says a part of tokenizer_config.json once more.
-    (folder / "special_tokens_map.json").unlink(missing_ok=True)
 
 
 @pytest.fixture(scope="session")
@@ -170,7 +154,6 @@ def _save(kind: str, folder: Path) -> None:
             parameter.normal_(std=0.3)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    (folder / "special_tokens_map.json").unlink(missing_ok=True)
 
 
 @pytest.fixture(scope="session")
@@ -238,14 +221,7 @@ def reference() -> Callable[..., NDArray[np.float32]]:
         model = AutoModel.from_pretrained(folder, **options).eval()
         rows = []
         for text in texts:
-            # Before 5.0 a tokenizer without a class of its own gives types of tokens to models that have none.
-            encoded = tokenizer(
-                text,
-                return_tensors="pt",
-                truncation=True,
-                max_length=POSITIONS,
-                return_token_type_ids=False,
-            )
+            encoded = tokenizer(text, return_tensors="pt", truncation=True, max_length=POSITIONS)
             with torch.no_grad():
                 output = model(**encoded, output_hidden_states=True)
             layers = [layer[0] for layer in output.hidden_states]

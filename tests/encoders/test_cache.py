@@ -24,9 +24,8 @@ from stsbench.encoders.cache import (
 )
 from stsbench.encoders.load import load
 from stsbench.encoders.network import Network
-from stsbench.encoders.plan import embed
+from stsbench.encoders.plan import embed, shared_vectors
 from stsbench.encoders.protocol import Identity
-from stsbench.encoders.shared import shared_vectors
 from stsbench.encoders.tokenizer import Tokenizer
 from stsbench.encoders.use import own_use
 

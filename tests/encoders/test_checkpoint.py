@@ -1,14 +1,16 @@
 """A checkpoint's files: which are read, what their hash covers, and when its own code runs."""
 
 import json
+import os
 import shutil
+from contextlib import suppress
 
 import numpy as np
 import pytest
 
 from stsbench.base.errors import UserError
-from stsbench.encoders import hashed as hashed_module
 from stsbench.encoders.checkpoint import Checkpoint
+from stsbench.encoders.libraries import quiet_transformers
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
 
@@ -84,17 +86,6 @@ def test_a_hash_covers_files_of_equal_name_in_several_folders(tiny):
     assert len({before, *map(checkpoint.sha256, several)}) == 5
 
 
-def test_a_checkpoint_is_hashed_once_and_again_when_it_changed(tmp_path, monkeypatch):
-    weights = tmp_path / "model.safetensors"
-    hashed = []
-    monkeypatch.setattr(hashed_module, "sha256_of", lambda path: hashed.append(path) or path.read_text())
-    for content, settled, hashes in (("one", -1.0, 1), ("changed", -1.0, 2), ("just now", 3600.0, 5)):
-        monkeypatch.setattr(hashed_module, "_SETTLED_SECONDS", settled)
-        weights.write_text(content)
-        assert [Checkpoint("tiny", tmp_path).sha256([weights]) for _ in range(3)] == [content] * 3
-        assert len(hashed) == hashes
-
-
 def test_a_checkpoints_own_code_runs_only_if_trusted(own_code, tiny, sentences, vectors_of):
     folder, mark = own_code
     with pytest.raises(UserError, match=r"own\.OwnModel.*--trust-remote-code"):
@@ -136,3 +127,14 @@ def test_loading_prints_nothing(tiny, capfd):
     encode(tiny())
     printed = capfd.readouterr()
     assert printed.out == printed.err == ""
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_a_library_prints_past_python_is_discarded(fails, capfd):
+    print("before")
+    with suppress(ZeroDivisionError), quiet_transformers():
+        os.write(1, b"Ignored unknown kwarg option\n")
+        if fails:
+            raise ZeroDivisionError
+    print("after")
+    assert capfd.readouterr().out == "before\nafter\n"

@@ -1,6 +1,7 @@
 """Devices: what is there, and that an accelerator computes what the processor does."""
 
 import sys
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -8,7 +9,6 @@ import pytest
 from stsbench.base.errors import UserError
 from stsbench.encoders import device as devices
 from stsbench.encoders.device import resolve_device
-from stsbench.encoders.generation import has_attention_table, has_attention_without_padding
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
 from stsbench.encoders.unpadded import is_faster_unpadded, make_unpadded
@@ -80,7 +80,6 @@ def test_half_precision_on_cuda_is_close(precision, cuda, tiny, sentences, vecto
     "pooling", ["cls", "cls_before_pooler", "avg", "avg_first_last", "avg_static_last", "max", "last@-2"]
 )
 @pytest.mark.parametrize("kind", ["bert", "roberta"])
-@pytest.mark.skipif(not has_attention_table(), reason="from Transformers 5.0 on")
 def test_unpadded_equals_padded(kind, pooling, tiny, sentences, vectors_of):
     folder = tiny(kind)
     padded = vectors_of(load(folder, pooling=pooling, device="cpu"), sentences)
@@ -104,7 +103,9 @@ def test_what_goes_unpadded_is_a_known_encoder_in_half_precision_on_cuda(tiny):
     bert = load(tiny("bert"), pooling="avg", device="cpu")._network.model
     other = load(tiny("distilbert"), pooling="avg", device="cpu")._network.model
     assert not is_faster_unpadded(bert, "cuda")
-    assert is_faster_unpadded(bert.to(torch.bfloat16), "cuda") is has_attention_without_padding()
+    assert is_faster_unpadded(bert.to(torch.bfloat16), "cuda") is (
+        find_spec("torch.nn.attention.varlen") is not None
+    )
     assert not is_faster_unpadded(bert, "cpu")
     bert.config.is_decoder = True
     assert not is_faster_unpadded(bert, "cuda"), "its tokens attend to nothing behind them"
@@ -121,6 +122,7 @@ def test_unpadded_on_cuda_is_as_close_as_padded(kind, cuda, tiny, sentences, vec
         encoder = load(folder, pooling="avg", device="cuda", precision="bf16")
         if not is_unpadded:
             encoder._network.is_unpadded = False
+            encoder._network.model.set_attn_implementation("sdpa")
         half = vectors_of(encoder, sentences)
         assert encoder._network.is_unpadded is is_unpadded
         found.append((full * half).sum(1) / np.linalg.norm(full, axis=1) / np.linalg.norm(half, axis=1))

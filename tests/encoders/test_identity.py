@@ -1,23 +1,22 @@
 """What changes a vector changes its identity: of each such thing two variants are measured from one cache.
 
-The table below has a row for everything that a vector depends on. A new field of what is said of a model, or a new
-file in a checkpoint, is to have a row, or to stand among what changes nothing, with the reason.
+The table below has a row for everything that a vector depends on. Give a new field or a new file of a checkpoint a
+row, or enter it under `CHANGES_NOTHING` with the reason.
 """
 
 import json
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from safetensors.numpy import load_file, save_file
 
 import stsbench as sb
-from stsbench.encoders.generation import has_safe_pickles
 from stsbench.encoders.load import load
 from stsbench.encoders.modules import TailModule
 from stsbench.encoders.plan import embed
@@ -39,13 +38,7 @@ ASKED = Template(name="asked", texts='it: "{sentence}" {mask} so {mask} .', pool
 
 @dataclass
 class World:
-    """A folder with the checkpoints of one test, which a row makes and changes.
-
-    Attributes:
-        root: the folder.
-        tiny: makes a copy of a tiny checkpoint in it.
-        patch: pytest's.
-    """
+    """A folder with the checkpoints of one test, which a row makes and changes."""
 
     root: Path
     tiny: Callable[..., Path]
@@ -62,15 +55,11 @@ class World:
             self.tiny(kind, "modular")
             chance = np.random.default_rng(5)
             for place, function in (("2_Dense", "activation.Tanh"), ("3_Dense", "linear.Identity")):
+                weight = (chance.normal(size=(WIDTH, WIDTH)) / 4).astype(np.float32)
                 (folder / place).mkdir()
-                self.dense(folder / place, chance.normal(size=(WIDTH, WIDTH)) / 4)
-                self.json(
-                    folder / place / "config.json",
-                    in_features=WIDTH,
-                    out_features=WIDTH,
-                    bias=False,
-                    activation_function=f"torch.nn.modules.{function}",
-                )
+                save_file({"linear.weight": weight}, folder / place / "model.safetensors")
+                name = f"torch.nn.modules.{function}"
+                self.json(folder / place / "config.json", bias=False, activation_function=name)
             (folder / "1_Pooling").mkdir()
             self.pooled(folder, "mean")
             self.json(folder / "sentence_bert_config.json", max_seq_length=40, do_lower_case=False)
@@ -96,13 +85,6 @@ class World:
         (folder / "1_Pooling" / "config.json").write_text(json.dumps(about))
 
     @staticmethod
-    def dense(folder: Path, weight: NDArray[np.float64]) -> None:
-        """Write the weights of a dense module."""
-        from safetensors.numpy import save_file
-
-        save_file({"linear.weight": weight.astype(np.float32)}, folder / "model.safetensors")
-
-    @staticmethod
     def json(path: Path, **entries: object) -> None:
         """Put entries into a JSON file."""
         content = json.loads(path.read_text()) if path.is_file() else {}
@@ -111,8 +93,6 @@ class World:
     @staticmethod
     def scale(path: Path, factor: float) -> None:
         """Multiply the weights in a file, from what they were at first."""
-        from safetensors.numpy import load_file, save_file
-
         first = path.with_name(f".first-{path.name}")
         if not first.is_file():
             shutil.copyfile(path, first)
@@ -128,8 +108,8 @@ class Row:
 
     Attributes:
         covers: the fields and files that it is about.
-        make: loads the model as it is with the first variant (False) or the second (True).
-        only_rounds: whether the two are equal but for the last bits.
+        make: loads the model with the first variant (False) or the second (True).
+        only_rounds: whether the two differ in their last bits only.
     """
 
     covers: tuple[str, ...]
@@ -180,12 +160,7 @@ option(["Use.max_length"], None, 5)
 option(["Use.prompt"], "", "query: ")
 option(["Use.prompt"], "represent this sentence for a search: ", "represent this sentence for a river: ")
 option(["Use.precision"], "fp32", "bf16")
-option(
-    ["Use.template"],
-    "none",
-    ASKED,
-    pooling="auto",
-)
+option(["Use.template"], "none", ASKED, pooling="auto")
 option(["Use.normalize"], False, True)
 option(["Use.dimensions"], 8, 16)
 option(["Use.attention"], "sdpa", "eager", only_rounds=True)
@@ -234,8 +209,6 @@ def _backend(world: World, other: bool) -> Encoder:
 
 @row("Use.attention_mask")
 def _mask(world: World, other: bool) -> Encoder:
-    if version("transformers") < "5":
-        pytest.skip("needs Transformers 5, which takes a whole mask of BERT")
     return load(world.plain(), pooling="avg", attention_mask="causal" if other else "auto")
 
 
@@ -337,76 +310,38 @@ def swap_vocabulary(world: World, folder: Path, other: bool) -> None:
 
 
 def pickled(_world: World, folder: Path, other: bool) -> None:
-    if not has_safe_pickles():
-        pytest.skip("from torch 2.6 on")
     import torch
-    from safetensors.torch import load_file
 
     safe, first = folder / "model.safetensors", folder / ".first"
     weights = load_file(first if first.is_file() else safe.rename(first))
-    torch.save({name: w * (-1.5 if other else 1) for name, w in weights.items()}, folder / "pytorch_model.bin")
+    scaled = {name: torch.from_numpy(w) * (-1.5 if other else 1) for name, w in weights.items()}
+    torch.save(scaled, folder / "pytorch_model.bin")
 
 
 # The files of a checkpoint, and its modules.
 _FUNCTIONS = [f"torch.nn.modules.{name}" for name in ("activation.Tanh", "activation.ReLU")]
-entry(
-    "config.json",
-    "TransformerEncoder.checkpoint",
-    "Identity.config_sha256",
-    base="plain",
-    key="hidden_act",
-    one="gelu",
-    two="relu",
-    pooling="avg",
-)
+_ACTIVATION = {"key": "hidden_act", "one": "gelu", "two": "relu", "pooling": "avg"}
+entry("config.json", "TransformerEncoder.checkpoint", "Identity.config_sha256", base="plain", **_ACTIVATION)
 scaled("model.safetensors", "Identity.weights_sha256", base="plain", pooling="avg")
 changed("pytorch_model.bin", change=pickled, base="plain", pooling="avg")
 changed("tokenizer.json", "Identity.tokenizer_sha256", change=swap_words, base="plain", pooling="avg")
 # A special token is found inside of words too.
 entry("tokenizer_config.json", base="plain", key="additional_special_tokens", one=[], two=["the"], pooling="avg")
 changed("vocab.txt", change=swap_vocabulary, base="plain", pooling="avg")
-modules(
-    "modules.json",
-    "TransformerSettings.tail",
-    "TailModule.folder",
-    one=["2_Dense", "3_Dense"],
-    two=["3_Dense", "2_Dense"],
-)
-modules("modules.json", one=["2_Dense", "3_Dense"], two=["2_Dense", "3_Dense", "3_Dense"])
-modules(
-    "modules.json",
-    "TailModule.kind",
-    "Identity.modules",
-    one=["2_Dense", "3_Dense"],
-    two=["2_Dense", "Normalize", "3_Dense"],
-)
-modules(
-    "modules.json",
-    "TransformerSettings.normalizes",
-    "Identity.normalizes",
-    one=["2_Dense"],
-    two=["2_Dense", "Normalize"],
-)
+_BOTH = ["2_Dense", "3_Dense"]
+modules("modules.json", "TransformerSettings.tail", "TailModule.folder", one=_BOTH, two=_BOTH[::-1])
+modules("modules.json", one=_BOTH, two=[*_BOTH, "3_Dense"])
+modules("modules.json", "TailModule.kind", "Identity.modules", one=_BOTH, two=["2_Dense", "Normalize", "3_Dense"])
+modules("TransformerSettings.normalizes", "Identity.normalizes", one=["2_Dense"], two=["2_Dense", "Normalize"])
 changed("1_Pooling/config.json", change=lambda w, f, o: w.pooled(f, "cls" if o else "mean"))
-entry(
-    "2_Dense/config.json",
-    "TailModule.activation",
-    key="activation_function",
-    one=_FUNCTIONS[0],
-    two=_FUNCTIONS[1],
-)
-entry("3_Dense/config.json", key="activation_function", one=_FUNCTIONS[0], two=_FUNCTIONS[1])
+_TANH_RELU = {"key": "activation_function", "one": _FUNCTIONS[0], "two": _FUNCTIONS[1]}
+entry("2_Dense/config.json", "TailModule.activation", **_TANH_RELU)
+entry("3_Dense/config.json", **_TANH_RELU)
 scaled("2_Dense/model.safetensors")
 scaled("3_Dense/model.safetensors")
 entry("sentence_bert_config.json", key="max_seq_length", one=40, two=6)
-entry(
-    "sentence_bert_config.json",
-    "TransformerSettings.lower_case",
-    base="modular:roberta",
-    key="do_lower_case",
-    one=False,
-    two=True,
-)
+_CASE = {"base": "modular:roberta", "key": "do_lower_case", "one": False, "two": True}
+entry("sentence_bert_config.json", "TransformerSettings.lower_case", **_CASE)
 entry("config_sentence_transformers.json", key="default_prompt_name", one="query", two="passage")
 
 
@@ -423,29 +358,22 @@ def _of_library(world: World, other: bool) -> Encoder:
     pytest.importorskip("sentence_transformers")
     folder = world.modular()
     world.pooled(folder, "mean_sqrt_len_tokens")
-    world.modules(folder, *(["3_Dense", "2_Dense"] if other else ["2_Dense", "3_Dense"]))
+    world.modules(folder, *(_BOTH[::-1] if other else _BOTH))
     return load(folder)
 
 
 # An adapter.
 def adapted(world: World) -> Path:
     """Return an adapter for a plain checkpoint; made once."""
-    from safetensors.numpy import save_file
-
     base, folder = world.plain(name="base"), world.root / "adapter"
     if not folder.is_dir():
         folder.mkdir()
         chance = np.random.default_rng(3)
         place = "base_model.model.encoder.layer.{}.attention.self.query.lora_{}.weight"
         sides = {"A": (4, WIDTH), "B": (WIDTH, 4)}
-        save_file(
-            {
-                place.format(layer, side): chance.normal(size=shape).astype(np.float32)
-                for layer in (0, 1)
-                for side, shape in sides.items()
-            },
-            folder / "adapter_model.safetensors",
-        )
+        shapes = {place.format(layer, side): shape for layer in (0, 1) for side, shape in sides.items()}
+        tensors = {name: chance.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+        save_file(tensors, folder / "adapter_model.safetensors")
         about = {"peft_type": "LORA", "base_model_name_or_path": str(base), "target_modules": ["query"]}
         world.json(folder / "adapter_config.json", **about, r=4, lora_alpha=8)
     return folder
@@ -496,7 +424,7 @@ def _fit(world: World, other: bool) -> Encoder:
 @row("a fit of a checkpoint with modules")
 def _fit_on_modules(world: World, other: bool) -> Encoder:
     folder = world.modular()
-    world.modules(folder, *(["3_Dense", "2_Dense"] if other else ["2_Dense", "3_Dense"]))
+    world.modules(folder, *(_BOTH[::-1] if other else _BOTH))
     out = world.root / f"fit-{len(list(world.root.iterdir()))}"
     texts = [f"{one} {another}" for one in ("dog", "cat", "rain") for another in ("she", "home", "old")]
     sb.fit("whitening", load(folder), sentences=texts, out=out, dimensions=2)
@@ -510,20 +438,20 @@ def _word_vectors(world: World, other: bool) -> Encoder:
     return load(path)
 
 
-@row("saved vectors")
-def _saved_vectors(world: World, other: bool) -> Encoder:
-    matrix, sentences = world.root / "vectors.npy", world.root / "sentences.txt"
-    np.save(matrix, np.arange(len(TEXTS) * 3).reshape(-1, 3) * (2.0 if other else 1.0) + 1)
-    sentences.write_text("\n".join(TEXTS))
-    return SavedVectors(matrix, sentences)
+def saved(covers: str, scale: float, step: int) -> None:
+    """Enter a row for saved vectors: the second variant is scaled, or its sentences are in another order."""
+
+    def make(world: World, other: bool) -> Encoder:
+        matrix, sentences = world.root / "vectors.npy", world.root / "sentences.txt"
+        np.save(matrix, np.arange(len(TEXTS) * 3).reshape(-1, 3) * (scale if other else 1.0) + 1)
+        sentences.write_text("\n".join(TEXTS[:: step if other else 1]))
+        return SavedVectors(matrix, sentences)
+
+    ROWS.append(Row((covers,), make))
 
 
-@row("the sentences of saved vectors")
-def _saved_sentences(world: World, other: bool) -> Encoder:
-    matrix, sentences = world.root / "vectors.npy", world.root / "sentences.txt"
-    np.save(matrix, np.arange(len(TEXTS) * 3).reshape(-1, 3) + 1)
-    sentences.write_text("\n".join(reversed(TEXTS) if other else TEXTS))
-    return SavedVectors(matrix, sentences)
+saved("saved vectors", 2, 1)
+saved("the sentences of saved vectors", 1, -1)
 
 
 @row("the closure of a function")
@@ -534,14 +462,11 @@ def _function(_world: World, other: bool) -> Encoder:
 
 CHANGES_NOTHING = {
     "Identity.name": "the model's name; what it names is hashed",
-    "Identity.use": "each of its fields has a row",
-    "TransformerSettings.use": "each of its fields has a row",
+    **dict.fromkeys(
+        ("Identity.use", "TransformerSettings.use", "TransformerEncoder.settings"), "each of its fields has a row"
+    ),
     "Template.name": "what is in a template is hashed",
-    "Template.title": "words for readers",
-    "Template.note": "words for readers",
-    "Template.paper": "words for readers",
-    "Template.sources": "words for readers",
-    "TransformerEncoder.settings": "each of its fields has a row",
+    **dict.fromkeys((f"Template.{name}" for name in ("title", "note", "paper", "sources")), "words for readers"),
     "TransformerEncoder.notes": "words for readers",
     "TransformerEncoder.loaded": "shares the network of the same files",
     "TransformerEncoder.places": "the same vectors wherever they are computed",
@@ -576,13 +501,12 @@ def test_what_changes_a_vector_changes_what_the_cache_answers(entry: Row, world:
     assert (encoded == 0) == is_hashed
 
 
-@pytest.mark.parametrize(
-    "described", [Use, TransformerSettings, TransformerEncoder, TailModule, Identity, Template]
-)
-def test_everything_that_is_said_of_a_model_has_a_row(described: Any) -> None:
-    names = described.model_fields if described is Template else [field.name for field in fields(described)]
-    covered = {name for entry in ROWS for name in entry.covers} | CHANGES_NOTHING.keys()
-    assert [name for name in names if f"{described.__name__}.{name}" not in covered] == []
+def test_every_field_of_a_model_has_a_row_and_no_row_is_of_another_field() -> None:
+    described = (Use, TransformerSettings, TransformerEncoder, TailModule, Identity)
+    known = {f"{kind.__name__}.{field.name}" for kind in described for field in fields(kind)}  # type: ignore[arg-type]
+    known |= {f"Template.{name}" for name in Template.model_fields}
+    named = {name for entry in ROWS for name in entry.covers} | CHANGES_NOTHING.keys()
+    assert {name for name in named if name[0].isupper() and "." in name} == known
 
 
 def test_every_file_of_a_checkpoint_has_a_row(world: World) -> None:
@@ -590,13 +514,3 @@ def test_every_file_of_a_checkpoint_has_a_row(world: World) -> None:
     for folder in (world.plain(), world.modular()):
         files = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
         assert [name for name in files if name not in covered] == []
-
-
-def test_the_table_names_nothing_that_there_is_not() -> None:
-    known = {
-        f"{described.__name__}.{name}"
-        for described in (Use, TransformerSettings, TransformerEncoder, TailModule, Identity)
-        for name in (field.name for field in fields(described))
-    } | {f"Template.{name}" for name in Template.model_fields}
-    named = {name for entry in ROWS for name in entry.covers} | CHANGES_NOTHING.keys()
-    assert {name for name in named if name[0].isupper() and "." in name} <= known

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,10 @@ from stsbench.base.errors import UserError
 from stsbench.encoders import network
 from stsbench.encoders.checkpoint import Checkpoint
 from stsbench.encoders.load import load
-from stsbench.encoders.masks import has_causal_code, own_mask
+from stsbench.encoders.masks import attended, has_causal_code, own_mask
 from stsbench.encoders.plan import embed
 
 Tiny = Callable[..., Path]
-
-IS_FIVE = int(version("transformers").partition(".")[0]) >= 5
-needs_five = pytest.mark.skipif(not IS_FIVE, reason="needs Transformers 5, which takes a whole mask everywhere")
 
 TEXTS = ["the dog ran home", "rain fell all night, and the river rose", "bread", "the dog ran to the cold water"]
 
@@ -29,14 +25,6 @@ def vectors(folder: Path, texts: list[str], pooling: str = "avg", **use: Any) ->
     encoder = load(folder, device="cpu", pooling=pooling, **use)
     made = embed(encoder, texts, normalize=False, use_cache=False)
     return made.vectors[pooling][made.rows]
-
-
-def refusal(folder: Path, mask: str) -> str:
-    try:
-        vectors(folder, TEXTS, attention_mask=mask)
-    except UserError as error:
-        return str(error)
-    return ""
 
 
 def says(folder: Path, **values: Any) -> Path:
@@ -51,10 +39,6 @@ def test_a_first_token_sees_the_others_if_the_mask_says_so_and_never_the_padding
     tiny: Tiny, kind: str, mask: str
 ) -> None:
     folder = tiny(kind)
-    if said := refusal(folder, mask):
-        assert not IS_FIVE
-        assert "does not accept an attention mask" in said
-        return
     first = vectors(folder, TEXTS, "cls_before_pooler", attention_mask=mask)
     # The same first token, and other ones behind it.
     assert np.allclose(first[0], first[3], atol=1e-6) == (mask == "causal")
@@ -65,7 +49,6 @@ def test_a_first_token_sees_the_others_if_the_mask_says_so_and_never_the_padding
     assert is_own == (mask == own)
 
 
-@needs_five
 def test_a_bidirectional_decoder_is_what_transformers_makes_of_one_whose_configuration_says_so(tiny: Tiny) -> None:
     asked = vectors(tiny("gpt2"), TEXTS, attention_mask="bidirectional")
     said = vectors(says(tiny("gpt2", name="said"), is_causal=False), TEXTS)
@@ -85,29 +68,23 @@ def test_what_a_configuration_says_of_its_mask_is_read(tiny: Tiny, tmp_path: Pat
     assert read("gpt2", auto_map={"AutoModel": "own.Model"}) == (True, None)
 
 
-def test_a_network_that_makes_a_mask_of_its_own_is_refused(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(network, "attended", lambda mask, _kind, _dtype: mask)
-    with pytest.raises(UserError, match="does not obey --attention-mask causal: its code makes its own mask"):
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        (lambda mask, kind, dtype: mask, "does not obey --attention-mask causal"),
+        (lambda mask, kind, dtype: attended(mask.new_ones(mask.shape), kind, dtype), "does not obey"),
+        (lambda mask, kind, dtype: mask[None, None, None], "does not accept an attention mask"),
+    ],
+    ids=["own mask", "padding is attended", "fails"],
+)
+def test_a_network_that_does_not_obey_its_mask_is_refused(
+    tiny: Tiny, monkeypatch: pytest.MonkeyPatch, other: Callable[..., Any], words: str
+) -> None:
+    monkeypatch.setattr(network, "attended", other)
+    with pytest.raises(UserError, match=words):
         vectors(tiny("bert"), TEXTS, attention_mask="causal")
 
 
-@needs_five
-def test_a_network_that_lets_padding_be_seen_is_refused(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    attended = network.attended
-    monkeypatch.setattr(
-        network, "attended", lambda mask, kind, dtype: attended(mask.new_ones(mask.shape), kind, dtype)
-    )
-    with pytest.raises(UserError, match="does not obey --attention-mask bidirectional"):
-        vectors(tiny("bert"), TEXTS, attention_mask="bidirectional")
-
-
-def test_a_network_that_takes_no_such_mask_is_refused(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(network, "attended", lambda mask, _kind, _dtype: mask[None, None, None])
-    with pytest.raises(UserError, match="does not accept an attention mask: leave out --attention-mask"):
-        vectors(tiny("bert"), TEXTS, attention_mask="causal")
-
-
-@needs_five
 def test_a_sentence_beyond_a_window_of_attention_is_refused(tiny: Tiny) -> None:
     folder = says(tiny("gpt2"), sliding_window=9)
     vectors(folder, ["bread"], attention_mask="bidirectional")

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from stsbench.base.errors import UserError
-from stsbench.encoders.generation import has_safe_pickles
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
 from stsbench.encoders.poolers import parse_pooling
@@ -102,6 +101,7 @@ def no_pooler(all_tensors: dict[str, Any]) -> dict[str, Any]:
 
 
 AVG = {"pooling": "avg"}
+PROMPTS = json.dumps({"prompts": {"query": "so she ", "passage": "the dog "}})
 IN_FILES: list[tuple[str, Change, dict[str, Any], tuple[str, ...]]] = [
     ("bert", without("model.safetensors"), AVG, ("no model weights",)),
     *(
@@ -116,20 +116,21 @@ IN_FILES: list[tuple[str, Change, dict[str, Any], tuple[str, ...]]] = [
             {"model_type": "nonesuch", "architectures": None},
             {"model_type": None, "architectures": None},
             {"vocab_size": 7},
+            {"hidden_act": -1},
+            {"layer_norm_eps": "x"},
         )
     ),
     ("bert", entries("config.json", num_hidden_layers=3), AVG, ("encoder.layer.2", "random")),
     *(("bert", text("model.safetensors", content), AVG, ("damaged",)) for content in (b"junk" * 99, b"")),
     ("bert", sharded, AVG, ("model-00002-of",)),
-    ("bert", without_index, AVG, ("index.json", "no weight files")),
-    ("bert", entries("config.json", model_type="t5", is_encoder_decoder=True), {}, ("encoder-decoder", "t5")),
+    ("bert", without_index, AVG, ("index.json", "not in its folder")),
+    ("bert", entries("config.json", model_type="t5", is_encoder_decoder=True), {}, ("encoder-decoder",)),
     (
         "bert",
         entries("config.json", auto_map={"AutoModel": "someone/else--own.Model"}),
         {},
         ("--trust-remote-code",),
     ),
-    ("gpt2", entries("tokenizer_config.json", pad_token=None, eos_token=None), AVG, ("pad_token",)),
     *(
         (kind, without("tokenizer.json", "tokenizer_config.json"), AVG, ("tokenizer",))
         for kind in ("bert", "gpt2")
@@ -151,10 +152,21 @@ IN_FILES: list[tuple[str, Change, dict[str, Any], tuple[str, ...]]] = [
     ("gpt2", nothing, {"template": "promptbert"}, ("promptbert", "mask")),
     ("bert", nothing, {"template": "promptbert", "max_length": 8}, ("promptbert", "of the 8 sub-words")),
     ("bert", nothing, {"template": "promptbert", "prompt": "query: "}, ("--prompt and --template",)),
-    ("bert", nothing, {"template": "uae", "pooling": "mask2"}, ("number 2 of the masks",)),
+    ("bert", nothing, {"template": "uae", "pooling": "mask2"}, ("mask2", "1 places")),
     ("bert", nothing, {"prompt": "a: ", "prompt_name": "query"}, ("--prompt and --prompt-name",)),
-    ("bert", nothing, {"prompt_name": "query"}, ("'query'", "config_sentence_transformers.json")),
-    ("bert", nothing, {"prompts": "query"}, ("--prompts 'query'", "two sides")),
+    ("bert", nothing, {"prompt_name": "query"}, ("'query'", "--prompt")),
+    *(
+        ("bert", text("config_sentence_transformers.json", PROMPTS), options, words)
+        for options, words in (
+            ({"prompt_name": "quary"}, ("'quary'", "query")),
+            ({"prompts": "query,pasage"}, ("'pasage'", "passage")),
+            ({"prompts": "a: ,b: ,c: "}, ("each side",)),
+            ({"prompts": ("query",)}, ("each side",)),
+            ({"prompts": "Instruct: find\nQuery: ,"}, ("each side",)),
+            ({"prompts": "query,", "prompt_name": "query"}, ("--prompt-name and --prompts",)),
+            ({"prompts": "query,", "template": "promptbert"}, ("--prompts and --template",)),
+        )
+    ),
 ]
 
 
@@ -177,6 +189,17 @@ def test_a_half_written_weight_file_and_another_models_tokenizer_are_refused(tin
     refused(lambda: encode(file.parent, pooling="avg"), "damaged")
 
 
+def test_an_adapter_that_cannot_be_merged_is_refused(tiny: Callable[..., Path], tmp_path: Path) -> None:
+    base, adapter = tiny(), tmp_path / "adapter"
+    adapter.mkdir()
+    about = {"peft_type": "LORA", "base_model_name_or_path": str(base)}
+    for folder in (adapter, base):
+        (folder / "adapter_config.json").write_text(json.dumps(about))
+    refused(lambda: load(adapter), "tiny-bert", "an adapter itself")
+    (adapter / "adapter_config.json").write_text("{}")
+    refused(lambda: load(adapter), "adapter of type None", "merge")
+
+
 @pytest.mark.parametrize(
     ("model", "word"),
     [("./nowhere", "nowhere"), ("", "no checkpoint"), ("notes.pdf", "unknown kind")],
@@ -194,7 +217,6 @@ class _Evil:
         return exec, (f"open({str(self.target)!r}, 'w').close()",)
 
 
-@pytest.mark.skipif(not has_safe_pickles(), reason="from torch 2.6 on")
 @pytest.mark.parametrize("writer", ["torch", "pickle", "junk"])
 def test_code_in_a_weight_file_does_not_run(writer: str, tiny: Callable[..., Path], tmp_path: Path) -> None:
     import torch
@@ -206,7 +228,7 @@ def test_code_in_a_weight_file_does_not_run(writer: str, tiny: Callable[..., Pat
     else:
         content = pickle.dumps(_Evil(mark), protocol=2) if writer == "pickle" else b"junk" * 99
         (folder / "pytorch_model.bin").write_bytes(content)
-    refused(lambda: encode(folder, pooling="avg"), "annot load" if writer == "junk" else "holds more than weights")
+    refused(lambda: encode(folder, pooling="avg"), "annot load" if writer == "junk" else "damaged or do not fit")
     assert not mark.exists()
 
 

@@ -102,7 +102,7 @@ def test_a_worker_that_sees_other_files_says_so_in_one_sentence(tiny):
 
 
 def test_a_cluster_without_gpus_is_refused_where_one_is_needed():
-    from stsbench.encoders.on_ray import ray_workers
+    from stsbench.encoders.places import ray_workers
 
     with pytest.raises(UserError, match="no machine of the cluster has a GPU"):
         ray_workers("cuda")

@@ -13,10 +13,9 @@ from test_plan import TEXTS, Recorder
 
 import stsbench as sb
 from stsbench.base.errors import UserError
-from stsbench.encoders import on_ray, places
+from stsbench.encoders import places
 from stsbench.encoders.network import Network
-from stsbench.encoders.on_ray import RayWorker
-from stsbench.encoders.places import Cores, Gpu, placed
+from stsbench.encoders.places import Cores, Gpu, RayWorker, placed
 from stsbench.encoders.plan import embed
 
 TEXT = "a small cat sat on the old mat by the door and the dog ran home over the green field"
@@ -144,28 +143,21 @@ def test_each_gpu_has_a_network_of_its_own_which_encoders_share_that_share_one(b
 
 def test_what_is_not_there_is_refused(bert, monkeypatch):
     encoder = sb.load(bert)
-    for devices, sentence in {
-        "0,1,2,3,4": "5 groups of cores, but there are 4 cores",
-        "5": "groups of cores are numbered 0 to 3",
-        "0,4": "groups of cores are numbered 0 to 3",
-        "0,0": "expected distinct numbers",
-        "": "expected distinct numbers",
-        "-1": "expected distinct numbers",
-        "cuda:0": "expected distinct numbers",
-    }.items():
-        with pytest.raises(UserError, match=sentence):
+    for devices in ("0,1,2,3,4", "5", "0,4", "0,0", "", "-1", "cuda:0"):
+        with pytest.raises(UserError, match="expected distinct numbers from 0 to 3"):
             placed(encoder, devices)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    assert [gpu.number for gpu in places._places("all", "cuda")] == [0, 1]
-    assert [gpu.number for gpu in places._places("1", "cuda")] == [1]
-    with pytest.raises(UserError, match="no GPU 2; the last is 1"):
-        places._places("0,2", "cuda")
-    with pytest.raises(UserError, match="there is only one mps"):
-        places._places("0", "mps")
-    with pytest.raises(UserError, match="leave one of them out"):
-        placed(encoder, "0", "ray")
-    with pytest.raises(UserError, match="expected `ray`"):
-        placed(encoder, on="slurm")
+    assert [gpu.number for gpu in places._local("all", "cuda")] == [0, 1]
+    assert [gpu.number for gpu in places._local("1", "cuda")] == [1]
+    for devices, device in (("0,2", "cuda"), ("0", "mps")):
+        with pytest.raises(UserError, match="--devices"):
+            places._local(devices, device)
+    for options, words in (
+        ({"devices": "0", "on": "ray"}, "leave one of them out"),
+        ({"on": "slurm"}, "expected `ray`"),
+    ):
+        with pytest.raises(UserError, match=words):
+            placed(encoder, **options)
     with pytest.raises(UserError, match=r"--devices needs a checkpoint .* leave it out"):
         placed(sb.load(lambda texts: [[1.0] for _ in texts]), "all")
 
@@ -205,7 +197,7 @@ class _InProcess:
 class _Actor:
     def __init__(self):
         self.forward = self
-        self.worker = on_ray._Worker(torch.get_num_threads())
+        self.worker = places._Worker(torch.get_num_threads())
 
     def remote(self, *arguments):
         return lambda: self.worker.forward(*arguments)
@@ -213,27 +205,27 @@ class _Actor:
 
 @pytest.fixture
 def worker():
-    on_ray._held.cache_clear()
-    on_ray._used.cache_clear()
+    places._unpickled.cache_clear()
+    places._with_settings.cache_clear()
     return RayWorker(_InProcess, _Actor(), "here")
 
 
-def test_a_worker_is_told_what_it_is_to_load(bert, worker):
+def test_encoders_that_share_a_network_share_one_on_a_worker(bert, worker):
     encoder = sb.load(bert)
     encoder.places = (worker,)
     prompted = encoder.with_use(prompt="say: ")
     assert np.array_equal(vectors(encoder), vectors(sb.load(bert)))
     assert np.array_equal(vectors(prompted), vectors(sb.load(bert, prompt="say: ")))
-    (held,) = {id(on_ray._used(*on_ray._sent(each))._network) for each in (encoder, prompted)}
-    assert held != id(encoder._network)
+    assert places._pickled(prompted) == places._pickled(encoder)
+    assert places._unpickled(places._pickled(encoder))._network is not encoder._network
 
 
-def test_a_worker_that_sees_other_files_is_told(bert, worker):
+def test_a_worker_with_other_files_is_refused(bert, worker):
     encoder = sb.load(bert)
     encoder.places = (worker,)
-    holder, settings = on_ray._sent(encoder)
-    (encoder.checkpoint.folder / "config.json").write_text(
-        (encoder.checkpoint.folder / "config.json").read_text() + "\n", encoding="utf-8"
-    )
+    _ = encoder.identity
+    network = places._pickled(encoder)
+    config = bert / "config.json"
+    config.write_text(config.read_text() + "\n", encoding="utf-8")
     with pytest.raises(UserError, match="differs between this machine and the worker's"):
-        on_ray._used(holder, settings)
+        places._unpickled(network)

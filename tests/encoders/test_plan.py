@@ -8,7 +8,7 @@ import pytest
 
 from stsbench.base.errors import UserError
 from stsbench.encoders.load import load
-from stsbench.encoders.plan import embed
+from stsbench.encoders.plan import embed, shared_vectors
 from stsbench.encoders.protocol import DeviceOutOfMemory, Encoder, Identity, Tailed, Tokenized, notes_on
 from stsbench.encoders.use import own_use
 
@@ -91,12 +91,9 @@ def test_batches_keep_to_the_budget_longest_first():
     assert found.vectors["avg"][found.rows, 0].tolist() == [len(text) for text in TEXTS]
     assert found.cost.tokens == 9 + 7 + 5 + 4 + 3 + 2 + 1
     assert found.cost.padded_tokens == sum(max(batch) * len(batch) for batch in encoder.batches)
-
-
-def test_a_text_longer_than_the_budget_is_a_batch_of_its_own():
-    encoder = Recorder()
-    embed(encoder, TEXTS, token_budget=1)
-    assert encoder.batches == [[9], [7], [5], [4], [3], [2], [1]]
+    alone = Recorder()
+    embed(alone, TEXTS, token_budget=1)
+    assert alone.batches == [[9], [7], [5], [4], [3], [2], [1]], "longer texts than the budget are batches alone"
 
 
 def test_out_of_memory_halves_the_budget_for_all_that_follow():
@@ -106,11 +103,6 @@ def test_out_of_memory_halves_the_budget_for_all_that_follow():
     assert found.vectors["avg"][found.rows, 0].tolist() == [len(text) for text in texts]
     assert all(max(batch) * len(batch) <= 9 for batch in encoder.batches)
     assert max(len(batch) for batch in encoder.batches) > 1
-
-
-def test_one_sentence_that_does_not_fit_is_told():
-    with pytest.raises(UserError, match=r"entence of 9 tokens does not fit.*--max-length"):
-        embed(Recorder(room=8), TEXTS)
 
 
 def test_out_of_memory_in_torch_is_met_by_smaller_batches(tiny, sentences, vectors_of, monkeypatch):
@@ -163,11 +155,6 @@ def test_progress_ends_at_all_tokens():
     assert [done for _, done, _ in told] == sorted(done for _, done, _ in told)
 
 
-def test_a_pooling_asked_for_twice_is_one():
-    found = embed(Recorder(), TEXTS, poolings=["avg", "avg"])
-    assert list(found.vectors) == ["avg"]
-
-
 def test_what_does_not_fit_in_memory_is_refused_with_the_first_batch(monkeypatch):
     encoder = Recorder()
     monkeypatch.setattr("stsbench.base.machine.available_bytes", lambda: 55)
@@ -182,3 +169,35 @@ def test_a_matrix_of_too_few_rows_is_told(monkeypatch):
     monkeypatch.setattr(Recorder, "forward", lambda *_: {"avg": np.ones((1, 2), np.float32)})
     with pytest.raises(UserError, match="recorder returned 1 vectors for 2 sentences"):
         embed(Recorder(), ["a", "bb"])
+
+
+class ByBatch(Recorder):
+    """Numbers that depend on the number of sentences in the batch, as the last bits of real ones do."""
+
+    def forward(self, sequences, poolings):
+        self.batches.append([])
+        matrix = np.array([[len(sequence), len(sequences)] for sequence in sequences], np.float32)
+        return {pooling: matrix + (pooling == "cls") for pooling in poolings}
+
+
+def test_vectors_that_processes_share_are_encoded_once_in_one_call_or_not_at_all(tmp_path, monkeypatch):
+    def vectors(place, pooling="avg"):
+        found = embed(encoder, TEXTS, poolings=(pooling,), cache_folder=place)
+        assert found.cost.encoded == 0
+        return found.vectors[pooling][found.rows]
+
+    encoder = ByBatch(weights="0" * 64)
+    with monkeypatch.context() as broken:
+        broken.setattr(ByBatch, "forward", lambda *_: {})
+        with pytest.raises(KeyError):
+            shared_vectors(encoder, TEXTS, tmp_path, poolings=("avg", "cls"))
+    assert [path for path in tmp_path.iterdir() if path.is_dir()] == []
+    place = shared_vectors(encoder, TEXTS, tmp_path, poolings=("avg", "cls"))
+    encoder.batches.clear()
+    assert shared_vectors(encoder, TEXTS, tmp_path, poolings=("avg", "cls")) == place
+    assert shared_vectors(ByBatch(weights="1" * 64), TEXTS, tmp_path, poolings=("avg", "cls")) != place
+    assert encoder.batches == []
+    plain = embed(encoder, TEXTS, use_cache=False)
+    assert vectors(place).tolist() == plain.vectors["avg"][plain.rows].tolist()
+    assert (vectors(place, "cls") == vectors(place) + 1).all()
+    assert shared_vectors(encoder, TEXTS[:2], tmp_path) != place

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stsbench.encoders.generation import has_attention_table
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
-from stsbench.encoders.template import Template, read_template
+from stsbench.encoders.template import Template
 from stsbench.encoders.unpadded import MODEL_TYPES, make_unpadded
 
 TEXTS = ["The dog ran home.", "She reads.", "Rain fell all night, and the river rose."]
@@ -88,12 +87,6 @@ def test_what_is_subtracted_stands_where_the_page_says(
     np.testing.assert_allclose(found.vectors["last"][found.rows], expected, rtol=0, atol=1e-5)
 
 
-def test_the_templates_of_public_scripts_have_the_scripts_positions() -> None:
-    denoised = {name: read_template(name).positions for name in ("promptbert-denoised", "promptroberta-denoised")}
-    assert set(denoised.values()) == {"from_zero"}
-    assert read_template("cot-bert-denoised").positions == "own"
-
-
 def test_a_literal_padding_token_takes_no_position_of_what_is_subtracted(
     checkpoint: Callable[[str], Path],
 ) -> None:
@@ -105,7 +98,6 @@ def test_a_literal_padding_token_takes_no_position_of_what_is_subtracted(
     np.testing.assert_allclose(found.vectors["last"][0], expected, rtol=0, atol=1e-5)
 
 
-@pytest.mark.skipif(not has_attention_table(), reason="from Transformers 5.0 on")
 @pytest.mark.parametrize("subtract", ["no", "template", "padded_template"])
 @pytest.mark.parametrize("kind", sorted(MODEL_TYPES))
 def test_the_path_without_padding_has_the_positions_of_the_padded_one(
@@ -126,20 +118,6 @@ def test_the_path_without_padding_has_the_positions_of_the_padded_one(
             found = embed(encoder, texts, use_cache=False)
             vectors.append(found.vectors["last"][found.rows])
         np.testing.assert_allclose(vectors[1], vectors[0], rtol=0, atol=1e-5)
-
-
-@pytest.mark.skipif(not has_attention_table(), reason="from Transformers 5.0 on")
-@pytest.mark.parametrize("kind", sorted(MODEL_TYPES))
-def test_the_path_without_padding_is_transformers_own(kind: str, checkpoint: Callable[[str], Path]) -> None:
-    texts = [*TEXTS, f"She {PADS.get(kind, '<pad>')} reads."]
-    folder = checkpoint(kind)
-    encoder: Any = load(folder, pooling="last")
-    make_unpadded(encoder._network.model)
-    encoder._network.is_unpadded = True
-    found = embed(encoder, texts, use_cache=False)
-    plain = _Plain(folder)
-    expected = [plain.last(plain.ids(text)) for text in texts]
-    np.testing.assert_allclose(found.vectors["last"][found.rows], expected, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["roberta", "mpnet"])

@@ -25,9 +25,24 @@ SENTENCES = [
     "  spaces  around ",
     "Bread, milk and eggs!",
 ]
-MASKED = ("promptbert", "promptbert-untuned", "cot-bert", "sncse")
+MASKED = {
+    "promptbert": ('This sentence of "{}" means [MASK].', 0),
+    "promptbert-untuned": ('This sentence : "{}" means [MASK].', 0),
+    "cot-bert": ('The sentence of "{}" means [MASK] , so it can be summarized as [MASK] .', 1),
+    "sncse": ('This sentence : " {} " means [MASK] .', 0),
+}
 PLAIN = ("angle-bert", "uae", "bge", "gte", "e5", "instructor")
-LAST_TOKEN = ("prompteol", "pretended-cot", "knowledge-enhancement", "angle-llm", "metaeol")
+_DETAILS = (
+    "The essence of a sentence is often captured by its main subjects and actions, while descriptive terms "
+    "provide additional but less central details. With this in mind , this sentence : "
+)
+LAST_TOKEN = {
+    "prompteol": ('This sentence : "{}" means in one word:"', -1),
+    "pretended-cot": ('After thinking step by step , this sentence : "{}" means in one word:"', -2),
+    "knowledge-enhancement": (_DETAILS + '"{}" means in one word:"', -2),
+    "angle-llm": ('Summarize sentence "{}" in one word:"', -1),
+    "metaeol": ("", -1),
+}
 ECHO = ("echo", "echo-mean", "echo-last")
 ROBERTA = ("promptroberta", "promptroberta-denoised", "cot-roberta")
 DENOISED = ("promptbert-denoised", "cot-bert-denoised")
@@ -73,19 +88,11 @@ def for_language_model(sentence: str) -> str:
 
 
 def masked(preset: str, folder: Path, sentence: str) -> Any:
-    stopped = with_full_stop(sentence)
-    match preset:
-        case "promptbert":
-            return mask_of(folder, f'This sentence of "{stopped}" means [MASK].')
-        case "promptbert-untuned":
-            return mask_of(folder, f'This sentence : "{stopped}" means [MASK].')
-        case "cot-bert":
-            text = f'The sentence of "{stopped}" means [MASK] , so it can be summarized as [MASK] .'
-            return mask_of(folder, text, 1)
-        case "sncse":
-            ends = sentence.strip()[-1] in string.punctuation
-            return mask_of(folder, f'This sentence : " {sentence if ends else sentence + " ."} " means [MASK] .')
-    raise AssertionError(preset)
+    text, number = MASKED[preset]
+    if preset == "sncse":
+        ends = sentence.strip()[-1] in string.punctuation
+        return mask_of(folder, text.format(sentence if ends else sentence + " ."))
+    return mask_of(folder, text.format(with_full_stop(sentence)), number)
 
 
 def denoised(preset: str, folder: Path, sentence: str) -> Any:
@@ -131,27 +138,13 @@ def plain(preset: str, folder: Path, sentence: str) -> Any:
 
 
 def last_token(preset: str, folder: Path, sentence: str) -> Any:
-    asked, layer = for_language_model(sentence), -1
-    match preset:
-        case "prompteol":
-            texts = [f'This sentence : "{asked}" means in one word:"']
-        case "pretended-cot":
-            texts, layer = [f'After thinking step by step , this sentence : "{asked}" means in one word:"'], -2
-        case "knowledge-enhancement":
-            start = (
-                "The essence of a sentence is often captured by its main subjects and actions, while descriptive "
-                "terms provide additional but less central details. With this in mind , this sentence : "
-            )
-            texts, layer = [f'{start}"{asked}" means in one word:"'], -2
-        case "angle-llm":
-            texts = [f'Summarize sentence "{asked}" in one word:"']
-        case "metaeol":
-            texts = [text.replace("{sentence}", asked) for text in read_template("metaeol").texts]
-            assert len(texts) == 8
-            assert all(text.endswith(' in one word:"') for text in texts)
-        case _:
-            raise AssertionError(preset)
-    return sum(passed(folder, text).layers[layer][-1] for text in texts) / len(texts)
+    text, layer = LAST_TOKEN[preset]
+    texts = read_template("metaeol").texts if preset == "metaeol" else (text.replace("{}", "{sentence}"),)
+    assert all(text.endswith(' in one word:"') for text in texts)
+    assert len(texts) == (8 if preset == "metaeol" else 1)
+    asked = for_language_model(sentence)
+    passes = [passed(folder, text.replace("{sentence}", asked)) for text in texts]
+    return sum(one.layers[layer][-1] for one in passes) / len(texts)
 
 
 def echo(preset: str, folder: Path, sentence: str) -> Any:

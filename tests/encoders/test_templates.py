@@ -11,7 +11,6 @@ import pytest
 import stsbench as sb
 from stsbench.encoders.cache import EmbeddingCache
 from stsbench.encoders.load import load, load_with
-from stsbench.encoders.network import Network
 from stsbench.encoders.plan import embed
 from stsbench.encoders.template import RULES, Template, read_template, template_names
 from stsbench.encoders.use import Use
@@ -80,28 +79,6 @@ def test_padding_on_either_side_and_the_batch_change_nothing(kind: str, tokens: 
         norms = np.linalg.norm(left, axis=1, keepdims=True)
         assert np.abs(left - other).max() < 1e-6 * norms.min()
         assert np.abs(left[:1] - alone).max() < 1e-6 * norms.min()
-
-
-def test_one_pass_serves_several_places_and_layers(asked_model: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
-    encoder: Any = load(asked_model("llama"), template=EOL)
-    encoder.prepare(weights=True)
-    passes, read = [], Network.read
-    monkeypatch.setattr(Network, "read", lambda *given, **named: passes.append(1) or read(*given, **named))
-    found = embed(encoder, ["a cat", "a dog runs"], poolings=["last", "last@-2", "avg@-1,-2"], use_cache=False)
-    assert len(passes) == 1
-    assert not np.allclose(found.vectors["last"], found.vectors["last@-2"])
-
-
-@pytest.mark.parametrize("kind", ["gpt2", "llama"])
-def test_half_precision_keeps_the_direction(kind: str, asked_model: Asked) -> None:
-    texts = ["a cat", RAIN, "x " * 60]
-    full, batched, single = (
-        vectors(
-            load(asked_model(kind), template=EOL, precision=precision), texts, normalize=True, token_budget=budget
-        )
-        for precision, budget in (("fp32", 9999), ("bf16", 9999), ("bf16", 1))
-    )
-    assert min((full * batched).sum(1).min(), (full * single).sum(1).min()) > 0.999
 
 
 def test_several_texts_give_the_mean_of_their_vectors(asked_model: Asked) -> None:
@@ -201,13 +178,3 @@ def test_a_templates_precision_applies_unless_the_user_chooses_one(tiny: Callabl
     assert encoder.identity.use.computed_in == "bf16"
     assert any("bf16" in note for note in encoder.notes)
     assert load(tiny(name="other"), template=half, precision="fp16").identity.use.computed_in == "fp16"
-
-
-def test_the_page_on_templates_names_every_key_and_rule_and_a_signature() -> None:
-    page = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "templates.md"
-    if not page.is_file():
-        pytest.skip("needs docs/")
-    text = page.read_text(encoding="utf-8")
-    assert f"tmpl:{read_template('promptbert')}" in text
-    for name in (*RULES, *Template.model_fields.keys() - {"name"}):
-        assert f"`{name}`" in text or f"{name}:" in text, name

@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 from tiny_models import tiny
 
 import stsbench as sb
-from stsbench.encoders import generation
-from stsbench.encoders.generation import can_leave_compiled, has_attention_table
 from stsbench.training.dropout import (
     GaussianDropout,
     NumpyDropout,
@@ -59,7 +57,6 @@ def test_numpys_masks_follow_torchs_seed():
     assert layer.eval()(values) is values
 
 
-@pytest.mark.skipif(not has_attention_table(), reason="from Transformers 5.0 on")
 @pytest.mark.parametrize("padded", [False, True])
 def test_attention_with_numpys_masks_is_transformers_plain_attention_times_them(padded, monkeypatch):
     from transformers.models.bert.modeling_bert import eager_attention_forward
@@ -94,7 +91,6 @@ ATTENTIONS = {
 }
 
 
-@pytest.mark.skipif(not has_attention_table(), reason="from Transformers 5.0 on")
 @pytest.mark.parametrize("draw", [let_numpy_draw, make_gaussian])
 @pytest.mark.parametrize("padded", [False, True])
 @pytest.mark.parametrize(("kind", "sizes"), ATTENTIONS.values(), ids=ATTENTIONS)
@@ -149,8 +145,7 @@ def test_numpy_draws_in_every_layer_and_in_attention_and_evaluation_has_the_same
             side.terms[0].forward(side.model.eval(), side.model.key_head, chunks, None)
             for side in (plain, trainer)
         )
-    # Before Transformers 5.0 attention is the plain one, whose rounding is another.
-    torch.testing.assert_close(bare, found, **({"atol": 0, "rtol": 0} if has_attention_table() else {}))
+    torch.testing.assert_close(bare, found, atol=0, rtol=0)
 
 
 def test_without_dropout_the_gradients_are_those_of_plain_steps(assembled):
@@ -206,7 +201,7 @@ def test_a_cheaper_training_says_so_in_its_recipe_and_its_checkpoint_scores_as_i
 @pytest.mark.parametrize(
     ("overrides", "drawn_by"),
     [
-        ((), NumpyDropout if has_attention_table() else torch.nn.Dropout),
+        ((), NumpyDropout),
         (("dropout_draws=torch",), torch.nn.Dropout),
         (("dropout_draws=numpy",), NumpyDropout),
         (("dropout_kind=gaussian",), GaussianDropout),
@@ -218,7 +213,6 @@ def test_numpy_draws_wherever_it_can_unless_the_recipe_says(assembled, overrides
     assert not ({torch.nn.Dropout, NumpyDropout, GaussianDropout} - {drawn_by}) & layers
 
 
-@pytest.mark.skipif(not has_attention_table(), reason="from Transformers 5.0 on")
 def test_where_attention_cannot_be_replaced_torch_draws_its_masks_unless_numpy_was_asked_for(
     assembled, monkeypatch
 ):
@@ -294,14 +288,6 @@ def test_what_does_not_go_together_is_refused(overrides, message):
         read_recipe("minilm-simcse", overrides)
 
 
-def test_a_torch_that_scores_what_it_compiled_is_told(assembled, monkeypatch):
-    monkeypatch.setattr(generation, "version", lambda _name: "2.5.1")
-    with pytest.raises(sb.UserError, match=r"compile: torch \S+ cannot score .*install torch 2\.6 or newer"):
-        assembled("compile=true")
-    assembled("compile=false")
-
-
-@pytest.mark.skipif(not can_leave_compiled(), reason="from torch 2.6 on")
 def test_a_model_that_cannot_be_compiled_is_told_and_not_trained_uncompiled(train, monkeypatch):
     from torch._dynamo.exc import TorchDynamoException
 

@@ -11,14 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny_models import tiny
 
-from stsbench.encoders.generation import has_attention_table
 from stsbench.training import model as model_module
 from stsbench.training.cpu import balanced, passes_at_once
 from stsbench.training.dropout import let_numpy_draw, numpy_draws
 from stsbench.training.model import _CHUNK_COST, cuts_by_tokens, evened
 
 TOKENS = "optimiser.chunk_tokens=40"
-pytestmark = pytest.mark.skipif(not has_attention_table(), reason="from Transformers 5.0 on")
 
 
 @pytest.fixture

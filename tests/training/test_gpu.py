@@ -2,16 +2,11 @@
 
 import numpy as np
 import pytest
-from packaging.version import Version
 
 from stsbench.base.errors import UserError
-from stsbench.encoders import generation
-from stsbench.encoders.generation import has_attention_table
 from stsbench.training import gpu
 from stsbench.training.gpu import Graphs, deterministic, has_graphs
 from stsbench.training.recipe_files import read_recipe
-
-from_5_0 = pytest.mark.skipif(not has_attention_table(), reason="from Transformers 5.0 on")
 
 
 @pytest.fixture
@@ -36,14 +31,12 @@ def passes(assembled, monkeypatch):
     return make
 
 
-@from_5_0
 def test_a_padded_pass_gives_the_loss_of_a_plain_one(passes, assembled):
     plain, (trainer, _) = assembled("dropout=0"), passes()
     for step in range(5):
         assert trainer.step(step).loss.item() == pytest.approx(plain.step(step).loss.item(), abs=1e-5)
 
 
-@from_5_0
 def test_a_shape_is_recorded_at_its_third_use_and_a_short_last_batch_never(passes):
     trainer, recorded = passes("optimiser.chunk=null", "corpus.max_length=8")
     shapes = []
@@ -58,7 +51,6 @@ def test_a_shape_is_recorded_at_its_third_use_and_a_short_last_batch_never(passe
     assert len(recorded) == count
 
 
-@from_5_0
 def test_each_pass_of_a_step_has_a_recording_of_its_own(passes):
     trainer, recorded = passes("optimiser.accumulate=2", "optimiser.epochs=2", "corpus.max_length=8")
     for step in range(5):
@@ -68,7 +60,6 @@ def test_each_pass_of_a_step_has_a_recording_of_its_own(passes):
     assert {key[-1] for key in trainer.graphs._recorded} >= {0, 1}
 
 
-@from_5_0
 def test_noise_in_the_model_is_not_recorded(passes):
     trainer, recorded = passes("noise.key.parts=[position-shuffle]", "corpus.max_length=8")
     for step in range(5):
@@ -88,11 +79,8 @@ def test_noise_in_the_model_is_not_recorded(passes):
         ("optimiser.gradient_cache=true\noptimiser.chunk=4", False),
     ],
 )
-def test_what_is_recorded_on_a_gpu(recipe_file, change, records, monkeypatch):
-    recipe = read_recipe(recipe_file, change.split("\n"))
-    assert has_graphs(recipe) is (records and has_attention_table())
-    monkeypatch.setattr(generation, "_transformers", lambda: Version("4.57.6"))
-    assert not has_graphs(recipe)
+def test_what_is_recorded_on_a_gpu(recipe_file, change, records):
+    assert has_graphs(read_recipe(recipe_file, change.split("\n"))) is records
 
 
 def test_a_cpu_records_nothing(assembled):

@@ -1,7 +1,7 @@
 """Mistakes about the padding of a batch in other programs, which `diagnose` tries.
 
-Here a vector never depends on its batch. Elsewhere it does if the tokenizer pads on another side than the pooling
-code assumes, or if the mean includes the padding.
+In stsbench a vector never depends on its batch. Elsewhere it does if the tokenizer pads on another side than the
+pooling code assumes, or if the mean includes the padding.
 """
 
 from dataclasses import dataclass
@@ -44,13 +44,11 @@ class Misread:
 
         if place not in self.places:
             return spans
-        width = torch.full_like(spans[:, 0], mask.shape[1])
-        lengths = mask.sum(1)
-        first, behind = {
-            "cls_before_pooler": (width * 0, width * 0 + 1),
-            "last": (lengths - 1, lengths) if self.padding == "left" else (width - 1, width),
-        }.get(place, (width * 0, width))
-        return torch.stack([first, behind], dim=1)
+        width, lengths = torch.full_like(spans[:, 0], mask.shape[1]), mask.sum(1)
+        if place == "last":
+            stop = lengths if self.padding == "left" else width
+            return torch.stack([stop - 1, stop], dim=1)
+        return torch.stack([width * 0, width * 0 + 1 if place == "cls_before_pooler" else width], dim=1)
 
 
 LEFT = Misread("left", "left", ("cls_before_pooler",), shifts_positions=True)

@@ -76,7 +76,7 @@ def _downloaded_before(name: str, revision: str | None, reason: Exception) -> Pa
             return Path(cached).parent
     raise UserError(
         f"no such model: {name} is not a folder here, and cannot be downloaded from the Hugging Face Hub "
-        f"({type(reason).__name__}: {reason}). Go online, or give a local folder.{_suggestion(name)}"
+        f"({type(reason).__name__}). Go online, or give a local folder.{_suggestion(name)}"
     ) from reason
 
 

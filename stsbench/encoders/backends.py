@@ -39,7 +39,7 @@ from stsbench.encoders.device import require_backend
 from stsbench.encoders.libraries import quiet_transformers
 from stsbench.encoders.plan import embed
 from stsbench.encoders.protocol import TokenSequence
-from stsbench.encoders.use import FP32, TORCH, USUAL, Use, names
+from stsbench.encoders.use import FP32, TORCH, Use, names
 from stsbench.statistics import DEPENDENCE, LEVEL
 from stsbench.statistics.correlations import CORRELATIONS
 from stsbench.statistics.dependence import Sharing, variance
@@ -271,7 +271,7 @@ class Choice:
     note: str
 
 
-def quickest(encoder: Any, progress: Progress = silent, use: Use = USUAL) -> Any:
+def quickest(encoder: Any, progress: Progress = silent) -> Any:
     """Returns a checkpoint in the fastest back end and precision that cost at most 0.5 points on the sample.
 
     The choice is kept in the cache, by weights, processing of vectors, versions and machine.
@@ -279,7 +279,6 @@ def quickest(encoder: Any, progress: Progress = silent, use: Use = USUAL) -> Any
     Args:
         encoder: a Transformers checkpoint in torch and fp32.
         progress: called with the candidate that is tried.
-        use: further processing of its vectors.
 
     """
     first = _sides(encoder)[0]
@@ -287,12 +286,11 @@ def quickest(encoder: Any, progress: Progress = silent, use: Use = USUAL) -> Any
         raise UserError(f"--fast: {encoder.identity.name} is not a Transformers checkpoint: leave out --fast.")
     if (computed_in := first.use.computed_in) != FP32:
         raise UserError(f"--fast chooses the precision, but {computed_in} is given. Leave one of them out.")
-    processed = encoder.with_use(**{name: getattr(use, name) for name in use.changed("afterwards")})
-    file = compiled_dir() / f"{fingerprint(_depends_on(processed))[:32]}.json"
+    file = compiled_dir() / f"{fingerprint(_depends_on(encoder))[:32]}.json"
     # Without a hash of the weights, an earlier choice may be for others.
     choice = None if encoder.identity.weights_sha256 is None else _kept(file)
     if choice is None:
-        choice = _choose(processed, progress)
+        choice = _choose(encoder, progress)
         with atomic_path(file) as place:
             place.write_text(json.dumps(asdict(choice)), encoding="utf-8")
     chosen = encoder.with_use(backend=choice.backend, precision=choice.precision)

@@ -135,8 +135,10 @@ def test_the_fastest_that_passes_is_used_recorded_and_kept(
     paced(bf16=1.5, fp16=1.2)
     # With random weights the sample cannot decide about half a point.
     monkeypatch.setattr(backends, "LARGEST_LOSS", 1)
-    record = sb.evaluate(tiny_bert, "sample", fast=True, device="cpu")
-    lower, full = (sb.evaluate(tiny_bert, "sample", precision=p, device="cpu").scores[0] for p in ("bf16", "fp32"))
+    record = sb.evaluate(quickest(sb.load(tiny_bert, device="cpu")), "sample")
+    lower, full = (
+        sb.evaluate(sb.load(tiny_bert, precision=p, device="cpu"), "sample").scores[0] for p in ("bf16", "fp32")
+    )
     assert (record.scores[0].signature, record.scores[0].value) == (lower.signature, lower.value)
     (note,) = [note for note in record.notes if note.startswith("--fast: ")]
     assert note.startswith("--fast: bf16 instead of fp32, 1.5 times as fast; ")
@@ -196,7 +198,7 @@ def test_a_choice_depends_on_what_is_done_to_the_vectors(
 
 def test_the_loss_is_the_gates_and_the_times_are_of_encoding(tiny_bert: Path, tmp_path: Path) -> None:
     plain, lower = (
-        sb.evaluate(tiny_bert, "sample", out=tmp_path / precision, precision=precision, device="cpu")
+        sb.evaluate(sb.load(tiny_bert, precision=precision, device="cpu"), "sample", out=tmp_path / precision)
         for precision in ("fp32", "bf16")
     )
     encoders = [sb.load(tiny_bert, precision=precision, device="cpu") for precision in ("fp32", "bf16")]
@@ -220,4 +222,4 @@ def test_fast_is_refused_for_what_was_chosen_and_for_what_is_not_a_checkpoint(
         assert isinstance(result.exception, UserError)
         assert words in str(result.exception)
     with pytest.raises(UserError, match="is not a Transformers checkpoint"):
-        sb.evaluate(lambda texts: [[len(text), 1] for text in texts], "sample", fast=True)
+        quickest(sb.load(lambda texts: [[len(text), 1] for text in texts]))

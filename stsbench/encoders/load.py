@@ -87,8 +87,8 @@ def load(model: Model, use: Use) -> Encoder:
 def load_with(model: Model, use: Use) -> Encoder:
     """Loads an encoder, as `load` does."""
     require_one_choice(use)
-    require_backend(use)
     require_attention(use)
+    require_backend(use)
     if use.backend != TORCH:
         use = replace(use, device="cpu")
     if use.max_length is not None and use.max_length < 3:

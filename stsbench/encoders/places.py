@@ -118,7 +118,8 @@ def _pickled(encoder: TransformerEncoder) -> bytes:
     """Returns the encoder whose network a worker loads, and its key, for `_unpickled`."""
     holder = encoder.loaded or encoder
     # The worker hashes its own files.
-    checkpoint, adapter = (of and replace(of, hashed=HashedFiles()) for of in (holder.checkpoint, holder.adapter))
+    checkpoint = replace(holder.checkpoint, hashed=HashedFiles())
+    adapter = holder.adapter and replace(holder.adapter, hashed=HashedFiles())
     plain = replace(holder, checkpoint=checkpoint, adapter=adapter, loaded=None, places=())
     return pickle.dumps((plain, holder.identity.key()))
 

@@ -67,9 +67,10 @@ class EncodingCost:
 
     def __add__(self, other: "EncodingCost") -> "EncodingCost":
         """Returns the sum of two costs."""
-        counts = zip(list(vars(self).values())[:-1], vars(other).values(), strict=False)
-        seconds = {stage: self.seconds[stage] + other.seconds[stage] for stage in self.seconds}
-        return EncodingCost(*map(sum, counts), seconds)
+        mine, others = (dict(vars(cost)) for cost in (self, other))
+        stages, more = mine.pop("seconds"), others.pop("seconds")
+        seconds = {stage: stages[stage] + more[stage] for stage in stages}
+        return EncodingCost(**{name: mine[name] + others[name] for name in mine}, seconds=seconds)
 
 
 @dataclass(frozen=True)

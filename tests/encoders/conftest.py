@@ -238,6 +238,11 @@ def reference() -> Callable[..., NDArray[np.float32]]:
                     row = ((layers[1] + layers[-1]) / 2).mean(0)
                 case "avg_static_last":
                     row = ((layers[0] + layers[-1]) / 2).mean(0)
+                case "cls_avg":
+                    row = (layers[-1][0] + layers[-1].mean(0)) / 2
+                case "weighted_avg":
+                    weights = torch.arange(1.0, len(layers[-1]) + 1).unsqueeze(1)
+                    row = (layers[-1] * weights).sum(0) / weights.sum()
                 case "max":
                     row = layers[-1].max(0).values
                 case "last":

@@ -59,7 +59,8 @@ class World:
                 (folder / place).mkdir()
                 save_file({"linear.weight": weight}, folder / place / "model.safetensors")
                 name = f"torch.nn.modules.{function}"
-                self.json(folder / place / "config.json", bias=False, activation_function=name)
+                about = {"in_features": WIDTH, "out_features": WIDTH, "bias": False, "activation_function": name}
+                self.json(folder / place / "config.json", **about)
             (folder / "1_Pooling").mkdir()
             self.pooled(folder, "mean")
             self.json(folder / "sentence_bert_config.json", max_seq_length=40, do_lower_case=False)

@@ -69,20 +69,20 @@ def test_what_a_configuration_says_of_its_mask_is_read(tiny: Tiny, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("other", "words"),
+    ("mask", "other", "words"),
     [
-        (lambda mask, kind, dtype: mask, "does not obey --attention-mask causal"),
-        (lambda mask, kind, dtype: attended(mask.new_ones(mask.shape), kind, dtype), "does not obey"),
-        (lambda mask, kind, dtype: mask[None, None, None], "does not accept an attention mask"),
+        ("causal", lambda mask, kind, dtype: mask, "does not obey --attention-mask causal"),
+        ("bidirectional", lambda mask, kind, dtype: attended(mask | 1, kind, dtype), "does not obey"),
+        ("causal", lambda mask, kind, dtype: mask[None, None, None], "does not accept an attention mask"),
     ],
     ids=["own mask", "padding is attended", "fails"],
 )
 def test_a_network_that_does_not_obey_its_mask_is_refused(
-    tiny: Tiny, monkeypatch: pytest.MonkeyPatch, other: Callable[..., Any], words: str
+    tiny: Tiny, monkeypatch: pytest.MonkeyPatch, mask: str, other: Callable[..., Any], words: str
 ) -> None:
     monkeypatch.setattr(network, "attended", other)
     with pytest.raises(UserError, match=words):
-        vectors(tiny("bert"), TEXTS, attention_mask="causal")
+        vectors(tiny("bert"), TEXTS, attention_mask=mask)
 
 
 def test_a_sentence_beyond_a_window_of_attention_is_refused(tiny: Tiny) -> None:

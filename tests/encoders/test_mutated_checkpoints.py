@@ -49,14 +49,8 @@ def static(_built: Callable[[str], Path], tmp_path_factory: pytest.TempPathFacto
     save_file({"embeddings": rows}, folder / WEIGHTS)
     write(folder, "config.json", {"model_type": "model2vec", "normalize": True, "max_length": 64})
     kinds = {"": "StaticEmbedding", "1_Normalize": "Normalize"}
-    write(
-        folder,
-        "modules.json",
-        [
-            {"idx": idx, "name": str(idx), "path": path, "type": f"sentence_transformers.models.{kind}"}
-            for idx, (path, kind) in enumerate(kinds.items())
-        ],
-    )
+    modules = [{"path": path, "type": f"sentence_transformers.models.{kind}"} for path, kind in kinds.items()]
+    write(folder, "modules.json", [about | {"idx": idx, "name": str(idx)} for idx, about in enumerate(modules)])
     return folder
 
 

@@ -37,7 +37,8 @@ OTHERS = [
     ("mpnet", "avg"),
     ("distilbert", "avg_first_last"),
     ("distilbert", "cls_before_pooler"),
-    *(("gpt2", pooling) for pooling in ("last", "avg", "avg_top2", "max")),
+    *(("gpt2", pooling) for pooling in ("last", "avg", "avg_top2", "max", "weighted_avg")),
+    *(("bert", pooling) for pooling in ("cls_avg", "weighted_avg")),
 ]
 
 

@@ -301,7 +301,7 @@ def test_what_only_the_library_reads_is_left_to_it_with_a_note(tokenizer, tmp_pa
     model.save(str(tmp_path / "model"))
     encoder = load(tmp_path / "model")
     assert encoder.identity.kind == "sentence-transformers-library"
-    assert "not read natively" in encoder.notes[0]
+    assert "encoded by the sentence-transformers library" in encoder.notes[0]
     np.testing.assert_allclose(vectors(tmp_path / "model"), model.encode(TEXTS), atol=1e-6)
     with pytest.raises(UserError, match=r"no maximum length\. Leave out --max-length"):
         vectors(tmp_path / "model", max_length=8)
@@ -323,7 +323,7 @@ def test_a_prompt_is_read_and_not_counted(tokenizer, tmp_path):
         atol=1e-7,
     )
     np.testing.assert_allclose(vectors(folder, ["home"], prompt="the dog ran "), plain, atol=1e-7)
-    assert "has a prompt named 'query'" in load(folder, prompt="query").notes[-1]
+    assert "--prompt-name" in load(folder, prompt="query").notes[-1]
 
 
 @pytest.mark.parametrize(
@@ -417,7 +417,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str, tuple[Callable[..., Path],
     "no numbers": (_each(lambda array: np.full_like(array, np.nan)), "gives NaN or infinite values", _BOTH),
     "no tokenizer": (lambda folder: (folder / "tokenizer.json").unlink(), "tokenizer.json is missing", _BOTH),
     "no weights": (lambda folder: (folder / "model.safetensors").unlink(), "model.safetensors", _BOTH),
-    "half": (lambda folder: cut(folder / "model.safetensors", 0.5), "is damaged", _BOTH),
+    "half": (lambda folder: cut(folder / "model.safetensors", 0.5), "damaged", _BOTH),
     "too many rows": (_each(lambda array: np.concatenate([array, array])), _NO_TABLE, _MODEL2VEC),
     "rows beyond": (_with("mapping", lambda count: np.arange(count) + 1), _NO_TABLE, _MODEL2VEC),
     "rows below": (_with("mapping", lambda count: np.arange(count) - 1), _NO_TABLE, _MODEL2VEC),

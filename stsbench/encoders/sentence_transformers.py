@@ -235,7 +235,10 @@ def _load(checkpoint: Checkpoint, use: Use) -> Any:
             local_files_only=True,
         )
         if use.max_length is not None:
-            model.max_seq_length = use.max_length
+            try:
+                model.max_seq_length = use.max_length
+            except AttributeError as error:  # a module that reads whole sentences
+                raise UserError(f"{checkpoint.name} has no maximum length. Leave out --max-length.") from error
     for report in reports:
         require_own_weights(checkpoint.name, report)
     return model.to(getattr(torch, PRECISIONS[use.precision]))

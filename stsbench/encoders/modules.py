@@ -87,7 +87,7 @@ def load_tail(
             steps.append(lambda vectors: functional.normalize(vectors, dim=-1))
             continue
         file = module.weight_file(checkpoint.folder)
-        weights = {name.removeprefix("linear."): tensor.float() for name, tensor in read_weights(file).items()}
+        weights = {name.removeprefix("linear."): tensor for name, tensor in read_weights(file).items()}
         dense = _dense(weights, width, str(file))
         steps += [dense.to(device).eval(), getattr(nn, module.activation)()]
         width = dense.out_features
@@ -107,7 +107,7 @@ def _dense(weights: "Mapping[str, Tensor]", width: int | None, name: str) -> "nn
     with told(f"load the dense layer of {name}"):
         outputs, inputs = weights["weight"].shape
         dense = nn.Linear(inputs, outputs, bias="bias" in weights)
-        dense.load_state_dict(weights)
+        dense.load_state_dict({name: tensor.float() for name, tensor in weights.items()})
     if width is not None and inputs != width:
         raise UserError(f"{name}: the dense layer reads {inputs} dimensions, but there are {width}. {AGAIN}")
     return dense

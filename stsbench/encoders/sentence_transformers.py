@@ -173,6 +173,13 @@ def load_with_library(checkpoint: Checkpoint, use: Use) -> CallableEncoder | Sid
             f"{', '.join(refused)}: not for {checkpoint.name}, which has modules that only the "
             "sentence-transformers library reads. Leave it out, or choose a --pooling."
         )
+    dense = [module for module in checkpoint.modules() if module.kind == "Dense"]
+    for function in (checkpoint.json(module.folder, "config.json").get("activation_function") for module in dense):
+        # The library replaces a function that it does not trust by a default.
+        if not str(function).startswith("torch.") and not use.trust_remote_code:
+            raise UserError(
+                f"{checkpoint.name}: activation_function is {function!r}, expected a class of torch.nn."
+            )
 
     @cache
     def model() -> Any:

@@ -51,7 +51,7 @@ def test_a_device_that_is_not_there_is_told(device, monkeypatch):
 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-    with pytest.raises(UserError, match=f"device {device} is not available to torch .*: use --device cpu"):
+    with pytest.raises(UserError, match=f"device {device} is not available to torch .*. Use --device cpu"):
         resolve_device(device)
 
 

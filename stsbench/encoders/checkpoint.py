@@ -155,8 +155,10 @@ class Checkpoint:
 
     def _shards(self, index: str) -> list[Path]:
         shards = {self.folder / str(name) for name in (self.json(index).get("weight_map") or {}).values()}
-        if not shards or not all(shard.parent == self.folder and shard.is_file() for shard in shards):
-            raise UserError(f"{self.folder / index} names weight files that are not in its folder. {AGAIN}")
+        missing = sorted(path.name for path in shards if path.parent != self.folder or not path.is_file())
+        if missing or not shards:
+            name = missing[0] if missing else "no weight files"
+            raise UserError(f"{self.folder / index} names {name}, which is not in its folder. {AGAIN}")
         return sorted(shards)
 
     def has_vocabulary(self) -> bool:

@@ -105,7 +105,7 @@ PROMPTS = json.dumps({"prompts": {"query": "so she ", "passage": "the dog "}})
 IN_FILES: list[tuple[str, Change, dict[str, Any], tuple[str, ...]]] = [
     ("bert", without("model.safetensors"), AVG, ("no model weights",)),
     *(
-        ("bert", text("config.json", content), {}, ("config.json", "JSON"))
+        ("bert", text("config.json", content), {}, ("config.json",))
         for content in ("{", "[1, 2", b'"\xed\xa0\x80"', "\x00", "[1]", "7")
     ),
     *(
@@ -150,9 +150,9 @@ IN_FILES: list[tuple[str, Change, dict[str, Any], tuple[str, ...]]] = [
     ("bert", nothing, {"max_length": 2}, ("--max-length 2",)),
     ("bert", nothing, {"prompt": "half\udcff"}, ("UTF-8",)),
     ("gpt2", nothing, {"template": "promptbert"}, ("promptbert", "mask")),
-    ("bert", nothing, {"template": "promptbert", "max_length": 8}, ("promptbert", "of the 8 sub-words")),
+    ("bert", nothing, {"template": "promptbert", "max_length": 8}, ("promptbert", "of 8 sub-words")),
     ("bert", nothing, {"template": "promptbert", "prompt": "query: "}, ("--prompt and --template",)),
-    ("bert", nothing, {"template": "uae", "pooling": "mask2"}, ("mask2", "1 places")),
+    ("bert", nothing, {"template": "uae", "pooling": "mask2"}, ("mask2", "template")),
     ("bert", nothing, {"prompt": "a: ", "prompt_name": "query"}, ("--prompt and --prompt-name",)),
     ("bert", nothing, {"prompt_name": "query"}, ("'query'", "--prompt")),
     *(
@@ -197,7 +197,7 @@ def test_an_adapter_that_cannot_be_merged_is_refused(tiny: Callable[..., Path], 
         (folder / "adapter_config.json").write_text(json.dumps(about))
     refused(lambda: load(adapter), "tiny-bert", "an adapter itself")
     (adapter / "adapter_config.json").write_text("{}")
-    refused(lambda: load(adapter), "adapter of type None", "merge")
+    refused(lambda: load(adapter), "LORA", "erge")
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,11 @@ def load_tail(
             continue
         file = module.weight_file(checkpoint.folder)
         weights = {name.removeprefix("linear."): tensor for name, tensor in read_weights(file).items()}
+        has_bias, config = "bias" in weights, checkpoint.json(module.folder, "config.json")
+        with told(f"load the dense layer of {file}"):
+            are_floats = all(tensor.is_floating_point() for tensor in weights.values())
+        if not are_floats or config.get("bias", has_bias) != has_bias:
+            raise UserError(f"{file} does not hold the dense layer that its config.json describes. {AGAIN}")
         dense = _dense(weights, width, str(file))
         steps += [dense.to(device).eval(), getattr(nn, module.activation)()]
         width = dense.out_features

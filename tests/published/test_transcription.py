@@ -120,7 +120,7 @@ def test_no_value_in_the_lines_of_a_table_is_left_out(paper: str, shared: Path) 
             assert not unread or (table.name, number) in HEADER_LINES, (table.name, number, rest)
 
 
-@pytest.mark.parametrize("paper", set(TEXTS) - {"mteb"})
+@pytest.mark.parametrize("paper", sorted(set(TEXTS) - {"mteb"}))
 def test_the_captions_of_a_text_are_its_numbered_tables_and_figures(paper: str, shared: Path) -> None:
     lines = lines_of(shared, paper)
     captions = [

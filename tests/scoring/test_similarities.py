@@ -75,7 +75,6 @@ def thirty(bad: float) -> list[float]:
         ("s.npy", None, r"no such file: .*s\.npy"),
         ("s.txt", None, r"no such file: .*s\.txt"),
     ],
-    ids=str,
 )
 def test_mistakes_in_a_file_of_similarities_are_named(
     name: str, content: Any, message: str, toy_data: Data, tmp_path: Path

@@ -43,14 +43,15 @@ def pooled(pooling: Pooling, states: Tensor, mask: Tensor) -> Tensor:
     """
     match pooling:
         case "cls_before_pooler":
-            return states[:, 0].float()
+            return at_least_single(states[:, 0])
         case "last":
-            return states[torch.arange(len(mask), device=mask.device), mask.sum(1) - 1].float()
+            return at_least_single(states[torch.arange(len(mask), device=mask.device), mask.sum(1) - 1])
         case "max":
-            return states.float().masked_fill(~mask.bool().unsqueeze(-1), float("-inf")).amax(1)
+            return at_least_single(states).masked_fill(~mask.bool().unsqueeze(-1), float("-inf")).amax(1)
         case "avg":
-            weights = mask.unsqueeze(-1).float()
-            return (states.float() * weights).sum(1) / weights.sum(1)
+            values = at_least_single(states)
+            weights = mask.unsqueeze(-1).to(values.dtype)
+            return (values * weights).sum(1) / weights.sum(1)
 
 
 class SentenceModel(nn.Module):

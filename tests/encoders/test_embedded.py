@@ -173,7 +173,7 @@ def test_what_cannot_be_hashed_is_never_gone_on_with(lines, tmp_path):
         ({"stored": "int8"}, {}, "unknown number format 'int8'"),
         ({"out": "v.bin"}, {}, r"v\.bin: use a file name that ends in \.npy"),
         ({}, {"whiten": 4}, "cannot be whitened"),
-        ({}, {"prompts": "query: ,passage: "}, "without a side"),
+        ({}, {"prompts": "query: ,passage: "}, "sentences have no side"),
         ({"sentences": "empty.txt"}, {}, r"empty\.txt has no sentences"),
     ],
 )

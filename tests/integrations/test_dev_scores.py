@@ -151,7 +151,7 @@ def test_a_measurement_leaves_modes_and_random_generators_as_they_were(own: StsD
 
 def test_a_mistake_in_encoding_leaves_the_model_as_it_was_too(own: StsData) -> None:
     model = torch.nn.Dropout().train()
-    with pytest.raises(sb.UserError, match="step 3 returned shape"):
+    with pytest.raises(sb.UserError, match="step 3 returned float64 of shape"):
         DevScores(own).measure(model, lambda texts: np.ones((1, len(texts), 2)), 3)
     assert model.training
 

@@ -306,7 +306,7 @@ def test_every_loading_option_and_every_part_of_post_processing_may_be_an_axis(
                 jobs_of(asked)
             continue
         if name == "prompt_name":  # Of this folder, which names no prompts, none can be had.
-            with pytest.raises(UserError, match="there is no prompt"):
+            with pytest.raises(UserError, match="has no prompt named"):
                 jobs_of(asked)
             continue
         one, other = jobs_of(asked)

@@ -48,9 +48,14 @@ def _bare(value: Any) -> Any:
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
+def _whole(count: Any) -> Any:
+    """Returns a count that was written as `750.0` as an integer."""
+    return int(count) if isinstance(count, float) and count.is_integer() else count
+
+
 Correlation = Annotated[Annotated[float, Field(strict=True, ge=-1, le=1)] | None, BeforeValidator(_bare)]
 Percent = Annotated[float, Field(strict=True, ge=0, le=100)]
-Count = Annotated[int, Field(strict=True, ge=1)]
+Count = Annotated[Annotated[int, Field(strict=True, ge=1)], BeforeValidator(_whole)]
 
 
 class Entry(BaseModel):

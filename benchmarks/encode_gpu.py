@@ -29,11 +29,12 @@ def wait_for(device: str) -> None:
         torch.cuda.synchronize()
 
 
-def loaded(folder: str, options: argparse.Namespace, is_unpadded: bool | None) -> TransformerEncoder:
-    """Load the model anew; None leaves it to the device whether it pads."""
-    encoder = sb.load(folder, pooling="avg", device=options.device, precision=options.precision)
+def loaded(folder: str, options: argparse.Namespace, attention: str) -> TransformerEncoder:
+    """Load the model anew. With a named attention kernel it always pads; `auto` leaves that to the device."""
+    encoder = sb.load(
+        folder, pooling="avg", device=options.device, precision=options.precision, attention=attention
+    )
     assert isinstance(encoder, TransformerEncoder)
-    encoder._network.is_unpadded = is_unpadded
     return encoder
 
 
@@ -80,7 +81,7 @@ def main() -> None:
         BertModel(BertConfig(num_hidden_layers=options.layers, **shape)).save_pretrained(folder)
         tokenizer = options.tokenizer or find_checkpoint("minilm").folder
         AutoTokenizer.from_pretrained(tokenizer).save_pretrained(folder)
-        encoders = {"unpadded": loaded(folder, options, None), "padded": loaded(folder, options, False)}
+        encoders = {"unpadded": loaded(folder, options, "auto"), "padded": loaded(folder, options, "sdpa")}
         seconds: dict[str, list[float]] = {name: [] for name in encoders}
         for encoder in encoders.values():
             embed(encoder, texts, use_cache=False)

@@ -23,7 +23,7 @@ from stsbench.browsing.kept import Kept, Shelf, aligned, keep
 from stsbench.judging.aligned import AlignedScores, shown_interval
 from stsbench.judging.compare import every_two
 from stsbench.judging.comparison import Comparison
-from stsbench.judging.published import Beside, published_beside
+from stsbench.judging.matching import Beside, published_beside
 from stsbench.judging.rank import MOST, ranking_of
 from stsbench.judging.runs import method_of, recipe_files
 from stsbench.judging.seeds import variance_over_seeds

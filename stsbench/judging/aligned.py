@@ -1,7 +1,7 @@
-"""Any number of models on the same items: their scores, and what each item contributes to each of them.
+"""Aligns any number of models on the same items: their scores, and what each item contributes to each score.
 
-All that is said of several models at once (two that differ, a ranking, a plan, a gate, a method over seeds) is
-computed from these: the scores, their covariance, and the variance of any sum of them.
+Comparisons, rankings, plans, gates and methods over seeds are computed from these: the scores, their covariance,
+and the variance of any weighted sum of them.
 """
 
 import math
@@ -32,31 +32,31 @@ from stsbench.statistics.intervals import Limits, plain_interval, two_sided_p
 Floats = NDArray[np.float64]
 
 FEWEST = 4
-"""Items from which on a difference has an interval."""
+"""Number of items that an interval of a difference needs."""
 
 MANY = 1e6
 """Above this many pairs, no realistic number is enough."""
 
 _ITEM = ("subset", "item_id")
-"""What tells an item from the others of its task."""
+"""The columns that identify an item of a task."""
 
 _TRUTHS = ("gold", "label")
-"""The columns that two tables must agree on, where they have them."""
+"""The columns that must agree between models."""
 
 
 @dataclass(frozen=True, eq=False)
 class AlignedScores:
-    """One task, one of its subsets, or the average over some tasks, as m models were scored on the same n items.
+    """The scores of m models on the same n items of one task, one of its subsets, or an average over tasks.
 
     Attributes:
-        kind: of the task, or of the tasks (see `stsbench.records.kinds`).
-        task: the task's label, or what the average is called.
-        statistic: what the scores are; of an average, those that it is the mean of.
-        scores: (m,) as the statistic gives them: a correlation from -1 to 1, say.
-        terms: (m, n) what each item contributes to each score (see `statistics.influence`).
-        sharing: which items share a sentence: of one task as released, of an average by letters and digits.
-        folded: which do by letters and digits.
-        items: the subset, the truth and what the model says of each item, by model; empty for an average.
+        kind: kind of the task or tasks (see `stsbench.records.kinds`).
+        task: label of the task, or name of the average.
+        statistic: the statistic of the scores, or of those that an average is the mean of.
+        scores: (m,) values of the statistic, such as correlations from -1 to 1.
+        terms: (m, n) influence terms of each item (see `statistics.influence`).
+        sharing: which items share a sentence; sentences of an average are compared by letters and digits.
+        folded: which items share a sentence by letters and digits.
+        items: a table of subset, truth and prediction for each model; empty for an average.
     """
 
     kind: str
@@ -79,22 +79,22 @@ class AlignedScores:
         return self.task in AVERAGES
 
     def covariance(self, method: Dependence) -> Floats:
-        """Return the (m, m) covariance of the scores."""
+        """Returns the (m, m) covariance of the scores."""
         return covariance(self.terms, self.sharing, method)
 
     def variance_of(self, weights: ArrayLike, method: Dependence) -> Variance:
-        """Return the variance of a weighted sum of the scores: (m,) weights, -1 for A and 1 for B, say."""
+        """Returns the variance of a weighted sum of the scores, with (m,) weights such as (-1, 1)."""
         return variance(np.asarray(weights, dtype=np.float64) @ self.terms, self.sharing, method)
 
     def limits(self, place: int, method: Dependence, level: float) -> Limits:
-        """Return the interval of one model's score, the one that its record and every analysis shows."""
+        """Returns the interval of one model's score, equal to that in its record."""
         value, spread = float(self.scores[place]), variance(self.terms[place], self.sharing, method)
         if self.is_average:
             return plain_interval(value, spread, level)
         return self.statistic.limits(value, spread, self.size, level)
 
     def subsets(self) -> "Iterator[tuple[str, AlignedScores]]":
-        """Yield the subsets with their names, in the order of the data; none where there is one alone."""
+        """Yields each subset and its name in the order of the data; nothing for a single subset."""
         if not self.items:
             return
         codes, names = pd.factorize(self.items[0]["subset"])
@@ -124,10 +124,13 @@ def aligned_scores(
     whole: bool = False,
     progress: Progress = silent,
 ) -> tuple[tuple[AlignedScores, ...], tuple[str, ...]]:
-    """Return the tasks that all records hold, an average after the tasks of each kind, and what to know.
+    """Returns the tasks that all records hold, an average after the tasks of each kind, and notes.
 
-    A record whose score is undefined is refused unless scores may be. The items have all columns of each model's
-    table if they are to be `whole`, which of many records takes memory.
+    Args:
+        runs: records by name.
+        may_be_undefined: accepts undefined scores instead of raising a UserError.
+        whole: keeps all columns of the items, which takes memory with many records.
+        progress: called with the number of records read.
     """
     require_items(runs)
     common, notes = common_scores(runs)
@@ -137,7 +140,7 @@ def aligned_scores(
     first: dict[str, pd.DataFrame] = {}
     statistics = {label: statistic_of(by_run[first_name]) for label, by_run in common.items()}
     sides: dict[str, list[tuple[float, Floats, pd.DataFrame]]] = {label: [] for label in common}
-    # Record by record: the tables of a hundred of them are more than one wants to hold.
+    # The tables of a hundred records do not fit into memory together.
     for number, (name, record) in enumerate(runs.items()):
         progress("pairs", number, len(runs))
         rows = record.rows_by_score()
@@ -153,7 +156,7 @@ def aligned_scores(
             value = statistic.value(items)
             if math.isnan(value) and not may_be_undefined:
                 raise UserError(f"{name} has no score on {label} (its similarities are constant): leave it out.")
-            # One in memory alone was measured by this very process.
+            # A record without a folder was measured by this process.
             if record.folder is not None:
                 _require_stated(by_run[name], value, f"{name} on {label}")
             sides[label].append((value, statistic.terms(items), items))
@@ -173,18 +176,18 @@ def aligned_scores(
 
 
 def _require_stated(score: Score, given: float, what: str) -> None:
-    """Raise unless a record's score is what its items give; some protocols round it, or take a mean over folds."""
+    """Raises a UserError if a record contradicts its items, unless its protocol rounds scores."""
     if score.about.rounded or math.isnan(given):
         return
     if score.value is None or not abs(given - score.value) <= EXACT:
         stated = "undefined" if score.value is None else f"{100 * score.value:.4f}"
         raise UserError(
-            f"the score of {what} is {stated} in its record, and its items give {100 * given:.4f}: measure again."
+            f"the record has the score {stated} of {what}, but its items give {100 * given:.4f}: measure again."
         )
 
 
 def with_average(tasks: Sequence[AlignedScores]) -> list[AlignedScores]:
-    """Return tasks of one kind, with their average after them if there are several and the kind has one."""
+    """Appends the average to the tasks of one kind, if there are several and the kind has one."""
     if len(tasks) < 2 or not KINDS[tasks[0].kind].average:
         return list(tasks)
     joined = Sharing.join([task.folded for task in tasks])
@@ -201,19 +204,19 @@ def with_average(tasks: Sequence[AlignedScores]) -> list[AlignedScores]:
 
 
 def common_scores(runs: Mapping[str, RunRecord]) -> tuple[dict[str, dict[str, Score]], tuple[str, ...]]:
-    """Return the scores of the tasks that all runs hold by one protocol, by label and run; and what to know.
+    """Returns the scores of the tasks that all runs hold, by label and run, and notes.
 
-    A task that some measured on other splits or texts is common, too: the one to be refused.
+    Raises a UserError if runs measured a task on different splits or texts, or by different protocols.
     """
     held = {name: {score.key: score for score in record.scores} for name, record in runs.items()}
     every = {key: score for scores in held.values() for key, score in scores.items()}
     (first_name, first), *others = held.items()
     shared: list[dict[str, Score]] = []
-    for key, wanted in first.items():
-        by_run = {first_name: wanted}
+    for key, score in first.items():
+        by_run = {first_name: score}
         for name, scores in others:
             namesakes = [score for score in scores.values() if score.key[:2] == key[:2]]
-            # What holds another split of the task alone, which is here too, is compared by that one.
+            # A run with only another split of the task is refused below, unless the first run has that split too.
             if match := scores.get(key) or next((score for score in namesakes if score.key not in first), None):
                 by_run[name] = match
         if len(by_run) == len(runs):
@@ -232,9 +235,9 @@ def common_scores(runs: Mapping[str, RunRecord]) -> tuple[dict[str, dict[str, Sc
 
 
 def common_values(runs: Mapping[str, RunRecord]) -> tuple[dict[tuple[str, str], Floats], tuple[str, ...]]:
-    """Return by kind and label the (m,) scores x 100 of the tasks that all runs hold, and what to know.
+    """Returns the (m,) scores x 100 of the tasks that all runs hold, by kind and label, and notes.
 
-    A score is NaN where it is undefined. An average comes after the tasks of its kind.
+    Undefined scores are NaN. An average comes after the tasks of its kind.
     """
     common, notes = common_scores(runs)
     values: dict[tuple[str, str], Floats] = {}
@@ -251,17 +254,17 @@ def common_values(runs: Mapping[str, RunRecord]) -> tuple[dict[tuple[str, str], 
 
 
 def _in_order_of(first: pd.DataFrame, table: pd.DataFrame, truths: Sequence[str], what: str) -> pd.DataFrame:
-    """Return the rows of a table in the order of the first's; refuse other items, or another truth."""
+    """Returns a table in the order of the first; raises a UserError for other items or another truth."""
     if not all(np.array_equal(first[column], table[column]) for column in _ITEM):
-        wanted, keys = (list(zip(*(side[column] for column in _ITEM), strict=True)) for side in (first, table))
+        expected, keys = (list(zip(*(side[column] for column in _ITEM), strict=True)) for side in (first, table))
         places = dict(zip(keys, range(len(keys)), strict=True))
-        missing = sum(key not in places for key in wanted)
-        if missing or not len(wanted) == len(places) == len(keys):
+        missing = sum(key not in places for key in expected)
+        if missing or not len(expected) == len(places) == len(keys):
             raise UserError(
-                f"{what}: item_id differs ({missing or abs(len(keys) - len(wanted))} of one are not in the "
+                f"{what}: item_id differs ({missing or abs(len(keys) - len(expected))} of one are not in the "
                 "other): measure both on the same data."
             )
-        table = table.iloc[[places[key] for key in wanted]].reset_index(drop=True)
+        table = table.iloc[[places[key] for key in expected]].reset_index(drop=True)
     for truth in truths:
         if not np.array_equal(first[truth], table[truth]):
             raise UserError(f"{what}: {truth} differs for the same item_id: measure both on the same data.")
@@ -269,14 +272,14 @@ def _in_order_of(first: pd.DataFrame, table: pd.DataFrame, truths: Sequence[str]
 
 
 def in_points(of_scores: Variance) -> Variance:
-    """Return the variance of scores x 100."""
+    """Returns the variance of scores x 100."""
     return replace(of_scores, value=1e4 * of_scores.value, independent=1e4 * of_scores.independent)
 
 
 def shown_interval(
     value: float, squared_error: float, df: float, level: float
 ) -> tuple[tuple[float, float], float]:
-    """Return the interval of a mean or a difference of this variance and its two-sided p-value, by Student's t."""
+    """Returns the interval and two-sided p-value of a mean or difference, by Student's t."""
     spread = Variance(squared_error, squared_error, df)
     limits = plain_interval(value, spread, level)
     return (limits.low, limits.high), two_sided_p(value, spread)

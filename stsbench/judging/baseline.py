@@ -1,10 +1,9 @@
-"""Is a model no worse than its predecessor: a gate for continuous integration, by a largest drop or by a margin.
+"""Checks a run against an earlier run: by the largest allowed drop, or by a statistical test with a margin.
 
-That a difference is not significant does not show that there is none. So with a margin m the loss L, which is
-the baseline's score less the run's, is tested: no worse if the upper one-sided bound of L is below m, worse if the
-lower one is above it, else these pairs cannot tell (Blackwelder 1982). A gate that passes only if every score
-passes needs no correction for many scores. One that fails if any score does needs one: the lower bounds of k
-scores hold together, each at 1 - (1 - level) / k (Bonferroni).
+A difference that is not significant may still be large. So a margin m is tested: the run is no worse if the upper
+one-sided bound of its loss is below m, and worse if the lower bound is above m; otherwise there are too few pairs
+to decide (Blackwelder 1982). A gate that passes only if every score passes needs no correction for many scores. It
+fails if any score does, so the lower bounds of k scores hold together, each at 1 - (1 - level) / k (Bonferroni).
 """
 
 import math
@@ -15,7 +14,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.words import rounded_up
 from stsbench.encoders.use_text import shown
 from stsbench.judging.aligned import FEWEST, MANY, AlignedScores, aligned_scores
-from stsbench.judging.verdicts import CellCheck, Check, FieldDifference, in_words, within
+from stsbench.judging.verdicts import CellCheck, Check, FieldDifference, differences_text, within
 from stsbench.records.kinds import KINDS
 from stsbench.records.labels import model_labels, task_labels
 from stsbench.records.parts import Score, plain_mean
@@ -27,14 +26,14 @@ from stsbench.statistics.dependence import Variance
 from stsbench.statistics.intervals import lower_bound, pairs_needed, upper_bound
 
 MAX_DROP = 0.3
-"""How many points a score may be lower by default."""
+"""Default of the allowed drop, in points."""
 
 
 def check_baseline(record: RunRecord, baseline: RunRecord, max_drop: float = MAX_DROP) -> Check:
-    """Compare a run with the run of a predecessor: no score may be more than `max_drop` points (of 100) lower.
+    """Checks that no score is more than `max_drop` points (of 100) below that of an earlier run.
 
-    Everything that was measured for the baseline must have been measured by the same protocol on the same data;
-    averages are looked at too. How the models were used (pooling, length) may differ: that is noted.
+    All scores of the baseline must be measured in the run, by the same protocol on the same data; averages are
+    checked, too. How the models were used (pooling, length) may differ and is noted.
     """
     if not max_drop >= 0:
         raise UserError(f"a drop of {max_drop:g} points: give 0 or more.")
@@ -51,29 +50,22 @@ def check_baseline(record: RunRecord, baseline: RunRecord, max_drop: float = MAX
             old_mean = plain_mean([cell.expected for cell in checked])
             new_mean = plain_mean([cell.measured for cell in checked])
             cells.append(_dropped(kind.average, old_mean, new_mean, max_drop))
+    run = model_labels([record.model, baseline.model])[0]
     name = f"the baseline {baseline.folder or baseline.model.name}"
-    return Check(
-        model_labels([record.model, baseline.model])[0],
-        (name,),
-        "baseline",
-        max_drop,
-        tuple(cells),
-        tuple(_notes(record, baseline)),
-    )
+    return Check(run, (name,), "baseline", max_drop, tuple(cells), tuple(_notes(record, baseline)))
 
 
 def _compared(name: str, old: Score, scores: Sequence[Score], max_drop: float) -> CellCheck:
-    """Return the check of a score of the baseline by the run's score of that task that was taken most like it."""
+    """Compares a score of the baseline with the most similar score of the run on that task."""
     expected = _points(old)
     of_task = [score for score in scores if (score.task, score.kind) == (old.task, old.kind)]
     if not of_task:
-        # What a kind says after a task's name is how a trained one is asked for.
-        wanted = old.task + (old.about.suffix if old.training else "")
-        gap = FieldDifference("task", "not measured", name, f"measure with --tasks {wanted}")
-        return CellCheck(name, expected, None, "not comparable", in_words([gap]), (gap,))
+        task = old.task + (old.about.suffix if old.training else "")
+        gap = FieldDifference("task", "not measured", name, f"measure with --tasks {task}")
+        return CellCheck(name, expected, None, "not comparable", differences_text([gap]), (gap,))
     new = min(of_task, key=lambda score: len(_differences(old, score)))
     if different := _differences(old, new):
-        return CellCheck(name, expected, _points(new), "not comparable", in_words(different), different)
+        return CellCheck(name, expected, _points(new), "not comparable", differences_text(different), different)
     return _dropped(name, expected, _points(new), max_drop)
 
 
@@ -97,8 +89,9 @@ def _differences(old: Score, new: Score) -> tuple[FieldDifference, ...]:
 
 
 def _notes(record: RunRecord, baseline: RunRecord) -> Iterator[str]:
+    """Yields how the two models were used differently, and what imported files leave open."""
     before = {_place(signature): signature for signature in baseline.signatures}
-    # The text before sentences can go by task.
+    # Prompts can differ by task.
     same = [(new, before[_place(new)]) for new in record.signatures if _place(new) in before]
     noted = (
         f"{name}: {shown(name, here or '')} here, {shown(name, there or '')} in the baseline"
@@ -109,7 +102,7 @@ def _notes(record: RunRecord, baseline: RunRecord) -> Iterator[str]:
     yield from dict.fromkeys(noted)
     for name in sorted(PROTOCOL_FIELDS):
         if any(getattr(signature, name) == UNKNOWN for signature in (*record.signatures, *baseline.signatures)):
-            yield f"{name}: an imported file does not say"
+            yield f"{name}: not stated by an imported file"
 
 
 def _place(signature: Signature) -> tuple[str, str, str]:
@@ -119,22 +112,22 @@ def _place(signature: Signature) -> tuple[str, str, str]:
 def check_margin(
     record: RunRecord, baseline: RunRecord, margin: float, *, interval: Dependence = DEPENDENCE
 ) -> Check:
-    """Tell whether a run is no worse than a predecessor's by more than a margin, on the same pairs and items.
+    """Tests whether a run loses less than a margin against an earlier run, on the same pairs and items.
 
-    Everything that was measured for the baseline must have been measured by the same protocol on the same items;
-    averages are looked at too. Classifiers are compared by the share of their items that are right.
+    All scores of the baseline must be measured in the run, by the same protocol on the same items; averages are
+    checked, too. Classifiers are compared by the share of correct items.
     """
     require_margin(margin)
     compared = check_baseline(record, baseline, math.inf)
     if compared.of("not comparable"):
         return replace(compared, kind="margin", allowed=margin)
-    imported = [side for side in (record, baseline) if side.is_imported]
-    if imported:
-        raise UserError(
-            f"{imported[0].model.name} was imported, with scores alone, and --margin compares pairs: measure "
-            "it, or use --max-drop."
-        )
-    # What only the run holds is none of the baseline's business, and not noted.
+    for side in (record, baseline):
+        if side.is_imported:
+            raise UserError(
+                f"{side.model.name} was imported with scores only, and --margin compares pairs: measure it, or "
+                "use --max-drop."
+            )
+    # Tasks that only the run holds do not matter here.
     tasks, _ = aligned_scores({"the baseline": baseline, "the run": record})
     cells = tuple(judged(tasks, margin, interval=interval))
     return replace(compared, kind="margin", allowed=margin, cells=cells)
@@ -143,44 +136,42 @@ def check_margin(
 def judged(
     tasks: Sequence[AlignedScores], margin: float, *, interval: Dependence = DEPENDENCE, level: float = LEVEL
 ) -> list[CellCheck]:
-    """Return the verdict on each task and average of two models, the predecessor first; the margin is in points.
+    """Tests each task and average of two models, the baseline first; the margin is in points.
 
-    Upper bounds hold at the level one by one, lower bounds together. A model that loses the margin passes with
-    a probability of at most 1 - level, and one that loses no more fails with a probability of at most 1 - level.
+    A model that loses the margin passes with a probability of at most 1 - level, and one that loses no more fails
+    with a probability of at most 1 - level.
     """
     losses = [task.variance_of((1.0, -1.0), interval) for task in tasks]
-    together = 1 - (1 - level) / max(1, sum(variance.value > 0 for variance in losses))
+    simultaneous = 1 - (1 - level) / max(1, sum(variance.value > 0 for variance in losses))
     return [
-        _lost(task, variance, margin / 100, (together, level))
+        _judged(task, variance, margin / 100, (simultaneous, level))
         for task, variance in zip(tasks, losses, strict=True)
     ]
 
 
-def _lost(task: AlignedScores, variance: Variance, margin: float, levels: tuple[float, float]) -> CellCheck:
+def _judged(task: AlignedScores, variance: Variance, margin: float, levels: tuple[float, float]) -> CellCheck:
     old, new = (100 * task.scores).tolist()
     loss = float(task.scores[0] - task.scores[1])
     cell, unit = CellCheck(task.task, old, new, "cannot tell"), KINDS[task.kind].unit
     if variance.value <= 0 and loss == 0:
-        # Two models that order all pairs alike.
+        # Both models order all pairs in the same way.
         return replace(cell, verdict="no worse", loss_low=0.0, loss_high=0.0)
     if variance.value <= 0 or task.size < FEWEST:
-        return replace(cell, reason=f"its {task.size} {unit} show no spread: more {unit} would tell")
+        return replace(cell, reason=f"{task.size} {unit} are too few: measure on more")
     low, high = lower_bound(loss, variance, levels[0]), upper_bound(loss, variance, levels[1])
     cell = replace(cell, loss_low=100 * low, loss_high=100 * high)
     if high < margin:
         return replace(cell, verdict="no worse")
     if low > margin:
         return replace(cell, verdict="worse")
-    return replace(cell, reason=_remedy(task, loss, (low, high), margin))
+    likely, reach = ("no worse", high - loss) if loss < margin else ("worse", loss - low)
+    return replace(cell, reason=_remedy(task, high, pairs_needed(task.size, abs(margin - loss), reach), likely))
 
 
-def _remedy(task: AlignedScores, loss: float, bounds: tuple[float, float], margin: float) -> str:
-    """Return in words what would let the gate tell: the margin, or the pairs that bring a bound up to it."""
-    unit, (low, high) = KINDS[task.kind].unit, bounds
-    passing = f"a margin above {math.ceil(1e4 * high) / 100:.2f} would pass"
-    verdict, reach = ("no worse", high - loss) if loss < margin else ("worse", loss - low)
-    needed = pairs_needed(task.size, abs(margin - loss), reach)
+def _remedy(task: AlignedScores, high: float, needed: float, likely: str) -> str:
+    unit = KINDS[task.kind].unit
+    passing = f"passes at a margin above {math.ceil(1e4 * high) / 100:.2f}"
     if needed > MANY:
-        return f"{passing}; no realistic number of {unit} would tell, since the loss is so near the margin"
-    about = f"about {rounded_up(needed):,} {unit} like these {task.size:,} would tell"
-    return f"{passing}; {about} ({verdict}, if the loss stays)"
+        return f"{passing}; no realistic number of {unit} decides, the loss is too close to the margin"
+    deciding = f"deciding needs about {rounded_up(needed):,} {unit}, you have {task.size:,}"
+    return f"{passing}; {deciding} ({likely}, if the loss stays)"

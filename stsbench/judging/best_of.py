@@ -1,4 +1,4 @@
-"""`best_of`: what the best of n runs scores, and where a published number lies among such."""
+"""`best_of`: the expected best score of n runs, and of how many runs a reported number is the best."""
 
 import math
 from collections.abc import Sequence
@@ -11,6 +11,7 @@ import pandas as pd
 from stsbench.base.errors import UserError
 from stsbench.base.words import suggestion
 from stsbench.judging.aligned import common_values
+from stsbench.judging.judgement import Judgement
 from stsbench.judging.runs import Run, records_of, require_seeds_of_one_recipe
 from stsbench.published.catalogue import row
 from stsbench.published.measured import logged_dev_scores, logged_systems, seeds, source
@@ -21,30 +22,26 @@ from stsbench.render.charts import line
 from stsbench.render.figures import ONE_COLOUR, new_figure, style
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
-from stsbench.render.text import one_line
 from stsbench.statistics.seeds import best_of_below, best_of_quantiles, expected_best
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_FEW_POINTS = 30
-"""Numbers of runs that the curve has a dot each for; more would lie on one another."""
-
 _SHOWN = 10
-"""Numbers of runs that a table for readers has, beside all of them as the last."""
+"""Numbers of runs in the table, besides all of them."""
 
 
 @dataclass(frozen=True)
-class BestOf(Result):
-    """What the best of n runs scores.
+class BestOf(Judgement):
+    """The best score of n runs.
 
     Attributes:
-        name: whose runs.
+        name: what was run.
         task: what was scored.
-        scores: x 100, of each run.
-        number: a published score, or the best of somebody's runs; None for none.
-        notes: what a reader should know.
-        what: whether the scores are of `runs`, or of `checkpoints` of one training.
+        scores: score x 100 of each run.
+        number: a reported score, or None.
+        notes: what limits the answer.
+        what: `runs`, or `checkpoints` of one training.
     """
 
     name: str
@@ -61,10 +58,9 @@ class BestOf(Result):
 
     @property
     def typical(self) -> tuple[int, int] | None:
-        """How many runs have the number as their best on average, as the last below it and the first not below it.
+        """The numbers of runs whose expected best is just below and just not below the number.
 
-        0 as the first if a single run scores as much on average; None if not even the best of all does, or there
-        is no number.
+        The first is 0 if one run is expected to reach it. None if all runs are not enough, or without a number.
         """
         if self.number is None or self.number > self.expected[-1]:
             return None
@@ -73,28 +69,27 @@ class BestOf(Result):
 
     @property
     def sentence(self) -> str:
-        """What a run and the best of some score on average, and where the number lies."""
+        """The mean score, the expected best, and where the number lies."""
         count = len(self.scores)
-        start = f"{self.name} scores {self.expected[0]:.2f} on {self.task} on average over {count} {self.what}"
+        start = f"{self.name}: {self.expected[0]:.2f} on {self.task}, the mean of {count} {self.what}"
         if self.number is None:
             few = min(5, count)
-            return (
-                f"{start}; the best of {few} {self.expected[few - 1]:.2f}, of all {count} {self.expected[-1]:.2f}."
-            )
+            best = f"{self.expected[few - 1]:.2f}, of {count}: {self.expected[-1]:.2f}"
+            return f"{start}; expected best of {few}: {best}."
         number = f"{self.number:.2f}"
         if self.typical is None:
             return f"{start}; {number} is above the best of all of them, {self.expected[-1]:.2f}."
         below, above = self.typical
-        share = f"{100 * best_of_below(self.scores, self.number)[0]:.0f} % of single {self.what} are below it"
+        share = f"{100 * best_of_below(self.scores, self.number)[0]:.0f} % of single {self.what} score less"
         if not below:
-            return f"{start}; {number} is no more than one of the {self.what} scores on average, {share}."
-        return f"{start}; {number} is what the best of {below} or {above} {self.what} gives on average, {share}."
+            return f"{start}; {number} is not above this mean ({share})."
+        return f"{start}; {number} is the expected best of {below} or {above} {self.what} ({share})."
 
     @property
     def frame(self) -> pd.DataFrame:
-        """A row per number of `runs`: the `expected` best, its 5, 50 and 95 % quantiles `low`, `median`, `high`.
+        """One row per number of `runs`: the `expected` best, its 5, 50 and 95 % quantiles `low`, `median`, `high`.
 
-        `below` is the share of such bests that are below the number, if there is one.
+        With a number, `below` is the share of such bests that are below it.
         """
         columns: dict[str, Any] = {
             "runs": np.arange(1, len(self.scores) + 1),
@@ -108,7 +103,7 @@ class BestOf(Result):
         return pd.DataFrame(columns)
 
     def table(self) -> Tables:
-        """Return the best of 1 to 10 runs and of all, with the range that nine in ten of such bests lie in."""
+        """Returns the expected best of 1 to 10 runs and of all, with a 90 % range."""
         frame = self.frame
         frame = frame[(frame["runs"] <= _SHOWN) | (frame["runs"] == len(frame))]
         task = Named("task", self.task)
@@ -119,37 +114,35 @@ class BestOf(Result):
         return Tables([Table(shown, headline=task)])
 
     def plot(self) -> "Figure":
-        """Return the curve: the expected best by number of runs, with the range of nine in ten, and the number."""
+        """Returns the expected best by number of runs, with its 90 % range and the number."""
         frame = self.frame
         with style():
             figure = new_figure()
             axes = figure.add_subplot()
-            limits: dict[str, Any] = {"low": frame["low"], "high": frame["high"]}
-            words = [f"best of {runs}" for runs in frame["runs"]]
-            drawn: dict[str, Any] = {
-                "places": words,
-                "markersize": 2.5,
-                "marker": "o" if len(frame) <= _FEW_POINTS else "",
-            }
-            line(axes, self.task, frame["runs"], frame["expected"], ONE_COLOUR, **limits, **drawn)
+            line(
+                axes,
+                self.task,
+                frame["runs"],
+                frame["expected"],
+                ONE_COLOUR,
+                low=frame["low"],
+                high=frame["high"],
+                places=[f"best of {runs}" for runs in frame["runs"]],
+                markersize=2.5,
+                marker="o",
+            )
             if self.number is not None:
                 axes.axhline(self.number, color="0.3", linewidth=0.8, linestyle="--")
-                how: dict[str, Any] = {"xycoords": axes.get_yaxis_transform(), "textcoords": "offset points"}
-                how |= {"va": "center", "color": "0.3", "fontsize": 7, "annotation_clip": False}
-                axes.annotate(f"{self.number:.2f}", (1, self.number), (4, 0), **how)
-            axes.set_xlabel(f"best of so many {self.what}")
-            axes.set_ylabel(f"{self.task} (band: 90 %)")
+                beside = axes.get_yaxis_transform()
+                axes.text(1, self.number, f" {self.number:.2f}", transform=beside, va="center", fontsize=7)
+            axes.set_xlabel(f"number of {self.what}")
+            axes.set_ylabel(f"best {self.task} (band: 90 %)")
             axes.locator_params(axis="x", integer=True)
         return figure
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it as plain data."""
-        return {"sentence": self.sentence, **asdict(self), "bests": super().to_dict()}
-
-    def __str__(self) -> str:
-        """Return what a terminal shows: the table, the sentence, and what to know."""
-        words = [self.sentence, *(f"note: {note}" for note in self.notes)]
-        return f"{self.table()}\n\n" + "\n".join(map(one_line, words))
+        """Returns all fields as plain data, and the rows of `frame` as `bests`."""
+        return {"sentence": self.sentence, **asdict(self), "bests": Result.to_dict(self)}
 
 
 def best_of(
@@ -158,22 +151,21 @@ def best_of(
     *,
     task: str = "",
 ) -> BestOf:
-    """Tell what the best of n runs scores on average, and which n gives a published number.
+    """Estimates the best score of n runs, and of how many runs a reported number is the best.
 
     Args:
-        runs: runs of one recipe with different seeds; or a published system that many seeds are known of, or (with
-            the task `STS-B:dev` or `SICK-R:dev`) a training log: then n checkpoints of the training are looked at.
-        number: a score in points: the answer tells of how many runs the best scores that much on average. A
-            published row (`table/row`, or a system) stands for its value. By default the published value of the
-            system, if one is named in place of runs.
-        task: the task whose scores are looked at; by default the average over tasks, or the only task.
+        runs: runs of one recipe with different seeds; or a published system with known seeds; or, with the task
+            `STS-B:dev` or `SICK-R:dev`, a system with a training log, whose checkpoints are the runs.
+        number: a score in points, or a published row (`table/row`, or a system) whose value is used. By default
+            the published value of the system in `runs`.
+        task: the task; by default the average over tasks, or the only task.
 
     Returns:
-        `.sentence` says it, `.table()` and `.frame` hold the expected best by number of runs, `.plot()` the curve.
+        The estimate, with the answer as `.sentence`, and `.table()`, `.frame` and `.plot()`.
 
     Raises:
-        UserError: if there are fewer than two runs, they are of different recipes, or the task or number is not
-            known.
+        UserError: if there are fewer than two runs, they are of different recipes, or the task or number is
+            unknown.
 
     Example:
         >>> best = best_of("unsup-simcse-bert-base")
@@ -195,7 +187,7 @@ def best_of(
 
 
 def _published_scores(system: str, task: str) -> tuple[str, list[float]]:
-    """Return `seeds` and their scores, or `training-logs` and those of one training's checkpoints on dev."""
+    """Returns `seeds` and their scores, or `training-logs` and the dev scores of one training's checkpoints."""
     curve, _, split = task.partition(":")
     if split == "dev" and system in logged_systems():
         frame = logged_dev_scores(system)
@@ -209,17 +201,17 @@ def _published_scores(system: str, task: str) -> tuple[str, list[float]]:
 
 def _published_value(name: str, task: str) -> float:
     published = row(name)
-    wanted = {task, "Avg. STS" if task == AVERAGE else task}
+    names = {task, "Avg. STS" if task == AVERAGE else task}
     for cell in published.cells:
-        if cell.score is not None and (cell.column in wanted or cell.setting.task in wanted):
+        if cell.score is not None and (cell.column in names or cell.setting.task in names):
             return cell.score
     raise UserError(f"{published.name} has no value on {task}: give the number itself.")
 
 
 def _own_scores(records: Sequence[RunRecord], task: str) -> tuple[str, str, list[float]]:
-    """Return a name of some runs, of the task, and their scores x 100."""
+    """Returns a name for the runs, the task, and their scores x 100."""
     if len(records) < 2:
-        raise UserError("the best of one run is that run: name several of one recipe.")
+        raise UserError("expected at least two runs of one recipe, got one.")
     names = {
         f"run {place}" if run.folder is None else str(run.folder): run for place, run in enumerate(records, 1)
     }

@@ -1,4 +1,4 @@
-"""`check`: is a run's number right, or no worse than its predecessor's?"""
+"""`check`: does a run match published numbers, or is it no worse than an earlier run?"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -21,57 +21,56 @@ def check(
     margin: float | None = None,
     interval: Dependence = DEPENDENCE,
 ) -> Check:
-    """Check a run against a published row, or against the run of a predecessor.
+    """Checks a run against a published row, or against an earlier run.
 
     Args:
-        run: a run's folder or `run.json`, or a file of results of SentEval or MTEB. In Python also a record.
-        against: the published row to check against: a system, the Hub name of a checkpoint, `table/row`, or `auto`
-            (the default) for the row of the run's own checkpoint.
-        tolerance: how many points (of 100) a score may differ from the published value; 0.05 by default. A score
-            that rounds to the published value always passes.
-        baseline: the run to check against instead of a published row, read as `run` is: that of the model's
-            predecessor, say.
-        max_drop: how many points a score may be lower than the baseline's; 0.3 by default.
-        margin: how many points the model may lose against the baseline, as far as these pairs can show: a
-            statistical test in the place of `max_drop`.
-        interval: with `margin`: which pairs depend on each other.
+        run: a run's folder or `run.json`, a file of results of SentEval or MTEB, or a record.
+        against: the published row: a system, the Hub name of a checkpoint, `table/row`, or `auto` (the default)
+            for the row of the run's own checkpoint.
+        tolerance: allowed difference from the published value in points (of 100), 0.05 by default. A score that
+            rounds to the published value always passes.
+        baseline: a run to check against instead of a published row, such as that of the model's predecessor.
+        max_drop: allowed drop below the baseline in points, 0.3 by default.
+        margin: tests statistically that the loss against the baseline is below this many points, instead of
+            `max_drop`.
+        interval: with `margin`: which pairs are treated as dependent.
 
     Returns:
-        The check. `.verdict` is `pass`, `fail` or `not comparable`; against a margin `no worse`, `worse` or
-        `cannot tell`. `.frame` has a row per score, `.sentence` says it, `.notes` tells what matched only because
-        somebody leaves it open.
+        The check. `.verdict` is `pass`, `fail` or `not comparable`; with a margin `no worse`, `worse` or `cannot
+        tell`. `.frame` has a row per score, `.sentence` is the answer, `.notes` says what is unstated or unusual.
 
     Raises:
-        UserError: if a run or a row cannot be found, a record does not say what its tables give, or the options
-            do not fit together.
+        UserError: if a run or row is not found, a record contradicts its items, or options exclude each other.
 
     >>> import stsbench as sb
     >>> run = sb.evaluate(lambda sentences: [[len(s), s.count("e")] for s in sentences], "sample")
     >>> check(run, baseline=run).verdict
     'pass'
     """
-    # Imported where they are needed: each brings a room of its own, and a gate is not to wait for the others.
-    if baseline is not None:
-        if against is not None or tolerance is not None:
-            option = "--against" if against is not None else "--tolerance"
-            raise UserError(f"{option} and --baseline cannot go together: check against a row, or against a run.")
-        if margin is not None and max_drop is not None:
-            raise UserError("--max-drop and --margin cannot go together: choose the one or the other.")
-        from stsbench.judging.baseline import MAX_DROP, check_baseline, check_margin
+    if baseline is None:
+        if max_drop is not None or margin is not None:
+            option = "--max-drop" if margin is None else "--margin"
+            raise UserError(f"{option} needs --baseline: name the run to compare with.")
+        return _check_published(read_results(run), against, tolerance)
+    if against is not None or tolerance is not None:
+        option = "--against" if against is not None else "--tolerance"
+        raise UserError(f"{option} and --baseline exclude each other: check against a row, or against a run.")
+    if margin is not None and max_drop is not None:
+        raise UserError("--max-drop and --margin exclude each other: choose one.")
+    from stsbench.judging.baseline import MAX_DROP, check_baseline, check_margin
 
-        record, predecessor = read_results(run), read_results(baseline)
-        notes = require_recomputed(record, predecessor)
-        if margin is None:
-            result = check_baseline(record, predecessor, MAX_DROP if max_drop is None else max_drop)
-        else:
-            result = check_margin(record, predecessor, margin, interval=interval)
-        return replace(result, notes=(*result.notes, *notes))
-    if max_drop is not None or margin is not None:
-        option = "--max-drop" if margin is None else "--margin"
-        raise UserError(f"{option} goes with --baseline: name the run that may not be missed by more.")
+    record, earlier = read_results(run), read_results(baseline)
+    notes = require_recomputed(record, earlier)
+    if margin is None:
+        result = check_baseline(record, earlier, MAX_DROP if max_drop is None else max_drop)
+    else:
+        result = check_margin(record, earlier, margin, interval=interval)
+    return replace(result, notes=(*result.notes, *notes))
+
+
+def _check_published(record: RunRecord, against: str | None, tolerance: float | None) -> Check:
     from stsbench.judging.published import AUTO, TOLERANCE, check_published, rows_to_check
 
-    record = read_results(run)
     rows = rows_to_check(record, against or AUTO)
     notes = require_recomputed(record)
     result = check_published(record, rows, TOLERANCE if tolerance is None else tolerance)

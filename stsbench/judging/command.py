@@ -1,7 +1,7 @@
 """`stsbench compare`, `plan`, `best-of`, `rank` and `check`."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer.core import TyperCommand
@@ -24,7 +24,11 @@ from stsbench.cli.options import (
 )
 from stsbench.cli.output import print_lines, print_notes, print_result, progress_bars
 
-_SETS = ("--a", "--b")
+if TYPE_CHECKING:
+    from stsbench.judging.judgement import Judgement
+    from stsbench.render.table import Tables
+
+_METHODS = ("--a", "--b")
 _SEEDS = "Seeds"
 _FOR_CI = "Continuous integration"
 
@@ -33,18 +37,38 @@ class SeveralRuns(TyperCommand):
     """Accepts several runs after `--a` or `--b`, as a shell expands `--a runs/simcse-seed*`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Repeat the option before each further run, as the parser expects."""
+        """Repeats the option before each further run, as the parser expects."""
         repeated: list[str] = []
-        option = ""
+        method = ""
         for argument in args:
-            if argument.startswith("-"):
-                if repeated and repeated[-1] in _SETS:
+            if not argument.startswith("-"):
+                if method and repeated[-1] != method:
+                    repeated.append(method)
+            else:
+                if repeated and repeated[-1] in _METHODS:
                     ctx.fail(f"Option '{repeated[-1]}' requires an argument.")
-                option = argument.partition("=")[0]
-            elif option in _SETS and repeated[-1] != option:
-                repeated.append(option)
+                name = argument.partition("=")[0]
+                method = name if name in _METHODS else ""
             repeated.append(argument)
         return super().parse_args(ctx, repeated)
+
+
+def _print(
+    result: "Judgement",
+    output: Output,
+    *,
+    figure: FigureChoice | None = None,
+    tables: "Tables | None" = None,
+) -> None:
+    """Prints a judgement: legend, tables, sentence and remarks."""
+    is_screen = output.style == "terminal"
+    # A table for a paper is alone on standard output. JSON and CSV contain the sentence.
+    is_silent = output.quiet or output.style in {"json", "csv"}
+    if result.legend:
+        print_lines(*result.legend, "") if is_screen else print_notes(*result.legend, quiet=is_silent)
+    print_result(result, output, figure=figure, tables=tables)
+    print_lines("", result.sentence) if is_screen else print_notes(result.sentence, quiet=is_silent)
+    print_notes(*result.remarks, quiet=output.quiet)
 
 
 app = typer.Typer()
@@ -120,14 +144,7 @@ def compare(
             seed=seed,
             progress=progress,
         )
-    is_screen = output.style == "terminal"
-    # Beside a table for a paper the sentences go to standard error; JSON and CSV contain them.
-    is_silent = output.quiet or output.style in {"json", "csv"}
-    print_lines(*comparison.legend, "") if is_screen else print_notes(*comparison.legend, quiet=is_silent)
-    print_result(comparison, output, figure=figure, tables=comparison.table(subsets=subsets))
-    sentences = comparison.sentence.splitlines()
-    print_lines("", *sentences) if is_screen else print_notes(*sentences, quiet=is_silent)
-    print_notes(*comparison.remarks, quiet=output.quiet)
+    _print(comparison, output, figure=figure, tables=comparison.table(subsets=subsets))
 
 
 def _require_two(runs: list[Path], a: list[str], b: list[str]) -> None:
@@ -185,8 +202,7 @@ def plan(
             interval=interval,
             progress=progress,
         )
-    print_result(planned, output)
-    print_notes(planned.sentence, *planned.words, quiet=output.quiet)
+    _print(planned, output)
 
 
 @expand
@@ -221,8 +237,7 @@ def best_of(
     is_system = len(runs) == 1 and not (runs[0].expanduser().exists() or is_pattern(runs[0]))
     with progress_bars(quiet=output.quiet):
         best = best_of_runs(str(runs[0]) if is_system else matching_runs(runs), number_or_name(number), task=task)
-    print_result(best, output, figure=figure)
-    print_notes(best.sentence, *(f"note: {note}" for note in best.notes), quiet=output.quiet)
+    _print(best, output, figure=figure)
 
 
 @expand
@@ -283,11 +298,11 @@ def rank(
         )
     if drawn := figure.draw(lambda: ranking.plot(task)):
         print_notes(f"drawn in {drawn}", quiet=output.quiet)
-    print_result(ranking, output)
-    left_out = [
+    _print(ranking, output)
+    left_out = (
         f"note: left out: {path} is an experiment; its runs are in {path / 'jobs'}." for path in experiments
-    ]
-    print_notes(ranking.sentence, *ranking.words, *left_out, quiet=output.quiet)
+    )
+    print_notes(*left_out, quiet=output.quiet)
 
 
 def _row_names(incomplete: str) -> list[str]:
@@ -368,7 +383,7 @@ def check(
         margin=margin,
         interval=interval,
     )
-    print_result(result, output)
+    _print(result, output)
     if junit is not None:
         result.write_junit(junit)
     if github:
@@ -376,6 +391,4 @@ def check(
         for line in result.annotations:
             print_lines(line) if output.style == "terminal" else print_notes(line)
         result.append_step_summary()
-    print_notes(*(f"note: {note}" for note in result.notes), quiet=output.quiet)
-    print_notes(result.sentence, quiet=output.quiet and result.passed)
     raise typer.Exit(result.exit_code)

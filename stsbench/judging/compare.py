@@ -1,4 +1,4 @@
-"""`compare`: is the difference of two models, or of two methods over seeds, real?"""
+"""`compare`: is the difference between two models, or two methods over seeds, real?"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -11,7 +11,6 @@ import numpy as np
 
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
-from stsbench.base.words import listed
 from stsbench.judging.aligned import FEWEST, AlignedScores, aligned_scores
 from stsbench.judging.comparison import TESTS, Comparison, Difference, corrected
 from stsbench.judging.overlap import overlaps_of
@@ -27,13 +26,8 @@ from stsbench.statistics.dependence import Variance, difference_variances, varia
 from stsbench.statistics.intervals import plain_interval, two_sided_p
 from stsbench.statistics.seeds import RESAMPLES, SEED
 
-INTERVAL_OF = (
-    "new pairs from the same subsets, with new sentences and the same pattern of sharing; the subsets are fixed"
-)
-"""What intervals and p-values are about."""
-
-_APART = 1.2
-"""How much larger the standard error by components is, for a reader to be told."""
+_TOPICS_MATTER = 1.2
+"""Ratio of the standard error by components to the dyadic one that is worth a note."""
 
 
 def compare(
@@ -47,53 +41,49 @@ def compare(
     seed: int = SEED,
     progress: Progress = silent,
 ) -> Comparison | SeedsComparison:
-    """Tell whether two models differ, or two methods over several seeds.
+    """Tests whether two models differ, or two methods over several seeds.
 
-    Two runs are compared pair by pair: each task and the average, by what every pair contributes to the difference
-    and which pairs share sentences; Holm's correction over the tasks; beside it Williams' and Steiger's tests of
-    each task, which take pairs for independent. Two lists of runs are compared as samples of other seeds and other
-    pairs: means with intervals, spread, and from five runs of each on tests.
+    Two runs are compared on each task and on average, by what every pair contributes to the difference. p-values
+    are corrected over the tasks (Holm). Williams' and Steiger's tests, which treat pairs as independent, are shown
+    for comparison. Two lists of runs are compared as samples of other seeds and other pairs; tests need five runs
+    of each.
 
     Args:
         a: a run, or a list of runs of one method with different seeds.
-        b: the other run, or the other method's runs; without it, the spread of `a` alone is told.
-        corpora: a training corpus in which to look for the test sentences: a file with one text per line, or a
-            .csv file with a text in each cell; either may be compressed (.gz).
-        data_dirs: folders to look for the test sentences in, before `STSBENCH_DATA` and the cache.
-        intervals: how intervals and p-values are computed, whatever the records' own are; by default dyadic, 95 %.
-        resamples: how often whole runs are drawn where methods are compared: for the interquartile mean and the
-            probability of improvement.
-        seed: the seed of these draws.
-        progress: told how far it is.
+        b: the other run, or the other method's runs. Without it, the spread of `a` is described.
+        corpora: training corpora to search for the test sentences: a file with one text per line, or a .csv file
+            with a text in each cell; either may be compressed (.gz).
+        data_dirs: folders with the benchmark data, searched before `STSBENCH_DATA` and the cache.
+        intervals: how intervals and p-values are computed; by default dyadic, 95 %. The records' own choice is
+            not used.
+        resamples: bootstrap draws of whole runs, for interquartile means and the probability of improvement.
+        seed: seed of these draws.
+        progress: called with the stage and how much of it is done.
 
     Returns:
-        `.sentence` says it, `.table()` shows it, `.plot()` draws it, `.frame` holds all of the numbers.
+        The comparison, with the verdict as `.sentence`, and `.table()`, `.plot()` and `.frame`.
 
     Raises:
-        UserError: if the runs do not compare, naming the field; a record does not say what its tables give; or
-            something cannot be read.
+        UserError: if the runs are not comparable, a record contradicts its items, or a file cannot be read.
 
     >>> import stsbench as sb
     >>> run = sb.evaluate(lambda sentences: [[len(s), s.count("e")] for s in sentences], "sample")
     >>> compare(run, run).sentence
-    'Neither is shown to be better on sample: the difference of 0.00 [0.00, 0.00] may be chance at 5 %.'
+    'No significant difference on sample: 0.00 [0.00, 0.00], p = 1.000.'
     """
-    runs = records_of([a] if isinstance(a, Run) else a), records_of([b] if isinstance(b, Run) else b)
+    of_a, of_b = records_of([a] if isinstance(a, Run) else a), records_of([b] if isinstance(b, Run) else b)
     intervals = intervals or Intervals()
     if intervals.interval is None:
-        raise UserError("no intervals were asked for, and a comparison rests on one: name how to compute it.")
-    # A comparison shows no interval of a run's own: those need not be computed again.
-    notes = require_recomputed(*runs[0], *runs[1], intervals=False)
+        raise UserError("a comparison needs intervals: choose how to compute them, such as dyadic.")
+    # The runs' own intervals are not shown, so they need not be recomputed.
+    notes = require_recomputed(*of_a, *of_b, intervals=False)
     result: Comparison | SeedsComparison
     if isinstance(a, Run) and isinstance(b, Run):
-        result = _compare_models([*runs[0], *runs[1]], intervals, progress)
+        result = _compare_models([*of_a, *of_b], intervals, progress)
     else:
-        result = _compare_methods(*runs, intervals, resamples, seed)
-    result = replace(result, notes=(*result.notes, *notes))
-    if not corpora:
-        return result
-    overlaps, notes = overlaps_of([*runs[0], *runs[1]], corpora, data_dirs, progress)
-    return replace(result, overlaps=overlaps, notes=(*result.notes, *notes))
+        result = _compare_methods(of_a, of_b, intervals, resamples, seed)
+    overlaps, more = overlaps_of([*of_a, *of_b], corpora, data_dirs, progress) if corpora else ((), ())
+    return replace(result, overlaps=overlaps, notes=(*result.notes, *notes, *more))
 
 
 def _compare_methods(
@@ -101,7 +91,13 @@ def _compare_methods(
 ) -> SeedsComparison:
     if not a:
         raise UserError("there is no run to compare: name at least one.")
-    names = _run_names([*a, *b])
+    names = [
+        str(record.folder) if record.folder else label
+        for record, label in zip([*a, *b], labels([*a, *b]), strict=True)
+    ]
+    repeated = next((name for name in names if names.count(name) > 1), None)
+    if repeated is not None:
+        raise UserError(f"{repeated} is named twice: give each run once.")
     first = dict(zip(names[: len(a)], a, strict=True))
     second = dict(zip(names[len(a) :], b, strict=True))
     return compare_seeds(
@@ -115,26 +111,14 @@ def _compare_methods(
     )
 
 
-def _run_names(records: Sequence[RunRecord]) -> list[str]:
-    """Return a name for each record: its folder, or what its model is called where it has none."""
-    names = [
-        str(record.folder) if record.folder else label
-        for record, label in zip(records, labels(records), strict=True)
-    ]
-    repeated = next((name for name in names if names.count(name) > 1), None)
-    if repeated is not None:
-        raise UserError(f"{repeated} is named twice: give each run once.")
-    return names
-
-
 def _method_names(a: Iterable[str], b: Iterable[str]) -> tuple[str, str]:
-    """Return a name for each method: what the names of its runs have in common, or else the first of them."""
+    """Returns what the runs' names have in common (simcse-seed1, simcse-seed2), or the first run's name."""
     runs = [list(a), list(b)]
-    # Character by character, as folders are named simcse-seed1, simcse-seed2.
-    alike = [commonprefix(names).rstrip("-_./0123456789") if len(names) > 1 else "" for names in runs]  # noqa: RUF071
-    if alike[0] == alike[1]:
-        alike = ["", ""]
-    first, second = (name or next(iter(names), "") for name, names in zip(alike, runs, strict=True))
+    # Character by character: `os.path.commonpath` compares whole folders.
+    shared = [commonprefix(names).rstrip("-_./0123456789") if len(names) > 1 else "" for names in runs]  # noqa: RUF071
+    if shared[0] == shared[1]:
+        shared = ["", ""]
+    first, second = (name or next(iter(names), "") for name, names in zip(shared, runs, strict=True))
     return first, second
 
 
@@ -146,7 +130,7 @@ def _compare_models(records: Sequence[RunRecord], intervals: Intervals, progress
 
 
 def differences(tasks: Sequence[AlignedScores], intervals: Intervals) -> tuple[Difference, ...]:
-    """Return how two models, A first, differ on each task, followed by its subsets, and on average."""
+    """Returns how two models, A first, differ on each task, followed by its subsets, and on average."""
     rows: list[Difference] = []
     for kind in KINDS:
         of_kind = []
@@ -159,38 +143,33 @@ def differences(tasks: Sequence[AlignedScores], intervals: Intervals) -> tuple[D
 
 
 def dependence_notes(rows: Sequence[Difference], intervals: Intervals) -> Iterator[str]:
-    """Yield what a reader should know of pairs that share sentences: what is assumed, and where it matters."""
+    """Yields notes on which pairs are treated as dependent, and where another choice would matter."""
     if intervals.interval == "independent":
-        yield "pairs are taken for independent, although some share sentences (--interval dyadic)"
+        yield "intervals treat all pairs as independent, although some share sentences (--interval dyadic)."
         return
-    yield f"intervals and p are of {INTERVAL_OF}"
+    yield "pairs that share a sentence are treated as dependent (docs: error bars)."
     tests = [TESTS[test] for test in dict.fromkeys(row.test for row in rows if row.test)]
-    names = [f"{test}'" if test.endswith("s") else f"{test}'s" for test in tests]
-    if names:
-        take = "tests take" if len(names) > 1 else "test takes"
-        yield f"{listed(names)} {take} pairs or items for independent; intervals and p do not"
+    if tests:
+        names = " and ".join(f"{test}' test" if test.endswith("s") else f"{test}'s test" for test in tests)
+        yield f"{names} ignores shared sentences; the intervals and p account for them."
     apart = [
-        f"{row.task} {row.details['se_dyadic']:.2f} and {row.details['se_components']:.2f}"
+        f"{row.task} {row.details['se_components']:.2f} instead of {row.details['se_dyadic']:.2f}"
         for row in rows
-        if not row.subset and row.details.get("se_components", 0.0) > _APART * row.details.get("se_dyadic", 0.0)
+        if not row.subset
+        and row.details.get("se_components", 0.0) > _TOPICS_MATTER * row.details.get("se_dyadic", 0.0)
     ]
     if apart:
-        yield (
-            "pairs of one topic may depend on each other without sharing a sentence: standard errors with pairs "
-            "that share one, and with chains of such as clusters (--interval components), are apart on "
-            f"{'; '.join(apart)}"
-        )
+        yield f"standard errors are larger if topics are dependent (--interval components): {'; '.join(apart)}."
 
 
 def _difference(task: AlignedScores, intervals: Intervals, *, subset: str = "") -> Difference:
-    """Return the row of a score: difference, interval, p-value, effect size."""
     effect, fields = task.statistic.effect, _certainty(task, intervals)
     details = fields.pop("details", {})
     if task.items and (test := task.statistic.independent_test(task.scores, *task.items)):
         fields |= {"test": test.name, "test_p": test.p}
         details = {**details, **test.details}
     if effect:
-        # On Fisher's scale a perfect correlation is infinitely far from the others, and undefined from another.
+        # Fisher's transform of a perfect correlation is infinite, and the difference of two of them undefined.
         with np.errstate(divide="ignore", invalid="ignore"):
             fields |= {"effect_size": effect.name, "effect": float(np.diff(effect.of(task.scores))[0])}
     a, b = (100 * task.scores).tolist()
@@ -199,7 +178,7 @@ def _difference(task: AlignedScores, intervals: Intervals, *, subset: str = "") 
 
 
 def _certainty(task: AlignedScores, intervals: Intervals) -> dict[str, Any]:
-    """Return how certain a difference is by what each item contributes to it, as fields of its row."""
+    """Returns intervals, p-value and standard errors as fields of `Difference`; empty if undefined."""
     if intervals.interval is None or task.size < FEWEST or np.isnan(task.scores).any():
         return {}
     (a, b), effect = task.scores.tolist(), task.statistic.effect
@@ -223,9 +202,8 @@ def _certainty(task: AlignedScores, intervals: Intervals) -> dict[str, Any]:
 
 
 def _limits(difference: float, spread: Variance, level: float) -> dict[str, float]:
-    """Return the interval of a difference in points and its p-value, as fields of its row."""
     if difference == 0 and not spread.value:
-        # The two order the pairs alike, or err on the same items: on any others they may, too.
+        # Both order the pairs in the same way, or err on the same items.
         return {"low": 0.0, "high": 0.0, "p": 1.0}
     limits = plain_interval(difference, spread, level)
     return {"low": 100 * limits.low, "high": 100 * limits.high, "p": two_sided_p(difference, spread)}
@@ -234,20 +212,20 @@ def _limits(difference: float, spread: Variance, level: float) -> dict[str, floa
 def every_two(
     tasks: Sequence[AlignedScores], names: Sequence[str], intervals: Intervals
 ) -> Iterator[tuple[int, int, Comparison]]:
-    """Yield for every two of m models what `compare` says of them, without subsets, effects and other tests.
+    """Yields the comparison of every two of m models, without subsets, effect sizes and other tests.
 
-    Their variances are computed all at once, so that a hundred models take seconds and not minutes.
+    The variances of all pairs of models are computed together, so that a hundred models take seconds.
 
     Args:
-        tasks: m models on each task; after the tasks of a kind their average. Every score is defined.
-        names: what the models are called, (m,).
+        tasks: m models on each task; after the tasks of a kind their average. All scores are defined.
+        names: names of the models, (m,).
         intervals: how intervals and p-values are computed.
 
     Yields:
-        The places of A and of B, the first of which is the lower, and the comparison.
+        The positions of A and B, A first, and the comparison.
     """
     if intervals.interval is None:
-        raise ValueError("a comparison rests on intervals")
+        raise ValueError("a comparison needs intervals")
     spreads = [difference_variances(task.terms, task.sharing, intervals.interval) for task in tasks]
     scores = [(100 * task.scores).tolist() for task in tasks]
     for one, other in combinations(range(len(names)), 2):

@@ -1,8 +1,8 @@
-"""`plan`: which difference can these pairs show, how many pairs and how many seeds does a claim take?
+"""`plan`: the smallest detectable difference, and the pairs and seeds that a claim needs.
 
-Two models that agree on most pairs need fewer of them to be told apart than two that do not: what counts is the
-standard error of their difference. A test of 5 % finds 1.96 + 0.84 standard errors with 80 % power.
-For a claim of methods the spread of seeds comes to it, which no number of pairs makes smaller.
+Two models that agree on most pairs need fewer pairs: what counts is the standard error of their difference. A test
+at 5 % detects 1.96 + 0.84 standard errors with 80 % power. A claim about methods also faces the spread over seeds,
+which more pairs do not reduce.
 """
 
 import math
@@ -16,7 +16,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import rounded_up
 from stsbench.judging.aligned import MANY, AlignedScores, aligned_scores, in_points
-from stsbench.judging.comparison import Judgement
+from stsbench.judging.judgement import Judgement
 from stsbench.judging.runs import Run, named_runs, require_distinct_models
 from stsbench.published.measured import seeds
 from stsbench.records.kinds import AVERAGES
@@ -30,20 +30,19 @@ POWER = 0.8
 
 @dataclass(frozen=True)
 class PlannedTask:
-    """What can be shown on one task or on average; scores and differences x 100. NaN where something is not known.
+    """What one task or average can show; scores and differences x 100. Unknown values are NaN.
 
     Attributes:
-        kind: of the task (see `stsbench.records.kinds`).
-        task: its name; of an average what that of its kind is called.
-        size: the number of pairs or items.
-        a: the score of A; `b`: of B.
+        kind: kind of the task (see `stsbench.records.kinds`).
+        task: name of the task or average.
+        size: number of pairs or items.
+        a: score of A; `b`: of B.
         error: standard error of their difference.
-        smallest: the smallest difference that these pairs show with the planned power.
-        pairs: how many pairs like these show the planned difference of two models with that power, or where none
-            is planned the difference of A and B; infinite where that is 0.
+        smallest: smallest difference that these pairs detect with the planned power.
+        pairs: number of similar pairs that detect the planned difference, or that of A and B; infinite if it is 0.
         seed_sd: standard deviation of a method's scores over seeds.
-        seeds_here: runs of each method that show that difference on these pairs; 0 where no number is enough.
-        seeds_anywhere: runs of each that show it for other pairs like these, too; 0 where no number is enough.
+        seeds_here: runs of each method that detect the difference on these pairs; 0 if no number is enough.
+        seeds_anywhere: runs of each that detect it on other pairs too; 0 if no number is enough.
     """
 
     kind: str
@@ -61,17 +60,17 @@ class PlannedTask:
 
 @dataclass(frozen=True)
 class Plan(Judgement):
-    """What a comparison of two models on these pairs can show, and what one of two methods takes.
+    """What a comparison of two models on these pairs can detect, and what a comparison of two methods needs.
 
     Attributes:
-        a: the name of A; `b`: of B.
+        a: name of A; `b`: of B.
         rows: each task; after the tasks of a kind their average.
         difference: the planned difference in points; None for the difference of A and B.
-        spread: where the seeds' standard deviation comes from; empty for nowhere.
-        level: 1 - level is the test's size.
-        power: the chance to find the difference where it is there.
-        interval: how pairs that share sentences were seen.
-        notes: what a reader should know.
+        spread: where the standard deviation over seeds comes from; empty if there is none.
+        level: 1 - level is the size of the test.
+        power: probability to detect the difference if it exists.
+        interval: which pairs are treated as dependent.
+        notes: what limits the plan.
     """
 
     a: str
@@ -86,28 +85,28 @@ class Plan(Judgement):
 
     @property
     def sentence(self) -> str:
-        """What these pairs can show, and how many seeds the planned difference takes."""
+        """The smallest detectable difference, and the pairs and seeds for the planned one."""
         last = self.rows[-1]
         sentence = (
-            f"For two models that agree as much as {self.a} and {self.b} these pairs show a difference of "
-            f"{last.smallest:.2f} points on {last.task} with {100 * self.power:g} % power"
+            f"These pairs detect a difference of {last.smallest:.2f} points on {last.task} with "
+            f"{100 * self.power:g} % power"
         )
+        planned = f"{self.difference:g}" if self.difference else f"{abs(last.a - last.b):.2f}"
         if last.pairs < MANY:
-            what = f"one of {self.difference:g}" if self.difference else f"their own of {abs(last.a - last.b):.2f}"
-            sentence += f"; {what} takes about {rounded_up(last.pairs):,} pairs like these {last.size:,}"
+            sentence += f"; {planned} needs about {rounded_up(last.pairs):,} pairs (you have {last.size:,})"
         if not self.spread or math.isnan(last.seed_sd):
             return f"{sentence}."
-        planned = f"{self.difference:g}" if self.difference else f"{abs(last.a - last.b):.2f}"
         here = f"{last.seeds_here} seeds of each" if last.seeds_here else "more than 10,000 seeds of each"
-        anywhere = (
-            f"{last.seeds_anywhere} for other pairs like these, too"
-            if last.seeds_anywhere
-            else "and no number of seeds shows it for other pairs, since these are too few"
-        )
+        anywhere = f"{last.seeds_anywhere}" if last.seeds_anywhere else "no number is enough"
         return (
-            f"{sentence}. A difference of {planned} between methods whose seeds have a standard "
-            f"deviation of {last.seed_sd:.2f} takes {here} on these pairs, {anywhere}."
+            f"{sentence}. Between methods with a standard deviation of {last.seed_sd:.2f} over seeds, a "
+            f"difference of {planned} needs {here} on these pairs; to hold on other pairs too, {anywhere}."
         )
+
+    @property
+    def legend(self) -> list[str]:
+        """Which run is A and which is B."""
+        return [f"A: {self.a}", f"B: {self.b}"]
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -115,11 +114,10 @@ class Plan(Judgement):
         return pd.DataFrame([asdict(row) for row in self.rows])
 
     def table(self) -> Tables:
-        """Return standard errors, smallest differences, the pairs that one takes, and seeds if asked for."""
+        """Returns standard errors, smallest detectable differences, pairs and, if requested, seeds."""
         planned = "A - B" if self.difference is None else f"{self.difference:g}"
         rows = []
         for row in self.rows:
-            pairs = f"{rounded_up(row.pairs):,}" if row.pairs < MANY else "–"
             cells: dict[str, object] = {
                 "task": row.task,
                 "pairs": row.size,
@@ -127,7 +125,7 @@ class Plan(Judgement):
                 "B": row.b,
                 "standard error": row.error,
                 "smallest": row.smallest,
-                f"pairs for {planned}": pairs,
+                f"pairs for {planned}": f"{rounded_up(row.pairs):,}" if row.pairs < MANY else "–",
             }
             if self.spread:
                 known = not math.isnan(row.seed_sd)
@@ -138,17 +136,13 @@ class Plan(Judgement):
         return Tables([Table(pd.DataFrame(rows), headline="smallest")])
 
     @property
-    def words(self) -> list[str]:
-        """What the columns are, and the notes; a line each."""
-        lines = [
-            f"A: {self.a}",
-            f"B: {self.b}",
-            f"smallest: the difference that a test of {100 * (1 - self.level):g} % finds with "
-            f"{100 * self.power:g} % power on these pairs, for two models that agree as much as these do",
-        ]
+    def remarks(self) -> list[str]:
+        """What the plan assumes, and the notes; one line each."""
+        test = f"smallest: detected at {100 * (1 - self.level):g} % with {100 * self.power:g} % power"
+        lines = [f"{test}, between models that agree as much as these two."]
         if self.spread:
-            lines.append(f"seeds: of each method; their spread is {self.spread}")
-        return [*lines, *(f"note: {note}" for note in self.notes)]
+            lines.append(f"seeds: of each method; spread: {self.spread}.")
+        return [*lines, *super().remarks]
 
 
 def plan(
@@ -162,26 +156,24 @@ def plan(
     interval: Dependence = DEPENDENCE,
     progress: Progress = silent,
 ) -> Plan:
-    """Plan a comparison: what can these pairs show, and how many pairs and seeds does a difference take?
+    """Plans a comparison: the smallest detectable difference, and the pairs and seeds that a difference needs.
 
     Args:
-        a: a run's folder or `run.json`. In Python also a record.
-        b: a run of a model that agrees with the first about as much as those to be compared will.
-        difference: the difference to find, in points (0.5, say): the plan tells how many pairs that takes. By
-            default the difference of the two runs.
-        spread: the standard deviation of a method's scores over seeds, in points of the average (taken for every
-            task), or a published system whose seeds are known (task by task). It tells how many seeds the
-            difference takes if it is one between methods.
+        a: a run's folder or `run.json`, or a record.
+        b: a run that agrees with the first about as much as the models to be compared will.
+        difference: the difference to detect in points, such as 0.5; by default the difference of the two runs.
+        spread: the standard deviation of a method's scores over seeds in points of the average (used for every
+            task), or a published system with known seeds (used task by task).
         level: one minus the size of the test: 0.95 for a test at 5 %.
-        power: the chance to find the difference if it is there.
-        interval: which pairs depend on each other, whatever the records' own intervals are.
-        progress: told how far it is.
+        power: probability to detect the difference if it exists.
+        interval: which pairs are treated as dependent.
+        progress: called with the stage and how much of it is done.
 
     Returns:
-        `.sentence` says it, `.table()` and `.frame` hold it by task.
+        The plan, with the answer as `.sentence`, and `.table()` and `.frame`.
 
     Raises:
-        UserError: if the two do not compare, are one model, or a number makes no sense.
+        UserError: if the runs are not comparable or are one model, or a number is out of range.
 
     Example:
         >>> import stsbench as sb
@@ -192,12 +184,12 @@ def plan(
     """
     for name, share in (("level", level), ("power", power)):
         if not 0 < share < 1:
-            raise UserError(f"a {name} of {share}: give a share between 0 and 1, such as 0.8.")
+            raise UserError(f"a {name} of {share}: give a number between 0 and 1, such as 0.8.")
     if difference is not None and not (math.isfinite(difference) and difference > 0):
         raise UserError(f"a difference of {difference:g} points: give more than 0, such as 0.5.")
     named = named_runs([a, b])
     tasks, notes = aligned_scores(named, progress=progress)
-    require_distinct_models(named)  # of two that do not compare, another protocol is the better reason
+    require_distinct_models(named)  # after the check of protocols, whose message says more
     spreads, spread_source = _spreads(spread, [task.task for task in tasks])
     rows = [
         _planned(task, interval, difference, spreads.get(task.task, math.nan), (level, power)) for task in tasks
@@ -227,17 +219,17 @@ def _planned(
 
 
 def _spreads(spread: float | str | None, tasks: Sequence[str]) -> tuple[Mapping[str, float], str]:
-    """Return the seeds' standard deviation by task, and where it comes from."""
+    """Returns the standard deviation over seeds by task, and where it comes from."""
     if spread is None:
         return {}, ""
     if isinstance(spread, str):
         frame = seeds(spread)
         known = {task: float(np.std(frame[task], ddof=1)) for task in tasks if task in frame}
-        return known, f"that of {len(frame)} seeds of {spread}"
+        return known, f"{len(frame)} seeds of {spread}"
     if not (math.isfinite(spread) and spread > 0):
         raise UserError(f"a standard deviation of {spread:g} points: give more than 0, such as 0.8.")
     averages = [task for task in tasks if task in AVERAGES]
-    # Of the average, which tasks need not share; where there is one task alone, of that.
+    # The given number is about the average, or about the only task.
     return dict.fromkeys(averages or tasks, spread), f"a standard deviation of {spread:g}, as given"
 
 

@@ -1,12 +1,12 @@
-"""Methods trained with several seeds: how far apart are two, and how far does a seed carry?
+"""Compares methods by several runs each, which differ in their training seed.
 
-One checkpoint says little about a method: 50 seeds of unsupervised SimCSE range over 3.5 points. The comparison of
-two checkpoints knows nothing of that; here the runs are the sample. But other pairs would give other scores, too:
-the interval of a method's mean is of both, other seeds and other pairs (see `statistics.seeds`).
+Fifty seeds of unsupervised SimCSE range over 3.5 points, so one checkpoint says little about a method. Here the
+runs are the sample. Scores also vary with the pairs, so intervals are over other seeds and other pairs (see
+`statistics.seeds`).
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -16,14 +16,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
-from stsbench.judging.aligned import (
-    AlignedScores,
-    aligned_scores,
-    common_values,
-    in_points,
-    shown_interval,
-)
-from stsbench.judging.comparison import ComparisonResult, Judged, by_kind, corrected, p_text, verdict
+from stsbench.judging.aligned import AlignedScores, aligned_scores, common_values, in_points, shown_interval
+from stsbench.judging.comparison import ComparisonResult, Judged, by_kind, corrected, verdict
+from stsbench.judging.judgement import p_text
 from stsbench.judging.runs import require_seeds_of_one_recipe
 from stsbench.records.kinds import KINDS
 from stsbench.records.record import RunRecord
@@ -53,46 +48,61 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 ENOUGH = 5
-"""Runs of each method from which on a test is made."""
+"""Runs of each method that a test needs."""
+
+_NO_PAIRS = "no pairs are available ({}): intervals are over seeds alone."
+
+
+@dataclass(frozen=True)
+class Method:
+    """The scores x 100 of one method's runs on one task or on average. Undefined values are NaN.
+
+    Attributes:
+        runs: number of runs; 0 if there is no such method.
+        mean: mean of the scores; `sd` is their sample standard deviation, `lowest` and `highest` their range.
+        low: lower limit of the interval of the mean over other seeds and other pairs, `high` the upper; from two
+            runs on.
+        seed_share: share of that variance due to seeds, `pair_share` due to pairs (the rest is their interaction);
+            NaN without pairs, when the interval is over seeds alone.
+        iqm: interquartile mean, `iqm_low` and `iqm_high` its bootstrap limits over whole runs; from `ENOUGH` runs.
+    """
+
+    runs: int = 0
+    mean: float = math.nan
+    sd: float = math.nan
+    lowest: float = math.nan
+    highest: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    seed_share: float = math.nan
+    pair_share: float = math.nan
+    iqm: float = math.nan
+    iqm_low: float = math.nan
+    iqm_high: float = math.nan
 
 
 @dataclass(frozen=True)
 class SeedsDifference(Judged):
-    """How two methods score on one task, or on average; scores x 100. NaN where something is undefined.
+    """Two methods on one task or on average. Scores are x 100; undefined values are NaN.
 
     Attributes:
-        kind: of the task (see `stsbench.records.kinds`).
-        task: its name; of an average what that of its kind is called.
-        a_runs: the number of runs of A; `a_mean`, `a_sd` (sample standard deviation), `a_lowest` and `a_highest`
-            of their scores; the same of B, whose `b_runs` is 0 where there is none.
-        a_low: lower limit of the interval of A's mean over other seeds and other pairs, and `a_high` the upper;
-            from two runs on. The same of B.
-        a_seed_share: share of that variance that is the seeds', and `a_pair_share` that is the pairs' (the rest is
-            of single runs on single pairs); NaN where the pairs are not known: then it is of seeds alone.
-        a_iqm: interquartile mean of A's runs, with the limits `a_iqm_low` and `a_iqm_high` of the bootstrap over
-            whole runs; from `ENOUGH` runs on. The same of B.
-        difference: mean of B less mean of A, with its interval `low` to `high` over other seeds and other pairs;
-            these and the p-values only from `ENOUGH` runs of each on.
-        p: of that interval; `p_holm`: after Holm's correction over the tasks.
-        seed_share: share of the difference's variance that is the seeds', and `pair_share` that is the pairs'.
-        seeds_low: lower limit by Welch's t test: over other seeds, on these pairs; `seeds_high`, `seeds_p` alike.
-        permutation_p: by the permutation test of the runs, on these pairs, not corrected.
-        improvement: probability that a run of B is above one of A, with `improvement_low` and `improvement_high`
-            of the bootstrap over whole runs.
+        kind: kind of the task (see `stsbench.records.kinds`).
+        task: name of the task or average.
+        a: method A; `b`: method B, without runs if only A is described.
+        difference: mean of B minus mean of A, with its interval `low` to `high` over other seeds and other pairs.
+            This and all p-values need `ENOUGH` runs of each.
+        p: two-sided p-value of the difference; `p_holm`: after Holm's correction over the tasks.
+        seed_share: share of the difference's variance due to seeds; `pair_share`: due to pairs.
+        seeds_low: lower limit of Welch's t test over other seeds on these pairs; `seeds_high`, `seeds_p` likewise.
+        permutation_p: p-value of the permutation test of the runs on these pairs, not corrected.
+        improvement: probability that a run of B beats one of A; `improvement_low` and `improvement_high` are its
+            bootstrap limits over whole runs.
     """
 
     kind: str
     task: str
-    a_runs: int
-    a_mean: float
-    a_sd: float
-    a_lowest: float
-    a_highest: float
-    b_runs: int = 0
-    b_mean: float = math.nan
-    b_sd: float = math.nan
-    b_lowest: float = math.nan
-    b_highest: float = math.nan
+    a: Method
+    b: Method = Method()
     difference: float = math.nan
     low: float = math.nan
     high: float = math.nan
@@ -107,91 +117,85 @@ class SeedsDifference(Judged):
     improvement: float = math.nan
     improvement_low: float = math.nan
     improvement_high: float = math.nan
-    a_low: float = math.nan
-    a_high: float = math.nan
-    a_seed_share: float = math.nan
-    a_pair_share: float = math.nan
-    a_iqm: float = math.nan
-    a_iqm_low: float = math.nan
-    a_iqm_high: float = math.nan
-    b_low: float = math.nan
-    b_high: float = math.nan
-    b_seed_share: float = math.nan
-    b_pair_share: float = math.nan
-    b_iqm: float = math.nan
-    b_iqm_low: float = math.nan
-    b_iqm_high: float = math.nan
 
 
 @dataclass(frozen=True)
 class SeedsComparison(ComparisonResult):
-    """Methods over seeds.
-
-    Its attributes are those of `Comparison`, without subsets; `b` is empty if there is no other method.
-    """
+    """One or two methods over seeds. The attributes are those of `Comparison`; `b` is empty for one method."""
 
     rows: tuple[SeedsDifference, ...]
 
     @property
     def sentence(self) -> str:
-        """What is to be said, in a sentence for each kind of task; a claim only from `ENOUGH` runs on."""
+        """The result, one sentence for each kind of task; a claim needs `ENOUGH` runs of each method."""
         return " ".join(map(self._sentence, by_kind(self.rows).values()))
 
     @property
     def frame(self) -> pd.DataFrame:
-        """One row per task and the average, with the columns of `SeedsDifference`."""
-        return pd.DataFrame([asdict(row) for row in self.rows])
+        """One row per task and average, with the columns of `SeedsDifference`, and of `Method` as `a_mean` ..."""
+        rows = []
+        for row in self.rows:
+            columns = asdict(row)
+            methods = {side: columns.pop(side) for side in ("a", "b")}
+            rows.append(columns | {f"{side}_{name}": x for side, of in methods.items() for name, x in of.items()})
+        return pd.DataFrame(rows)
 
     def table(self, *, subsets: bool = False) -> Tables:
-        """Return a table of all tasks, one of the shares and the whole runs, one of what was found in corpora.
+        """Returns a table of scores, one of variance shares and whole-run statistics, and one of corpus overlaps.
 
         Args:
             subsets: without effect: methods are compared by whole tasks.
         """
-        # Of a method alone, or of few seeds, there is no test.
+        # Columns that need more runs, or a second method, are empty.
         scores = pd.DataFrame([self._cells(row) for row in self.rows]).dropna(axis="columns", how="all")
-        parts = pd.DataFrame([self._robust_cells(row) for row in self.rows]).replace("", None)
-        parts = parts.dropna(axis="columns", how="all")
-        more = [Table(parts)] if len(parts.columns) > 1 else []
-        return self._with_overlaps([Table(scores, headline="B − A"), *more])
+        more = pd.DataFrame([self._whole_run_cells(row) for row in self.rows]).replace("", None)
+        more = more.dropna(axis="columns", how="all")
+        tables = [Table(scores, headline="B − A"), *([Table(more)] if len(more.columns) > 1 else [])]
+        return self._with_overlaps(tables)
 
     def plot(self) -> "Figure":
-        """Return a forest plot: the means with their ranges."""
-        # Runs are named by their folders, of which the last part says enough where they differ in it.
+        """Returns a forest plot of means and ranges."""
+        # Runs are named by their folders; the last part is enough if it is unique.
         last = [PurePath(name).name for name in self._sides.values()]
         names = last if len(set(last)) == len(last) and all(last) else list(self._sides.values())
         rows = [
             {
                 "label": row.task,
                 "series": name,
-                "value": getattr(row, f"{side}_mean"),
-                "low": getattr(row, f"{side}_lowest"),
-                "high": getattr(row, f"{side}_highest"),
+                "value": method.mean,
+                "low": method.lowest,
+                "high": method.highest,
                 "filled": True,
                 "summary": not row.is_task,
             }
             for row in self.rows
-            for side, name in zip(self._sides, names, strict=True)
+            for method, name in zip(self._methods(row).values(), names, strict=True)
         ]
         return forest(pd.DataFrame(rows), self._title)
 
     @property
     def legend(self) -> list[str]:
-        """Which is A and which is B; what the columns hold that are no plain scores."""
+        """Which method is A and which is B, and what the columns mean."""
         lines = super().legend
-        if not all(math.isnan(row.a_low) for row in self.rows):
+        if not all(math.isnan(row.a.low) for row in self.rows):
             lines.append(
-                f"{100 * self.level:g} %: the mean over other seeds and other pairs; seeds, pairs: their shares "
-                "of its variance (the rest is of single runs on single pairs)"
+                f"{100 * self.level:g} %: interval of the mean over other seeds and other pairs; seeds, pairs: "
+                "their shares of its variance (the rest is their interaction)"
             )
-        if not all(math.isnan(row.a_iqm) for row in self.rows):
-            lines.append("IQM: mean of the middle half of the runs; it and P(B > A) by resampling whole runs")
+        if not all(math.isnan(row.a.iqm) for row in self.rows):
+            lines.append("IQM: interquartile mean of the runs; it and P(B > A) are bootstrapped over whole runs")
         return lines
 
     @property
     def remarks(self) -> list[str]:
-        """What so many runs allow to say, what was found in each corpus, and the notes; a line each."""
-        return [*self._on_few_runs(), *super().remarks]
+        """What few runs cannot show, corpus overlaps and notes, one line each."""
+        last = self.rows[-1]
+        few = [
+            f"note: {self._sides[side]}: {few_runs_text(method.runs, method.sd)}"
+            for side, method in self._methods(last).items()
+            if method.runs < ENOUGH
+        ]
+        return [*few, *super().remarks]
 
     @property
     def _title(self) -> str:
@@ -199,29 +203,29 @@ class SeedsComparison(ComparisonResult):
 
     @property
     def _sides(self) -> dict[str, str]:
-        """The names of the methods by the letter that their fields begin with."""
         return {"a": self.a, "b": self.b} if self.b else {"a": self.a}
+
+    def _methods(self, row: SeedsDifference) -> dict[str, Method]:
+        return {side: method for side in self._sides if (method := getattr(row, side)).runs}
 
     def _sentence(self, rows: Sequence[SeedsDifference]) -> str:
         last = rows[-1]
         where = f"on {last.task}" if last.is_task else f"on {KINDS[last.kind].words} average"
-        spreads = f"{self.a}: {_spread_text(last.a_mean, last.a_sd, last.a_runs)}"
-        if not last.b_runs:
+        spreads = ", ".join(
+            f"{self._sides[side]}: {_spread_text(method)}" for side, method in self._methods(last).items()
+        )
+        if not last.b.runs:
             return f"{spreads} {where}."
-        spreads += f", {self.b}: {_spread_text(last.b_mean, last.b_sd, last.b_runs)} {where}"
-        if min(last.a_runs, last.b_runs) < ENOUGH:
-            return f"{spreads}; no claim: that takes {ENOUGH} runs of each."
-        return f"{spreads}. {verdict(rows, self.level, (self.a, self.b))}"
+        if min(last.a.runs, last.b.runs) < ENOUGH:
+            return f"{spreads} {where}; a test needs {ENOUGH} runs of each."
+        return f"{spreads} {where}. {verdict(rows, self.level, (self.a, self.b))}"
 
     def _cells(self, row: SeedsDifference) -> dict[str, object]:
         cells: dict[str, object] = {"task": row.task}
-        for side in self._sides:
-            runs, mean, sd, lowest, highest = (
-                getattr(row, f"{side}_{part}") for part in ("runs", "mean", "sd", "lowest", "highest")
-            )
+        for side, method in self._methods(row).items():
             letter = side.upper()
-            range_text = f"{lowest:.2f} to {highest:.2f}" if runs > 1 else None
-            cells |= {letter: mean, f"sd {letter}": sd, f"range {letter}": range_text}
+            range_text = f"{method.lowest:.2f} to {method.highest:.2f}" if method.runs > 1 else None
+            cells |= {letter: method.mean, f"sd {letter}": method.sd, f"range {letter}": range_text}
         low, high = self._limits
         return cells | {
             "B − A": row.difference,
@@ -233,61 +237,48 @@ class SeedsComparison(ComparisonResult):
             "permutation p": p_text(row.permutation_p),
         }
 
-    def _robust_cells(self, row: SeedsDifference) -> dict[str, object]:
+    def _whole_run_cells(self, row: SeedsDifference) -> dict[str, object]:
         cells: dict[str, object] = {"task": row.task}
-        for side in self._sides:
+        for side, method in self._methods(row).items():
             letter = side.upper()
-            limits = interval(getattr(row, f"{side}_low"), getattr(row, f"{side}_high"))
             cells |= {
-                f"{letter} {100 * self.level:g} %": limits,
-                f"seeds {letter}": _percent(getattr(row, f"{side}_seed_share")),
-                f"pairs {letter}": _percent(getattr(row, f"{side}_pair_share")),
-                f"IQM {letter}": _with_limits(row, f"{side}_iqm"),
+                f"{letter} {100 * self.level:g} %": interval(method.low, method.high),
+                f"seeds {letter}": _percent(method.seed_share),
+                f"pairs {letter}": _percent(method.pair_share),
+                f"IQM {letter}": _with_limits(method.iqm, method.iqm_low, method.iqm_high),
             }
-        return cells | {"P(B > A)": _with_limits(row, "improvement")}
-
-    def _on_few_runs(self) -> Iterator[str]:
-        last = self.rows[-1]
-        for side, name in self._sides.items():
-            runs, sd = getattr(last, f"{side}_runs"), getattr(last, f"{side}_sd")
-            if runs < ENOUGH:
-                yield f"note: {name}: {what_runs_say(runs, sd)}"
+        better = _with_limits(row.improvement, row.improvement_low, row.improvement_high)
+        return cells | {"P(B > A)": better}
 
 
-def _spread_text(mean: float, sd: float, runs: int) -> str:
-    return f"{mean:.2f} (one run)" if runs == 1 else f"{mean:.2f} ± {sd:.2f} over {runs} runs"
+def _spread_text(method: Method) -> str:
+    if method.runs == 1:
+        return f"{method.mean:.2f} (one run)"
+    return f"{method.mean:.2f} ± {method.sd:.2f} over {method.runs} runs"
 
 
-def what_runs_say(runs: int, sd: float) -> str:
-    """Return what one run, or a few whose sample standard deviation is `sd`, allow to say of a method, in words.
+def few_runs_text(runs: int, sd: float) -> str:
+    """Returns what few runs with the sample standard deviation `sd` say about the spread over seeds.
 
-    >>> print(what_runs_say(2, 0.4))
-    two runs hardly know how far seeds carry: from an sd of 0.40 the true one may be anything from 0.18 to 12.76
+    >>> few_runs_text(2, 0.4)
+    'with 2 runs, an sd of 0.40 is compatible with a true one from 0.18 to 12.76'
     """
     if runs == 1:
-        return (
-            "one run says what this checkpoint scores, and nothing of how far a seed carries: another training "
-            "may score otherwise by an amount that no number of pairs shows"
-        )
+        return "one run measures this checkpoint; it does not show how much scores vary over seeds"
     low, high = (factor * sd for factor in spread_factors(runs))
-    number, how = {2: ("two", "hardly know"), 3: ("three", "know roughly")}.get(runs, (str(runs), "know roughly"))
-    true = f"the true one may be anything from {low:.2f} to {high:.2f}"
-    return f"{number} runs {how} how far seeds carry: from an sd of {sd:.2f} {true}"
+    return f"with {runs} runs, an sd of {sd:.2f} is compatible with a true one from {low:.2f} to {high:.2f}"
 
 
 def _percent(share: float) -> str:
     return "" if math.isnan(share) else f"{100 * share:.0f} %"
 
 
-def _with_limits(row: SeedsDifference, field: str) -> str:
-    value, low, high = (getattr(row, field + end) for end in ("", "_low", "_high"))
+def _with_limits(value: float, low: float, high: float) -> str:
     return "" if math.isnan(value) else f"{value:.2f} {interval(low, high)}"
 
 
 @dataclass(frozen=True)
 class _Settings:
-    """How methods are compared: which pairs depend on each other, the level, and the draws of whole runs."""
-
     dependence: Dependence
     level: float
     draws: Sequence[NDArray[np.intp]]
@@ -303,17 +294,23 @@ def compare_seeds(
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> SeedsComparison:
-    """Compare the runs of one method over seeds with those of another; where `b` is empty, tell the spread of `a`.
+    """Compares the runs of two methods over seeds, or describes those of one.
 
-    The runs have a name each for messages, the methods have `names`. `resamples` are of whole runs, for the
-    interquartile mean and the probability of improvement, and `seed` is of these.
+    Args:
+        a: the runs of method A by name; names are used in messages.
+        b: the runs of method B; empty to describe A alone.
+        names: names of the two methods.
+        level: level of the intervals.
+        interval: which pairs are treated as dependent.
+        resamples: bootstrap draws of whole runs, for interquartile means and the probability of improvement.
+        seed: seed of these draws.
     """
     runs = {**a, **b}
     for method in (a, b):
         require_seeds_of_one_recipe(method)
     scores, left_out = common_values(runs)
     if not scores:
-        raise UserError("there is no task that all runs were measured on: measure them on the same tasks.")
+        raise UserError("the runs have no task in common: measure them on the same tasks.")
     for (_, task), values in scores.items():
         if np.isnan(values).any():
             name = list(runs)[int(np.argmax(np.isnan(values)))]
@@ -323,90 +320,79 @@ def compare_seeds(
     settings = _Settings(interval, level, drawn)
     rows: list[SeedsDifference] = []
     for kind in KINDS:
-        rows += corrected(
-            [
-                SeedsDifference(
-                    kind, task, **_fields(values[: len(a)], values[len(a) :], aligned.get(task), settings)
-                )
-                for (held, task), values in scores.items()
-                if held == kind
-            ]
-        )
+        of_kind = [
+            _difference(kind, task, (values[: len(a)], values[len(a) :]), aligned.get(task), settings)
+            for (held, task), values in scores.items()
+            if held == kind
+        ]
+        rows += corrected(of_kind)
     unknown = [name for name, record in runs.items() if record.model.weights_sha256 is None]
     if unknown:
-        notes.append(f"whether {', '.join(unknown)} are of different weights cannot be known.")
+        notes.append(f"no weights are known for {', '.join(unknown)}: they may be the same model.")
     return SeedsComparison(*names, rows=tuple(rows), level=level, notes=(*left_out, *notes))
 
 
 def _aligned(runs: Mapping[str, RunRecord]) -> tuple[dict[str, AlignedScores], list[str]]:
-    """Return what each pair contributes to the runs' scores, by task; nothing where that is not known, and why."""
+    """Returns the aligned scores by task, or none and a note if a record has no readable items."""
     imported = [name for name, record in runs.items() if record.is_imported]
-    why = f"{imported[-1]} was imported, with scores alone" if imported else _unreadable(runs.values())
-    if why:
-        return {}, [f"what other pairs would change is not known ({why}): intervals are over seeds alone."]
+    if imported:
+        return {}, [_NO_PAIRS.format(f"{imported[-1]} was imported with scores only")]
+    try:
+        for record in runs.values():
+            _ = record.items
+    except UserError as error:
+        return {}, [_NO_PAIRS.format(str(error).rstrip("."))]
     tasks, _ = aligned_scores(runs)
     return {task.task: task for task in tasks}, []
 
 
-def _unreadable(records: Iterable[RunRecord]) -> str:
-    """Return why the items of some records cannot be read; empty if they can."""
-    try:
-        for record in records:
-            _ = record.items
-    except UserError as error:
-        return str(error).rstrip(".")
-    return ""
-
-
-def _fields(a: Floats, b: Floats, aligned: AlignedScores | None, settings: _Settings) -> dict[str, Any]:
-    fields = _of_method("a", a, aligned, 0, settings) | _of_method("b", b, aligned, len(a), settings)
-    if min(len(a), len(b)) >= ENOUGH:
-        fields |= _of_difference(a, b, aligned, settings)
-    return fields
-
-
-def _of_method(
-    side: str, scores: Floats, aligned: AlignedScores | None, start: int, settings: _Settings
-) -> dict[str, Any]:
-    """Return the fields of a method: the spread of its runs, the interval of its mean, the interquartile mean."""
-    if not len(scores):
-        return {}
-    fields: dict[str, Any] = spread(scores)._asdict()
-    fields["runs"] = fields.pop("size")
-    if len(scores) > 1 and aligned is None:
-        variance, df = float(scores.var(ddof=1)) / len(scores), float(len(scores) - 1)
-        (fields["low"], fields["high"]), _ = shown_interval(fields["mean"], variance, df, settings.level)
-    elif len(scores) > 1 and aligned is not None:
-        limits = _limits(fields["mean"], [scores], aligned, settings, start)
-        fields |= {name: limits[name] for name in ("low", "high", "seed_share", "pair_share")}
-    if len(scores) >= ENOUGH:
-        drawn = interquartile_mean(scores[settings.draws[1 if start else 0]])
-        fields["iqm"] = float(interquartile_mean(scores))
-        fields["iqm_low"], fields["iqm_high"] = percentile_interval(drawn, settings.level)
-    return {f"{side}_{name}": value for name, value in fields.items()}
-
-
-def _of_difference(a: Floats, b: Floats, aligned: AlignedScores | None, settings: _Settings) -> dict[str, Any]:
-    """Return the fields of the difference of two methods: its interval, its tests, who is likely above."""
+def _difference(
+    kind: str, task: str, methods: tuple[Floats, Floats], aligned: AlignedScores | None, settings: _Settings
+) -> SeedsDifference:
+    a, b = methods
+    row = SeedsDifference(
+        kind, task, _method(a, aligned, 0, settings), _method(b, aligned, len(a), settings) if len(b) else Method()
+    )
+    if min(len(a), len(b)) < ENOUGH:
+        return row
     test = compare_means(a, b, level=settings.level)
     drawn = improvement(a[settings.draws[0]], b[settings.draws[1]])
     low, high = percentile_interval(drawn, settings.level)
     over_seeds = {"low": test.low, "high": test.high, "p": test.welch_p}
-    return {
+    numbers: dict[str, Any] = {
         "difference": test.difference,
-        **(over_seeds if aligned is None else _limits(test.difference, [a, b], aligned, settings)),
+        **(over_seeds if aligned is None else _interval(test.difference, methods, aligned, settings)),
         **{f"seeds_{name}": value for name, value in over_seeds.items()},
         "permutation_p": test.permutation_p,
         "improvement": float(improvement(a, b)),
         "improvement_low": low,
         "improvement_high": high,
     }
+    return SeedsDifference(kind, task, row.a, row.b, **numbers)
 
 
-def _limits(
+def _method(scores: Floats, aligned: AlignedScores | None, start: int, settings: _Settings) -> Method:
+    """Returns the statistics of the runs that start at a position among all runs."""
+    runs, *spread_numbers = spread(scores)
+    numbers: dict[str, float] = {}
+    if len(scores) > 1 and aligned is None:
+        variance, df = float(scores.var(ddof=1)) / len(scores), float(len(scores) - 1)
+        (low, high), _ = shown_interval(spread_numbers[0], variance, df, settings.level)
+        numbers |= {"low": low, "high": high}
+    elif len(scores) > 1 and aligned is not None:
+        numbers |= _interval(spread_numbers[0], [scores], aligned, settings, start)
+        del numbers["p"]
+    if len(scores) >= ENOUGH:
+        drawn = interquartile_mean(scores[settings.draws[1 if start else 0]])
+        low, high = percentile_interval(drawn, settings.level)
+        numbers |= {"iqm": float(interquartile_mean(scores)), "iqm_low": low, "iqm_high": high}
+    return Method(runs, *spread_numbers, **numbers)
+
+
+def _interval(
     value: float, methods: Sequence[Floats], aligned: AlignedScores, settings: _Settings, start: int = 0
 ) -> dict[str, float]:
-    """Return the interval and p-value of a method's mean, or of a difference, over other seeds and other pairs."""
+    """Returns interval, p-value and variance shares of a mean or difference over other seeds and other pairs."""
     variance = variance_over_seeds(methods, aligned, settings.dependence, start)
     (low, high), p = shown_interval(value, variance.value, variance.df, settings.level)
     shares = {"seed_share": variance.share(variance.seeds), "pair_share": variance.share(variance.pairs)}
@@ -416,16 +402,20 @@ def _limits(
 def variance_over_seeds(
     methods: Sequence[Floats], aligned: AlignedScores, dependence: Dependence, start: int = 0
 ) -> MeanVariance:
-    """Return the variance of a method's mean or of the difference of two, in points squared."""
+    """Returns the variance of a method's mean, or of the difference of two, in points squared."""
     return mean_variance(*runs_over_pairs(methods, aligned, dependence, start))
 
 
 def runs_over_pairs(
     methods: Sequence[Floats], aligned: AlignedScores, dependence: Dependence, start: int = 0
 ) -> tuple[list[Runs], Variance]:
-    """Return the runs of one method or two, and the variance over pairs of the mean or of the difference.
+    """Returns the runs of one or two methods, and the variance over pairs of the mean or of the difference.
 
-    `methods` are the scores x 100 of their runs, `start` is the place of the first of these runs among all.
+    Args:
+        methods: the scores x 100 of the runs of each method.
+        aligned: the scores of all runs on the same items.
+        dependence: which pairs are treated as dependent.
+        start: position of the first of these runs in `aligned`.
     """
     weights = np.zeros(len(aligned.scores))
     matrix = 1e4 * aligned.covariance(dependence)

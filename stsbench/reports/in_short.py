@@ -7,7 +7,7 @@ and what was found; beside them a picture. A sentence that says nothing of the r
 from collections.abc import Iterator, Mapping, Sequence
 
 from stsbench.base.words import listed
-from stsbench.judging.published import AVERAGES
+from stsbench.judging.matching import AVERAGES
 from stsbench.records.kinds import KINDS, Kind
 from stsbench.records.record import RunRecord
 from stsbench.render.section import Pointer, Section

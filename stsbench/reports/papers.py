@@ -8,17 +8,9 @@ import pandas as pd
 
 from stsbench.base.errors import UserError
 from stsbench.base.words import listed
-from stsbench.judging.published import (
-    AVERAGES,
-    TOLERANCE,
-    Fit,
-    MeasuredScore,
-    check_published,
-    fitting,
-    known_checkpoint,
-    measured_scores,
-)
-from stsbench.judging.verdicts import CellCheck, in_words
+from stsbench.judging.matching import AVERAGES, Fit, MeasuredScore, fitting, measured_scores
+from stsbench.judging.published import TOLERANCE, check_published, known_checkpoint
+from stsbench.judging.verdicts import CellCheck, differences_text
 from stsbench.published.catalogue import PublishedRow, papers, rows_of, systems, tables
 from stsbench.published.schema import Paper, PublishedCell, PublishedTable, Setting
 from stsbench.records.record import RunRecord
@@ -196,7 +188,7 @@ def _notes(filling: Filling) -> Iterator[str]:
         reasons: dict[str, list[str]] = {}
         for name, fit in fits.items():
             if fit.differences and not fit.missing:
-                reasons.setdefault(in_words(fit.differences), []).append(name)
+                reasons.setdefault(differences_text(fit.differences), []).append(name)
         for reason, names in reasons.items():
             yield f"{label}: {', '.join(names)} not comparable: {reason}"
 

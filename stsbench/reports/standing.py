@@ -11,14 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stsbench.judging.published import (
-    AVERAGES,
-    Fit,
-    MeasuredScore,
-    fitting,
-    known_checkpoint,
-    measured_scores,
-)
+from stsbench.judging.matching import AVERAGES, Fit, MeasuredScore, fitting, measured_scores
+from stsbench.judging.published import known_checkpoint
 from stsbench.published.catalogue import rows
 from stsbench.published.schema import Setting
 from stsbench.records.record import RunRecord

@@ -109,8 +109,9 @@ def _intervals(states: "Sequence[JobState]") -> tuple[dict[str, dict[str, Any]],
 
 
 def _of_seeds(row: SeedsDifference) -> dict[str, Any]:
-    over = _SEEDS if np.isnan(row.a_pair_share) else _BOTH
-    return _interval(row.a_low, row.a_high, over, row.a_seed_share, row.a_pair_share)
+    method = row.a
+    over = _SEEDS if np.isnan(method.pair_share) else _BOTH
+    return _interval(method.low, method.high, over, method.seed_share, method.pair_share)
 
 
 def _interval(low: float, high: float, over: str, seeds: float = nan, pairs: float = nan) -> dict[str, Any]:

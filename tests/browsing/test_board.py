@@ -15,7 +15,7 @@ from changed_records import with_digest
 import stsbench as sb
 from stsbench.base.files import cache_dir
 from stsbench.browsing import sections
-from stsbench.judging.published import published_beside
+from stsbench.judging.matching import published_beside
 from stsbench.published.catalogue import row
 from stsbench.records.parts import DataPart
 from stsbench.records.record import RunRecord

@@ -83,7 +83,7 @@ def test_every_kind_of_score_is_compared_ranked_gated_and_planned(run: Maker) ->
     assert sb.check(new, baseline=old, max_drop=99.0).verdict == "pass"
     assert sb.check(new, baseline=old, max_drop=0.0).verdict == ("fail" if loss > 0 else "pass")
     assert sb.plan(old, new, difference=1.0).rows[0].error > 0
-    assert sb.compare([old], [new]).rows[0].a_mean == pytest.approx(100 * (score.value or 0))
+    assert sb.compare([old], [new]).rows[0].a.mean == pytest.approx(100 * (score.value or 0))
 
 
 @every_kind
@@ -150,7 +150,7 @@ def test_a_record_whose_items_give_another_score_is_refused(
     first, *others = record.scores[0].numbers
     stated = record.scores[0].model_copy(update={"numbers": (first.model_copy(update={"value": 0.1234}), *others)})
     changed = record.model_copy(update={"scores": (stated,)})
-    with pytest.raises(sb.UserError, match=r"the score of b on x is 12\.3400 in its record, and its items give"):
+    with pytest.raises(sb.UserError, match=r"the score 12\.3400 of b on x, but its items give"):
         aligned_scores({"a": record, "b": changed})
 
 

@@ -1,171 +1,336 @@
-"""`compare` from Python: runs of both kinds of task, and methods over seeds."""
+"""Two models on the same items: rows against plain computations, verdicts, and how a comparison is shown."""
 
+import dataclasses
+import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from changed_records import of_scores, with_columns
 
 import stsbench as sb
+from stsbench.data.benchmarks import load_labelled
+from stsbench.data.tables import StsData
+from stsbench.judging.aligned import AlignedScores, aligned_scores, with_average
+from stsbench.judging.compare import dependence_notes, differences
+from stsbench.judging.comparison import Difference, verdict
+from stsbench.scoring.statistic import Accuracy
+from stsbench.statistics.correlations import spearman
+from stsbench.statistics.dependence import Sharing, variance
+from stsbench.statistics.influence import spearman_terms, task_terms
+from stsbench.statistics.intervals import plain_interval, two_sided_p
+from stsbench.statistics.significance import mcnemar, williams
 
-Encode = Callable[[list[str]], Any]
-TASKS = "sample,sample-questions,sample-products"
+Measure = Callable[..., sb.RunRecord]
+Data = Callable[..., StsData]
+Two = tuple[sb.RunRecord, sb.RunRecord]
+DYADIC = sb.Intervals()
+
+
+def rows_of(a: sb.RunRecord, b: sb.RunRecord, intervals: sb.Intervals = DYADIC) -> dict[Any, Difference]:
+    tasks, _ = aligned_scores({"one": a, "two": b}, may_be_undefined=True)
+    return {(row.task, row.subset): row for row in differences(tasks, intervals)}
+
+
+def test_rows_and_scores_are_those_of_the_records(measure: Measure) -> None:
+    a, b = measure(), measure(noise=1)
+    rows = rows_of(a, b)
+    parts = ["", "first", "second"]
+    assert list(rows) == [*(("x", part) for part in parts), *(("y", part) for part in parts), ("Avg.", "")]
+    for record, side in ((a, "a"), (b, "b")):
+        for (task, subset), score in record.frame.set_index(["task", "subset"])["score"].items():  # type: ignore[misc]
+            assert getattr(rows[task, subset], side) == pytest.approx(score, abs=1e-9)
+    assert all(row.difference == row.b - row.a for row in rows.values())
+
+
+def test_intervals_p_values_and_tests_by_a_plain_computation(measure: Measure) -> None:
+    a, b = measure(), measure(noise=1)
+    rows = rows_of(a, b)
+    row, items = rows["y", ""], a.items[a.items["task"] == "y"]
+    codes = (items["subset"] == "second").astype(int)
+    terms = [task_terms(items["gold"], record.items.loc[items.index, "cosine"], codes) for record in (a, b)]
+    sharing = Sharing.of(items["sentence_a"], items["sentence_b"])
+    spread, difference = variance(terms[1] - terms[0], sharing), (row.b - row.a) / 100
+    low, high, _ = plain_interval(difference, spread)
+    assert (row.low, row.high) == pytest.approx((100 * low, 100 * high))
+    assert row.p == pytest.approx(two_sided_p(difference, spread))
+    by_clusters = variance(terms[1] - terms[0], sharing, "components").standard_error
+    assert row.details["se_components"] == pytest.approx(100 * by_clusters)
+    assert row.details["se_dyadic"] == pytest.approx(100 * spread.standard_error)
+    # Cohen's q by the delta method.
+    slopes = [1 / (1 - (score / 100) ** 2) for score in (row.a, row.b)]
+    of_q = variance(slopes[1] * terms[1] - slopes[0] * terms[0], sharing)
+    assert row.effect_high - row.effect == pytest.approx(plain_interval(0.0, of_q).high)
+    # Williams' test where the score is one correlation.
+    gold, one, two = items["gold"], *(record.items.loc[items.index, "cosine"] for record in (a, b))
+    expected = williams(spearman(two, gold), spearman(one, gold), spearman(one, two), len(items), ranks=True)
+    assert (row.test_p, row.details["williams_t"]) == pytest.approx((expected.p_value, expected.statistic))
+    assert math.isnan(rows["Avg.", ""].test_p)
+    # Holm's correction over the tasks, and over all subsets.
+    first, second = sorted([rows["x", ""], rows["y", ""]], key=lambda row: row.p)
+    assert first.p_holm == pytest.approx(min(1, 2 * first.p))
+    assert second.p_holm == pytest.approx(max(second.p, first.p_holm))
+    lowest = min((row for row in rows.values() if row.subset), key=lambda row: row.p)
+    assert lowest.p_holm == pytest.approx(min(1, 4 * lowest.p))
+    assert math.isnan(rows["Avg.", ""].p_holm)
+
+
+def test_the_average_accounts_for_sentences_that_tasks_share(measure: Measure, toy_data: Data) -> None:
+    one = toy_data("x", pairs=60)
+    both = [one, dataclasses.replace(one, task="again")]
+    rows, apart = (rows_of(measure(data), measure(data, noise=1)) for data in (both, None))
+
+    def width(row: Difference) -> float:
+        return row.high - row.low
+
+    # The same pairs twice say no more than once.
+    assert width(rows["Avg.", ""]) > 0.95 * width(rows["x", ""])
+    assert width(apart["Avg.", ""]) < 0.95 * width(apart["x", ""])
+
+
+def test_pairing_narrows_the_interval_of_similar_models(measure: Measure) -> None:
+    a, row = measure(), rows_of(measure(), measure(noise=0.1))["x", ""]
+    low, high = a.scores[0].interval or (0, 0)
+    assert row.high - row.low < 0.5 * 100 * (high - low)
+
+
+def test_equal_orders_few_pairs_and_undefined_scores(measure: Measure, toy_data: Data) -> None:
+    a, b = measure(), measure(noise=1)
+    for same in (a, with_columns(a, cosine=a.items["cosine"] / 2)):
+        assert {(row.low, row.high, row.p) for row in rows_of(a, same).values()} == {(0.0, 0.0, 1.0)}
+    few = [toy_data("few", pairs=9)]
+    rows = rows_of(measure(few), measure(few, noise=1))
+    assert (rows["few", "first"].size, math.isnan(rows["few", "first"].p)) == (3, True)
+    assert not math.isnan(rows["few", "second"].low)
+    constant = b.items["cosine"].where(b.items["task"] != "y", 0.5)
+    rows = rows_of(a, with_columns(b, cosine=constant))
+    assert math.isnan(rows["y", ""].p)
+    assert math.isnan(rows["Avg.", ""].difference)
+    assert rows["x", ""].p == rows_of(a, b)["x", ""].p
+
+
+@pytest.mark.parametrize(
+    ("protocol", "tests"),
+    [
+        ({}, ["williams"] * 3),
+        ({"aggregation": "mean"}, ["", *["williams"] * 2]),
+        ({"metric": "kendall"}, [""] * 3),
+    ],
+)
+def test_which_protocols_have_williams_test(protocol: dict[str, Any], tests: list[str], measure: Measure) -> None:
+    options = {"protocol": sb.protocol(**protocol), "intervals": sb.Intervals(None)}
+    rows = rows_of(measure(**options), measure(noise=1, **options))
+    assert [row.test for row in rows.values()][:3] == tests
+    assert rows["x", ""].low < rows["x", ""].difference < rows["x", ""].high
+
+
+def on_items(task: str = "TREC", *, shares: tuple[float, float], size: int = 200, seed: int = 0) -> AlignedScores:
+    """Returns two classifiers with about these accuracies on items without shared sentences."""
+    rng = np.random.default_rng(seed)
+    tables = tuple(
+        pd.DataFrame({"subset": [""] * size, "correct": (rng.random(size) < share).astype(np.float64)})
+        for share in shares
+    )
+    values, terms = ([getattr(Accuracy(), name)(table) for table in tables] for name in ("value", "terms"))
+    sharing = Sharing.independent(size)
+    return AlignedScores("transfer", task, Accuracy(), np.array(values), np.array(terms), sharing, sharing, tables)
+
+
+def test_accuracies_have_mcnemars_test_and_cohens_h() -> None:
+    task = on_items(shares=(0.7, 0.8))
+    (row,) = differences([task], DYADIC)
+    a, b = (table["correct"] > 0 for table in task.items)
+    assert (row.a, row.b, row.size) == pytest.approx((100 * a.mean(), 100 * b.mean(), 200))
+    assert (row.test, row.test_p) == ("mcnemar", mcnemar(a, b).p_value)
+    assert (row.details["only_a"], row.details["only_b"]) == ((a & ~b).sum(), (b & ~a).sum())
+    cohens_h = 2 * math.asin(math.sqrt(row.b / 100)) - 2 * math.asin(math.sqrt(row.a / 100))
+    assert (row.effect_size, row.effect) == ("h", pytest.approx(cohens_h))
+    assert row.effect_low < row.effect < row.effect_high
+    (large,) = differences([on_items(shares=(0.80, 0.82), size=3000)], DYADIC)
+    assert large.p == pytest.approx(large.test_p, abs=0.05)
+    tasks = with_average([on_items("MR", shares=(0.7, 0.9)), on_items(shares=(0.7, 0.72), seed=1)])
+    rows = {row.task: row for row in differences(tasks, DYADIC)}
+    assert rows["Avg. transfer"].b == pytest.approx((rows["MR"].b + rows["TREC"].b) / 2)
+    assert rows["MR"].p_holm == pytest.approx(2 * rows["MR"].p)
+
+
+@pytest.mark.slow
+def test_the_interval_covers_the_true_difference() -> None:
+    """300 samples of a trivariate normal: gold correlates 0.8 with A and 0.7 with B."""
+    truth = 6 / math.pi * (math.asin(0.35) - math.asin(0.4))
+    rng = np.random.default_rng(2024)
+    covered = 0
+    for _ in range(300):
+        gold, noise, own = rng.normal(size=(3, 300))
+        a = 0.8 * gold + 0.6 * noise
+        b = 0.7 * gold + math.sqrt(0.51) * (0.6 * noise + 0.8 * own)
+        spread = variance(spearman_terms(gold, b) - spearman_terms(gold, a), Sharing.independent(300))
+        low, high, _ = plain_interval(spearman(gold, b) - spearman(gold, a), spread)
+        covered += low <= truth <= high
+    assert covered / 300 == pytest.approx(0.95, abs=3 * math.sqrt(0.95 * 0.05 / 300))
+
+
+def row(task: str, difference: float, p: float, p_holm: float = math.nan) -> Difference:
+    low, high = difference - 0.3, difference + 0.3
+    scores = (100, 70.0, 70.0 + difference, difference)
+    return Difference("sts", task, "", *scores, low, high, p, p_holm=p_holm)
+
+
+NAN = math.nan
+
+
+@pytest.mark.parametrize(
+    ("rows", "level", "sentence"),
+    [
+        (
+            [
+                row("x", -1.0, 0.001, 0.003),
+                row("y", 1, 0.001, 0.003),
+                row("z", 1, 0.02, 0.06),
+                row("Avg.", 0.2, 0.2),
+            ],
+            0.95,
+            "B is better on y; A is better on x; average difference 0.20 [-0.10, 0.50], p = 0.200 (not "
+            "significant at 5 %).",
+        ),
+        (
+            [row("x", 0.1, 0.04, 0.08), row("y", 0.1, 0.2, 0.2), row("Avg.", 0.1, 0.3)],
+            0.95,
+            "No significant difference on any task; average difference 0.10 [-0.20, 0.40], p = 0.300 (not "
+            "significant at 5 %).",
+        ),
+        (
+            [row("x", 1.0, 0.01, 0.02), row("y", 1.0, 0.01, 0.02), row("Avg.", 1.0, 0.0001)],
+            0.95,
+            "B is better on all tasks; average difference 1.00 [0.70, 1.30], p < 0.001 (significant at 5 %).",
+        ),
+        (
+            [row("x", NAN, NAN), row("y", 1.0, 0.01, 0.01), row("Avg.", NAN, NAN)],
+            0.95,
+            "B is better on y; x could not be tested; average difference undefined.",
+        ),
+        ([row("x", -1.0, 0.01, 0.01)], 0.95, "A is better on x: -1.00 [-1.30, -0.70], p = 0.010."),
+        ([row("x", 1.0, 0.02, 0.02)], 0.99, "No significant difference on x: 1.00 [0.70, 1.30], p = 0.020."),
+    ],
+)
+def test_the_verdict(rows: list[Difference], level: float, sentence: str) -> None:
+    assert verdict(rows, level) == sentence
+
+
+def test_notes_name_what_is_dependent(measure: Measure) -> None:
+    rows = list(rows_of(measure(), measure(noise=1)).values())
+    dyadic, independent = (
+        " ".join(dependence_notes(rows, sb.Intervals(name))) for name in ("dyadic", "independent")
+    )
+    assert "Williams' test ignores shared sentences" in dyadic
+    assert "--interval dyadic" in independent
+    for error, is_noted in ((1.5, True), (1.1, False)):
+        changed = dataclasses.replace(rows[0], details={"se_dyadic": 1.0, "se_components": error})
+        assert ("x 1.50 instead of 1.00" in " ".join(dependence_notes([changed], DYADIC))) == is_noted
 
 
 @pytest.fixture(scope="module")
-def records(tmp_path_factory: pytest.TempPathFactory) -> tuple[sb.RunRecord, sb.RunRecord]:
-    """Measure hashed words and hashed letters on both kinds of task."""
+def records(tmp_path_factory: pytest.TempPathFactory) -> Two:
+    """Measures hashed words and hashed letters on both kinds of task."""
     from sklearn.feature_extraction.text import HashingVectorizer
 
     def measured(analyzer: str) -> sb.RunRecord:
         hashed = HashingVectorizer(n_features=32, norm=None, analyzer=analyzer)
         folder = tmp_path_factory.mktemp(analyzer)
-        return sb.evaluate(lambda sentences: hashed.transform(sentences).toarray(), TASKS, out=folder)
+        tasks = "sample,sample-questions,sample-products"
+        return sb.evaluate(lambda sentences: hashed.transform(sentences).toarray(), tasks, out=folder)
 
     return measured("word"), measured("char")
 
 
-def test_both_kinds_of_task_are_compared_each_with_its_own_test(
-    records: tuple[sb.RunRecord, sb.RunRecord],
-) -> None:
+def test_both_kinds_of_task(records: Two) -> None:
     a, b = records
-    found = sb.compare(a, b)
-    table = found.frame.query("subset == ''")
-    assert table["kind"].tolist() == ["sts", "transfer", "transfer", "transfer"]
+    result = sb.compare(a, b)
+    table = result.frame.query("subset == ''")
     assert table["task"].tolist() == ["sample", "sample-questions", "sample-products", "Avg. transfer"]
     assert table["test"].tolist() == ["williams", "mcnemar", "mcnemar", ""]
-    # The details are columns of their own, and none of a Python dictionary each.
     assert {"se_dyadic", "williams_t", "only_a"} <= set(table.columns)
-    assert "details" not in table
     for score in a.scores_of("transfer"):
-        row, training = table.set_index("task").loc[score.task], score.training
-        # Of nested folds the record holds the mean over the folds, the comparison the share of all items.
+        found, training = table.set_index("task").loc[score.task], score.training
+        # The record has the mean over nested folds, the comparison the share of all items.
         is_nested = training is not None and training.design == "nested"
-        assert row["a"] == pytest.approx(100 * (score.value or 0), abs=1.0 if is_nested else 0.01)
-    assert len(found.table()) == 2
-    assert len(found.plot().axes[0].get_yticks()) == 4
-    assert found.sentence.startswith("STS: ")
-    assert " at 5 %. Transfer: " in found.sentence
-
-
-def test_records_read_from_their_folders_say_the_same(records: tuple[sb.RunRecord, sb.RunRecord]) -> None:
-    a, b = records
+        assert found["a"] == pytest.approx(100 * (score.value or 0), abs=1.0 if is_nested else 0.01)
+    assert (len(result.table()), len(result.plot().axes[0].get_yticks())) == (2, 4)
+    assert result.sentence.startswith("STS: ")
+    assert " Transfer: " in result.sentence
     folders: list[Path] = [record.folder for record in records if record.folder]
-    assert sb.compare(*folders).to_dict() == sb.compare(a, b).to_dict()
+    assert sb.compare(*folders).to_dict() == result.to_dict()
 
 
-def test_transfer_tasks_by_other_classifiers_do_not_compare(records: tuple[sb.RunRecord, sb.RunRecord]) -> None:
-    a, _ = records
-    sts, score, *others = a.scores
-    other = score.model_copy(update={"signature": score.signature.replace("|logreg|", "|mlp-adam|")})
-    assert other.signature != score.signature
-    changed = a.model_copy(update={"scores": (sts, other, *others)}).with_items(a.items)
-    with pytest.raises(sb.UserError, match=f"do not compare on {score.task}: similarity is logreg in one and mlp"):
-        sb.compare(a, changed)
+def test_how_a_comparison_is_shown(records: Two) -> None:
+    for result in (sb.compare(*records), sb.compare([records[0]], [records[1]])):
+        shown = str(result)
+        assert shown.startswith(f"A: {result.a}\nB: {result.b}\n\ntask ")
+        assert result.sentence in shown
+        assert shown.endswith(result.remarks[-1])
+        assert result._repr_html_().count("<table>") == len(result.table())
+        content = json.loads(result.to("json"))
+        assert (content["sentence"], len(content["rows"])) == (result.sentence, len(result.rows))
+        section = result.section(3)
+        assert section.name == "comparison-3"
+        assert section.tables[0].name == "compare-3-1"
+        assert "<svg" in section.figures[0].svg
+    result = sb.compare(*records)
+    assert "subset" not in result.table()[0].frame
+    assert "subset" in result.table(subsets=True)[0].frame
 
 
-def test_runs_without_a_common_task_are_refused(
-    records: tuple[sb.RunRecord, sb.RunRecord], hash_encode: Encode
-) -> None:
-    a, _ = records
-    only_transfer, only_sts = of_scores(a, "transfer"), of_scores(a, "sts")
-    with pytest.raises(sb.UserError, match="have no task in common"):
-        sb.compare(only_transfer, only_sts)
-    assert {row.kind for row in sb.compare(a, only_sts).rows} == {"sts"}
-    assert "not all records hold sample-questions, sample-products: left out." in sb.compare(a, only_sts).notes
+def test_the_better_model_is_named(records: Two) -> None:
+    whole = records[0]
+    named = whole.model_copy(update={"model": whole.model.model_copy(update={"name": "org/words"})})
+    a = named.with_items(whole.items)
+    better = with_columns(a, cosine=a.items["gold"]).model_copy(update={"folder": None})
+    assert "is better on sample: " in sb.compare(records[1], better).sentence
 
 
-def test_seeds_have_rows_for_both_kinds(records: tuple[sb.RunRecord, sb.RunRecord]) -> None:
-    a, b = records
-    found = sb.compare([a], [b])
-    assert found.frame["task"].tolist() == ["sample", "sample-questions", "sample-products", "Avg. transfer"]
-    assert found.frame["a_mean"].tolist()[1:3] == pytest.approx(
-        [100 * (score.value or 0) for score in a.scores_of("transfer")]
-    )
-    assert found.frame["a_mean"].iloc[3] == pytest.approx(np.mean(found.frame["a_mean"][1:3]))
-    assert found.sentence.endswith("on transfer average; no claim: that takes 5 runs of each.")
-
-
-def test_a_corpus_is_held_against_the_test_items_alone(
-    records: tuple[sb.RunRecord, sb.RunRecord], tmp_path: Path
-) -> None:
-    from stsbench.data.benchmarks import load_labelled
-
-    items = load_labelled("sample-questions", text="sample").items
-    corpus = tmp_path / "corpus.txt"
-    corpus.write_text("\n".join(items["sentence1"]), encoding="utf-8")
-    found = {entry.task: entry for entry in sb.compare(*records, corpora=[corpus]).overlaps}
-    questions = found["sample-questions"]
-    assert questions.sentences == items.loc[items["split"] == "test", "sentence1"].str.casefold().nunique()
-    assert questions.share == 1
-    assert found["sample-products"].share < 0.5
-
-
-def test_compare_plan_and_rank_agree_whatever_the_records_own_intervals_are(
-    records: tuple[sb.RunRecord, sb.RunRecord], tmp_path: Path
-) -> None:
-    def as_seen_by(interval: Any, record: sb.RunRecord) -> sb.RunRecord:
+def test_compare_plan_and_rank_agree_whatever_the_records_intervals(records: Two) -> None:
+    def with_interval(interval: Any, record: sb.RunRecord) -> sb.RunRecord:
         protocol = record.protocol.model_copy(update={"interval": interval})
         return record.model_copy(update={"protocol": protocol}).with_items(record.items)
 
-    independent = [as_seen_by("independent", record) for record in records]
+    independent = [with_interval("independent", record) for record in records]
     compared = sb.compare(*independent)
     assert compared.rows == sb.compare(*records).rows
-    assert {row.interval for row in compared.rows} == {"dyadic"}
     assert sb.plan(*independent).rows == sb.plan(*records).rows
     ranked = {task.task: task.p[0][1] for task in sb.rank(independent).tasks}
     assert {row.task: row.p for row in compared.rows if not row.subset} == pytest.approx(ranked)
-    asked = sb.compare(*records, intervals=sb.Intervals(interval="independent"))
-    assert [row.low for row in asked.rows] != [row.low for row in compared.rows]
-    assert any("pairs are taken for independent" in note for note in asked.notes)
+    other = sb.compare(*records, intervals=sb.Intervals(interval="independent"))
+    assert [row.low for row in other.rows] != [row.low for row in compared.rows]
 
 
-def test_a_comparison_without_intervals_is_refused(records: tuple[sb.RunRecord, sb.RunRecord]) -> None:
-    with pytest.raises(sb.UserError, match="a comparison rests on one"):
-        sb.compare(*records, intervals=sb.Intervals(None))
-    with pytest.raises(sb.UserError, match="no run to compare"):
-        sb.compare([])
+def test_a_corpus_is_searched_for_the_test_items_alone(records: Two, tmp_path: Path) -> None:
+    items = load_labelled("sample-questions", text="sample").items
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("\n".join(items["sentence1"]), encoding="utf-8")
+    overlaps = {entry.task: entry for entry in sb.compare(*records, corpora=[corpus]).overlaps}
+    questions = overlaps["sample-questions"]
+    assert questions.sentences == items.loc[items["split"] == "test", "sentence1"].str.casefold().nunique()
+    assert questions.share == 1
+    assert overlaps["sample-products"].share < 0.5
 
 
-def test_a_comparison_shows_who_is_who_its_tables_its_sentence_and_its_notes(
-    records: tuple[sb.RunRecord, sb.RunRecord],
-) -> None:
-    found = sb.compare(*records, intervals=sb.Intervals())
-    shown = str(found)
-    assert shown.startswith(f"A: {found.a}\nB: {found.b}\n\ntask ")
-    notes = "\n".join(f"note: {note}" for note in found.notes)
-    assert shown.endswith(f"\n\n{found.sentence}\n{notes}")
-    assert found._repr_html_().count("<table>") == 2
-    assert "subset" not in found.table()[0].frame
-    assert "subset" in found.table(subsets=True)[0].frame
-    assert found.to("latex").startswith(r"\begin{tabular}")
-
-
-def test_what_is_better_is_called_by_its_name(records: tuple[sb.RunRecord, sb.RunRecord]) -> None:
-    named = [
-        record.model_copy(update={"model": record.model.model_copy(update={"name": name, "kind": "transformer"})})
-        for record, name in zip(records, ("org/words", "org/letters"), strict=True)
-    ]
-    a, b = (record.with_items(whole.items) for record, whole in zip(named, records, strict=True))
-    swapped = with_columns(a, cosine=a.items["gold"])
-    assert "org/words is better on sample: " in sb.compare(b, swapped).sentence
-
-
-def test_a_comparison_is_a_section_of_a_report(records: tuple[sb.RunRecord, sb.RunRecord]) -> None:
-    section = sb.compare(*records).section(3)
-    assert (section.name, [table.name for table in section.tables]) == (
-        "comparison-3",
-        ["compare-3-1", "compare-3-2"],
-    )
-    assert section.text == (section.figures[0].alt,)
-    assert section.tables[0].caption.startswith("A: ")
-    assert "<svg" in section.figures[0].svg
-
-
-def test_seeds_show_themselves_too(records: tuple[sb.RunRecord, sb.RunRecord]) -> None:
-    found = sb.compare([records[0]], [records[1]])
-    assert "sd A" not in found.table()[0].frame
-    assert found.plot().axes[0].get_xlabel() == "mean and range over seeds"
-    assert str(found).startswith(f"A: {found.a}\nB: {found.b}\n\ntask ")
+def test_mistakes(records: Two) -> None:
+    a, _ = records
+    sts, score, *others = a.scores
+    other = score.model_copy(update={"signature": score.signature.replace("|logreg|", "|mlp-adam|")})
+    changed = a.model_copy(update={"scores": (sts, other, *others)}).with_items(a.items)
+    only_transfer, only_sts = of_scores(a, "transfer"), of_scores(a, "sts")
+    for call, fragment in (
+        (lambda: sb.compare(a, changed), f"on {score.task}: similarity is logreg"),
+        (lambda: sb.compare(only_transfer, only_sts), "no task in common"),
+        (lambda: sb.compare(*records, intervals=sb.Intervals(None)), "needs intervals"),
+        (lambda: sb.compare([]), "no run to compare"),
+        (lambda: sb.compare([a], [a]), "named twice"),
+    ):
+        with pytest.raises(sb.UserError, match=fragment):
+            call()
+    assert "not all records hold sample-questions, sample-products: left out." in sb.compare(a, only_sts).notes

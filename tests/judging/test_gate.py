@@ -1,72 +1,322 @@
-"""`run --gate`: a lower precision is held against the same checkpoint in fp32."""
+"""Runs against an earlier run: the largest drop, the margin, and `run --gate`."""
 
+import json
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from changed_records import scored_again, with_columns, with_rows
+from numpy.typing import NDArray
 from typer.testing import CliRunner
 
 import stsbench as sb
-from stsbench.base.errors import UserError
 from stsbench.cli.app import app
+from stsbench.data.tables import Pair, StsData, pair_table
+from stsbench.judging.aligned import AlignedScores, aligned_scores
+from stsbench.judging.baseline import check_baseline, judged
+from stsbench.records.parts import Score
+from stsbench.records.signature import Signature
+from stsbench.scoring.statistic import Correlation
+from stsbench.statistics.dependence import Sharing
+from stsbench.statistics.influence import pearson_terms
+
+MakeRun = Callable[..., sb.RunRecord]
+Records = Callable[[float], sb.RunRecord]
+
+OLD = {"STS12": 70.0, "STS-B": 80.0}
+
+
+@pytest.mark.parametrize(
+    ("new", "drop", "verdict", "failed"),
+    [
+        (OLD | {"STS-B": 90.0}, 0.3, "pass", []),
+        (OLD | {"STS-B": 79.71}, 0.3, "pass", []),
+        (OLD | {"STS-B": 79.69}, 0.3, "fail", ["STS-B"]),
+        ({"STS12": 69.8, "STS-B": 79.8}, 0.1, "fail", ["STS12", "STS-B", "Avg."]),
+        (OLD | {"STS-B": None}, 0.3, "fail", ["STS-B"]),
+        (OLD | {"STS13": 1.0}, 0.3, "pass", []),
+        ({"STS12": 70.0}, 0.3, "not comparable", []),
+    ],
+)
+def test_the_largest_drop(
+    new: dict[str, float], drop: float, verdict: str, failed: list[str], make_run: MakeRun
+) -> None:
+    result = check_baseline(make_run(new), make_run(OLD), drop)
+    assert result.verdict == verdict
+    assert [cell.name for cell in result.of("fail")] == failed
+    assert len(result.cells) == (3 if None not in new.values() and len(new) > 1 else 2)
+
+
+@pytest.mark.parametrize(("field", "value"), [("split", "dev"), ("metric", "pearson"), ("text", "raw")])
+def test_another_protocol_is_not_comparable(field: str, value: str, make_run: MakeRun) -> None:
+    result = check_baseline(make_run(OLD, **{field: value}), make_run(OLD))
+    assert result.exit_code == 2
+    assert {difference.field for cell in result.cells for difference in cell.differences} == {field}
+
+
+def test_other_data_is_not_comparable(make_run: MakeRun) -> None:
+    run = make_run(OLD)
+    scores = [
+        score.model_copy(update={"signature": score.signature.replace("data:3f2a91", "data:000000")})
+        for score in run.scores
+    ]
+    result = check_baseline(run.model_copy(update={"scores": tuple(scores)}), run)
+    assert {cell.differences[0].field for cell in result.cells} == {"data"}
+
+
+def test_another_use_of_the_model_is_noted(make_run: MakeRun) -> None:
+    old = make_run(OLD)
+    result = check_baseline(make_run(OLD, {"pooling": "avg"}), old)
+    assert (result.verdict, result.run) == ("pass", "mine (pooling avg)")
+    assert result.notes == ("pooling: avg here, cls_before_pooler in the baseline",)
+    new = make_run(OLD, {"prompts": ("so: ", "")})
+    last = replace(new.signatures[-1], use=replace(old.signatures[-1].use, prompt="it is "))
+    scores = (*new.scores[:-1], new.scores[-1].model_copy(update={"signature": str(last)}))
+    notes = check_baseline(new.model_copy(update={"scores": scores}), old).notes
+    assert [note.partition(" here")[0] for note in notes] == ["prompts: 'so: ', ''", "prompt: 'it is '"]
+
+
+@pytest.mark.parametrize("folds", ["kfold10", "kfold5"])
+def test_folds_that_a_file_does_not_state_match_with_a_note(folds: str, tmp_path: Path) -> None:
+    entry = {"acc": 75.0, "devacc": 74.0, "ndev": 40, "ntest": 40}
+    file = tmp_path / "results.json"
+    file.write_text(json.dumps({"MRPC": entry, "TREC": entry}), encoding="utf-8")
+    theirs = sb.import_results(file)
+
+    def measured(score: Score, aggregation: str) -> Score:
+        stated = replace(
+            Signature.parse(score.signature), aggregation=aggregation, similarity="logreg", data="3f2a91"
+        )
+        return score.model_copy(update={"signature": str(stated)})
+
+    ours, other = (
+        theirs.model_copy(update={"scores": tuple(measured(score, name) for score in theirs.scores)})
+        for name in (folds, "kfold7")
+    )
+    for result in (check_baseline(ours, theirs), check_baseline(theirs, ours)):
+        assert result.verdict == "pass"
+        assert any(note.startswith("aggregation: ") for note in result.notes)
+    assert check_baseline(other, ours).verdict == "not comparable"
+
+
+PAIRS, HUBS = 240, 60
+PEARSON = Correlation("pearson", "all", "cosine")
+SHARING = Sharing.of(np.arange(PAIRS) % HUBS, HUBS + np.arange(PAIRS))
+
+
+def shared(rng: np.random.Generator, strength: float) -> NDArray[np.float64]:
+    """Returns (n,) standard normal values, a share of whose variance is due to the shared sentences."""
+    hubs = rng.normal(size=HUBS)[SHARING.first]
+    return np.sqrt(strength) * hubs + np.sqrt(1 - strength) * rng.normal(size=PAIRS)
+
+
+def compared(rng: np.random.Generator, old: float, new: float, strength: float = 0.5) -> AlignedScores:
+    """Returns a task on which two models have these true correlations."""
+    gold = shared(rng, strength)
+    sides = [rho * gold + np.sqrt(1 - rho**2) * shared(rng, strength) for rho in (old, new)]
+    scores = np.array([np.corrcoef(gold, side)[0, 1] for side in sides])
+    terms = np.array([pearson_terms(gold, side) for side in sides])
+    return AlignedScores("sts", "x", PEARSON, scores, terms, SHARING, SHARING)
+
+
+def share_of(verdict: str, loss: float, *, tasks: int = 1, trials: int = 1000, **options: Any) -> float:
+    rng = np.random.default_rng(0)
+    cells = [
+        judged([compared(rng, 0.8, 0.8 - loss / 100) for _ in range(tasks)], 6.0, **options) for _ in range(trials)
+    ]
+    return float(np.mean([any(cell.verdict == verdict for cell in of_trial) for of_trial in cells]))
+
+
+# Three standard errors of a share of 0.05 in 1000 and 300 trials.
+ERROR, LARGER_ERROR = (3 * np.sqrt(0.05 * 0.95 / trials) for trials in (1000, 300))
+
+
+def test_error_rates_at_the_margin() -> None:
+    assert share_of("no worse", 6.0) <= 0.05 + ERROR
+    assert share_of("worse", 6.0) <= 0.05 + ERROR
+    assert share_of("worse", 6.0, tasks=4, trials=300) <= 0.05 + LARGER_ERROR
+    # Shared sentences matter here.
+    assert share_of("no worse", 6.0, interval="independent") > 0.05 + ERROR
+    assert share_of("no worse", -4.0, trials=200) > 0.6
+    assert share_of("worse", 30.0, trials=200) > 0.9
+
+
+@pytest.mark.parametrize("margin", [1.0, 4.0, 6.0, 9.0])
+def test_bounds_verdict_and_number_of_pairs_agree(margin: float) -> None:
+    rng = np.random.default_rng(2)
+    verdicts = set()
+    for _ in range(40):
+        for cell in judged([compared(rng, 0.8, new) for new in (0.8, 0.74, 0.7, 0.65)], margin):
+            low, high = cell.loss_low or 0.0, cell.loss_high or 0.0
+            assert cell.verdict == ("worse" if low > margin else "no worse" if high < margin else "cannot tell")
+            verdicts.add(cell.verdict)
+            if "about" in cell.reason:
+                assert PAIRS <= needed(cell.reason) <= 1_100_000
+    assert "cannot tell" in verdicts
+
+
+def needed(reason: str) -> int:
+    return int(reason.split("about ")[1].split(" ", maxsplit=1)[0].replace(",", ""))
+
+
+@pytest.fixture(scope="module")
+def record() -> sb.RunRecord:
+    """Returns a record of two tasks whose pairs share no sentences."""
+
+    def task(name: str, seed: int) -> StsData:
+        rng = np.random.default_rng(seed)
+        rows = [
+            Pair("all", "test", str(n), float(rng.integers(0, 11)) / 2, f"{name} one {n}", f"{name} other {n}")
+            for n in range(400)
+        ]
+        return StsData(name, "test", "toy", pair_table(rows), (0.0, 5.0), "user", f"{seed}" * 64, (), ())
+
+    tasks = [task("x", 1), task("y", 2)]
+    return sb.evaluate(lambda texts: [[len(s), s.count("o")] for s in texts], tasks, intervals=sb.Intervals(None))
+
+
+@pytest.fixture
+def run(record: sb.RunRecord) -> Records:
+    """Returns a maker of records: the gold scores with noise, most of it the same in all."""
+
+    def make(noise: float) -> sb.RunRecord:
+        gold, rng = record.items["gold"], np.random.default_rng(0)
+        base, own = rng.normal(size=(2, len(gold)))
+        return scored_again(with_columns(record, cosine=gold + base + noise * own))
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("noise", "margin", "verdict", "code", "annotations"),
+    [
+        (0.02, 1.0, "no worse", 0, {"::notice"}),
+        (3.0, 1.0, "worse", 1, {"::error"}),
+        (0.5, 3.0, "cannot tell", 3, {"::error"}),
+    ],
+)
+def test_a_margin(
+    noise: float, margin: float, verdict: str, code: int, annotations: set[str], run: Records, tmp_path: Path
+) -> None:
+    check = sb.check(run(noise), baseline=run(0.0), margin=margin)
+    assert (check.verdict, check.exit_code, check.passed) == (verdict, code, not code)
+    assert check.sentence.startswith(verdict)
+    assert {line.split(" ")[0] for line in check.annotations} == annotations
+    assert [cell.name for cell in check.cells] == ["x", "y", "Avg."]
+    for cell in check.cells:
+        assert (cell.loss_low or 0) < -(cell.difference or 0) < (cell.loss_high or 0)
+    check.write_junit(tmp_path / "check.xml")
+    suite = ET.parse(tmp_path / "check.xml").getroot()[0]
+    counts = [str(len(check.of(which))) for which in ("worse", "cannot tell")]
+    assert [suite.attrib[name] for name in ("tests", "failures", "errors")] == ["3", *counts]
+    content = json.loads(check.to("json"))
+    assert (content["kind"], content["allowed"]) == ("margin", margin)
+    assert {"loss at least", "loss at most"} <= set(check.frame.columns)
+
+
+def test_the_remedies_are_true(run: Records) -> None:
+    old, new = run(0.0), run(0.5)
+    check = sb.check(new, baseline=old, margin=3.0)
+    cell = check.of("cannot tell")[0]
+    enough = np.ceil(100 * (cell.loss_high or 0)) / 100
+    assert f"a margin above {enough:.2f}" in cell.reason
+    wider = {each.name: each.verdict for each in sb.check(new, baseline=old, margin=enough + 0.01).cells}
+    assert wider[cell.name] == "no worse"
+    (task, *_), _ = aligned_scores({"old": old, "new": new})
+    reason = judged([task], 3.0)[0].reason
+    times = -(-needed(reason) // 400)
+    many = Sharing.independent(400 * times)
+    more = replace(task, terms=np.tile(task.terms, times) / times, sharing=many, folded=many, items=())
+    assert judged([more], 3.0)[0].verdict == ("no worse" if "(no worse, if" in reason else "worse")
+
+
+def test_the_same_model_is_no_worse_and_missing_tasks_fail(run: Records) -> None:
+    check = sb.check(run(0.3), baseline=run(0.3), margin=0.01)
+    assert check.verdict == "no worse"
+    assert {(cell.loss_low, cell.loss_high) for cell in check.cells} == {(0.0, 0.0)}
+    new = run(0.1)
+    fewer = new.model_copy(update={"scores": new.scores[:1]})
+    assert sb.check(fewer, baseline=run(0.0), margin=1.0).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "fragment"),
+    [
+        ({"max_drop": -1.0}, "a drop of -1 points"),
+        ({"margin": 0.0}, "give a positive number"),
+        ({"margin": -0.3}, "give a positive number"),
+        ({"margin": float("nan")}, "give a positive number"),
+        ({"margin": float("inf")}, "give a positive number"),
+        ({"margin": 1.0, "max_drop": 1.0}, "--max-drop and --margin exclude each other"),
+        ({"margin": 1.0, "tolerance": 1.0}, "--tolerance and --baseline"),
+        ({"margin": 1.0, "baseline": None}, "--margin needs --baseline"),
+    ],
+)
+def test_mistakes(options: dict[str, Any], fragment: str, run: Records) -> None:
+    with pytest.raises(sb.UserError, match=fragment):
+        sb.check(run(0.1), **{"baseline": run(0.0), **options})
+
+
+def test_other_items_are_an_error(run: Records) -> None:
+    new = run(0.1)
+    with pytest.raises(sb.UserError, match="on x: item_id differs"):
+        sb.check(with_rows(new, np.arange(len(new.items)) != 5), baseline=run(0.0), margin=1.0)
+
 
 GATE = ("--gate", "--margin")
 
 
-def run(checkpoint: Path, out: Path, *options: str, precision: str = "bf16", tasks: str = "sample") -> object:
+def gate(checkpoint: Path, out: Path, *options: str, precision: str = "bf16", tasks: str = "sample") -> Any:
     command = ["run", "-m", str(checkpoint), "--tasks", tasks, "--precision", precision, "--out", str(out)]
     return CliRunner().invoke(app, [*command, *options])
 
 
-def test_a_gate_is_two_runs_and_the_check_of_the_one_against_the_other(tiny_bert: Path, tmp_path: Path) -> None:
-    passed = run(tiny_bert, tmp_path / "a", *GATE, "50", tasks="sample,sample-sentiment")
+def test_a_gate_measures_twice_and_checks(tiny_bert: Path, tmp_path: Path) -> None:
+    passed = gate(tiny_bert, tmp_path / "a", *GATE, "50", tasks="sample,sample-sentiment")
     assert passed.exit_code == 0, passed.output
     lower, full = sb.load_run(tmp_path / "a"), sb.load_run(tmp_path / "a-fp32")
     assert [record.scores[0].signature.split("|")[-2] for record in (lower, full)] == ["bf16", "fp32"]
     assert lower.model.weights_sha256 == full.model.weights_sha256
-    # A task of any kind is held against the margin.
     check = sb.check(lower, baseline=full, margin=50)
     assert [cell.name for cell in check.cells] == ["sample", "sample-sentiment"]
     assert check.sentence in passed.output
-    assert "loss at most" in passed.output
-
-
-def test_a_gate_that_does_not_pass_ends_with_3_and_keeps_both_runs(tiny_bert: Path, tmp_path: Path) -> None:
-    failed = run(tiny_bert, tmp_path / "b", "--no-intervals", *GATE, "0.000001")
+    failed = gate(tiny_bert, tmp_path / "b", "--no-intervals", *GATE, "0.000001")
     assert failed.exit_code == 3, failed.output
-    assert (tmp_path / "b" / "run.json").is_file()
-    assert (tmp_path / "b-fp32" / "run.json").is_file()
+    assert all((tmp_path / name / "run.json").is_file() for name in ("b", "b-fp32"))
 
 
-def test_without_a_name_each_run_has_its_own_folder(
+def test_gates_without_a_name_have_a_folder_each(
     tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     command = ["run", "-m", str(tiny_bert), "--tasks", "sample", "--precision", "bf16", *GATE, "50"]
     assert CliRunner().invoke(app, command).exit_code == 0
-    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == [
-        "tiny-bert-avg-sample",
-        "tiny-bert-avg-sample-bf16",
-    ]
+    names = sorted(path.name for path in (tmp_path / "runs").iterdir())
+    assert names == ["tiny-bert-avg-sample", "tiny-bert-avg-sample-bf16"]
 
 
 @pytest.mark.parametrize(
-    ("precision", "options", "sentence"),
+    ("precision", "options", "fragment"),
     [
-        ("fp32", (*GATE, "1"), "but this run uses fp32: add --precision bf16"),
-        ("bf16", ("--margin", "1"), "--margin needs --gate: add it"),
-        ("bf16", (*GATE, "0"), "a margin of 0 points: give a positive number"),
+        ("fp32", (*GATE, "1"), "--precision bf16"),
+        ("bf16", ("--margin", "1"), "--margin needs --gate"),
+        ("bf16", (*GATE, "0"), "a margin of 0 points"),
     ],
 )
-def test_what_has_no_gate_is_told_before_anything_is_measured(
-    precision: str, options: tuple[str, ...], sentence: str, tiny_bert: Path, tmp_path: Path
+def test_mistakes_are_reported_before_anything_is_measured(
+    precision: str, options: tuple[str, ...], fragment: str, tiny_bert: Path, tmp_path: Path
 ) -> None:
-    refused = run(tiny_bert, tmp_path / "c", *options, precision=precision)
-    assert isinstance(refused.exception, UserError)
-    assert str(refused.exception).count(sentence) == 1
+    result = gate(tiny_bert, tmp_path / "c", *options, precision=precision)
+    assert isinstance(result.exception, sb.UserError)
+    assert fragment in str(result.exception)
     assert not list(tmp_path.glob("c*"))
 
 
 def test_a_function_has_no_gate(tmp_path: Path) -> None:
     command = ["run", "--encoder-module", "operator:itemgetter", "--tasks", "sample", "--gate"]
-    refused = CliRunner().invoke(app, [*command, "--out", str(tmp_path / "d")])
-    assert "operator:itemgetter is not a checkpoint that runs in fp32" in str(refused.exception)
+    result = CliRunner().invoke(app, [*command, "--out", str(tmp_path / "d")])
+    assert "operator:itemgetter is not a checkpoint that runs in fp32" in str(result.exception)

@@ -1,10 +1,12 @@
-"""Methods over seeds: the spread always, a claim only from five runs on."""
+"""Methods over seeds, plans, and the best of n runs."""
 
 import hashlib
+import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,201 +16,269 @@ from changed_records import with_values
 import stsbench as sb
 from stsbench.data.tables import StsData
 from stsbench.judging.seeds import SeedsComparison, compare_seeds
-from stsbench.records.parts import ModelPart
+from stsbench.published.measured import seeds
+from stsbench.statistics.intervals import detectable
+from stsbench.statistics.seeds import expected_best
 from stsbench.statistics.significance import holm
 
 Measure = Callable[..., sb.RunRecord]
 Data = Callable[..., StsData]
 Runs = dict[str, sb.RunRecord]
+Two = tuple[sb.RunRecord, sb.RunRecord]
+
+SIMCSE = "unsup-simcse-bert-base"
 
 
-def trained(record: sb.RunRecord, name: str, score: float) -> sb.RunRecord:
-    """Return a record as of a checkpoint of its own, with this score on every task."""
+def trained(record: sb.RunRecord, name: str, score: float | None, **changes: Any) -> sb.RunRecord:
+    """Returns the record of another checkpoint with this score on every task."""
     weights = hashlib.sha256(name.encode()).hexdigest()
-    return with_values(record, score, weights_sha256=weights)
-
-
-@pytest.fixture(scope="module")
-def scores() -> tuple[list[float], list[float]]:
-    rng = np.random.default_rng(0)
-    return rng.normal(0.75, 0.004, 6).tolist(), rng.normal(0.77, 0.004, 5).tolist()
+    return with_values(record, score, weights_sha256=weights, **changes)
 
 
 def runs_of(record: sb.RunRecord, scores: list[float], method: str) -> Runs:
     return {f"{method}{number}": trained(record, f"{method}{number}", x) for number, x in enumerate(scores)}
 
 
+def with_noise(measure: Measure, noise: float, first: int, count: int) -> Runs:
+    """Returns seeds that differ from pair to pair."""
+    runs = {}
+    for number in range(first, first + count):
+        run = measure(noise=noise, seed=number, intervals=sb.Intervals(None))
+        weights = hashlib.sha256(f"{noise} {number}".encode()).hexdigest()
+        model = run.model.model_copy(update={"weights_sha256": weights})
+        runs[f"{noise}-{number}"] = run.model_copy(update={"model": model})
+    return runs
+
+
 def compared(a: Runs, b: Runs) -> SeedsComparison:
     return compare_seeds(a, b, ("a", "b"), level=0.95)
 
 
-def test_from_five_runs_on_the_means_are_tested(measure: Measure, scores: tuple[list[float], list[float]]) -> None:
-    record, (one, two) = measure(), scores
+def averages(runs: Runs) -> list[float]:
+    return [100 * (run.averages[0].value or 0) for run in runs.values()]
+
+
+def test_the_statistics_of_five_runs(measure: Measure) -> None:
+    rng, record = np.random.default_rng(0), measure()
+    one, two = rng.normal(0.75, 0.004, 6).tolist(), rng.normal(0.77, 0.004, 5).tolist()
     result = compared(runs_of(record, one, "a"), runs_of(record, two, "b"))
     row = result.rows[0]
     assert [row.task for row in result.rows] == ["x", "y", "Avg."]
-    assert (row.a_runs, row.b_runs) == (6, 5)
-    assert (row.a_mean, row.a_sd) == pytest.approx((100 * np.mean(one), 100 * np.std(one, ddof=1)))
-    assert (row.b_lowest, row.b_highest) == pytest.approx((100 * min(two), 100 * max(two)))
+    assert (row.a.runs, row.b.runs) == (6, 5)
+    assert (row.a.mean, row.a.sd) == pytest.approx((100 * np.mean(one), 100 * np.std(one, ddof=1)))
+    assert (row.b.lowest, row.b.highest) == pytest.approx((100 * min(two), 100 * max(two)))
     test = scipy.stats.ttest_ind(two, one, equal_var=False)
-    assert row.p == pytest.approx(test.pvalue)
-    assert (row.low, row.high) == pytest.approx(
-        tuple(100 * limit for limit in (test.confidence_interval().low, test.confidence_interval().high))
-    )
+    limits = test.confidence_interval()
+    assert (row.p, row.low, row.high) == pytest.approx((test.pvalue, 100 * limits.low, 100 * limits.high))
     assert [row.p_holm for row in result.rows[:2]] == pytest.approx(holm([row.p] * 2).tolist())
     assert math.isnan(result.rows[-1].p_holm)
-    assert ". b is better on all tasks; the average difference of " in result.sentence
+    assert "b is better on all tasks" in result.sentence
+    assert result.frame["a_mean"].tolist() == [row.a.mean for row in result.rows]
 
 
-def test_with_fewer_there_is_the_spread_and_no_claim(
-    measure: Measure, scores: tuple[list[float], list[float]]
-) -> None:
-    record, (one, two) = measure(), scores
-    result = compared(runs_of(record, one, "a"), runs_of(record, two[:4], "b"))
+def test_fewer_runs_have_a_spread_and_no_test(measure: Measure) -> None:
+    record = measure()
+    result = compared(runs_of(record, [0.7, 0.8], "a"), runs_of(record, [0.71, 0.72, 0.74, 0.77, 0.7], "b"))
     for row in result.rows:
-        assert row.b_sd > 0
-        assert all(math.isnan(getattr(row, name)) for name in ("difference", "low", "high", "p", "permutation_p"))
-    assert result.sentence.endswith("on STS average; no claim: that takes 5 runs of each.")
+        assert row.b.sd > 0
+        assert np.isnan([row.difference, row.low, row.high, row.p, row.permutation_p]).all()
+    assert "a test needs 5 runs of each" in result.sentence
+    alone = compared(runs_of(record, [0.75, 0.76, 0.77], "a"), {})
+    assert alone.sentence == "a: 76.00 ± 1.00 over 3 runs on STS average."
+    assert alone.rows[0].b.runs == 0
+    low, high = np.sqrt(2 / scipy.stats.chi2(2).ppf([0.975, 0.025]))
+    assert any(f"a true one from {low:.2f} to {high:.2f}" in line for line in alone.remarks)
+    single = compared(runs_of(record, [0.75], "a"), {})
+    assert math.isnan(single.rows[0].a.low)
+    assert any("one run measures this checkpoint" in line for line in single.remarks)
+    assert compared({"a0": measure()}, {}).notes[0].startswith("no weights are known for a0")
 
 
-def test_one_method_alone_has_its_spread(measure: Measure) -> None:
-    result = compared(runs_of(measure(), [0.75, 0.76, 0.77], "a"), {})
-    assert result.sentence == "a: 76.00 ± 1.00 over 3 runs on STS average."
-    assert result.rows[0].b_runs == 0
-
-
-def test_the_average_of_a_run_is_of_the_tasks_that_all_hold(measure: Measure, toy_data: Data) -> None:
+def test_tasks_that_only_some_runs_have_are_left_out(measure: Measure, toy_data: Data) -> None:
     more = trained(measure([toy_data("x"), toy_data("z")]), "a0", 0.5)
-    less = trained(measure([toy_data("x")]), "b0", 0.6)
-    result = compared({"a0": more}, {"b0": less})
+    result = compared({"a0": more}, {"b0": trained(measure([toy_data("x")]), "b0", 0.6)})
     assert [row.task for row in result.rows] == ["x"]
     assert "not all records hold z: left out." in result.notes
-    assert result.sentence == ("a: 50.00 (one run), b: 60.00 (one run) on x; no claim: that takes 5 runs of each.")
 
 
-def test_the_same_weights_twice_are_one_seed(measure: Measure) -> None:
-    run = trained(measure(), "a", 0.5)
-    with pytest.raises(sb.UserError, match="a0 and a1 are runs of the same weights"):
-        compared({"a0": run, "a1": run}, {})
-    assert compared({"a0": run}, {"b0": run}).rows[0].a_mean == 50
-
-
-def test_weights_that_are_not_known_are_told(measure: Measure) -> None:
-    assert compared({"a0": measure()}, {}).notes == ("whether a0 are of different weights cannot be known.",)
-
-
-def test_runs_that_do_not_compare_or_have_no_score_are_refused(measure: Measure, toy_data: Data) -> None:
-    runs = runs_of(measure(), [0.7], "a")
-    other = trained(measure(protocol=sb.protocol(metric="pearson")), "b", 0.7)
-    with pytest.raises(sb.UserError, match="a0 and b0 do not compare on x: metric is spearman in one and pearson"):
-        compared(runs, {"b0": other})
-    with pytest.raises(sb.UserError, match="no task that all runs were measured on"):
-        compared(runs, {"b0": trained(measure([toy_data("z")]), "b", 0.7)})
-    undefined = with_values(trained(measure(), "b", 0.7), None)
-    with pytest.raises(sb.UserError, match="b0 has no score on x"):
-        compared(runs, {"b0": undefined})
-
-
-def seeds(measure: Measure, noise: float, first: int, count: int) -> Runs:
-    """Return runs whose vectors have noise of their own: seeds that differ from pair to pair."""
-    made = {}
-    for number in range(first, first + count):
-        run = measure(noise=noise, seed=number, intervals=sb.Intervals(None))
-        weights = hashlib.sha256(f"{noise} {number}".encode()).hexdigest()
-        made[f"{noise}-{number}"] = run.model_copy(
-            update={"model": run.model.model_copy(update={"weights_sha256": weights})}
-        )
-    return made
-
-
-def test_the_interval_of_a_mean_is_of_other_seeds_and_other_pairs(measure: Measure) -> None:
-    runs = seeds(measure, 0.7, 0, 5)
-    row = compared(runs, {}).rows[-1]
-    scores = np.array([100 * (run.averages[0].value or 0) for run in runs.values()])
+def test_the_interval_of_a_mean_is_over_seeds_and_pairs(measure: Measure) -> None:
+    runs = with_noise(measure, 0.7, 0, 5)
+    scores, method = np.array(averages(runs)), compared(runs, {}).rows[-1].a
     seeds_alone = scipy.stats.t.ppf(0.975, 4) * scores.std(ddof=1) / math.sqrt(5)
-    assert row.a_high - row.a_mean == pytest.approx(row.a_mean - row.a_low)
-    assert row.a_high - row.a_mean > seeds_alone
-    assert 0 <= row.a_seed_share <= 1
-    assert 0 <= row.a_pair_share <= 1
-    assert row.a_pair_share > 0.3
-    assert row.a_iqm == pytest.approx(np.sort(scores)[1:4] @ [0.75, 1, 0.75] / 2.5)
+    assert method.high - method.mean == pytest.approx(method.mean - method.low)
+    assert method.high - method.mean > seeds_alone
+    assert 0.3 < method.pair_share <= 1
+    assert 0 <= method.seed_share <= 1
+    assert method.iqm == pytest.approx(np.sort(scores)[1:4] @ [0.75, 1, 0.75] / 2.5)
 
 
-def test_the_difference_of_methods_has_both_and_beside_it_seeds_alone(measure: Measure) -> None:
-    one, two = seeds(measure, 3.0, 0, 5), seeds(measure, 0.3, 10, 6)
+def test_the_difference_of_methods_is_over_seeds_and_pairs(measure: Measure) -> None:
+    one, two = with_noise(measure, 3.0, 0, 5), with_noise(measure, 0.3, 10, 6)
     result = compared(one, two)
-    row = result.rows[-1]
-    test = scipy.stats.ttest_ind(
-        *([100 * (run.averages[0].value or 0) for run in runs.values()] for runs in (two, one)),
-        equal_var=False,
-    )
+    row, test = result.rows[-1], scipy.stats.ttest_ind(averages(two), averages(one), equal_var=False)
     limits = test.confidence_interval()
     assert (row.seeds_low, row.seeds_high, row.seeds_p) == pytest.approx((limits.low, limits.high, test.pvalue))
     assert row.high - row.low > row.seeds_high - row.seeds_low
     assert row.p > row.seeds_p
     assert row.seed_share + row.pair_share < 1
     assert 0 <= row.improvement_low <= row.improvement <= row.improvement_high <= 1
-    shown = str(result)
-    assert "P(B > A)" in shown
-    assert "seeds alone p" in shown
+    assert {"P(B > A)", "IQM A"} <= set(result.table()[1].frame)
+    assert result.plot().axes[0].get_xlabel() == "mean and range over seeds"
+
+
+def test_without_items_the_interval_is_over_seeds_alone(measure: Measure) -> None:
+    runs = runs_of(measure(), [0.74, 0.75, 0.77], "a")
+    result = compared({name: run.with_items(None) for name, run in runs.items()}, {})
+    assert "intervals are over seeds alone" in result.notes[0]
+    method = result.rows[-1].a
+    reach = scipy.stats.t.ppf(0.975, 2) * np.std([74, 75, 77], ddof=1) / math.sqrt(3)
+    assert method.high - method.mean == pytest.approx(reach)
+    assert math.isnan(method.pair_share)
+
+
+def test_runs_that_are_not_seeds_of_one_recipe(measure: Measure, toy_data: Data, tmp_path: Path) -> None:
+    record = measure()
+    runs = runs_of(record, [0.7, 0.8], "a")
+    same = trained(record, "a", 0.5)
+    other = trained(measure(protocol=sb.protocol(metric="pearson")), "b", 0.7)
+
+    def with_length(name: str, length: int) -> sb.RunRecord:
+        model = runs[name].model
+        used = model.model_copy(update={"use": replace(model.use, max_length=length)})
+        return runs[name].model_copy(update={"model": used})
+
+    lengths = {"a0": with_length("a0", 16), "a1": with_length("a1", 8)}
+    for a, b, fragment in (
+        ({"a0": same, "a1": same}, {}, "a0 and a1 have the same weights"),
+        (lengths, {}, "max_length is 16 in the first and 8"),
+        (runs, {"b0": other}, "metric is spearman in one and pearson"),
+        (runs, {"b0": trained(measure([toy_data("z")]), "b", 0.7)}, "no task in common"),
+        (runs, {"b0": trained(record, "b", None)}, "b0 has no score on x"),
+    ):
+        with pytest.raises(sb.UserError, match=fragment):
+            compared(a, b)
+    # Two methods may differ, or share weights.
+    assert compared({"a0": lengths["a0"]}, {"b0": lengths["a1"]}).rows
+    assert compared({"a0": same}, {"b0": same}).rows[0].a.mean == 50
+
+    def trained_by(name: str, temperature: float) -> sb.RunRecord:
+        (tmp_path / name).mkdir(exist_ok=True)
+        recipe = f"seed: {name[1:]}\nobjective:\n  temperature: {temperature}\n"
+        (tmp_path / name / "recipe.yaml").write_text(recipe, encoding="utf-8")
+        run = runs[name]
+        return run.model_copy(update={"model": run.model.model_copy(update={"name": str(tmp_path / name)})})
+
+    recipes = {"a0": trained_by("a0", 0.05), "a1": trained_by("a1", 0.1)}
+    with pytest.raises(sb.UserError, match=r"objective\.temperature is 0\.05 in the first and 0\.1 in the second"):
+        compared(recipes, {})
+    trained_by("a1", 0.05)
+    assert compared(recipes, {}).rows[0].a.runs == 2
+
+
+@pytest.fixture
+def two(measure: Measure) -> Two:
+    return measure(), measure(noise=0.5, seed=1)
+
+
+def test_a_plan_follows_from_the_standard_errors(two: Two, measure: Measure) -> None:
+    planned, compared = sb.plan(*two), sb.compare(*two)
+    assert [row.task for row in planned.rows] == ["x", "y", "Avg."]
+    for row in planned.rows:
+        (difference,) = (other for other in compared.rows if (other.task, other.subset) == (row.task, ""))
+        assert row.error == pytest.approx(difference.details["se_dyadic"])
+        assert row.smallest == pytest.approx(detectable(row.error)) == pytest.approx(2.8016 * row.error, rel=1e-3)
+        assert row.pairs == pytest.approx(row.size * (row.smallest / (row.a - row.b)) ** 2)
+    for row in sb.plan(*two, difference=1.0).rows:
+        assert row.pairs == pytest.approx(row.size * row.smallest**2)
+    near, far = (sb.plan(measure(), measure(noise=noise, seed=1)).rows[-1].smallest for noise in (0.1, 3.0))
+    assert near < far / 3
+
+
+def test_the_planned_number_of_pairs_is_enough(measure: Measure, toy_data: Data) -> None:
+    few, many = (
+        [measure([toy_data("x", pairs=n)], noise=noise, seed=7) for noise in (0.0, 0.5)] for n in (200, 3200)
+    )
+    smallest = sb.plan(*many).rows[-1].smallest
+    assert sb.plan(*few, difference=smallest).rows[-1].pairs == pytest.approx(3200, rel=0.4)
+
+
+def test_the_planned_number_of_seeds(two: Two) -> None:
+    planned = sb.plan(*two, difference=1.0, spread=0.8)
+    assert [math.isnan(row.seed_sd) for row in planned.rows] == [True, True, False]
+    assert (planned.rows[-1].seeds_here, planned.rows[-1].seeds_anywhere) == (12, 0)
+    assert "no number is enough" in planned.sentence
+    large = sb.plan(*two, difference=30.0, spread=20.0).rows[-1]
+    assert large.seeds_anywhere >= large.seeds_here > 1
+    known = sb.plan(*two, difference=1.0, spread=SIMCSE).rows[-1]
+    assert known.seed_sd == pytest.approx(seeds(SIMCSE)["Avg."].std())
+    own = sb.plan(*two, spread=0.9)
+    same = sb.plan(*two, difference=abs(own.rows[-1].a - own.rows[-1].b), spread=0.9).rows[-1]
+    assert own.rows[-1].seeds_here == same.seeds_here
+    for plan, name in ((planned, "1"), (own, "A - B")):
+        (table,) = plan.table()
+        assert list(table.frame.columns)[-3:] == ["seeds' sd", f"seeds for {name}", "on other pairs"]
+    content = json.loads(planned.to("json"))
+    assert (content["rows"][0]["seed_sd"], content["sentence"]) == (None, planned.sentence)
 
 
 @pytest.mark.parametrize(
-    ("count", "said"),
+    ("options", "fragment"),
     [
-        (1, "one run says what this checkpoint scores, and nothing of how far a seed carries"),
-        (
-            2,
-            "two runs hardly know how far seeds carry: from an sd of 1.00 the true one may be anything from",
-        ),
-        (3, "three runs know roughly how far seeds carry"),
+        ({"difference": 0.0}, "a difference of 0 points"),
+        ({"spread": -1.0}, "a standard deviation of -1 points"),
+        ({"spread": "simcse"}, "no seeds of 'simcse' are known"),
+        ({"power": 1.0}, "a power of 1"),
+        ({"level": 0.0}, "a level of 0"),
     ],
 )
-def test_what_few_runs_allow_to_say_is_said(count: int, said: str, measure: Measure) -> None:
-    scores = {1: [0.75], 2: [0.75 - 0.005 * 2**0.5, 0.75 + 0.005 * 2**0.5], 3: [0.74, 0.75, 0.76]}[count]
-    result = compared(runs_of(measure(), scores, "a"), {})
-    assert any(said in line for line in result.remarks)
-    assert math.isnan(result.rows[0].a_low) == (count == 1)
-    assert math.isnan(result.rows[0].a_iqm)
+def test_mistakes_in_plans(options: dict[str, Any], fragment: str, two: Two) -> None:
+    with pytest.raises(sb.UserError, match=fragment):
+        sb.plan(*two, **options)
 
 
-def test_without_tables_the_interval_is_of_seeds_alone_and_says_so(measure: Measure) -> None:
-    runs = runs_of(measure(), [0.74, 0.75, 0.77], "a")
-    lost = {name: run.with_items(None) for name, run in runs.items()}
-    result = compared(lost, {})
-    assert "what other pairs would change is not known" in result.notes[0]
-    row = result.rows[-1]
-    reach = scipy.stats.t.ppf(0.975, 2) * np.std([74, 75, 77], ddof=1) / math.sqrt(3)
-    assert row.a_high - row.a_mean == pytest.approx(reach)
-    assert math.isnan(row.a_pair_share)
+@pytest.fixture
+def four(measure: Measure) -> list[sb.RunRecord]:
+    record = measure()
+    return [trained(record, str(score), score / 100) for score in (74.0, 76.0, 75.0, 75.4)]
 
 
-def with_length(model: ModelPart, length: int) -> ModelPart:
-    return model.model_copy(update={"use": replace(model.use, max_length=length)})
+def test_the_best_of_known_seeds() -> None:
+    best = sb.best_of(SIMCSE)
+    assert (best.number, best.typical) == (76.25, (7, 8))
+    assert best.frame["expected"].round(2)[[6, 7]].tolist() == [76.23, 76.28]
+    assert best.frame["below"][0] == pytest.approx(0.9)
+    assert sb.best_of(SIMCSE, task="STS12").number == pytest.approx(68.40)
+    (table,) = best.table()
+    assert table.frame["best of"].tolist() == [*range(1, 11), 50]
+    assert len(best.plot().axes[0].lines[0].get_xdata()) == 50
+    content = json.loads(best.to("json"))
+    assert (content["number"], len(content["bests"]), len(content["scores"])) == (76.25, 50, 50)
+    logged = sb.best_of("esimcse-bert-base", task="STS-B:dev")
+    assert (logged.what, len(logged.scores)) == ("checkpoints", 125)
 
 
-def test_seeds_of_different_recipes_are_refused(measure: Measure, tmp_path: Path) -> None:
-    runs = runs_of(measure(), [0.7, 0.8], "a")
-    other = runs["a1"].model_copy(update={"model": with_length(runs["a1"].model, 8)})
-    shorter = runs["a0"].model_copy(update={"model": with_length(runs["a0"].model, 16)})
-    with pytest.raises(sb.UserError, match="a0 and a1 are not seeds of one recipe: max_length is 16 in one and 8"):
-        compared({"a0": shorter, "a1": other}, {})
-    # Two methods may differ in it.
-    assert compared({"a0": shorter}, {"b0": other}).rows
+@pytest.mark.parametrize(
+    ("number", "typical"), [(75.2, (1, 2)), (SIMCSE, None), (70.0, (0, 1)), (None, None), (76.0, (3, 4))]
+)
+def test_the_best_of_own_runs(number: Any, typical: Any, four: list[sb.RunRecord]) -> None:
+    best = sb.best_of(four, number)
+    assert best.expected == pytest.approx(tuple(expected_best([74.0, 75.0, 75.4, 76.0])))
+    assert best.typical == typical
+    assert sb.best_of(four, 75.0, task="x").task == "x"
+    assert (f"{best.number:.2f}" if best.number else "expected best of 4") in best.sentence
 
-    def trained_by(name: str, text: str) -> sb.RunRecord:
-        folder = tmp_path / name
-        folder.mkdir()
-        (folder / "recipe.yaml").write_text(text, encoding="utf-8")
-        run = runs[name]
-        return run.model_copy(update={"model": run.model.model_copy(update={"name": str(folder)})})
 
-    recipe = "seed: {seed}\nobjective:\n  temperature: {temperature}\n"
-    made = {
-        "a0": trained_by("a0", recipe.format(seed=1, temperature=0.05)),
-        "a1": trained_by("a1", recipe.format(seed=2, temperature=0.1)),
-    }
-    with pytest.raises(sb.UserError, match=r"objective\.temperature is 0\.05 in one and 0\.1 in the other"):
-        compared(made, {})
-    (tmp_path / "a1" / "recipe.yaml").write_text(recipe.format(seed=2, temperature=0.05), encoding="utf-8")
-    assert compared(made, {}).rows[0].a_runs == 2
+@pytest.mark.parametrize(
+    ("runs", "options", "fragment"),
+    [
+        (1, {}, "at least two runs"),
+        (SIMCSE[:-1], {}, "no seeds of 'unsup-simcse-bert-bas' are known: did you mean"),
+        (SIMCSE, {"task": "STS99"}, f"no seeds of {SIMCSE} are known on 'STS99'"),
+        (4, {"task": "z"}, "no score in common on 'z'"),
+        (4, {"number": math.nan}, "a score of nan"),
+        (4, {"number": SIMCSE, "task": "y"}, "has no value on y"),
+    ],
+)
+def test_mistakes_in_the_best_of(runs: Any, options: Any, fragment: str, four: list[sb.RunRecord]) -> None:
+    with pytest.raises(sb.UserError, match=fragment):
+        sb.best_of(four[:runs] if isinstance(runs, int) else runs, **options)

@@ -1,0 +1,68 @@
+"""The base class of what judging returns: tables, one sentence with the answer, and remarks."""
+
+import html
+import math
+from abc import abstractmethod
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from stsbench.render.result import Result
+from stsbench.render.text import one_line
+
+
+@dataclass(frozen=True)
+class Judgement(Result):
+    """A result whose answer is a sentence. It is shown as legend, tables, sentence and remarks."""
+
+    @property
+    @abstractmethod
+    def sentence(self) -> str:
+        """The answer."""
+
+    @property
+    def legend(self) -> list[str]:
+        """What the tables' letters and columns mean, one line each."""
+        return []
+
+    @property
+    def remarks(self) -> list[str]:
+        """What limits the answer, one line each."""
+        return [f"note: {note}" for note in getattr(self, "notes", ())]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns all fields as plain data; undefined numbers are None."""
+        whole: dict[str, Any] = plain_data({"sentence": self.sentence} | asdict(self))
+        return whole
+
+    def __str__(self) -> str:
+        """Returns what a terminal shows."""
+        legend, below = ("\n".join(map(one_line, lines)) for lines in (self.legend, self._below))
+        return "\n\n".join(filter(None, [legend, *map(str, self.table()), below]))
+
+    def _repr_html_(self) -> str:
+        above, below = ("<br>".join(map(html.escape, lines)) for lines in (self.legend, self._below))
+        return f"<p>{above}</p>{self.table()._repr_html_()}<p>{below}</p>"
+
+    @property
+    def _below(self) -> list[str]:
+        return [*self.sentence.splitlines(), *self.remarks]
+
+
+def p_text(p: float) -> str | None:
+    """Returns a p-value with three digits, or None if it is undefined.
+
+    >>> p_text(0.0312), p_text(0.0002), p_text(float("nan"))
+    ('0.031', '<0.001', None)
+    """
+    if math.isnan(p):
+        return None
+    return f"{p:.3f}" if p >= 0.001 else "<0.001"
+
+
+def plain_data(value: Any) -> Any:
+    """Returns nested data with None for numbers that JSON does not have."""
+    if isinstance(value, dict):
+        return {key: plain_data(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_data(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

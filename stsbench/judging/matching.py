@@ -1,0 +1,218 @@
+"""Matches the scores of a record with the settings of published values."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from stsbench.judging.verdicts import FieldDifference
+from stsbench.published import catalogue
+from stsbench.published.catalogue import PublishedRow, rows
+from stsbench.published.schema import PublishedCell, Setting
+from stsbench.records.labels import task_labels
+from stsbench.records.parts import Score, plain_mean
+from stsbench.records.record import RunRecord
+from stsbench.records.signature import UNKNOWN, Signature
+from stsbench.scoring.settings import AGGREGATIONS, TEXTS
+from stsbench.scoring.tasks import STS_TASKS, TRANSFER_TASKS
+from stsbench.statistics.correlations import CORRELATIONS
+from stsbench.statistics.similarity import SIMILARITIES
+
+AVERAGES = {"Avg. STS": STS_TASKS, "Avg. transfer": TRANSFER_TASKS}
+"""The tasks of published averages."""
+
+_METRICS = {"acc": "accuracy", "devacc": "accuracy"}
+"""Names of statistics in published settings, where they differ from those in records."""
+
+
+@dataclass(frozen=True)
+class MeasuredScore:
+    """A number of a record that papers print.
+
+    Attributes:
+        of: the score that it belongs to.
+        statistic: name of the number: the main one, or the one below it (`devacc`).
+        choices: the choices that define it, named as in published settings; `data` is the status of the files.
+    """
+
+    of: Score
+    statistic: str
+    choices: Mapping[str, str]
+
+    @property
+    def score(self) -> float | None:
+        """The number x 100; None if undefined."""
+        number = self.of.number(self.statistic)
+        return None if number is None or number.value is None else 100 * number.value
+
+
+def measured_scores(record: RunRecord) -> Sequence[MeasuredScore]:
+    """Returns the numbers of a record that papers print: the main number of each score, and the one below it."""
+    return [
+        MeasuredScore(score, statistic, _choices(score, statistic))
+        for score in record.scores
+        for statistic in filter(None, (score.statistic, score.about.below))
+        if score.number(statistic) is not None
+    ]
+
+
+def _choices(score: Score, statistic: str) -> Mapping[str, str]:
+    signature = Signature.parse(score.signature)
+    split = signature.split if score.training is None else "dev" if statistic == score.about.below else "test"
+    choices = {"split": split, "metric": _METRICS.get(statistic, statistic), "text": score.text}
+    if score.about.by_similarity:
+        choices["similarity"] = signature.similarity
+    elif score.training is not None:
+        choices["classifier"] = score.training.method
+    if score.training is None and len(score.subsets) != 1:
+        # With a single subset every aggregation is the same number. (Imported tasks may name no subset.)
+        choices["aggregation"] = signature.aggregation
+    return {**choices, "data": score.data.status}
+
+
+_FIELDS = ("split", "aggregation", "metric", "similarity", "text")
+
+_OPTIONS: Mapping[str, Collection[str]] = {
+    "aggregation": AGGREGATIONS,
+    "metric": CORRELATIONS,
+    "similarity": SIMILARITIES,
+    "text": TEXTS,
+}
+"""The values of options; published metrics may be others."""
+
+_OTHER_DATA = {"modified": "modified", "user": "your own"}
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The measured scores for a published setting.
+
+    Attributes:
+        value: the score x 100, or the mean for an average; None if missing or undefined.
+        scores: the scores that it consists of.
+        differences: the choices that make it incomparable.
+        missing: tasks that were not measured.
+    """
+
+    value: float | None
+    scores: tuple[MeasuredScore, ...]
+    differences: tuple[FieldDifference, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+def fitting(setting: Setting, scores: Sequence[MeasuredScore]) -> Fit:
+    """Returns the most similar measured score, or the mean of those for an average."""
+    parts = [(part, _closest(part, scores)) for part in _parts(setting)]
+    measured = [(part, score) for part, score in parts if score is not None]
+    fitted = tuple(score for _, score in measured)
+    gaps = tuple(dict.fromkeys(gap for part, score in measured for gap in _differences(part, score)))
+    missing = tuple(part.task for part, score in parts if score is None)
+    value = None if missing else plain_mean([score.score for score in fitted])
+    return Fit(value, fitted, gaps, missing)
+
+
+def _parts(setting: Setting) -> list[Setting]:
+    tasks = AVERAGES.get(setting.task, (setting.task,))
+    return [setting.model_copy(update={"task": task}) for task in tasks]
+
+
+def open_fields(settings: Iterable[Setting], scores: Sequence[MeasuredScore]) -> list[str]:
+    """Returns the choices that match only because a source does not state them, each once with its tasks."""
+    parts = {part.task: part for setting in settings for part in _parts(setting)}
+    tasks: dict[tuple[str, str], list[str]] = {}
+    for task, part in parts.items():
+        score = _closest(part, scores)
+        for field in _open_fields(part, score) if score else ():
+            tasks.setdefault(field, []).append(task)
+    return [
+        f"{name}: {why}" if len(of) == len(parts) else f"{name} ({', '.join(of)}): {why}"
+        for (name, why), of in tasks.items()
+    ]
+
+
+def _closest(setting: Setting, scores: Iterable[MeasuredScore]) -> MeasuredScore | None:
+    of_task = [score for score in scores if score.of.task == setting.task]
+    return min(of_task, key=lambda score: len(_differences(setting, score)), default=None)
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A published row, and its values that are comparable with a record's.
+
+    Attributes:
+        row: the row.
+        values: printed values x 100 by kind and task, or by kind and average if it is over the record's tasks.
+    """
+
+    row: PublishedRow
+    values: Mapping[tuple[str, str], float]
+
+
+def published_beside(record: RunRecord) -> Iterator[Beside]:
+    """Yields the main row of each published system with a value that is comparable with one of the record's."""
+    scores = measured_scores(record)
+    labels = dict(zip([score.key for score in record.scores], task_labels(record.scores), strict=True))
+    for system in catalogue.systems().values():
+        if not system.row:
+            continue
+        values: dict[tuple[str, str], float] = {}
+        for cell in filter(is_score, rows()[system.row].cells):
+            fit = fitting(cell.setting, scores)
+            if cell.score is None or fit.missing or fit.differences or not fit.scores:
+                continue
+            of = [score.of for score in fit.scores]
+            if any(score.statistic != score.of.statistic for score in fit.scores):
+                continue
+            if cell.setting.task not in AVERAGES:
+                values[of[0].kind, labels[of[0].key]] = cell.score
+            elif {score.key for score in of} == {score.key for score in record.scores_of(of[0].kind)}:
+                values[of[0].kind, of[0].about.average] = cell.score
+        if values:
+            yield Beside(rows()[system.row], values)
+
+
+def _differences(setting: Setting, score: MeasuredScore) -> tuple[FieldDifference, ...]:
+    """Returns the choices that make a measured score incomparable with a published value.
+
+    What a paper leaves open and its authors' code fixes counts as stated. What nobody states, and what an imported
+    file leaves open, matches any value (see `open_fields`).
+    """
+    fields = [
+        FieldDifference(name, here, there, _remedy(name, setting, there))
+        for name in _FIELDS
+        if (here := score.choices.get(name)) and (there := getattr(setting, name)) and here not in {there, UNKNOWN}
+    ]
+    if setting.group:
+        fields.append(FieldDifference("group", "all data", setting.group))
+    if (data := _OTHER_DATA.get(score.choices["data"])) is not None:
+        fields.append(FieldDifference("data", data, "the released files", "`stsbench data verify` lists changes"))
+    return tuple(fields)
+
+
+def _remedy(field: str, setting: Setting, there: str) -> str:
+    remedies = ["from the authors' code; the paper does not state it"] if field in setting.open else []
+    if field == "split":
+        remedies.append(f"measure with --tasks {setting.task}:{there}")
+    elif there in _OPTIONS[field]:
+        remedies.append(f"measure with --{field} {there}")
+    return "; ".join(remedies)
+
+
+def _open_fields(setting: Setting, score: MeasuredScore) -> Iterator[tuple[str, str]]:
+    """Yields each choice that matches only because it is not stated, and the reason."""
+    for name in (*_FIELDS, "data"):
+        here, there = score.choices.get(name), "" if name == "data" else getattr(setting, name)
+        if here in {UNKNOWN, "unknown"}:
+            yield name, "not stated by the imported file" + (f"; expected {there}" if there else "")
+        elif here is None or name == "data":
+            # Rows do not name their files; they are assumed to be the released ones.
+            continue
+        elif not there:
+            yield name, f"not stated by the source; this run uses {here}"
+        elif name in setting.open:
+            yield name, f"not stated by the paper; assumed to be {there}"
+    if "classifier" in setting.open and (here := score.choices.get("classifier")):
+        yield "classifier", f"not stated by the paper; this run uses {here}"
+
+
+def is_score(cell: PublishedCell) -> bool:
+    """Returns whether a published value is a score, not a difference or a count."""
+    return cell.setting.task != "delta" and cell.setting.unit != "pairs"

@@ -28,8 +28,7 @@ def rows() -> str:
     >>> rows().splitlines()[-1].split(" | ")[1:]
     ['what is near a sentence?', 'neighbours that share words and not meaning |']
     """
-    found = ((name, command.result) for name, command in analyses().items())
-    return "".join(f"| `{name}` | {result.question} | {result.look_for} |\n" for name, result in found)
+    return "".join(f"| `{name}` | {kind.question} | {kind.look_for} |\n" for name, kind in analyses().items())
 
 
 def in_site(text: str, page: str) -> str:

@@ -1,9 +1,10 @@
-"""The commands that explain a model: one for each registered analysis, and `stsbench explain`."""
+"""The command of each analysis, made from its parameters, and `stsbench explain`."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, make_dataclass
+from inspect import cleandoc
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,15 +19,19 @@ from stsbench.cli.options import (
     IntervalChoice,
     Output,
     OwnTexts,
+    names,
     new_figure,
     new_folder,
+    numbers,
 )
 from stsbench.cli.output import print_lines, print_notes, print_result, progress_bars
-from stsbench.encoders.use import Use, option_of
+from stsbench.encoders.use import Use
+from stsbench.encoders.use import option_of as option_of_use
 from stsbench.render.figures import look, save_figure
 
 if TYPE_CHECKING:
-    from stsbench.analysis.result import AnalysisCommand, AnalysisResult
+    from stsbench.analysis.base import Analysis
+    from stsbench.analysis.parameters import Parameter
     from stsbench.scoring.subjects import Wanted
 
 
@@ -69,44 +74,93 @@ class Subjects:
         if not (runs or models or has_others):
             models = [default_model()]
         if use.changed() and not has_others and all(map(is_run, models)):
-            option = option_of(use.changed()[0])
+            option = option_of_use(use.changed()[0])
             raise UserError(
-                f"{option} is for models that are to be loaded, and what was given is measured already: leave it "
-                "out, or name a model."
+                f"{option} applies only to models that are loaded, but only runs were given: leave it out, or "
+                "name a "
+                "model with --model."
             )
         return [*runs, *(model if is_run(model) else load_with(model, use) for model in models)]
+
+
+@dataclass(frozen=True)
+class NoOptions:
+    """The group of options of an analysis without them."""
 
 
 def __getattr__(name: str) -> Callable[..., None]:
     if name not in ANALYSES:
         raise AttributeError(f"there is no analysis {name!r}")
-    return command_of(name)
+    return command_of(analysis(name))
 
 
-def command_of(name: str) -> Callable[..., None]:
-    """Return the command of an analysis: its own options, and those that all analyses share."""
+def command_of(cls: "type[Analysis]") -> Callable[..., None]:
+    """Returns the command of an analysis, with its parameters as options."""
+    options = cls.own_options()
+    has_intervals = "intervals" in cls.parameters and "overlap" not in options
 
     def analyse(
         subjects: Subjects,
-        own: "AnalysisCommand",
+        own: Any,
+        intervals: IntervalChoice = IntervalChoice(),
         use: Use = Use(),
         figure: FigureChoice = FigureChoice(),
         output: Output = Output(),
     ) -> None:
+        from stsbench.scoring.settings import Intervals
+
+        typed = {name: getattr(own, name) for name in options}
+        values = cls.from_options({name: parsed(name, about, typed[name]) for name, about in options.items()}, use)
+        if has_intervals:
+            values["intervals"] = Intervals(intervals.dependence)
+        checkpoints = bool(typed.get("path"))
         with progress_bars(quiet=output.quiet) as progress:
-            models = own.models(use)
-            wanted = subjects.load(use, has_others=bool(models))
-            result = own.verb(wanted, progress=progress, **own.keywords() | models)
-        if not own.names_data(runs=bool(subjects.runs)) and (result.frame["task"] == "sample").any():
+            chosen = subjects.load(use, has_others=checkpoints)
+            # Checkpoints alone need no default model.
+            result = cls.verb(chosen, progress=progress, **values)
+        by_task = {"task", "tasks"} & set(typed)
+        names_data = any(typed[name] for name in by_task) or (subjects.runs and cls.measures_pairs)
+        if by_task and not names_data and (result.frame["task"] == "sample").any():
             from stsbench.scoring.tasks import SAMPLE_USED
 
             print_notes(SAMPLE_USED, quiet=output.quiet)
         print_result(result, output, figure=figure)
 
-    command = analysis(name)
-    analyse.__doc__, analyse.__name__ = command.__doc__, name
-    analyse.__annotations__["own"] = command
+    summary = cleandoc(cls.__doc__ or "").partition("\nReturns:")[0]
+    examples = "\n".join(f"* `{example}`" for example in cls.examples)
+    analyse.__doc__, analyse.__name__ = f"{summary}\nExamples:\n{examples}", cls.name
+    fields = [(name, option_of(name, about), field(default=default_of(about))) for name, about in options.items()]
+    analyse.__annotations__["own"] = make_dataclass("Own", fields, frozen=True)
+    if not has_intervals:
+        analyse.__annotations__["intervals"] = NoOptions
     return expand(analyse)
+
+
+def default_of(about: "Parameter") -> Any:
+    """Returns the default of an option; lists are None by default."""
+    return None if about.default == () else about.default
+
+
+def option_of(name: str, about: "Parameter") -> Any:
+    """Returns the annotation of the option for a parameter."""
+    kind = about.kind or type(about.default)
+    if about.default == ():
+        kind = str if about.example else list[kind]  # type: ignore[valid-type]
+    kind = kind if default_of(about) is not None else kind | None
+    limits = {}
+    if about.limits and not about.example:
+        limits = {"min": about.limits[0], "max": about.limits[1]}
+    flags = about.flags or (f"--{name.replace('_', '-')}",)
+    return Annotated[kind, typer.Option(*flags, help=about.help, rich_help_panel=about.panel, **limits)]
+
+
+def parsed(name: str, about: "Parameter", value: Any) -> Any:
+    """Returns the value of a parameter from that of its option; lists are split at commas."""
+    if not about.example:
+        return about.default if value is None else value
+    if about.example[0].isdigit():
+        return numbers(value, f"--{name}", about.example)
+    return names(value)
 
 
 @expand
@@ -167,7 +221,7 @@ def explain(
     at_once = output.style == "terminal" and not (out is not None and output.quiet)
     printed: list[str] = []
 
-    def print_part(part: "AnalysisResult") -> None:
+    def print_part(part: "Analysis") -> None:
         if at_once:
             with progress.aside():
                 if printed:

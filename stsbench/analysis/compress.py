@@ -1,77 +1,133 @@
-"""`compress`: how small can a vector be? Fewer dimensions and fewer bits a number, from one encoding."""
+"""Compression: the smallest vectors that keep the score, with fewer dimensions and fewer bits per number."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-import typer
 
-from stsbench.analysis.result import AnalysisResult, CommandWithIntervals, headline, in_columns
+from stsbench.analysis.base import OfTasks, Row, in_columns
+from stsbench.analysis.compress_numbers import NO_WORSE, Compression, PairedVectors, compressed_rows, folded_of
+from stsbench.analysis.inputs import scored_sentences
+from stsbench.analysis.parameters import INTERVALS, LARGEST, OWN_DATA, SEED, parameter
 from stsbench.base.errors import UserError
-from stsbench.base.progress import Progress, silent
-from stsbench.base.words import listed, suggestion
-from stsbench.cli.options import DataDirs, OwnTexts, Seed, Tasks, numbers
+from stsbench.base.progress import Progress
+from stsbench.base.words import listed
+from stsbench.data.corpus import load_corpus
+from stsbench.data.shared import SENTENCES, folded_ids
 from stsbench.render.figures import colours, legend_above, new_figure, shortened, style
 from stsbench.render.table import Table, Tables, interval
+from stsbench.scoring.settings import MARGIN, Intervals, require_margin
+from stsbench.scoring.subjects import Subject, vectors_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from stsbench.analysis.compress_numbers import PairedVectors
-    from stsbench.scoring.settings import Intervals
-    from stsbench.scoring.subjects import Subject, Wanted
-
-SIMILARITIES = ("cosine", "dot")
-
 _CELL = ["model", "dimensions", "kept"]
 _TIES = ["tied", "score", "expected", "lowest", "highest"]
 
 
-class Compressed(AnalysisResult):
-    """The scores of models' vectors, made smaller in every way that was tried."""
+class Compress(OfTasks):
+    """Find the smallest vectors that keep the score: fewer dimensions, fewer bits per number.
+
+    Dimensions (all, half, ... 16; leading, random or principal components) by number format (fp32, fp16, int8,
+    binary), each with its difference to the full vectors, and the smallest vector within the margin. The figure
+    shows the score against the bytes per vector.
+
+    Returns:
+        One row per model, task (`Avg.` is their mean), `dimensions`, `kept` (`all`, `leading`, `random`, `PCA`)
+        and `stored` format, with `similarity`, `bytes` per vector, and x 100 the `score`, its `difference` to the
+        full vectors in fp32 with `low` and `high`, and over all ways to break ties the mean (`expected`), `lowest`
+        and `highest` Spearman; `tied` is the percentage of pairs with a tied similarity. Random dimensions have
+        means over the draws, and the scores' standard deviation as `spread`. `verdict` is `no worse`, `worse` or
+        `cannot tell`, as for `stsbench check --margin`, each tested separately, or `undefined`. Other columns:
+        `metric`, `corpus`, `calibration` and `left_out` (numbers of sentences), and `margin`.
+
+    Raises:
+        UserError: if vectors have too few dimensions, the corpus too few other sentences, or a score is undefined.
+
+    >>> small = compress(lambda texts: [[len(s), s.count("e"), s.count("t")] for s in texts], tasks=["sample"])
+    >>> small.frame.loc[small.frame["kept"] == "all", ["stored", "bytes"]].values.tolist()
+    [['fp32', 12], ['fp16', 6], ['int8', 3], ['binary', 1]]
+    """
 
     name = "compress"
     title = "Compression"
     question = "how small can a vector be?"
     look_for = "the fewest bytes that are no worse than all of them; a random half that loses little"
+    examples = (
+        "stsbench compress runs/minilm-avg-sts --figure bytes.svg",
+        "stsbench compress runs/a runs/b --corpus wiki.txt --sizes 256,128,64 --margin 1",
+        "stsbench compress --model minilm --tasks sample --json",
+    )
+
+    sizes: Sequence[int] = parameter(
+        (),
+        "The numbers of dimensions to keep, with commas; by default half, ... 16.",
+        example="256,128,64",
+        limits=(-LARGEST, LARGEST),
+    )
+    corpus: str | Path = parameter("sample", "The distractors: a file with one sentence a line, or `sample`.")
+    draws: int = parameter(5, "Draws of random dimensions.", limits=(1, 100))
+    seed = SEED
+    similarity: Any = parameter(
+        "cosine", "`cosine` or `dot` (binary vectors use the Hamming distance).", choices=("cosine", "dot")
+    )
+    margin: float | None = parameter(
+        None, "The loss in points that is allowed; 0.5 by default.", kind=float, limits=(0, 100)
+    )
+    data = OWN_DATA
+    intervals: Intervals | None = INTERVALS
+
+    def inputs(self, subjects: Mapping[str, Subject]) -> Mapping[str, PairedVectors]:
+        """Returns the vectors of the tasks' pairs and of other sentences."""
+        require_margin(self._margin)
+        self.constants = {"corpus": Path(self.corpus).name}
+        others = load_corpus(self.corpus)
+        options = {"data": self.data, "data_dirs": self.data_dirs, "progress": self.progress}
+        return {
+            name: _paired_vectors(name, subject, self.tasks, others, **options)
+            for name, subject in subjects.items()
+        }
+
+    @property
+    def _margin(self) -> float:
+        return MARGIN if self.margin is None else self.margin
+
+    def measure(self, model: str, given: PairedVectors) -> Iterator[Row]:
+        """Yields every smaller vector with its score and difference."""
+        how = Compression(tuple(self.sizes), self.draws, self.seed, self.similarity, self._margin, self.how)
+        return compressed_rows(model, given, how)
 
     def table(self) -> Tables:
-        """Return the smallest vectors that are no worse, scores, differences, and what ties leave open."""
+        """Returns the smallest vectors within the margin, scores, differences, and ranges of ties."""
         rows = self.headline
         first = rows.iloc[0]
         what = f"{str(first['metric']).capitalize()} x 100, {listed(list(dict.fromkeys(rows['task'])))}"
         similarity = rows.loc[rows["similarity"] != "hamming", "similarity"].iloc[0]
         cells = [_difference_cell(row) for row in rows.to_dict("records")]
-        # Of bits alone there are many, and how many dimensions decides more than which.
+        # Only binary vectors have many ties; their number depends mostly on the number of dimensions.
         ties = rows[(rows["similarity"] == "hamming") & rows["kept"].isin(["all", "leading"])]
         ties = ties[[*_CELL, *_TIES]].rename(columns={"tied": "tied pairs %", "score": "Spearman"}).dropna()
         tables = [
             Table(
                 self.smallest,
-                f"The smallest vectors that are no worse by {first['margin']:g} points, of each kind that has one",
+                f"The smallest vectors within {first['margin']:g} points of the full ones",
             ),
             Table(_wide(rows, rows["score"]), f"{what}: by {similarity}, of binary vectors by Hamming"),
             Table(
-                _wide(rows, cells), "Difference to the full vectors in fp32, with its interval", notes=self._notes
+                _wide(rows, cells), "Difference to the full vectors in fp32, with its interval", notes=self.notes
             ),
-            Table(ties, "Ties of binary vectors: Spearman x 100, and over all ways of breaking them"),
+            Table(ties, "Ties of binary vectors: Spearman x 100, and over all ways to break ties"),
         ]
         return Tables(table for table in tables if len(table.frame))
 
     @property
-    def headline(self) -> pd.DataFrame:
-        """The rows of each model's average over its tasks, or of its only task."""
-        return headline(self.frame)
-
-    @property
     def smallest(self) -> pd.DataFrame:
-        """The vector of the fewest bytes that is no worse than the full one, by model and what is kept."""
-        from stsbench.analysis.compress_numbers import NO_WORSE
-
+        """The smallest vector within the margin, by model and kept dimensions."""
         rows = self.headline
         full = rows.groupby("model")["bytes"].transform("max")
         rows = rows.assign(
@@ -83,7 +139,7 @@ class Compressed(AnalysisResult):
         return best.sort_index()[columns].rename(columns={"share": "% of full"}).reset_index(drop=True)
 
     def numbers(self) -> dict[str, float]:
-        """Return the fewest bytes that are no worse, and what half of the dimensions lose in fp32."""
+        """Returns the fewest bytes within the margin, and the loss of half of the dimensions in fp32."""
         rows, smallest = self.headline, self.smallest
         named = {"fewest bytes no worse": float(smallest["bytes"].min())} if len(smallest) else {}
         sizes = sorted(set(rows["dimensions"]), reverse=True)
@@ -94,17 +150,17 @@ class Compressed(AnalysisResult):
         }
 
     @property
-    def _notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[str, ...]:
         first = self.frame.iloc[0]
         notes = [
-            f"*: no worse by {first['margin']:g} points, each tested by itself. ±: standard deviation over the "
-            "draws of random dimensions; the rest is of their mean."
+            f"*: within {first['margin']:g} points (each tested separately). ±: standard deviation over "
+            "random draws."
         ]
         for row in self.frame.drop_duplicates("model").to_dict("records"):
             name, left_out = row["model"], row["left_out"]
-            also = f"; {left_out:,} that the tasks have, too, are left out" if left_out else ""
+            also = f" ({left_out:,} sentences of the tasks are left out)" if left_out else ""
             notes.append(
-                f"{name}: int8's ranges and principal components are of {row['calibration']:,} sentences of "
+                f"{name}: int8 ranges and principal components are fitted on {row['calibration']:,} sentences of "
                 f"{row['corpus']}{also}."
             )
             of_model = self.frame[self.frame["model"] == name]
@@ -112,13 +168,12 @@ class Compressed(AnalysisResult):
             lacking = sizes - set(of_model.loc[of_model["kept"] == "PCA", "dimensions"])
             if lacking:
                 notes.append(
-                    f"{name}: those sentences vary in fewer than {min(lacking):,} directions, so there are not as "
-                    "many principal components."
+                    f"{name}: these sentences vary in fewer than {min(lacking):,} directions, which limits PCA."
                 )
         return tuple(notes)
 
     def plot(self) -> "Figure":
-        """Draw score against bytes, a panel a model: a curve for each way to store a number, and the best ones."""
+        """Draws the score against bytes, a panel per model, with a curve for each number format."""
         rows = self.headline
         models = list(dict.fromkeys(rows["model"]))
         with style():
@@ -135,22 +190,20 @@ class Compressed(AnalysisResult):
 
 
 def _wide(rows: pd.DataFrame, cells: Any) -> pd.DataFrame:
-    """Return cells by the number that is stored: a row for each model, number of dimensions and what is kept."""
+    """Returns cells by number format: a row for each model, number of dimensions and kept dimensions."""
     return in_columns(rows.assign(cell=cells), _CELL, "stored", "cell").reset_index()
 
 
-def _difference_cell(row: "dict[Any, Any]") -> str:
-    import math
-
-    if math.isnan(row["difference"]):
+def _difference_cell(row: dict[Any, Any]) -> str:
+    if isnan(row["difference"]):
         return ""
-    spread = "" if math.isnan(row["spread"]) else f" ±{row['spread']:.2f}"
-    mark = "*" if row["verdict"] == "no worse" else ""
+    spread = "" if isnan(row["spread"]) else f" ±{row['spread']:.2f}"
+    mark = "*" if row["verdict"] == NO_WORSE else ""
     return " ".join(filter(None, [f"{row['difference']:+z.2f}{mark}", interval(row["low"], row["high"])])) + spread
 
 
 def _draw(axes: "Axes", rows: pd.DataFrame) -> None:
-    """Draw a model's scores over the bytes of a vector."""
+    """Draws a model's scores against the bytes per vector."""
     pareto = rows.sort_values(["bytes", "score"], ascending=[True, False])
     pareto = pareto[pareto["score"] > pareto["score"].cummax().shift(fill_value=float("-inf"))]
     axes.plot(pareto["bytes"], pareto["score"], color="0.8", linewidth=4, label="best for its bytes", zorder=1)
@@ -181,103 +234,25 @@ def _draw(axes: "Axes", rows: pd.DataFrame) -> None:
     axes.margins(x=0.08, y=0.1)
 
 
-def compress(
-    runs: "Wanted | Sequence[Wanted] | None" = None,
-    *,
-    tasks: Sequence[str] = (),
-    sizes: Sequence[int] = (),
-    corpus: str | Path = "sample",
-    draws: int = 5,
-    seed: int = 0,
-    similarity: str = "cosine",
-    margin: float | None = None,
-    data: Sequence[str | Path] = (),
-    intervals: "Intervals | None" = None,
-    data_dirs: Sequence[str | Path] = (),
-    progress: Progress = silent,
-) -> Compressed:
-    """Score the vectors of runs or models with fewer dimensions and fewer bits a number, from one encoding.
-
-    Kept are the first dimensions, random ones, or the largest principal components; a number is stored in fp32,
-    fp16, int8 or one bit. Ranges of int8 and principal components are fitted on other sentences than the tasks'.
-
-    Args:
-        runs: records or their folders; or encoders, or what `load` makes one of, which are measured first.
-        tasks: the tasks to look at, with commas; by default all that a run has, for models the seven STS tasks, or
-            the sample.
-        sizes: how many dimensions to keep, with commas; by default a half, a quarter and so on down to 16. All of
-            them are there in any case.
-        corpus: the other sentences: a file with one sentence a line, or `sample` for the sample's. Those that a
-            task has, too, are left out.
-        draws: how many times random dimensions are drawn.
-        seed: of these draws.
-        similarity: how vectors of fp32, fp16 and int8 are compared: by `cosine` or `dot`. Binary ones are compared
-            by Hamming's distance.
-        margin: how many points a smaller vector may lose; 0.5 by default.
-        data: files with the sentences of runs on pairs of your own; repeatable. Records hold no sentences.
-        intervals: how intervals are computed.
-        data_dirs: folders to look for data in.
-        progress: told how far encoding is.
-
-    Returns:
-        One row per model, task (`Avg.` is their mean), `dimensions`, `kept` (`all`, `leading`, `random`, `PCA`)
-        and `stored`, with `similarity`, `bytes` a vector, and x 100 the `score`, its `difference` to all
-        dimensions in fp32 with the limits `low` and `high`, and over all ways of breaking ties the mean
-        (`expected`), `lowest` and `highest` Spearman; `tied` is the share of pairs, in percent, whose similarity
-        another pair has. Of random dimensions all are means over the draws, and `spread` is the scores' standard
-        deviation. `verdict` is `no worse`, `worse` or `cannot tell`, as of `stsbench check --margin`, each
-        tested by itself, or `undefined`. `metric`, `corpus`, `calibration` and `left_out` (sentences), and
-        `margin` say how.
-
-    Raises:
-        UserError: if a model has fewer dimensions than asked for, too few other sentences are there, a score is
-            not defined, or a sentence was never encoded and the model is not here.
-
-    >>> small = compress(lambda texts: [[len(s), s.count("e"), s.count("t")] for s in texts], tasks=["sample"])
-    >>> small.frame.loc[small.frame["kept"] == "all", ["stored", "bytes"]].values.tolist()
-    [['fp32', 12], ['fp16', 6], ['int8', 3], ['binary', 1]]
-    """
-    from stsbench.analysis.compress_numbers import Compression, compress_frame
-    from stsbench.analysis.inputs import analysable
-    from stsbench.data.corpus import load_corpus
-    from stsbench.scoring.settings import MARGIN, Intervals, require_margin
-
-    margin = MARGIN if margin is None else margin
-    require_margin(margin)
-    if similarity not in SIMILARITIES:
-        raise UserError(f"vectors compared by {similarity!r}: {suggestion(similarity, SIMILARITIES)}")
-    how = Compression(tuple(sizes), draws, seed, similarity, margin, intervals or Intervals())  # type: ignore[arg-type]
-    others = load_corpus(corpus)
-    models = {
-        name: _paired_vectors(name, subject, tasks, others, data=data, data_dirs=data_dirs, progress=progress)
-        for name, subject in analysable(runs).items()
-    }
-    return Compressed(compress_frame(models, how).assign(corpus=Path(corpus).name))
-
-
 def _paired_vectors(
     name: str,
-    subject: "Subject",
+    subject: Subject,
     tasks: Sequence[str],
     others: Sequence[str],
     *,
     data: Sequence[str | Path],
     data_dirs: Sequence[str | Path],
     progress: Progress,
-) -> "PairedVectors":
-    """Return the vectors of a model's pairs, and those of other sentences that no task has."""
-    from stsbench.analysis.compress_numbers import PairedVectors, folded_of
-    from stsbench.analysis.inputs import scored_sentences
-    from stsbench.data.shared import SENTENCES, folded_ids
-    from stsbench.scoring.subjects import vectors_of
-
+) -> PairedVectors:
+    """Returns the vectors of a model's pairs, and of other sentences for calibration."""
     record, scored, texts = scored_sentences(
         name, subject, tasks, data=data, data_dirs=data_dirs, progress=progress
     )
     if record.model.use.whiten is not None:
         raise UserError(
-            f"the vectors of {name} are whitened by each task's own sentences, and other sentences have none like "
-            "them: fit a whitening with `stsbench fit`, and measure that."
+            f"the vectors of {name} are whitened by each task's own sentences, so other sentences have no "
+            "comparable "
+            "vectors: fit a whitening with `stsbench fit`, and measure that."
         )
     ids = [np.stack([task.pairs[side] for side in SENTENCES]) for task in scored]
     numbers, places = np.unique(np.concatenate(ids, axis=1), return_inverse=True)
@@ -286,47 +261,9 @@ def _paired_vectors(
     sentences = [texts[number] for number in numbers.tolist()]
     vectors, rows = vectors_of(subject, [*sentences, *calibration], progress, data_dirs=data_dirs)
     of_pairs, of_others = rows[: len(numbers)], rows[len(numbers) :]
-    ends = np.cumsum([each.shape[1] for each in ids])[:-1]
+    ends = np.cumsum([of_task.shape[1] for of_task in ids])[:-1]
     by_task = np.split(of_pairs[places.reshape(2, -1)], ends, axis=1)
     return PairedVectors(scored, vectors, by_task, vectors[of_others], int(seen.sum()))
 
 
-@dataclass(frozen=True)
-class CompressCommand(CommandWithIntervals):
-    """Find the smallest vectors that keep the score: fewer dimensions, fewer bits per number.
-
-    Dimensions (all, half, ... 16; leading, random or principal components) by number format (fp32, fp16, int8,
-    binary), each with its difference to the full vectors, and the smallest vector within the margin. The figure
-    shows the score against the bytes per vector.
-
-    Examples:
-    * `stsbench compress runs/minilm-avg-sts --figure bytes.svg`
-    * `stsbench compress runs/a runs/b --corpus wiki.txt --sizes 256,128,64 --margin 1`
-    * `stsbench compress --model minilm --tasks sample --json`
-    """
-
-    verb = staticmethod(compress)
-    result = Compressed
-    of_pairs = True
-
-    tasks: Tasks = None
-    sizes: Annotated[
-        str | None, typer.Option(help="The numbers of dimensions to keep, with commas; by default half, ... 16.")
-    ] = None
-    corpus: Annotated[str, typer.Option(help="The distractors: a file with one sentence a line, or `sample`.")] = (
-        "sample"
-    )
-    draws: Annotated[int, typer.Option(min=1, max=100, help="Draws of random dimensions.")] = 5
-    seed: Seed = 0
-    similarity: Annotated[
-        str, typer.Option(help="`cosine` or `dot` (binary vectors use the Hamming distance).")
-    ] = "cosine"
-    margin: Annotated[
-        float | None, typer.Option(min=0, max=100, help="The loss in points that is allowed; 0.5 by default.")
-    ] = None
-    data: OwnTexts = None
-    data_dirs: DataDirs = None
-
-    def keywords(self) -> dict[str, Any]:
-        """Return the options as `compress` takes them."""
-        return super().keywords() | {"sizes": numbers(self.sizes, "--sizes", "256,128,64")}
+compress = Compress.verb

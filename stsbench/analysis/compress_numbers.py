@@ -1,4 +1,4 @@
-"""The numbers of `compress`: each smaller vector of a model's sentences, its score, and what it loses."""
+"""The numbers of `compress`: the smaller vectors of a model, their scores and losses."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -36,26 +36,26 @@ from stsbench.statistics.ties import ties_of
 Floats = NDArray[np.float64]
 
 ALL, LEADING, RANDOM, PCA = "all", "leading", "random", "PCA"
-"""Which dimensions are kept: all as they are, the first ones, random ones, the largest principal components."""
+"""The kept dimensions: all, the first, random ones, or the largest principal components."""
 
 NO_WORSE, WORSE, CANNOT_TELL, UNDEFINED = "no worse", "worse", "cannot tell", "undefined"
 
 SMALLEST = 16
-"""The fewest dimensions that are tried where nobody says which."""
+"""The smallest default number of dimensions."""
 
 _TIES = ("tied", "expected", "lowest", "highest")
 
 
 @dataclass(frozen=True)
 class Compression:
-    """How vectors are made smaller and held against the full ones.
+    """How vectors are compressed and compared with the full ones.
 
     Attributes:
-        sizes: numbers of dimensions, beside all; by default halves of it down to `SMALLEST`.
-        draws: how many draws of random dimensions.
-        seed: of the draws.
-        similarity: of floats and of int8, `cosine` or `dot`; binary vectors have Hamming's.
-        margin: points of 100 that a smaller vector may lose.
+        sizes: numbers of dimensions in addition to all; by default halves down to `SMALLEST`.
+        draws: number of draws of random dimensions.
+        seed: seed of the draws.
+        similarity: `cosine` or `dot` for floats and int8; binary vectors use the Hamming distance.
+        margin: allowed loss in points of 100.
         intervals: how intervals are computed.
     """
 
@@ -69,14 +69,14 @@ class Compression:
 
 @dataclass(frozen=True, eq=False)
 class PairedVectors:
-    """A model's vectors of the pairs of some tasks, and of other sentences.
+    """The vectors of a model's pairs, and of other sentences for calibration.
 
     Attributes:
-        tasks: as the model was scored on them.
-        vectors: (m, d) a row for each distinct sentence.
-        rows: of each task (2, n) the rows of its pairs' sides.
-        calibration: (c, d) vectors of sentences that no task has.
-        left_out: how many sentences of the calibration's source a task has.
+        tasks: the scored tasks.
+        vectors: (m, d), one row per distinct token sequence.
+        rows: (2, n) rows of both sides of the pairs, by task.
+        calibration: (c, d) vectors of sentences that are in no task.
+        left_out: number of sentences of the corpus that are in a task.
     """
 
     tasks: Sequence[ScoredTask]
@@ -96,15 +96,14 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Pairs:
-    """What every smaller vector is scored on, made ready once.
+    """The pairs that every smaller vector is scored on.
 
     Attributes:
-        tasks: as the model was scored on them.
-        rows: of each task (2, n) the rows of its pairs' sides.
-        codes: of each task (n,) the subset of each pair.
-        gold: of each task, for its ties.
-        sharing: of each task, which pairs share a sentence.
-        joined: of all tasks together.
+        tasks: the scored tasks.
+        rows: (2, n) rows of both sides of the pairs, by task.
+        codes: (n,) codes of the pairs' subsets, by task.
+        sharing: which pairs share a sentence, by task.
+        joined: which pairs share a sentence, over all tasks.
     """
 
     tasks: Sequence[ScoredTask]
@@ -123,12 +122,12 @@ class _Pairs:
 
 @dataclass(frozen=True, eq=False)
 class _Measured:
-    """What a smaller vector scores, over k draws of its dimensions (one, but for random ones).
+    """The scores of a smaller vector over k draws of its dimensions (one unless they are random).
 
     Attributes:
         values: (k, tasks) scores.
-        terms: of each task (n,) what its pairs contribute to the mean score over the draws.
-        ties: of each task the means over the draws of `_TIES`.
+        terms: (n,) terms of the mean score over the draws, by task.
+        ties: means of `_TIES` over the draws, by task.
     """
 
     values: Floats
@@ -136,22 +135,22 @@ class _Measured:
     ties: list[dict[str, float]]
 
 
-def sizes_of(width: int, asked: Sequence[int], name: str) -> list[int]:
-    """Return the numbers of dimensions to try, the largest first: all of them, and those asked for or halves.
+def sizes_of(width: int, chosen: Sequence[int], name: str) -> list[int]:
+    """Returns the numbers of dimensions, the largest first: all, and the chosen ones or halves.
 
     Args:
-        width: the dimensions of the vectors of a model.
-        asked: by a person; none for halves.
-        name: of the model, for the message.
+        width: number of dimensions of the full vectors.
+        chosen: chosen numbers; none for halves.
+        name: the model's name, for the message.
 
     >>> sizes_of(384, (), "minilm")
     [384, 192, 96, 48, 24, 16]
     """
-    for size in asked:
+    for size in chosen:
         if not 1 <= size <= width:
             raise UserError(f"--sizes {size}: the vectors of {name} have {width} dimensions; give 1 to {width}.")
-    sizes = {width, *asked}
-    if not asked:
+    sizes = {width, *chosen}
+    if not chosen:
         half = width // 2
         while half > SMALLEST:
             sizes.add(half)
@@ -160,18 +159,14 @@ def sizes_of(width: int, asked: Sequence[int], name: str) -> list[int]:
     return sorted(sizes, reverse=True)
 
 
-def compress_frame(models: Mapping[str, PairedVectors], how: Compression) -> pd.DataFrame:
-    """Score every smaller vector of some models; see `compress` for the columns."""
-    return pd.DataFrame([row for name, model in models.items() for row in _rows(name, model, how)])
-
-
-def _rows(name: str, model: PairedVectors, how: Compression) -> Iterator[dict[str, Any]]:
+def compressed_rows(name: str, model: PairedVectors, how: Compression) -> Iterator[dict[str, Any]]:
+    """Yields the rows of every smaller vector of a model; see `compress` for the columns."""
     sizes = sizes_of(model.vectors.shape[1], how.sizes, name)
     needed = max(sizes[-1] + 1, 2)
     if len(model.calibration) < needed:
-        left_out = f" ({model.left_out:,} more are left out, as the tasks hold them)" if model.left_out else ""
+        left_out = f" ({model.left_out:,} more are in the tasks)" if model.left_out else ""
         raise UserError(
-            f"{sizes[-1]} principal components take {needed} other sentences, and the corpus has "
+            f"{sizes[-1]} principal components take {needed} other sentences, but the corpus has "
             f"{len(model.calibration)}{left_out}: name a longer file with --corpus."
         )
     pairs = _Pairs.of(model)
@@ -181,7 +176,6 @@ def _rows(name: str, model: PairedVectors, how: Compression) -> Iterator[dict[st
         if np.isnan(value):
             raise UserError(f"{name} has no score on {task.task} (its similarities are constant): leave it out.")
     about = {
-        "model": name,
         "metric": model.tasks[0].statistic.metric,
         "calibration": len(model.calibration),
         "left_out": model.left_out,
@@ -192,7 +186,7 @@ def _rows(name: str, model: PairedVectors, how: Compression) -> Iterator[dict[st
         similarity = _kind(cell.stored, how)
         of_cell = cell._asdict() | {"similarity": similarity, "bytes": bytes_of(cell.dimensions, cell.stored)}
         for row in _compared(pairs, measured[cell], full, how):
-            yield {"model": name, "task": row.pop("task")} | of_cell | row | about
+            yield {"task": row.pop("task")} | of_cell | row | about
 
 
 def _cells(sizes: Sequence[int]) -> Iterator[Cell]:
@@ -209,7 +203,7 @@ def _kind(numbers: Numbers, how: Compression) -> Kind:
 def _measure(
     model: PairedVectors, pairs: _Pairs, sizes: Sequence[int], how: Compression
 ) -> Iterator[tuple[Cell, _Measured]]:
-    """Yield every smaller vector with what it scores: of the vectors as they are, then of principal components."""
+    """Yields every smaller vector with its scores: dimensions of the vectors, then principal components."""
     principal = principal_of(model.calibration)
     width, rank = sizes[0], principal.directions.shape[1]
     orders = [generator(how.seed, "compress", str(draw)).permutation(width) for draw in range(how.draws)]
@@ -230,7 +224,7 @@ def _measure_choices(
     places: Mapping[tuple[int, str], Sequence[NDArray[np.int64]]],
     how: Compression,
 ) -> Iterator[tuple[Cell, _Measured]]:
-    """Yield the scores of some choices of dimensions of (m, d) vectors, by each way to store their numbers."""
+    """Yields the scores of some choices of dimensions of (m, d) vectors in each number format."""
     every = [chosen for draws in places.values() for chosen in draws]
     choices = np.zeros((len(every), vectors.shape[1]), dtype=bool)
     for choice, chosen in zip(choices, every, strict=True):
@@ -254,24 +248,24 @@ def _measure_choices(
 
 
 def _scored(pairs: _Pairs, similarities: Sequence[Floats]) -> _Measured:
-    """Return what some draws score: similarities are (k, n) by task."""
+    """Returns the scores of k draws, given (k, n) similarities by task."""
     values, terms, ties = [], [], []
     for task, codes, draws in zip(pairs.tasks, pairs.codes, similarities, strict=True):
         metric, aggregation = task.statistic.metric, task.statistic.aggregation
         scores = task.pairs["gold"].to_numpy()
         of_draws = [ties_of(scores, draw, codes, aggregation) for draw in draws]
         if metric == "spearman":
-            values.append([each.score for each in of_draws])
+            values.append([draw.score for draw in of_draws])
         else:
             values.append([correlate_task(scores, draw, codes, metric).aggregates[aggregation] for draw in draws])
         terms.append(np.mean([task_terms(scores, draw, codes, metric, aggregation) for draw in draws], axis=0))
         known = _TIES if metric == "spearman" else _TIES[:1]
-        ties.append({name: float(np.mean([getattr(each, name) for each in of_draws])) for name in known})
+        ties.append({name: float(np.mean([getattr(draw, name) for draw in of_draws])) for name in known})
     return _Measured(np.array(values).T, terms, ties)
 
 
 def _compared(pairs: _Pairs, small: _Measured, full: _Measured, how: Compression) -> Iterator[dict[str, Any]]:
-    """Yield for each task and the average how a smaller vector's score differs from that of the full ones."""
+    """Yields the score of a smaller vector and its difference to the full ones, for each task and the average."""
     lost = [of_small - of_full for of_small, of_full in zip(small.terms, full.terms, strict=True)]
     for place, (task, sharing) in enumerate(zip(pairs.tasks, pairs.sharing, strict=True)):
         difference = _difference(small.values[:, place], full.values[0, place], lost[place], sharing, how)
@@ -299,13 +293,13 @@ def _difference(values: Floats, full: float, terms: Floats, sharing: Sharing, ho
     spread = variance(terms, sharing, how.intervals.interval)
     limits = plain_interval(difference, spread, how.intervals.level)
     verdict = verdict_on(-difference, spread, how.margin / 100, how.intervals.level)
-    # The full vectors, and whatever orders all pairs as they do, have no spread around no difference.
+    # The full vectors, and others that order all pairs alike, have no difference and no spread.
     low, high = (0.0, 0.0) if limits.reason == "no spread" and difference == 0 else limits[:2]
     return numbers | {"low": 100 * low, "high": 100 * high, "verdict": verdict}
 
 
 def verdict_on(loss: float, spread: Variance, margin: float, level: float) -> str:
-    """Return whether a loss is below a margin as far as the pairs can show, as `stsbench check --margin` does.
+    """Returns whether a loss is significantly below a margin, like `stsbench check --margin`.
 
     No worse if the one-sided upper bound of the loss is below the margin, worse if the lower one is above it.
     """
@@ -319,5 +313,5 @@ def verdict_on(loss: float, spread: Variance, margin: float, level: float) -> st
 
 
 def folded_of(tasks: Sequence[ScoredTask]) -> NDArray[np.uint64]:
-    """Return the numbers of the tasks' sentences by letters and digits, which tell what other sentences are."""
+    """Returns the ids of the tasks' sentences by letters and digits."""
     return np.unique(np.concatenate([task.pairs[side] for task in tasks for side in FOLDED]))

@@ -1,4 +1,4 @@
-"""`explain`: every analysis of one or more runs in one go, and the page that shows them."""
+"""`explain`: all analyses of one or more runs, and a page that shows them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 
 from stsbench.analysis import analyses
+from stsbench.analysis.base import Analysis
 from stsbench.analysis.inputs import analysable, sharing
-from stsbench.analysis.result import AnalysisResult
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path
 from stsbench.base.progress import Progress, silent
@@ -28,52 +28,52 @@ class Explanation(Result):
     """The analyses of some runs or models.
 
     Attributes:
-        parts: the results by the names of their commands, in their order.
-        missing: for each analysis that was not possible, why.
-        signatures: of the records among what was analysed, by their models' names.
+        parts: the analyses by name, in order.
+        missing: the reason for each analysis that was not possible.
+        signatures: the signatures of the records, by the names of their models.
     """
 
-    parts: Mapping[str, AnalysisResult]
+    parts: Mapping[str, Analysis]
     missing: Mapping[str, str] = field(default_factory=dict)
     signatures: Mapping[str, str] = field(default_factory=dict)
 
-    def __getitem__(self, name: str) -> AnalysisResult:
-        """Return the result of one analysis."""
+    def __getitem__(self, name: str) -> Analysis:
+        """Returns an analysis."""
         return self.parts[name]
 
     @property
     def frame(self) -> pd.DataFrame:
-        """The tidy tables below one another; the column `analysis` says which is which."""
+        """The tidy tables of all analyses, which the column `analysis` names."""
         frames = [part.frame.assign(analysis=name) for name, part in self.parts.items()]
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=["analysis"])
 
     def table(self) -> Tables:
-        """Return the tables of all analyses."""
+        """Returns the tables of all analyses."""
         return Tables(table for part in self.parts.values() for table in part.table())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the rows of each analysis by its name."""
+        """Returns the rows of each analysis by name."""
         return {name: part.to_dict() for name, part in self.parts.items()}
 
     def left_out(self) -> list[str]:
-        """Return each reason for which analyses were not possible, after the names of these."""
+        """Returns the reasons why analyses were not possible, each after their names."""
         names: dict[str, list[str]] = {}
         for name, reason in self.missing.items():
             names.setdefault(reason, []).append(name)
-        return [f"{', '.join(those)}: {reason}" for reason, those in names.items()]
+        return [f"{', '.join(of_reason)}: {reason}" for reason, of_reason in names.items()]
 
     def save(self, folder: str | Path, kind: str = "png") -> Path:
-        """Write a folder with a page of all tables and figures, the figures, and every tidy table as CSV.
+        """Writes a folder with a page of all tables and figures, the figures, and all tidy tables as CSV.
 
         Args:
-            folder: where to.
-            kind: of the figures: `png`, `svg` or `pdf`.
+            folder: the folder.
+            kind: the format of the figures: `png`, `svg` or `pdf`.
 
         Returns:
             The page, `README.md` in the folder.
 
         Raises:
-            UserError: if there is no such kind of figure, or the folder cannot be written.
+            UserError: if the format is unknown, or the folder cannot be written.
         """
         require_kind(kind)
         folder = Path(folder).expanduser()
@@ -93,7 +93,7 @@ class Explanation(Result):
 
 
 def require_kind(kind: str) -> None:
-    """Refuse figures of a format that there is not."""
+    """Raises a UserError if a figure format is unknown."""
     if kind not in FORMATS:
         raise UserError(f"figures as {kind!r}: {suggestion(kind, FORMATS)}")
 
@@ -110,28 +110,25 @@ def explain(
     data_dirs: Sequence[str | Path] = (),
     leave_out: bool = False,
     progress: Progress = silent,
-    finished: Callable[[AnalysisResult], None] = lambda _: None,
+    finished: Callable[[Analysis], None] = lambda _: None,
 ) -> Explanation:
-    """Make every analysis of some runs or models, each with its own defaults.
+    """Run all analyses of runs or models, with their default parameters.
 
     Args:
-        runs: records or their folders; or encoders, or what `load` makes one of.
-        corpus: the corpus of the repetition probe, and the other sentences of `compress`: a file with one sentence
-            a line, or `sample`.
-        retrieve_from: the corpus in which neighbours are looked for: a file with one sentence a line, or `sample`.
-        query: a sentence to look for neighbours of, or several; by default one each from three parts of the
-            sample.
-        published: whether to put the papers' rows beside the results.
-        data: files with the sentences of runs on pairs of your own; repeatable. Records hold no sentences.
+        runs: records or their folders, or encoders or what `load` makes one of.
+        corpus: the corpus of `repetition-bias` and `compress`: a file with one sentence a line, or `sample`.
+        retrieve_from: the corpus of `retrieve`: a file with one sentence a line, or `sample`.
+        query: one or more queries for `retrieve`; by default three sentences of the sample.
+        published: whether to add the rows of the papers.
+        data: files with the sentences of runs on your own pairs; records hold no sentences.
         intervals: how intervals are computed.
         data_dirs: folders to look for data in.
-        leave_out: whether an analysis that is not possible is left out, and told in `missing`; by default it ends
-            all.
-        progress: told how far it is, by analysis.
-        finished: given each analysis when it is done.
+        leave_out: whether `missing` records analyses that are not possible; by default they raise an error.
+        progress: called with the progress.
+        finished: called with each analysis when it is done.
 
     Raises:
-        UserError: if a record was imported, which has nothing to analyse; or if an analysis is not possible.
+        UserError: if a record was imported, or an analysis is not possible.
 
     >>> encode = lambda texts: [[len(text), text.count("e"), 1.0] for text in texts]
     >>> explain(encode, intervals=Intervals(None))["geometry"].frame["sentences"].tolist()
@@ -150,10 +147,10 @@ def explain(
     }
     parts, missing = {}, {}
     with sharing():
-        for name, command in analyses().items():
+        for name, kind in analyses().items():
             try:
-                parts[name] = command.verb(
-                    list(subjects.values()), progress=_within(name, progress), **command.explained(options)
+                parts[name] = kind.verb(
+                    list(subjects.values()), progress=_within(name, progress), **kind.in_explain(options)
                 )
                 finished(parts[name])
             except UserError as error:
@@ -165,7 +162,7 @@ def explain(
 
 
 def _within(name: str, progress: Progress) -> Progress:
-    """Return a progress that says which analysis a stage is of: `geometry: encoding 12 sentences`."""
+    """Adds the name of the analysis to each stage: `geometry: encoding 12 sentences`."""
     return lambda stage, done, total: progress(f"{name}: {stage}", done, total)
 
 

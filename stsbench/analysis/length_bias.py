@@ -1,87 +1,178 @@
-"""`length_bias`: does a model find sentences more alike because they are of like length?"""
+"""Length bias: does a model rate sentences as more similar because their lengths are similar?"""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 import pandas as pd
-import typer
 
-from stsbench.analysis import length_measures as measures
-from stsbench.analysis.length_measures import ALL, GAP, Lengths
-from stsbench.analysis.result import AnalysisResult, CommandWithIntervals, headline, similarity_notes
+from stsbench.analysis.base import OfTasks, Row, headline, similarity_notes
+from stsbench.analysis.length_numbers import (
+    ABSOLUTE,
+    ALL,
+    CONTRAST,
+    ERROR,
+    GAP,
+    MARGIN,
+    PARTIAL,
+    RELATIVE,
+    SIGNED,
+    SLOPE,
+    SPEARMAN,
+    Groups,
+    length_bias_rows,
+)
+from stsbench.analysis.lengths import BINS, LENGTH, bins_from
+from stsbench.analysis.parameters import INTERVALS, LARGEST, parameter
 from stsbench.base.errors import UserError
-from stsbench.base.progress import Progress, silent
-from stsbench.cli.options import LARGEST, Bins, DataDirs, Length, Tasks, numbers
+from stsbench.published.catalogue import rows_of, systems
+from stsbench.published.catalogue import table as published_table
 from stsbench.records.kinds import ALL_TASKS, AVERAGE
 from stsbench.render.cells import Key, Named, labels_beside
 from stsbench.render.charts import line
 from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables, interval
+from stsbench.scoring.settings import Intervals
+from stsbench.scoring.subjects import ScoredTask
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from stsbench.scoring.settings import Intervals
-    from stsbench.scoring.subjects import Wanted
+THRESHOLDS = {"words": 3, "subwords": 3, "characters": 15}
+"""The largest short difference by default, by unit; in the papers 3."""
+
+EDGES = {
+    "words": (0, 1, 2, 3, 4, 5, 6, 8, 10, 15, 20),
+    "subwords": (0, 1, 2, 3, 4, 5, 6, 8, 10, 15, 20),
+    "characters": (0, 5, 10, 15, 20, 30, 40, 60, 80, 120),
+}
+"""The lower ends of the default bins of length differences, by unit."""
 
 UNSIGNED = "difference"
-"""The measure of a published difference, of which the paper does not say whether it is signed."""
+"""The measure of a published difference; the paper does not say whether it is signed."""
 
-_PUBLISHED = {"esimcse-arxiv-v1-1": measures.SPEARMAN, "esimcse-coling2022-7": UNSIGNED}
-"""The papers' tables, and what they hold."""
+_PUBLISHED = {"esimcse-arxiv-v1-1": SPEARMAN, "esimcse-coling2022-7": UNSIGNED}
+"""The measures of the papers' tables."""
 
 _FEWEST = 10
-"""Pairs that a point of the drawn curve stands for at least; the table has them all."""
-
+"""Pairs below which the figure leaves out a point."""
 
 _FEW_BINS = 5
-"""Bins whose names stand upright side by side."""
+"""The number of bins up to which their labels are horizontal."""
 
 
-class LengthBias(AnalysisResult):
-    """The length bias of models, the papers' rows beside them where asked."""
+class LengthBias(OfTasks):
+    """Measure length bias: does a model rate sentences as more similar because their lengths are similar?
+
+    Spearman and mean similarity error for pairs of small and large length difference, a slope, and the partial
+    Spearman; on the sample also its designed contrasts. The figure shows the error by length difference.
+
+    Returns:
+        One row per model, task, measure and group, with `pairs`, `value`, `low` and `high`; `unit` is the unit of
+        length, `similarity` the run's own. Only similarities between 0 and 1 are on the scale of gold scores, so
+        differences from gold mean little for dot products and distances. Measures, all x 100:
+
+        - `spearman`, `signed difference`, `absolute difference` (similarity less scaled gold) of the groups, of
+          `all` pairs, and their `gap`: short less long, as in COLING's table 1;
+        - `partial spearman` of similarity and gold, with the length difference fixed;
+        - `error`: the signed difference by bin (`length_difference` is the bin's mean), and `relative error`: the
+          same less the task's mean;
+        - `slope`: points of signed difference per unit of length difference;
+        - on the sample, `design contrast` and `design margin`: the effect of length at equal meaning, and of
+          meaning if length is against it.
+
+        The task `Avg.` is the mean over tasks. `all tasks` are all pairs together, with an intercept for each
+        task.
+
+    Raises:
+        UserError: if a run lacks a task, its items, or lengths in the unit.
+
+    >>> bias = length_bias(lambda sentences: [[len(s), s.count("e")] for s in sentences], tasks=["sample"])
+    >>> bias.frame.loc[bias.frame["measure"] == "slope", ["task", "group", "pairs"]].to_dict("records")[0]
+    {'task': 'sample', 'group': 'all', 'pairs': 252}
+    """
 
     name = "length-bias"
     title = "Length bias"
-    question = "are sentences of like length found more alike?"
-    look_for = "a gap or slope whose interval leaves out 0; on the sample a design contrast above 0"
+    question = "are sentences of similar length rated more similar?"
+    look_for = "a gap or slope whose interval excludes 0; on the sample a design contrast above 0"
+    examples = (
+        "stsbench length-bias runs/minilm-avg-sts --published",
+        "stsbench length-bias runs/a runs/b --length subwords --threshold 5 --figure bias.pdf",
+        "stsbench length-bias --model minilm --tasks sample --json",
+    )
+    columns = (
+        *("model", "task", "measure", "group", "length_difference", "unit", "pairs"),
+        *("value", "low", "high", "similarity"),
+    )
+
+    length = LENGTH
+    threshold: int | None = parameter(
+        None,
+        "The largest length difference that is short; 3 by default, 15 characters.",
+        kind=int,
+        limits=(0, LARGEST),
+    )
+    bins = BINS
+    published: bool = parameter(
+        False, "Add the rows of the papers (ESimCSE: words, threshold 3).", flags=("--published",)
+    )
+    intervals: Intervals | None = INTERVALS
 
     @property
-    def unit(self) -> str:
-        """What length is counted in."""
+    def groups(self) -> Groups:
+        """The groups of length differences."""
+        threshold = THRESHOLDS[self.length] if self.threshold is None else self.threshold
+        return Groups(self.length, threshold, bins_from(self.bins or EDGES[self.length]))
+
+    def measure(self, model: str, given: Sequence[ScoredTask]) -> Iterator[Row]:
+        """Yields the measures of a model."""
+        about = {"unit": self.length, "similarity": given[0].statistic.similarity}
+        return (about | row for row in length_bias_rows(given, self.groups, self.how))
+
+    def compute(self, inputs: Mapping[str, Sequence[ScoredTask]]) -> Self:
+        """Measures all models, and adds the papers' rows."""
+        if self.published and (self.length != "words" or self.groups.threshold != 3):
+            raise UserError("the papers' rows are for words and threshold 3: leave out --published.")
+        super().compute(inputs)
+        if self.published:
+            rows = _published_rows(self.groups.names)
+            rows["model"] = rows["model"].map(labels_beside(rows["model"], inputs))
+            self._frame = pd.concat([self._frame, rows], ignore_index=True)
+        # Published values have no number of pairs.
+        self._frame = self._frame.astype({"pairs": "Int64"})
+        return self
+
+    @property
+    def _unit(self) -> str:
         return str(self.frame["unit"].iloc[0])
 
     def table(self) -> Tables:
-        """Return the papers' tables, the bias in one number, the curve, and what the sample's design says."""
-        frame, unit = self.frame, self.unit
-        bins = frame[(frame["measure"] == measures.RELATIVE) & (frame["task"] == ALL_TASKS) & (frame["pairs"] > 0)]
+        """Returns the papers' tables, the bias in one number, the curve, and the sample's designed pairs."""
+        frame, unit = self.frame, self._unit
+        bins = frame[(frame["measure"] == RELATIVE) & (frame["task"] == ALL_TASKS) & (frame["pairs"] > 0)]
         curve = bins.pivot_table(index="model", columns="group", values="value", sort=False).reset_index()
         tables = [
             Table(_sizes(frame), f"Pairs by length difference in {unit}", notes=similarity_notes(frame)),
             Table(
-                _wide(frame, measures.SPEARMAN),
+                _wide(frame, SPEARMAN),
                 f"Spearman x 100 by length difference in {unit} (ESimCSE v1, table 1)",
             ),
             Table(
-                _wide(frame, measures.SIGNED, UNSIGNED),
+                _wide(frame, SIGNED, UNSIGNED),
                 "Mean difference of similarity and scaled gold x 100, signed (ESimCSE COLING, tables 1 and 7)",
             ),
-            Table(_wide(frame, measures.ABSOLUTE, UNSIGNED), "The same, absolute"),
+            Table(_wide(frame, ABSOLUTE, UNSIGNED), "The same, absolute"),
             Table(_summary(frame, unit), "The bias in one number, with confidence intervals"),
             Table(curve, f"Error less the task's mean x 100, by length difference in {unit}, all tasks"),
         ]
-        design = frame[frame["measure"].isin([measures.CONTRAST, measures.MARGIN])]
+        design = frame[frame["measure"].isin([CONTRAST, MARGIN])]
         if len(design):
             tables.append(Table(_design(design), "The sample's designed pairs x 100 (unbiased: contrast 0)"))
         return Tables(tables)
 
     def numbers(self) -> dict[str, float]:
-        """Return all but the curve: each measure by its group of pairs, with its task where there are several."""
-        rows = self.frame[
-            ~self.frame["measure"].isin([measures.ERROR, measures.RELATIVE]) & (self.frame["pairs"] > 0)
-        ]
+        """Returns all numbers but the curve, by measure and group, and by task if there are several."""
+        rows = self.frame[~self.frame["measure"].isin([ERROR, RELATIVE]) & (self.frame["pairs"] > 0)]
         several = rows["task"].nunique() > 1
         return {
             ", ".join([*([row["task"]] if several else []), row["measure"], row["group"]]): float(row["value"])
@@ -89,14 +180,9 @@ class LengthBias(AnalysisResult):
         }
 
     def plot(self) -> "Figure":
-        """Draw the error by bins of the length difference, each model's with its confidence band.
-
-        The bins stand side by side, however wide they are; a line is broken where a bin has few pairs.
-        """
+        """Draws the error by bins of the length difference; lines break at bins with few pairs."""
         frame = self.frame
-        curve = frame[
-            (frame["measure"] == measures.RELATIVE) & (frame["task"] == ALL_TASKS) & frame["pairs"].notna()
-        ]
+        curve = frame[(frame["measure"] == RELATIVE) & (frame["task"] == ALL_TASKS) & frame["pairs"].notna()]
         enough = curve["pairs"] >= _FEWEST
         shown = curve["group"].isin(curve.loc[enough, "group"])
         curve = curve.assign(**{name: curve[name].where(enough) for name in ("value", "low", "high")})[shown]
@@ -113,22 +199,22 @@ class LengthBias(AnalysisResult):
                     "high": part["high"],
                     "shade": 0.2 if len(palette) < 3 else 0.1,
                 }
-                colour, words = palette[str(model)], [f"{group} {self.unit}" for group in part["group"]]
+                colour, words = palette[str(model)], [f"{group} {self._unit}" for group in part["group"]]
                 line(
                     axes, str(model), x, part["value"], colour, **limits, places=words, marker="o", markersize=2.5
                 )
             axes.set_xticks(range(len(bins)), bins, rotation=45 if len(bins) > _FEW_BINS else 0)
-            axes.set_xlabel(f"length difference ({self.unit})")
+            axes.set_xlabel(f"length difference ({self._unit})")
             axes.set_ylabel("error less task mean (× 100)")
             legend_above(figure, axes)
         return figure
 
 
 def _sizes(frame: pd.DataFrame) -> pd.DataFrame:
-    wide = frame[(frame["measure"] == measures.SPEARMAN) & ~frame["group"].isin([GAP]) & (frame["pairs"] > 0)]
+    wide = frame[(frame["measure"] == SPEARMAN) & ~frame["group"].isin([GAP]) & (frame["pairs"] > 0)]
     wide = wide.pivot_table(index=["model", "group"], columns="task", values="pairs", sort=False, aggfunc="first")
     wide = wide.rename(columns=_column).reset_index()
-    # The pairs are the same for all models that were measured on the same tasks: their names say nothing then.
+    # Models on the same tasks have the same pairs.
     sizes = wide.drop(columns="model").drop_duplicates()
     wide = sizes if len(sizes) == wide["group"].nunique() else wide
     counts = wide.columns.difference(["model", "group"], sort=False)
@@ -137,7 +223,7 @@ def _sizes(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _column(task: str) -> Key:
-    """Return the column of a task, or of the mean over tasks."""
+    """Returns the column of a task, or of the mean over tasks."""
     return task if task == AVERAGE else Named("task", task)
 
 
@@ -151,15 +237,15 @@ def _wide(frame: pd.DataFrame, *wanted: str) -> pd.DataFrame:
 
 
 def _summary(frame: pd.DataFrame, unit: str) -> pd.DataFrame:
-    frame = frame[frame["pairs"].notna()]  # without what the papers print
+    frame = frame[frame["pairs"].notna()]  # without the papers' rows
     is_pooled = frame["task"] == ALL_TASKS
     pooled, over = frame[is_pooled], headline(frame[~is_pooled])
     numbers = {
-        f"slope: points per {unit.removesuffix('s')}": (pooled, measures.SLOPE, ALL),
-        "gap of the signed difference": (over, measures.SIGNED, GAP),
-        "gap of the absolute difference": (over, measures.ABSOLUTE, GAP),
-        "Spearman": (over, measures.SPEARMAN, ALL),
-        "partial Spearman, length difference fixed": (over, measures.PARTIAL, ALL),
+        f"slope: points per {unit.removesuffix('s')}": (pooled, SLOPE, ALL),
+        "gap of the signed difference": (over, SIGNED, GAP),
+        "gap of the absolute difference": (over, ABSOLUTE, GAP),
+        "Spearman": (over, SPEARMAN, ALL),
+        "partial Spearman, length difference fixed": (over, PARTIAL, ALL),
     }
     rows = []
     for name, (part, measure, group) in numbers.items():
@@ -174,78 +260,9 @@ def _design(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[["model", "measure", "group", "pairs", "value"]].assign(interval=limits)
 
 
-def length_bias(
-    runs: "Wanted | Sequence[Wanted] | None" = None,
-    *,
-    tasks: Sequence[str] = (),
-    length: str = "words",
-    threshold: int | None = None,
-    bins: Sequence[int] = (),
-    published: bool = False,
-    intervals: "Intervals | None" = None,
-    data_dirs: Sequence[str | Path] = (),
-    progress: Progress = silent,
-) -> LengthBias:
-    """Measure the length bias of runs or models.
-
-    Args:
-        runs: records or their folders; or encoders, or what `load` makes one of, which are measured first.
-        tasks: the tasks to look at, with commas; by default all that a run has, for models the seven STS tasks, or
-            the sample.
-        length: how length is measured: in `words` (whitespace tokens as released), `subwords` or `characters`.
-        threshold: the largest length difference that counts as short; by default 3, for characters 15.
-        bins: where the bins of the curve begin, from 0 and rising, such as `0,1,2,4,8`.
-        published: whether to put the papers' rows beside the results (ESimCSE: words, threshold 3).
-        intervals: how intervals are computed.
-        data_dirs: folders to look for data in.
-        progress: told how far encoding is.
-
-    Returns:
-        One row per model, task, measure and group, with `pairs`, `value`, `low` and `high`; `unit` is the length
-        unit, `similarity` the run's own. Only a similarity between 0 and 1 is on the scale of gold, so differences
-        to gold say little of dot products and distances. Measures, all x 100:
-
-        - `spearman`, `signed difference`, `absolute difference` (similarity less scaled gold) in the groups, over
-          `all`, and their `gap`: short less long, as in COLING's table 1;
-        - `partial spearman` of similarity and gold, length difference held fixed;
-        - `error`: the signed difference by bin (`length_difference` is the bin's mean), and `relative error`: the
-          same less the task's mean;
-        - `slope`: points of signed difference per unit of length difference;
-        - on the sample, `design contrast` and `design margin`: how similarity answers to length at one meaning,
-          and to meaning where length is against it.
-
-        The task `Avg.` is the mean over tasks. `all tasks` are all pairs together; their slope has an intercept
-        for each task.
-
-    Raises:
-        UserError: if a run's pair table is missing or another one, lacks a task, or knows no lengths in the unit.
-
-    >>> bias = length_bias(lambda sentences: [[len(s), s.count("e")] for s in sentences], tasks=["sample"])
-    >>> bias.frame.loc[bias.frame["measure"] == "slope", ["task", "group", "pairs"]].to_dict("records")[0]
-    {'task': 'sample', 'group': 'all', 'pairs': 252}
-    """
-    from stsbench.analysis.inputs import analysable
-    from stsbench.analysis.length_numbers import length_bias_frame
-    from stsbench.scoring.subjects import tasks_by_model
-
-    lengths = Lengths(length, threshold, tuple(bins))
-    if published and (lengths.unit != "words" or lengths.longest_short != 3):
-        raise UserError("the papers' rows are of differences in words up to 3 and above: leave --published out.")
-    models = tasks_by_model(analysable(runs), tasks, data_dirs=data_dirs, progress=progress)
-    frame = length_bias_frame(models, lengths, intervals)
-    # Whole numbers although the papers do not print how many pairs a value is of.
-    if published:
-        rows = _published_rows(lengths)
-        rows["model"] = rows["model"].map(labels_beside(rows["model"], models))
-        frame = pd.concat([frame, rows], ignore_index=True)
-    return LengthBias(frame.astype({"pairs": "Int64"}))
-
-
-def _published_rows(lengths: Lengths) -> pd.DataFrame:
-    """Return what the papers print, in the same columns; the gap is the difference of what is printed."""
-    from stsbench.published.catalogue import rows_of, systems, table
-
-    short, long = lengths.groups
+def _published_rows(names: tuple[str, str]) -> pd.DataFrame:
+    """Returns the papers' numbers in the same columns; the gap is the difference of the printed numbers."""
+    short, long = names
     groups = {"length difference <= 3": short, "length difference > 3": long}
     rows = [
         {
@@ -253,11 +270,11 @@ def _published_rows(lengths: Lengths) -> pd.DataFrame:
             "task": "Avg." if cell.setting.task == "Avg. STS" else cell.setting.task,
             "measure": measure,
             "group": groups[cell.setting.group],
-            "unit": lengths.unit,
+            "unit": "words",
             "value": cell.score,
         }
         for name, measure in _PUBLISHED.items()
-        for row in rows_of(table(name))
+        for row in rows_of(published_table(name))
         for cell in row.cells
     ]
     frame = pd.DataFrame(rows)
@@ -267,37 +284,4 @@ def _published_rows(lengths: Lengths) -> pd.DataFrame:
     return pd.concat([frame, gap], ignore_index=True)
 
 
-@dataclass(frozen=True)
-class LengthBiasCommand(CommandWithIntervals):
-    """Measure length bias: does a model rate sentences as more similar because their lengths are similar?
-
-    Spearman and mean similarity error for pairs of small and large length difference, a slope, and the partial
-    Spearman; on the sample also its designed contrasts. The figure shows the error by length difference.
-
-    Examples:
-    * `stsbench length-bias runs/minilm-avg-sts --published`
-    * `stsbench length-bias runs/a runs/b --length subwords --threshold 5 --figure bias.pdf`
-    * `stsbench length-bias --model minilm --tasks sample --json`
-    """
-
-    verb = staticmethod(length_bias)
-    result = LengthBias
-    of_pairs = True
-
-    tasks: Tasks = None
-    length: Length = "words"
-    threshold: Annotated[
-        int | None,
-        typer.Option(
-            min=0, max=LARGEST, help="The largest length difference that is short; 3 by default, 15 characters."
-        ),
-    ] = None
-    bins: Bins = None
-    published: Annotated[
-        bool, typer.Option("--published", help="Add the rows of the papers (ESimCSE: words, threshold 3).")
-    ] = False
-    data_dirs: DataDirs = None
-
-    def keywords(self) -> dict[str, Any]:
-        """Return the options as `length_bias` takes them."""
-        return super().keywords() | {"bins": numbers(self.bins, "--bins", "0,1,2,4,8")}
+length_bias = LengthBias.verb

@@ -1,290 +1,211 @@
-"""Length collapse: do longer sentences look more alike, whatever they say? (Zhou et al. 2025, ACL)"""
+"""Length collapse: do longer sentences look more alike, whatever they mean? (Zhou et al. 2025, ACL)"""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from stsbench.analysis.length_measures import THRESHOLDS, Lengths
-from stsbench.analysis.result import AnalysisResult, CommandWithIntervals, headline
+from stsbench.analysis.base import OfVectors, Row, draw_panels, with_intervals
+from stsbench.analysis.estimates import Estimates
+from stsbench.analysis.inputs import ScoredVectors
+from stsbench.analysis.lengths import BINS, LENGTH, Bins, bins_from, sides
 from stsbench.base.errors import UserError
-from stsbench.base.progress import Progress, silent
-from stsbench.base.words import suggestion
-from stsbench.cli.options import Bins, DataDirs, Length, OwnTexts, Tasks, numbers
+from stsbench.data.shared import FOLDED, SENTENCES
 from stsbench.records.kinds import ALL_TASKS
-from stsbench.render.charts import draw_by_model
-from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables, interval
+from stsbench.statistics.influence import Linear
+from stsbench.statistics.similarity import zero_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from stsbench.analysis.inputs import ScoredVectors
-    from stsbench.analysis.length_numbers import Estimates
-    from stsbench.scoring.settings import Intervals
-    from stsbench.scoring.subjects import Wanted
 
 EDGES = {
     "words": (0, 6, 9, 12, 16, 21, 31),
     "subwords": (0, 8, 11, 14, 19, 25, 37),
     "characters": (0, 30, 45, 60, 80, 105, 155),
 }
-"""Where bins of sentences' lengths begin, by unit; the last has no end."""
+"""The lower ends of the default bins of sentence lengths, by unit."""
 
 COSINE, NORM, RISE = "cosine", "norm", "rise"
 
 _FEWEST = 10
-"""Sentences that an end of the rise is of at least."""
+"""Sentences that the first and the last bin of the rise need."""
 
 _UNIT = 1e-3
-"""Vectors whose lengths are as near to 1 as that were scaled to it."""
+"""Vectors whose norms are this close to 1 are normalised."""
 
 
-class LengthCollapse(AnalysisResult):
-    """How alike unrelated sentences are, and how long their vectors, by the sentences' length."""
+class LengthCollapse(OfVectors):
+    """Measure length collapse: do longer sentences look more alike, whatever they mean?
 
-    name = "length-collapse"
-    title = "Length collapse"
-    question = "do longer sentences look more alike, whatever they say?"
-    look_for = "a rise whose interval leaves out 0: long sentences lie together"
-
-    @property
-    def unit(self) -> str:
-        """What length is counted in."""
-        return str(self.frame["unit"].iloc[0])
-
-    @property
-    def _shown(self) -> pd.DataFrame:
-        """The rows of all tasks together; of a model with one task, of that."""
-        return headline(self.frame)
-
-    def table(self) -> Tables:
-        """Return the bins of all tasks together, and the rise of each task."""
-        shown = self._shown
-        rows = []
-        for (model, group), part in shown[shown["measure"] != RISE].groupby(["model", "group"], sort=False):
-            row: dict[str, Any] = {"model": model, self.unit: group, "sentences": part["sentences"].iloc[0]}
-            for measure in (COSINE, NORM):
-                value, low, high = part.loc[part["measure"] == measure, ["value", "low", "high"]].iloc[0]
-                row |= {measure: value, f"{measure}: interval": interval(low, high, 3)}
-            rows.append(row)
-        rises = self.frame[self.frame["measure"] == RISE]
-        limits = [interval(low, high, 3) for low, high in zip(rises["low"], rises["high"], strict=True)]
-        return Tables(
-            [
-                Table(
-                    pd.DataFrame(rows).astype({"sentences": "Int64"}),
-                    f"Mean cosine of unrelated sentences, and the vectors' length, by length in {self.unit}",
-                    3,
-                    notes=self.notes,
-                ),
-                Table(
-                    rises[["model", "task", "group", "value"]]
-                    .assign(interval=limits)
-                    .rename(columns={"group": "bins", "value": "rise"}),
-                    "The rise of the cosine from the shortest sentences to the longest",
-                    3,
-                ),
-            ]
-        )
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What the numbers are of, and what a reader could take for a finding that is none."""
-        shown = self._shown
-        notes = [
-            "Of every two distinct sentences of a bin that no chain of pairs joins: exact, none is sampled. "
-            "Intervals are of new sentences; those of a chain depend on each other. Longer sentences may be of "
-            "fewer subjects, too: compare models on the same sentences."
-        ]
-        for model, part in shown[shown["measure"] == NORM].groupby("model", sort=False):
-            if part["value"].notna().any() and (abs(part["value"].dropna() - 1) < _UNIT).all():
-                notes.append(f"{model}: its vectors are scaled to length 1, which says nothing.")
-            if zero := int(part["zero"].sum()):
-                notes.append(f"{model}: {zero:,} zero vectors are left out.")
-        return tuple(notes)
-
-    def numbers(self) -> dict[str, float]:
-        """Return cosine and norm of each bin, and the rise, of all tasks together."""
-        return {
-            f"{row['measure']}, {row['group']}": float(row["value"])
-            for row in self._shown.dropna(subset=["value"]).to_dict("records")
-        }
-
-    def plot(self) -> "Figure":
-        """Draw the mean cosine of unrelated sentences over their length, with intervals."""
-        rows = self._shown
-        rows = rows[rows["measure"] == COSINE].assign(place=lambda frame: frame["group"])
-        palette = colours(list(rows["model"]))
-        with style():
-            figure = new_figure()
-            axes = figure.subplots()
-            draw_by_model(axes, rows, palette)
-            axes.set_xlabel(f"length of both ({self.unit})")
-            axes.set_ylabel("mean cosine of unrelated")
-            legend_above(figure, axes)
-        return figure
-
-
-def length_collapse(
-    runs: "Wanted | Sequence[Wanted] | None" = None,
-    *,
-    tasks: Sequence[str] = (),
-    length: str = "words",
-    bins: Sequence[int] = (),
-    data: Sequence[str | Path] = (),
-    intervals: "Intervals | None" = None,
-    data_dirs: Sequence[str | Path] = (),
-    progress: Progress = silent,
-) -> LengthCollapse:
-    """Measure how alike unrelated sentences are, and how long their vectors, by the sentences' length.
-
-    Args:
-        runs: records or their folders; or encoders, or what `load` makes one of, which are measured first.
-        tasks: the tasks to look at, with commas; by default all that a run has, for models the seven STS tasks, or
-            the sample.
-        length: how length is measured: in `words` (whitespace tokens as released), `subwords` or `characters`.
-        bins: where the bins of length begin, from 0 and rising, such as `0,8,16,32`.
-        data: files with the sentences of runs on pairs of your own; repeatable. Records hold no sentences.
-        intervals: how intervals are computed; sentences depend on each other that a chain of pairs joins.
-        data_dirs: folders to look for data in.
-        progress: told how far it is.
+    The mean cosine of unrelated sentences of similar length, and the norm of the vectors, by sentence length.
 
     Returns:
-        One row per model, task, measure and group (a bin of lengths), with `sentences`, `value`, `low`, `high`:
-        `cosine`, the mean over all pairs of distinct sentences of the bin that no chain of scored pairs joins;
-        `norm`, the mean Euclidean length of the bin's vectors; and `rise`: the cosine of the last bin less that of
-        the first, of those with at least 10 sentences. `all tasks` are the sentences of all tasks together. `zero`
-        are vectors without direction, which are left out; `unit` is the length unit.
+        One row per model, task, measure and group (a bin of lengths), with `sentences`, `value`, `low` and `high`:
+        `cosine`, the mean over all pairs of distinct sentences of the bin that no chain of scored pairs links;
+        `norm`, the mean Euclidean norm of the bin's vectors; and `rise`, the cosine of the last bin minus that of
+        the first, among bins with at least 10 sentences. `all tasks` are the sentences of all tasks together.
+        `zero` counts zero vectors, which are left out; `unit` is the unit of length.
 
     Raises:
-        UserError: if a run lacks a task or knows no lengths in the unit, all vectors have one direction, or no bin
-            has two unrelated sentences.
+        UserError: if a run lacks a task or lengths in the unit, all vectors have one direction, or no bin has two
+            unrelated sentences.
 
     >>> collapse = length_collapse(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], tasks=["sample"])
     >>> collapse.frame.loc[collapse.frame["measure"] == "cosine", "group"].tolist()[:3]
     ['0-5', '6-8', '9-11']
     """
-    from stsbench.analysis.inputs import analysable, scored_vectors
 
-    if length not in THRESHOLDS:
-        raise UserError(f"unknown length unit {length!r}: {suggestion(length, THRESHOLDS)}")
-    lengths = Lengths(length, edges=tuple(bins) or EDGES[length])
-    subjects = analysable(runs)
-    models = scored_vectors(subjects, tasks, data=data, data_dirs=data_dirs, progress=progress)
-    return LengthCollapse(length_collapse_frame(models, lengths, intervals))
+    name = "length-collapse"
+    title = "Length collapse"
+    question = "do longer sentences look more alike, whatever they mean?"
+    look_for = "a rise whose interval excludes 0: long sentences are close to each other"
+    examples = (
+        "stsbench length-collapse runs/a runs/b --figure collapse.svg",
+        "stsbench length-collapse --model minilm --tasks sample --length subwords --json",
+    )
+    columns = ("model", "task", "measure", "group", "unit", "sentences", "value", "low", "high", "zero")
 
+    length = LENGTH
+    bins = BINS
 
-def length_collapse_frame(
-    models: "Mapping[str, Sequence[ScoredVectors]]", lengths: Lengths, intervals: "Intervals | None" = None
-) -> pd.DataFrame:
-    """Measure the length collapse of several models' vectors of the tasks' sentences; see `length_collapse`."""
-    from stsbench.analysis.length_numbers import Estimates
-    from stsbench.scoring.settings import Intervals
-
-    rows: list[dict[str, Any]] = []
-    for model, tasks in models.items():
-        for task in tasks:
+    def measure(self, model: str, given: Sequence[ScoredVectors]) -> Iterator[Row]:
+        """Yields the rows of each task, and of all sentences together."""
+        bins = bins_from(self.bins or EDGES[self.length])
+        for task in given:
             task.require_directions(model)
-        parts = [(task.task, _sentences(task, lengths)) for task in tasks]
-        if len(tasks) > 1:
+        parts = [(task.task, _sentences(task, self.length)) for task in given]
+        if len(given) > 1:
             parts.append((ALL_TASKS, _together([part for _, part in parts])))
         for name, sentences in parts:
-            estimates = Estimates(intervals or Intervals())
-            measured = list(_measured(sentences, lengths, estimates))
-            if all(pd.isna(row["value"]) for row in measured if row["measure"] == COSINE):
+            rows = list(_measured(sentences, bins, Estimates(self.how)))
+            if all(pd.isna(row["value"]) for row in rows if row["measure"] == COSINE):
                 raise UserError(
-                    f"{name} has no two unrelated sentences of like length with vectors of {model} that are not "
-                    "zero: choose larger tasks with --tasks, or wider bins with --bins."
+                    f"{name} has no two unrelated sentences of similar length with nonzero vectors of {model}: "
+                    "choose "
+                    "larger tasks with --tasks, or wider bins with --bins."
                 )
-            rows += [{"model": model, "task": name, "unit": lengths.unit} | row for row in measured]
-    columns = ["model", "task", "measure", "group", "unit", "sentences", "value", "low", "high", "zero"]
-    return pd.DataFrame(rows, columns=columns)
+            yield from ({"task": name, "unit": self.length} | row for row in rows)
+
+    def table(self) -> Tables:
+        """Returns the bins of all tasks together, and the rise of each task."""
+        unit, shown = self._unit, self.headline
+        bins = with_intervals(shown[shown["measure"] != RISE], ["model", "group", "sentences"], digits=3)
+        rises = self.frame[self.frame["measure"] == RISE]
+        rise = rises[["model", "task", "group", "value"]].assign(
+            interval=[interval(low, high, 3) for low, high in zip(rises["low"], rises["high"], strict=True)]
+        )
+        caption = f"Mean cosine of unrelated sentences, and norm of the vectors, by length in {unit}"
+        bins = bins.rename(columns={"group": unit}).astype({"sentences": "Int64"})
+        rise = rise.rename(columns={"group": "bins", "value": "rise"})
+        return Tables(
+            [
+                Table(bins, caption, 3, notes=self.notes),
+                Table(rise, "The rise of the cosine from the shortest sentences to the longest", 3),
+            ]
+        )
+
+    @property
+    def _unit(self) -> str:
+        return str(self.frame["unit"].iloc[0])
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What limits the comparison, and unusual vectors."""
+        notes = ["Longer sentences may also be about fewer subjects: compare models on the same sentences."]
+        shown = self.headline
+        for model, part in shown[shown["measure"] == NORM].groupby("model", sort=False):
+            if part["value"].notna().any() and (abs(part["value"].dropna() - 1) < _UNIT).all():
+                notes.append(f"{model} normalises its vectors, so their norm carries no information.")
+            if zero := int(part["zero"].sum()):
+                notes.append(f"{model}: {zero:,} zero vectors are left out.")
+        return tuple(notes)
+
+    def numbers(self) -> dict[str, float]:
+        """Returns cosine and norm of each bin, and the rise, of all tasks together."""
+        rows = self.headline.dropna(subset=["value"]).to_dict("records")
+        return {f"{row['measure']}, {row['group']}": float(row["value"]) for row in rows}
+
+    def plot(self) -> "Figure":
+        """Draws the mean cosine of unrelated sentences by length."""
+        rows = self.headline
+        rows = rows[rows["measure"] == COSINE].assign(place=lambda frame: frame["group"])
+        figure = draw_panels(self.headline, {"mean cosine of unrelated": rows}, height=2.4, shared=True)
+        figure.axes[0].set_xlabel(f"length of both ({self._unit})")
+        return figure
 
 
 class _Sentences(NamedTuple):
-    """m distinct sentences: vectors (m, d), and of each its length, its chain of pairs and its id."""
+    """m distinct sentences: vectors (m, d), lengths, chains of scored pairs and ids, all (m,)."""
 
-    vectors: "NDArray[np.floating[Any]]"
-    lengths: "NDArray[np.float64]"
-    chains: "NDArray[np.intp]"
-    ids: "NDArray[np.uint64]"
+    vectors: NDArray[np.floating[Any]]
+    lengths: NDArray[np.float64]
+    chains: NDArray[np.intp]
+    ids: NDArray[np.uint64]
 
-    def take(self, chosen: "NDArray[Any]") -> "_Sentences":
+    def take(self, chosen: NDArray[Any]) -> "_Sentences":
         return _Sentences(*(column[chosen] for column in self))
 
 
-def _sentences(task: "ScoredVectors", lengths: Lengths) -> _Sentences:
-    of_sentences = np.empty(len(task.vectors))
-    of_sentences[task.left], of_sentences[task.right] = lengths.sides(task.pairs)
-    return _Sentences(task.vectors, of_sentences, task.chains, task.ids)
+def _sentences(task: ScoredVectors, unit: str) -> _Sentences:
+    lengths = np.empty(len(task.vectors))
+    lengths[task.left], lengths[task.right] = sides(task.pairs, unit)
+    return _Sentences(task.vectors, lengths, task.chains, task.ids)
 
 
 def _together(parts: Sequence[_Sentences]) -> _Sentences:
-    """Return the sentences of several tasks, each once."""
+    """Returns the distinct sentences of several tasks."""
     joined = _Sentences(*(np.concatenate(column) for column in zip(*parts, strict=True)))
     return joined.take(np.unique(joined.ids, return_index=True)[1])
 
 
-def _measured(sentences: _Sentences, lengths: Lengths, estimates: "Estimates") -> Iterator[dict[str, Any]]:
-    """Yield cosine and norm of each bin, and the rise."""
-    from stsbench.data.shared import FOLDED, SENTENCES
-    from stsbench.statistics.influence import Linear
-    from stsbench.statistics.similarity import zero_rows
-
+def _measured(sentences: _Sentences, bins: Bins, estimates: Estimates) -> Iterator[Row]:
+    """Yields cosine and norm of each bin, and the rise."""
     is_zero = zero_rows(sentences.vectors)
     zero, sentences = sentences.lengths[is_zero], sentences.take(~is_zero)
     block = "sentences"
     estimates.block(block, pd.DataFrame(dict.fromkeys((*SENTENCES, *FOLDED), sentences.chains)))
     cosines: dict[str, Linear] = {}
-    for name, (first, last) in lengths.bins.items():
+    for name, (first, last) in bins.items():
         inside = (first <= sentences.lengths) & (sentences.lengths <= last)
         count = int(inside.sum())
         vectors = sentences.vectors[inside].astype(np.float64)
         norms = np.linalg.norm(vectors, axis=1)
-        value, of_cosine = unrelated_cosine(vectors / norms[:, np.newaxis], sentences.chains[inside])
-        terms = {measure: np.zeros(len(inside)) for measure in (COSINE, NORM)}
-        mean = norms.mean() if count else np.nan
-        terms[COSINE][inside], terms[NORM][inside] = of_cosine, (norms - mean) / max(count, 1)
-        about = {"group": name, "sentences": count}
-        about["zero"] = int(((first <= zero) & (zero <= last)).sum())
-        for measure, number in ((COSINE, value), (NORM, float(mean))):
-            estimate = Linear(number, {block: terms[measure]})
+        cosine, cosine_terms = unrelated_cosine(vectors / norms[:, np.newaxis], sentences.chains[inside])
+        norm = float(norms.mean()) if count else np.nan
+        about = {"group": name, "sentences": count, "zero": int(((first <= zero) & (zero <= last)).sum())}
+        for measure, value, part in (
+            (COSINE, cosine, cosine_terms),
+            (NORM, norm, (norms - norm) / max(count, 1)),
+        ):
+            terms = np.zeros(len(inside))
+            terms[inside] = part
+            estimate = Linear(value, {block: terms})
             yield about | {"measure": measure} | estimates.limits(estimate, count)
-            if measure == COSINE and count >= _FEWEST and not np.isnan(number):
+            if measure == COSINE and count >= _FEWEST and not np.isnan(value):
                 cosines[name] = estimate
     if len(cosines) > 1:
         shortest, *_, longest = cosines
-        rise = cosines[longest] - cosines[shortest]
-        about = {
-            "measure": RISE,
-            "group": f"{longest} less {shortest}",
-            "sentences": len(sentences.ids),
-            "zero": 0,
-        }
-        yield about | estimates.limits(rise, len(sentences.ids))
+        limits = estimates.limits(cosines[longest] - cosines[shortest], len(sentences.ids))
+        about = {"group": f"{longest} less {shortest}", "sentences": len(sentences.ids), "zero": 0}
+        yield about | {"measure": RISE} | limits
 
 
-def unrelated_cosine(
-    units: "NDArray[np.float64]", groups: "NDArray[np.intp]"
-) -> "tuple[float, NDArray[np.float64]]":
-    """Return the mean cosine of all pairs of different groups, and what each vector contributes to first order.
+def unrelated_cosine(units: NDArray[np.float64], groups: NDArray[np.intp]) -> tuple[float, NDArray[np.float64]]:
+    """Returns the mean cosine of all pairs of vectors in different groups, and the terms of the vectors.
 
-    No pair is looked at: the products of all ordered pairs sum to the squared length of the sum of the vectors,
-    those inside a group to that of the group's sum.
+    It takes no loop over pairs: the products of all ordered pairs sum to the squared length of the sum of the
+    vectors, those in a group to that of the group's sum.
 
     Args:
         units: (n, d) vectors of length 1.
-        groups: (n,) whole numbers.
+        groups: (n,) integers.
 
     Returns:
-        The mean, NaN where all are of one group, and (n,) terms, which sum to 0.
+        The mean, NaN if there is one group only, and (n,) terms, which sum to 0.
 
-    >>> import numpy as np
     >>> round(unrelated_cosine(np.array([[1.0, 0.0], [0.6, 0.8], [0.0, 1.0]]), np.array([0, 0, 1]))[0], 12)
     0.4
     """
@@ -301,27 +222,4 @@ def unrelated_cosine(
     return mean, 2 * (products - mean * others) / others.sum()
 
 
-@dataclass(frozen=True)
-class LengthCollapseCommand(CommandWithIntervals):
-    """Measure length collapse: do longer sentences look more alike, whatever they mean?
-
-    The mean cosine of unrelated sentences of similar length, and the norm of the vectors, by sentence length.
-
-    Examples:
-    * `stsbench length-collapse runs/a runs/b --figure collapse.svg`
-    * `stsbench length-collapse --model minilm --tasks sample --length subwords --json`
-    """
-
-    verb = staticmethod(length_collapse)
-    result = LengthCollapse
-    of_pairs = True
-
-    tasks: Tasks = None
-    length: Length = "words"
-    bins: Bins = None
-    data: OwnTexts = None
-    data_dirs: DataDirs = None
-
-    def keywords(self) -> dict[str, Any]:
-        """Return the options as `length_collapse` takes them."""
-        return super().keywords() | {"bins": numbers(self.bins, "--bins", "0,8,16,32")}
+length_collapse = LengthCollapse.verb

@@ -1,7 +1,7 @@
-"""The kinds of pairs that errors are looked for in: gold score, ratings, length, shared words, negation, numbers.
+"""Kinds of pairs: by gold score, ratings, length, shared words, negation and numbers.
 
-A pair table says how long sentences are. Their words are needed for the rest, and stand in no record: they are
-looked up in the data, by the sentences' numbers. The lists of words are English, as the tasks are.
+The items table has the lengths of sentences; their words come from the data, by the ids of the sentences. The
+lists of words are English, like the tasks.
 """
 
 import re
@@ -18,22 +18,23 @@ from stsbench.data.shared import SENTENCES, sentence_ids
 from stsbench.data.views import split_and_view
 from stsbench.scoring.kinds.sts import COUNT, VARIANCE
 from stsbench.scoring.tasks import TaskSpec, read_task
+from stsbench.scoring.texts import texts_of
 
 GOLD, RATINGS, LENGTH = "gold score", "ratings", "length"
 OVERLAP, NEGATION, NUMBERS = "word overlap", "negation", "numbers"
-"""What kinds of pairs are told apart by."""
+"""The features that define kinds of pairs."""
 
 FIFTHS = ("lowest", "second", "middle", "fourth", "highest")
 
 LONG_DIFFERENCE, SHORT, LONG = 3, 8, 20
-"""Words: a pair's lengths differ by more than the first (as in ESimCSE's groups), both sentences have at most the
-second, or both at least the third."""
+"""Numbers of words: a long difference is larger than the first (as in ESimCSE); short sentences have at most the
+second, long ones at least the third."""
 
 LOW_OVERLAP, HIGH_OVERLAP = 0.25, 0.75
-"""Below, and from which on, the share of common words (Jaccard) makes a kind of its own."""
+"""The limits of low and high word overlap (Jaccard)."""
 
 _APART = 0.75
-"""Pairs whose ratings spread more than at that quantile are a kind: their mean may hide two opinions."""
+"""The quantile of the ratings' variance above which raters disagree: the mean may hide two opinions."""
 
 _NEGATIONS = frozenset(
     ("no", "not", "cannot", "never", "none", "nobody", "nothing", "nowhere", "neither", "nor", "without")
@@ -43,16 +44,13 @@ _SHORT_NOT = ("n't", "n\u2019t")
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _NAMES = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _SPELLED = {name: str(value) for value, name in enumerate(_NAMES, 2)}
-"""Without `one`, which is a pronoun as often."""
+"""Without `one`, which is often a pronoun."""
 
 _WORD = re.compile(r"\w+(?:['\u2019]\w+)*")
 
 
 class PairKind(NamedTuple):
-    """Some pairs of a table: what they are told apart by, what they are called, and which they are, (n,).
-
-    The name goes on after `pairs with`.
-    """
+    """A kind of pairs: its feature, its name, which completes `pairs with ...`, and the (n,) mask of its pairs."""
 
     feature: str
     name: str
@@ -60,7 +58,7 @@ class PairKind(NamedTuple):
 
 
 class SentenceFeatures(NamedTuple):
-    """What is looked at in a sentence: its words, whether one of them negates, its numbers."""
+    """The words of a sentence, whether it has a negation, and its numbers."""
 
     words: frozenset[str]
     negates: bool
@@ -68,7 +66,7 @@ class SentenceFeatures(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> "SentenceFeatures":
-        """Read a sentence.
+        """Extracts the features of a sentence.
 
         >>> SentenceFeatures.of("Two dogs don't run 1,500 m").numbers == {"2", "1,500"}
         True
@@ -81,7 +79,7 @@ class SentenceFeatures(NamedTuple):
 
 
 def kinds_by_numbers(table: pd.DataFrame, gold_range: tuple[float, float]) -> list[PairKind]:
-    """Return the kinds of a task's pairs by what its table holds: gold score, raters and length where known."""
+    """Returns the kinds of a task's pairs by gold score, ratings and length, as far as they are known."""
     low, high = gold_range
     fifth = np.clip(((table["gold"].to_numpy(float) - low) / (high - low) * 5).astype(int), 0, 4)
     kinds = [
@@ -106,7 +104,7 @@ def kinds_by_numbers(table: pd.DataFrame, gold_range: tuple[float, float]) -> li
 
 
 def kinds_by_words(table: pd.DataFrame, sentences: Mapping[int, SentenceFeatures]) -> list[PairKind]:
-    """Return the kinds of a task's pairs by their sentences, which are given by their numbers."""
+    """Returns the kinds of a task's pairs by the features of their sentences, which are given by id."""
     sides = zip(*(table[side].tolist() for side in SENTENCES), strict=True)
     pairs = [(sentences[first], sentences[second]) for first, second in sides]
     shared = np.array([_jaccard(first.words, second.words) for first, second in pairs])
@@ -126,24 +124,28 @@ def _jaccard(first: frozenset[str], second: frozenset[str]) -> float:
 
 
 def sentences_here(
-    table: pd.DataFrame, data_dirs: Sequence[str | Path]
+    pairs: pd.DataFrame, data: Sequence[str | Path], data_dirs: Sequence[str | Path]
 ) -> tuple[dict[int, SentenceFeatures], str]:
-    """Return what stands in the sentences of a task's pairs, by their numbers; or nothing, and why not.
+    """Returns the features of the sentences of a task by id, or none and the reason.
 
     Args:
-        table: the pairs of one task, split and text.
-        data_dirs: folders to look for its data in.
+        pairs: the pairs of one task, split and text.
+        data: files with the sentences of your own pairs.
+        data_dirs: folders to look for the task's data in.
     """
-    task, split, text = (str(table[name].iloc[0]) for name in ("task", "split", "text"))
-    if text == "user":
-        return {}, f"{task} is a file of one's own, whose sentences no record holds"
+    task, split, text = (str(pairs[name].iloc[0]) for name in ("task", "split", "text"))
+    ids = {number for side in SENTENCES for number in pairs[side].tolist()}
+    if text == "user" and not data:
+        return {}, f"{task} is your own file, and records hold no sentences: name the file with --data"
     try:
-        texts = read_task(TaskSpec(task, split_and_view(split)[0], text), list(map(Path, data_dirs))).sentences()
+        if text == "user":
+            texts = texts_of([], ids, data)
+        else:
+            spec = TaskSpec(task, split_and_view(split)[0], text)
+            sentences = read_task(spec, list(map(Path, data_dirs))).sentences()
+            texts = dict(zip(sentence_ids(sentences).tolist(), sentences, strict=True))
     except UserError as error:
         return {}, str(error).rstrip(".")
-    wanted = {number for side in SENTENCES for number in table[side].tolist()}
-    numbers = sentence_ids(texts).tolist()
-    known = {number: content for number, content in zip(numbers, texts, strict=True) if number in wanted}
-    if lacking := len(wanted) - len(known):
-        return {}, f"{lacking:,} of its {len(wanted):,} sentences are not in the data that is here"
-    return {number: SentenceFeatures.of(content) for number, content in known.items()}, ""
+    if missing := len(ids - texts.keys()):
+        return {}, f"{missing:,} of its {len(ids):,} sentences are missing from the data"
+    return {number: SentenceFeatures.of(texts[number]) for number in ids}, ""

@@ -1,208 +1,168 @@
-"""`pair_kinds`: which kinds of pairs does a model get wrong, and which way?
+"""Pair kinds: which kinds of pairs does a model rank wrongly, and in which direction?
 
-Two numbers of each kind. The *shift*: how much higher the model ranks these pairs than others of like gold score.
-The *cost*: how many times their share of the rank error they hold. See `docs/definitions/pair-kinds.md`.
+Two numbers per kind. The *shift*: how much higher the model ranks these pairs than others of similar gold score.
+The *cost*: their share of the rank error over their share of the pairs. See `docs/definitions/pair-kinds.md`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
-from operator import add
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from stsbench.analysis.result import AnalysisResult, CommandWithIntervals, headline, similarity_notes
+from stsbench.analysis.base import OfTasks, Row, similarity_notes, total, with_intervals
+from stsbench.analysis.pair_features import GOLD, PairKind, kinds_by_numbers, kinds_by_words, sentences_here
+from stsbench.analysis.parameters import INTERVALS, OWN_DATA
 from stsbench.base.errors import UserError
-from stsbench.base.progress import Progress, silent
-from stsbench.cli.options import DataDirs, Tasks
+from stsbench.data.shared import SENTENCES
 from stsbench.records.kinds import ALL_TASKS
 from stsbench.render.charts import forest
-from stsbench.render.table import Table, Tables, interval
+from stsbench.render.table import Table, Tables
+from stsbench.scoring.settings import Intervals
+from stsbench.scoring.statistic import sharing_of
+from stsbench.scoring.subjects import ScoredTask
+from stsbench.statistics.correlations import average_ranks
+from stsbench.statistics.dependence import Sharing, variance
+from stsbench.statistics.influence import Linear
+from stsbench.statistics.intervals import plain_interval, two_sided_p
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from stsbench.analysis.pair_features import PairKind
-    from stsbench.scoring.settings import Intervals
-    from stsbench.scoring.subjects import ScoredTask, Wanted
-    from stsbench.statistics.dependence import Sharing
-    from stsbench.statistics.influence import Linear
-
-    Floats = NDArray[np.float64]
+Floats = NDArray[np.float64]
 
 SHIFT, COST = "shift", "cost"
-"""The measures: points of rank above other pairs of like gold score, and the share of the error over that of the
-pairs."""
+"""The measures: rank above pairs of similar gold score, and share of the error over share of the pairs."""
 
 NONE_EXPECTED = {SHIFT: 0.0, COST: 1.0}
-"""What a measure is where a kind is like the other pairs."""
+"""The value of a measure if a kind is like the other pairs."""
 
 FEWEST = 30
-"""Pairs that a kind has at least, and leaves outside at least: of fewer the interval says little."""
+"""Pairs that a kind needs, inside and outside; with fewer its interval is too wide."""
 
 _STRATA = 10
-"""Pairs are of like gold score in the same task and the same tenth of its scale."""
+"""Pairs in the same tenth of a task's scale have similar gold scores."""
 
 _TOO_FEW = f"no kind of pairs has {FEWEST} pairs and leaves {FEWEST} outside, or no rank is wrong"
 
-_COLUMNS = (
-    *("model", "task", "feature", "kind", "measure", "pairs", "share"),
-    *("value", "low", "high", "p", "weight", "similarity"),
+_CAPTION = (
+    "Mean rank error in percentile points compared with pairs of similar gold score; share of the rank error over "
+    "share of the pairs"
 )
 
 
-class PairKinds(AnalysisResult):
-    """The errors of models by kind of pair.
+class PairKinds(OfTasks):
+    """Find the kinds of pairs that a model ranks wrongly, and in which direction.
 
-    Attributes:
-        missing: by task why its sentences could not be looked at.
-        without: models with too few pairs for any kind.
-    """
-
-    name = "pair-kinds"
-    title = "Kinds of pairs"
-    question = "which pairs does it get wrong, and which way?"
-    look_for = "a shift whose interval leaves out 0, a cost whose interval leaves out 1"
-
-    def __init__(
-        self, frame: pd.DataFrame, missing: Mapping[str, str] | None = None, without: Sequence[str] = ()
-    ) -> None:
-        super().__init__(frame)
-        self.missing = dict(missing or {})
-        self.without = tuple(without)
-
-    @property
-    def over(self) -> pd.DataFrame:
-        """The rows that stand for a model, of all tasks together or of the one."""
-        return headline(self.frame)
-
-    def table(self) -> Tables:
-        """Return the shift and the cost of each kind, with their intervals."""
-        rows: dict[tuple[str, str], dict[str, Any]] = {}
-        for row in self.over.to_dict("records"):
-            about = {"kind": row["kind"], "model": row["model"], "pairs": row["pairs"], "%": 100 * row["share"]}
-            of_kind = rows.setdefault(
-                (row["kind"], row["model"]), about | dict.fromkeys((SHIFT, f"[{SHIFT}]", COST))
-            )
-            of_kind |= {
-                row["measure"]: row["value"],
-                f"[{row['measure']}]": interval(row["low"], row["high"]),
-            }
-        called = {
-            SHIFT: "ranked too high by",
-            f"[{SHIFT}]": "its interval",
-            COST: "times its share",
-            f"[{COST}]": "interval of that",
-        }
-        frame = pd.DataFrame(list(rows.values())).rename(columns=called)
-        notes = [f"without words: {reason}" for reason in dict.fromkeys(self.missing.values())]
-        notes += [f"{model}: {_TOO_FEW}." for model in self.without]
-        notes += similarity_notes(self.frame)
-        caption = "Points of rank above pairs of like gold score; share of the rank error over share of the pairs"
-        return Tables([Table(frame, caption, notes=tuple(notes))])
-
-    def numbers(self) -> dict[str, float]:
-        """Return both measures of each kind."""
-        return {f"{row['measure']}, {row['kind']}": float(row["value"]) for row in self.over.to_dict("records")}
-
-    def plot(self) -> "Figure":
-        """Draw what each kind costs with its interval, by model."""
-        rows = self.over
-        rows = rows[rows["measure"] == COST]
-        drawn = rows[["value", "low", "high"]].assign(
-            label=rows["kind"], series=rows["model"], filled=True, summary=False
-        )
-        label = "times its share"
-        return forest(drawn, label, reference=NONE_EXPECTED[COST])
-
-
-def pair_kinds(
-    runs: "Wanted | Sequence[Wanted] | None" = None,
-    *,
-    tasks: Sequence[str] = (),
-    intervals: "Intervals | None" = None,
-    data_dirs: Sequence[str | Path] = (),
-    progress: Progress = silent,
-) -> PairKinds:
-    """Say by kind of pair how wrong runs or models rank pairs, and which way.
-
-    Kinds are told apart by gold score (fifths of the task's scale), the spread of the ratings where they are
-    published one by one, length, shared words, a negation in one sentence alone, and numbers that differ; the last
-    three need the tasks' data, and are left out where that is not here. A kind has at least 30 pairs, and leaves
-    30 outside.
-
-    Args:
-        runs: records or their folders; or encoders, or what `load` makes one of, which are measured first.
-        tasks: the tasks to look at, with commas; by default all that a run has, for models the seven STS tasks, or
-            the sample.
-        intervals: how intervals are computed.
-        data_dirs: folders to look for data in.
-        progress: told how far encoding is.
+    Kinds by gold score, length, shared words, negation and numbers; for each its share of the rank error and its
+    mean rank error. The sentences come from the tasks' data. A kind has at least 30 pairs, and leaves out 30.
 
     Returns:
         One row per model, task (and `all tasks`), kind and measure, with `pairs` and their `share`, `value`,
-        `low`, `high`, the p-value `p` of there being no difference, and `weight`: the share of all rank error that
-        the value stands for; `similarity` is the run's own. Measures: `shift`, how much higher the similarity's
-        rank is, in per cent of the task's pairs, than that of other pairs in the same tenth of its gold scores
-        (none for kinds by gold score); `cost`, the sum of squared rank errors over what it would be if the kind's
-        pairs were like its tasks'.
+        `low`, `high`, the p-value `p` of no difference, and `weight`, the share of all rank error that the value
+        explains; `similarity` is the run's own. Measures: `shift`, the mean rank of the similarity, in per cent of
+        the task's pairs, compared with other pairs in the same tenth of its gold scores (not for kinds by gold
+        score); `cost`, the sum of squared rank errors over that of average pairs of the same tasks.
 
     Raises:
-        UserError: if a run's pair table is missing, or lacks a task; or if there are too few pairs.
+        UserError: if a run lacks a task or its items, or there are too few pairs.
 
     >>> kinds = pair_kinds(lambda sentences: [[len(s), s.count("e")] for s in sentences], tasks=["sample"])
     >>> sorted(set(kinds.frame["measure"])), set(kinds.frame["task"])
     (['cost', 'shift'], {'sample'})
     """
-    from stsbench.analysis.inputs import analysable
-    from stsbench.scoring.settings import Intervals
-    from stsbench.scoring.subjects import tasks_by_model
 
-    models = tasks_by_model(analysable(runs), tasks, data_dirs=data_dirs, progress=progress)
-    read = _Sentences(data_dirs)
-    rows = {
-        model: list(_rows([_ranked(task, read) for task in scored], intervals or Intervals()))
-        for model, scored in models.items()
-    }
-    if not any(rows.values()):
-        raise UserError(f"{_TOO_FEW}: look at tasks with more pairs.")
-    about = {
-        model: {"model": model, "similarity": scored[0].statistic.similarity} for model, scored in models.items()
-    }
-    frame = pd.DataFrame(
-        [about[model] | row for model, of_model in rows.items() for row in of_model], columns=list(_COLUMNS)
+    name = "pair-kinds"
+    title = "Kinds of pairs"
+    question = "which pairs does it get wrong, and in which direction?"
+    look_for = "a shift whose interval excludes 0, a cost whose interval excludes 1"
+    examples = (
+        "stsbench pair-kinds runs/minilm-avg-sts",
+        "stsbench pair-kinds runs/a runs/b --tasks STS12,SICK-R --figure kinds.pdf",
     )
-    return PairKinds(frame, read.missing, [model for model, of_model in rows.items() if not of_model])
+    columns = (
+        *("model", "task", "feature", "kind", "measure", "pairs", "share"),
+        *("value", "low", "high", "p", "weight", "similarity"),
+    )
 
+    data = OWN_DATA
+    intervals: Intervals | None = INTERVALS
 
-class _Sentences:
-    """Reads the sentences of each task once, whatever the number of models."""
-
-    def __init__(self, data_dirs: Sequence[str | Path]) -> None:
-        self._data_dirs = data_dirs
-        self._kinds: dict[tuple[Any, ...], list[PairKind]] = {}
+    def __init__(self, frame: pd.DataFrame | None = None, **options: Any) -> None:
+        super().__init__(frame, **options)
         self.missing: dict[str, str] = {}
+        """Why the words of a task are unknown, by task."""
+        self.without: list[str] = []
+        """Models with too few pairs for any kind."""
+        self._kinds: dict[tuple[Any, ...], list[PairKind]] = {}
 
-    def kinds(self, task: "ScoredTask") -> "list[PairKind]":
-        """Return all kinds of a task's pairs."""
-        from stsbench.analysis.pair_features import kinds_by_numbers, kinds_by_words, sentences_here
-        from stsbench.data.shared import SENTENCES
+    def compute(self, inputs: Mapping[str, Sequence[ScoredTask]]) -> Self:
+        """Measures all models."""
+        super().compute(inputs)
+        if not len(self._frame):
+            raise UserError(f"{_TOO_FEW}: choose tasks with more pairs.")
+        self.without = [model for model in inputs if model not in set(self._frame["model"])]
+        return self
 
+    def measure(self, model: str, given: Sequence[ScoredTask]) -> Iterator[Row]:
+        """Yields the measures of each kind, by task and for all tasks together."""
+        similarity = given[0].statistic.similarity
+        ranked = [self._ranked(task) for task in given]
+        return (row | {"similarity": similarity} for row in _rows(ranked, self.how))
+
+    def _ranked(self, task: ScoredTask) -> "RankedPairs":
+        low, high = task.gold_range
+        gold = np.asarray(task.pairs["gold"], dtype=float)
+        scaled = (gold - low) / (high - low) if high > low else np.zeros(len(gold))
+        strata = np.clip((_STRATA * scaled).astype(np.intp), 0, _STRATA - 1)
+        sharing = sharing_of(task.pairs, folded=True)
+        return RankedPairs(task.task, gold, task.similarity, strata, self._kinds_of(task), sharing)
+
+    def _kinds_of(self, task: ScoredTask) -> list[PairKind]:
+        """Returns the kinds of a task's pairs, which are read once for all models."""
         key = (task.data, *(task.pairs[side].to_numpy().tobytes() for side in SENTENCES))
         if key not in self._kinds:
             low, high = task.gold_range
             kinds = kinds_by_numbers(task.pairs, task.gold_range) if low < high else []
-            sentences, reason = sentences_here(task.pairs, self._data_dirs)
+            sentences, reason = sentences_here(task.pairs, self.data, self.data_dirs)
             if reason:
                 self.missing[task.task] = reason
             else:
                 kinds += kinds_by_words(task.pairs, sentences)
             self._kinds[key] = kinds
         return self._kinds[key]
+
+    def table(self) -> Tables:
+        """Returns shift and cost of each kind with their intervals."""
+        rows = self.headline
+        rows = rows.assign(**{"%": 100 * rows["share"]})
+        columns = [SHIFT, f"{SHIFT}: interval", COST, f"{COST}: interval"]
+        table = with_intervals(rows, ["kind", "model", "pairs", "%"])
+        table = table.reindex(columns=["kind", "model", "pairs", "%", *columns])
+        heads = {SHIFT: "mean rank error", COST: "error share / pair share"}
+        return Tables([Table(table.rename(columns=heads), _CAPTION, notes=self.notes)])
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is missing, and similarities other than the cosine."""
+        notes = [f"without words: {reason}" for reason in dict.fromkeys(self.missing.values())]
+        notes += [f"{model}: {_TOO_FEW}." for model in self.without]
+        return (*notes, *similarity_notes(self.frame))
+
+    def numbers(self) -> dict[str, float]:
+        """Returns both measures of each kind."""
+        return {
+            f"{row['measure']}, {row['kind']}": float(row["value"]) for row in self.headline.to_dict("records")
+        }
+
+    def plot(self) -> "Figure":
+        """Draws the cost of each kind."""
+        rows = self.headline
+        rows = rows[rows["measure"] == COST].rename(columns={"kind": "label", "model": "series"})
+        return forest(rows.assign(filled=True, summary=False), "error share / pair share", reference=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,43 +172,41 @@ class RankedPairs:
     Attributes:
         name: the task's label.
         gold, similarity: (n,) values.
-        strata: (n,) codes; pairs of one are of like gold score.
-        kinds: of these pairs.
-        sharing: which pairs share a sentence: by letters and digits.
+        strata: (n,) codes of groups of pairs with similar gold scores.
+        kinds: the kinds of pairs.
+        sharing: which pairs share a sentence by letters and digits.
     """
 
     name: str
-    gold: "Floats"
-    similarity: "Floats"
-    strata: "NDArray[np.intp]"
-    kinds: "Sequence[PairKind]"
-    sharing: "Sharing"
+    gold: Floats
+    similarity: Floats
+    strata: NDArray[np.intp]
+    kinds: Sequence[PairKind]
+    sharing: Sharing
 
     def __len__(self) -> int:
         return len(self.gold)
 
     @cached_property
-    def ranks(self) -> "tuple[Floats, Floats]":
-        """The per cent of the pairs that are lower, ties half: by similarity, and by gold score."""
-        from stsbench.statistics.correlations import average_ranks
-
+    def ranks(self) -> tuple[Floats, Floats]:
+        """The percentage of lower pairs, with half of the ties: by similarity, and by gold score."""
         similarity, gold = (100 * (average_ranks(side) - 0.5) / len(self) for side in (self.similarity, self.gold))
         return similarity, gold
 
     @cached_property
-    def codes(self) -> "tuple[NDArray[np.intp], NDArray[np.intp]]":
-        """The places of the similarities and of the gold scores in their order, ties sharing theirs."""
+    def codes(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The ranks of the distinct similarities, and of the distinct gold scores."""
         similarity, gold = (np.unique(side, return_inverse=True)[1] for side in (self.similarity, self.gold))
         return similarity, gold
 
     @cached_property
-    def losses(self) -> "Floats":
+    def losses(self) -> Floats:
         """The squared difference of the two ranks."""
         similarity, gold = self.ranks
         return (similarity - gold) ** 2
 
-    def through_ranks(self, side: int, weights: "Floats") -> "Floats":
-        """Return what each pair contributes to a weighted sum of ranks by being one of those ranked.
+    def through_ranks(self, side: int, weights: Floats) -> Floats:
+        """Returns the effect of each pair on a weighted sum of ranks, by its effect on the ranks of others.
 
         With r_i = 100 / n * (pairs below i, ties half), one more pair j moves sum_i w_i r_i by
         (100 * (the weights above j, ties half) - sum_i w_i r_i) / n.
@@ -263,38 +221,22 @@ class RankedPairs:
         contributed: Floats = (100 * above[codes] - weights @ self.ranks[side]) / len(self)
         return contributed
 
-    def sums_of_loss(self, inside: "Floats") -> "Linear":
-        """Return the sum of the losses of the pairs inside."""
-        from stsbench.statistics.influence import Linear
-
+    def sums_of_loss(self, inside: Floats) -> Linear:
+        """Returns the sum of the losses of the pairs inside."""
         similarity, gold = self.ranks
         weights = 2 * inside * (similarity - gold)
         terms = inside * self.losses + self.through_ranks(0, weights) - self.through_ranks(1, weights)
         return Linear(float(inside @ self.losses), {self.name: terms})
 
-    def centred(self, values: "Floats") -> "Floats":
-        """Return values less their mean in each stratum."""
+    def centred(self, values: Floats) -> Floats:
+        """Centres values in each stratum."""
         sizes = np.bincount(self.strata)
         means = np.bincount(self.strata, weights=values) / np.maximum(sizes, 1)
         return values - means[self.strata]
 
 
-def _ranked(task: "ScoredTask", read: _Sentences) -> RankedPairs:
-    from stsbench.scoring.statistic import sharing_of
-
-    low, high = task.gold_range
-    gold = np.asarray(task.pairs["gold"], dtype=float)
-    scaled = (gold - low) / (high - low) if high > low else np.zeros(len(gold))
-    strata = np.clip((_STRATA * scaled).astype(np.intp), 0, _STRATA - 1)
-    return RankedPairs(
-        task.task, gold, task.similarity, strata, read.kinds(task), sharing_of(task.pairs, folded=True)
-    )
-
-
-def _rows(tasks: Sequence[RankedPairs], intervals: "Intervals") -> Iterator[dict[str, Any]]:
-    """Yield the rows of one model: of each task, and of all together where there are several."""
-    from stsbench.statistics.dependence import Sharing
-
+def _rows(tasks: Sequence[RankedPairs], intervals: Intervals) -> Iterator[Row]:
+    """Yields the rows of each task of a model, and of several together."""
     for name, pooled in [(task.name, [task]) for task in tasks] + [(ALL_TASKS, list(tasks))][: len(tasks) > 1]:
         pairs, sharing = sum(map(len, pooled)), Sharing.join([task.sharing for task in pooled])
         for feature, kind in dict.fromkeys((kind.feature, kind.name) for task in pooled for kind in task.kinds):
@@ -309,17 +251,15 @@ def _rows(tasks: Sequence[RankedPairs], intervals: "Intervals") -> Iterator[dict
                 yield about | {"measure": measure, "weight": weight} | limits
 
 
-def _inside(task: RankedPairs, name: str) -> "Floats":
+def _inside(task: RankedPairs, name: str) -> Floats:
     inside = next((kind.inside for kind in task.kinds if kind.name == name), None)
     return np.zeros(len(task)) if inside is None else inside.astype(np.float64)
 
 
 def _measured(
-    tasks: Sequence[RankedPairs], inside: "Sequence[Floats]", feature: str
-) -> "dict[str, tuple[Linear, float]]":
-    """Return the measures of a kind, and the share of the rank error that each stands for."""
-    from stsbench.analysis.pair_features import GOLD
-
+    tasks: Sequence[RankedPairs], inside: Sequence[Floats], feature: str
+) -> dict[str, tuple[Linear, float]]:
+    """Returns the measures of a kind, and the share of the rank error that each explains."""
     whole = sum(task.losses.sum() for task in tasks)
     if not whole:
         return {}
@@ -331,8 +271,8 @@ def _measured(
     return measured
 
 
-def shift(tasks: Sequence[RankedPairs], inside: "Sequence[Floats]") -> "tuple[Linear, float] | None":
-    """Return how much higher the pairs inside are ranked than others of like gold score, and their spread.
+def shift(tasks: Sequence[RankedPairs], inside: Sequence[Floats]) -> tuple[Linear, float] | None:
+    """Returns how much higher the pairs inside are ranked than others of similar gold score, and their spread.
 
     It is the least-squares coefficient of `inside` for the similarity's rank, with an intercept for each stratum
     (Frisch and Waugh 1933): sum(k r) / sum(k^2), k being `inside` less its mean in the stratum, whose sum of
@@ -340,10 +280,8 @@ def shift(tasks: Sequence[RankedPairs], inside: "Sequence[Floats]") -> "tuple[Li
     (HC1: MacKinnon and White 1985), and what a pair does to the ranks of others.
 
     Returns:
-        None where every stratum is all inside or all outside.
+        None if every stratum is completely inside or outside.
     """
-    from stsbench.statistics.influence import Linear
-
     centred = [task.centred(of_task) for task, of_task in zip(tasks, inside, strict=True)]
     spread = float(sum(k @ k for k in centred))
     if spread < 1e-9:
@@ -359,29 +297,22 @@ def shift(tasks: Sequence[RankedPairs], inside: "Sequence[Floats]") -> "tuple[Li
     return Linear(value, terms), spread
 
 
-def cost(tasks: Sequence[RankedPairs], inside: "Sequence[Floats]") -> "tuple[Linear, float]":
-    """Return the rank error of the pairs inside over what it would be if they were like their tasks' pairs.
+def cost(tasks: Sequence[RankedPairs], inside: Sequence[Floats]) -> tuple[Linear, float]:
+    """Returns the rank error of the pairs inside over the expected one, and the expected one.
 
-    The latter, too: of each task its mean error times the number of its pairs inside.
+    Expected is the mean error of each task times the number of its pairs inside.
     """
-    from stsbench.statistics.influence import Linear
-
-    found, expected = [], []
+    errors, expected = [], []
     for task, of_task in zip(tasks, inside, strict=True):
         every = np.ones(len(task))
         number, count = (Linear(float(of.sum()), {task.name: of}) for of in (of_task, every))
-        found.append(task.sums_of_loss(of_task))
+        errors.append(task.sums_of_loss(of_task))
         expected.append(number * (task.sums_of_loss(every) / count))
-    below = reduce(add, expected)
-    return reduce(add, found) / below, below.value
+    below = total(expected)
+    return total(errors) / below, below.value
 
 
-def _limits(
-    measure: str, value: float, terms: "Floats", sharing: "Sharing", intervals: "Intervals"
-) -> dict[str, float]:
-    from stsbench.statistics.dependence import variance
-    from stsbench.statistics.intervals import plain_interval, two_sided_p
-
+def _limits(measure: str, value: float, terms: Floats, sharing: Sharing, intervals: Intervals) -> dict[str, float]:
     if intervals.interval is None:
         return {"value": value, "low": float("nan"), "high": float("nan"), "p": float("nan")}
     spread = variance(terms, sharing, intervals.interval)
@@ -389,21 +320,4 @@ def _limits(
     return {"value": value, "low": low, "high": high, "p": two_sided_p(value - NONE_EXPECTED[measure], spread)}
 
 
-@dataclass(frozen=True)
-class PairKindsCommand(CommandWithIntervals):
-    """Find the kinds of pairs that a model ranks wrongly, and in which direction.
-
-    Kinds by gold score, length, shared words, negation and numbers; for each its share of the rank error and its
-    mean rank error. The sentences come from the tasks' data.
-
-    Examples:
-    * `stsbench pair-kinds runs/minilm-avg-sts`
-    * `stsbench pair-kinds runs/a runs/b --tasks STS12,SICK-R --figure kinds.pdf`
-    """
-
-    verb = staticmethod(pair_kinds)
-    result = PairKinds
-    of_pairs = True
-
-    tasks: Tasks = None
-    data_dirs: DataDirs = None
+pair_kinds = PairKinds.verb

@@ -1,10 +1,7 @@
-"""Ways in which somebody else would have typed a sentence, which leave its meaning alone: pure functions of text.
-
-How a sentence is changed depends on the sentence and the seed alone, not on what else is changed.
-"""
+"""Changes of a sentence that keep its meaning. Each depends only on the sentence and the seed."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -13,22 +10,18 @@ from stsbench.data.rows import open_rows
 from stsbench.statistics.seeds import generator
 
 Change = Callable[[str], str]
-"""Returns a sentence changed; the sentence itself where there is nothing to change."""
-
-PARAPHRASES = "paraphrases"
-"""The name of the change that takes a file."""
 
 _SHORTEST = 3
-"""Words of fewer letters have no typo: one is often another word."""
+"""Shorter words get no typo, which would often be another word."""
 
 _KEYS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
-"""The rows of an English keyboard: a slip hits the key beside the one that was meant."""
+"""The rows of an English keyboard, for slips to the next key."""
 
 _FINAL = re.compile(r"(\s*[.!?]+)\s*$")
 
 
 def changes(seed: int = 0) -> dict[str, Change]:
-    """Return the changes that need no file, by name.
+    """Returns the changes by name.
 
     >>> {name: change("A cat sleeps.") for name, change in changes().items() if "typos" not in name}
     {'lower case': 'a cat sleeps.', 'upper case': 'A CAT SLEEPS.', 'final punctuation': 'A cat sleeps', \
@@ -37,18 +30,18 @@ def changes(seed: int = 0) -> dict[str, Change]:
     return {
         "lower case": str.lower,
         "upper case": str.upper,
-        "final punctuation": other_ending,
-        "white space": wider,
-        "typos 5 %": partial(misspelt, share=0.05, seed=seed),
-        "typos 10 %": partial(misspelt, share=0.10, seed=seed),
+        "final punctuation": toggle_punctuation,
+        "white space": widen,
+        "typos 5 %": partial(misspell, share=0.05, seed=seed),
+        "typos 10 %": partial(misspell, share=0.10, seed=seed),
     }
 
 
-def other_ending(text: str) -> str:
-    """Return a sentence without its final `.`, `!` or `?`, or with a full stop where it has none of them.
+def toggle_punctuation(text: str) -> str:
+    """Removes a final `.`, `!` or `?`, or adds a full stop if there is none.
 
-    >>> other_ending("A cat sleeps ."), other_ending("a cat sleeps"), other_ending("?!"), other_ending(" ")
-    ('A cat sleeps', 'a cat sleeps.', '?!', ' ')
+    >>> toggle_punctuation("A cat sleeps ."), toggle_punctuation("a cat sleeps"), toggle_punctuation("?!")
+    ('A cat sleeps', 'a cat sleeps.', '?!')
     """
     if not text.strip() or _FINAL.fullmatch(text):
         return text
@@ -56,23 +49,22 @@ def other_ending(text: str) -> str:
     return without if without != text else f"{text.rstrip()}."
 
 
-def wider(text: str) -> str:
-    """Return a sentence with a space around it, and each run of white space inside as two spaces.
+def widen(text: str) -> str:
+    """Doubles white space and adds it around the text.
 
-    >>> wider("a cat sleeps")
+    >>> widen("a cat sleeps")
     ' a  cat  sleeps '
     """
     return f" {'  '.join(text.split())} " if text.strip() else text
 
 
-def misspelt(text: str, *, share: float, seed: int = 0) -> str:
-    """Return a sentence in which words have a typo, each with the probability `share`.
+def misspell(text: str, *, share: float, seed: int = 0) -> str:
+    """Adds a typo to each word of at least 3 letters with the probability `share`.
 
-    Words of fewer than 3 letters, and what is no word of letters, have none; a typo leaves out a letter, doubles
-    it, swaps it with the one before, or takes the key beside it, and never touches the first letter. The typos of
-    a smaller share are among those of a larger one.
+    A typo drops a letter, doubles it, swaps it with the previous one, or hits the next key; it never changes the
+    first letter. The typos of a smaller share are among those of a larger one.
 
-    >>> misspelt("the children are playing in the garden", share=1.0)
+    >>> misspell("the children are playing in the garden", share=1.0)
     'thr chikdren ate plyaing in tje gsrden'
     """
     draws = generator(seed, "typos", text)
@@ -87,23 +79,22 @@ def misspelt(text: str, *, share: float, seed: int = 0) -> str:
 
 
 def _slip(word: str, kind: float, place: float) -> str:
-    """Return a word with a typo, by two numbers from 0 to 1."""
+    """Returns a word with a typo, chosen by two numbers from 0 to 1."""
     at = 1 + int(place * (len(word) - 1))
-    letter, before, behind = word[at], word[:at], word[at + 1 :]
+    letter, before, after = word[at], word[:at], word[at + 1 :]
     if kind < 1 / 4:
-        return before + behind
+        return before + after
     if kind < 2 / 4:
-        return before + letter + letter + behind
-    if kind < 3 / 4 and (swapped := word[: at - 1] + letter + word[at - 1] + behind) != word and at > 1:
+        return before + letter + letter + after
+    if kind < 3 / 4 and (swapped := word[: at - 1] + letter + word[at - 1] + after) != word and at > 1:
         return swapped
-    beside = _beside(letter)
-    return before + beside + behind if beside else before + behind
+    return before + _next_key(letter) + after
 
 
-def _beside(letter: str) -> str:
-    """Return the key to the right of a letter's, or to the left at the end of its row; empty off the keyboard.
+def _next_key(letter: str) -> str:
+    """Returns the key to the right of a letter, or to the left at the end of a row; empty for other letters.
 
-    >>> _beside("a"), _beside("P"), _beside("ü")
+    >>> _next_key("a"), _next_key("P"), _next_key("ü")
     ('s', 'O', '')
     """
     for row in _KEYS:
@@ -113,23 +104,30 @@ def _beside(letter: str) -> str:
     return ""
 
 
-def read_paraphrases(path: str | Path) -> Mapping[str, str]:
-    """Return for each sentence of a file its paraphrase: two columns, a sentence and what says the same.
+def paraphrased(sentences: Sequence[str], path: str | Path, task: str) -> list[str]:
+    """Replaces the sentences of a task by their paraphrases in a file; others are unchanged.
+
+    Args:
+        sentences: the sentences of the task.
+        path: a table with two columns, a sentence and its paraphrase.
+        task: the name of the task, for messages.
 
     Raises:
-        UserError: naming the line of a row that is no pair, or that gives a sentence another paraphrase.
+        UserError: if a row is not a pair, a sentence has two paraphrases, or no sentence is in the file.
     """
     path = Path(path).expanduser()
     known: dict[str, str] = {}
     for line, cells in open_rows(path, is_header=lambda cells: "paraphrase" in map(str.casefold, cells)).rows:
         texts = [cell.strip() if isinstance(cell, str) else "" for cell in cells]
         if len(texts) != 2 or not all(texts):
-            raise UserError(f"{path}, line {line}: give a sentence and its paraphrase, in two columns.")
+            raise UserError(f"{path}, line {line}: expected a sentence and its paraphrase, in two columns.")
         sentence, paraphrase = texts
         if known.setdefault(sentence, paraphrase) != paraphrase:
-            raise UserError(
-                f"{path}, line {line}: {sentence!r} has another paraphrase in a line before: leave one of them."
-            )
-    if not known:
-        raise UserError(f"{path} holds no paraphrase: give a sentence and its paraphrase a line.")
-    return known
+            raise UserError(f"{path}, line {line}: {sentence!r} has another paraphrase above; remove one of them.")
+    if not known.keys() & set(sentences):
+        raise UserError(
+            f"{path} has a paraphrase of no sentence of {task}: copy the sentences from the task (--text "
+            "senteval or "
+            "raw)."
+        )
+    return [known.get(sentence, sentence) for sentence in sentences]

@@ -1,4 +1,4 @@
-"""The pairs of the repetition probe: a query, a candidate that shares some tokens, and it with these repeated."""
+"""The triples of the repetition probe: a query, a candidate, and the candidate with the shared words repeated."""
 
 from array import array
 from collections import Counter
@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
-from stsbench.base.words import suggestion
 
 Units = Callable[[str], Sequence[Hashable]]
-"""What a word consists of when overlap is counted: itself, or its sub-words."""
+"""Splits a word into the units of overlap: the word itself, or its sub-words."""
 
 SHARE_OF = ("candidate", "query")
 
@@ -27,7 +26,7 @@ class Triple(NamedTuple):
 
 
 def whole_word(word: str) -> tuple[str, ...]:
-    """Return a word as one unit, whatever its case.
+    """Returns a word as one unit, ignoring case.
 
     >>> whole_word("This")
     ('this',)
@@ -36,10 +35,10 @@ def whole_word(word: str) -> tuple[str, ...]:
 
 
 class RepetitionProbe:
-    """A corpus, each sentence once, made ready to draw the probe's pairs from; its options are those of the verb.
+    """Draws the triples of the probe from a corpus of distinct sentences.
 
     ESimCSE (COLING 2022), section 5.5: "We use the query to randomly recall a candidate sentence with 13%-17%
-    overlap tokens". It leaves open what the percentage is of.
+    overlap tokens". It does not say of which sentence the percentage is.
     """
 
     def __init__(
@@ -51,8 +50,6 @@ class RepetitionProbe:
         low: float = 0.13,
         high: float = 0.17,
     ) -> None:
-        if share_of not in SHARE_OF:
-            raise UserError(f"a share of the {share_of!r}: {suggestion(share_of, SHARE_OF)}")
         if not 0 < low <= high <= 1:
             raise UserError(f"an overlap from {low:g} to {high:g}: give shares above 0 and up to 1, such as 0.13.")
         self.corpus, self.low, self.high = corpus, low, high
@@ -62,10 +59,10 @@ class RepetitionProbe:
         self._index = OverlapIndex(map(self._tokens_of, corpus))
 
     def candidates(self, query: int) -> NDArray[np.int64]:
-        """Return the numbers of the sentences whose overlap with a sentence of the corpus is in the range."""
+        """Returns the numbers of the sentences whose overlap with a query of the corpus is in the range."""
         tokens = self._tokens_of(self.corpus[query])
         if self._of_candidate:
-            # A sentence without tokens shares none of them.
+            # A sentence without tokens has no overlap.
             shares = self._index.shared(tokens) / np.maximum(self._index.lengths, 1)
         else:
             shares = self._index.covered(tokens) / max(len(tokens), 1)
@@ -74,10 +71,7 @@ class RepetitionProbe:
         return np.flatnonzero(inside)
 
     def draw(self, queries: int, rng: np.random.Generator, progress: Progress = silent) -> list[Triple]:
-        """Draw so many distinct queries with a candidate each.
-
-        Queries come in random order; one without any candidate is passed over.
-        """
+        """Draws distinct queries in random order, each with a candidate; queries without one are skipped."""
         triples: list[Triple] = []
         for query in rng.permutation(len(self.corpus)):
             if len(triples) == queries:
@@ -88,9 +82,9 @@ class RepetitionProbe:
                 progress("candidates", len(triples), queries)
         if len(triples) < queries:
             raise UserError(
-                f"of the {len(self.corpus)} sentences of the corpus {len(triples)} have a candidate with "
-                f"{100 * self.low:g} to {100 * self.high:g} % overlap, and {queries} queries were asked for: "
-                "give a larger corpus, fewer --queries or a wider --overlap."
+                f"{len(triples)} of the {len(self.corpus)} sentences of the corpus have a candidate with "
+                f"{100 * self.low:g} to {100 * self.high:g} % overlap, fewer than {queries} queries: give a larger "
+                "corpus, fewer --queries or a wider --overlap."
             )
         return triples
 
@@ -113,9 +107,9 @@ class RepetitionProbe:
 
 
 class OverlapIndex:
-    """For each token the sentences it occurs in, once for each occurrence, in one flat array.
+    """The sentences of each token, one entry per occurrence, in one flat array.
 
-    Asking takes a pass over the lists of the query's tokens; no other sentence is looked at.
+    A query visits only the lists of its own tokens.
 
     >>> index = OverlapIndex([["a", "b", "b"], ["c"], ["b", "c", "d"]])
     >>> index.shared(["b", "c", "c"]).tolist(), index.covered(["b", "c", "c"]).tolist()
@@ -131,21 +125,21 @@ class OverlapIndex:
         tokens_of = np.frombuffer(flat, dtype=np.int32) if flat else np.empty(0, dtype=np.int32)
         self.lengths: NDArray[np.int64] = np.array(lengths, dtype=np.int64)
         owners = np.repeat(np.arange(len(lengths), dtype=np.int32), self.lengths)
-        # Sorted by token, each token's sentences lie side by side, in their order.
+        # Sorted by token, the sentences of a token are adjacent and in order.
         self._owners = owners[np.argsort(tokens_of, kind="stable")]
         self._starts = np.concatenate([[0], np.cumsum(np.bincount(tokens_of, minlength=len(numbers)))])
         self._numbers = numbers
 
     def shared(self, query: Sequence[Hashable]) -> NDArray[np.int64]:
-        """Return for each sentence how many of its tokens occur in the query; shape (sentences,)."""
+        """Returns the number of tokens of each sentence that occur in the query, (sentences,)."""
         lists = [self._list(token) for token in dict.fromkeys(query)]
         return np.bincount(np.concatenate([*lists, self._owners[:0]]), minlength=len(self.lengths))
 
     def covered(self, query: Sequence[Hashable]) -> NDArray[np.int64]:
-        """Return for each sentence how many of the query's tokens occur in it; shape (sentences,)."""
+        """Returns the number of tokens of the query that occur in each sentence, (sentences,)."""
         counts = np.zeros(len(self.lengths), dtype=np.int64)
         for token, times in Counter(query).items():
-            counts[self._list(token)] += times  # an owner that is there twice is added to once
+            counts[self._list(token)] += times  # a repeated owner counts once
         return counts
 
     def _list(self, token: Hashable) -> NDArray[np.int32]:

@@ -1,204 +1,130 @@
-"""Does a score hold when the same sentences are typed otherwise?"""
+"""Stability: does the score hold if the same sentences are typed differently?"""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pandas as pd
-import typer
 from numpy.typing import NDArray
 
-from stsbench.analysis.result import AnalysisResult, CommandWithIntervals
+from stsbench.analysis.base import Analysis, Row
+from stsbench.analysis.parameters import DATA, DATA_DIRS, INTERVALS, SEED, TASK, TEXTS, parameter
+from stsbench.analysis.perturbations import changes, paraphrased
 from stsbench.base.errors import UserError
-from stsbench.base.progress import Progress, silent
-from stsbench.cli.options import DATA, DataDirs, Seed, Task, Text
+from stsbench.data.sentences import sentences_in
 from stsbench.render.charts import forest
 from stsbench.render.table import Table, Tables, interval, place
+from stsbench.scoring.settings import Intervals
+from stsbench.scoring.subjects import Subject, vectors_of
+from stsbench.scoring.tasks import read_pairs_of
+from stsbench.statistics.correlations import average_ranks, is_undefined, spearman
+from stsbench.statistics.dependence import Sharing, variance
+from stsbench.statistics.influence import spearman_terms
+from stsbench.statistics.intervals import plain_interval
+from stsbench.statistics.similarity import pair_similarities
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
-    from stsbench.scoring.settings import Intervals
-    from stsbench.scoring.subjects import Wanted
-    from stsbench.statistics.dependence import Sharing
-
-    Floats = NDArray[np.float64]
+Floats = NDArray[np.float64]
 
 FAR = 0.1
-"""A pair whose rank moves by more than this share of all pairs has moved."""
+"""A pair has moved if its rank changes by more than this share of all pairs."""
 
 
-class Stability(AnalysisResult):
-    """What changes that leave the meaning alone do to models' scores."""
+class Retyped(NamedTuple):
+    """The n pairs of a task before and after changes of their sentences.
+
+    Attributes:
+        gold: (n,) gold scores.
+        whole: (n,) similarities of the unchanged sentences.
+        after: (n,) similarities of the changed sentences, by change.
+        changed: the share of distinct sentences that a change alters, by change.
+        sharing: which pairs share a sentence.
+    """
+
+    gold: Floats
+    whole: Floats
+    after: Mapping[str, Floats]
+    changed: Mapping[str, float]
+    sharing: Sharing
+
+
+class Stability(Analysis):
+    """Score the same pairs with typos, changed case, punctuation or white space, or with your own paraphrases.
+
+    Returns:
+        One row per model and `change`: `changed`, the share of distinct sentences that it alters; `unchanged` and
+        `score`, Spearman x 100 of the cosines before and after; their `difference` with `low` and `high`; and
+        `moved`, the share of pairs whose rank among all n cosines changes by more than n / 10. Other columns:
+        `pairs`, `task`, `split` and `text`.
+
+    Raises:
+        UserError: if the data is missing, the paraphrases match no sentence, or all similarities are equal.
+
+    >>> result = stability(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], task="sample")
+    >>> result.frame.loc[result.frame["change"] == "lower case", ["score", "moved"]].round(2).values.tolist()
+    [[19.9, 0.01]]
+    """
 
     name = "stability"
     title = "Stability"
-    question = "does the score hold when the same sentences are typed otherwise?"
-    look_for = "differences whose intervals hold 0, and few pairs that move"
+    question = "does the score hold if the same sentences are typed differently?"
+    look_for = "differences whose intervals include 0, and few pairs that move"
+    examples = (
+        "stsbench stability runs/a runs/b --figure stability.svg",
+        "stsbench stability --model minilm --task STS16 --paraphrases mine.tsv",
+    )
 
-    def table(self) -> Tables:
-        """Return a row for each model and change."""
-        rows = [
-            {
-                "model": row["model"],
-                "change": row["change"],
-                "sentences changed": f"{100 * row['changed']:.0f} %",
-                "unchanged": row["unchanged"],
-                "score": row["score"],
-                "difference": row["difference"],
-                "interval": interval(row["low"], row["high"]),
-                "pairs moved": f"{100 * row['moved']:.1f} %",
-            }
-            for row in self.frame.to_dict("records")
-        ]
-        caption = f"Spearman x 100 of the cosines of changed sentences{place(self.frame)}"
-        note = f"pairs moved: those whose rank among all moves by more than {100 * FAR:g} % of the pairs"
-        return Tables([Table(pd.DataFrame(rows), caption, notes=(note,))])
+    task = TASK
+    split: str = parameter("test", "The split.", panel=DATA)
+    text: str = parameter("raw", TEXTS, panel=DATA)
+    paraphrases: str | Path | None = parameter(
+        None, "A table with a sentence of the task and its paraphrase in each row.", kind=Path
+    )
+    seed = SEED
+    intervals: Intervals | None = INTERVALS
+    data_dirs = DATA_DIRS
 
-    def numbers(self) -> dict[str, float]:
-        """Return the difference x 100 and the share of moved pairs of each change."""
-        return {
-            f"{what} {row['change']}": float(row[what])
-            for row in self.frame.to_dict("records")
-            for what in ("difference", "moved")
+    def inputs(self, subjects: Mapping[str, Subject]) -> Mapping[str, Retyped]:
+        """Returns the similarities before and after each change."""
+        data = read_pairs_of(self.task, self.split, self.text, self.data_dirs)
+        self.constants = {"task": data.task, "split": data.split, "text": data.text}
+        sentences = sentences_in(data)
+        versions = {name: list(map(change, sentences)) for name, change in changes(self.seed).items()}
+        if self.paraphrases is not None:
+            versions["paraphrases"] = paraphrased(sentences, self.paraphrases, data.task)
+        distinct = len(set(sentences))
+        changed = {
+            name: len({old for old, new in zip(sentences, texts, strict=True) if old != new}) / distinct
+            for name, texts in versions.items()
         }
+        half = len(sentences) // 2
+        gold, sharing = data.pairs["gold"].to_numpy(float), Sharing.of(sentences[:half], sentences[half:])
+        every = [sentence for texts in (sentences, *versions.values()) for sentence in texts]
+        models = {}
+        for name, subject in subjects.items():
+            vectors, rows = vectors_of(subject, every, self.progress, data_dirs=self.data_dirs)
+            sides = [np.split(places, 2) for places in np.split(rows, 1 + len(versions))]
+            whole, *others = (pair_similarities(vectors, *pair)["cosine"] for pair in sides)
+            models[name] = Retyped(gold, whole, dict(zip(versions, others, strict=True)), changed, sharing)
+        return models
 
-    def plot(self) -> "Figure":
-        """Draw each change's difference to the score of the unchanged sentences, each model in its colour."""
-        rows = self.frame.rename(columns={"change": "label", "model": "series", "difference": "value"})
-        rows = rows.assign(filled=True, summary=False)
-        return forest(rows, "difference to the score of the unchanged sentences (× 100)", reference=0)
-
-
-def stability(
-    runs: "Wanted | Sequence[Wanted] | None" = None,
-    *,
-    task: str | None = None,
-    split: str = "test",
-    text: str = "raw",
-    paraphrases: str | Path | None = None,
-    seed: int = 0,
-    intervals: "Intervals | None" = None,
-    data_dirs: Sequence[str | Path] = (),
-    progress: Progress = silent,
-) -> Stability:
-    """Score the pairs of a task again with sentences that are typed otherwise and mean the same.
-
-    Every sentence of every pair is changed: to lower and upper case, without its final punctuation (with a full
-    stop where it has none), with more white space, with typos in 5 and in 10 % of its words, and by a file of
-    paraphrases.
-
-    Args:
-        runs: records or their folders; or encoders, or what `load` makes one of.
-        task: the task whose pairs are looked at; by default `STS-B`, or the sample where its data is not here.
-        split: the split to use.
-        text: the text to use: `senteval` (tokenised, lower-cased) or `raw`.
-        paraphrases: a file with a sentence of the task and its paraphrase a line (.tsv, .csv, .jsonl, .parquet);
-            other sentences stay as they are.
-        seed: of the typos.
-        intervals: how intervals are computed.
-        data_dirs: folders to look for data in.
-        progress: told how far encoding is.
-
-    Returns:
-        One row per model and `change`: `changed`, the share of the distinct sentences that the change alters;
-        `unchanged` and `score`, Spearman x 100 of the cosines before and after; their `difference` with `low` and
-        `high`, of the same pairs, by pairs that share a sentence; and `moved`, the share of the pairs whose rank
-        among all n cosines moves by more than n / 10. `pairs`, `task`, `split` and `text` say of what.
-
-    Raises:
-        UserError: if the data is missing, no sentence of the task is in the file of paraphrases, all pairs have
-            one similarity, or a sentence was never encoded and the model is not here.
-
-    >>> found = stability(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], task="sample")
-    >>> found.frame.loc[found.frame["change"] == "lower case", ["score", "moved"]].round(2).values.tolist()
-    [[19.9, 0.01]]
-    """
-    from stsbench.analysis.inputs import analysable
-    from stsbench.analysis.perturbations import changes
-    from stsbench.data.sentences import sentences_in
-    from stsbench.scoring.settings import Intervals
-    from stsbench.scoring.subjects import vectors_of
-    from stsbench.scoring.tasks import read_pairs_of
-    from stsbench.statistics.correlations import is_undefined
-    from stsbench.statistics.dependence import Sharing
-    from stsbench.statistics.similarity import pair_similarities
-
-    subjects = analysable(runs)
-    data = read_pairs_of(task, split, text, data_dirs)
-    sentences = sentences_in(data)
-    half = len(sentences) // 2
-    made = {name: list(map(change, sentences)) for name, change in changes(seed).items()}
-    if paraphrases is not None:
-        made["paraphrases"] = _paraphrased(sentences, paraphrases, data.task)
-    sharing = Sharing.of(sentences[:half], sentences[half:])
-    distinct = len(set(sentences))
-    changed = {
-        name: len({old for old, new in zip(sentences, texts, strict=True) if old != new}) / distinct
-        for name, texts in made.items()
-    }
-
-    every = [sentence for texts in (sentences, *made.values()) for sentence in texts]
-    frames = []
-    for name, subject in subjects.items():
-        vectors, rows = vectors_of(subject, every, progress, data_dirs=data_dirs)
-        sides = [np.split(places, 2) for places in np.split(rows, 1 + len(made))]
-        whole, *others = (pair_similarities(vectors, first, second)["cosine"] for first, second in sides)
+    def measure(self, model: str, given: Retyped) -> Iterator[Row]:
+        """Yields the score after each change."""
+        gold, whole = given.gold, given.whole
         if is_undefined(whole):
-            raise UserError(
-                f"{name} gives all {len(whole)} pairs of {data.task} one similarity: there is no score that a "
-                "change could move."
-            )
-        gold, after = data.pairs["gold"].to_numpy(float), dict(zip(made, others, strict=True))
-        frame = stability_frame(gold, whole, after, sharing, intervals or Intervals())
-        frames.append(frame.assign(changed=frame["change"].map(changed)).assign(model=name))
-    frame = pd.concat(frames, ignore_index=True)
-    ordered = ["model", *(column for column in frame.columns if column != "model")]
-    return Stability(frame[ordered].assign(task=data.task, split=data.split, text=data.text))
-
-
-def _paraphrased(sentences: Sequence[str], path: str | Path, task: str) -> list[str]:
-    from stsbench.analysis.perturbations import read_paraphrases
-
-    known = read_paraphrases(path)
-    if not any(sentence in known for sentence in sentences):
-        raise UserError(
-            f"{path} paraphrases no sentence of {task}: write the sentences as the task has them (--text senteval "
-            "or raw)."
-        )
-    return [known.get(sentence, sentence) for sentence in sentences]
-
-
-def stability_frame(
-    gold: "Floats", whole: "Floats", after: "Mapping[str, Floats]", sharing: "Sharing", intervals: "Intervals"
-) -> pd.DataFrame:
-    """Hold the similarities of changed sentences against those of the sentences as they are; see `stability`.
-
-    Args:
-        gold: (n,) of the pairs.
-        whole: (n,) similarities of the sentences as they are.
-        after: by change, (n,) similarities of the changed sentences.
-        sharing: which pairs share a sentence.
-        intervals: how intervals are computed.
-    """
-    from stsbench.statistics.correlations import average_ranks, spearman
-    from stsbench.statistics.dependence import variance
-    from stsbench.statistics.influence import spearman_terms
-    from stsbench.statistics.intervals import plain_interval
-
-    before, terms, ranks = spearman(gold, whole), spearman_terms(gold, whole), average_ranks(whole)
-    rows: list[dict[str, Any]] = []
-    for change, similarities in after.items():
-        score = spearman(gold, similarities)
-        low = high = float("nan")
-        if intervals.interval is not None:
-            spread = variance(spearman_terms(gold, similarities) - terms, sharing, intervals.interval)
-            low, high, _ = plain_interval(score - before, spread, intervals.level)
-        moved = abs(average_ranks(similarities) - ranks) > FAR * len(ranks)
-        rows.append(
-            {
+            raise UserError(f"{model} gives all {len(whole)} pairs one similarity, so they have no score.")
+        before, terms, ranks = spearman(gold, whole), spearman_terms(gold, whole), average_ranks(whole)
+        for change, similarities in given.after.items():
+            score = spearman(gold, similarities)
+            low = high = float("nan")
+            if self.how.interval is not None:
+                spread = variance(spearman_terms(gold, similarities) - terms, given.sharing, self.how.interval)
+                low, high, _ = plain_interval(score - before, spread, self.how.level)
+            moved = abs(average_ranks(similarities) - ranks) > FAR * len(ranks)
+            yield {
                 "change": change,
                 "pairs": len(gold),
                 "unchanged": 100 * before,
@@ -207,28 +133,39 @@ def stability_frame(
                 "low": 100 * low,
                 "high": 100 * high,
                 "moved": float(moved.mean()),
+                "changed": given.changed[change],
+            }
+
+    def table(self) -> Tables:
+        """Returns a row for each model and change."""
+        frame: pd.DataFrame = self.frame
+        table = frame[["model", "change"]].assign(
+            **{
+                "sentences changed": [f"{100 * share:.0f} %" for share in frame["changed"]],
+                "unchanged": frame["unchanged"],
+                "score": frame["score"],
+                "difference": frame["difference"],
+                "interval": list(map(interval, frame["low"], frame["high"])),
+                "pairs moved": [f"{100 * share:.1f} %" for share in frame["moved"]],
             }
         )
-    return pd.DataFrame(rows)
+        caption = f"Spearman x 100 of the cosines of changed sentences{place(frame)}"
+        note = f"pairs moved: pairs whose rank changes by more than {100 * FAR:g} % of the number of pairs."
+        return Tables([Table(table, caption, notes=(note,))])
+
+    def numbers(self) -> dict[str, float]:
+        """Returns the difference x 100 and the share of moved pairs of each change."""
+        return {
+            f"{name} {row['change']}": float(row[name])
+            for row in self.frame.to_dict("records")
+            for name in ("difference", "moved")
+        }
+
+    def plot(self) -> "Figure":
+        """Draws the difference of each change."""
+        rows: Any = self.frame.rename(columns={"change": "label", "model": "series", "difference": "value"})
+        rows = rows.assign(filled=True, summary=False)
+        return forest(rows, "difference to the score of the unchanged sentences (× 100)", reference=0)
 
 
-@dataclass(frozen=True)
-class StabilityCommand(CommandWithIntervals):
-    """Score the same pairs with typos, changed case, punctuation or white space, or with your own paraphrases.
-
-    Examples:
-    * `stsbench stability runs/a runs/b --figure stability.svg`
-    * `stsbench stability --model minilm --task STS16 --paraphrases mine.tsv`
-    """
-
-    verb = staticmethod(stability)
-    result = Stability
-
-    task: Task = None
-    split: Annotated[str, typer.Option(help="The split.", rich_help_panel=DATA)] = "test"
-    text: Text = "raw"
-    paraphrases: Annotated[
-        Path | None, typer.Option(help="A table with a sentence of the task and its paraphrase in each row.")
-    ] = None
-    seed: Seed = 0
-    data_dirs: DataDirs = None
+stability = Stability.verb

@@ -56,7 +56,7 @@ def findings(
     """
     looked = [finding for run, places in standings.items() for finding in _tasks(run, places, level)]
     if kinds is not None:
-        looked += _kinds(kinds.over, level, several=len(standings) > 1)
+        looked += _kinds(kinds.headline, level, several=len(standings) > 1)
     looked = [finding for finding in looked if finding.p == finding.p]
     if not looked:
         return ()

@@ -24,7 +24,7 @@ from stsbench.sweeps.jobs import Job
 from stsbench.training.log import LOG, read_log
 
 if TYPE_CHECKING:
-    from stsbench.analysis.result import AnalysisResult
+    from stsbench.analysis.base import Analysis
 
 DEV, DEV_STEP, DEV_LAST, LOSS_LAST = "dev", "dev at", "dev last", "loss last"
 """Measures of a training: its best dev score and the step of it, the dev score of its last step (absent if that
@@ -73,7 +73,7 @@ def of_training(log: Sequence[dict[str, Any]]) -> dict[str, float | None]:
     return measures
 
 
-def of_analysis(name: str, result: "AnalysisResult") -> dict[str, float | None]:
+def of_analysis(name: str, result: "Analysis") -> dict[str, float | None]:
     """Return the numbers that stand for an analysis; None for one that is undefined.
 
     >>> import stsbench as sb

@@ -285,14 +285,14 @@ def test_vectors_that_bits_do_not_tell_apart_have_no_score_there() -> None:
         ({"sizes": [9]}, r"--sizes 9: the vectors of .* have 8 dimensions; give 1 to 8\."),
         ({"sizes": [0]}, r"--sizes 0: the vectors of .* have 8 dimensions"),
         ({"margin": 0.0}, "a margin of 0 points: give a positive number"),
-        ({"similarity": "cosinus"}, "vectors compared by 'cosinus': did you mean cosine"),
+        ({"similarity": "cosinus"}, "similarity 'cosinus': did you mean cosine"),
         ({"tasks": ["STS16"]}, "STS16"),
         ({"corpus": "none.txt"}, r"none\.txt"),
         (
             {"corpus": "few.txt"},
-            r"^3 principal components take 4 other sentences, and the corpus has 3: name a longer",
+            r"^3 principal components take 4 other sentences, but the corpus has 3: name a longer",
         ),
-        ({"corpus": "own.txt"}, r"and the corpus has 0 \(1 more are left out, as the tasks hold them\): name"),
+        ({"corpus": "own.txt"}, r"but the corpus has 0 \(1 more are in the tasks\): name"),
     ],
 )
 def test_a_mistake_is_told_in_one_sentence(

@@ -38,5 +38,5 @@ def test_neighbours_are_those_of_a_full_sort_without_zero_vectors(
     expected = np.argsort(-cosines, axis=1)[:, :12]
     assert found.rows.tolist() == expected.tolist()
     assert found.cosines == pytest.approx(np.take_along_axis(cosines, expected, axis=1))
-    with pytest.raises(UserError, match="49 neighbours: a model has a vector that is not zero for 48 sentences"):
+    with pytest.raises(UserError, match="49 neighbours: a model has nonzero vectors of 48 sentences only"):
         find_neighbours("a model", queries, [corpus], 49)

@@ -7,33 +7,29 @@ import numpy as np
 import pandas as pd
 
 from stsbench.analysis import ANALYSES
-from stsbench.analysis.compress import Compressed
-from stsbench.analysis.compress_numbers import Compression, PairedVectors, compress_frame
-from stsbench.analysis.density import Density, density_frame
-from stsbench.analysis.dimensions import Dimensions, dimensions_frame
-from stsbench.analysis.evalrank import EvalRank, evalrank_frame
-from stsbench.analysis.geometry import Geometry, PairVectors, geometry_frame
-from stsbench.analysis.hubness import Hubs, hubness_frame
-from stsbench.analysis.inputs import ScoredVectors
+from stsbench.analysis.compress import Compress
+from stsbench.analysis.compress_numbers import PairedVectors
+from stsbench.analysis.density import Density
+from stsbench.analysis.dimensions import Dimensions
+from stsbench.analysis.evalrank import EvalRank
+from stsbench.analysis.geometry import Geometry
+from stsbench.analysis.hubness import Hubness
+from stsbench.analysis.inputs import PairVectors, ScoredVectors
 from stsbench.analysis.length_bias import LengthBias
-from stsbench.analysis.length_collapse import EDGES, LengthCollapse, length_collapse_frame
-from stsbench.analysis.length_measures import Lengths
-from stsbench.analysis.length_numbers import length_bias_frame
+from stsbench.analysis.length_collapse import LengthCollapse
 from stsbench.analysis.pair_kinds import COST, PairKinds
-from stsbench.analysis.probes import Cosines, Probes, probes_frame
-from stsbench.analysis.repetition_bias import RepetitionBias, repetition_frame
-from stsbench.analysis.retrieve import Retrieval, find_neighbours, neighbours_frame
-from stsbench.analysis.spectrum import Spectrum, spectrum_frame
-from stsbench.analysis.stability import Stability, stability_frame
-from stsbench.analysis.ties import TieRanges, ties_frame
+from stsbench.analysis.probes import ProbedTriples, Probes
+from stsbench.analysis.repetition_bias import RepetitionBias
+from stsbench.analysis.retrieve import Retrieve, find_neighbours
+from stsbench.analysis.spectrum import Spectrum
+from stsbench.analysis.stability import Retyped, Stability
+from stsbench.analysis.ties import Ties
 from stsbench.data.shared import FOLDED, SENTENCES
-from stsbench.scoring.settings import Intervals
 from stsbench.scoring.statistic import Correlation
 from stsbench.scoring.subjects import ScoredTask
 from stsbench.statistics.dependence import Sharing
 
 NAMES = ("minilm", "organisation/a-rather-long-checkpoint-name (dimensions 64)", "glove")
-FEW = Intervals()
 
 
 def pairs(seed: int) -> pd.DataFrame:
@@ -50,33 +46,43 @@ def vectors(seed: int) -> Any:
     return np.random.default_rng(seed).normal(size=(60, 12)) + 0.1 * seed
 
 
-def plane() -> Any:
-    left, right, gold = np.arange(20), np.arange(20, 40), np.full(20, 4.5)
-    named = {name: PairVectors(vectors(seed), left, right, gold) for seed, name in enumerate(NAMES)}
-    return geometry_frame(named, dict.fromkeys(NAMES, 78.87))
-
-
-def ranked() -> Any:
-    left, right, gold = np.arange(30), np.arange(30, 60), np.linspace(0, 5, 30)
-    return evalrank_frame({name: PairVectors(vectors(seed), left, right, gold) for seed, name in enumerate(NAMES)})
+def sentences(pairs: int) -> dict[str, PairVectors]:
+    rows, gold = np.arange(2 * pairs), np.linspace(0, 5, pairs)
+    return {name: PairVectors(vectors(seed), rows, gold, rows) for seed, name in enumerate(NAMES)}
 
 
 def probe() -> Any:
     rng = np.random.default_rng(0)
-    cosines = {name: [tuple(rng.uniform(0, 1, size=(2, 30))) for _ in range(5)] for name in NAMES}
-    return repetition_frame(cosines, range(5), FEW)
+    cosines = {name: {seed: tuple(rng.uniform(0, 1, size=(2, 30))) for seed in range(5)} for name in NAMES}
+    return RepetitionBias().compute(cosines)
 
 
 def probed() -> Any:
     rng = np.random.default_rng(0)
     kinds = [kind for kind in ("negation", "a kind whose name is long", "typo") for _ in range(8)]
-    cosines = {name: Cosines(*rng.uniform(0, 1, size=(2, 24))) for name in NAMES}
-    return probes_frame(cosines, kinds, [str(number) for number in range(24)], FEW)
+    texts = [str(number) for number in range(24)]
+    return Probes().compute(
+        {name: ProbedTriples(*rng.uniform(0, 1, size=(2, 24)), kinds, texts) for name in NAMES}
+    )
 
 
 def neighbours() -> Any:
     found = {name: find_neighbours(name, vectors(seed)[:2], [vectors(seed)], 5) for seed, name in enumerate(NAMES)}
-    return neighbours_frame(found, ["short", "a query " * 20], {number: str(number) for number in range(60)})
+    analysis = Retrieve(query=["short", "a query " * 20])
+    analysis.sentences = {number: str(number) for number in range(60)}
+    return analysis.compute(found)
+
+
+def retyped() -> Any:
+    rng = np.random.default_rng(0)
+    changed = {"typos 5 %": 0.5, "lower case": 1.0}
+    of = {name: rng.normal(size=(3, 9)) for name in NAMES}
+    return Stability().compute(
+        {
+            name: Retyped(np.arange(9.0), seeds[0], dict(zip(changed, seeds[1:], strict=True)), changed, APART)
+            for name, seeds in of.items()
+        }
+    )
 
 
 def scored(seed: int) -> list[ScoredTask]:
@@ -88,7 +94,9 @@ def compressed() -> Any:
     models = {
         name: PairedVectors(scored(seed), vectors(seed), [rows], vectors(9)) for seed, name in enumerate(NAMES)
     }
-    return compress_frame(models, Compression((6, 3))).assign(corpus="sample")
+    analysis = Compress(sizes=(6, 3))
+    analysis.constants = {"corpus": "sample"}
+    return analysis.compute(models)
 
 
 def errors() -> PairKinds:
@@ -105,7 +113,7 @@ def models() -> dict[str, list[ScoredTask]]:
     return {name: scored(seed) for seed, name in enumerate(NAMES)}
 
 
-APART = (Sharing.independent(9), Intervals())
+APART = Sharing.independent(9)
 
 
 def of_tasks() -> dict[str, list[ScoredVectors]]:
@@ -121,36 +129,23 @@ def of_tasks() -> dict[str, list[ScoredVectors]]:
     }
 
 
-def collapse() -> Any:
-    return length_collapse_frame(of_tasks(), Lengths(edges=EDGES["words"]), FEW)
-
-
 FIGURES: dict[str, Callable[[], Any]] = {
-    "length-bias": lambda: LengthBias(length_bias_frame(models(), intervals=FEW)).plot(),
+    "length-bias": lambda: LengthBias().compute(models()).plot(),
     "pair-kinds": lambda: errors().plot(),
-    "length-collapse": lambda: LengthCollapse(collapse()).plot(),
-    "dimensions": lambda: Dimensions(dimensions_frame(of_tasks())).plot(),
-    "hubness": lambda: Hubs(hubness_frame(of_tasks(), 3)).plot(),
-    "geometry": lambda: Geometry(plane()).plot(),
-    "geometry, a path": lambda: Geometry(plane(), path=2).plot(),
-    "spectrum": lambda: Spectrum(spectrum_frame({name: vectors(seed) for seed, name in enumerate(NAMES)})).plot(),
-    "density": lambda: Density(density_frame({name: pairs(seed) for seed, name in enumerate(NAMES)})).plot(),
-    "evalrank": lambda: EvalRank(ranked()).plot(),
-    "compress": lambda: Compressed(compressed()).plot(),
-    "ties": lambda: TieRanges(ties_frame(models())).plot(),
-    "repetition-bias": lambda: RepetitionBias(probe()).plot(),
-    "stability": lambda: Stability(
-        pd.concat(
-            [
-                stability_frame(np.arange(9.0), seeds[0], {"typos 5 %": seeds[1], "lower case": seeds[2]}, *APART)
-                for seeds in np.random.default_rng(0).normal(size=(len(NAMES), 3, 9))
-            ],
-            keys=NAMES,
-            names=["model"],
-        ).reset_index()
-    ).plot(),
-    "probes": lambda: Probes(probed()).plot(),
-    "retrieve": lambda: Retrieval(neighbours()).plot(),
+    "length-collapse": lambda: LengthCollapse().compute(of_tasks()).plot(),
+    "dimensions": lambda: Dimensions().compute(of_tasks()).plot(),
+    "hubness": lambda: Hubness(k=3).compute(of_tasks()).plot(),
+    "geometry": lambda: Geometry().compute(sentences(20)).plot(),
+    "geometry, a path": lambda: Geometry().compute(sentences(20)).plot(path=2),
+    "spectrum": lambda: Spectrum().compute(sentences(30)).plot(),
+    "density": lambda: Density().compute(models()).plot(),
+    "evalrank": lambda: EvalRank().compute(sentences(30)).plot(),
+    "compress": lambda: compressed().plot(),
+    "ties": lambda: Ties().compute(models()).plot(),
+    "repetition-bias": lambda: probe().plot(),
+    "stability": lambda: retyped().plot(),
+    "probes": lambda: probed().plot(),
+    "retrieve": lambda: neighbours().plot(),
 }
 
 

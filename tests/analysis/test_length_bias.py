@@ -8,9 +8,8 @@ import pandas as pd
 import pytest
 from scipy.stats import spearmanr
 
+from stsbench.analysis.estimates import Estimates
 from stsbench.analysis.length_bias import LengthBias
-from stsbench.analysis.length_measures import Lengths
-from stsbench.analysis.length_numbers import Estimates, length_bias_frame
 from stsbench.base.errors import UserError
 from stsbench.records.labels import distinct_labels
 from stsbench.scoring.settings import Intervals
@@ -19,7 +18,6 @@ from stsbench.scoring.subjects import ScoredTask
 from stsbench.statistics.dependence import Sharing
 from stsbench.statistics.influence import Linear
 
-FEW = Intervals()
 RANGES = {"first": (0.0, 5.0), "second": (1.0, 5.0)}
 
 Table = Callable[..., pd.DataFrame]
@@ -50,8 +48,9 @@ def scored(table: pd.DataFrame) -> list[ScoredTask]:
     ]
 
 
-def bias_of(table: pd.DataFrame, lengths: Lengths | None = None, intervals: Intervals = FEW) -> pd.DataFrame:
-    return length_bias_frame({"a": scored(table)}, lengths, intervals)
+def bias_of(*tables: pd.DataFrame, **options: Any) -> LengthBias:
+    models = {name: scored(table) for name, table in zip("ab", tables, strict=False)}
+    return LengthBias(**options).compute(models)
 
 
 def value(frame: pd.DataFrame, **where: Any) -> pd.Series:
@@ -65,7 +64,7 @@ def value(frame: pd.DataFrame, **where: Any) -> pd.Series:
 @pytest.mark.parametrize("threshold", [1, 3, 8])
 def test_groups_and_values_are_those_of_plain_pandas(unit: str, threshold: int) -> None:
     table = made()
-    frame = bias_of(table, Lengths(unit, threshold))
+    frame = bias_of(table, length=unit, threshold=threshold).frame
     # Written apart from the code above: twenty lines of pandas.
     plain = table.copy()
     plain["short"] = (plain[f"{unit}_a"] - plain[f"{unit}_b"]).abs() <= threshold
@@ -97,7 +96,7 @@ def test_groups_and_values_are_those_of_plain_pandas(unit: str, threshold: int) 
 
 def test_the_curve_and_the_slope_are_those_of_plain_least_squares() -> None:
     table = made(slope=-0.5)
-    frame = bias_of(table, Lengths(edges=(0, 2, 5, 10)))
+    frame = bias_of(table, bins=(0, 2, 5, 10)).frame
     difference = (table["words_a"] - table["words_b"]).abs()
     low = table["task"].map({"first": 0, "second": 1})
     error = 100 * (table["cosine"] - (table["gold"] - low) / (5 - low))
@@ -122,7 +121,7 @@ def test_the_curve_and_the_slope_are_those_of_plain_least_squares() -> None:
 
 @pytest.mark.parametrize("slope", [-0.8, 0.0, 0.8])
 def test_a_bias_that_was_put_in_is_found_and_none_where_there_is_none(slope: float) -> None:
-    frame = bias_of(made(900, slope=slope))
+    frame = bias_of(made(900, slope=slope)).frame
     found = value(frame, task="all tasks", measure="slope")
     assert found["low"] < slope < found["high"]
     assert found["value"] == pytest.approx(slope, abs=0.1)
@@ -135,7 +134,7 @@ def test_a_bias_that_was_put_in_is_found_and_none_where_there_is_none(slope: flo
 def test_the_order_of_pairs_changes_nothing_but_the_draws() -> None:
     table = made()
     shuffled = table.sample(frac=1, random_state=0)
-    one, other = (bias_of(part, intervals=Intervals(None)) for part in (table, shuffled))
+    one, other = (bias_of(part, intervals=Intervals(None)).frame for part in (table, shuffled))
     keys = ["task", "measure", "group"]
     both = one.merge(other, on=keys)
     assert len(both) == len(one)
@@ -144,12 +143,12 @@ def test_the_order_of_pairs_changes_nothing_but_the_draws() -> None:
 
 
 def test_intervals_hold_their_values_and_do_not_change_from_run_to_run() -> None:
-    frame = length_bias_frame({"a": scored(made()), "b": scored(made(seed=1))}, intervals=FEW)
+    frame = bias_of(made(), made(seed=1)).frame
     held = frame[frame["low"].notna()]
     assert len(held) > 100
     inside = (held["low"] <= held["value"] + 1e-9) & (held["value"] <= held["high"] + 1e-9)
     assert inside.mean() > 0.98
-    again = length_bias_frame({"a": scored(made()), "b": scored(made(seed=1))}, intervals=FEW)
+    again = bias_of(made(), made(seed=1)).frame
     pd.testing.assert_frame_equal(frame, again)
 
 
@@ -163,51 +162,52 @@ def with_ids(table: pd.DataFrame, copies: int = 1) -> pd.DataFrame:
 
 
 def test_pairs_that_are_there_twice_count_once() -> None:
-    once, twice = (bias_of(with_ids(made(), copies)) for copies in (1, 2))
+    once, twice = (bias_of(with_ids(made(), copies)).frame for copies in (1, 2))
     both = once.merge(twice, on=["task", "measure", "group"], suffixes=("", "_twice"))
     # Few pairs have the floor of Bonett and Wright, and few sentences fewer degrees of freedom.
     common = both[(both["pairs"] > 60) & both["low"].notna()]
     ratios = (common["high_twice"] - common["low_twice"]) / (common["high"] - common["low"])
     assert ratios.between(0.95, 1.05).all()
-    independent = bias_of(with_ids(made(), 2), intervals=Intervals(interval="independent"))
+    independent = bias_of(with_ids(made(), 2), intervals=Intervals(interval="independent")).frame
     narrow = independent.loc[independent["measure"] == "slope", "high"] - independent["value"]
     wide = twice.loc[twice["measure"] == "slope", "high"] - twice["value"]
     assert (wide / narrow).dropna().to_numpy() == pytest.approx(2**0.5, rel=0.03)
 
 
 def test_a_group_without_pairs_has_no_value() -> None:
-    frame = bias_of(made(), Lengths(threshold=100))
+    result = bias_of(made(), threshold=100)
+    frame = result.frame
     row = value(frame, task="first", measure="signed difference", group="> 100")
     assert row["pairs"] == 0
     assert np.isnan(row["value"])
     assert np.isnan(value(frame, task="Avg.", measure="spearman", group="gap")["value"])
-    assert len(LengthBias(frame).table()) > 4
+    assert len(result.table()) > 4
 
 
 def test_splits_and_texts_of_one_task_are_told_apart() -> None:
     table = pd.concat([made(), made(seed=1).assign(split="dev")])
-    frame = bias_of(table, intervals=Intervals(None))
+    frame = bias_of(table, intervals=Intervals(None)).frame
     assert list(dict.fromkeys(frame["task"]))[:4] == ["first:test", "second:test", "first:dev", "second:dev"]
 
 
 def test_unknown_lengths_are_told() -> None:
     table = made().assign(subwords_a=-1)
     with pytest.raises(UserError, match=r"lengths in subwords are unknown.*--length words"):
-        bias_of(table, Lengths("subwords"))
+        bias_of(table, length="subwords")
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"unit": "letters"}, "unknown length unit 'letters': choose one of words, subwords, characters"),
-        ({"threshold": -1}, "a threshold of -1"),
-        ({"edges": (1, 2)}, "bins 1,2: give where each begins, from 0"),
-        ({"edges": (0, 4, 2)}, "from 0 and rising"),
+        ({"length": "letters"}, "length 'letters': choose one of words, subwords, characters"),
+        ({"threshold": -1}, "threshold -1: expected 0 to 1,000,000"),
+        ({"bins": (1, 2)}, "bins 1,2: give rising numbers from 0"),
+        ({"bins": (0, 4, 2)}, "give rising numbers from 0"),
     ],
 )
 def test_what_makes_no_sense_is_told(options: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
-        Lengths(**options)
+        bias_of(made(), **options)
 
 
 def designed(contrast: float) -> pd.DataFrame:
@@ -225,7 +225,8 @@ def designed(contrast: float) -> pd.DataFrame:
 
 @pytest.mark.parametrize("contrast", [0.0, 6.0])
 def test_the_contrast_of_designed_pairs_is_what_length_alone_adds(contrast: float) -> None:
-    frame = bias_of(designed(contrast))
+    result = bias_of(designed(contrast))
+    frame = result.frame
     for meaning in ("same-meaning", "related", "different-meaning", "mean"):
         row = value(frame, measure="design contrast", group=meaning)
         assert row["value"] == pytest.approx(contrast, abs=1.5)
@@ -237,11 +238,11 @@ def test_the_contrast_of_designed_pairs_is_what_length_alone_adds(contrast: floa
     # Of the same meaning at different length, or the reverse: the part of length comes in once with either sign.
     assert along - against == pytest.approx(2 * contrast, abs=2.5)
     assert against == pytest.approx(80 - contrast, abs=2)
-    assert LengthBias(frame).table()[-1].caption.startswith("The sample's designed pairs")
+    assert result.table()[-1].caption.startswith("The sample's designed pairs")
 
 
 def test_the_figure_has_a_line_and_a_band_for_each_model() -> None:
-    frame = length_bias_frame({"a": scored(made()), "b": scored(made(seed=1))}, intervals=FEW)
+    frame = bias_of(made(), made(seed=1)).frame
     (axes,) = LengthBias(frame).plot().axes
     assert axes.get_xlabel() == "length difference (words)"
     assert len(axes.collections) == 2

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from own_runs import OWN_SIMILARITY, analyse, write_pairs, write_words
+from stsbench.analysis.base import Analysis
 
 import stsbench as sb
 from stsbench.analysis import ANALYSES
-from stsbench.analysis.result import AnalysisResult
 from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_sample
 from stsbench.data.own_pairs import load_pairs
@@ -116,7 +116,7 @@ def is_refused(name: str, beside: str) -> bool:
 
 
 @pytest.fixture(scope="module")
-def alone_of(world: World, others: dict[str, sb.RunRecord]) -> Callable[[str], AnalysisResult]:
+def alone_of(world: World, others: dict[str, sb.RunRecord]) -> Callable[[str], Analysis]:
     """Return what gives an analysis of the first run alone, with all files there, once for all tests."""
     return cache(lambda name: analyse(name, world.folder, world.run))
 
@@ -128,7 +128,7 @@ def rows_of(frame: pd.DataFrame) -> pd.DataFrame:
     return rows.reset_index(drop=True)
 
 
-def tables_of(result: AnalysisResult) -> list[pd.DataFrame]:
+def tables_of(result: Analysis) -> list[pd.DataFrame]:
     return [rows_of(table.frame) for table in result.table() if "model" in table.frame]
 
 
@@ -138,7 +138,7 @@ def is_in(table: pd.DataFrame, others: list[pd.DataFrame]) -> bool:
     return any(table.equals(other[list(table)].astype(table.dtypes)) for other in with_columns)
 
 
-def drawn(result: AnalysisResult) -> str:
+def drawn(result: Analysis) -> str:
     """Return the words of a figure, and what its marks are called."""
     figure = result.plot()
     labels = [str(artist.get_label()) for artist in figure.findobj()]
@@ -162,7 +162,7 @@ def test_a_run_has_the_same_rows_alone_and_beside_another(
     beside: str,
     world: World,
     others: dict[str, sb.RunRecord],
-    alone_of: Callable[[str], AnalysisResult],
+    alone_of: Callable[[str], Analysis],
 ) -> None:
     runs = (others[beside], world.run)
     if is_refused(name, beside):

@@ -14,7 +14,7 @@ from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
 import stsbench as sb
-from stsbench.analysis.probes import Cosines, probes_frame
+from stsbench.analysis.probes import ProbedTriples, Probes
 from stsbench.base.errors import UserError
 from stsbench.data.triples import COLUMNS, load_triples
 
@@ -34,6 +34,11 @@ def bigrams(texts: list[str]) -> NDArray[np.float64]:
 def letters(texts: list[str]) -> NDArray[np.float64]:
     """Return how often each letter is there, whatever their order."""
     return np.array([[0.1 + text.casefold().count(letter) for letter in ascii_lowercase] for text in texts])
+
+
+def frame_of(cosines: dict[str, Any], kinds: list[str], sentences: list[str], intervals: sb.Intervals) -> Any:
+    given = {name: ProbedTriples(*sides, kinds, sentences) for name, sides in cosines.items()}
+    return Probes(intervals=intervals).compute(given).frame
 
 
 def cosine(u: NDArray[np.float64], v: NDArray[np.float64]) -> float:
@@ -113,8 +118,8 @@ def test_every_number_is_the_plain_one_with_its_interval() -> None:
 
 
 def test_a_triple_is_right_where_the_paraphrase_is_nearer_and_a_tie_is_not() -> None:
-    cosines = {"a": Cosines(np.array([0.9, 0.5, 0.7, 0.7]), np.array([0.8, 0.6, 0.7, 0.7 - 1e-9]))}
-    frame = probes_frame(cosines, ["k"] * 4, list("abcd"), sb.Intervals())
+    cosines = {"a": (np.array([0.9, 0.5, 0.7, 0.7]), np.array([0.8, 0.6, 0.7, 0.7 - 1e-9]))}
+    frame = frame_of(cosines, ["k"] * 4, list("abcd"), sb.Intervals())
     assert numbers(frame, kind="k", measure="order")[0] == 0.25
     assert numbers(frame, kind="k", measure="tied")[0] == 0.5
     assert numbers(frame, kind="k", measure="gap")[0] == pytest.approx(0.0, abs=1e-9)
@@ -134,7 +139,7 @@ def test_words_in_another_order_are_tied_for_a_bag_of_words_and_told() -> None:
     assert numbers(probe.frame, kind="reordering", measure="tied")[0] == 1
     assert numbers(probe.frame, kind="reordering", measure="order")[0] == 0
     assert numbers(probe.frame, kind="role-swap", measure="changed")[0] == pytest.approx(1)
-    assert probe.notes[-1].endswith("both cosines are the same in 40 triples, which are not in the right order.")
+    assert probe.notes[-1].endswith("both cosines are equal in 40 triples, which count as wrong.")
 
 
 def test_turning_and_scaling_all_vectors_changes_nothing() -> None:
@@ -161,11 +166,11 @@ def test_the_order_of_triples_changes_nothing(tmp_path: Path) -> None:
 def test_triples_of_one_sentence_count_as_dependent() -> None:
     rng = np.random.default_rng(2)
     base = np.repeat(rng.uniform(0, 1, size=20), 3)
-    cosines = {"a": Cosines(base, np.full(60, 0.5))}
+    cosines = {"a": (base, np.full(60, 0.5))}
     kinds, sentences = ["k"] * 60, [str(number // 3) for number in range(60)]
-    shared = probes_frame(cosines, kinds, sentences, sb.Intervals())
-    alone = probes_frame(cosines, kinds, sentences, sb.Intervals("independent"))
-    once = probes_frame({"a": Cosines(base[::3], np.full(20, 0.5))}, kinds[:20], sentences[::3], sb.Intervals())
+    shared = frame_of(cosines, kinds, sentences, sb.Intervals())
+    alone = frame_of(cosines, kinds, sentences, sb.Intervals("independent"))
+    once = frame_of({"a": (base[::3], np.full(20, 0.5))}, kinds[:20], sentences[::3], sb.Intervals())
     # Three copies of a triple say what one does.
     for measure in ("gap", "order"):
         assert numbers(shared, measure=measure) == pytest.approx(numbers(once, measure=measure))
@@ -174,11 +179,11 @@ def test_triples_of_one_sentence_count_as_dependent() -> None:
 
 
 def test_a_share_of_all_has_an_interval_and_no_intervals_are_left_out_on_request() -> None:
-    cosines = {"a": Cosines(np.linspace(0.8, 0.9, 40), np.linspace(0.5, 0.7, 40))}
-    frame = probes_frame(cosines, ["k"] * 40, [str(number) for number in range(40)], sb.Intervals())
+    cosines = {"a": (np.linspace(0.8, 0.9, 40), np.linspace(0.5, 0.7, 40))}
+    frame = frame_of(cosines, ["k"] * 40, [str(number) for number in range(40)], sb.Intervals())
     assert numbers(frame, measure="order") == pytest.approx((1, *proportion_confint(40, 40, method="wilson")))
     assert numbers(frame, measure="order")[1] > 0.9
-    without = probes_frame(cosines, ["k"] * 40, [str(number) for number in range(40)], sb.Intervals(None))
+    without = frame_of(cosines, ["k"] * 40, [str(number) for number in range(40)], sb.Intervals(None))
     assert without[["low", "high"]].isna().all(axis=None)
     sb.probes(bigrams, intervals=sb.Intervals(None)).plot()
 
@@ -186,16 +191,16 @@ def test_a_share_of_all_has_an_interval_and_no_intervals_are_left_out_on_request
 def test_shares_that_differ_on_the_same_triples_have_an_interval_inside_what_is_possible() -> None:
     rng = np.random.default_rng(3)
     near, far = rng.uniform(0.6, 0.9, size=40), rng.uniform(0.1, 0.5, size=40)
-    models = {"all": Cosines(near, far), "none": Cosines(far, near), "other": Cosines(near, rng.permutation(near))}
-    frame = probes_frame(models, ["k"] * 40, [str(number) for number in range(40)], sb.Intervals())
+    models = {"all": (near, far), "none": (far, near), "other": (near, rng.permutation(near))}
+    frame = frame_of(models, ["k"] * 40, [str(number) for number in range(40)], sb.Intervals())
     difference, low, high = numbers(frame, model="none", measure="order", against="all")
     assert difference == -1
     assert -1 <= low < high < -0.8
     one = np.ones(40)
-    other = (models["other"].paraphrase > models["other"].changed).astype(float)
+    other = (models["other"][0] > models["other"][1]).astype(float)
     assert numbers(frame, model="other", measure="order", against="all") == pytest.approx(newcombe(other, one))
     # Of two models that agree on every triple the difference is 0, give or take.
-    same = probes_frame(
+    same = frame_of(
         {"a": models["other"], "b": models["other"]}, ["k"] * 40, list(map(str, range(40))), sb.Intervals()
     )
     agreed = numbers(same, model="b", measure="order", against="a")

@@ -1,25 +1,24 @@
 """Every registered analysis is complete, and one that is registered appears wherever analyses do."""
 
+import inspect
 import json
 import re
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any
+from typing import Any
 
 import matplotlib.figure
 import pandas as pd
 import pytest
-import typer
 
 import stsbench as sb
 from stsbench.analysis import ANALYSES, analyses, analysis
+from stsbench.analysis.base import OfTasks
 from stsbench.analysis.command import Subjects
-from stsbench.analysis.inputs import analysable
-from stsbench.analysis.result import AnalysisCommand, AnalysisResult
-from stsbench.base.progress import Progress, silent
+from stsbench.analysis.parameters import parameter
+from stsbench.base.progress import silent
 from stsbench.cli.app import main
 from stsbench.encoders.use import Use
 from stsbench.render.figures import new_figure
@@ -39,7 +38,7 @@ def test_an_analysis_has_numbers_a_table_a_figure_and_a_section(
     name: str, hash_encode: Callable[..., Any]
 ) -> None:
     result = analysis(name).verb(hash_encode, **NEEDED.get(name, {}))
-    assert type(result) is analysis(name).result
+    assert type(result) is analysis(name)
     assert isinstance(result.frame, pd.DataFrame)
     assert len(result.frame)
     assert result.to_dict() == json.loads(result.to("json"))
@@ -62,7 +61,7 @@ def test_an_analysis_is_a_public_verb_and_has_its_place_in_the_documentation(nam
     assert getattr(sb, verb) is analysis(name).verb
     assert verb in sb.__all__
     how_to = (ROOT / "docs" / "how-to" / "explain.md").read_text(encoding="utf-8")
-    result = analysis(name).result
+    result = analysis(name)
     assert f"| `{name}` | {result.question} | {result.look_for} |" in how_to
     assert re.search(
         rf"autofunction:: {verb}$",
@@ -71,13 +70,25 @@ def test_an_analysis_is_a_public_verb_and_has_its_place_in_the_documentation(nam
     )
 
 
-class Counts(AnalysisResult):
-    """How many models there are."""
+class Counts(OfTasks):
+    """Count pairs.
+
+    Returns:
+        One row per model.
+    """
 
     name = "toy-counts"
     title = "Toy counts"
     question = "how many?"
     look_for = "ones"
+    examples = ("stsbench toy-counts runs/a",)
+
+    times: int = parameter(1, "What each model counts.", limits=(1, 9))
+    kinds: list[str] = parameter((), "Names, with commas.", example="a,b")
+    published: bool = parameter(False, "Say so.", flags=("--published",))
+
+    def measure(self, model: str, given: Any) -> Any:
+        yield {"task": given[0].task, "count": self.times, "kinds": len(self.kinds), "published": self.published}
 
     def table(self) -> Tables:
         return Tables([Table(self.frame, "Models counted")])
@@ -86,42 +97,30 @@ class Counts(AnalysisResult):
         return new_figure()
 
 
-def toy_counts(
-    runs: Any = None, *, times: int = 1, published: bool = False, progress: Progress = silent
-) -> Counts:
-    """Count models.
-
-    Args:
-        runs: models.
-        times: what each counts.
-        published: whether to say so.
-        progress: told nothing.
-    """
-    subjects = analysable(runs)
-    return Counts(pd.DataFrame({"model": list(subjects), "count": times, "published": published}))
-
-
-@dataclass(frozen=True)
-class CountsCommand(AnalysisCommand):
-    """Count models.
-
-    Example: `stsbench toy-counts runs/a`
-    """
-
-    verb = staticmethod(toy_counts)
-    result = Counts
-
-    times: Annotated[int, typer.Option(help="What each model counts.")] = 1
-    published: Annotated[bool, typer.Option("--published", help="Say so.")] = False
+def test_parameters_are_checked_and_named_in_the_verb() -> None:
+    assert list(inspect.signature(Counts.verb).parameters) == [
+        "runs",
+        "tasks",
+        "data_dirs",
+        "times",
+        "kinds",
+        "published",
+        "progress",
+    ]
+    assert "times: What each model counts." in Counts.verb.__doc__
+    with pytest.raises(sb.UserError, match="times 10: expected 1 to 9"):
+        Counts(times=10)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'time'"):
+        Counts.verb(time=2)
 
 
 @pytest.fixture
 def toy(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Register an analysis: its own module, and one line."""
     module = ModuleType("toy_counts")
-    module.CountsCommand = CountsCommand  # type: ignore[attr-defined]
+    module.Counts = Counts  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "toy_counts", module)
-    monkeypatch.setitem(ANALYSES, "toy-counts", "toy_counts:CountsCommand")
+    monkeypatch.setitem(ANALYSES, "toy-counts", "toy_counts:Counts")
     yield
     assert list(analyses())[-1] == "toy-counts"
 
@@ -144,8 +143,8 @@ def test_a_registered_analysis_has_a_command_a_part_of_explain_and_a_section_of_
     run_command(monkeypatch, "--help")
     listed = capsys.readouterr().out
     assert "toy-counts" in listed[listed.index("Analyses") :]
-    run_command(monkeypatch, "toy-counts", tmp_path / "run", "--times", 3, "--format", "json")
-    assert [row["count"] for row in json.loads(capsys.readouterr().out)] == [3]
+    run_command(monkeypatch, "toy-counts", tmp_path / "run", "--times", 3, "--kinds", "a,b", "--json")
+    assert [(row["count"], row["kinds"]) for row in json.loads(capsys.readouterr().out)] == [(3, 2)]
     run_command(monkeypatch, "toy-counts", tmp_path / "run", "--markdown", "--figure", tmp_path / "toy.svg")
     assert "**Models counted**" in capsys.readouterr().out
     assert (tmp_path / "toy.svg").is_file()
@@ -173,7 +172,7 @@ def test_an_option_of_loading_is_refused_if_there_is_no_model_to_load(
     sb.evaluate(hash_encode, "sample", out=tmp_path, intervals=sb.Intervals(None))
     folder = str(tmp_path)
     for runs, models in (([folder], []), ([], [folder])):
-        with pytest.raises(sb.UserError, match=f"^{name} is for models that are to be loaded"):
+        with pytest.raises(sb.UserError, match=f"^{name} applies only to models that are loaded"):
             Subjects(runs, models).load(options)
         assert Subjects(runs, models).load(Use()) == [folder]
     assert Subjects([folder]).load(options, has_others=True) == [folder]

@@ -13,7 +13,10 @@ from numpy.typing import NDArray
 from scipy.stats import ortho_group, skew, spearmanr
 
 import stsbench as sb
+from stsbench.analysis.dimensions import Dimensions
+from stsbench.analysis.hubness import Hubness
 from stsbench.analysis.inputs import scored_vectors
+from stsbench.analysis.length_collapse import LengthCollapse, unrelated_cosine
 from stsbench.base.errors import UserError
 from stsbench.base.progress import silent
 from stsbench.data.benchmarks import load_sample, load_sts
@@ -147,8 +150,6 @@ def test_unrelated_are_all_pairs_of_a_bin_that_no_chain_joins(toy_data: Callable
     vectors = np.random.default_rng(0).normal(size=(30, 4)) + 0.5
     units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     groups = np.random.default_rng(1).integers(0, 12, size=30)
-    from stsbench.analysis.length_collapse import unrelated_cosine
-
     mean, terms = unrelated_cosine(units, groups)
     cosines = [units[i] @ units[j] for i, j in combinations(range(30), 2) if groups[i] != groups[j]]
     assert mean == pytest.approx(np.mean(cosines))
@@ -198,10 +199,6 @@ def test_the_order_of_pairs_and_of_their_sides_changes_nothing(
     hash_encode: Encode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from stsbench.analysis import inputs
-    from stsbench.analysis.dimensions import dimensions_frame
-    from stsbench.analysis.hubness import hubness_frame
-    from stsbench.analysis.length_collapse import EDGES, length_collapse_frame
-    from stsbench.analysis.length_measures import Lengths
 
     record = sb.evaluate(hash_encode, "sample", intervals=NO_INTERVALS)
     encoder = sb.load(hash_encode)
@@ -219,8 +216,7 @@ def test_the_order_of_pairs_and_of_their_sides_changes_nothing(
         given = sentences._replace(tasks=[task._replace(pairs=pairs)])
         monkeypatch.setattr(inputs, "scored_sentences", lambda *_, given=given, **__: given)
         models = scored_vectors({"a": encoder}, progress=silent)
-        lengths = Lengths(edges=EDGES["words"])
-        frames = (dimensions_frame(models), hubness_frame(models), length_collapse_frame(models, lengths))
+        frames = [kind().compute(models).frame for kind in (Dimensions, Hubness, LengthCollapse)]
         found.append(pd.concat([frame[["measure", "value", "low", "high"]] for frame in frames]))
     pd.testing.assert_frame_equal(*found, atol=1e-8)
 
@@ -247,7 +243,7 @@ def test_of_a_mean_cosine_that_is_not_above_0_nothing_has_a_share() -> None:
     result = sb.dimensions(around_0, tasks=["sample"])
     shares = result.frame[result.frame["measure"] == "share"]
     assert shares["value"].isna().all()
-    assert "the mean cosine is not above 0 on sample, and nothing has a share of it" in str(result.table())
+    assert "no shares on sample, where the mean cosine is not above 0" in str(result.table())
 
 
 def test_longer_sentences_that_lie_together_are_a_rise_whose_interval_leaves_out_0() -> None:
@@ -289,15 +285,12 @@ def test_several_tasks_have_a_mean_and_all_sentences_together(benchmark_folder: 
 
 
 def test_a_zero_vector_of_two_tasks_counts_once(hash_encode: Encode) -> None:
-    from stsbench.analysis.length_collapse import EDGES, length_collapse_frame
-    from stsbench.analysis.length_measures import Lengths
-
     def partly(texts: list[str]) -> Any:
         return np.asarray(hash_encode(texts)) * np.array([["the" in text.split()] for text in texts])
 
     (task,) = scored_vectors({"a": sb.load(partly)}, ["sample"], progress=silent)["a"]
     twice = {"a": [task, replace(task, task="again")]}
-    frame = length_collapse_frame(twice, Lengths(edges=EDGES["words"]), NO_INTERVALS)
+    frame = LengthCollapse(intervals=NO_INTERVALS).compute(twice).frame
     zero = frame[frame["measure"] == "cosine"].groupby("task")["zero"].sum()
     assert zero["sample"] == zero["again"] == zero["all tasks"] > 0
 
@@ -333,7 +326,7 @@ def test_a_sentence_that_is_a_neighbour_of_all_others_is_told() -> None:
 def test_neighbours_that_are_as_near_as_the_next_are_told() -> None:
     hubs = sb.hubness(lambda texts: [[len(text) % 5, 1.0] for text in texts], tasks=["sample"])
     assert (hubs.frame["tied"] > 0.9).all()
-    assert "of the sentences have several 10-nearest ones" in str(hubs)
+    assert "of the sentences have tied 10-th neighbours" in str(hubs)
 
 
 _ONE_PAIR = tuple(load_sample().pairs.iloc[0][["sentence1", "sentence2"]])
@@ -347,7 +340,7 @@ BAD: list[tuple[Callable[..., Any], Any, dict[str, Any], str]] = [
     ),
     (sb.hubness, lambda texts: np.ones((len(texts), 3)), {}, r"gives all 504 sentences of sample one direction"),
     (sb.dimensions, lambda texts: np.zeros((len(texts), 3)), {}, "every sentence of sample a zero vector"),
-    (sb.dimensions, lambda texts: [[len(text)] for text in texts], {}, "have one dimension: there is nothing"),
+    (sb.dimensions, lambda texts: [[len(text)] for text in texts], {}, "have one dimension: at least 2"),
     (
         sb.dimensions,
         lambda texts: [[len(text), 1.0] for text in texts],
@@ -366,7 +359,7 @@ BAD: list[tuple[Callable[..., Any], Any, dict[str, Any], str]] = [
         sb.length_collapse,
         lambda texts: [[len(text), 1.0] if text in _ONE_PAIR else [0.0, 0.0] for text in texts],
         {},
-        "sample has no two unrelated sentences of like",
+        "sample has no two unrelated sentences of similar",
     ),
     (
         sb.length_collapse,

@@ -9,14 +9,13 @@ import pytest
 from scipy.stats import rankdata, spearmanr
 
 import stsbench as sb
-from stsbench.analysis.perturbations import changes, misspelt, read_paraphrases
-from stsbench.analysis.stability import stability_frame
+from stsbench.analysis.perturbations import changes, misspell, paraphrased
+from stsbench.analysis.stability import Retyped, Stability
 from stsbench.data.benchmarks import load_sample
 from stsbench.data.sentences import sentences_in
-from stsbench.scoring.settings import Intervals
 from stsbench.statistics.dependence import Sharing
 
-NONE = Intervals(None)
+NONE = sb.Intervals(None)
 
 
 def letters(texts: Sequence[str]) -> Any:
@@ -72,7 +71,8 @@ def test_the_interval_is_that_of_a_difference_on_the_same_pairs() -> None:
     rng = np.random.default_rng(1)
     gold = rng.normal(size=400)
     whole, after = gold + rng.normal(size=400), gold + 2 * rng.normal(size=400)
-    frame = stability_frame(gold, whole, {"made": after}, Sharing.independent(400), Intervals())
+    given = Retyped(gold, whole, {"made": after}, {"made": 1.0}, Sharing.independent(400))
+    frame = Stability().compute({"a": given}).frame
     (row,) = frame.to_dict("records")
     kept = [np.delete(np.arange(400), out) for out in range(400)]
     differences = [spearmanr(gold[rows], after[rows])[0] - spearmanr(gold[rows], whole[rows])[0] for rows in kept]
@@ -82,9 +82,9 @@ def test_the_interval_is_that_of_a_difference_on_the_same_pairs() -> None:
 
 def test_typos_depend_on_the_sentence_and_the_seed_alone_and_more_of_them_hold_the_fewer() -> None:
     texts = sentences_in(load_sample())
-    few, many = ([misspelt(text, share=share, seed=2) for text in texts] for share in (0.05, 0.10))
-    assert [misspelt(text, share=0.05, seed=2) for text in reversed(texts)] == few[::-1]
-    assert few != [misspelt(text, share=0.05, seed=3) for text in texts]
+    few, many = ([misspell(text, share=share, seed=2) for text in texts] for share in (0.05, 0.10))
+    assert [misspell(text, share=0.05, seed=2) for text in reversed(texts)] == few[::-1]
+    assert few != [misspell(text, share=0.05, seed=3) for text in texts]
     words = [
         list(zip(*(text.split() for text in same), strict=True)) for same in zip(texts, few, many, strict=True)
     ]
@@ -112,10 +112,10 @@ def test_paraphrases_of_a_file_take_the_place_of_their_sentences(tmp_path: Path)
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("only one\n", "line 1: give a sentence and its paraphrase"),
+        ("only one\n", "line 1: expected a sentence and its paraphrase"),
         ("a\tb\na\tc\n", "line 2: 'a' has another paraphrase"),
-        ("a\t\n", "line 1: give a sentence"),
-        ("sentence\tparaphrase\n", "holds no paraphrase"),
+        ("a\t\n", "line 1: expected a sentence"),
+        ("sentence\tparaphrase\n", "has a paraphrase of no sentence of made"),
     ],
 )
 def test_a_file_that_is_no_list_of_paraphrases_is_told_by_its_line(
@@ -124,17 +124,17 @@ def test_a_file_that_is_no_list_of_paraphrases_is_told_by_its_line(
     file = tmp_path / "mine.tsv"
     file.write_text(content, encoding="utf-8")
     with pytest.raises(sb.UserError, match=said):
-        read_paraphrases(file)
+        paraphrased(["a"], file, "made")
 
 
 def test_paraphrases_of_no_sentence_of_the_task_are_told(tmp_path: Path) -> None:
     file = tmp_path / "mine.tsv"
     file.write_text("nobody says this\tno one says so\n", encoding="utf-8")
-    with pytest.raises(sb.UserError, match="paraphrases no sentence of sample"):
+    with pytest.raises(sb.UserError, match="has a paraphrase of no sentence of sample"):
         sb.stability(letters, task="sample", paraphrases=file)
 
 
 def test_a_model_that_gives_all_pairs_one_similarity_is_told_in_one_sentence() -> None:
-    with pytest.raises(sb.UserError, match=r"gives all \d+ pairs of sample one similarity") as told:
+    with pytest.raises(sb.UserError, match=r"gives all \d+ pairs one similarity") as told:
         sb.stability(lambda texts: np.ones((len(texts), 3)), task="sample")
     assert len(told.value.args) == 1

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 import stsbench as sb
 from stsbench.analysis import ANALYSES, analysis
+from stsbench.analysis.command import parsed
 from stsbench.cli.app import COMMANDS, MANY, app
 from stsbench.data import corpus, describe, fetch, overlap, overview
 from stsbench.encoders.use import Loading, Use
@@ -133,27 +134,17 @@ def test_a_command_has_the_options_and_defaults_of_its_verb(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ANALYSES)
-def test_the_command_of_an_analysis_has_the_options_and_defaults_of_its_function(name: str) -> None:
-    command: Any = analysis(name)
-    own = {field.name: plain(field.default) for field in fields(command)}
-    parameters = inspect.signature(command.verb).parameters
-    if {"interval", "no_intervals"} <= set(own):
-        assert (own.pop("interval"), own.pop("no_intervals")) == (sb.Intervals().interval, False)
-        own["intervals"] = None
-    if "overlap" in own:
-        assert own.pop("overlap") == "13-17"
-        own |= {"low": 0.13, "high": 0.17}
-        own["intervals"] = None
-    assert own == {
-        key: plain(parameter.default) for key, parameter in parameters.items() if key not in {"runs", *WATCHING}
-    }
-    assert {
-        key: plain(value) for key, value in command().keywords().items() if key in own and key != "intervals"
-    } == {
-        key: value
-        for key, value in own.items()
-        if value is not None or key in command().keywords()
-        if key != "intervals"
+def test_the_command_of_an_analysis_has_the_parameters_of_its_verb(name: str) -> None:
+    """Defaults are declared once; a command without options gives the verb its own defaults."""
+    kind = analysis(name)
+    options = {option.name: option.default for option in COMMANDS_BY_NAME[name].params}
+    own = kind.own_options()
+    assert set(own) <= set(options)
+    values = kind.from_options({key: parsed(key, about, options[key]) for key, about in own.items()}, Use())
+    parameters = inspect.signature(kind.verb).parameters
+    assert set(values) | {"intervals"} | {"runs", *WATCHING} >= set(parameters)
+    assert {key: plain(value) for key, value in values.items()} == {
+        key: plain(parameters[key].default) for key in values
     }
 
 

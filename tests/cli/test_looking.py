@@ -14,7 +14,7 @@ import yaml
 
 import stsbench as sb
 from stsbench.analysis import ANALYSES
-from stsbench.analysis.geometry import GeometryCommand
+from stsbench.analysis.geometry import Geometry
 from stsbench.base.errors import UserError
 
 Stsbench = Callable[..., Any]
@@ -111,7 +111,7 @@ def test_each_analysis_is_printed_as_soon_as_it_is_done(
         printed.append(capsys.readouterr().out)
         raise UserError("it stops here.")
 
-    monkeypatch.setattr(GeometryCommand, "verb", staticmethod(fail))
+    monkeypatch.setattr(Geometry, "verb", staticmethod(fail))
     done = runs("explain", "a", "--no-intervals")
     assert (done.code, "geometry: it stops here" in done.err) == (2, True)
     assert "length difference" in printed[0]

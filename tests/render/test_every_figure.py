@@ -10,7 +10,7 @@ from gallery import MADE, drawn
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 import stsbench
-from stsbench.analysis.result import AnalysisResult
+from stsbench.analysis.base import Analysis
 from stsbench.render.figures import WIDTHS, look
 from stsbench.render.result import Result
 
@@ -31,7 +31,7 @@ def test_the_figure_of_every_result_is_looked_at() -> None:
     kinds = {kind for kind in below(Result) if kind.__module__.startswith("stsbench.") and hasattr(kind, "plot")}
     known = {type(make()).__name__ for make in MADE.values()} | DRAWN_BY_FUNCTIONS
     # Of analyses a test beside their figures says so.
-    others = {kind for kind in kinds if not issubclass(kind, AnalysisResult) and not inspect.isabstract(kind)}
+    others = {kind for kind in kinds if not issubclass(kind, Analysis) and not inspect.isabstract(kind)}
     assert {kind.__name__ for kind in others} <= known
 
 

@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 
 from stsbench.analysis.length_bias import LengthBias
-from stsbench.analysis.length_numbers import length_bias_frame
 from stsbench.diagnosis.choices import POOLING
 from stsbench.diagnosis.claim import read_claim
 from stsbench.diagnosis.grid import Axis, Grid
@@ -34,7 +33,6 @@ from stsbench.reports.training import seed_figure
 from stsbench.reproduction.reproduced import Cost, Reproduction
 from stsbench.reproduction.table_plan import plan_of
 from stsbench.reproduction.tables import ReproducedCell
-from stsbench.scoring.settings import Intervals
 from stsbench.sweeps.cells import axis_figure
 from stsbench.training.recipe_files import read_recipe
 from stsbench.training.result import draw_dev_curve
@@ -134,7 +132,7 @@ def logged() -> Any:
 
 def length_bias_of_one() -> Any:
     one = dict([*ANALYSES.models().items()][:1])
-    return LengthBias(length_bias_frame(one, intervals=Intervals()))
+    return LengthBias().compute(one)
 
 
 MADE: dict[str, Callable[[], Any]] = {

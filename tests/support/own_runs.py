@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from stsbench.analysis import analysis
-from stsbench.analysis.result import AnalysisResult
+from stsbench.analysis.base import Analysis
 from stsbench.data.benchmarks import load_sample, sample_sentences
 from stsbench.data.own_pairs import load_pairs
 from stsbench.data.sentences import sentences_in
@@ -26,7 +26,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "retrieve": {"query": "the owl sings", "k": 3},
     "compress": {"sizes": [4], "draws": 2},
 }
-_OF_FILES = ("compress", "dimensions", "hubness", "length-collapse")
+_OF_FILES = ("compress", "dimensions", "hubness", "length-collapse", "pair-kinds")
 
 
 def write_pairs(path: Path, pairs: int = 90, seed: int = 0, top: float = 1.0) -> StsData:
@@ -50,8 +50,8 @@ def write_words(path: Path, seed: int = 0) -> Path:
     return path
 
 
-def analyse(name: str, folder: Path, *runs: Any) -> AnalysisResult:
+def analyse(name: str, folder: Path, *runs: Any) -> Analysis:
     """Return an analysis of runs on files below a folder."""
     options = _OPTIONS.get(name, {}) | ({"data": sorted(folder.glob("*/*.tsv"))} if name in _OF_FILES else {})
-    result: AnalysisResult = analysis(name).verb(list(runs), **options)
+    result: Analysis = analysis(name).verb(list(runs), **options)
     return result

@@ -147,7 +147,7 @@ def option_of(name: str, about: "Parameter") -> Any:
     if about.default == ():
         kind = str if about.example else list[kind]  # type: ignore[valid-type]
     kind = kind if default_of(about) is not None else kind | None
-    limits = {}
+    limits: dict[str, Any] = {}
     if about.limits and not about.example:
         limits = {"min": about.limits[0], "max": about.limits[1]}
     flags = about.flags or (f"--{name.replace('_', '-')}",)

@@ -87,7 +87,7 @@ class Compress(OfTasks):
         require_margin(self._margin)
         self.constants = {"corpus": Path(self.corpus).name}
         others = load_corpus(self.corpus)
-        options = {"data": self.data, "data_dirs": self.data_dirs, "progress": self.progress}
+        options: Row = {"data": self.data, "data_dirs": self.data_dirs, "progress": self.progress}
         return {
             name: _paired_vectors(name, subject, self.tasks, others, **options)
             for name, subject in subjects.items()

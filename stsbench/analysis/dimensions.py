@@ -221,15 +221,15 @@ def _scores(
     block = f"pairs\n{task.task}"
     estimates.block(block, task.pairs)
     vectors = task.vectors.astype("float64")
-    plain = pair_similarities(vectors, task.left, task.right, (COSINE, MANHATTAN))
+    plain = pair_similarities(vectors, task.left, task.right, ("cosine", "manhattan"))
 
     def cosine(changed: Floats) -> Floats:
-        return pair_similarities(changed, task.left, task.right)[COSINE]
+        return pair_similarities(changed, task.left, task.right)["cosine"]
 
-    similarities = {COSINE: plain[COSINE]}
+    similarities = {COSINE: plain["cosine"]}
     similarities |= {f"without top {count}": cosine(vectors[:, order[count:]]) for count in counts}
     similarities |= {STANDARDISED: cosine(standardised(vectors)), RANKS: cosine(centred_ranks(task.vectors))}
-    similarities[MANHATTAN] = plain[MANHATTAN]
+    similarities[MANHATTAN] = plain["manhattan"]
     scores = {
         (SPEARMAN, name): spearman_of_task(block, task.pairs, similarity)
         for name, similarity in similarities.items()

@@ -144,8 +144,10 @@ class Hubness(OfVectors):
         """Draws both numbers by task, the models side by side."""
         rows = self.frame.assign(place=self.frame["task"])
         rows.loc[rows["measure"] == ANTIHUBS, ["value", "low", "high"]] *= 100
-        panels = {"skewness": SKEWNESS, "anti-hubs, %": ANTIHUBS}
-        panels = {label: rows[rows["measure"] == measure] for label, measure in panels.items()}
+        panels = {
+            label: rows[rows["measure"] == measure]
+            for label, measure in (("skewness", SKEWNESS), ("anti-hubs, %", ANTIHUBS))
+        }
         return draw_panels(self.frame, panels, height=3.4, shared=True)
 
 

@@ -136,7 +136,7 @@ def sentences_here(
     task, split, text = (str(pairs[name].iloc[0]) for name in ("task", "split", "text"))
     ids = {number for side in SENTENCES for number in pairs[side].tolist()}
     if text == "user" and not data:
-        return {}, f"{task} is your own file, and records hold no sentences: name the file with --data"
+        return {}, f"{task} is your own file, and records hold no sentences: name it with `pair-kinds --data`"
     try:
         if text == "user":
             texts = texts_of([], ids, data)

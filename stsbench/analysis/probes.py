@@ -110,13 +110,13 @@ class Probes(Analysis):
         for name, subject in subjects.items():
             vectors, rows = vectors_of(subject, texts, self.progress)
             sentence, *others = rows.reshape(-1, 3).T
-            cosines = [pair_similarities(vectors, sentence, other)["cosine"] for other in others]
-            if not (np.abs(1 - np.concatenate(cosines)) > _SAME_COSINE).any() or not vectors.any():
+            paraphrase, changed = (pair_similarities(vectors, sentence, other)["cosine"] for other in others)
+            if not (np.abs(1 - np.concatenate([paraphrase, changed])) > _SAME_COSINE).any() or not vectors.any():
                 raise UserError(
-                    f"{name} gives every sentence of the triples ({read.name}) the same vector: check how the model "
-                    "is loaded (--pooling, --template)."
+                    f"{name} gives every sentence of the triples ({read.name}) the same vector: check how the "
+                    "model is loaded (--pooling, --template)."
                 )
-            models[name] = ProbedTriples(*cosines, kinds, sentences)
+            models[name] = ProbedTriples(paraphrase, changed, kinds, sentences)
         return models
 
     def compute(self, inputs: Mapping[str, ProbedTriples]) -> Self:

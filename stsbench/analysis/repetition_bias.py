@@ -48,7 +48,7 @@ class RepetitionBias(Analysis):
     candidate, and its cosines to the query are compared.
 
     Returns:
-        One row per model, `seed` (or `all` for their mean), `measure` (`q-s1`, `q-s2`, and their difference `rise`)
+        One row per model, `seed` (or `all`, their mean), `measure` (`q-s1`, `q-s2`, and their difference `rise`)
         and `interval`: over `queries`, which are independent, or, for `all`, over `seeds` (NaN with one seed), by
         Student's t. `value`, `low` and `high` are x 100. `corpus` names the file.
 

@@ -83,8 +83,8 @@ class RepetitionProbe:
         if len(triples) < queries:
             raise UserError(
                 f"{len(triples)} of the {len(self.corpus)} sentences of the corpus have a candidate with "
-                f"{100 * self.low:g} to {100 * self.high:g} % overlap, fewer than {queries} queries: give a larger "
-                "corpus, fewer --queries or a wider --overlap."
+                f"{100 * self.low:g} to {100 * self.high:g} % overlap, fewer than {queries} queries: give a "
+                "larger corpus, fewer --queries or a wider --overlap."
             )
         return triples
 

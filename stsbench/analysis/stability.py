@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.analysis.base import Analysis, Row
@@ -24,7 +25,6 @@ from stsbench.statistics.intervals import plain_interval
 from stsbench.statistics.similarity import pair_similarities
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
 Floats = NDArray[np.float64]
@@ -107,7 +107,7 @@ class Stability(Analysis):
         for name, subject in subjects.items():
             vectors, rows = vectors_of(subject, every, self.progress, data_dirs=self.data_dirs)
             sides = [np.split(places, 2) for places in np.split(rows, 1 + len(versions))]
-            whole, *others = (pair_similarities(vectors, *pair)["cosine"] for pair in sides)
+            whole, *others = (pair_similarities(vectors, left, right)["cosine"] for left, right in sides)
             models[name] = Retyped(gold, whole, dict(zip(versions, others, strict=True)), changed, sharing)
         return models
 
@@ -138,9 +138,11 @@ class Stability(Analysis):
 
     def table(self) -> Tables:
         """Returns a row for each model and change."""
-        frame: pd.DataFrame = self.frame
-        table = frame[["model", "change"]].assign(
-            **{
+        frame = self.frame
+        table = pd.DataFrame(
+            {
+                "model": frame["model"],
+                "change": frame["change"],
                 "sentences changed": [f"{100 * share:.0f} %" for share in frame["changed"]],
                 "unchanged": frame["unchanged"],
                 "score": frame["score"],

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from own_runs import OWN_SIMILARITY, analyse, write_pairs, write_words
-from stsbench.analysis.base import Analysis
 
 import stsbench as sb
 from stsbench.analysis import ANALYSES
+from stsbench.analysis.base import Analysis
 from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_sample
 from stsbench.data.own_pairs import load_pairs

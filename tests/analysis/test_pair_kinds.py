@@ -213,7 +213,7 @@ def test_what_needs_words_is_left_out_where_the_data_is_not_here(data: Path) -> 
     kinds = sb.pair_kinds(run)
     assert {NEGATION, NUMBERS, OVERLAP}.isdisjoint(kinds.frame["feature"])
     (note,) = kinds.table()[0].notes
-    assert "name the file with --data" in note
+    assert "name it with `pair-kinds --data`" in note
     with_words = sb.pair_kinds(run, data=[data])
     assert {NEGATION, OVERLAP} <= set(with_words.frame["feature"])
     assert not with_words.notes

@@ -230,7 +230,7 @@ def test_a_report_tells_findings_of_pairs_and_what_was_not_looked_at(tmp_path: P
     assert "Pairs with lengths more than 3 words apart are ranked " in opening
     assert "points too low among pairs of like gold score" in opening
     assert "(#pair-kinds)" in opening
-    assert "kinds of pairs by their words: own is a file of one" in text[text.index("## Not measured") :]
+    assert "kinds of pairs by their words: own is your own file" in text[text.index("## Not measured") :]
 
 
 def test_a_paper_that_was_asked_for_is_not_folded(

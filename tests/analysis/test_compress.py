@@ -279,36 +279,7 @@ def test_vectors_that_bits_do_not_tell_apart_have_no_score_there() -> None:
     assert result.plot().axes
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"sizes": [9]}, r"--sizes 9: the vectors of .* have 8 dimensions; give 1 to 8\."),
-        ({"sizes": [0]}, r"--sizes 0: the vectors of .* have 8 dimensions"),
-        ({"margin": 0.0}, "a margin of 0 points: give a positive number"),
-        ({"similarity": "cosinus"}, "similarity 'cosinus': did you mean cosine"),
-        ({"tasks": ["STS16"]}, "STS16"),
-        ({"corpus": "none.txt"}, r"none\.txt"),
-        (
-            {"corpus": "few.txt"},
-            r"^3 principal components take 4 other sentences, but the corpus has 3: name a longer",
-        ),
-        ({"corpus": "own.txt"}, r"but the corpus has 0 \(1 more are in the tasks\): name"),
-    ],
-)
-def test_a_mistake_is_told_in_one_sentence(
-    options: dict[str, Any], message: str, hash_encode: Encode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("few.txt").write_text("\n".join(sample_sentences()[:3]), encoding="utf-8")
-    Path("own.txt").write_text(str(load_sample().pairs["sentence1"].iloc[0]), encoding="utf-8")
-    with pytest.raises(UserError, match=message) as told:
-        sb.compress(hash_encode, **{"tasks": ["sample"], "sizes": SIZES, **options})
-    assert len(told.value.args) == 1
-
-
-def test_constant_vectors_and_whitened_ones_are_told(hash_encode: Encode) -> None:
-    with pytest.raises(UserError, match=r"has no score on sample \(its similarities are constant\)"):
-        sb.compress(lambda texts: np.ones((len(texts), 4)), tasks=["sample"])
+def test_whitened_vectors_are_refused(hash_encode: Encode) -> None:
     white = sb.evaluate(sb.load(hash_encode, whiten=4), "sample", intervals=NO_INTERVALS)
     with pytest.raises(UserError, match="are whitened by each task's own sentences"):
         sb.compress(white)

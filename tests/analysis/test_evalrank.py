@@ -9,7 +9,6 @@ import pytest
 
 import stsbench as sb
 from stsbench.analysis.evalrank import both_ways, highest, match_ranks
-from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_sample
 
 Encode = Callable[[list[str]], Any]
@@ -81,17 +80,6 @@ def test_a_model_that_tells_nothing_apart_does_not_look_like_one_that_finds_all(
     ties = sb.evalrank(lambda texts: [[len(text) % 2, 1.0] for text in texts], task="sample")
     assert ties.frame["tied"].iloc[0] > 0.9
     assert "such ranks are too good" in str(ties.table())
-
-
-@pytest.mark.parametrize("share", [1.5, -1.0])
-def test_a_share_that_is_none_is_told(share: float, hash_encode: Encode) -> None:
-    with pytest.raises(UserError, match="expected 0 to 1"):
-        sb.evalrank(hash_encode, task="sample", share=share)
-
-
-def test_a_share_that_holds_no_pair_is_told(hash_encode: Encode) -> None:
-    with pytest.raises(UserError, match=r"--share 0\.001 selects none of the 252 pairs: give a larger number"):
-        sb.evalrank(hash_encode, task="sample", share=0.001)
 
 
 @pytest.mark.shared

@@ -115,11 +115,6 @@ def test_the_plane_has_a_point_for_each_model_with_its_score() -> None:
     assert np.array(points) == pytest.approx(frame[["uniformity", "alignment"]].to_numpy())
 
 
-def test_the_ends_of_a_path_are_in_the_legend() -> None:
-    plane = geometry_of({"a": pairs_of(), **{f"step-{n}": pairs_of(1) for n in (1, 2, 3)}})
-    assert set(named(plane.plot(path=3))) == {"a", "from step-1", "to step-3"}
-
-
 def test_the_path_joins_the_checkpoints_in_order() -> None:
     plane = geometry_of({"a": pairs_of(), **{f"step-{n}": pairs_of(n) for n in (1, 2, 3)}})
     (axes,) = plane.plot(path=3).axes
@@ -143,15 +138,6 @@ def test_the_spectrum_is_that_of_normalised_vectors_as_they_are_and_centred() ->
     assert isoscore
     (table,) = result.table()
     assert table.frame["centred"].tolist() == ["no", "yes"]
-
-
-def test_the_figure_of_spectra_has_a_solid_and_a_dashed_line_for_each_model() -> None:
-    vectors = np.random.default_rng(0).normal(size=(50, 7))
-    (axes,) = spectrum_of({"a": vectors, "b": vectors[:, :3]}).plot().axes
-    assert axes.get_yscale() == "log"
-    styles = [(line.get_color(), line.get_linestyle()) for line in axes.lines if len(line.get_xdata())]
-    assert len(set(styles)) == 4
-    assert {style for _, style in styles} == {"-", "--"}
 
 
 def scored(seed: int = 0) -> pd.DataFrame:
@@ -207,22 +193,6 @@ def test_a_run_on_pairs_of_its_own_has_densities_without_being_asked_which(tmp_p
     pairs.to_csv(file, sep="\t", index=False)
     record = sb.evaluate(lambda texts: [[len(text), text.count("e"), 1.0] for text in texts], data=file)
     assert set(sb.density(record).frame["task"]) == {"mine"}
-
-
-def test_vectors_that_are_all_zero_have_no_spectrum_which_is_told() -> None:
-    with pytest.raises(sb.UserError, match="nothing gives every sentence a zero vector"):
-        spectrum_of({"nothing": np.zeros((9, 4))})
-
-
-def test_a_model_has_the_same_colour_in_every_figure() -> None:
-    def line_colours(drawn: Any) -> list[Any]:
-        return [line.get_color() for line in drawn.axes[0].lines if line.get_label() in {"a", "b"}]
-
-    vectors = np.random.default_rng(0).normal(size=(50, 7))
-    of_spectrum = line_colours(spectrum_of({"a": vectors, "b": vectors[:, :3]}).plot())
-    of_density = line_colours(density_of({"a": scored(), "b": scored(1)}).plot())
-    assert len(set(of_spectrum)) == 2
-    assert of_spectrum == of_density
 
 
 def test_one_model_alone_is_drawn_beside_points_that_are_known_and_several_are_not() -> None:

@@ -8,15 +8,11 @@ import pandas as pd
 import pytest
 from scipy.stats import spearmanr
 
-from stsbench.analysis.estimates import Estimates
 from stsbench.analysis.length_bias import LengthBias
-from stsbench.base.errors import UserError
 from stsbench.records.labels import distinct_labels
 from stsbench.scoring.settings import Intervals
 from stsbench.scoring.statistic import Correlation
 from stsbench.scoring.subjects import ScoredTask
-from stsbench.statistics.dependence import Sharing
-from stsbench.statistics.influence import Linear
 
 RANGES = {"first": (0.0, 5.0), "second": (1.0, 5.0)}
 
@@ -190,26 +186,6 @@ def test_splits_and_texts_of_one_task_are_told_apart() -> None:
     assert list(dict.fromkeys(frame["task"]))[:4] == ["first:test", "second:test", "first:dev", "second:dev"]
 
 
-def test_unknown_lengths_are_told() -> None:
-    table = made().assign(subwords_a=-1)
-    with pytest.raises(UserError, match=r"lengths in subwords are unknown.*--length words"):
-        bias_of(table, length="subwords")
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"length": "letters"}, "length 'letters': choose one of words, subwords, characters"),
-        ({"threshold": -1}, "threshold -1: expected 0 to 1,000,000"),
-        ({"bins": (1, 2)}, "bins 1,2: give rising numbers from 0"),
-        ({"bins": (0, 4, 2)}, "give rising numbers from 0"),
-    ],
-)
-def test_what_makes_no_sense_is_told(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        bias_of(made(), **options)
-
-
 def designed(contrast: float) -> pd.DataFrame:
     table = made(240).assign(task="first")
     length = np.where(np.arange(240) % 2, "same-length", "different-length")
@@ -239,31 +215,3 @@ def test_the_contrast_of_designed_pairs_is_what_length_alone_adds(contrast: floa
     assert along - against == pytest.approx(2 * contrast, abs=2.5)
     assert against == pytest.approx(80 - contrast, abs=2)
     assert result.table()[-1].caption.startswith("The sample's designed pairs")
-
-
-def test_the_figure_has_a_line_and_a_band_for_each_model() -> None:
-    frame = bias_of(made(), made(seed=1)).frame
-    (axes,) = LengthBias(frame).plot().axes
-    assert axes.get_xlabel() == "length difference (words)"
-    assert len(axes.collections) == 2
-    lines = [line for line in axes.lines if not line.get_label().startswith("_")]
-    assert [line.get_label() for line in lines] == ["a", "b"]
-    drawn = frame[
-        (frame["model"] == "a")
-        & (frame["task"] == "all tasks")
-        & (frame["measure"] == "relative error")
-        & (frame["pairs"] >= 10)
-    ]
-    assert np.asarray(lines[0].get_ydata(), dtype=float) == pytest.approx(drawn["value"].to_numpy())
-
-
-def test_the_pairs_of_several_tasks_are_joined_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    joined: list[int] = []
-    join = Sharing.join
-    monkeypatch.setattr(Sharing, "join", lambda sharings: joined.append(len(sharings)) or join(sharings))
-    estimates = Estimates(Intervals())
-    for task in "ab":
-        estimates.released[task] = estimates.folded[task] = Sharing.independent(5)
-    mean = Linear(1.0, {"a": np.arange(5.0) - 2, "b": np.arange(5.0) - 2})
-    assert estimates.limits(mean, 10) == estimates.limits(mean, 10)
-    assert joined == [2]

@@ -15,7 +15,6 @@ from statsmodels.stats.proportion import proportion_confint
 
 import stsbench as sb
 from stsbench.analysis.probes import ProbedTriples, Probes
-from stsbench.base.errors import UserError
 from stsbench.data.triples import COLUMNS, load_triples
 
 Encode = Callable[[list[str]], Any]
@@ -206,15 +205,6 @@ def test_shares_that_differ_on_the_same_triples_have_an_interval_inside_what_is_
     agreed = numbers(same, model="b", measure="order", against="a")
     assert agreed == pytest.approx(newcombe(other, other))
     assert agreed[1] < 0 < agreed[2]
-
-
-@pytest.mark.parametrize("value", [0.0, 3.0])
-def test_constant_vectors_are_refused_in_one_sentence(value: float) -> None:
-    with pytest.raises(
-        UserError, match=r"gives every sentence of the triples \(bundled\) the same vector"
-    ) as told:
-        sb.probes(lambda texts: np.full((len(texts), 3), value))
-    assert len(told.value.args) == 1
 
 
 def test_the_table_has_models_of_a_kind_below_one_another_and_their_paired_differences() -> None:

@@ -139,11 +139,3 @@ def test_one_seed_has_no_interval_over_seeds() -> None:
     assert over_seeds["low"].isna().all()
     (table,) = analysis.table()
     assert table.frame["over seeds"].tolist() == [""]
-
-
-def test_the_figure_has_a_bar_for_each_seed_of_each_model() -> None:
-    models = {name: dict(enumerate(cosines_of(rise=rise))) for name, rise in (("a", 0.02), ("b", 0.0))}
-    (axes,) = RepetitionBias().compute(models).plot().axes
-    # Four seeds and their mean.
-    assert [len(line.get_xdata()) for line in axes.lines if line.get_marker() == "o"] == [5, 5]
-    assert axes.get_ylabel() == "rise of mean cosine (× 100)"

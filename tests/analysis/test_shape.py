@@ -329,56 +329,6 @@ def test_neighbours_that_are_as_near_as_the_next_are_told() -> None:
     assert "of the sentences have tied 10-th neighbours" in str(hubs)
 
 
-_ONE_PAIR = tuple(load_sample().pairs.iloc[0][["sentence1", "sentence2"]])
-
-BAD: list[tuple[Callable[..., Any], Any, dict[str, Any], str]] = [
-    (
-        sb.dimensions,
-        lambda texts: np.ones((len(texts), 3)),
-        {},
-        r"gives all 504 sentences of sample one direction",
-    ),
-    (sb.hubness, lambda texts: np.ones((len(texts), 3)), {}, r"gives all 504 sentences of sample one direction"),
-    (sb.dimensions, lambda texts: np.zeros((len(texts), 3)), {}, "every sentence of sample a zero vector"),
-    (sb.dimensions, lambda texts: [[len(text)] for text in texts], {}, "have one dimension: at least 2"),
-    (
-        sb.dimensions,
-        lambda texts: [[len(text), 1.0] for text in texts],
-        {"top": [1, 2]},
-        "--top 2: vectors of .* 2",
-    ),
-    (sb.hubness, lambda texts: [[len(text), 1.0] for text in texts], {"k": 503}, "503 neighbours: sample has 504"),
-    (sb.length_collapse, lambda texts: np.zeros((len(texts), 3)), {}, "every sentence of sample a zero vector"),
-    (
-        sb.length_collapse,
-        lambda texts: np.ones((len(texts), 3)),
-        {},
-        r"gives all 504 sentences of sample one direction",
-    ),
-    (
-        sb.length_collapse,
-        lambda texts: [[len(text), 1.0] if text in _ONE_PAIR else [0.0, 0.0] for text in texts],
-        {},
-        "sample has no two unrelated sentences of similar",
-    ),
-    (
-        sb.length_collapse,
-        lambda texts: [[len(text), 1.0] for text in texts],
-        {"length": "subwords"},
-        "in subwords are unknown",
-    ),
-]
-
-
-@pytest.mark.parametrize(("verb", "encode", "options", "message"), BAD)
-def test_what_has_no_answer_is_told_in_one_sentence(
-    verb: Callable[..., Any], encode: Encode, options: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(UserError, match=message) as told:
-        verb(encode, tasks=["sample"], **options)
-    assert "\n" not in str(told.value)
-
-
 def test_a_record_of_own_pairs_takes_its_sentences_from_the_persons_file(
     tmp_path: Path, hash_encode: Encode
 ) -> None:

@@ -132,9 +132,3 @@ def test_paraphrases_of_no_sentence_of_the_task_are_told(tmp_path: Path) -> None
     file.write_text("nobody says this\tno one says so\n", encoding="utf-8")
     with pytest.raises(sb.UserError, match="has a paraphrase of no sentence of sample"):
         sb.stability(letters, task="sample", paraphrases=file)
-
-
-def test_a_model_that_gives_all_pairs_one_similarity_is_told_in_one_sentence() -> None:
-    with pytest.raises(sb.UserError, match=r"gives all \d+ pairs one similarity") as told:
-        sb.stability(lambda texts: np.ones((len(texts), 3)), task="sample")
-    assert len(told.value.args) == 1

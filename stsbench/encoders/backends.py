@@ -279,7 +279,6 @@ def quickest(encoder: Any, progress: Progress = silent) -> Any:
     Args:
         encoder: a Transformers checkpoint in torch and fp32.
         progress: called with the candidate that is tried.
-
     """
     first = _sides(encoder)[0]
     if not hasattr(first, "with_use"):

@@ -16,7 +16,7 @@ _DAMAGED = (
 
 
 @contextmanager
-def told(what: str) -> Iterator[None]:
+def reporting_failures(what: str) -> Iterator[None]:
     """Turns any error of a library about a checkpoint's content into a UserError: "Cannot load X: ..."."""
     try:
         yield

@@ -20,7 +20,7 @@ from stsbench.encoders.device import require_attention, require_backend, resolve
 from stsbench.encoders.fitted import FittedEncoder
 from stsbench.encoders.fitted_folder import holds_fit, read_about, read_map, read_seen, without_layer
 from stsbench.encoders.hub import PACKAGED
-from stsbench.encoders.libraries import told
+from stsbench.encoders.libraries import reporting_failures
 from stsbench.encoders.mteb_models import PREFIX, load_from_mteb
 from stsbench.encoders.poolers import AUTO, parse_pooling
 from stsbench.encoders.prompts import as_texts, own_prompt, require_one_choice
@@ -109,7 +109,7 @@ def load_with(model: Model, use: Use) -> Encoder:
     if holds_fit(path):
         return _load_fitted(name, path, use)
     resolved = resolve(name, use)
-    with told(f"load {name}"):
+    with reporting_failures(f"load {name}"):
         encoder = _load_checkpoint(resolved.name, resolved.use)
     return replace(encoder, notes=(*resolved.notes, *encoder.notes))
 
@@ -185,11 +185,9 @@ def _load_checkpoint(
     if table is not None and (static := _load_static(table, use)) is not None:
         return static
     needs()
-    template = _choose_template(name, use)
-    is_hinted = use.template is None and not identified_checkpoint(name)
+    template, hints = _choose_template(name, use)
     use, notes = as_texts(checkpoint, replace(use, template=template))
-    if template is not None and is_hinted:
-        notes += (_hint(f"template {template.name}", name, "--template"),)
+    notes += hints
     use = replace(use, device=resolve_device(use.device))
     saved = read_settings(checkpoint)
     if saved is None and checkpoint.modules() and use.pooling == AUTO and adapter is None:
@@ -216,20 +214,24 @@ def _load_static(table: TokenTable, asked: Use) -> TokenTableEncoder | SidedEnco
     return encoder if second is None else SidedEncoder((encoder, encoder.used(prompt=second)), encoder.notes)
 
 
-def _choose_template(name: str, use: Use) -> Template | None:
-    """Returns the user's template, or else that of a known checkpoint."""
+def _choose_template(name: str, use: Use) -> tuple[Template | None, tuple[str, ...]]:
+    """Returns the user's template, or else that of a known checkpoint, and notes."""
     if use.template is None:
         known = checkpoint_named_like(name)
-        has_prompt = any(getattr(use, field) is not None for field in PROMPTS)
-        return read_template(known.template) if known and known.template and not has_prompt else None
+        if known is None or not known.template or any(getattr(use, field) is not None for field in PROMPTS):
+            return None, ()
+        template = read_template(known.template)
+        if _is_identified(name):
+            return template, ()
+        return template, (_hint(f"template {template.name}", name, known, "--template"),)
     if use.template == NO_TEMPLATE:
-        return None
+        return None, ()
     template = read_template(use.template)
     if given := [option_of(field) for field in PROMPTS if getattr(use, field)]:
         raise UserError(
             f"{given[0]} and --template both set the text before a sentence. Write the prompt into the template."
         )
-    return template
+    return template, ()
 
 
 def _load_natively(checkpoint: Checkpoint, saved: TransformerSettings | None, asked: Use) -> TransformerEncoder:
@@ -281,17 +283,19 @@ def _choose_prompt(checkpoint: Checkpoint, own: str, asked: Use, known: KnownChe
         note = f"{name}: template {asked.template.name} replaces the checkpoint's prompt {prompt!r}."
         return "", (note,) if prompt else ()
     if asked.prompt is None and not prompt and known and known.prompt:
-        if not identified_checkpoint(name):
-            return known.prompt, (_hint(f"prompt {known.prompt!r}", name, "--prompt"),)
+        if not _is_identified(name):
+            return known.prompt, (_hint(f"prompt {known.prompt!r}", name, known, "--prompt"),)
         return known.prompt, (f"{name}: {known.prompt!r} is put before every sentence ({known.usage}).",)
     return prompt, ()
 
 
-def _hint(choice: str, name: str, option: str) -> str:
+def _is_identified(name: str) -> bool:
+    return identified_checkpoint(name) is not None
+
+
+def _hint(choice: str, name: str, known: KnownCheckpoint, option: str) -> str:
     """Returns the note on a choice that only a folder's name suggests."""
-    like = checkpoint_named_like(name)
-    hub = like.hub if like else ""
-    return f"{choice} was chosen because {name} is named like {hub}. Set {option} if it is another model."
+    return f"{choice} was chosen because {name} is named like {known.hub}. Set {option} if it is another model."
 
 
 def _pooling_of(template: Template, use: Use, known: KnownCheckpoint | None, name: str) -> _Choice:
@@ -332,8 +336,8 @@ def _choose_pooling(
             return asked, ()
         source = "its own configuration" if configured or known is None else f"its paper: {known.usage}"
         return asked, (f"pooling {asked} differs from {expected} for {checkpoint.name} ({source}).",)
-    if configured is None and known and not identified_checkpoint(checkpoint.name):
-        return known.pooling, (_hint(f"pooling {known.pooling}", checkpoint.name, "--pooling"),)
+    if configured is None and known and not _is_identified(checkpoint.name):
+        return known.pooling, (_hint(f"pooling {known.pooling}", checkpoint.name, known, "--pooling"),)
     if expected is not None:
         return expected, ()
     architectures = checkpoint.json("config.json").get("architectures") or ()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stsbench.base.errors import UserError
 from stsbench.encoders.checkpoint import AGAIN, Checkpoint
-from stsbench.encoders.libraries import told
+from stsbench.encoders.libraries import reporting_failures
 from stsbench.encoders.weights import described, read_weights
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def load_tail(
         file = module.weight_file(checkpoint.folder)
         weights = {name.removeprefix("linear."): tensor for name, tensor in read_weights(file).items()}
         has_bias, config = "bias" in weights, checkpoint.json(module.folder, "config.json")
-        with told(f"load the dense layer of {file}"):
+        with reporting_failures(f"load the dense layer of {file}"):
             are_floats = all(tensor.is_floating_point() for tensor in weights.values())
         if not are_floats or config.get("bias", has_bias) != has_bias:
             raise UserError(f"{file} does not hold the dense layer that its config.json describes. {AGAIN}")
@@ -109,7 +109,7 @@ def _dense(weights: "Mapping[str, Tensor]", width: int | None, name: str) -> "nn
     """Returns the dense layer of some weights, for vectors of `width` dimensions."""
     from torch import nn
 
-    with told(f"load the dense layer of {name}"):
+    with reporting_failures(f"load the dense layer of {name}"):
         outputs, inputs = weights["weight"].shape
         dense = nn.Linear(inputs, outputs, bias="bias" in weights)
         dense.load_state_dict({name: tensor.float() for name, tensor in weights.items()})

@@ -26,7 +26,7 @@ from stsbench.encoders.callables import CallableEncoder
 from stsbench.encoders.checkpoint import Checkpoint, find_checkpoint
 from stsbench.encoders.device import resolve_device
 from stsbench.encoders.hub import PACKAGED
-from stsbench.encoders.libraries import quiet_transformers, told
+from stsbench.encoders.libraries import quiet_transformers, reporting_failures
 from stsbench.encoders.protocol import Encoder, Identity, OwnPooling, TokenSequence
 from stsbench.encoders.use import PRECISIONS, UNKNOWN, Use
 
@@ -174,7 +174,7 @@ def load_from_mteb(name: str, use: Use) -> Encoder:
     if not bare:
         raise UserError(f"{name} lacks the name of a model: for example {PREFIX}{PACKAGED}.")
     checkpoint = None
-    with _quiet(), told(f"load {bare} with mteb"):
+    with _quiet(), reporting_failures(f"load {bare} with mteb"):
         if bare == PACKAGED or Path(bare).expanduser().exists():
             checkpoint = find_checkpoint(bare)
             model, sha256, revision = *_of_folder(name, checkpoint, use), None

@@ -13,7 +13,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.machine import is_of_memory
 from stsbench.encoders.adapter import merge_adapter
 from stsbench.encoders.checkpoint import Checkpoint
-from stsbench.encoders.libraries import quiet_transformers, told
+from stsbench.encoders.libraries import quiet_transformers, reporting_failures
 from stsbench.encoders.masks import attended, prove_mask, require_within_window
 from stsbench.encoders.modules import TailModule, load_tail, trained_head, weight_files
 from stsbench.encoders.poolers import AUTO, NoHeadError, Reading, parse_pooling, read_vectors
@@ -361,7 +361,7 @@ def _load_model(
     """Loads the model with Transformers; returns it, and whether its files have all of its weights."""
     from transformers import AutoModel
 
-    with quiet_transformers(), told(f"load {checkpoint.name}"):
+    with quiet_transformers(), reporting_failures(f"load {checkpoint.name}"):
         # The precision is not set afterwards, because some models keep rotary angles and the like in fp32.
         model, report = AutoModel.from_pretrained(
             checkpoint.folder,

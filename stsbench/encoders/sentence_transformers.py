@@ -12,7 +12,7 @@ from stsbench.base.extras import require
 from stsbench.encoders.callables import CallableEncoder
 from stsbench.encoders.checkpoint import AGAIN, Checkpoint, Module
 from stsbench.encoders.hub import ADAPTER_CONFIG
-from stsbench.encoders.libraries import quiet_transformers, told
+from stsbench.encoders.libraries import quiet_transformers, reporting_failures
 from stsbench.encoders.modules import ACTIVATIONS, TailModule
 from stsbench.encoders.prompts import LIBRARY_CONFIG, own_prompt
 from stsbench.encoders.protocol import Identity
@@ -234,7 +234,7 @@ def _load(checkpoint: Checkpoint, use: Use) -> Any:
     import torch
     from sentence_transformers import SentenceTransformer
 
-    with quiet_transformers(), told(f"load {checkpoint.name}"), loading_reports() as reports:
+    with quiet_transformers(), reporting_failures(f"load {checkpoint.name}"), loading_reports() as reports:
         model = SentenceTransformer(
             str(checkpoint.folder),
             device=use.device,

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from stsbench.base.errors import UserError
 from stsbench.base.machine import require_memory
 from stsbench.encoders.checkpoint import AGAIN, Checkpoint
-from stsbench.encoders.libraries import nothing_printed, told
+from stsbench.encoders.libraries import nothing_printed, reporting_failures
 from stsbench.encoders.modules import load_tail
 from stsbench.encoders.poolers import AUTO
 from stsbench.encoders.prompts import LIBRARY_CONFIG, own_prompt
@@ -104,7 +104,7 @@ class TokenTable:
         """The tokenizer without truncation and padding, and how its file truncates (`max_length`, `direction`)."""
         from tokenizers import Tokenizer
 
-        attempt = told(f"load the tokenizer of {self.checkpoint.name}")
+        attempt = reporting_failures(f"load the tokenizer of {self.checkpoint.name}")
         with self.checkpoint.reading(lambda: [self.tokenizer_file]), nothing_printed(), attempt:
             tokenizer = Tokenizer.from_file(str(self.tokenizer_file))
             truncation = tokenizer.truncation or {}

@@ -8,7 +8,7 @@ from typing import Any
 
 from stsbench.base.errors import UserError
 from stsbench.encoders.checkpoint import Checkpoint
-from stsbench.encoders.libraries import quiet_transformers, told
+from stsbench.encoders.libraries import quiet_transformers, reporting_failures
 from stsbench.encoders.weights import described
 
 # Models whose position ids start after the padding id, so that this many positions cannot be used.
@@ -91,7 +91,7 @@ class Tokenizer:
         # Our own limit applies; the tokenizer's warnings about long texts are noise.
         tokenizer.model_max_length = NO_LIMIT
         tokenizer.padding_side = "right"
-        with told(f"tokenize with the tokenizer of {checkpoint.name}"):
+        with reporting_failures(f"tokenize with the tokenizer of {checkpoint.name}"):
             token_types = tokenizer("a").get("token_type_ids")
             self.special_tokens = int(tokenizer.num_special_tokens_to_add())
         if any(token_types or ()):
@@ -171,7 +171,11 @@ def _load(checkpoint: Checkpoint, *, trust_remote_code: bool) -> Any:
     def files() -> list[Path]:
         return [*checkpoint.tokenizer_files(), *checkpoint.config_files(with_code=trust_remote_code)]
 
-    with checkpoint.reading(files), quiet_transformers(), told(f"load the tokenizer of {checkpoint.name}"):
+    with (
+        checkpoint.reading(files),
+        quiet_transformers(),
+        reporting_failures(f"load the tokenizer of {checkpoint.name}"),
+    ):
         tokenizer: Any = AutoTokenizer.from_pretrained(checkpoint.folder, trust_remote_code=trust_remote_code)
     if tokenizer.vocab_files_names and not checkpoint.has_vocabulary():
         # Transformers would use an empty vocabulary, to which every word is unknown.
@@ -187,7 +191,7 @@ def _first(*tokens: int | None) -> int | None:
 @contextmanager
 def told_tokenizing(name: str, texts: Sequence[str]) -> Iterator[None]:
     """Turns a tokenizer's error into a UserError: about a text that is not UTF-8, or else about the tokenizer."""
-    with told(f"tokenize with the tokenizer of {name}"):
+    with reporting_failures(f"tokenize with the tokenizer of {name}"):
         try:
             yield
         except TypeError as error:

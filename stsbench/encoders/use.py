@@ -300,21 +300,23 @@ def spell_options(
 
     def spell(function: Callable[[_Model, Use], _Loaded]) -> Callable[Concatenate[_Model, _Options], _Loaded]:
         model = next(iter(signature(function).parameters.values()))
-
-        @wraps(function)
-        def called(model: _Model, /, *none: _Options.args, **options: _Options.kwargs) -> _Loaded:
-            for name in options:
-                if name not in ABOUT:
-                    known = suggestion(name, ABOUT)
-                    raise TypeError(f"{function.__name__}() has no option {name!r}: {known}")
-            return function(model, use(*none, **options))
-
         parameters = [
             Parameter(option.name, Parameter.KEYWORD_ONLY, default=option.default, annotation=option.type)
             for option in fields(Use)
         ]
         returned = signature(function).return_annotation
-        called.__signature__ = Signature([model, *parameters], return_annotation=returned)  # type: ignore[attr-defined]
+        spelled = Signature([model, *parameters], return_annotation=returned)
+
+        @wraps(function)
+        def called(*arguments: Any, **options: Any) -> _Loaded:
+            for name in options:
+                if name not in spelled.parameters:
+                    known = suggestion(name, ABOUT)
+                    raise TypeError(f"{function.__name__}() has no option {name!r}: {known}")
+            given = spelled.bind(*arguments, **options).arguments
+            return function(given.pop(model.name), use(**given))  # type: ignore[call-arg]
+
+        called.__signature__ = spelled  # type: ignore[attr-defined]
         lines = [
             fill(f"{name}: {about.help}", 112, initial_indent=" " * 8, subsequent_indent=" " * 12)
             for name, about in ABOUT.items()

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from stsbench.base.errors import UserError
 from stsbench.base.machine import require_memory
 from stsbench.encoders.checkpoint import Checkpoint
-from stsbench.encoders.libraries import told
+from stsbench.encoders.libraries import reporting_failures
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -98,7 +98,7 @@ def read_weights(path: Path, device: str = "cpu") -> "dict[str, Tensor]":
     import torch
     from safetensors.torch import load_file
 
-    with told(f"read {path}"):
+    with reporting_failures(f"read {path}"):
         if path.suffix == ".safetensors":
             return load_file(path)
         content = torch.load(path, map_location=device, weights_only=True)
@@ -113,7 +113,7 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     if path.suffix == ".safetensors" and all(kind != "BF16" for kind, _ in described(path).values()):
         from safetensors.numpy import load_file
 
-        with told(f"read {path}"):
+        with reporting_failures(f"read {path}"):
             return load_file(path)
     return {
         name: (tensor.float() if tensor.is_floating_point() else tensor).numpy()

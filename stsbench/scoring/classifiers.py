@@ -115,7 +115,7 @@ def arrange(data: LabelledData) -> Labelled:
     labels = np.array([code_of[label] for label in items["label"]], dtype=np.int64)
     splits = items["split"].to_numpy().astype(str)
     split_code, names = pd.factorize(splits)
-    keys = [labels, *(_tokens(items[side]) for side in ("sentence2", "sentence1")), split_code]
+    keys = [labels, *(token_counts(items[side]) for side in ("sentence2", "sentence1")), split_code]
     order = np.lexsort(keys)
     return Labelled(data, order, labels[order], splits[order], _design(data.task, names.tolist()))
 
@@ -131,7 +131,8 @@ def stratified(labels: Rows, among: Rows, folds: int, seed: int) -> list[Fold]:
     ]
 
 
-def _tokens(sentences: "pd.Series[str]") -> Rows:
+def token_counts(sentences: "pd.Series[str]") -> Rows:
+    """Returns the (n,) numbers of tokens, separated by white space; 0 for a missing sentence."""
     return np.array([0 if text is None else len(text.split()) for text in sentences], dtype=np.int64)
 
 

@@ -111,9 +111,11 @@ class DataChoice:
         from stsbench.scoring.run import choose_data
         from stsbench.scoring.similarities import tasks_in
 
-        is_named = self.tasks is not None or self.data is not None or similarities is None
+        tasks = self.tasks
+        if tasks is None and self.data is None and similarities is not None:
+            tasks = tasks_in(similarities)
         return choose_data(
-            self.tasks if is_named or similarities is None else tasks_in(similarities),
+            tasks,
             protocol=protocol,
             data=self.data,
             subset_column=self.subset_column,
@@ -234,7 +236,7 @@ class GateChoice:
         require_margin(margin)
         return margin
 
-    def passes(self, measured: "Sequence[Measured]", interval: Dependence, output: Output) -> bool:
+    def passes(self, measured: "Sequence[Measured]", margin: float, interval: Dependence, output: Output) -> bool:
         """Compares each record with its reference in fp32, if there is one, and prints the verdict."""
         from stsbench.judging.baseline import check_margin
 
@@ -242,7 +244,7 @@ class GateChoice:
         for _, record, reference in measured:
             if reference is None:
                 continue
-            check = check_margin(record, reference, self.allowed, interval=interval)
+            check = check_margin(record, reference, margin, interval=interval)
             if output.style == "terminal":
                 print_lines("", *str(check.table()).splitlines())
             print_notes(check.sentence, quiet=output.quiet and check.passed)
@@ -282,7 +284,7 @@ def run(
     from stsbench.scoring.run import SAMPLE_BANNER
     from stsbench.scoring.settings import Intervals, Settings
 
-    _ = gate.allowed
+    margin = gate.allowed
     settings = Settings(
         **scores.values(),
         intervals=Intervals(intervals.dependence),
@@ -304,7 +306,7 @@ def run(
     for record in [record for each in measured for record in (each.record, each.reference) if record is not None]:
         replaced = ", replacing the record of the same measurement" if record.replaced else ""
         print_notes(f"recorded in {record.folder}{replaced}", quiet=output.quiet)
-    passed = gate.passes(measured, intervals.interval, output)
+    passed = gate.passes(measured, margin, intervals.interval, output)
     if failures:
         raise UserError(*failures)
     if not passed:

@@ -128,8 +128,8 @@ class SentenceModel(nn.Module):
         A look would make a GPU's processor wait for it.
         """
         rows, width = mask.shape
-        pooled: Tensor = self(embedded, mask, mask.bool()[:, None, None, :].expand(rows, 1, width, width))
-        return pooled
+        vectors: Tensor = self(embedded, mask, mask.bool()[:, None, None, :].expand(rows, 1, width, width))
+        return vectors
 
 
 @dataclass(frozen=True)

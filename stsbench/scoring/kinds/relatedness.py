@@ -21,6 +21,7 @@ from stsbench.data.tables import StsData
 from stsbench.records.kinds import SUPERVISED
 from stsbench.records.parts import Number, Training
 from stsbench.records.signature import Signature
+from stsbench.scoring.classifiers import token_counts
 from stsbench.scoring.kinds.classification import pair_features
 from stsbench.scoring.kinds.sts import demand_spread
 from stsbench.scoring.settings import SEED, Settings
@@ -214,7 +215,7 @@ def spread_over_bins(scores: Sequence[float] | NDArray[np.float64]) -> NDArray[n
 
 def pair_order(pairs: pd.DataFrame) -> NDArray[np.int64]:
     """Returns the order of pairs in SentEval: by the numbers of tokens of both sentences, then by gold score."""
-    first, second = (np.array([len(text.split()) for text in pairs[side]]) for side in ("sentence1", "sentence2"))
+    first, second = (token_counts(pairs[side]) for side in ("sentence1", "sentence2"))
     return np.lexsort((pairs["gold"].to_numpy(dtype=np.float64), second, first))
 
 

@@ -133,7 +133,7 @@ def says_one_sentence(ended: Ended, use: Use) -> str | None:
 _NOTES = re.compile(
     r"stsbench: |note: |corpus: |resumed after step |recorded in |drawn in |written to |step \d+: |\d+ files |"
     r"No benchmark data|project\. Its scores|the embedding cache |the tokenised corpus |\d+ embedding files|"
-    r".* entr(y|ies) of the embedding cache"
+    r".* entr(y|ies) of the embedding cache|continuing without the cache: "
 )
 
 

@@ -66,6 +66,9 @@ class Analysis(Result):
     verb: ClassVar[Any]
     """The function that runs the analysis."""
 
+    has_interval_options: ClassVar[bool] = True
+    """Whether the command of an analysis with `intervals` has options for them."""
+
     measures_pairs: ClassVar[bool] = False
     """Whether the tasks of a run determine the sentences."""
 

@@ -97,7 +97,7 @@ def __getattr__(name: str) -> Callable[..., None]:
 def command_of(cls: "type[Analysis]") -> Callable[..., None]:
     """Returns the command of an analysis, with its parameters as options."""
     options = cls.own_options()
-    has_intervals = "intervals" in cls.parameters and "overlap" not in options
+    has_intervals = "intervals" in cls.parameters and cls.has_interval_options
 
     def analyse(
         subjects: Subjects,

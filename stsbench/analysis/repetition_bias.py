@@ -68,6 +68,7 @@ class RepetitionBias(Analysis):
         "stsbench repetition-bias runs/a --corpus wiki.txt --published",
         "stsbench repetition-bias --model minilm --queries 50 --overlap 10-20 --figure repetition.png",
     )
+    has_interval_options = False  # queries are independent
     columns = ("model", "seed", "measure", "interval", "queries", "value", "low", "high", "corpus")
 
     corpus: str | Path = parameter("sample", "The sentences: a file with one sentence a line, or `sample`.")

@@ -58,27 +58,26 @@ class PublishedRow:
         return self.row.usage.over(self.table.usage)
 
     def cell(self, column: str) -> PublishedCell:
-        """Return the cell of a column.
+        """Returns the cell of a column.
 
         Raises:
             UserError: if the row has no such cell.
         """
-        for cell in self.cells:
-            if cell.column == column:
-                return cell
-        hint = suggestion(column, [cell.column for cell in self.cells])
-        raise UserError(f"{self.name} has no value for {column!r}: {hint}")
+        cells = {cell.column: cell for cell in self.cells}
+        if column not in cells:
+            raise UserError(f"{self.name} has no value for {column!r}: {suggestion(column, cells)}")
+        return cells[column]
 
 
 @cache
 def papers() -> Mapping[str, Paper]:
-    """Return all papers by name."""
+    """Returns all papers by name."""
     return _by_name(Paper.model_validate(entry) for entry in _read("papers.toml")["papers"])
 
 
 @cache
 def tables() -> Mapping[str, PublishedTable]:
-    """Return all tables by name, in the order of the papers.
+    """Returns all tables by name, in the order of the papers.
 
     >>> tables()["esimcse-coling2022-3"].title
     'STS test sets'
@@ -92,7 +91,7 @@ def tables() -> Mapping[str, PublishedTable]:
 
 @cache
 def exhibits() -> Mapping[str, PublishedTable]:
-    """Return all tables and figures by name, in the order of the papers.
+    """Returns all tables and figures by name, in the order of the papers.
 
     >>> exhibits()["mocose-acl2022-figure-8"].heading
     'Figure 8'
@@ -103,7 +102,7 @@ def exhibits() -> Mapping[str, PublishedTable]:
 
 
 def exhibit(name: str) -> PublishedTable:
-    """Return a table or figure by name; case and punctuation do not matter.
+    """Returns a table or figure by name; case and punctuation do not matter.
 
     >>> exhibit("MoCoSE ACL2022 figure 8").kind
     'figure'
@@ -113,13 +112,13 @@ def exhibit(name: str) -> PublishedTable:
 
 @cache
 def systems() -> Mapping[str, System]:
-    """Return all systems by name."""
+    """Returns all systems by name."""
     return _by_name(System.model_validate(entry) for entry in _read("systems.toml")["systems"])
 
 
 @cache
 def checkpoints() -> Mapping[str, KnownCheckpoint]:
-    """Return all known public checkpoints by name."""
+    """Returns all known public checkpoints by name."""
     content = _read("checkpoints.toml")
     citations = content["citations"]
     return _by_name(
@@ -130,24 +129,24 @@ def checkpoints() -> Mapping[str, KnownCheckpoint]:
 
 @cache
 def rows() -> Mapping[str, PublishedRow]:
-    """Return all rows by full name, `table/row`."""
+    """Returns all rows by full name, `table/row`."""
     return MappingProxyType({row.name: row for table in tables().values() for row in rows_of(table)})
 
 
 def row_names() -> list[str]:
-    """Return the names that `row` accepts: systems with a row, then `table/row`."""
+    """Returns the names that `row` accepts."""
     return [*(name for name, entry in systems().items() if entry.row), *rows()]
 
 
 def rows_of(table: PublishedTable) -> Iterator[PublishedRow]:
-    """Yield the rows of a table with their cells."""
+    """Yields the rows of a table with their cells."""
     paper = papers()[table.paper]
     for row in table.rows:
         yield PublishedRow(table, row, paper, systems().get(row.system), tuple(table.cells_of(row, paper.file)))
 
 
 def table(name: str) -> PublishedTable:
-    """Return a table by name; case and punctuation do not matter.
+    """Returns a table by name; case and punctuation do not matter.
 
     Raises:
         UserError: if there is no such table. The message suggests similar names.
@@ -159,7 +158,7 @@ def table(name: str) -> PublishedTable:
 
 
 def system(name: str) -> System:
-    """Return a system by its name, an alias, or the Hub name of its checkpoint.
+    """Returns a system by its name, an alias, or the Hub name of its checkpoint.
 
     Raises:
         UserError: if there is no such system. The message suggests similar names.
@@ -167,17 +166,16 @@ def system(name: str) -> System:
     >>> system("princeton-nlp/unsup-simcse-bert-base-uncased").name
     'unsup-simcse-bert-base'
     """
-    system_name = _system_names().get(_plain(name))
-    if system_name is None:
-        hint = _suggest(name, systems(), "stsbench published list systems")
-        raise UserError(f"there is no published system {name!r}: {hint}")
-    return systems()[system_name]
+    if found := systems().get(_system_names().get(_plain(name), "")):
+        return found
+    hint = _suggest(name, systems(), "stsbench published list systems")
+    raise UserError(f"there is no published system {name!r}: {hint}")
 
 
 def identified_checkpoint(
     name: str, *, pooling: str = "", weights_sha256: str | None = None
 ) -> KnownCheckpoint | None:
-    """Return the known checkpoint with these weights, or else with this whole Hub name; None if there is none.
+    """Returns the known checkpoint with these weights, or else with this whole Hub name; None if there is none.
 
     Args:
         name: a Hub name. The Hub's oldest models have two, with and without an owner. The last part of a path
@@ -197,14 +195,14 @@ def identified_checkpoint(
 
 
 def checkpoint_named_like(name: str) -> KnownCheckpoint | None:
-    """Return the first known checkpoint whose Hub name has this last part, as a hint; None if there is none."""
+    """Returns the first known checkpoint whose Hub name has this last part, as a hint; None if there is none."""
     label = _last_part(name)
     return next((entry for entry in checkpoints().values() if entry.hub and _last_part(entry.hub) == label), None)
 
 
 @lru_cache(maxsize=4096)
 def known_checkpoint(name: str) -> KnownCheckpoint | None:
-    """Return the known checkpoint for a name that you type; None if there is none.
+    """Returns the known checkpoint for a name that you type; None if there is none.
 
     Args:
         name: its Hub name, with or without the owner, its name here, or a name or alias of its system.
@@ -222,9 +220,8 @@ def known_checkpoint(name: str) -> KnownCheckpoint | None:
 
 
 def checkpoint_of_system(name: str) -> KnownCheckpoint | None:
-    """Return the checkpoint of a system, by the system's own name; None if none is known."""
-    entries = (entry for entry in checkpoints().values() if entry.system == name)
-    return next(entries, None) if name else None
+    """Returns the checkpoint of a system, by the system's own name; None if none is known."""
+    return next((entry for entry in checkpoints().values() if name and entry.system == name), None)
 
 
 def _last_part(name: str) -> str:
@@ -232,7 +229,7 @@ def _last_part(name: str) -> str:
 
 
 def row(name: str) -> PublishedRow:
-    """Return a row by its full name, or the row to expect of a system.
+    """Returns a row by its full name, or the row to expect of a system.
 
     Args:
         name: `table/row`, or any name that `system` accepts.
@@ -248,13 +245,12 @@ def row(name: str) -> PublishedRow:
     for key, entry in rows().items():
         if _plain(key) == _plain(name):
             return entry
-    system_name = _system_names().get(_plain(name))
-    if system_name is None:
+    measured = systems().get(_system_names().get(_plain(name), ""))
+    if measured is None:
         hint = _suggest(name, [*systems(), *rows()], "stsbench published list rows")
         raise UserError(f"there is no published row {name!r}: {hint}")
-    measured = systems()[system_name]
     if not measured.row:
-        raise UserError(f"no row of {system_name} is included: {measured.note}")
+        raise UserError(f"no row of {measured.name} is included: {measured.note}")
     return rows()[measured.row]
 
 
@@ -273,10 +269,10 @@ def _plain(name: str) -> str:
 
 
 def _find(name: str, known: Mapping[str, Entry], what: str, command: str) -> Entry:
-    for key, entry in known.items():
-        if _plain(key) == _plain(name):
-            return entry
-    raise UserError(f"there is no {what} {name!r}: {_suggest(name, known, command)}")
+    found = next((entry for key, entry in known.items() if _plain(key) == _plain(name)), None)
+    if found is None:
+        raise UserError(f"there is no {what} {name!r}: {_suggest(name, known, command)}")
+    return found
 
 
 def _suggest(name: str, known: Iterable[str], command: str) -> str:

@@ -1,12 +1,15 @@
 """`stsbench published`."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from stsbench.cli.groups import expand
 from stsbench.cli.options import Output
 from stsbench.cli.output import print_notes, print_result
+
+if TYPE_CHECKING:
+    from stsbench.published.lookup import PrintedRow, PrintedTable
 
 app = typer.Typer(help="Look up published scores, each with its source.", no_args_is_help=True)
 
@@ -42,10 +45,7 @@ def show(
     """
     from stsbench.published.lookup import show_table
 
-    result = show_table(table)
-    print_result(result, output)
-    if output.style in {"json", "csv"}:
-        print_notes(*result.notes(), quiet=output.quiet)
+    _print(show_table(table), output)
 
 
 @app.command()
@@ -60,7 +60,10 @@ def row(
     """
     from stsbench.published.lookup import show_row
 
-    result = show_row(name)
+    _print(show_row(name), output)
+
+
+def _print(result: "PrintedTable | PrintedRow", output: Output) -> None:
     print_result(result, output)
     if output.style in {"json", "csv"}:
         print_notes(*result.notes, quiet=output.quiet)

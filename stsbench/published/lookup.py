@@ -16,12 +16,6 @@ from stsbench.render.formats import fitted
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
 
-Quantity = tuple[str, ...]
-"""What a cell measures: system (in any edition), task, metric, split, group, variant."""
-
-# JSON and CSV have every digit.
-_MOST_DECIMALS = 4
-
 
 @dataclass(frozen=True)
 class Listing(Result):
@@ -40,14 +34,14 @@ class Listing(Result):
         return pd.DataFrame(list(records()))
 
     def table(self) -> Tables:
-        """Return the columns that identify an entry."""
+        """Returns the columns that identify an entry."""
         _, columns = _LISTS[self.what]
         frame = self.frame[columns]
         return Tables([Table(fitted(frame, "title") if "title" in columns else frame)])
 
 
 def list_published(what: str = "tables") -> Listing:
-    """List the included tables, rows, systems or checkpoints.
+    """Lists the included tables, rows, systems or checkpoints.
 
     Args:
         what: `tables`, `rows`, `systems` or `checkpoints`.
@@ -58,9 +52,9 @@ def list_published(what: str = "tables") -> Listing:
     >>> list_published("checkpoints").frame.loc[0, "hub"]
     'princeton-nlp/unsup-simcse-bert-base-uncased'
     """
-    if what not in _LISTS:
-        raise UserError(f"there is no list of {what!r}: {suggestion(what, _LISTS)}")
-    return Listing(what)
+    if what in _LISTS:
+        return Listing(what)
+    raise UserError(f"there is no list of {what!r}: {suggestion(what, _LISTS)}")
 
 
 @dataclass(frozen=True)
@@ -79,37 +73,35 @@ class PrintedTable(Result):
         return cells_frame(rows_of(self.entry))
 
     def table(self) -> Tables:
-        """Return the table as printed, with values in the printed unit."""
+        """Returns the table as printed, with values in the printed unit."""
         cells = {(cell.row, cell.column): cell for row_ in rows_of(self.entry) for cell in row_.cells}
         frame = pd.DataFrame({"row": [entry.name for entry in self.entry.rows]})
         for column in self.entry.columns:
             printed = [_number(cells.get((name, column.name))) for name in frame["row"]]
             # A column can have scores and counts of pairs.
-            kinds = {type(value) for value in printed if value is not None}
-            dtype: Any = object if len(kinds) > 1 else "Int64" if kinds == {int} else float
-            frame[Named("column", column.name)] = pd.Series(printed, dtype=dtype)
-        return Tables([Table(frame, decimals=_decimals(self.entry), notes=self.notes())])
+            frame[Named("column", column.name)] = pd.Series(printed, dtype=object)
+        return Tables([Table(frame, decimals=_decimals(self.entry), notes=self.notes)])
 
+    @property
     def notes(self) -> tuple[str, ...]:
-        """Return where it was printed, and its notes."""
+        """Where it was printed, and its notes."""
         entry, paper = self.entry, papers()[self.entry.paper]
         number = f", table {entry.number}" if entry.number else ""
         return f"{entry.title}. {paper.title} ({paper.venue}){number}.", *entry.notes
 
 
 def _number(cell: PublishedCell | None) -> float | int | None:
-    if cell is None or cell.value is None:
-        return None
-    return int(cell.value) if cell.setting.unit == "pairs" else cell.value
+    value = None if cell is None else cell.value
+    return int(value) if value is not None and cell and cell.setting.unit == "pairs" else value
 
 
 def _decimals(table: PublishedTable) -> int:
     printed = max((cell.decimals for row_ in rows_of(table) for cell in row_.cells), default=2)
-    return min(_MOST_DECIMALS, printed)
+    return min(4, printed)  # JSON and CSV have every digit
 
 
 def show_table(table: str) -> PrintedTable:
-    """Show a table as printed.
+    """Returns a table as printed.
 
     Args:
         table: a name from `stsbench published list`.
@@ -139,7 +131,12 @@ class PrintedRow(Result):
     def frame(self) -> pd.DataFrame:
         """One row per cell: value, setting, source, and other prints that differ."""
         frame = cells_frame([self.row])
-        frame.insert(4, "elsewhere", [_elsewhere(self.row, column) for column in frame["column"]])
+        others = [(cell, other_prints(cell, rows().values())) for cell in self.row.cells]
+        elsewhere = (
+            "; ".join(f"{other.printed} {other.row_name}" for other in prints if other.score != cell.score)
+            for cell, prints in others
+        )
+        frame.insert(4, "elsewhere", list(elsewhere))
         return frame
 
     @property
@@ -148,7 +145,7 @@ class PrintedRow(Result):
         return f"{self.row.name}: {self.row.cells[0].place}", *self.row.row.notes
 
     def table(self) -> Tables:
-        """Return the scores x 100, whatever the printed unit."""
+        """Returns the scores x 100, whatever the printed unit."""
         frame, notes, decimals = self.frame, self.notes, _decimals(self.row.table)
         if "1" in set(frame["unit"]):
             frame["value"], decimals = frame["score"], decimals - 2
@@ -158,7 +155,7 @@ class PrintedRow(Result):
 
 
 def show_row(name: str) -> PrintedRow:
-    """Show a published row, its source, and what other papers print for it.
+    """Returns a published row, its source, and what other papers print for it.
 
     Args:
         name: a system, the Hub name of a checkpoint, or `table/row`.
@@ -172,29 +169,28 @@ def show_row(name: str) -> PrintedRow:
     return PrintedRow(row(name))
 
 
-def quantity(cell: PublishedCell) -> Quantity | None:
-    """Return what a cell measures; None for counts and differences."""
-    setting = cell.setting
-    if not cell.system or setting.task == "delta":
-        return None
-    system = systems()[cell.system].edition_of or cell.system
-    return (system, setting.task, setting.metric, setting.split, setting.group, setting.variant)
+def _quantity(cell: PublishedCell) -> tuple[str, ...]:
+    setting, system = cell.setting, systems().get(cell.system)
+    name = "" if system is None else system.edition_of or system.name
+    return name, setting.task, setting.metric, setting.split, setting.group, setting.variant
 
 
 def other_prints(cell: PublishedCell, among: Iterable[PublishedRow]) -> list[PublishedCell]:
-    """Return the other cells for the same quantity, earlier editions included.
+    """Returns the other cells with the same system (in any edition), task, metric, split, group and variant.
+
+    Counts and differences have none.
 
     >>> [other.table for other in other_prints(row("is-bert-base").cell("STS12"), rows().values())]
     ['esimcse-coling2022-3', 'mocose-acl2022-1']
     """
-    wanted = quantity(cell)
-    if wanted is None:
+    measured = _quantity(cell)
+    if not cell.system or cell.setting.task == "delta":
         return []
-    return [other for row in among for other in row.cells if other != cell and quantity(other) == wanted]
+    return [other for row in among for other in row.cells if other != cell and _quantity(other) == measured]
 
 
 def cells_frame(published: Iterable[PublishedRow]) -> pd.DataFrame:
-    """Return one row per cell: value, setting, usage, source, and the score x 100.
+    """Returns one row per cell: value, setting, usage, source, and the score x 100.
 
     >>> from stsbench.published.catalogue import rows
     >>> cells = cells_frame(rows().values())
@@ -227,12 +223,6 @@ def cells_frame(published: Iterable[PublishedRow]) -> pd.DataFrame:
         for entry in published
         for cell in entry.cells
     )
-
-
-def _elsewhere(row_: PublishedRow, column: str) -> str:
-    cell = row_.cell(column)
-    prints = other_prints(cell, rows().values())
-    return "; ".join(f"{other.printed} {other.row_name}" for other in prints if other.score != cell.score)
 
 
 def _tables() -> Iterable[dict[str, Any]]:
@@ -276,24 +266,17 @@ def _systems() -> Iterable[dict[str, Any]]:
         }
 
 
-_CHECKPOINT_FIELDS = (
-    *("hub", "pooling", "max_length", "text", "expected", "unverified", "hub_source", "pooling_source"),
-    *("max_length_source", "listed_average", "listed_source", "note", "system", "prompt", "template", "usage"),
-)
-
-
 def _checkpoints() -> Iterable[dict[str, Any]]:
     for entry in checkpoints().values():
-        facts = {name: getattr(entry, name) for name in _CHECKPOINT_FIELDS}
-        lists = {name: ", ".join(facts[name]) for name in ("expected", "unverified")}
-        length = "" if entry.max_length is None else str(entry.max_length)
-        yield {"checkpoint": entry.name, **facts, **lists, "max_length": length}
+        facts = entry.model_dump(exclude={"name", "weights_sha256", "tokenizer_sha256", "citation"})
+        lists = {"expected": ", ".join(entry.expected), "unverified": ", ".join(entry.unverified)}
+        yield {"checkpoint": entry.name, **facts, **lists, "max_length": str(entry.max_length or "")}
 
 
+# For each list its records, and the columns of its table.
 _LISTS: dict[str, tuple[Callable[[], Iterable[dict[str, Any]]], list[str]]] = {
     "tables": (_tables, ["table", "title", "rows", "cells"]),
     "rows": (_rows, ["row", "system", "variant", "label"]),
     "systems": (_systems, ["system", "kind", "Avg. STS", "row"]),
     "checkpoints": (_checkpoints, ["checkpoint", "hub", "pooling", "unverified"]),
 }
-"""For each list its records, and the columns of its table."""

@@ -22,17 +22,17 @@ class MeasuredSource:
 
 
 def source(kind: str) -> MeasuredSource:
-    """Return the source of `training-logs`, `seeds` or `geometry`."""
+    """Returns the source of `training-logs`, `seeds` or `geometry`."""
     return MeasuredSource(**tomllib.loads((_folder() / "sources.toml").read_text(encoding="utf-8"))[kind])
 
 
 def logged_systems() -> tuple[str, ...]:
-    """Return the systems that have a training log."""
+    """Returns the systems that have a training log."""
     return _names("training-logs", ".test.csv")
 
 
 def seeded_systems() -> tuple[str, ...]:
-    """Return the systems that were trained with many seeds.
+    """Returns the systems that were trained with many seeds.
 
     >>> seeded_systems()[0]
     'unsup-simcse-bert-base'
@@ -41,7 +41,7 @@ def seeded_systems() -> tuple[str, ...]:
 
 
 def reference_geometry(task: str, split: str, text: str) -> pd.DataFrame:
-    """Return models with known alignment and uniformity on the sentences of a task, to compare with.
+    """Returns models with known alignment and uniformity on the sentences of a task, to compare with.
 
     >>> reference_geometry("STS-B", "all", "senteval")["model"].tolist()
     ['all-MiniLM-L6-v2', 'its word embeddings, averaged']
@@ -52,17 +52,17 @@ def reference_geometry(task: str, split: str, text: str) -> pd.DataFrame:
 
 
 def logged_test_scores(system: str) -> pd.DataFrame:
-    """Return the test scores of a training log: `pearson` and `spearman` by `task` and `subset`, from 0 to 1."""
+    """Returns the test scores of a training log: `pearson` and `spearman` by `task` and `subset`, from 0 to 1."""
     return _of_system("training-logs", system, ".test.csv", logged_systems())
 
 
 def logged_dev_scores(system: str) -> pd.DataFrame:
-    """Return the dev scores of a training log: `STS-B` and `SICK-R` by `step`, Spearman from 0 to 1."""
+    """Returns the dev scores of a training log: `STS-B` and `SICK-R` by `step`, Spearman from 0 to 1."""
     return _of_system("training-logs", system, ".dev.csv", logged_systems())
 
 
 def seeds(system: str) -> pd.DataFrame:
-    """Return the scores of a system over many seeds of an independent reproduction, one row per seed.
+    """Returns the scores of a system over many seeds of an independent reproduction, one row per seed.
 
     They are Spearman x 100 per task, their mean `Avg.`, and `STS-B:dev`; `best_step` is the step of the chosen
     checkpoint.
@@ -74,12 +74,12 @@ def seeds(system: str) -> pd.DataFrame:
 
 
 def encoder_errors() -> pd.DataFrame:
-    """Return `score` x 100 and its standard `error` by `encoder` and `task`, from `docs/resolution_facts.py`."""
+    """Returns `score` x 100 and its standard `error` by `encoder` and `task`, from `docs/resolution_facts.py`."""
     return _read("encoders", "errors.csv")
 
 
 def error_correlations() -> pd.DataFrame:
-    """Return the `correlation` of the errors of two encoders, `a` and `b`, by `task`.
+    """Returns the `correlation` of the errors of two encoders, `a` and `b`, by `task`.
 
     `df` is the degrees of freedom of their difference, infinite if unknown.
     """

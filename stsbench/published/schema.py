@@ -47,7 +47,7 @@ class Paper(_PublishedEntry):
 
 class _Layer(_PublishedEntry):
     def over(self, other: Self) -> Self:
-        """Return `other`, with the fields that are set here replaced."""
+        """Returns `other`, with the fields that are set here replaced."""
         return other.model_copy(update=self.model_dump(exclude_defaults=True))
 
 
@@ -201,10 +201,9 @@ class PublishedCell:
     @property
     def score(self) -> float | None:
         """The value from 0 to 100, whatever the printed unit."""
-        if self.value is None:
-            return None
-        # Rounded, because 0.29 * 100 is 28.999999999999996.
-        return round(self.value * 100, 10) if self.setting.unit == "1" else self.value
+        if self.value is None or self.setting.unit != "1":
+            return self.value
+        return round(self.value * 100, 10)  # 0.29 * 100 is 28.999999999999996
 
     @property
     def rounding(self) -> float:
@@ -249,7 +248,7 @@ class PublishedTable(_PublishedEntry):
         return f"{self.kind.capitalize()} {self.number or '(unnumbered)'}"
 
     def cells_of(self, row: Row, file: str) -> Iterator[PublishedCell]:
-        """Yield the cells of a row that are not empty; `file` is the paper's text."""
+        """Yields the cells of a row that are not empty; `file` is the paper's text."""
         for column, printed in zip(self.columns, row.cells, strict=True):
             if not printed:
                 continue
@@ -340,7 +339,7 @@ class KnownCheckpoint(_PublishedEntry):
     citation: str
 
     def files_compared(self, weights: str | None, tokenizer: str | None) -> Iterator[tuple[str, bool, str]]:
-        """Yield for each known hash what it is of, whether yours is the same, and the known hash."""
+        """Yields for each known hash what it is of, whether yours is the same, and the known hash."""
         if weights and self.weights_sha256:
             yield "weights", weights == self.weights_sha256, self.weights_sha256
         if tokenizer and self.tokenizer_sha256:

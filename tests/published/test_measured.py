@@ -5,7 +5,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from stsbench.base.errors import UserError
 from stsbench.published.measured import (
     logged_dev_scores,
     logged_systems,
@@ -59,11 +58,6 @@ def test_a_seed_s_average_is_the_mean_of_its_seven_tasks(system: str) -> None:
     scores = seeds(system)
     seven = scores[["STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R"]]
     assert scores["Avg."].to_numpy() == pytest.approx(seven.mean(axis="columns").to_numpy(), abs=1e-4)
-
-
-def test_a_system_without_seeds_is_the_person_s_mistake() -> None:
-    with pytest.raises(UserError, match="choose one of unsup-simcse-bert-base"):
-        seeds("mocose-bert-base")
 
 
 def test_reference_points_of_geometry_are_of_the_tasks_that_are_looked_at_by_default() -> None:

@@ -26,10 +26,7 @@ COMMANDS = {
     "run": ("stsbench.scoring.command:run", "Measure models on STS and transfer tasks, and record the scores."),
     "show": ("stsbench.records.command:show", "Print recorded scores, several runs side by side."),
     "compare": ("stsbench.judging.command:app", "Test whether the difference between two models is real."),
-    "plan": (
-        "stsbench.judging.command:plan",
-        "Plan a comparison: detectable differences, pairs and seeds needed.",
-    ),
+    "plan": ("stsbench.judging.command:plan", "Plan a comparison: detectable differences, pairs, seeds."),
     "best-of": ("stsbench.judging.command:best_of", "Estimate the best score of n runs."),
     "rank": ("stsbench.judging.command:rank", "Rank models, and show how much of the order is certain."),
     "check": ("stsbench.judging.command:check", "Compare a run with published numbers, or with an earlier run."),
@@ -53,14 +50,8 @@ COMMANDS = {
 }
 """Each command but the analyses: its function or Typer app, and its line in `stsbench --help`."""
 
-EXIT_MISTAKE = 2
-"""A user's mistake, printed as one sentence. 0 is success, 1 a failed check."""
-
-EXIT_READER_LEFT = 141
-"""The output's reader went away (`| head`); shells use this code for SIGPIPE. A verdict may not have been read."""
-
-EXIT_INTERRUPTED = 130
-"""Ctrl-C; shells use this code for SIGINT."""
+EXIT_MISTAKE, EXIT_INTERRUPTED, EXIT_READER_LEFT = 2, 130, 141
+"""Exit codes of a user's mistake, of Ctrl-C, and of a reader that went away (`| head`)."""
 
 INTERRUPTED = "interrupted: the same command resumes from the cache."
 

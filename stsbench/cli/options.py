@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
@@ -26,6 +27,10 @@ LARGEST = 1_000_000
 
 LARGEST_SEED = 2**32 - 1
 """What NumPy, scikit-learn and torch all accept."""
+
+_data, _run, _output, _intervals = (
+    partial(typer.Option, rich_help_panel=panel) for panel in (DATA, RUN, OUTPUT, INTERVALS)
+)
 
 FORMATS = ("table", "json", "csv", "markdown", "latex")
 
@@ -120,92 +125,55 @@ def numbers(text: str | None, option: str, example: str, high: int = LARGEST) ->
 
 DataDirs = Annotated[
     list[Path] | None,
-    typer.Option(
-        "--data-dir",
-        help="A folder to search for data before `STSBENCH_DATA` and the cache. Repeatable.",
-        rich_help_panel=DATA,
-    ),
+    _data("--data-dir", help="A folder to search for data before `STSBENCH_DATA` and the cache. Repeatable."),
 ]
 Tasks = Annotated[
     str | None,
-    typer.Option(
+    _data(
         "--tasks",
         "-t",
         help="The tasks, with commas; by default all of a run, the seven STS tasks, or the sample.",
-        rich_help_panel=DATA,
     ),
 ]
-Task = Annotated[
-    str | None,
-    typer.Option(
-        help="The task; by default `STS-B`, or the sample if its data is not here.", rich_help_panel=DATA
-    ),
-]
-Split = Annotated[str | None, typer.Option(help="The split; by default all of the task.", rich_help_panel=DATA)]
-Text = Annotated[
-    str,
-    typer.Option(help="The text: `senteval` (tokenised, lower-cased) or `raw`.", rich_help_panel=DATA),
-]
+Task = Annotated[str | None, _data(help="The task; by default `STS-B`, or the sample if its data is not here.")]
+Split = Annotated[str | None, _data(help="The split; by default all of the task.")]
+Text = Annotated[str, _data(help="The text: `senteval` (tokenised, lower-cased) or `raw`.")]
 Length = Annotated[str, typer.Option(help="The unit of length: `words`, `subwords` or `characters`.")]
 Bins = Annotated[
     str | None, typer.Option(help="The lower ends of the bins, from 0 and rising, with commas: `0,1,2,4,8`.")
 ]
 OwnTexts = Annotated[
     list[Path] | None,
-    typer.Option(
+    _data(
         "--data",
         help="A file with the sentences of a run on your own pairs; records hold no sentences. Repeatable.",
-        rich_help_panel=DATA,
     ),
 ]
-SubsetColumn = Annotated[
-    str, typer.Option(help="The column of your file that names subsets.", rich_help_panel=DATA)
-]
+SubsetColumn = Annotated[str, _data(help="The column of your file that names subsets.")]
 Interval = Annotated[
-    Dependence,
-    typer.Option(
-        metavar="METHOD", help=f"Which pairs depend on each other. {_DEPENDENCE}", rich_help_panel=INTERVALS
-    ),
+    Dependence, _intervals(metavar="METHOD", help=f"Which pairs depend on each other. {_DEPENDENCE}")
 ]
-Level = Annotated[
-    float,
-    typer.Option(min=0, max=1, help="The confidence level of the intervals.", rich_help_panel=INTERVALS),
-]
+Level = Annotated[float, _intervals(min=0, max=1, help="The confidence level of the intervals.")]
 Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="The random seed.")]
-NoCache = Annotated[
-    bool,
-    typer.Option("--no-cache", help="Neither read nor write the embedding cache.", rich_help_panel=RUN),
-]
+NoCache = Annotated[bool, _run("--no-cache", help="Neither read nor write the embedding cache.")]
 JobDevice = Annotated[str, typer.Option(help="The device of local jobs: `auto`, `cpu`, `cuda` or `mps`.")]
 Devices = Annotated[
     str | None,
-    typer.Option(
-        help="Share the work over GPUs (`0,1`, or `all`), or over groups of CPU cores if there is no GPU.",
-        rich_help_panel=RUN,
-    ),
+    _run(help="Share the work over GPUs (`0,1`, or `all`), or over groups of CPU cores if there is no GPU."),
 ]
 OnRay = Annotated[
-    str | None,
-    typer.Option(
-        help="`ray`: share the work over a Ray cluster (`pip install 'stsbench[ray]'`).", rich_help_panel=RUN
-    ),
+    str | None, _run(help="`ray`: share the work over a Ray cluster (`pip install 'stsbench[ray]'`).")
 ]
 Workers = Annotated[
     int | None,
     typer.Option(min=1, max=10_000, help="Jobs to run at once; by default one per GPU or per group of CPU cores."),
 ]
-Subsets = Annotated[bool, typer.Option("--subsets", help="Print every subset, too.", rich_help_panel=OUTPUT)]
-Quiet = Annotated[
-    bool,
-    typer.Option("--quiet", "-q", help="Print no progress, notes or signatures.", rich_help_panel=OUTPUT),
-]
+Subsets = Annotated[bool, _output("--subsets", help="Print every subset, too.")]
+Quiet = Annotated[bool, _output("--quiet", "-q", help="Print no progress, notes or signatures.")]
 
 FigureSize = Annotated[
     Literal["column", "page"],
-    typer.Option(
-        help="The figure's width: `column` of a two-column paper (3.3 inches) or `page` (5 inches).",
-        rich_help_panel=OUTPUT,
-    ),
+    _output(help="The figure's width: `column` of a two-column paper (3.3 inches) or `page` (5 inches)."),
 ]
 
 
@@ -215,9 +183,7 @@ class FigureChoice:
 
     figure: Annotated[
         Path | None,
-        typer.Option(
-            callback=new_figure, help="Draw the figure into this .png, .svg or .pdf file.", rich_help_panel=OUTPUT
-        ),
+        _output(callback=new_figure, help="Draw the figure into this .png, .svg or .pdf file."),
     ] = None
     figure_size: FigureSize = "column"
 
@@ -240,9 +206,7 @@ class IntervalChoice:
     """How intervals are computed."""
 
     interval: Interval = "dyadic"
-    no_intervals: Annotated[
-        bool, typer.Option("--no-intervals", help="Compute no intervals.", rich_help_panel=INTERVALS)
-    ] = False
+    no_intervals: Annotated[bool, _intervals("--no-intervals", help="Compute no intervals.")] = False
 
     @property
     def dependence(self) -> Dependence | None:
@@ -251,7 +215,7 @@ class IntervalChoice:
 
 
 def _format_flag(name: str) -> Any:
-    return typer.Option(f"--{name}", help=f"The same as `--format {name}`.", rich_help_panel=OUTPUT)
+    return _output(f"--{name}", help=f"The same as `--format {name}`.")
 
 
 @dataclass(frozen=True)
@@ -260,10 +224,7 @@ class Output:
 
     format: Annotated[
         str | None,
-        typer.Option(
-            help="The output format: `table`, `json` or `csv` (in full precision), `markdown` or `latex`.",
-            rich_help_panel=OUTPUT,
-        ),
+        _output(help="The output format: `table`, `json` or `csv` (in full precision), `markdown` or `latex`."),
     ] = None
     json: Annotated[bool, _format_flag("json")] = False
     csv: Annotated[bool, _format_flag("csv")] = False

@@ -24,7 +24,7 @@ from stsbench.diagnosis.search import Search
 from stsbench.judging.best_of import BestOf, best_of
 from stsbench.judging.comparison import Comparison, Difference
 from stsbench.judging.rank import RankedScore, RankedTask, RankResult
-from stsbench.judging.seeds import SeedsComparison, SeedsDifference
+from stsbench.judging.seeds import Method, SeedsComparison, SeedsDifference
 from stsbench.published.catalogue import exhibits
 from stsbench.published.measured import logged_dev_scores
 from stsbench.render.charts import curves
@@ -65,7 +65,9 @@ def comparison() -> Any:
 
 def over_seeds(names: tuple[str, ...]) -> Any:
     rows = [
-        SeedsDifference("sts", task, 3, 70.0 + n, 69.0 + n, 71.5 + n, 5, 5, 71.0 + n, 70.0 + n, 72.0 + n, 3)
+        SeedsDifference(
+            "sts", task, Method(3, 70.0 + n, 0.8, 69.0 + n, 71.5 + n), Method(5, 71.0 + n, 0.6, 70.0 + n, 72.0 + n)
+        )
         for n, task in enumerate(TASKS)
     ]
     return SeedsComparison(*names[:2], tuple(rows), 0.95)

@@ -12,7 +12,6 @@ from stsbench.published.catalogue import PublishedRow, checkpoints, papers, row,
 from stsbench.published.catalogue import table as read_table
 from stsbench.published.schema import PublishedCell, PublishedTable
 from stsbench.render.cells import Named
-from stsbench.render.formats import fitted
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
 
@@ -36,8 +35,7 @@ class Listing(Result):
     def table(self) -> Tables:
         """Returns the columns that identify an entry."""
         _, columns = _LISTS[self.what]
-        frame = self.frame[columns]
-        return Tables([Table(fitted(frame, "title") if "title" in columns else frame)])
+        return Tables([Table(self.frame[columns])])
 
 
 def list_published(what: str = "tables") -> Listing:

@@ -95,28 +95,6 @@ def _rich_table(columns: list[Column], headline: str | None) -> "Table":
     return table
 
 
-LINE = 100
-"""Width of a line for `fitted`, in characters."""
-
-_SHORTEST_PROSE = 12
-"""Minimum width of the prose column, in characters."""
-
-
-def fitted(frame: pd.DataFrame, prose: str, width: int = LINE) -> pd.DataFrame:
-    """Cuts a column of prose so that the table fits on a line.
-
-    >>> table = pd.DataFrame({"name": ["a-long-name"], "shows": ["a sentence that is too long for the line"]})
-    >>> fitted(table, "shows", 30).loc[0, "shows"]
-    'a sentence that…'
-    """
-    others = columns_of(frame.drop(columns=prose), 2)
-    taken = sum(_GAP + max(map(len, (column.name, *column.cells))) for column in others)
-    room = max(width - taken, _SHORTEST_PROSE)
-    texts = [one_line(str(text)) for text in frame[prose]]
-    cut = [text if len(text) <= room else f"{text[: room - 1].rstrip()}…" for text in texts]
-    return frame.assign(**{prose: cut})
-
-
 # An underscore inside a word, as in cls_before_pooler, needs no escape.
 _SPECIAL_IN_MARKDOWN = re.compile(r"[\\`*\[\]~$|&<>]|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])")
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}

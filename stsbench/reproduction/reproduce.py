@@ -10,7 +10,6 @@ import pandas as pd
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.published.catalogue import exhibits
-from stsbench.render.formats import fitted
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
 from stsbench.reproduction.layout import experiment_of, layout, read_by
@@ -201,8 +200,8 @@ class Reproductions(Result):
         whole = "One of them with all that it takes: `stsbench reproduce --list NAME`."
         return Tables(
             [
-                Table(fitted(made, "shows"), "What can be made, and at which scales", notes=(whole,)),
-                Table(fitted(cannot, "why not"), "What cannot be made"),
+                Table(made, "What can be made, and at which scales", notes=(whole,)),
+                Table(cannot, "What cannot be made"),
             ]
         )
 

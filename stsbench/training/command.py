@@ -114,12 +114,11 @@ def train(
 
 
 def _print_recipes(output: Output) -> None:
-    from stsbench.render.formats import fitted
     from stsbench.render.table import Table
     from stsbench.training.recipe_files import recipe_list
 
     recipes = recipe_list()
-    print_table(Table(recipes if output.style in {"json", "csv"} else fitted(recipes, "what")), output)
+    print_table(Table(recipes), output)
 
 
 def _print_recipe(name: str, overrides: list[str] | tuple[()]) -> None:

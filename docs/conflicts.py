@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from stsbench.published.catalogue import PublishedRow, checkpoints, papers, rows_of, tables
-from stsbench.published.lookup import Quantity, quantity
+from stsbench.published.lookup import quantity
 from stsbench.published.measured import logged_dev_scores, logged_systems, logged_test_scores
 from stsbench.published.schema import PublishedCell, PublishedTable
 
@@ -217,7 +217,7 @@ def _rounds_to(value: float, printed: float, decimals: int) -> bool:
 
 def _check_prints(rows: Iterable[PublishedRow]) -> Iterator[Conflict]:
     """Yield a conflict for each score that is printed with several values."""
-    same: dict[Quantity, list[PublishedCell]] = defaultdict(list)
+    same: dict[tuple[str, ...], list[PublishedCell]] = defaultdict(list)
     for row in rows:
         for cell in row.cells:
             key = quantity(cell)

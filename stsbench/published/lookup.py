@@ -167,24 +167,25 @@ def show_row(name: str) -> PrintedRow:
     return PrintedRow(row(name))
 
 
-def _quantity(cell: PublishedCell) -> tuple[str, ...]:
-    setting, system = cell.setting, systems().get(cell.system)
-    name = "" if system is None else system.edition_of or system.name
-    return name, setting.task, setting.metric, setting.split, setting.group, setting.variant
+def quantity(cell: PublishedCell) -> tuple[str, ...] | None:
+    """Returns what a cell measures, with its system in any edition; None for counts and differences."""
+    setting = cell.setting
+    if not cell.system or setting.task == "delta":
+        return None
+    system = systems()[cell.system].edition_of or cell.system
+    return system, setting.task, setting.metric, setting.split, setting.group, setting.variant
 
 
 def other_prints(cell: PublishedCell, among: Iterable[PublishedRow]) -> list[PublishedCell]:
-    """Returns the other cells with the same system (in any edition), task, metric, split, group and variant.
-
-    Counts and differences have none.
+    """Returns the other cells for the same quantity, earlier editions included.
 
     >>> [other.table for other in other_prints(row("is-bert-base").cell("STS12"), rows().values())]
     ['esimcse-coling2022-3', 'mocose-acl2022-1']
     """
-    measured = _quantity(cell)
-    if not cell.system or cell.setting.task == "delta":
+    measured = quantity(cell)
+    if measured is None:
         return []
-    return [other for row in among for other in row.cells if other != cell and _quantity(other) == measured]
+    return [other for row in among for other in row.cells if other != cell and quantity(other) == measured]
 
 
 def cells_frame(published: Iterable[PublishedRow]) -> pd.DataFrame:

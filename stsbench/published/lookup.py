@@ -76,8 +76,8 @@ class PrintedTable(Result):
         frame = pd.DataFrame({"row": [entry.name for entry in self.entry.rows]})
         for column in self.entry.columns:
             printed = [_number(cells.get((name, column.name))) for name in frame["row"]]
-            # A column can have scores and counts of pairs.
-            frame[Named("column", column.name)] = pd.Series(printed, dtype=object)
+            is_mixed = len({type(value) for value in printed if value is not None}) > 1
+            frame[Named("column", column.name)] = pd.Series(printed, dtype=object if is_mixed else None)
         return Tables([Table(frame, decimals=_decimals(self.entry), notes=self.notes)])
 
     @property

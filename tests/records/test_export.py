@@ -53,7 +53,7 @@ def test_the_same_scores_are_read_back(record: sb.RunRecord, tmp_path: Path) -> 
     assert (back.model.name, back.model.use.revision) == ("owner/my model", None)
     assert any("SICK-R and own" in note for note in exported.notes)
     assert any("9,927" in note for note in exported.notes)
-    with pytest.raises(UserError, match="was imported with scores only, .*`stsbench check RUN --baseline"):
+    with pytest.raises(UserError, match=r"was imported with scores only, .*`stsbench check RUN --baseline"):
         sb.compare(record, back)
     with pytest.raises(UserError, match="was imported with scores only"):
         sb.rank([record, back])

@@ -22,9 +22,7 @@ def test_a_run_that_matches_is_returned_as_its_check(tmp_path: Path) -> None:
 
 
 def test_one_that_does_not_fails_the_test_with_the_table(tmp_path: Path) -> None:
-    with pytest.raises(
-        AssertionError, match=r"fail: mine: 0 of 1 scores (.|\n)*STS16 +78\.99 +70\.00"
-    ):
+    with pytest.raises(AssertionError, match=r"fail: mine: 0 of 1 scores (.|\n)*STS16 +78\.99 +70\.00"):
         assert_matches_published(write(tmp_path / "x.json", 0.70), against=ROW)
 
 

@@ -282,7 +282,7 @@ def _verb(cls: type[Analysis]) -> Any:
     verb.__module__ = cls.__module__
     summary, returns, rest = cleandoc(cls.__doc__ or "").partition("\nReturns:")
     arguments = {
-        "runs": "Records or their folders, or encoders or what `load` makes one of.",
+        "runs": "Records or their folders, loaded encoders, or models that `load` accepts.",
         **{name: about.help for name, about in cls.parameters.items()},
         "progress": "Called with the progress.",
     }

@@ -76,10 +76,13 @@ nitpick_ignore_regex = [
     ("py:class", r"Figure|Path|Tensor|nn\.Module|Trainer|TrainingArguments|Trainer(State|Control)"),
     # Aliases, whose values are said in words.
     ("py:class", r"EncodeFunction|Label|Rows|Status|Wanted|Style"),
-    # What a parameter says of the option that is made of it.
-    ("py:class", r"stsbench\.base\.options\..*|Spelled|Within|Written|file|folder|figure"),
-    # What is behind a public object and nobody needs to make.
-    ("py:class", r"stsbench\.(diagnosis\.search\.Search|training\.recipe\.Recipe)"),
+    # Types that only our own code makes.
+    ("py:class", r"stsbench\.(diagnosis\.search\.Search|training\.recipe\.Recipe|scoring\.subjects\.ScoredTask)"),
+    (
+        "py:class",
+        r"stsbench\.analysis\.(base\.Task|compress_numbers|estimates|inputs|length_numbers).*",
+    ),
+    ("py:class", r"stsbench\.analysis\.(parameters|probes\.Probed|retrieve\.Neigh|stability\.Retyped).*"),
     (
         "py:class",
         r"stsbench\.reproduction\.(answers\.Answer|tables\.ReproducedCell|reproduced\.Cost|table_plan\.TablePlan)",
@@ -89,7 +92,7 @@ nitpick_ignore_regex = [
     ("py:class", r"stsbench\.browsing\.kept\.Kept"),
     ("py:class", r"stsbench\.(encoders\.hashed\.HashedFiles|scoring\.(task\.Task|gold\.MtebTask))"),
     ("py:class", r"stsbench\.(records\.parts\.RecordPart|compat\.senteval\.utils\.dotdict)"),
-    ("py:class", r"stsbench\.(records\.imports\.mteb\.Predictions|judging\.published\.Beside)"),
+    ("py:class", r"stsbench\.(records\.imports\.mteb\.Predictions|judging\.matching\.Beside)"),
     ("py:class", r"stsbench\.judging\.aligned\.AlignedScores"),
 ]
 

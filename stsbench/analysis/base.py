@@ -260,12 +260,6 @@ class OfSentences(Analysis):
 
 def _verb(cls: type[Analysis]) -> Any:
     """Returns the function that runs an analysis, with the parameters in its signature and docstring."""
-
-    def verb(
-        runs: Wanted | Sequence[Wanted] | None = None, *, progress: Progress = silent, **options: Any
-    ) -> Analysis:
-        return cls(**options).run(runs, progress)
-
     annotations = {
         name: hint
         for kind in reversed(cls.__mro__)
@@ -277,7 +271,15 @@ def _verb(cls: type[Analysis]) -> Any:
     ]
     runs = Argument("runs", Argument.POSITIONAL_OR_KEYWORD, default=None)
     progress = Argument("progress", Argument.KEYWORD_ONLY, default=silent)
-    verb.__signature__ = Signature([runs, *keywords, progress], return_annotation=cls)  # type: ignore[attr-defined]
+    signature = Signature([runs, *keywords, progress], return_annotation=cls)
+
+    # Sphinx reads defaults from the source, so there are none in it.
+    def verb(*arguments: Any, **options: Any) -> Analysis:
+        others = {name: options.pop(name) for name in ("runs", "progress") if name in options}
+        given = signature.bind(*arguments, **others).arguments
+        return cls(**options).run(given.get("runs"), given.get("progress", silent))
+
+    verb.__signature__ = signature  # type: ignore[attr-defined]
     verb.__name__ = verb.__qualname__ = cls.name.replace("-", "_")
     verb.__module__ = cls.__module__
     summary, returns, rest = cleandoc(cls.__doc__ or "").partition("\nReturns:")

@@ -199,7 +199,7 @@ class Comparison(ComparisonResult):
 
     @property
     def frame(self) -> pd.DataFrame:
-        """One row per task, subset and average: the columns of `Difference`, with the details as columns."""
+        """One row per task, subset and average, with the columns of `Difference` and its details."""
         rows = [asdict(row) for row in self.rows]
         return pd.DataFrame([{**row, **row["details"]} for row in rows]).drop(columns="details")
 

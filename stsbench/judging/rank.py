@@ -141,7 +141,7 @@ class RankResult(Judgement):
 
     @property
     def frame(self) -> pd.DataFrame:
-        """One row per task and model: the columns of `RankedScore`, `kind`, `task`, `size` and `tasks`."""
+        """One row per task and model, with the columns of `RankedScore`, `kind`, `task`, `size` and `tasks`."""
         rows = [
             {"kind": task.kind, "task": task.task, "size": task.size} | asdict(row) | {"tasks": task.tasks}
             for task in self.tasks

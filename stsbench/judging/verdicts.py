@@ -208,7 +208,7 @@ class Check(Judgement):
 
     @property
     def frame(self) -> pd.DataFrame:
-        """One row per score: task, published (or baseline), measured, difference and verdict."""
+        """One row per score, with task, published (or baseline), measured, difference and verdict."""
         return pd.DataFrame([self._row(cell) for cell in self.cells])
 
     def _row(self, cell: CellCheck) -> dict[str, Any]:

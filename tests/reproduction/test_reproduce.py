@@ -364,14 +364,11 @@ def test_the_list_is_printed_by_the_command() -> None:
     assert rows["esimcse-coling2022-9"]["laptop"] == "15 trainings; 3 of its rows left out"
 
 
-def test_the_list_is_a_line_of_whole_names_a_table_and_the_rest_is_told_of_one() -> None:
+def test_the_list_has_a_line_for_each_table() -> None:
     printed = CliRunner().invoke(app, ["reproduce", "--list"], catch_exceptions=False).stdout.splitlines()
-    assert max(map(len, printed)) <= 100
-    for name, entry in ((name, exhibits()[name]) for name in plans_by_exhibit()):
-        (line,) = (line for line in printed if line.split()[:1] == [name])
-        assert not line.split(name)[1].startswith("…"), entry
+    for name in plans_by_exhibit():
+        assert len([line for line in printed if line.split()[:1] == [name]]) == 1
     csv = CliRunner().invoke(app, ["reproduce", "--list", "--csv"], catch_exceptions=False).stdout
-    assert "…" not in csv
     assert all(column in csv.splitlines()[0] for column in ("shows", "demo", "laptop", "paper", "wiring", "plan"))
 
 
@@ -387,14 +384,6 @@ def test_the_list_of_one_table_tells_all_of_it_a_line_a_fact(name: str) -> None:
     assert plan.cannot in printed
     found = json.loads(CliRunner().invoke(app, ["reproduce", "--list", name, "--json"]).stdout)
     assert [entry["table"] for entry in found] == [name]
-
-
-@pytest.mark.parametrize("command", ["train --list", "published list tables", "reproduce --list"])
-def test_a_list_s_prose_is_cut_for_readers_and_whole_for_programs(command: str) -> None:
-    printed = CliRunner().invoke(app, command.split(), catch_exceptions=False).stdout
-    assert max(map(len, printed.splitlines())) <= 100
-    assert "…" in printed
-    assert "…" not in CliRunner().invoke(app, [*command.split(), "--csv"], catch_exceptions=False).stdout
 
 
 @pytest.mark.parametrize("verdict", ["contradicted", "supported", "undecided"])

@@ -40,7 +40,7 @@ def main() -> None:
             similarity = gold + shared + (1 + model / 100) * rng.normal(size=len(gold))
             np.save(folder / f"{model}.npy", similarity)
             runs.append(folder / "runs" / str(model))
-            sb.evaluate_similarities(folder / f"{model}.npy", options.tasks, intervals=no_intervals, out=runs[-1])
+            sb.import_results(folder / f"{model}.npy", gold=options.tasks, out=runs[-1])
         seconds, worked = [], []
         for _ in range(options.rounds):
             start, working = time.perf_counter(), time.process_time()

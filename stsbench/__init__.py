@@ -50,7 +50,8 @@ if TYPE_CHECKING:
     from stsbench.reports.cards import badge, model_card
     from stsbench.reports.report import report
     from stsbench.reproduction.reproduce import reproduce, reproductions
-    from stsbench.scoring.evaluate import evaluate, evaluate_similarities, import_results
+    from stsbench.scoring.evaluate import evaluate
+    from stsbench.scoring.import_results import import_results
     from stsbench.scoring.settings import Classification, Intervals
     from stsbench.scoring.settings import choose_protocol as protocol
     from stsbench.scoring.tasks import default_tasks
@@ -80,7 +81,6 @@ __all__ = [
     "embed_file",
     "evalrank",
     "evaluate",
-    "evaluate_similarities",
     "explain",
     "explore",
     "export_results",
@@ -134,7 +134,6 @@ _HOMES = {
     "embed": "stsbench.encoders.embedded:embed",
     "evalrank": "stsbench.analysis.evalrank:evalrank",
     "evaluate": "stsbench.scoring.evaluate:evaluate",
-    "evaluate_similarities": "stsbench.scoring.evaluate:evaluate_similarities",
     "explain": "stsbench.analysis.explain:explain",
     "explore": "stsbench.browsing.explore:explore",
     "export_results": "stsbench.records.export:export_results",
@@ -142,7 +141,7 @@ _HOMES = {
     "fit": "stsbench.encoders.fit:fit",
     "geometry": "stsbench.analysis.geometry:geometry",
     "hubness": "stsbench.analysis.hubness:hubness",
-    "import_results": "stsbench.scoring.evaluate:import_results",
+    "import_results": "stsbench.scoring.import_results:import_results",
     "length_bias": "stsbench.analysis.length_bias:length_bias",
     "length_collapse": "stsbench.analysis.length_collapse:length_collapse",
     "load": "stsbench.encoders.load:load",

@@ -71,7 +71,6 @@ def test_the_public_names_are_the_verbs_and_few_that_scripts_need_beside_them() 
         "badge",
         "default_tasks",
         "embed",
-        "evaluate_similarities",
         "load",
         "load_pairs",
         "load_run",

@@ -33,7 +33,7 @@ COMMANDS = {
     "report": ("stsbench.reports.command:report", "Write a report about runs: HTML, Markdown, tables, figures."),
     "explore": ("stsbench.browsing.command:explore", "Write a page with all pairs of one or two runs."),
     "board": ("stsbench.browsing.command:board", "Write a leaderboard page of all runs below a folder."),
-    "import": ("stsbench.scoring.import_command:import_", "Record the results of another program."),
+    "import": ("stsbench.scoring.command:import_", "Record the results of another program."),
     "export": ("stsbench.records.command:export", "Write a record's STS scores as MTEB results."),
     "train": ("stsbench.training.command:train", "Train a sentence encoder from a recipe."),
     "sweep": ("stsbench.sweeps.command:sweep", "Train and measure along the axes of an experiment."),

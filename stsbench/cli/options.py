@@ -28,9 +28,10 @@ LARGEST = 1_000_000
 LARGEST_SEED = 2**32 - 1
 """What NumPy, scikit-learn and torch all accept."""
 
-_data, _run, _output, _intervals = (
-    partial(typer.Option, rich_help_panel=panel) for panel in (DATA, RUN, OUTPUT, INTERVALS)
+model_option, data_option, run_option, scores_option, intervals_option, output_option = (
+    partial(typer.Option, rich_help_panel=panel) for panel in (MODEL, DATA, RUN, SCORES, INTERVALS, OUTPUT)
 )
+"""`typer.Option` under one of these headings."""
 
 FORMATS = ("table", "json", "csv", "markdown", "latex")
 
@@ -125,55 +126,59 @@ def numbers(text: str | None, option: str, example: str, high: int = LARGEST) ->
 
 DataDirs = Annotated[
     list[Path] | None,
-    _data("--data-dir", help="A folder to search for data before `STSBENCH_DATA` and the cache. Repeatable."),
+    data_option(
+        "--data-dir", help="A folder to search for data before `STSBENCH_DATA` and the cache. Repeatable."
+    ),
 ]
 Tasks = Annotated[
     str | None,
-    _data(
+    data_option(
         "--tasks",
         "-t",
         help="The tasks, with commas; by default all of a run, the seven STS tasks, or the sample.",
     ),
 ]
-Task = Annotated[str | None, _data(help="The task; by default `STS-B`, or the sample if its data is not here.")]
-Split = Annotated[str | None, _data(help="The split; by default all of the task.")]
-Text = Annotated[str, _data(help="The text: `senteval` (tokenised, lower-cased) or `raw`.")]
+Task = Annotated[
+    str | None, data_option(help="The task; by default `STS-B`, or the sample if its data is not here.")
+]
+Split = Annotated[str | None, data_option(help="The split; by default all of the task.")]
+Text = Annotated[str, data_option(help="The text: `senteval` (tokenised, lower-cased) or `raw`.")]
 Length = Annotated[str, typer.Option(help="The unit of length: `words`, `subwords` or `characters`.")]
 Bins = Annotated[
     str | None, typer.Option(help="The lower ends of the bins, from 0 and rising, with commas: `0,1,2,4,8`.")
 ]
 OwnTexts = Annotated[
     list[Path] | None,
-    _data(
+    data_option(
         "--data",
         help="A file with the sentences of a run on your own pairs; records hold no sentences. Repeatable.",
     ),
 ]
-SubsetColumn = Annotated[str, _data(help="The column of your file that names subsets.")]
+SubsetColumn = Annotated[str, data_option(help="The column of your file that names subsets.")]
 Interval = Annotated[
-    Dependence, _intervals(metavar="METHOD", help=f"Which pairs depend on each other. {_DEPENDENCE}")
+    Dependence, intervals_option(metavar="METHOD", help=f"Which pairs depend on each other. {_DEPENDENCE}")
 ]
-Level = Annotated[float, _intervals(min=0, max=1, help="The confidence level of the intervals.")]
+Level = Annotated[float, intervals_option(min=0, max=1, help="The confidence level of the intervals.")]
 Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="The random seed.")]
-NoCache = Annotated[bool, _run("--no-cache", help="Neither read nor write the embedding cache.")]
+NoCache = Annotated[bool, run_option("--no-cache", help="Neither read nor write the embedding cache.")]
 JobDevice = Annotated[str, typer.Option(help="The device of local jobs: `auto`, `cpu`, `cuda` or `mps`.")]
 Devices = Annotated[
     str | None,
-    _run(help="Share the work over GPUs (`0,1`, or `all`), or over groups of CPU cores if there is no GPU."),
+    run_option(help="Share the work over GPUs (`0,1`, or `all`), or over groups of CPU cores if there is no GPU."),
 ]
 OnRay = Annotated[
-    str | None, _run(help="`ray`: share the work over a Ray cluster (`pip install 'stsbench[ray]'`).")
+    str | None, run_option(help="`ray`: share the work over a Ray cluster (`pip install 'stsbench[ray]'`).")
 ]
 Workers = Annotated[
     int | None,
     typer.Option(min=1, max=10_000, help="Jobs to run at once; by default one per GPU or per group of CPU cores."),
 ]
-Subsets = Annotated[bool, _output("--subsets", help="Print every subset, too.")]
-Quiet = Annotated[bool, _output("--quiet", "-q", help="Print no progress, notes or signatures.")]
+Subsets = Annotated[bool, output_option("--subsets", help="Print every subset, too.")]
+Quiet = Annotated[bool, output_option("--quiet", "-q", help="Print no progress, notes or signatures.")]
 
 FigureSize = Annotated[
     Literal["column", "page"],
-    _output(help="The figure's width: `column` of a two-column paper (3.3 inches) or `page` (5 inches)."),
+    output_option(help="The figure's width: `column` of a two-column paper (3.3 inches) or `page` (5 inches)."),
 ]
 
 
@@ -183,7 +188,7 @@ class FigureChoice:
 
     figure: Annotated[
         Path | None,
-        _output(callback=new_figure, help="Draw the figure into this .png, .svg or .pdf file."),
+        output_option(callback=new_figure, help="Draw the figure into this .png, .svg or .pdf file."),
     ] = None
     figure_size: FigureSize = "column"
 
@@ -206,7 +211,7 @@ class IntervalChoice:
     """How intervals are computed."""
 
     interval: Interval = "dyadic"
-    no_intervals: Annotated[bool, _intervals("--no-intervals", help="Compute no intervals.")] = False
+    no_intervals: Annotated[bool, intervals_option("--no-intervals", help="Compute no intervals.")] = False
 
     @property
     def dependence(self) -> Dependence | None:
@@ -215,7 +220,7 @@ class IntervalChoice:
 
 
 def _format_flag(name: str) -> Any:
-    return _output(f"--{name}", help=f"The same as `--format {name}`.")
+    return output_option(f"--{name}", help=f"The same as `--format {name}`.")
 
 
 @dataclass(frozen=True)
@@ -224,7 +229,9 @@ class Output:
 
     format: Annotated[
         str | None,
-        _output(help="The output format: `table`, `json` or `csv` (in full precision), `markdown` or `latex`."),
+        output_option(
+            help="The output format: `table`, `json` or `csv` (in full precision), `markdown` or `latex`."
+        ),
     ] = None
     json: Annotated[bool, _format_flag("json")] = False
     csv: Annotated[bool, _format_flag("csv")] = False

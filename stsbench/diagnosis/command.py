@@ -126,7 +126,6 @@ def diagnose(
     * `stsbench diagnose -m my/checkpoint --pooling avg --claim STS12=68.40,STS13=82.41 --figure heatmap.png`
     """
     from stsbench.diagnosis.diagnose import diagnose as diagnose_claim
-    from stsbench.encoders.protocol import Encoder
     from stsbench.scoring.run import choose_models
     from stsbench.scoring.settings import choose_protocol
 
@@ -136,7 +135,6 @@ def diagnose(
     if len(chosen) > 1:
         raise UserError("--model and --vectors cannot go together: diagnose one of them.")
     encoder = chosen[0].load()
-    assert isinstance(encoder, Encoder), "similarities are not an option here"
     with progress_bars(quiet=output.quiet) as progress:
         diagnosis = diagnose_claim(
             encoder,

@@ -1,10 +1,9 @@
-"""`stsbench run`."""
+"""`stsbench run` and `stsbench import`."""
 
 import sys
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -12,12 +11,8 @@ from stsbench.base.errors import InterruptError, UserError
 from stsbench.base.words import listed
 from stsbench.cli.groups import expand
 from stsbench.cli.options import (
-    DATA,
     LARGEST,
     LARGEST_SEED,
-    MODEL,
-    RUN,
-    SCORES,
     DataDirs,
     Devices,
     IntervalChoice,
@@ -26,21 +21,23 @@ from stsbench.cli.options import (
     Output,
     SubsetColumn,
     Subsets,
+    data_option,
+    model_option,
     new_folder,
+    run_option,
+    scores_option,
 )
-from stsbench.cli.output import print_lines, print_notes, progress_bars
+from stsbench.cli.output import print_notes, progress_bars
 from stsbench.encoders.use import Use
-from stsbench.statistics import Dependence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stsbench.base.progress import Progress
-    from stsbench.scoring.run import ChosenData, LazyModel, Measured
-    from stsbench.scoring.settings import Protocol, Settings
-
-
-_model, _data, _scores, _run = (partial(typer.Option, rich_help_panel=name) for name in (MODEL, DATA, SCORES, RUN))
+    from stsbench.records.record import RunRecord
+    from stsbench.scoring.run import LazyModel
+    from stsbench.scoring.settings import Protocol, Settings, Stages
+    from stsbench.scoring.task import Task
 
 
 @dataclass(frozen=True)
@@ -49,7 +46,7 @@ class ModelChoice:
 
     models: Annotated[
         list[str] | None,
-        _model(
+        model_option(
             "--model",
             "-m",
             help="A Hub name, a folder, `minilm` (the default), a published system, a file of word vectors, "
@@ -58,13 +55,12 @@ class ModelChoice:
     ] = None
     functions: Annotated[
         list[str] | None,
-        _model("--encoder-module", help="Your own function `list[str] -> array`: `mymodel:encode`. Repeatable."),
+        model_option(
+            "--encoder-module", help="Your own function `list[str] -> array`: `mymodel:encode`. Repeatable."
+        ),
     ] = None
-    vectors: Annotated[Path | None, _model(help="Saved vectors, a .npy matrix; needs --sentences.")] = None
-    sentences: Annotated[Path | None, _model(help="The sentences of --vectors, one a line.")] = None
-    similarities: Annotated[
-        Path | None, _model(help="Saved similarities: .npy, one number a line, or prediction files of MTEB.")
-    ] = None
+    vectors: Annotated[Path | None, model_option(help="Saved vectors, a .npy matrix; needs --sentences.")] = None
+    sentences: Annotated[Path | None, model_option(help="The sentences of --vectors, one a line.")] = None
 
     def choose(self, use: Use) -> "list[LazyModel]":
         """Returns the models, each of which is loaded when its turn comes."""
@@ -76,7 +72,6 @@ class ModelChoice:
             functions=self.functions or (),
             vectors=self.vectors,
             sentences=self.sentences,
-            similarities=self.similarities,
         )
 
 
@@ -86,42 +81,41 @@ class DataChoice:
 
     tasks: Annotated[
         str | None,
-        _data(
+        data_option(
             "--tasks",
             "-t",
             help="`sts` (the default), `transfer`, `all`, `supervised`, `sample`, or `STS12,STS-B:dev,TREC`.",
         ),
     ] = None
     data: Annotated[
-        Path | None, _data(help="Your own pairs instead of --tasks: .tsv, .csv, .jsonl or .parquet.")
+        Path | None, data_option(help="Your own pairs instead of --tasks: .tsv, .csv, .jsonl or .parquet.")
     ] = None
     subset_column: SubsetColumn = "subset"
     data_dirs: DataDirs = None
     exclude_overlap: Annotated[
-        bool, _data("--exclude-overlap", help="Count a pair that several tasks contain only once.")
+        bool, data_option("--exclude-overlap", help="Count a pair that several tasks contain only once.")
     ] = False
     exclude: Annotated[
         list[Path] | None,
-        _data(help="A training corpus; pairs with one of its sentences are left out. Repeatable."),
+        data_option(help="A training corpus; pairs with one of its sentences are left out. Repeatable."),
     ] = None
 
-    def read(self, protocol: "Protocol", similarities: Path | None) -> "ChosenData":
-        """Reads the data; by default of `similarities` the tasks that its files name."""
+    def read(self, protocol: "Protocol") -> "list[Task]":
+        """Reads the data, and prints a note if it is the sample for lack of data."""
         from stsbench.data.views import PairView
-        from stsbench.scoring.run import choose_data
-        from stsbench.scoring.similarities import tasks_in
+        from stsbench.scoring.tasks import SAMPLE_USED, is_sample, read_data
 
-        tasks = self.tasks
-        if tasks is None and self.data is None and similarities is not None:
-            tasks = tasks_in(similarities)
-        return choose_data(
-            tasks,
+        tasks = read_data(
+            self.tasks,
             protocol=protocol,
             data=self.data,
             subset_column=self.subset_column,
             data_dirs=self.data_dirs or (),
             view=PairView(self.exclude_overlap, tuple(self.exclude or ())),
         )
+        if self.tasks is None and self.data is None and is_sample(tasks):
+            print_notes(SAMPLE_USED)
+        return tasks
 
 
 @dataclass(frozen=True)
@@ -129,27 +123,32 @@ class ScoreChoice:
     """How tasks are scored."""
 
     classifier: Annotated[
-        str, _scores(help="The classifier of transfer tasks: `logreg` (converged) or `mlp-adam` (SentEval's net).")
+        str,
+        scores_option(
+            help="The classifier of transfer tasks: `logreg` (converged) or `mlp-adam` (SentEval's net)."
+        ),
     ] = "logreg"
-    kfold: Annotated[int, _scores(min=2, max=LARGEST, help="The folds of transfer tasks.")] = 10
+    kfold: Annotated[int, scores_option(min=2, max=LARGEST, help="The folds of transfer tasks.")] = 10
     classifier_seed: Annotated[
-        int, _scores(min=0, max=LARGEST_SEED, help="The seed of folds, net and trained regressors.")
+        int, scores_option(min=0, max=LARGEST_SEED, help="The seed of folds, net and trained regressors.")
     ] = 1111
     protocol: Annotated[
-        str, _scores(help="The preset of the four options below: `simcse`, `senteval` or `mteb`.")
+        str, scores_option(help="The preset of the four options below: `simcse`, `senteval` or `mteb`.")
     ] = "simcse"
-    aggregation: Annotated[str | None, _scores(help="How subsets become one score: `all`, `mean` or `wmean`.")] = (
-        None
-    )
+    aggregation: Annotated[
+        str | None, scores_option(help="How subsets become one score: `all`, `mean` or `wmean`.")
+    ] = None
     metric: Annotated[
         str | None,
-        _scores(help="`spearman`, `pearson`, `kendall`, or `ap` (average precision) for pairs labelled 1 and 0."),
+        scores_option(
+            help="`spearman`, `pearson`, `kendall`, or `ap` (average precision) for pairs labelled 1 and 0."
+        ),
     ] = None
     similarity: Annotated[
-        str | None, _scores(help="`cosine`, `dot`, `euclidean` or `manhattan` (distances are negated).")
+        str | None, scores_option(help="`cosine`, `dot`, `euclidean` or `manhattan` (distances are negated).")
     ] = None
     text: Annotated[
-        str | None, _scores(help="The text to encode: `senteval` (tokenised, lower-cased) or `raw`.")
+        str | None, scores_option(help="The text to encode: `senteval` (tokenised, lower-cased) or `raw`.")
     ] = None
 
     def values(self) -> dict[str, Any]:
@@ -170,86 +169,40 @@ class ScoreChoice:
 
 
 @dataclass(frozen=True)
-class FolderChoice:
-    """Where records and vectors are kept."""
+class RunChoice:
+    """Where records and vectors are kept, and what computes."""
 
     no_cache: NoCache = False
     out: Annotated[
         Path | None,
-        _run(
+        run_option(
             "--out",
             "-o",
             callback=new_folder,
             help="The folder of the record; by default `runs/<model>-<pooling>-<tasks>`.",
         ),
     ] = None
-    overwrite: Annotated[bool, _run("--overwrite", help="Replace another measurement in that folder.")] = False
-
-
-@dataclass(frozen=True)
-class PlaceChoice:
-    """What computes."""
-
+    overwrite: Annotated[bool, run_option("--overwrite", help="Replace another measurement in that folder.")] = (
+        False
+    )
     fast: Annotated[
         bool,
-        _run("--fast", help="Use the fastest backend and precision that costs at most 0.5 points on the sample."),
+        run_option(
+            "--fast", help="Use the fastest backend and precision that costs at most 0.5 points on the sample."
+        ),
     ] = False
     devices: Devices = None
     on: OnRay = None
 
     def applied(self, models: "list[LazyModel]", progress: "Progress") -> "list[LazyModel]":
-        """Returns the models, computed there."""
+        """Returns the models, computed where you chose."""
         from stsbench.scoring.run import computed_by
 
+        if self.out is not None and len(models) > 1:
+            raise UserError("--out is a single folder, but there are several models: leave it out.")
         if not (self.fast or self.devices or self.on):
             return models
         return [computed_by(model, progress, fast=self.fast, devices=self.devices, on=self.on) for model in models]
-
-
-@dataclass(frozen=True)
-class GateChoice:
-    """Whether to compare a lower precision with fp32, and the loss that is allowed."""
-
-    gate: Annotated[
-        bool,
-        _run(
-            "--gate",
-            help="Also measure in fp32 (into OUT-fp32); exit code 3 unless no score loses more than --margin.",
-        ),
-    ] = False
-    margin: Annotated[
-        float | None, _run(min=0, max=100, help="The loss in points that --gate allows; 0.5 by default.")
-    ] = None
-
-    @property
-    def allowed(self) -> float:
-        """The allowed loss in points.
-
-        Raises:
-            UserError: if there is no gate, or the margin is 0.
-        """
-        from stsbench.scoring.settings import MARGIN, require_margin
-
-        if self.margin is not None and not self.gate:
-            raise UserError("--margin needs --gate: add it, or leave --margin out.")
-        margin = MARGIN if self.margin is None else self.margin
-        require_margin(margin)
-        return margin
-
-    def passes(self, measured: "Sequence[Measured]", margin: float, interval: Dependence, output: Output) -> bool:
-        """Compares each record with its reference in fp32, if there is one, and prints the verdict."""
-        from stsbench.judging.baseline import check_margin
-
-        passed = True
-        for _, record, reference in measured:
-            if reference is None:
-                continue
-            check = check_margin(record, reference, margin, interval=interval)
-            if output.style == "terminal":
-                print_lines("", *str(check.table()).splitlines())
-            print_notes(check.sentence, quiet=output.quiet and check.passed)
-            passed = passed and check.passed
-        return passed
 
 
 @expand
@@ -258,9 +211,7 @@ def run(
     data: DataChoice = DataChoice(),
     scores: ScoreChoice = ScoreChoice(),
     use: Use = Use(),
-    folder: FolderChoice = FolderChoice(),
-    place: PlaceChoice = PlaceChoice(),
-    gate: GateChoice = GateChoice(),
+    how: RunChoice = RunChoice(),
     intervals: IntervalChoice = IntervalChoice(),
     subsets: Subsets = False,
     output: Output = Output(),
@@ -276,63 +227,136 @@ def run(
     * `stsbench run -m minilm -m glove.6B.300d.txt --subsets --csv > scores.csv`
     * `stsbench run -m minilm --fast --data pairs.tsv --out runs/own`
     * `stsbench run --encoder-module mymodel:encode --tasks MR,CR,TREC --json`
-    * `stsbench run -m minilm --backend openvino --precision int8 --gate`
+    * `stsbench run -m minilm --backend openvino --precision int8`
     """
     from stsbench.records.provenance import command_line
     from stsbench.records.scores import Scores
     from stsbench.records.show import print_scores
-    from stsbench.scoring.run import SAMPLE_BANNER
-    from stsbench.scoring.settings import Intervals, Settings
+    from stsbench.scoring.settings import Intervals, Settings, Stages
 
-    margin = gate.allowed
     settings = Settings(
         **scores.values(),
         intervals=Intervals(intervals.dependence),
-        use_cache=not folder.no_cache,
-        out=folder.out and folder.out.expanduser(),
-        overwrite=folder.overwrite,
+        use_cache=not how.no_cache,
+        out=how.out and how.out.expanduser(),
+        overwrite=how.overwrite,
         command=command_line(["stsbench", *sys.argv[1:]]),
     )
     chosen = models.choose(use)
-    found = data.read(settings.protocol, models.similarities)
-    if found.is_sample:
-        print_notes(SAMPLE_BANNER)
+    stages = Stages()
+    tasks = data.read(settings.protocol)
+    stages.done("data")
     failures: list[str] = []
     with progress_bars(quiet=output.quiet) as progress:
-        chosen = place.applied(chosen, progress)
-        measured = _measure(chosen, found, settings, gate, failures, progress)
-    if measured:
-        print_scores(Scores([each.record for each in measured], subsets=subsets), output, as_list=len(chosen) > 1)
-    for record in [record for each in measured for record in (each.record, each.reference) if record is not None]:
+        stages.progress = progress
+        records = _measure(how.applied(chosen, progress), tasks, settings, stages, failures)
+    if records:
+        print_scores(Scores(records, subsets=subsets), output, as_list=len(chosen) > 1)
+    for record in records:
         replaced = ", replacing the record of the same measurement" if record.replaced else ""
         print_notes(f"recorded in {record.folder}{replaced}", quiet=output.quiet)
-    passed = gate.passes(measured, margin, intervals.interval, output)
     if failures:
         raise UserError(*failures)
-    if not passed:
-        raise typer.Exit(3)
 
 
 def _measure(
     models: "Sequence[LazyModel]",
-    data: "ChosenData",
+    tasks: "Sequence[Task]",
     settings: "Settings",
-    gate: GateChoice,
+    stages: "Stages",
     failures: list[str],
-    progress: "Progress",
-) -> "list[Measured]":
+) -> "list[RunRecord]":
     """Measures the models, appends what failed to `failures`, and returns the others' records."""
-    from stsbench.scoring.run import measure_each
+    from stsbench.scoring.run import measure
+    from stsbench.scoring.settings import Stages
 
-    def failed(model: "LazyModel", error: UserError) -> None:
-        failures.append(f"{model.name}: {error}" if len(models) > 1 else str(error))
-
-    measured: list[Measured] = []
+    records: list[RunRecord] = []
     try:
-        measured.extend(measure_each(models, data, settings, gate=gate.gate, failed=failed, progress=progress))
+        for model in models:
+            try:
+                taken = {record.folder for record in records if record.folder}
+                of_model = Stages(stages.progress, dict(stages.seconds))
+                records.append(measure(model.load(), tasks, settings, of_model, taken))
+            except UserError as error:
+                failures.append(f"{model.name}: {error}" if len(models) > 1 else str(error))
     except KeyboardInterrupt as error:
-        if not measured:
+        if not records:
             raise
-        kept = listed([str(each.record.folder) for each in measured])
+        kept = listed([str(record.folder) for record in records])
         raise InterruptError(f"interrupted: {kept} recorded; the same command resumes from the cache.") from error
-    return measured
+    return records
+
+
+@expand
+def import_(
+    path: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RESULTS",
+            help="Results of SentEval or MTEB, a table of items (`task, item, score`), or with --gold predictions "
+            "of MTEB, a TREC run, or one similarity per pair (.npy, or one a line).",
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", callback=new_folder, help="The folder of the record.")],
+    model: Annotated[str, typer.Option("--model", "-m", help="The model's name; by default from the files.")] = "",
+    gold: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DATA",
+            help="What predictions are scored against: tasks (`sts`, `STS-B:dev`); a file of qrels, labels or "
+            "pairs, or a folder with a file per task; or `mteb` for mteb's own data.",
+        ),
+    ] = None,
+    aggregation: Annotated[
+        str | None,
+        typer.Option(
+            help="How subsets become one score: `all`, `mean` or `wmean`; by default `all` if available."
+        ),
+    ] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            help="`spearman` (the default) or `pearson`; for queries `ndcg_at_10`, `map_at_5`, `mrr_at_10`..."
+        ),
+    ] = None,
+    identical_ids: Annotated[
+        Literal["keep", "drop"] | None,
+        typer.Option(help="Keep or drop documents with the id of their query; needed if there are any."),
+    ] = None,
+    data_dirs: DataDirs = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace another measurement in that folder.")
+    ] = False,
+    output: Output = Output(),
+) -> None:
+    """Record the results of another program, to check, show or compare them.
+
+    What the files do not contain (data hashes, pooling) is recorded as unknown. The score of a table of items is
+    their mean; its `group` columns define which items depend on each other.
+
+    Examples:
+    * `stsbench import results.json --out runs/senteval`
+    * `stsbench import results/owner__model/revision --out runs/mteb`
+    * `stsbench import ndcg.parquet --model my/retriever --out runs/ndcg`
+    * `stsbench import predictions --gold qrels/test.tsv --out runs/retrieval`
+    * `stsbench import cosines.npy --gold STS-B --out runs/cosines`
+    """
+    from stsbench.records.provenance import command_line
+    from stsbench.records.scores import Scores
+    from stsbench.records.show import print_scores
+    from stsbench.scoring.import_results import import_results
+
+    record = import_results(
+        path,
+        out=out,
+        model=model,
+        gold=gold,
+        aggregation=aggregation,
+        metric=metric,
+        identical_ids=identical_ids,
+        data_dirs=data_dirs or (),
+        overwrite=overwrite,
+        command=command_line(["stsbench", *sys.argv[1:]]),
+    )
+    print_scores(Scores([record]), output, as_list=False)
+    print_notes(f"recorded in {record.folder}", quiet=output.quiet)

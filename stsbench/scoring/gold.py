@@ -1,8 +1,8 @@
-"""Gold data for predictions: qrels, labels or pairs, from files or from MTEB's own tasks.
+"""Gold data for predictions: qrels, labels or pairs, from files, the catalogue or MTEB's own tasks.
 
-MTEB's prediction files contain no gold data. It comes from your files, or from the task that MTEB loads. A task of
-MTEB also knows how MTEB scores it: whether documents with the query's id count, whether the first document is
-skipped, and the headline measure.
+MTEB's prediction files contain no gold data. It comes from your files, from the tasks of the catalogue, or from
+the task that MTEB loads. Such a task also knows how MTEB scores it: whether documents with the query's id count,
+whether the first document is skipped, and the headline measure.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,11 +18,14 @@ from stsbench.base.extras import require
 from stsbench.base.files import sha256_of
 from stsbench.base.manifest import fingerprint
 from stsbench.base.words import storable
+from stsbench.data.catalogue import MTEB_TASKS
 from stsbench.data.own_pairs import load_pairs
 from stsbench.data.qrels import Qrels, gold_file, read_labels, read_qrels
 from stsbench.data.tables import FileRead, Pair, StsData, pair_table
-from stsbench.records.imports.mteb import Part
+from stsbench.records.imports.mteb import MTEB_SPLITS, Part
 from stsbench.scoring.ranked import IdenticalIds
+from stsbench.scoring.settings import PROTOCOLS
+from stsbench.scoring.tasks import AnyTask, parse_tasks, read_data
 
 MTEB = "mteb"
 """The value of `--gold` for MTEB's own data, from its cache or the Hub."""
@@ -59,20 +62,24 @@ class Labels:
     files: tuple[FileRead, ...] = ()
 
 
-class Gold(Protocol):
-    """A source of gold data."""
+class Gold:
+    """A source of gold data; it has only some of the kinds."""
 
     def has(self, part: Part) -> bool:
         """Returns whether it has the gold data of some predictions; the other methods need that."""
+        raise NotImplementedError
 
     def judgements(self, part: Part) -> Judgements:
         """Returns the qrels of a ranking."""
+        raise NotImplementedError
 
     def labels(self, part: Part) -> Labels:
         """Returns the labels of classified items."""
+        raise NotImplementedError
 
     def pairs(self, part: Part) -> StsData:
         """Returns the predicted pairs, in their order."""
+        raise NotImplementedError
 
 
 class MtebTask(Protocol):
@@ -87,7 +94,7 @@ class MtebTask(Protocol):
 
 
 @dataclass(frozen=True)
-class GoldFiles:
+class GoldFiles(Gold):
     """A file for one task, or a folder with a file per task.
 
     Files in a folder are named `TASK.*`, `TASK/qrels/SPLIT.*` or `TASK/SPLIT.*`, with subsets
@@ -125,7 +132,7 @@ class GoldFiles:
     def _place(self, part: Part) -> Path | None:
         if not self.path.is_dir():
             if not self.path.exists():
-                raise UserError(f"no such file: {self.path}; name the gold data with --gold.")
+                raise UserError(f"there is no task and no file {self.path}: name the gold data with --gold.")
             if not self.is_single:
                 raise UserError(
                     f"{self.path} is a single file, but there are predictions of several tasks or splits: name a "
@@ -151,7 +158,7 @@ def _read(path: Path) -> FileRead:
 
 
 @dataclass(frozen=True)
-class GoldTasks:
+class GoldTasks(Gold):
     """Tasks of MTEB, loaded when needed."""
 
     tasks: Sequence[MtebTask]
@@ -206,21 +213,58 @@ class GoldTasks:
         return task
 
 
-GoldSource = str | Path | MtebTask | Sequence[MtebTask]
-"""A file or folder, `mteb`, or tasks of mteb."""
+_NAMES = {
+    (name, MTEB_SPLITS[task][split]): (task, split)
+    for name, task in MTEB_TASKS.items()
+    for split in MTEB_SPLITS[task]
+}
+"""The catalogue's tasks and splits, by MTEB's names."""
 
 
-def gold_from(gold: GoldSource, parts: Sequence[Part]) -> Gold:
-    """Returns the source of gold data for some predictions."""
+@dataclass(frozen=True)
+class GoldPairs(Gold):
+    """Pairs of the catalogue's STS tasks."""
+
+    data: Sequence[StsData]
+
+    def has(self, part: Part) -> bool:
+        return part.are_similarities and part.subset == DEFAULT and bool(self._matching(part))
+
+    def pairs(self, part: Part) -> StsData:
+        return self._matching(part)[0]
+
+    def _matching(self, part: Part) -> list[StsData]:
+        return [data for data in self.data if _NAMES.get((part.task, part.split)) == (data.task, data.split)]
+
+
+GoldSource = str | Path | AnyTask | MtebTask | Sequence[AnyTask | MtebTask]
+"""Names of tasks, their data, a file or folder, `mteb`, or tasks of mteb."""
+
+
+def names_tasks(gold: str | Path) -> bool:
+    """Returns whether a text names tasks of the catalogue, and not a file or folder."""
+    if isinstance(gold, Path) or Path(gold).expanduser().exists():
+        return False
+    try:
+        return bool(parse_tasks(gold, PROTOCOLS["mteb"]))
+    except UserError:
+        return False
+
+
+def gold_from(gold: GoldSource, parts: Sequence[Part], data_dirs: Sequence[str | Path] = ()) -> Gold:
+    """Returns the source of gold data for some predictions; tasks are looked for in `data_dirs`."""
     if gold == MTEB:
         return GoldTasks(_mteb_tasks({part.task for part in parts}))
-    if isinstance(gold, str | Path):
+    if isinstance(gold, str | Path) and not names_tasks(gold):
         return GoldFiles(Path(gold).expanduser(), is_single=len(parts) == 1)
-    tasks: Sequence[Any] = gold if isinstance(gold, Sequence) else [gold]
+    tasks: Any = gold if isinstance(gold, Sequence) and not isinstance(gold, str) else [gold]
+    if all(hasattr(task, "metadata") for task in tasks):
+        return GoldTasks(tasks)
     for task in tasks:
-        if not hasattr(task, "metadata"):
-            raise UserError(f"gold is {task!r}: give a path, 'mteb', or tasks as mteb.get_task returns them.")
-    return GoldTasks(tasks)
+        if not isinstance(task, str) and not hasattr(task, "pairs"):
+            raise UserError(f"gold is {task!r}: give a path, names of tasks, 'mteb', or tasks of mteb.get_task.")
+    sets = read_data(tasks, protocol=PROTOCOLS["mteb"], data_dirs=data_dirs)
+    return GoldPairs([task.pairs for task in sets if task.pairs is not None])
 
 
 def label_of(value: object) -> str:

@@ -20,10 +20,9 @@ from stsbench.records.record import RunRecord
 from stsbench.records.signature import Signature
 from stsbench.records.store import HeldError, Measurement, require_free, save_beside, save_run
 from stsbench.scoring.kinds import in_order
-from stsbench.scoring.kinds.sts import compared_elsewhere, rater_part
+from stsbench.scoring.kinds.sts import rater_part
 from stsbench.scoring.recompute import averages, counts_in
-from stsbench.scoring.settings import GIVEN_SIMILARITY, Settings, Stages
-from stsbench.scoring.similarities import SavedPredictions, SavedSimilarities
+from stsbench.scoring.settings import Settings, Stages
 from stsbench.scoring.statistic import Estimate
 from stsbench.scoring.task import Items, Rows, Scoring, Task, Vectors
 
@@ -67,8 +66,6 @@ class Recording:
             settings: the settings.
             encoder: the model, if it may use other prompts by task; None without vectors.
         """
-        if identity.kind == "similarities":
-            settings = replace(settings, protocol=replace(settings.protocol, similarity=GIVEN_SIMILARITY))
         use, model = identity.use, ModelPart(**vars(identity) | {"name": redact(identity.name)})
         ordered = in_order(tasks)
         uses = [use if encoder is None else _use_on(task, use, encoder) for task in ordered]
@@ -283,26 +280,3 @@ def readings(encoder: Encoder, task: Task, sentences: Sequence[str]) -> list[tup
     readers = _readers(encoder, task)
     size = len(sentences) // len(readers)
     return [(reader, sentences[side * size :][:size]) for side, reader in enumerate(readers)]
-
-
-def measure_similarities(
-    similarities: SavedSimilarities | SavedPredictions,
-    tasks: Sequence[Task],
-    settings: Settings,
-    stages: Stages,
-) -> RunRecord:
-    """Scores similarities from another program."""
-    for task in tasks:
-        if task.pairs is None:
-            raise UserError(f"{task.data.task} is not scored by similarities: give vectors.")
-    recording = Recording.of(tasks, similarities.identity, settings)
-    recording.prepare()
-    pairs = [task.pairs for task in recording.tasks if task.pairs is not None]
-    columns = similarities.columns(pairs)
-    similarity = recording.settings.protocol.similarity
-    if similarity not in columns[0]:
-        names = ", ".join(columns[0])
-        raise UserError(f"{similarities.path} has no similarity {similarity!r}: choose from {names}.")
-    items = [Items(compared_elsewhere(task, part)) for task, part in zip(recording.tasks, columns, strict=True)]
-    stages.done("similarities")
-    return recording.finish(items, stages, notes=similarities.notes(pairs))

@@ -16,12 +16,16 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from stsbench.base.errors import UserError
 from stsbench.base.files import files_in, sha256_of
 from stsbench.base.words import listed, storable
 from stsbench.data.qrels import Qrels, Ranking, read_run, task_of_qrels
 from stsbench.data.tables import StsData
 from stsbench.encoders.protocol import Identity
+from stsbench.encoders.use import UNKNOWN, Use, own_use
 from stsbench.records.imports.mteb import (
     ENDING,
     Part,
@@ -40,29 +44,45 @@ from stsbench.scoring.gold import (
     Labels,
     gold_from,
     label_of,
+    names_tasks,
     task_name,
 )
-from stsbench.scoring.kinds.given import MEAN, GivenItems, measured_items
+from stsbench.scoring.kinds.given import GIVEN_PROTOCOL, GivenItems, measured_items
 from stsbench.scoring.kinds.pair_classification import PairClassification
 from stsbench.scoring.kinds.sts import StsPairs, compared_elsewhere
 from stsbench.scoring.measure import Recording
 from stsbench.scoring.ranked import NDCG, IdenticalIds, Measure
-from stsbench.scoring.settings import GIVEN_SIMILARITY, PROTOCOLS, Protocol, Settings, Stages
-from stsbench.scoring.similarities import given_use, require_same_pairs
+from stsbench.scoring.settings import GIVEN_SIMILARITY, Settings, Stages, choose_protocol
 from stsbench.scoring.task import Items
 from stsbench.statistics.correlations import CORRELATIONS, Metric
 
 ACCURACY = "accuracy"
+
+_SAME = 0.99
+"""Minimum cosine of a sentence with itself; half precision gives 0.999."""
+
+_UNCONFIRMED = "no pair has the same sentence twice, so the order of the pairs is unconfirmed; check MTEB's score."
 
 PredictedTask = GivenItems | PairClassification | StsPairs
 
 
 @dataclass(frozen=True)
 class Choices:
-    """The metric (None for each task's default), and whether documents with the query's id count."""
+    """What predictions are scored against, and how.
 
+    Attributes:
+        gold: the gold data (see `stsbench.import_results`).
+        metric: the metric; None for each task's default.
+        aggregation: the aggregation over subsets; None for the default.
+        identical: whether documents with the query's id count; None if unknown.
+        data_dirs: folders to look for the tasks' data in.
+    """
+
+    gold: GoldSource
     metric: str | None = None
+    aggregation: str | None = None
     identical: IdenticalIds | None = None
+    data_dirs: Sequence[str | Path] = ()
 
     @property
     def correlation(self) -> Metric | None:
@@ -89,30 +109,30 @@ class Scored:
     items: Items
 
 
-def import_predictions(
-    path: Path, gold: GoldSource, choices: Choices, model: str, settings: Settings
-) -> RunRecord:
+def given_use(revision: str | None = None) -> Use:
+    """Returns the use of a model that is known only by its similarities or predictions: unknown."""
+    return replace(own_use(GIVEN_SIMILARITY), precision=UNKNOWN, revision=revision)
+
+
+def import_predictions(path: Path, choices: Choices, model: str, settings: Settings) -> RunRecord:
     """Scores predictions and returns the record, saved if `settings` names a folder.
 
     Args:
         path: a prediction file of MTEB, a folder of those of one model, or a TREC run.
-        gold: the gold data (see `stsbench.import_results`).
-        choices: the metric and the treatment of identical ids.
+        choices: the gold data, and how predictions are scored.
         model: the model's name; empty to take it from the files.
         settings: the folder and the intervals.
 
     Raises:
         UserError: if nothing can be scored, or predictions and gold data are of different items.
     """
-    read = _read_mteb if are_predictions(path) else _read_run
-    identity, scored, notes = read(path, gold, choices)
+    identity, scored, notes = (_read_mteb if are_predictions(path) else _read_run)(path, choices)
     identity = replace(identity, name=storable(model) or identity.name or storable(path.stem))
     tasks = [each.task for each in scored]
     _require_applicable(choices, tasks)
-    if all(isinstance(task, GivenItems) for task in tasks):
-        protocol = Protocol("given", metric=MEAN, similarity=GIVEN_SIMILARITY)
-    else:
-        protocol = replace(PROTOCOLS["mteb"], metric=choices.correlation or "spearman")
+    protocol = GIVEN_PROTOCOL
+    if not all(isinstance(task, GivenItems) for task in tasks):
+        protocol = choose_protocol("mteb", metric=choices.correlation, aggregation=choices.aggregation)
     recording = Recording.of(tasks, identity, replace(settings, protocol=protocol))
     recording.prepare()
     items = [next(each.items for each in scored if each.task is task) for task in recording.tasks]
@@ -135,19 +155,19 @@ def require_no_predictions(path: Path) -> None:
 _Read = tuple[Identity, list[Scored], list[str]]
 
 
-def _read_mteb(path: Path, gold: GoldSource, choices: Choices) -> _Read:
+def _read_mteb(path: Path, choices: Choices) -> _Read:
     files = read_prediction_files(path)
     parts = [part for part in files.parts if part.is_scorable]
     others = [str(part) for part in files.parts if not part.is_scorable]
     if not parts:
         raise UserError(f"{path} holds no predictions that are scored by item: {listed(others)}.")
-    source = gold_from(gold, parts)
+    source = gold_from(choices.gold, parts, choices.data_dirs)
     with_gold = [part for part in parts if source.has(part)]
     without_gold = [str(part) for part in parts if part not in with_gold]
     if not with_gold:
         raise UserError(
-            f"--gold has no file for {listed(without_gold)}: in a folder, name files TASK.*, "
-            "TASK/qrels/SPLIT.* or TASK/SPLIT.*, with MTEB's names."
+            f"--gold has no data for {listed(without_gold)}: name tasks of the catalogue, or a folder with files "
+            "TASK.*, TASK/qrels/SPLIT.* or TASK/SPLIT.*, with MTEB's names."
         )
     notes = [f"the predictions are from MTEB ({storable(path.name)}), which read its own copy of the data."]
     for reason, names in (("without gold data", without_gold), ("not scored by item", others)):
@@ -157,8 +177,9 @@ def _read_mteb(path: Path, gold: GoldSource, choices: Choices) -> _Read:
     return identity, [_scored(part, source, choices) for part in with_gold], notes
 
 
-def _read_run(path: Path, gold: GoldSource, choices: Choices) -> _Read:
-    if not isinstance(gold, str | Path) or gold == MTEB:
+def _read_run(path: Path, choices: Choices) -> _Read:
+    gold = choices.gold
+    if not isinstance(gold, str | Path) or gold == MTEB or names_tasks(gold):
         raise UserError(f"{path} is not an MTEB prediction file (TASK{ENDING}): give its qrels as a file.")
     run, place = read_run(path), Path(gold).expanduser()
     task, split = task_of_qrels(place)
@@ -272,10 +293,30 @@ def _classified(part: Part, gold: Labels) -> Scored:
 
 
 def _compared(part: Part, data: StsData) -> Scored:
-    require_same_pairs(data, part)
+    is_repeated = np.asarray(data.pairs["sentence1"] == data.pairs["sentence2"], dtype=bool)
+    _require_same_pairs(data, part, is_repeated)
     task = PairClassification(data) if part.are_of_labels else StsPairs(data)
     task.demand_scorable()
-    return Scored(task, Items(compared_elsewhere(task, part.similarities)))
+    notes = () if is_repeated.any() else (f"{data.task}: {_UNCONFIRMED}",)
+    return Scored(task, Items(compared_elsewhere(task, part.similarities), notes=notes))
+
+
+def _require_same_pairs(data: StsData, part: Part, is_repeated: NDArray[np.bool_]) -> None:
+    """Raises if predictions cannot belong to the pairs; `is_repeated` marks pairs of one sentence."""
+    cosines, count = part.similarities["cosine"], len(data.pairs)
+    if len(cosines) != count:
+        raise UserError(
+            f"{part.path} has {len(cosines):,} predictions of {part}, but {data.task}, split {data.split}, has "
+            f"{count:,} scored pairs: give the predicted pairs, in their order, with --gold."
+        )
+    wrong = np.flatnonzero(is_repeated & (cosines < _SAME))
+    if len(wrong):
+        place = int(wrong[0])
+        raise UserError(
+            f"{part.path}: pair {data.pairs['pair_id'][place]} of {data.task} has the same sentence twice, but "
+            f"prediction {place + 1} has the cosine {cosines[place]:.4f}: the order differs from the gold data; "
+            "give the pairs in MTEB's order with --gold."
+        )
 
 
 def _require_applicable(choices: Choices, tasks: Sequence[PredictedTask]) -> None:
@@ -285,6 +326,8 @@ def _require_applicable(choices: Choices, tasks: Sequence[PredictedTask]) -> Non
         raise UserError(f"--metric {choices.metric} needs pairs with scores, and there are none: leave it out.")
     if choices.metric and not choices.correlation and not has_queries:
         raise UserError(f"--metric {choices.metric} needs queries, and there are none: leave it out.")
+    if choices.aggregation and not any(isinstance(task, StsPairs) for task in tasks):
+        raise UserError("--aggregation needs pairs with subsets, and there are none: leave it out.")
     if choices.identical and not has_queries:
         raise UserError("--identical-ids needs documents found for queries, and there are none: leave it out.")
 

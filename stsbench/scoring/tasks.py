@@ -25,7 +25,10 @@ STS_B = "STS-B"
 """The task whose sentences papers analyse."""
 
 SAMPLE = "sample"
-SAMPLE_USED = "No benchmark data was found, so this uses the SAMPLE that comes with stsbench."
+SAMPLE_USED = (
+    "No benchmark data was found, so this is the SAMPLE that comes with stsbench: 252 pairs written for the\n"
+    "project. Its scores are not comparable with published ones. `stsbench data get` downloads the real tasks."
+)
 
 GROUPS = {
     "sts": STS_TASKS,
@@ -128,6 +131,8 @@ def read_data(
     The default is the seven STS tasks, or the sample if their data is missing (see `or_sample`). The view excludes
     pairs.
     """
+    if tasks is not None and data is not None:
+        raise UserError("--tasks and --data exclude each other: measure them in two runs.")
     folders = [Path(folder) for folder in data_dirs]
 
     def read(names: Sequence[str]) -> list[Task]:

@@ -115,7 +115,7 @@ def test_the_record_of_a_callable_or_of_similarities_cannot_encode(tmp_path: Pat
         sb.geometry(record, task="sample")
     similarities = tmp_path / "s.txt"
     similarities.write_text("\n".join(f"{x:.4f}" for x in np.linspace(0, 1, 252)), encoding="utf-8")
-    given = sb.evaluate_similarities(similarities, "sample", intervals=NO_INTERVALS)
+    given = sb.import_results(similarities, gold="sample")
     with pytest.raises(UserError, match="the record of saved similarities cannot make any"):
         sb.spectrum(given, task="sample")
     with pytest.raises(UserError, match="has given similarities instead of cosines"):

@@ -79,7 +79,7 @@ def fewer_items(world: World) -> sb.RunRecord:
 def given_similarities(world: World) -> sb.RunRecord:
     path = world.folder / "second.npy"
     np.save(path, np.random.default_rng(4).uniform(size=200))
-    return sb.evaluate_similarities(path, data=world.folder / "a" / "pairs.tsv")
+    return sb.import_results(path, gold=world.folder / "a" / "pairs.tsv")
 
 
 def imported(world: World) -> sb.RunRecord:

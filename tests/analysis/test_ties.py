@@ -21,7 +21,7 @@ def given(path: Path, decimals: int) -> Any:
     gold = load_sample().pairs["gold"].to_numpy()
     values = gold / 5 + np.random.default_rng(0).normal(0, 0.2, len(gold))
     path.write_text("\n".join(f"{value:.{decimals}f}" for value in values), encoding="utf-8")
-    return sb.evaluate_similarities(path, "sample", intervals=NO_INTERVALS)
+    return sb.import_results(path, gold="sample")
 
 
 def test_of_given_similarities_the_range_is_between_gold_rising_and_falling_in_each_tie(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ VERBS: dict[str, tuple[list[Any], set[str], set[str]]] = {
     "run": (
         [sb.evaluate, sb.protocol, choose_models],
         {"encoder", "name", "intervals", "use", "classification", "view"},
-        {"gate", "margin", "interval", "no_intervals", "classifier", "kfold", "classifier_seed", "subset_column"}
+        {"interval", "no_intervals", "classifier", "kfold", "classifier_seed", "subset_column"}
         | {"exclude", "exclude_overlap", "fast", "devices", "on"},
     ),
     "import": ([sb.import_results], set(), set()),

@@ -93,7 +93,7 @@ def test_explain_prints_every_analysis_and_writes_a_page(runs: Stsbench) -> None
 
 def test_explain_reports_what_was_not_possible_after_all_that_was(stsbench: Stsbench) -> None:
     Path("s.txt").write_text("\n".join(str(n / 252) for n in range(252)), encoding="utf-8")
-    stsbench("run", "--similarities", "s.txt", "--tasks", "sample", "--out", "s", "--no-intervals")
+    stsbench("import", "s.txt", "--gold", "sample", "--out", "s")
     done = stsbench("explain", "s", "--no-intervals", "--out", "page")
     assert done.code == 2
     assert "Spearman x 100 by length difference" in done.out

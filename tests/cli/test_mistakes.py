@@ -109,7 +109,6 @@ OPTIONS = [
     ("-m toys:letters --out x", "--out is a single folder"),
     ("--vectors v.npy", "--vectors needs --sentences"),
     ("--sentences s.txt", "--vectors needs --sentences"),
-    ("--margin 1", "--margin needs --gate"),
 ]
 
 MODELS = [
@@ -327,6 +326,7 @@ def test_a_value_of_pages_is_echoed_in_short(stsbench: Stsbench, arguments: str)
 
 def test_saved_vectors_and_similarities_that_do_not_fit(stsbench: Stsbench, pairs_file: Path) -> None:
     np.save("v.npy", np.ones((2, 3)))
+    np.save("two.npy", np.ones(2))
     Path("two.txt").write_text("one\ntwo\n", encoding="utf-8")
     Path("three.txt").write_text("one\ntwo\nthree\n", encoding="utf-8")
     Path("nan.txt").write_text("0.5\n" * 11 + "nan\n", encoding="utf-8")
@@ -336,12 +336,14 @@ def test_saved_vectors_and_similarities_that_do_not_fit(stsbench: Stsbench, pair
         ("--vectors v.npy --sentences none.txt --tasks sample", r"none\.txt"),
         ("--vectors v.npy --sentences three.txt --tasks sample", r"three\.txt has 3 lines but .*v\.npy has 2"),
         ("--vectors two.txt --sentences two.txt --tasks sample", r"two\.txt is not a"),
-        (f"--similarities nan.txt --data {pairs_file}", r"nan\.txt: number 12 of 12 is nan"),
-        (f"--similarities word.txt --data {pairs_file}", r"word\.txt, line 2: 'high'"),
-        (f"--similarities nan.txt --data {pairs_file} --whiten 2", "--whiten"),
-        ("--similarities nan.txt --tasks sample-opinions", "sample-opinions"),
     ):
         stsbench("run", *options.split()).demand_one_sentence(sentence)
+    for results, sentence in (
+        (f"nan.txt --gold {pairs_file}", r"nan\.txt: number 12 of 12 is nan"),
+        (f"word.txt --gold {pairs_file}", r"word\.txt, line 2: 'high'"),
+        ("two.npy --gold sample-opinions", "sample-opinions"),
+    ):
+        stsbench("import", *results.split(), "--out", "x").demand_one_sentence(sentence)
 
 
 def test_an_interrupt_keeps_the_records_that_were_made(stsbench: Stsbench) -> None:

@@ -239,7 +239,7 @@ def test_saved_vectors_and_similarities_score_as_their_encoder(stsbench: Stsbenc
     np.save("given.npy", values)
     Path("given.txt").write_text("\n".join(map(repr, values.tolist())), encoding="utf-8")
     for name in ("given.npy", "given.txt"):
-        assert stsbench("run", "--similarities", name, "--tasks", "sample", "--out", f"of-{name}").code == 0
+        assert stsbench("import", name, "--gold", "sample", "--out", f"of-{name}").code == 0
         record = sb.load_run(f"of-{name}")
         assert record.scores[0].value == direct.scores[0].value
         assert "|spearman|given|" in record.signature

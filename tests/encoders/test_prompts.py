@@ -16,7 +16,6 @@ from stsbench.encoders.cache import cache_files
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
 from stsbench.encoders.prompts import both_sides
-from stsbench.encoders.sides import SidedEncoder
 from stsbench.encoders.use_text import use_signature
 from stsbench.records.signature import Signature
 from stsbench.records.store import load_run
@@ -170,23 +169,6 @@ def test_a_sentence_that_both_sides_cut_was_cut_by_each(prompted: Prompted) -> N
     folder = prompted()
     assert sb.evaluate(folder, data).scores[0].truncated_sentences == 1
     assert sb.evaluate(load(folder, prompts="query,passage"), data).scores[0].truncated_sentences == 2
-
-
-def test_both_sides_are_of_one_network_in_full_precision_too(prompted: Prompted) -> None:
-    from stsbench.encoders.use import Use
-    from stsbench.scoring.run import choose_models, in_full_precision
-
-    (model,) = choose_models(Use(prompts="query,passage", precision="bf16"), models=[str(prompted())])
-    lower = model.load()
-    full = in_full_precision(lower)
-    for encoder, precision in ((lower, "bf16"), (full, "fp32")):
-        assert isinstance(encoder, SidedEncoder)
-        assert encoder.identity.use.prompts == ("so she ", "the dog ")
-        assert encoder.identity.use.precision == precision
-        for side in encoder.sides:
-            side.prepare(weights=True)
-        first, second = (side._network for side in encoder.sides)
-        assert first is second
 
 
 def test_a_text_needs_no_prompts_of_the_checkpoint(tiny: Callable[..., Path]) -> None:

@@ -19,7 +19,7 @@ from stsbench.cli.app import app
 from stsbench.data.tables import StsData
 from stsbench.records.export import export_results
 from stsbench.records.items import ITEMS
-from stsbench.scoring.evaluate import import_results
+from stsbench.scoring.import_results import import_results
 
 Toy = Callable[..., StsData]
 Encode = Callable[..., Any]

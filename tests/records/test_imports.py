@@ -12,7 +12,7 @@ import pytest
 import stsbench as sb
 from stsbench.base.errors import UserError
 from stsbench.records.imports import NotResultsError
-from stsbench.scoring.evaluate import import_results
+from stsbench.scoring.import_results import import_results
 
 Write = Callable[..., Path]
 Json = dict[str, Any]

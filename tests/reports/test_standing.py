@@ -224,7 +224,7 @@ def test_a_report_tells_findings_of_pairs_and_what_was_not_looked_at(tmp_path: P
     data.write_text("sentence1\tsentence2\tscore\n" + "\n".join(rows) + "\n", encoding="utf-8")
     # Similar as people say, but for pairs of unlike length.
     np.save(similarities, gold / 10 - 0.2 * far)
-    record = sb.evaluate_similarities(similarities, data=data)
+    record = sb.import_results(similarities, gold=data)
     text = sb.report(record, tmp_path / "page").with_name("README.md").read_text(encoding="utf-8")
     opening = text[text.index("## In short") : text.index("## Scores")]
     assert "Pairs with lengths more than 3 words apart are ranked " in opening

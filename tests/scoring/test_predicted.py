@@ -17,6 +17,7 @@ import stsbench as sb
 from stsbench.cli.app import app
 from stsbench.records.kinds import GIVEN, PAIR_CLASSIFICATION, STS
 from stsbench.scoring.recompute import require_recomputed
+from stsbench.statistics.precision import average_precision
 
 Encode = Callable[[list[str]], Any]
 ENCODERS = {"letters": island.by_letters, "words": island.by_words, "alike": island.by_first_word}
@@ -200,9 +201,8 @@ def test_pairs_with_labels_become_pair_classification(tmp_path: Path) -> None:
     assert sb.import_results(tmp_path / "words", gold=pairs).signature == record.signature
     # MTEB saves these distances without a sign.
     for similarity in ("euclidean", "manhattan", "dot"):
-        protocol = sb.protocol(metric="ap", similarity=similarity)
-        other = sb.evaluate_similarities(tmp_path / "words", data=pairs, protocol=protocol)
-        assert other.scores[0].value == pytest.approx(scores[f"{similarity}_ap"], abs=1e-9)
+        value = average_precision(*(record.items[name].to_numpy() for name in ("gold", similarity)))
+        assert value == pytest.approx(scores[f"{similarity}_ap"], abs=1e-9)
 
 
 def test_where_cosine_is_the_best_similarity_it_is_mtebs_max_ap_even_where_that_is_1(tmp_path: Path) -> None:
@@ -379,7 +379,7 @@ def a_folder_of_two(tmp_path: Path) -> Path:
         ({"q1": {"d1": float("nan")}}, "q1 0 d1 1\n", {}, "query 'q1': the score of 'd1' is nan"),
         (CLASSES, None, {}, r"predictions of Moods \(test\): name the gold data"),
         (None, None, {}, r"predictions of Moods \(test\) and Small \(test\): name the gold data with --gold"),
-        (None, None, {"gold": "."}, r"--gold has no file for Moods \(test\) and Small \(test\)"),
+        (None, None, {"gold": "."}, r"--gold has no data for Moods \(test\) and Small \(test\)"),
         (None, "q1 0 d1 1\n", {}, "is a single file, but there are predictions of several tasks"),
         (None, None, {"identical_ids": "drop"}, "--identical-ids needs documents"),
         (RANKING, JUDGED + "q8 0 d1 1\n", {}, r"1 of 4 queries of the qrels are missing from the other"),

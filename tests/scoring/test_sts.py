@@ -240,14 +240,12 @@ def test_the_interval_of_the_average_accounts_for_sentences_that_tasks_share(
     assert unshared < 0.85 * shared
 
 
-@pytest.mark.parametrize("interval", ["dyadic", "components", "independent"])
-def test_a_perfect_order_and_few_pairs_have_no_interval_and_the_reason(interval: Any, tmp_path: Path) -> None:
+def test_a_perfect_order_and_few_pairs_have_no_interval_and_the_reason(tmp_path: Path) -> None:
     def scored(similarities: list[float], second: str) -> sb.RunRecord:
         rows = [f"a{'b' * n}\t{second.format(n)}\t{n}" for n in range(len(similarities))]
         (tmp_path / "own.tsv").write_text("\n".join(["sentence1\tsentence2\tscore", *rows, ""]), encoding="utf-8")
         np.save(tmp_path / "s.npy", similarities)
-        chosen = sb.Intervals(interval=interval)
-        return sb.evaluate_similarities(tmp_path / "s.npy", data=tmp_path / "own.tsv", intervals=chosen)
+        return sb.import_results(tmp_path / "s.npy", gold=tmp_path / "own.tsv")
 
     perfect = scored([0.0, 1.0, 2.0, 3.0, 4.0], "c")
     assert (perfect.scores[0].value, perfect.scores[0].interval) == (1.0, None)

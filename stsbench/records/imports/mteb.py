@@ -255,31 +255,7 @@ class PredictionFiles:
     model: str
     revision: str | None
     sha256: str
-    paths: tuple[Path, ...]
     parts: tuple[Part, ...]
-
-    @property
-    def pairs(self) -> tuple[Part, ...]:
-        """The parts with similarities of pairs."""
-        return tuple(part for part in self.parts if part.are_similarities)
-
-    @property
-    def left_out(self) -> list[str]:
-        """The names of the files without similarities of pairs."""
-        used = {part.path for part in self.pairs}
-        return [path.name for path in self.paths if path not in used]
-
-
-def read_predictions(path: Path) -> PredictionFiles:
-    """Read a prediction file with similarities of pairs, or a folder of the prediction files of one model."""
-    files = read_prediction_files(path)
-    if not files.pairs:
-        raise UserError(
-            f"{path} holds no prediction of an STS task: {listed(files.left_out)} has no cosine_scores."
-        )
-    for part in files.pairs:
-        _ = part.similarities  # reports damaged values before any data is read
-    return files
 
 
 def read_prediction_files(path: Path) -> PredictionFiles:
@@ -312,7 +288,7 @@ def read_prediction_files(path: Path) -> PredictionFiles:
     ((name, revision),) = models
     known = None if revision in {"", NO_REVISION} else storable(revision)
     digest = hashes[0] if len(files) == 1 else fingerprint(hashes)
-    return PredictionFiles(storable(name), known, digest, tuple(files), tuple(parts))
+    return PredictionFiles(storable(name), known, digest, tuple(parts))
 
 
 def broken(path: Path, why: str) -> UserError:

@@ -22,7 +22,7 @@ from stsbench.data.shared import FOLDED, SENTENCES, sentence_ids
 from stsbench.data.tables import FileRead, Status
 from stsbench.records.kinds import GIVEN
 from stsbench.records.signature import Signature
-from stsbench.scoring.settings import GIVEN_SIMILARITY, Settings
+from stsbench.scoring.settings import GIVEN_SIMILARITY, Protocol, Settings
 from stsbench.scoring.statistic import Estimate, Mean, MeanShare
 from stsbench.scoring.task import Items, Meaning, Numbers, Scoring, Vectors
 from stsbench.scoring.task import Rows as ScoredRows
@@ -32,6 +32,9 @@ FORMATS_READ = FORMATS[1:]
 
 MEAN: Final = "mean"
 """The name of the score if the measure is unknown."""
+
+GIVEN_PROTOCOL = Protocol("given", metric=MEAN, similarity=GIVEN_SIMILARITY)
+"""The protocol of records of items only."""
 
 _GROUP = "group"
 _MAX_GROUPS = 2

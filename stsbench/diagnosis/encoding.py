@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +10,9 @@ from numpy.typing import NDArray
 from stsbench.base.progress import Progress
 from stsbench.base.words import listed
 from stsbench.diagnosis.choices import MAX_LENGTH, POOLING, tried_values
-from stsbench.encoders.plan import Embeddings, EncodingCost, embed
+from stsbench.encoders.plan import Embeddings, embed
 from stsbench.encoders.poolers import NoHeadError
 from stsbench.encoders.protocol import Encoder, FloatMatrix
-from stsbench.encoders.token_tables import TABLE_POOLINGS, TokenTableEncoder
 from stsbench.encoders.tokenizer import stated_limits
 from stsbench.encoders.transformer import TransformerEncoder, recut
 
@@ -68,7 +66,7 @@ def encode_all(
     progress: Progress,
 ) -> Encoded:
     """Encode texts with every pooler, and those that are longer than other maximum lengths with these too."""
-    encode = partial(_encode, normalize=False, use_cache=use_cache, progress=progress)
+    encode = partial(embed, normalize=False, use_cache=use_cache, progress=progress)
     whole, notes = _by_every_pooler(encoder, partial(encode, encoder, texts))
     limit, poolings = encoder.identity.use.max_length, tuple(whole.vectors)
     # A prompt is no part of a text's length; it has at most as many sub-words as bytes.
@@ -77,11 +75,10 @@ def encode_all(
     start = len(whole.vectors[poolings[0]])
     stated = _stated_limits(encoder)
     for length in sorted({*tried_values(MAX_LENGTH), *stated}) if lengths is None else lengths:
-        shortened = None if length == limit else _recut(encoder, length)
-        # Only what is longer than the shorter of the two limits can differ; model2vec counts characters, too.
+        shortened = None if length == limit else recut(encoder, length)
+        # Only what is longer than the shorter of the two limits can differ.
         shorter = length if limit is None else min(length, limit)
-        may_differ = whole.lengths + most_around > shorter
-        longer = np.flatnonzero(may_differ | isinstance(encoder, TokenTableEncoder))
+        longer = np.flatnonzero(whole.lengths + most_around > shorter)
         if shortened is None or not len(longer):
             continue
         part = encode(shortened, [texts[place] for place in longer.tolist()], poolings=poolings)
@@ -116,47 +113,9 @@ def _stated_limits(encoder: Encoder) -> dict[int, str]:
     }
 
 
-def _recut(encoder: Encoder, length: int) -> Encoder | None:
-    return encoder.used(max_length=length) if isinstance(encoder, TokenTableEncoder) else recut(encoder, length)
-
-
-def _encode(
-    encoder: Encoder, texts: Sequence[str], *, poolings: Sequence[str] | None, **options: Any
-) -> Embeddings:
-    """Return vectors by some poolings: from one forward pass, but from one for each of static embeddings."""
-    if not isinstance(encoder, TokenTableEncoder):
-        return embed(encoder, texts, poolings=poolings, **options)
-    # Whatever else the two libraries do otherwise goes with the pooling.
-    readings = [encoder.used(pooling=pooling) for pooling in poolings or ()]
-    parts = [embed(reading, texts, **options) for reading in readings]
-    # What one reads alike, the other may not: a row for each pair of theirs.
-    rows, places = np.unique(np.stack([part.rows for part in parts]), axis=1, return_inverse=True)
-    return Embeddings(
-        rows=places.reshape(-1),
-        vectors={
-            pooling: matrix[row]
-            for part, row in zip(parts, rows, strict=True)
-            for pooling, matrix in part.vectors.items()
-        },
-        lengths=parts[0].lengths,
-        truncated=np.logical_or.reduce([part.truncated for part in parts]),
-        cost=EncodingCost(
-            **{name: sum(getattr(part.cost, name) for part in parts) for name in _COUNTS},
-            seconds={stage: sum(part.cost.seconds[stage] for part in parts) for stage in parts[0].cost.seconds},
-        ),
-    )
-
-
 def _by_every_pooler(encoder: Encoder, encode: Callable[..., Embeddings]) -> tuple[Embeddings, tuple[str, ...]]:
     """Return the vectors by every pooling that the encoder has, and which it lacks."""
     identity = encoder.identity
-    if isinstance(encoder, TokenTableEncoder):
-        others = [
-            name
-            for name in TABLE_POOLINGS
-            if encoder.used(pooling=name).identity.normalizes == identity.normalizes
-        ]
-        return encode(poolings=others), ()
     if identity.kind not in _CHECKPOINTS:
         note = f"{identity.name} has no poolers or maximum lengths to choose from: the grid is the smaller for it."
         return encode(poolings=None), (note,)

@@ -27,7 +27,6 @@ from stsbench.encoders.masks import has_causal_code, own_mask
 from stsbench.encoders.poolers import AUTO, parse_pooling
 from stsbench.encoders.prompts import named_prompts
 from stsbench.encoders.template import NO_TEMPLATE
-from stsbench.encoders.token_tables import TokenTableEncoder
 from stsbench.encoders.tokenizer import counts_padding
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.encoders.use import FLASH, FP32, PRECISIONS, TORCH, Use
@@ -37,10 +36,6 @@ _LOST_BY_KERNEL = 0.01
 
 _SIDES = {"query": ("document", "passage", "corpus"), "search_query": ("search_document",)}
 """Names of prompts for a query, each with those for what it finds."""
-
-
-_Prompted = TransformerEncoder | TokenTableEncoder
-"""What can be loaded with another text before every sentence."""
 
 
 @dataclass(frozen=True)
@@ -63,12 +58,6 @@ def offers(encoder: TransformerEncoder, choices: tuple[Choice, ...], gap: float)
     return {choice: _RULES.get(choice, _every_other)(encoder, choice, gap) for choice in choices}
 
 
-def prompts_offered(encoder: TokenTableEncoder) -> dict[Choice, Offer]:
-    """Return what is tried before the sentences of static embeddings; nothing else of their use can be chosen."""
-    rules = {PROMPT: _every_other, PROMPT_NAME: _prompt_names, PROMPTS: _prompts_of_sides}
-    return {choice: rule(encoder, choice, 0.0) for choice, rule in rules.items()}
-
-
 def stated_precision(encoder: TransformerEncoder) -> str:
     """Return the precision that the checkpoint's configuration states, as `Use` calls it; empty for none."""
     config = encoder.checkpoint.json("config.json")
@@ -84,12 +73,12 @@ def own_value(use: Use, choice: Choice) -> Any:
     return use.computed_in if choice == PRECISION else getattr(use, choice.name)
 
 
-def _every_other(encoder: _Prompted, choice: Choice, _gap: float) -> Offer:
+def _every_other(encoder: TransformerEncoder, choice: Choice, _gap: float) -> Offer:
     own = encoder.use.prompt if choice == PROMPT else own_value(encoder.use, choice)
     return Offer(tuple(value for value in tried_values(choice) if value != own))
 
 
-def _prompt_names(encoder: _Prompted, _choice: Choice, _gap: float) -> Offer:
+def _prompt_names(encoder: TransformerEncoder, _choice: Choice, _gap: float) -> Offer:
     """Offer each of the checkpoint's own prompts that is another text than the person's."""
     named = named_prompts(encoder.checkpoint)
     if encoder.use.own_template is not None:
@@ -101,7 +90,7 @@ def _prompt_names(encoder: _Prompted, _choice: Choice, _gap: float) -> Offer:
     return Offer(values, notes={name: f"Its prompt `{name}` is {named[name]!r}." for name in values})
 
 
-def _prompts_of_sides(encoder: _Prompted, _choice: Choice, _gap: float) -> Offer:
+def _prompts_of_sides(encoder: TransformerEncoder, _choice: Choice, _gap: float) -> Offer:
     """Offer a prompt for either side, where the checkpoint names one for queries and one for documents."""
     named = named_prompts(encoder.checkpoint)
     if encoder.use.own_template is not None:

@@ -6,7 +6,7 @@ those with the fewest changes first.
 """
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,13 +35,12 @@ from stsbench.diagnosis.choices import (
     choices_of_use,
     tried_values,
 )
-from stsbench.diagnosis.offers import Offer, offers, own_value, prompts_offered, stated_precision
+from stsbench.diagnosis.offers import Offer, offers, own_value, stated_precision
 from stsbench.encoders.poolers import parse_pooling, pooling_name
 from stsbench.encoders.prompts import both_sides, named_prompts
 from stsbench.encoders.protocol import Encoder
 from stsbench.encoders.sides import SidedEncoder
 from stsbench.encoders.template import NO_TEMPLATE, RULES, SENTENCE, Template, read_template
-from stsbench.encoders.token_tables import TokenTableEncoder
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.encoders.use import ABOUT, FP32, TORCH
 
@@ -145,9 +144,6 @@ def ways_to_read(
         offered = offers(encoder, of_use, gap)
         values |= {choice: offer.values for choice, offer in offered.items()}
         values[TEMPLATE] = fitting_templates(encoder, likely)
-    if isinstance(encoder, TokenTableEncoder):
-        offered = prompts_offered(encoder)
-        values |= {choice: offer.values for choice, offer in offered.items()}
     placed = {PROMPT_NAME, PROMPTS, TEMPLATE, SENTENCE_RULES, PRECISION, PADDING}
     others = [choice for choice in reading() if choice not in placed]
     singles = {choice: [Way(((choice, value),)) for value in values.get(choice, [])] for choice in reading()}
@@ -206,12 +202,10 @@ def _can_read(encoder: TransformerEncoder, template: Template) -> bool:
 
 def encoder_of(encoder: Encoder, way: Way) -> Encoder:
     """Return the encoder that a way reads with; the person's own where only the sentences are changed."""
-    if not isinstance(encoder, TransformerEncoder | TokenTableEncoder):
+    if not isinstance(encoder, TransformerEncoder):
         return encoder
     apart = {PROMPT_NAME, PROMPTS, TEMPLATE}
     changes = {choice.name: value for choice, value in way.values if choice.name in ABOUT and choice not in apart}
-    if isinstance(encoder, TokenTableEncoder):
-        return encoder.used(**changes) if changes else _prompted(encoder, encoder.used, way)
     varied = encoder
     if way[PRECISION] is not None:
         changes["backend"] = TORCH
@@ -226,16 +220,16 @@ def encoder_of(encoder: Encoder, way: Way) -> Encoder:
     if way[SENTENCE_RULES] is not None and template is not None:
         ruled = varied.with_template(template.model_copy(update={"rules": tuple(way[SENTENCE_RULES])}))
         varied = ruled.with_use(pooling=varied.use.pooling)
-    return _prompted(varied, varied.with_use, way)
+    return _prompted(varied, way)
 
 
-def _prompted(encoder: TransformerEncoder | TokenTableEncoder, used: Callable[..., Encoder], way: Way) -> Encoder:
-    """Return an encoder with the named prompts of a way; `used` returns it used otherwise."""
+def _prompted(encoder: TransformerEncoder, way: Way) -> Encoder:
+    """Return an encoder with the named prompts of a way."""
     named = named_prompts(encoder.checkpoint)
     if way[PROMPT_NAME] is not None:
-        return used(prompt=named[way[PROMPT_NAME]])
+        return encoder.with_use(prompt=named[way[PROMPT_NAME]])
     if way[PROMPTS] is not None:
-        first, second = (used(prompt=named[name]) for name in both_sides(way[PROMPTS]))
+        first, second = (encoder.with_use(prompt=named[name]) for name in both_sides(way[PROMPTS]))
         return SidedEncoder((first, second))
     return encoder
 

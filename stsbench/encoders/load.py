@@ -27,15 +27,13 @@ from stsbench.encoders.prompts import as_texts, own_prompt, require_one_choice
 from stsbench.encoders.protocol import Encoder
 from stsbench.encoders.published_names import resolve
 from stsbench.encoders.sentence_transformers import (
-    has_transformer_config,
+    is_of_model2vec,
     load_with_library,
     notes_on_code,
-    pools_without_prompt,
     read_settings,
 )
 from stsbench.encoders.sides import SidedEncoder
 from stsbench.encoders.template import NO_TEMPLATE, Template, read_template
-from stsbench.encoders.token_tables import TABLE_POOLINGS, TokenTable, TokenTableEncoder, find_table, load_table
 from stsbench.encoders.tokenizer import model_limit, position_limit
 from stsbench.encoders.transformer import TransformerEncoder, TransformerSettings
 from stsbench.encoders.use import ABOUT, FP32, PROMPTS, TORCH, Use, option_of, spell_options
@@ -165,13 +163,8 @@ def _load_fitted(name: str, folder: Path, asked: Use) -> FittedEncoder:
     return FittedEncoder(name, about, base, partial(read_map, folder, about), read_seen(folder, about), notes)
 
 
-def _load_checkpoint(
-    name: str, use: Use
-) -> TransformerEncoder | TokenTableEncoder | CallableEncoder | SidedEncoder:
-    needs = partial(require, MODELS, f"the checkpoint {name}", by=MINILM_EXTRA if name == PACKAGED else "")
-    # A local table of token vectors needs neither torch nor Transformers.
-    if not Path(name).expanduser().is_dir():
-        needs()
+def _load_checkpoint(name: str, use: Use) -> TransformerEncoder | CallableEncoder | SidedEncoder:
+    require(MODELS, f"the checkpoint {name}", by=MINILM_EXTRA if name == PACKAGED else "")
     checkpoint = find_checkpoint(name, revision=use.revision, with_code=use.trust_remote_code)
     adapter = checkpoint if is_adapter(checkpoint) else None
     if adapter is not None:
@@ -181,16 +174,13 @@ def _load_checkpoint(
             f"{name} needs Python code of its own ({code}), which runs only if you trust it. Read it, then pass "
             "--trust-remote-code."
         )
-    table = find_table(checkpoint) if adapter is None else None
-    if table is not None and (static := _load_static(table, use)) is not None:
-        return static
-    needs()
     template, hints = _choose_template(name, use)
     use, notes = as_texts(checkpoint, replace(use, template=template))
     notes += hints
     use = replace(use, device=resolve_device(use.device))
     saved = read_settings(checkpoint)
-    if saved is None and checkpoint.modules() and use.pooling == AUTO and adapter is None:
+    is_of_library = bool(checkpoint.modules()) or is_of_model2vec(checkpoint)
+    if saved is None and is_of_library and use.pooling == AUTO and adapter is None:
         by_library = load_with_library(checkpoint, use)
         return replace(by_library, notes=(*by_library.notes, *notes))
     first, second = use.own_prompts or (use.prompt, None)
@@ -199,19 +189,6 @@ def _load_checkpoint(
         notes += (f"{checkpoint.name} is an adapter, merged into the weights of {base_of(adapter)}.",)
     encoder = replace(encoder, adapter=adapter, notes=(*encoder.notes, *notes))
     return encoder if second is None else SidedEncoder((encoder, encoder.with_use(prompt=second)), encoder.notes)
-
-
-def _load_static(table: TokenTable, asked: Use) -> TokenTableEncoder | SidedEncoder | None:
-    """Loads static embeddings; returns None if only their library can do what follows them."""
-    use, notes = as_texts(table.checkpoint, asked)
-    first, second = use.own_prompts or (use.prompt, None)
-    encoder = load_table(table, replace(use, prompt=first, prompts=None))
-    if encoder is None:
-        return None
-    what = f"static embeddings, which are averaged in fp32 (--pooling {' or '.join(TABLE_POOLINGS)})"
-    _refuse(asked, what, pooling=(AUTO, *TABLE_POOLINGS), also=("max_length", *PROMPTS, "revision"))
-    encoder = replace(encoder, notes=(*encoder.notes, *notes))
-    return encoder if second is None else SidedEncoder((encoder, encoder.used(prompt=second)), encoder.notes)
 
 
 def _choose_template(name: str, use: Use) -> tuple[Template | None, tuple[str, ...]]:
@@ -248,11 +225,7 @@ def _load_natively(checkpoint: Checkpoint, saved: TransformerSettings | None, as
         notes += (f"{name} has modules that are not read natively: --pooling {pooling} leaves them out.",)
     settings = saved or TransformerSettings(Use(max_length=model_limit(checkpoint)))
     prompt, notes_on_prompt = _choose_prompt(checkpoint, own_prompt(checkpoint), asked, known)
-    notes += (*_notes_on_files(checkpoint, saved), *notes_on_prompt)
-    if prompt and pools_without_prompt(checkpoint):
-        notes += (
-            f"{name} leaves its prompt out of the pooling (include_prompt is false); {pooling} includes it.",
-        )
+    notes += (*checkpoint.own_notes(), *notes_on_prompt)
     if asked.trust_remote_code:
         notes += notes_on_code(name, checkpoint.code_elsewhere())
     length = settings.use.max_length if asked.max_length is None else asked.max_length
@@ -267,7 +240,7 @@ def _load_natively(checkpoint: Checkpoint, saved: TransformerSettings | None, as
 def _require_readable(checkpoint: Checkpoint, use: Use) -> None:
     """Raises a UserError for a checkpoint that is not an encoder, or a length beyond its positions."""
     name, config = checkpoint.name, checkpoint.json("config.json")
-    if not config:
+    if not config or is_of_model2vec(checkpoint):
         raise UserError(f"{name} has no config.json of a Transformer, so --pooling does not apply to it.")
     if config.get("is_encoder_decoder"):
         raise UserError(f"{name} is an encoder-decoder, which no pooling reads. Save its vectors for --vectors.")
@@ -310,18 +283,6 @@ def _pooling_of(template: Template, use: Use, known: KnownCheckpoint | None, nam
     parse_pooling(use.pooling, also=(AUTO,))
     note = f"pooling {use.pooling} differs from {template.reading}, where template {template.name} is read."
     return use.pooling, (*notes, note)
-
-
-def _notes_on_files(checkpoint: Checkpoint, saved: TransformerSettings | None) -> tuple[str, ...]:
-    """Returns notes on missing files."""
-    name, notes = checkpoint.name, tuple[str, ...]()
-    if saved is not None and not has_transformer_config(checkpoint):
-        limit = saved.use.max_length
-        length = "reads whole sentences" if limit is None else f"reads at most {limit} sub-words"
-        notes += (f"{name} {length}; it has no sentence_bert_config.json that states a maximum length.",)
-    if not checkpoint.json("tokenizer_config.json"):
-        notes += (f"{name} has no tokenizer_config.json: the defaults of its architecture apply.",)
-    return (*notes, *checkpoint.own_notes())
 
 
 def _choose_pooling(

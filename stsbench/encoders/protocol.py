@@ -22,7 +22,7 @@ _NOT_IN_KEY = {"name", "use", "normalizes"}
 """Fields of an identity that do not distinguish cached vectors: `Use` has its own key, and the cache holds vectors
 before the closing normalisation."""
 
-WITH_POOLINGS = frozenset({"transformer", "sentence-transformers", "static-embedding", "model2vec"})
+WITH_POOLINGS = frozenset({"transformer", "sentence-transformers"})
 """The kinds of models whose pooling can be chosen."""
 
 TokenSequence = tuple[int, ...] | tuple[str, ...] | str
@@ -35,8 +35,8 @@ class Identity:
 
     Attributes:
         name: the model as the user named it.
-        kind: `transformer`, `sentence-transformers`, `sentence-transformers-library`, `static-embedding`,
-            `model2vec`, `static` (word vectors), `function`, `vectors`, `mteb` or `fitted`.
+        kind: `transformer`, `sentence-transformers`, `sentence-transformers-library`, `model2vec-library`,
+            `static` (word vectors), `function`, `vectors`, `mteb` or `fitted`.
         use: how it is used, with every open choice made; `revision` is the Hub's commit (None for local files),
             and `trust_remote_code` is true only if there was code to run.
         weights_sha256: hash of the weight file, or over several in the order of their use; None if the vectors

@@ -1,6 +1,6 @@
-"""sentence-transformers checkpoints: their settings, and the library itself for what is not read natively."""
+"""sentence-transformers checkpoints: their settings, and the libraries for what is not read natively."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
@@ -11,7 +11,6 @@ from stsbench.base.errors import UserError
 from stsbench.base.extras import require
 from stsbench.encoders.callables import CallableEncoder
 from stsbench.encoders.checkpoint import AGAIN, Checkpoint, Module
-from stsbench.encoders.hub import ADAPTER_CONFIG
 from stsbench.encoders.libraries import quiet_transformers, reporting_failures
 from stsbench.encoders.modules import ACTIVATIONS, TailModule
 from stsbench.encoders.prompts import LIBRARY_CONFIG, own_prompt
@@ -20,7 +19,7 @@ from stsbench.encoders.sides import SidedEncoder
 from stsbench.encoders.tokenizer import model_limit, position_limit
 from stsbench.encoders.transformer import TransformerSettings
 from stsbench.encoders.use import PRECISIONS, USUAL, Use, option_of
-from stsbench.encoders.weights import require_own_weights
+from stsbench.encoders.weights import described, require_own_weights
 
 _POOLINGS = {
     "pooling_mode_cls_token": "cls_before_pooler",
@@ -42,6 +41,9 @@ _PLAIN_TEXT: dict[str, Any] = {
     "module_output_name": "token_embeddings",
 }
 
+_Encode = Callable[[list[str], str], Any]
+"""From sentences and the prompt before them to vectors."""
+
 
 def read_settings(checkpoint: Checkpoint) -> TransformerSettings | None:
     """Returns the checkpoint's own pooling, length, prompt, casing, and what follows the pooling.
@@ -58,8 +60,8 @@ def read_settings(checkpoint: Checkpoint) -> TransformerSettings | None:
     ):
         return None
     pooling = _pooling(checkpoint, modules[1].folder)
-    tail = read_tail(checkpoint, modules[2:])
-    if pooling is None or tail is None:
+    tail = [_tail_module(checkpoint, module) for module in modules[2:]]
+    if pooling is None or None in tail:
         return None
     length, longest = transformer.get("max_seq_length"), position_limit(checkpoint)
     use = Use(
@@ -68,13 +70,7 @@ def read_settings(checkpoint: Checkpoint) -> TransformerSettings | None:
         prompt=own_prompt(checkpoint),
     )
     lower_case = bool(transformer.get("do_lower_case"))
-    return TransformerSettings(use, lower_case=lower_case).with_modules(tail)
-
-
-def read_tail(checkpoint: Checkpoint, modules: Sequence[Module]) -> list[TailModule] | None:
-    """Returns the modules after the pooling, or None if one of them is not read natively."""
-    tail = [_tail_module(checkpoint, module) for module in modules]
-    return None if None in tail else [module for module in tail if module is not None]
+    return TransformerSettings(use, lower_case=lower_case).with_modules(list(filter(None, tail)))
 
 
 def pooling_config(pooling: str, width: int) -> dict[str, Any] | None:
@@ -88,21 +84,10 @@ def pooling_config(pooling: str, width: int) -> dict[str, Any] | None:
     return {"word_embedding_dimension": width} | {flag: own == pooling for flag, own in _POOLINGS.items()}
 
 
-def has_transformer_config(checkpoint: Checkpoint) -> bool:
-    """Returns whether the checkpoint has the library's file with the maximum length."""
-    return any((checkpoint.folder / name).is_file() for name in _TRANSFORMER_CONFIGS)
-
-
 def transformer_config_files(checkpoint: Checkpoint) -> list[Path]:
     """Returns the library's configuration files at the top of the checkpoint."""
     names = (*_TRANSFORMER_CONFIGS, LIBRARY_CONFIG)
     return [path for path in (checkpoint.folder / name for name in names) if path.is_file()]
-
-
-def pools_without_prompt(checkpoint: Checkpoint) -> bool:
-    """Returns whether the checkpoint's own pooling leaves out the prompt's tokens."""
-    poolings = [module for module in checkpoint.modules() if module.kind == "Pooling"]
-    return any(checkpoint.json(module.folder, "config.json").get("include_prompt") is False for module in poolings)
 
 
 def _transformer_config(checkpoint: Checkpoint) -> dict[str, Any]:
@@ -113,13 +98,11 @@ def _transformer_config(checkpoint: Checkpoint) -> dict[str, Any]:
 def _is_plain(checkpoint: Checkpoint, transformer: dict[str, Any]) -> bool:
     """Returns whether the library would load the network as AutoModel does, and keep all dimensions."""
     config = checkpoint.json("config.json")
-    adapted = (checkpoint.folder / ADAPTER_CONFIG).is_file()
     # Newer configurations can name another task, modality or argument.
     others = {key: value for key, value in transformer.items() if key not in {"max_seq_length", "do_lower_case"}}
     return (
         bool(config)
         and not config.get("is_encoder_decoder")
-        and not adapted
         and not checkpoint.json(LIBRARY_CONFIG).get("truncate_dim")
         and all(not value or value == _PLAIN_TEXT.get(key) for key, value in others.items())
     )
@@ -135,12 +118,11 @@ def _pooling(checkpoint: Checkpoint, folder: str) -> str | None:
     mode = config.get("pooling_mode")
     modes = [mode] if isinstance(mode, str) else mode or []
     flags = [f"pooling_mode_{name}{suffix}" for name in modes for suffix in ("", "_token", "_tokens")]
-    known = [_POOLINGS[flag] for flag in flags if flag in _POOLINGS]
     if not mode:
-        modes = [flag for flag in config if flag.startswith("pooling_mode_") and config[flag]]
-        known = [_POOLINGS[flag] for flag in modes if flag in _POOLINGS]
+        modes = flags = [flag for flag in config if flag.startswith("pooling_mode_") and config[flag]]
     if not modes:
         raise UserError(f"{checkpoint.folder / folder / 'config.json'} names no pooling. {AGAIN}")
+    known = [_POOLINGS[flag] for flag in flags if flag in _POOLINGS]
     return known[0] if len(modes) == len(known) == 1 and config.get("include_prompt") is not False else None
 
 
@@ -156,40 +138,38 @@ def _tail_module(checkpoint: Checkpoint, module: Module) -> TailModule | None:
     return TailModule("dense", module.folder, activation or "") if is_dense else None
 
 
+def is_of_model2vec(checkpoint: Checkpoint) -> bool:
+    """Returns whether model2vec wrote the folder."""
+    config, weights = checkpoint.json("config.json"), checkpoint.folder / "model.safetensors"
+    kind = config.get("model_type")
+    return kind == "model2vec" or (bool(config) and kind is None and "embeddings" in described(weights))
+
+
 def load_with_library(checkpoint: Checkpoint, use: Use) -> CallableEncoder | SidedEncoder:
-    """Returns an encoder that calls `SentenceTransformer.encode`, pooled as the checkpoint says.
+    """Returns an encoder that calls sentence-transformers, or model2vec for a folder that it wrote.
 
     Args:
         checkpoint: with modules that are not read natively.
-        use: with its prompts as texts.
+        use: with its prompts as texts; the pooling is the checkpoint's.
     """
-    refused = [
-        option_of(name)
-        for name in ("backend", "template", "attention", "attention_mask")
-        if getattr(use, name) != getattr(USUAL, name)
-    ]
-    if refused:
+    is_model2vec = is_of_model2vec(checkpoint)
+    library, load = ("model2vec", _load_model2vec) if is_model2vec else ("sentence-transformers", _load)
+    not_obeyed = ["backend", "template", "attention", "attention_mask", *(["precision"] if is_model2vec else [])]
+    if refused := [option_of(name) for name in not_obeyed if getattr(use, name) != getattr(USUAL, name)]:
         raise UserError(
-            f"{', '.join(refused)}: not for {checkpoint.name}, which has modules that only the "
-            "sentence-transformers library reads. Leave it out, or choose a --pooling."
+            f"{', '.join(refused)}: not for {checkpoint.name}, which only the {library} library reads. Leave it "
+            "out, or choose a --pooling."
         )
-    dense = [module for module in checkpoint.modules() if module.kind == "Dense"]
-    for function in (checkpoint.json(module.folder, "config.json").get("activation_function") for module in dense):
-        # The library replaces a function that it does not trust by a default.
-        if not str(function).startswith("torch.") and not use.trust_remote_code:
-            raise UserError(
-                f"{checkpoint.name}: activation_function is {function!r}, expected a class of torch.nn."
-            )
 
     @cache
-    def model() -> Any:
+    def model() -> _Encode:
         # Any file may be read by a module of unknown kind.
-        with checkpoint.reading(checkpoint.all_files):
-            return _load(checkpoint, use)
+        with checkpoint.reading(checkpoint.all_files), reporting_failures(f"load {checkpoint.name}"):
+            require(library, checkpoint.name)
+            return load(checkpoint, use)
 
     def encode(prompt: str, sentences: list[str]) -> Any:
-        # An empty prompt is passed too: otherwise the library takes the checkpoint's own.
-        vectors = model().encode(sentences, prompt=prompt, show_progress_bar=False, convert_to_numpy=True)
+        vectors = model()(sentences, prompt)
         checkpoint.hashed.require_unchanged()
         return vectors
 
@@ -201,18 +181,17 @@ def load_with_library(checkpoint: Checkpoint, use: Use) -> CallableEncoder | Sid
         template=None,
         revision=checkpoint.revision,
         trust_remote_code=use.trust_remote_code and bool(checkpoint.named_code()),
+        device="cpu" if is_model2vec else use.device,
     )
     weights = None if elsewhere else checkpoint.sha256(checkpoint.all_files())
     notes = (
-        f"{checkpoint.name} is encoded by the sentence-transformers library, so truncated sentences are not "
-        "counted.",
+        f"{checkpoint.name} is encoded by the {library} library, so truncated sentences are not counted.",
         *notes_on_code(checkpoint.name, elsewhere),
+        *checkpoint.own_notes(),
     )
 
     def prompted(prompt: str) -> CallableEncoder:
-        identity = Identity(
-            checkpoint.name, "sentence-transformers-library", replace(own, prompt=prompt), weights_sha256=weights
-        )
+        identity = Identity(checkpoint.name, f"{library}-library", replace(own, prompt=prompt), weights)
         return CallableEncoder(partial(encode, prompt), identity, notes, model)
 
     if use.own_prompts is not None:
@@ -229,26 +208,44 @@ def notes_on_code(name: str, elsewhere: str | None) -> tuple[str, ...]:
     return () if elsewhere is None else (note,)
 
 
-def _load(checkpoint: Checkpoint, use: Use) -> Any:
-    require("sentence-transformers", checkpoint.name)
+def _load_model2vec(checkpoint: Checkpoint, use: Use) -> _Encode:
+    from model2vec import StaticModel
+
+    length = {} if use.max_length is None else {"max_length": use.max_length}
+    model = StaticModel.from_pretrained(checkpoint.folder, **length)
+    return lambda sentences, prompt: model.encode([prompt + text for text in sentences], use_multiprocessing=False)
+
+
+def _load(checkpoint: Checkpoint, use: Use) -> _Encode:
     import torch
     from sentence_transformers import SentenceTransformer
 
-    with quiet_transformers(), reporting_failures(f"load {checkpoint.name}"), loading_reports() as reports:
+    for module in (module for module in checkpoint.modules() if module.kind == "Dense"):
+        # The library replaces a function that it does not trust by a default.
+        function = checkpoint.json(module.folder, "config.json").get("activation_function")
+        if not str(function).startswith("torch.") and not use.trust_remote_code:
+            raise UserError(
+                f"{checkpoint.name}: activation_function is {function!r}, expected a class of torch.nn."
+            )
+    with quiet_transformers(), loading_reports() as reports:
         model = SentenceTransformer(
             str(checkpoint.folder),
             device=use.device,
             trust_remote_code=use.trust_remote_code,
             local_files_only=True,
         )
-        if use.max_length is not None:
-            try:
-                model.max_seq_length = use.max_length
-            except AttributeError as error:  # a module that reads whole sentences
-                raise UserError(f"{checkpoint.name} has no maximum length. Leave out --max-length.") from error
     for report in reports:
         require_own_weights(checkpoint.name, report)
-    return model.to(getattr(torch, PRECISIONS[use.precision]))
+    if use.max_length is not None:
+        try:
+            model.max_seq_length = use.max_length
+        except AttributeError as error:  # a module that reads whole sentences
+            raise UserError(f"{checkpoint.name} has no maximum length. Leave out --max-length.") from error
+    model.to(getattr(torch, PRECISIONS[use.precision]))
+    # An empty prompt is passed too: otherwise the library takes the checkpoint's own.
+    return lambda sentences, prompt: model.encode(
+        sentences, prompt=prompt, show_progress_bar=False, convert_to_numpy=True
+    )
 
 
 @contextmanager

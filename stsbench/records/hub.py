@@ -19,7 +19,6 @@ from stsbench.base.words import listed
 from stsbench.encoders.checkpoint import NOTES, Checkpoint, find_checkpoint
 from stsbench.encoders.load import load_with
 from stsbench.encoders.sentence_transformers import read_settings, transformer_config_files
-from stsbench.encoders.token_tables import find_table
 from stsbench.encoders.use import USUAL, names, option_of
 from stsbench.records.card import card_with_scores, model_card, require_storable
 from stsbench.records.provenance import redact
@@ -125,8 +124,6 @@ def _files(checkpoint: Checkpoint) -> Iterator[tuple[str, Path]]:
             f"{folder} has no modules.json, so sentence-transformers would use the mean of the tokens, whatever "
             "pooling the model was trained with: export a checkpoint of `stsbench train` or sentence-transformers."
         )
-    if find_table(checkpoint) is not None:
-        raise UserError(f"{folder} holds static embeddings, which have no model card: use `hf upload`.")
     if checkpoint.own_code() is not None or read_settings(checkpoint) is None:
         raise UserError(
             f"{folder} has modules or code that stsbench does not load itself, so the libraries may give other "

@@ -267,25 +267,6 @@ def test_a_planted_prompt_for_each_side_is_found(bert: Path, data: StsData, tmp_
     assert any("--prompts query,document`" in remark for remark in found.remarks)
 
 
-@pytest.mark.parametrize("planted", [{"prompt_name": "sts"}, {"prompts": "query,document"}])
-def test_a_planted_prompt_of_static_embeddings_is_found(
-    data: StsData, tmp_path: Path, planted: dict[str, str]
-) -> None:
-    from safetensors.numpy import save_file
-
-    tokenizer = sample_word_pieces(200)
-    folder = tmp_path / "static"
-    folder.mkdir()
-    table = np.random.default_rng(5).normal(size=(len(tokenizer), 16)).astype(np.float32)
-    save_file({"embedding.weight": table}, folder / "model.safetensors")
-    tokenizer.backend_tokenizer.save(str(folder / "tokenizer.json"))
-    module = {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.StaticEmbedding"}
-    (folder / "modules.json").write_text(json.dumps([module]), encoding="utf-8")
-    (folder / _FILE).write_text(json.dumps(PROMPTS), encoding="utf-8")
-    found = diagnosed(load(folder), score(load(folder, **planted), data), data)
-    assert changes(found) == planted
-
-
 def test_without_prompts_of_its_own_none_is_tried_and_it_says_so(bert: Path, data: StsData) -> None:
     found = diagnosed(load(bert), "99.99", data)
     assert found.further is not None

@@ -8,7 +8,6 @@ import pytest
 from planted.checkpoints import TANH, VARIANTS, WEIGHTS, Measured, add_modules, measured, outcome, write
 
 from stsbench.base.errors import UserError
-from stsbench.encoders.load import load
 from stsbench.encoders.weights import described, is_harmless
 
 
@@ -77,17 +76,6 @@ def test_no_layer_is_taken_for_a_head(whole):
     for name in described(whole / WEIGHTS).keys() - {"pooler.dense.weight", "pooler.dense.bias"}:
         assert not is_harmless(name), name
         assert not is_harmless(f"bert.{name}"), name
-
-
-def test_what_is_not_read_or_not_there_is_told_in_a_note(whole, tmp_path):
-    folder = Path(shutil.copytree(whole, tmp_path / "edited"))
-    modules = json.loads((folder / "modules.json").read_text())
-    write(folder, "modules.json", modules[:2])
-    (folder / "sentence_bert_config.json").unlink()
-    (folder / "tokenizer_config.json").unlink()
-    notes = " ".join(load(folder).notes)
-    for file in ("sentence_bert_config.json", "tokenizer_config.json"):
-        assert file in notes
 
 
 @pytest.mark.parametrize("number", range(4))

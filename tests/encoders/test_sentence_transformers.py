@@ -259,6 +259,35 @@ def test_what_the_library_cannot_do_is_refused(change, options, words, tiny):
     assert words in str(error.value)
 
 
+@pytest.mark.parametrize("after", [[], [NORMALIZE]])
+def test_static_embeddings_are_encoded_by_the_library_that_wrote_them(after, tiny, sentences, vectors_of):
+    from model2vec import StaticModel
+    from sentence_transformers import SentenceTransformer
+    from tokenizers import Tokenizer
+
+    plain = tiny()
+    tokenizer = Tokenizer.from_file(str(plain / "tokenizer.json"))
+    rows = np.random.default_rng(3).normal(size=(tokenizer.get_vocab_size(), 24)).astype(np.float32)
+    static = module("StaticEmbedding", tokenizer, embedding_weights=rows)
+    folder, other = plain.with_name("static"), plain.with_name("model2vec")
+    model = SentenceTransformer(modules=[static, *(module(*name[:-1]) for name in after)], prompts=PROMPTS)
+    model.save(str(folder))
+    encoder = load(folder, prompt_name="query")
+    assert encoder.identity.kind == LIBRARY
+    np.testing.assert_array_equal(vectors_of(encoder, sentences), model.encode(sentences, prompt="so she "))
+    model = StaticModel(rows, tokenizer, normalize=bool(after), max_length=7)
+    model.save_pretrained(other)
+    assert load(other).identity.kind == "model2vec-library"
+    texts = [*sentences, "日本語", "the dog " * 20]
+    np.testing.assert_array_equal(vectors_of(load(other), texts), model.encode(texts))
+    shorter = vectors_of(load(other, max_length=3, prompt="a "), texts)
+    np.testing.assert_array_equal(shorter, model.encode([f"a {text}" for text in texts], max_length=3))
+    assert embed(load(other), texts).cost.encoded > embed(load(other), texts).cost.encoded == 0
+    for options, word in (({"precision": "bf16"}, "--precision"), ({"pooling": "avg"}, "config.json")):
+        with pytest.raises(UserError, match=word):
+            load(other, **options)
+
+
 def test_without_the_library_the_message_says_what_to_install(tiny, vectors_of, monkeypatch):
     folder = build(tiny(), after=[LAYER_NORM])
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)

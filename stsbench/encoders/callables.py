@@ -40,7 +40,7 @@ class CallableEncoder(OwnPooling):
     encode: EncodeFunction
     identity: Identity
     notes: tuple[str, ...] = ()
-    load: Callable[[], None] | None = None
+    load: Callable[[], object] | None = None
     token_budget: int = 65_536
 
     def prepare(self, *, weights: bool) -> None:

@@ -370,7 +370,7 @@ def _load_model(
             dtype=dtype,
             **({} if attention == AUTO else {"attn_implementation": attention}),
         )
-    require_own_weights(checkpoint.name, report)
+    require_own_weights(checkpoint.name, model, report)
     if not getattr(model.config, "quantization_config", None):
-        require_floats(checkpoint.weight_files())
+        require_floats(model, checkpoint.weight_files())
     return model, not report["missing_keys"]

@@ -234,8 +234,8 @@ def _load(checkpoint: Checkpoint, use: Use) -> _Encode:
             trust_remote_code=use.trust_remote_code,
             local_files_only=True,
         )
-    for report in reports:
-        require_own_weights(checkpoint.name, report)
+    for network, report in reports:
+        require_own_weights(checkpoint.name, network, report)
     if use.max_length is not None:
         try:
             model.max_seq_length = use.max_length
@@ -249,16 +249,16 @@ def _load(checkpoint: Checkpoint, use: Use) -> _Encode:
 
 
 @contextmanager
-def loading_reports() -> Iterator[list[Mapping[str, Any]]]:
+def loading_reports() -> Iterator[list[tuple[Any, Mapping[str, Any]]]]:
     """Collects Transformers' reports of missing and unexpected weights, for which the library does not ask."""
     from transformers import PreTrainedModel
 
-    reports: list[Mapping[str, Any]] = []
+    reports: list[tuple[Any, Mapping[str, Any]]] = []
     original = PreTrainedModel.__dict__["from_pretrained"]
 
     def load(cls: type, *arguments: Any, **options: Any) -> Any:
         model, report = original.__func__(cls, *arguments, **options | {"output_loading_info": True})
-        reports.append(report)
+        reports.append((model, report))
         return model
 
     PreTrainedModel.from_pretrained = classmethod(load)

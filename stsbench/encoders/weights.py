@@ -1,17 +1,9 @@
-"""Weight files: tensors read without running code, and checks that they are the weights of the loaded network.
+"""Weight files: tensors read without running code, and checks that they are the weights of the loaded network."""
 
-Transformers reports which weights were missing from a file and which tensors of the file were not used. Missing
-weights would be random. Unused tensors are allowed if they belong to a head that training needed and sentence
-vectors do not; any other means that the weights belong to another configuration.
-"""
-
-import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.base.machine import require_memory
@@ -21,36 +13,19 @@ from stsbench.encoders.libraries import reporting_failures
 if TYPE_CHECKING:
     from torch import Tensor
 
-# Constants that a network computes itself; heads on top of the last layer, after which pooling begins; and poolers
-# of architectures that have none, for which pooling `cls` is an error.
-_UNUSED = re.compile(
-    r"(.*\.)?(position_ids|token_type_ids|(attn|attention|self_attn)\.(masked_)?bias)"
-    r"|(.*\.)?rotary_emb\.(inv_freq|cos_cached|sin_cached)"
-    r"|(cls\.(predictions|seq_relationship)|lm_head|vocab_(transform|layer_norm|projector)"
-    r"|((lm|mask|generator|discriminator)_)?predictions|generator_lm_head|discriminator_lm_head"
-    r"|(pre_)?classifier|score|sop_classifier|qa_outputs|logits_proj"
-    r"|mlp|projector|projection_head|predictor|generator|discriminator)\..*"
-    r"|(head\.(dense|norm)|decoder|(.*\.)?pooler(\.dense)?)\.(weight|bias)"
-)
-
 _FLOATS = {"F64", "F32", "F16", "BF16"}
 
 
-def is_harmless(name: str) -> bool:
-    """Returns whether sentence vectors do not depend on a tensor that the network did not use.
+def require_own_weights(name: str, model: Any, loading: Mapping[str, Collection[str]]) -> None:
+    """Checks Transformers' report on loading: nothing missing but a pooler, nothing unused within the network.
 
-    >>> is_harmless("lm_head.dense.weight"), is_harmless("encoder.layer.12.output.dense.weight")
-    (True, False)
-    """
-    return _UNUSED.fullmatch(name) is not None
-
-
-def require_own_weights(name: str, loading: Mapping[str, Collection[str]]) -> None:
-    """Checks Transformers' report on loading: nothing missing but a pooler, nothing unused but heads.
+    Missing weights would be random. Unused ones beside the network are heads that training needed; unused ones
+    within it belong to another configuration.
 
     Args:
         name: the checkpoint's, for messages.
-        loading: Transformers' `loading_info`.
+        model: as loaded by Transformers.
+        loading: its `loading_info`.
     """
     # A missing pooler is an error only where it is used.
     if missing := [tensor for tensor in loading["missing_keys"] if not tensor.startswith("pooler.")]:
@@ -58,19 +33,33 @@ def require_own_weights(name: str, loading: Mapping[str, Collection[str]]) -> No
             f"{name} lacks the weights of {_first_of(missing)}: they would be random. "
             "Use a checkpoint of this architecture."
         )
-    if unknown := [tensor for tensor in loading["unexpected_keys"] if not is_harmless(tensor)]:
+    modules = {module for module, _ in model.named_children()}
+    constants = {buffer for buffer, _ in model.named_buffers()}
+    unused = [
+        tensor
+        for tensor in map(_without_prefix_of(model), loading["unexpected_keys"])
+        if tensor.partition(".")[0] in modules - {"pooler"}
+        and tensor not in constants
+        and not tensor.endswith(".masked_bias")
+    ]
+    if unused:
         raise UserError(
-            f"{name} has weights that the network of its config.json does not use, {_first_of(unknown)}. "
+            f"{name} has weights that the network of its config.json does not use, {_first_of(unused)}. "
             "Use the config.json that they were trained with."
         )
 
 
-def require_floats(files: Iterable[Path]) -> None:
-    """Checks that weights are floating-point numbers: quantised integers would be taken for the weights."""
+def require_floats(model: Any, files: Iterable[Path]) -> None:
+    """Checks that stored weights are floating-point numbers: quantised integers would be taken for the weights."""
+    parameters, name_of = {name for name, _ in model.named_parameters()}, _without_prefix_of(model)
     for file in files:
         for tensor, (kind, _) in described(file).items():
-            if kind not in _FLOATS and not is_harmless(tensor):
+            if kind not in _FLOATS and name_of(tensor) in parameters:
                 raise UserError(f"{file} stores {tensor} as {kind}. Use the checkpoint before quantisation.")
+
+
+def _without_prefix_of(model: Any) -> Callable[[str], str]:
+    return lambda tensor: tensor.removeprefix(f"{model.base_model_prefix}.")
 
 
 def require_memory_for(checkpoint: Checkpoint, precision: str) -> None:
@@ -103,22 +92,6 @@ def read_weights(path: Path, device: str = "cpu") -> "dict[str, Tensor]":
             return load_file(path)
         content = torch.load(path, map_location=device, weights_only=True)
         return {str(name): tensor for name, tensor in content.items()}
-
-
-def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """Returns the tensors of a weight file as NumPy arrays; bfloat16, which NumPy lacks, as float32.
-
-    Torch is imported only for files that NumPy cannot read.
-    """
-    if path.suffix == ".safetensors" and all(kind != "BF16" for kind, _ in described(path).values()):
-        from safetensors.numpy import load_file
-
-        with reporting_failures(f"read {path}"):
-            return load_file(path)
-    return {
-        name: (tensor.float() if tensor.is_floating_point() else tensor).numpy()
-        for name, tensor in read_weights(path).items()
-    }
 
 
 class Described(NamedTuple):

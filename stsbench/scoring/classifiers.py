@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.data.tables import LabelledData
-from stsbench.statistics.logistic import LogisticFits, fit_logistic
+from stsbench.statistics.logistic import TOLERANCE, LogisticFits, fit_logistic
 
 Design = Literal["nested", "kfold", "split"]
 """`nested`: two levels of cross-validation, for tasks without splits; `kfold`: cross-validation on train, then one
@@ -203,18 +203,14 @@ class LogisticRegression:
         self, x: Features, y: Rows, classes: int, folds: Sequence[Fold], grid: Sequence[float]
     ) -> list[NDArray[np.int16]]:
         fits = self._fit(x, y, classes, folds, np.tile(grid, (len(folds), 1)))
-        return [
-            fits.of_set(number).predict(x[fold.held_out])[:, 0].astype(np.int16)
-            for number, fold in enumerate(folds)
-        ]
+        return [fits.predict(number, x[fold.held_out]).astype(np.int16) for number, fold in enumerate(folds)]
 
     def predict(
         self, x: Features, y: Rows, classes: int, finals: Sequence[Fold], regularisers: Sequence[float]
     ) -> list[NDArray[np.int16]]:
         fits = self._fit(x, y, classes, finals, np.array(regularisers)[:, np.newaxis])
         return [
-            fits.of_set(number).predict(x[final.held_out])[:, 0, 0].astype(np.int16)
-            for number, final in enumerate(finals)
+            fits.predict(number, x[final.held_out])[:, 0].astype(np.int16) for number, final in enumerate(finals)
         ]
 
     def _fit(
@@ -228,6 +224,6 @@ class LogisticRegression:
         if not_converged:
             self.notes.append(
                 f"{not_converged} of {fits.converged.size} logistic regressions did not converge: the largest "
-                f"gradient norm is {fits.gradient_norms.max():.1e} instead of {fits.tolerance:.0e}."
+                f"gradient norm is {fits.gradient_norms.max():.1e} instead of {TOLERANCE:.0e}."
             )
         return fits

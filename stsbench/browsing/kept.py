@@ -192,7 +192,7 @@ def key_of(record: RunRecord, interval: Dependence, level: float, items: str = "
     if record.is_imported or not place.is_file():
         return ""
     said = {"layout": _LAYOUT, "stsbench": __version__, "interval": interval, "level": level}
-    return fingerprint({**said, "record": record.digest, "items": items or sha256_of(place)})
+    return fingerprint({**said, "record": record.to_dict(), "items": items or sha256_of(place)})
 
 
 def keep(

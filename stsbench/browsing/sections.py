@@ -400,7 +400,7 @@ def _method(record: RunRecord, shelf: Shelf) -> str:
         return ""
     if not recipes:
         return ""
-    key = fingerprint({"layout": _LAYOUT, "record": record.digest, "recipes": recipes})
+    key = fingerprint({"layout": _LAYOUT, "record": record.to_dict(), "recipes": recipes})
     known = shelf.get(key)
     if known is None:
         known = method_of(record), np.zeros(0)

@@ -4,16 +4,20 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
 
 from stsbench.data.catalogue import data_set, is_task
 from stsbench.encoders.poolers import AUTO
 from stsbench.encoders.use import names
 from stsbench.encoders.use_text import shown
 from stsbench.records.kinds import ALL_TASKS, AVERAGES
-from stsbench.records.parts import ModelPart, NoInterval, ProtocolPart, RunFields, Score
+from stsbench.records.parts import ModelPart, NoInterval, ProtocolPart, Score
 from stsbench.records.provenance import redact
 from stsbench.render.cells import unique_labels
 from stsbench.statistics import Dependence
+
+if TYPE_CHECKING:
+    from stsbench.records.record import RunRecord
 
 _TELLING = (*(f"use.{name}" for name in names("encoding", "place", "afterwards")), "fitted", "weights_sha256")
 """The fields in which records of one model may differ, the most informative first."""
@@ -64,7 +68,7 @@ def _is_reported(task: str, split: str) -> bool:
     return split == "test" if "test" in splits else splits == {split}
 
 
-def labels(records: Sequence[RunFields]) -> list[str]:
+def labels(records: Sequence["RunRecord"]) -> list[str]:
     """Return a short label for each record's model.
 
     It is the model's name: a path without its folders, a function without `__main__`. Records with the same name
@@ -127,7 +131,7 @@ REASONS: Mapping[NoInterval, str] = {
 """Why a score has no interval."""
 
 
-def interval_remarks(labelled: Sequence[tuple[str, RunFields]]) -> Iterator[str]:
+def interval_remarks(labelled: Sequence[tuple[str, "RunRecord"]]) -> Iterator[str]:
     """Yield the notes on the intervals of labelled records."""
     methods: dict[str, list[str]] = {}
     for label, record in labelled:

@@ -1,14 +1,11 @@
-"""The fields of `run.json`: what was measured, on what data, how, and the results."""
+"""The parts of `run.json`: what was measured, on what data, how, and the results."""
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from stsbench.base.manifest import DIGEST, fingerprint
 from stsbench.encoders.template import Template
 from stsbench.encoders.use import Use
 from stsbench.records.kinds import KINDS, Kind
@@ -36,9 +33,9 @@ SignatureText = Annotated[str, AfterValidator(lambda text: str(Signature.parse(t
 
 
 class RecordPart(BaseModel):
-    """The base of all parts: immutable, without unknown fields, NaN or infinity."""
+    """The base of all parts: immutable, without NaN or infinity."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
 
 
 class ModelPart(RecordPart):
@@ -314,80 +311,3 @@ class HeadScore(RecordPart):
     score: float | None
     ntrain: int = Field(ge=1)
     ndev: int = Field(ge=1)
-
-
-class RunFields(RecordPart):
-    """All fields of `run.json`: one measurement of one model.
-
-    Attributes:
-        schema_version: of this layout.
-        stsbench: the version that wrote it.
-        created: when, in UTC.
-        command: the command line, home folder redacted.
-        model: what was measured.
-        protocol: how.
-        scores: the results, in the order of `KINDS`.
-        averages: the mean of the headlines of each kind with several tasks.
-        heads: of a trained checkpoint: the dev scores of its task heads.
-        notes: messages of the run: choices made, mismatches, modified data.
-        environment: Python, platform, packages, threads.
-        seconds: time by stage.
-        encoding: distinct texts and sequences, how many were encoded, real and padded tokens.
-        items_file: the items table on disk; None for a record in memory, and for imported scores.
-        digest: the fingerprint of all other fields; None for a record in memory.
-    """
-
-    schema_version: int = SCHEMA_VERSION
-    stsbench: str
-    created: str
-    command: str = ""
-    model: ModelPart
-    protocol: ProtocolPart
-    scores: tuple[Score, ...] = Field(min_length=1)
-    averages: tuple[AveragePart, ...] = ()
-    heads: tuple[HeadScore, ...] = ()
-    notes: tuple[str, ...] = ()
-    environment: dict[str, Any]
-    seconds: dict[str, float]
-    encoding: dict[str, int]
-    items_file: TableFile | None = None
-    digest: str | None = None
-
-    _folder: Path | None = PrivateAttr(default=None)
-
-    def average(self, kind: str) -> AveragePart | None:
-        """Return the mean over the tasks of a kind; None if there is none."""
-        return next((average for average in self.averages if average.kind == kind), None)
-
-    def scores_of(self, kind: str) -> tuple[Score, ...]:
-        """Return the scores of the tasks of a kind."""
-        return tuple(score for score in self.scores if score.kind == kind)
-
-    @property
-    def is_imported(self) -> bool:
-        """Whether the scores come from another program's results; then there is no items table."""
-        return self.model.kind == IMPORTED
-
-    @property
-    def signature(self) -> str:
-        """All signatures, one a line."""
-        return "\n".join(score.signature for score in self.scores)
-
-    @property
-    def signatures(self) -> tuple[Signature, ...]:
-        """The signature of each task's score."""
-        return tuple(Signature.parse(score.signature) for score in self.scores)
-
-    @property
-    def folder(self) -> Path | None:
-        """The folder that the record was saved in or read from; None for a record in memory."""
-        return self._folder
-
-
-Record = TypeVar("Record", bound=BaseModel)
-
-
-def sealed(record: Record) -> Record:
-    """Return a record with its digest."""
-    content = json.loads(record.model_dump_json(exclude={DIGEST}))
-    return record.model_copy(update={DIGEST: fingerprint(content)})

@@ -9,14 +9,24 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from pydantic import PrivateAttr
+from pydantic import Field, PrivateAttr
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import require_file
-from stsbench.base.manifest import DIGEST
 from stsbench.records.items import ITEMS, KEY
-from stsbench.records.parts import RunFields, TableFile, sealed
+from stsbench.records.parts import (
+    IMPORTED,
+    SCHEMA_VERSION,
+    AveragePart,
+    HeadScore,
+    ModelPart,
+    ProtocolPart,
+    RecordPart,
+    Score,
+    TableFile,
+)
 from stsbench.records.scores import Scores, score_rows
+from stsbench.records.signature import Signature
 from stsbench.render.result import Result
 from stsbench.render.table import Style, Tables
 from stsbench.statistics.correlations import CORRELATIONS
@@ -28,18 +38,48 @@ class MissingTableError(UserError):
     """A record's items table is missing."""
 
 
-class RunRecord(Result, RunFields):
-    """One measurement of one model, with the fields of `run.json`.
+class RunRecord(Result, RecordPart):
+    """One measurement of one model. It prints itself like `stsbench run`.
 
-    Everything else is computed from it and its items. It prints itself like `stsbench run`.
+    Attributes:
+        schema_version: of this layout.
+        stsbench: the version that wrote it.
+        created: when, in UTC.
+        command: the command line, home folder redacted.
+        model: what was measured.
+        protocol: how.
+        scores: the results, in the order of `KINDS`.
+        averages: the mean of the headlines of each kind with several tasks.
+        heads: of a trained checkpoint: the dev scores of its task heads.
+        notes: messages of the run: choices made, mismatches, modified data.
+        environment: Python, platform, packages, threads.
+        seconds: time by stage.
+        encoding: distinct texts and sequences, how many were encoded, real and padded tokens.
+        items_file: the items table on disk; None for a record in memory, and for imported scores.
     """
 
+    schema_version: int = SCHEMA_VERSION
+    stsbench: str
+    created: str
+    command: str = ""
+    model: ModelPart
+    protocol: ProtocolPart
+    scores: tuple[Score, ...] = Field(min_length=1)
+    averages: tuple[AveragePart, ...] = ()
+    heads: tuple[HeadScore, ...] = ()
+    notes: tuple[str, ...] = ()
+    environment: dict[str, Any]
+    seconds: dict[str, float]
+    encoding: dict[str, int]
+    items_file: TableFile | None = None
+
+    _folder: Path | None = PrivateAttr(default=None)
     _items: Any = PrivateAttr(default=None)
     _replaced: bool = PrivateAttr(default=False)
 
     def __eq__(self, other: object) -> bool:
-        # Items are compared by the hash in `items_file`; a record in memory has no digest.
-        return isinstance(other, RunRecord) and self.__dict__ | {DIGEST: None} == other.__dict__ | {DIGEST: None}
+        # Without the private fields: items are compared by the hash in `items_file`.
+        return isinstance(other, RunRecord) and self.__dict__ == other.__dict__
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -66,7 +106,40 @@ class RunRecord(Result, RunFields):
 
     def to_dict(self) -> Any:
         """Return the record with the fields of `run.json`."""
-        return json.loads(sealed(self).model_dump_json())
+        return json.loads(self.model_dump_json())
+
+    def average(self, kind: str) -> AveragePart | None:
+        """Return the mean over the tasks of a kind; None if there is none."""
+        return next((average for average in self.averages if average.kind == kind), None)
+
+    def scores_of(self, kind: str) -> tuple[Score, ...]:
+        """Return the scores of the tasks of a kind."""
+        return tuple(score for score in self.scores if score.kind == kind)
+
+    @property
+    def is_imported(self) -> bool:
+        """Whether the scores come from another program's results; then there is no items table."""
+        return self.model.kind == IMPORTED
+
+    @property
+    def signature(self) -> str:
+        """All signatures, one a line."""
+        return "\n".join(score.signature for score in self.scores)
+
+    @property
+    def signatures(self) -> tuple[Signature, ...]:
+        """The signature of each task's score."""
+        return tuple(Signature.parse(score.signature) for score in self.scores)
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder that the record was saved in or read from; None for a record in memory."""
+        return self._folder
+
+    @property
+    def replaced(self) -> bool:
+        """Whether saving it replaced a record of the same measurement."""
+        return self._replaced
 
     @property
     def items(self) -> pd.DataFrame:
@@ -77,11 +150,6 @@ class RunRecord(Result, RunFields):
             UserError: if the file is not the table that the record was computed from.
         """
         return self._table().copy()
-
-    @property
-    def replaced(self) -> bool:
-        """Whether saving it replaced a record of the same measurement."""
-        return self._replaced
 
     def with_items(
         self, items: pd.DataFrame | None, folder: Path | None = None, *, replaced: bool = False
@@ -133,31 +201,20 @@ def without_pairs(record: RunRecord) -> MissingTableError:
     )
 
 
-def staged(table: Path) -> Path:
-    """Return the path of a table that the rename of `run.json` has not committed yet."""
-    return table.with_suffix(f".next{table.suffix}")
-
-
 def _read_items(folder: Path | None, file: TableFile | None) -> pd.DataFrame:
     if folder is None or file is None:
         raise MissingTableError("this record has no items table: measure again.")
     table = folder / ITEMS
-    # A writer may move the staged table to its place between two looks, so the place is looked at twice.
-    for path in (table, staged(table), table):
-        if not path.exists():
-            continue
-        require_file(path, absent="put back the table")
-        try:
-            content = path.read_bytes()
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            raise UserError(f"cannot read {path} ({error.strerror or error}): check its permissions.") from error
-        if hashlib.sha256(content).hexdigest() == file.sha256:
-            return _parsed(content)
     if not table.exists():
         raise MissingTableError(f"{table} is missing: copy it beside {RECORD}, or measure again.")
-    raise UserError(f"{table} is not the table that {RECORD} was computed from: measure again.")
+    require_file(table, absent="put back the table")
+    try:
+        content = table.read_bytes()
+    except OSError as error:
+        raise UserError(f"cannot read {table} ({error.strerror or error}): check its permissions.") from error
+    if hashlib.sha256(content).hexdigest() != file.sha256:
+        raise UserError(f"{table} is not the table that {RECORD} was computed from: measure again.")
+    return _parsed(content)
 
 
 @lru_cache(maxsize=4)

@@ -1,21 +1,23 @@
 """The scores of records as tables: one row per number, or one row per model as in papers."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from stsbench.records.kinds import AVERAGES, KINDS
 from stsbench.records.labels import interval_remarks, labels, task_labels
-from stsbench.records.parts import Number, RunFields, sealed
+from stsbench.records.parts import Number
 from stsbench.records.signature import Signature, require_same_protocol
 from stsbench.render.cells import Key, Named
 from stsbench.render.result import Result
 from stsbench.render.table import Style, Table, Tables
+
+if TYPE_CHECKING:
+    from stsbench.records.record import RunRecord
 
 Row = dict[str, Any]
 """task, subset, metric, items, score, low, high, signature."""
@@ -32,7 +34,7 @@ class Scores(Result):
             transfer tasks. Markdown and LaTeX never have them.
     """
 
-    records: Sequence[RunFields]
+    records: Sequence["RunRecord"]
     subsets: bool = False
     intervals: bool = True
 
@@ -85,7 +87,7 @@ class Scores(Result):
 
     def to_dict(self) -> Any:
         """Return the records with the fields of `run.json`."""
-        return [json.loads(sealed(record).model_dump_json()) for record in self.records]
+        return [record.to_dict() for record in self.records]
 
     @property
     def remarks(self) -> list[str]:
@@ -98,7 +100,7 @@ class Scores(Result):
         return [*dict.fromkeys(signatures), *intervals, *remarks]
 
 
-def require_comparable(records: Sequence[RunFields]) -> None:
+def require_comparable(records: Sequence["RunRecord"]) -> None:
     """Check that records have the same protocol on the tasks that they share."""
     first: dict[str, tuple[str, Signature]] = {}
     for label, record in _labelled(records):
@@ -107,12 +109,12 @@ def require_comparable(records: Sequence[RunFields]) -> None:
             require_same_protocol(known, signature, names=(other, label), task=task, remedy="show them one by one")
 
 
-def score_rows(record: RunFields) -> list[Row]:
+def score_rows(record: "RunRecord") -> list[Row]:
     """Return the rows of a record, kind by kind: each task with its subsets, the average last."""
     return [row for kind in KINDS for row in rows_of_kind(record, kind)]
 
 
-def rows_of_kind(record: RunFields, kind: str) -> list[Row]:
+def rows_of_kind(record: "RunRecord", kind: str) -> list[Row]:
     """Return the rows of the tasks of a kind, the average last."""
     rows, scores = [], record.scores_of(kind)
     for label, score in zip(task_labels(scores), scores, strict=True):
@@ -131,7 +133,7 @@ def rows_of_kind(record: RunFields, kind: str) -> list[Row]:
     return rows
 
 
-def headline_rows(record: RunFields, kind: str) -> list[Row]:
+def headline_rows(record: "RunRecord", kind: str) -> list[Row]:
     """Return the headlines among `rows_of_kind`, and their average."""
     scores = record.scores_of(kind)
     headlines = {label: score.statistic for label, score in zip(task_labels(scores), scores, strict=True)}
@@ -157,7 +159,7 @@ def _percent(value: float | None) -> float:
     return float("nan") if value is None else 100 * value
 
 
-def _papers_table(records: Sequence[RunFields], kind: str, *, intervals: bool) -> Table:
+def _papers_table(records: Sequence["RunRecord"], kind: str, *, intervals: bool) -> Table:
     """Return one row per model with a column per task of a kind and their average, scores x 100."""
     measured = [(label, record) for label, record in _labelled(records) if record.scores_of(kind)]
     rows = [row for label, record in measured for row in _rows_of_model(label, record, kind, intervals=intervals)]
@@ -169,7 +171,7 @@ def _papers_table(records: Sequence[RunFields], kind: str, *, intervals: bool) -
     return Table(pd.DataFrame(rows, dtype=object), headline=name)
 
 
-def _rows_of_model(label: str, record: RunFields, kind: str, *, intervals: bool) -> Iterator[dict[Key, Any]]:
+def _rows_of_model(label: str, record: "RunRecord", kind: str, *, intervals: bool) -> Iterator[dict[Key, Any]]:
     """Yield the row of a model's scores, and with intervals those of their limits and of `devacc`."""
 
     def cells(name: str, rows: Mapping[Key, Row], column: str) -> dict[Key, Any]:
@@ -186,7 +188,7 @@ def _rows_of_model(label: str, record: RunFields, kind: str, *, intervals: bool)
         yield cells(f"  {below}", others, "score")
 
 
-def headline_cells(record: RunFields, kind: str) -> dict[Key, Row]:
+def headline_cells(record: "RunRecord", kind: str) -> dict[Key, Row]:
     """Return the rows of a kind's headlines by column; for a single task also those of its subsets."""
     is_single = len(record.scores_of(kind)) == 1
     return {column_of(row): row for row in headline_rows(record, kind) if is_single or not row["subset"]}
@@ -213,7 +215,7 @@ def across_models(rows: Iterable[tuple[str, Row]]) -> pd.DataFrame:
     return pd.DataFrame(list(wide.values()), dtype=object)
 
 
-def _remarks(record: RunFields) -> Iterator[str]:
+def _remarks(record: "RunRecord") -> Iterator[str]:
     for average in record.averages:
         if average.value is not None and average.of_rounded is not None:
             exact, rounded = f"{100 * average.value:.2f}", f"{average.of_rounded:.2f}"
@@ -239,5 +241,5 @@ def _remarks(record: RunFields) -> Iterator[str]:
         yield "data: unverified (the catalogue has no hash of some files)"
 
 
-def _labelled(records: Sequence[RunFields]) -> Iterator[tuple[str, RunFields]]:
+def _labelled(records: Sequence["RunRecord"]) -> Iterator[tuple[str, "RunRecord"]]:
     return zip(labels(records), records, strict=True)

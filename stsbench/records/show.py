@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from stsbench.cli.output import print_data, print_lines, print_notes, print_result
 from stsbench.data.catalogue import data_set
 from stsbench.published.catalogue import checkpoint_named_like, identified_checkpoint
-from stsbench.records.parts import sealed
 from stsbench.records.record import RunRecord
 from stsbench.records.scores import Scores, require_comparable
 from stsbench.records.store import load_run
@@ -55,7 +54,7 @@ def print_scores(scores: Scores, output: "Output", *, as_list: bool) -> None:
     """
     is_screen = output.style == "terminal"
     if output.style == "json" and not as_list:
-        print_data(sealed(scores.records[0]).model_dump_json(indent=1))
+        print_data(scores.records[0].model_dump_json(indent=1))
     else:
         print_result(replace(scores, intervals=is_screen), output)
     if is_screen and not output.quiet:

@@ -198,7 +198,7 @@ class _Data:
 def _data_of(
     x: NDArray[np.generic], y: NDArray[np.generic], masks: NDArray[np.bool_], classes: int, device: str
 ) -> tuple[_Data, "Tensor"]:
-    """Copies the features to the device, centred (a large common offset costs precision); also returns the means."""
+    """Copies the features to the device, centred (a large offset costs precision); also returns their means."""
     import torch
 
     rows = torch.ones((x.shape[0], x.shape[1] + 1), dtype=torch.float64, device=device)

@@ -20,7 +20,7 @@ from stsbench.cli.app import commands, imported
 from stsbench.judging.verdicts import EXIT_CODES
 from stsbench.records.items import COLUMNS
 from stsbench.records.kinds import KINDS
-from stsbench.records.parts import SCHEMA_VERSION, RunFields
+from stsbench.records.parts import SCHEMA_VERSION
 
 FILE = Path(__file__).resolve().parents[1] / "contract.json"
 
@@ -39,7 +39,7 @@ def described() -> dict[str, Any]:
 
 def fields() -> Iterator[tuple[str, str]]:
     """Yield every field of `run.json` with its JSON type: `scores[].numbers[].value`, `null | number`."""
-    schema = RunFields.model_json_schema()
+    schema = sb.RunRecord.model_json_schema()
     yield from _fields(schema, schema["$defs"], "")
 
 

@@ -80,7 +80,7 @@ def contents(folder: Path) -> dict[str, Any]:
         name = path.relative_to(folder).as_posix()
         if path.name == "run.json":
             record = json.loads(path.read_text())
-            for key in ("created", "seconds", "digest"):
+            for key in ("created", "seconds"):
                 record.pop(key)
             for key in ("encoded", "tokens", "padded_tokens"):
                 record["encoding"].pop(key)

@@ -24,7 +24,6 @@ TRACEBACK, WRONG, LOSS, HANG, WORDS = "traceback", "wrong number", "loss", "hang
 _VOLATILE = {
     "created",
     "command",
-    "digest",
     "encoding",
     "environment",
     "fresh",

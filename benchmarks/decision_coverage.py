@@ -5,7 +5,7 @@
 Gold and models are drawn on the real graphs of the tasks (`synthetic_tasks.py`). Six models, three of one true
 score and two of another, are ranked: how often the interval of a model holds all ranks that it shares (each by
 itself: the worst of the six; all at once). Two models whose true difference is the margin are held against it: how
-often they are `no worse`, and how often `worse` (goal: at most 5 %). The standard error of the simulation stands
+often they are `within margin`, and how often `worse` (goal: at most 5 %). The standard error of the simulation is
 beside each share.
 """
 
@@ -76,7 +76,7 @@ def main() -> None:
             print(f"{name} {effects} {strength:g}: margin {margin:.2f}, {len(samples)} draws")
             print(f"  rank intervals, each by itself {share(min(np.sum(marginal, axis=0)), len(samples))}")
             print(f"  rank intervals, all at once    {share(sum(together), len(samples))}")
-            print(f"  no worse at the margin         {share(verdicts.count('no worse'), len(samples))}")
+            print(f"  within margin at the margin    {share(verdicts.count('within margin'), len(samples))}")
             print(f"  worse at the margin            {share(verdicts.count('worse'), len(samples))}", flush=True)
 
 

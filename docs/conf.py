@@ -92,7 +92,7 @@ nitpick_ignore_regex = [
     ("py:class", r"stsbench\.browsing\.kept\.Kept"),
     ("py:class", r"stsbench\.(encoders\.hashed\.HashedFiles|scoring\.(task\.Task|gold\.MtebTask))"),
     ("py:class", r"stsbench\.(records\.parts\.RecordPart|compat\.senteval\.utils\.dotdict)"),
-    ("py:class", r"stsbench\.(records\.imports\.mteb\.Predictions|judging\.matching\.Beside)"),
+    ("py:class", r"stsbench\.records\.imports\.mteb\.Predictions"),
     ("py:class", r"stsbench\.judging\.aligned\.AlignedScores"),
 ]
 

@@ -37,11 +37,11 @@ def facts(runs: Mapping[str, RunRecord]) -> Facts:
     errors, correlations = [], []
     tasks, names = measured_tasks(runs), list(runs)
     for (place, name), task in ((one, task) for one in enumerate(names) for task in tasks):
-        error = task.variance_of(np.eye(len(names))[place], "dyadic").standard_error
+        error = task.estimate(np.eye(len(names))[place], "dyadic").variance.standard_error
         errors.append((name, task.task, round(100 * float(task.scores[place]), 2), round(100 * error, 3)))
     for (a, b), task in ((pair, task) for pair in combinations(range(len(names)), 2) for task in tasks):
         weights = np.eye(len(names))
-        df = task.variance_of(weights[a] - weights[b], "dyadic").df
+        df = task.estimate(weights[a] - weights[b], "dyadic").variance.df
         correlations.append((names[a], names[b], task.task, round(correlation(task, a, b), 3), round(df, 1)))
     return _tables(errors, correlations)
 
@@ -65,7 +65,7 @@ def correlation(task: AlignedScores, a: int, b: int) -> float:
     """Return the correlation r of two models' errors: V(a - b) = V(a) + V(b) - 2 r sqrt(V(a) V(b))."""
     weights = np.eye(len(task.scores))
     of_a, of_b, of_both = (
-        task.variance_of(row, "dyadic").value for row in (*weights[[a, b]], weights[a] - weights[b])
+        task.estimate(row, "dyadic").variance.value for row in (*weights[[a, b]], weights[a] - weights[b])
     )
     return float((of_a + of_b - of_both) / (2 * np.sqrt(of_a * of_b)))
 

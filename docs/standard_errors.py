@@ -22,7 +22,7 @@ def rows(task: AlignedScores, names: list[str]) -> list[str]:
         weights["difference"] = np.array([-1.0, 1.0])
     lines = []
     for number, (name, weight) in enumerate(weights.items()):
-        errors = {method: 100 * task.variance_of(weight, method).standard_error for method in METHODS}
+        errors = {method: 100 * task.estimate(weight, method).variance.standard_error for method in METHODS}
         score = 100 * float(weight @ task.scores)
         shown = f"{score:+.2f}" if name == "difference" else f"{score:.2f}"
         cells = [f"{errors[method]:.2f}" for method in METHODS]

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
-from os.path import commonprefix
 from typing import Any
 
 import numpy as np
@@ -20,13 +19,13 @@ from stsbench.base.manifest import fingerprint
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import listed
 from stsbench.browsing.kept import Kept, Shelf, aligned, keep
-from stsbench.judging.aligned import AlignedScores, shown_interval
+from stsbench.judging.aligned import AlignedScores
 from stsbench.judging.compare import every_two
 from stsbench.judging.comparison import Comparison
-from stsbench.judging.matching import Beside, published_beside
+from stsbench.judging.matching import Comparable, published_beside
 from stsbench.judging.rank import MOST, ranking_of
-from stsbench.judging.runs import method_of, recipe_files
-from stsbench.judging.seeds import variance_over_seeds
+from stsbench.judging.runs import group_seeds, method_of, recipe_files, shared_name
+from stsbench.judging.seeds import estimate_over_seeds
 from stsbench.records.kinds import KINDS
 from stsbench.records.labels import task_labels
 from stsbench.records.parts import Score
@@ -152,7 +151,7 @@ class BoardSection:
     patterns: tuple[str, ...] = ()
     pairs: tuple[str, ...] = ()
     folds: tuple[Fold, ...] = ()
-    published: tuple[Beside, ...] = ()
+    published: tuple[Comparable, ...] = ()
 
     def sentence(self, one: int, other: int) -> str:
         """Return what `compare` says of two runs, by their places; empty where one of them is not judged.
@@ -189,12 +188,12 @@ class BoardSection:
             "folds": [vars(fold) | {"scores": [_rounded(score) for score in fold.scores]} for fold in self.folds],
             "published": [
                 {
-                    "name": beside.row.system.name if beside.row.system else beside.row.name,
-                    "row": beside.row.name,
-                    "source": beside.row.paper.title,
-                    "scores": [beside.values.get((column.kind, column.name)) for column in self.columns],
+                    "name": row.system.name if row.system else row.name,
+                    "row": row.name,
+                    "source": row.paper.title,
+                    "scores": [values.get((column.kind, column.name)) for column in self.columns],
                 }
-                for beside in self.published
+                for row, values in self.published
             ],
         }
 
@@ -372,24 +371,16 @@ def _without_names(comparison: Comparison) -> str:
 
 def _folds(section: BoardSection, shelf: Shelf, intervals: Intervals) -> Iterator[Fold]:
     """Yield the methods of which a section has several seeds: recipe and use agree, the weights do not."""
-    methods: dict[str, dict[str, int]] = {}
-    for place, run in enumerate(section.runs):
-        weights = run.record.model.weights_sha256
-        if weights and (method := _method(run.record, shelf)):
-            methods.setdefault(method, {}).setdefault(weights, place)
-    for of_method in methods.values():
-        places = tuple(of_method.values())
-        if len(places) < 2:
-            continue
+    records = {place: run.record for place, run in enumerate(section.runs)}
+    for places in group_seeds(records, lambda record: _method(record, shelf)):
         runs = [section.runs[place] for place in places]
         tasks = _aligned(runs, shelf, intervals) if all(run.kept.is_defined for run in runs) else ()
         by_name = {task.task: task for task in tasks}
-        # Character by character, as folders are named simcse-seed1, simcse-seed2.
-        name = commonprefix([run.facts["run"] for run in runs]).rstrip("-_./0123456789")  # noqa: RUF071
+        name = shared_name([run.facts["run"] for run in runs])
         scores = []
         for column, of_runs in zip(section.columns, zip(*(run.scores for run in runs), strict=True), strict=True):
             scores.append(_over_seeds([score[0] for score in of_runs], by_name.get(column.name), intervals))
-        yield Fold(name or runs[0].name, places, tuple(scores))
+        yield Fold(name or runs[0].name, tuple(places), tuple(scores))
 
 
 def _method(record: RunRecord, shelf: Shelf) -> str:
@@ -418,6 +409,7 @@ def _over_seeds(
     mean, sd = float(values.mean()), float(values.std(ddof=1))
     if task is None:
         return mean, None, None, sd
-    variance = variance_over_seeds([values], task, intervals.interval or "dyadic")
-    (low, high), _ = shown_interval(mean, variance.value, variance.df, intervals.level)
+    low, high, _ = estimate_over_seeds(mean, [values], task, intervals.interval or "dyadic")[0].interval(
+        intervals.level
+    )
     return (mean, None, None, sd) if np.isnan(low) else (mean, low, high, sd)

@@ -22,8 +22,8 @@ _NOT_IN_KEY = {"name", "use", "normalizes"}
 """Fields of an identity that do not distinguish cached vectors: `Use` has its own key, and the cache holds vectors
 before the closing normalisation."""
 
-WITH_POOLINGS = frozenset({"transformer", "sentence-transformers"})
-"""The kinds of models whose pooling can be chosen."""
+WITH_POOLINGS = frozenset({"transformer", "sentence-transformers", "static"})
+"""The kinds of models whose pooling is known by name."""
 
 TokenSequence = tuple[int, ...] | tuple[str, ...] | str
 """What the forward pass reads of one text: token ids, known words, or the text itself."""

@@ -26,6 +26,7 @@ from stsbench.scoring.evaluate import evaluate
 from stsbench.scoring.settings import Intervals, Protocol, Settings
 from stsbench.scoring.task import Task
 from stsbench.scoring.tasks import SAMPLE_USED, AnyTask, is_sample, or_sample, read_data
+from stsbench.statistics.estimate import verdict
 
 if TYPE_CHECKING:
     from torch import nn
@@ -249,4 +250,4 @@ def _is_rise(difference: "Difference") -> bool:
     """Return whether a score is above the reference's by more than chance; any is above one that is undefined."""
     if math.isnan(difference.a):
         return not math.isnan(difference.b)
-    return difference.low > 0
+    return verdict(difference.low, difference.high) == "better"

@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import listed
-from stsbench.judging.runs import require_items
-from stsbench.records.kinds import AVERAGES, KINDS
+from stsbench.judging.judgement import OfTask
+from stsbench.judging.runs import model_of, require_items
+from stsbench.records.kinds import KINDS
 from stsbench.records.labels import task_labels
 from stsbench.records.parts import Score
 from stsbench.records.record import RunRecord
@@ -26,8 +27,9 @@ from stsbench.scoring.recompute import EXACT
 from stsbench.scoring.statistic import Statistic, sharing_of
 from stsbench.statistics import Dependence
 from stsbench.statistics.correlations import members_of
-from stsbench.statistics.dependence import Sharing, Variance, covariance, variance
-from stsbench.statistics.intervals import Limits, plain_interval, two_sided_p
+from stsbench.statistics.dependence import Sharing, covariance
+from stsbench.statistics.estimate import Estimate
+from stsbench.statistics.intervals import Limits
 
 Floats = NDArray[np.float64]
 
@@ -45,7 +47,7 @@ _TRUTHS = ("gold", "label")
 
 
 @dataclass(frozen=True, eq=False)
-class AlignedScores:
+class AlignedScores(OfTask):
     """The scores of m models on the same n items of one task, one of its subsets, or an average over tasks.
 
     Attributes:
@@ -73,25 +75,21 @@ class AlignedScores:
         """The number of items."""
         return self.sharing.pairs
 
-    @property
-    def is_average(self) -> bool:
-        """Whether this is the average over tasks."""
-        return self.task in AVERAGES
-
     def covariance(self, method: Dependence) -> Floats:
         """Returns the (m, m) covariance of the scores."""
         return covariance(self.terms, self.sharing, method)
 
-    def variance_of(self, weights: ArrayLike, method: Dependence) -> Variance:
-        """Returns the variance of a weighted sum of the scores, with (m,) weights such as (-1, 1)."""
-        return variance(np.asarray(weights, dtype=np.float64) @ self.terms, self.sharing, method)
+    def estimate(self, weights: ArrayLike, method: Dependence) -> Estimate:
+        """Returns a weighted sum of the scores with its variance, with (m,) weights such as (-1, 1)."""
+        of = np.asarray(weights, dtype=np.float64)
+        return Estimate.of(float(of @ self.scores), of @ self.terms, self.sharing, method)
 
     def limits(self, place: int, method: Dependence, level: float) -> Limits:
         """Returns the interval of one model's score, equal to that in its record."""
-        value, spread = float(self.scores[place]), variance(self.terms[place], self.sharing, method)
+        estimate = Estimate.of(float(self.scores[place]), self.terms[place], self.sharing, method)
         if self.is_average:
-            return plain_interval(value, spread, level)
-        return self.statistic.limits(value, spread, self.size, level)
+            return estimate.interval(level)
+        return self.statistic.limits(estimate.value, estimate.variance, self.size, level)
 
     def subsets(self) -> "Iterator[tuple[str, AlignedScores]]":
         """Yields each subset and its name in the order of the data; nothing for a single subset."""
@@ -103,18 +101,16 @@ class AlignedScores:
         statistic = self.statistic.of_subset
         for name, members in zip(names, members_of(codes, self.size), strict=True):
             items = tuple(table.iloc[members] for table in self.items)
-            yield (
-                name,
-                replace(
-                    self,
-                    statistic=statistic,
-                    scores=np.array([statistic.value(table) for table in items]),
-                    terms=np.array([statistic.terms(table) for table in items]),
-                    sharing=self.sharing.take(members),
-                    folded=self.folded.take(members),
-                    items=items,
-                ),
+            part = replace(
+                self,
+                statistic=statistic,
+                scores=np.array([statistic.value(table) for table in items]),
+                terms=np.array([statistic.terms(table) for table in items]),
+                sharing=self.sharing.take(members),
+                folded=self.folded.take(members),
+                items=items,
             )
+            yield name, part
 
 
 def aligned_scores(
@@ -161,18 +157,21 @@ def aligned_scores(
                 _require_stated(by_run[name], value, f"{name} on {label}")
             sides[label].append((value, statistic.terms(items), items))
     progress("pairs", len(runs), len(runs))
-    tasks = []
+    tasks: dict[str, list[AlignedScores]] = {kind: [] for kind in KINDS}
     for label, of_models in sides.items():
         values, terms, tables = zip(*of_models, strict=True)
-        sharing, folded = sharing_of(first[label]), sharing_of(first[label], folded=True)
-        kind = common[label][first_name].kind
-        tasks.append(
-            AlignedScores(
-                kind, label, statistics[label], np.array(values), np.array(terms), sharing, folded, tables
-            )
+        task = AlignedScores(
+            common[label][first_name].kind,
+            label,
+            statistics[label],
+            np.array(values),
+            np.array(terms),
+            sharing_of(first[label]),
+            sharing_of(first[label], folded=True),
+            tables,
         )
-    by_kind = [[task for task in tasks if task.kind == kind] for kind in KINDS]
-    return tuple(task for of_kind in by_kind for task in with_average(of_kind)), notes
+        tasks[task.kind].append(task)
+    return tuple(task for of_kind in tasks.values() for task in with_average(of_kind)), notes
 
 
 def _require_stated(score: Score, given: float, what: str) -> None:
@@ -234,6 +233,44 @@ def common_scores(runs: Mapping[str, RunRecord]) -> tuple[dict[str, dict[str, Sc
     return common, ((f"not all records hold {', '.join(missing)}: left out.",) if missing else ())
 
 
+def comparable_runs(runs: Mapping[str, RunRecord]) -> tuple[dict[str, RunRecord], tuple[str, ...]]:
+    """Returns the largest group of comparable runs, and notes on the others.
+
+    If no two runs are comparable, all are returned: `aligned_scores` reports why.
+    """
+    groups: list[dict[str, RunRecord]] = []
+    for name, record in runs.items():
+        home = next((group for group in groups if not _obstacle(group, name, record)), None)
+        if home is None:
+            groups.append({name: record})
+        else:
+            home[name] = record
+    chosen = max(groups, key=len)
+    if len(chosen) == 1:
+        return dict(runs), ()
+    others = ((name, record) for name, record in runs.items() if name not in chosen)
+    return chosen, tuple(f"left out: {_obstacle(chosen, name, record)}" for name, record in others)
+
+
+def _obstacle(group: Mapping[str, RunRecord], name: str, record: RunRecord) -> str:
+    """Returns why a run cannot be ranked in a group; empty if it can."""
+    first = next(iter(group))
+    both = {first: group[first], name: record}
+    try:
+        require_items(both)
+        common, _ = common_scores(both)
+    except UserError as error:
+        return str(error)
+    if not common:
+        return f"{name} has no task in common with {first}."
+    model = model_of(record)
+    for twin, other in group.items():
+        # A folder that is named twice is an error, not left out.
+        if model and model_of(other) == model and other.folder != record.folder:
+            return f"{name} is the same model as {twin}, used in the same way."
+    return ""
+
+
 def common_values(runs: Mapping[str, RunRecord]) -> tuple[dict[tuple[str, str], Floats], tuple[str, ...]]:
     """Returns the (m,) scores x 100 of the tasks that all runs hold, by kind and label, and notes.
 
@@ -245,7 +282,7 @@ def common_values(runs: Mapping[str, RunRecord]) -> tuple[dict[tuple[str, str], 
         of_kind = {
             label: np.array([math.nan if score.value is None else 100 * score.value for score in by_run.values()])
             for label, by_run in common.items()
-            if all(score.kind == kind.name for score in by_run.values())
+            if next(iter(by_run.values())).kind == kind.name
         }
         if kind.average and len(of_kind) > 1:
             of_kind[kind.average] = np.mean(list(of_kind.values()), axis=0)
@@ -269,17 +306,3 @@ def _in_order_of(first: pd.DataFrame, table: pd.DataFrame, truths: Sequence[str]
         if not np.array_equal(first[truth], table[truth]):
             raise UserError(f"{what}: {truth} differs for the same item_id: measure both on the same data.")
     return table
-
-
-def in_points(of_scores: Variance) -> Variance:
-    """Returns the variance of scores x 100."""
-    return replace(of_scores, value=1e4 * of_scores.value, independent=1e4 * of_scores.independent)
-
-
-def shown_interval(
-    value: float, squared_error: float, df: float, level: float
-) -> tuple[tuple[float, float], float]:
-    """Returns the interval and two-sided p-value of a mean or difference, by Student's t."""
-    spread = Variance(squared_error, squared_error, df)
-    limits = plain_interval(value, spread, level)
-    return (limits.low, limits.high), two_sided_p(value, spread)

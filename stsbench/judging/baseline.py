@@ -1,9 +1,9 @@
 """Checks a run against an earlier run: by the largest allowed drop, or by a statistical test with a margin.
 
-A difference that is not significant may still be large. So a margin m is tested: the run is no worse if the upper
-one-sided bound of its loss is below m, and worse if the lower bound is above m; otherwise there are too few pairs
-to decide (Blackwelder 1982). A gate that passes only if every score passes needs no correction for many scores. It
-fails if any score does, so the lower bounds of k scores hold together, each at 1 - (1 - level) / k (Bonferroni).
+A difference that is not significant may still be large. So a margin m is tested: the run is within the margin if
+the upper one-sided bound of its loss is below m, and worse if the lower bound is above m; otherwise there are too
+few pairs to decide (Blackwelder 1982). A gate that passes only if every score passes needs no correction for many
+scores. It fails if any does, so the lower bounds of k scores hold together, at 1 - (1 - level) / k (Bonferroni).
 """
 
 import math
@@ -22,7 +22,7 @@ from stsbench.records.record import RunRecord
 from stsbench.records.signature import PROTOCOL_FIELDS, UNKNOWN, Signature, differing_fields
 from stsbench.scoring.settings import require_margin
 from stsbench.statistics import DEPENDENCE, LEVEL, Dependence
-from stsbench.statistics.dependence import Variance
+from stsbench.statistics.estimate import Estimate, verdict
 from stsbench.statistics.intervals import lower_bound, pairs_needed, upper_bound
 
 MAX_DROP = 0.3
@@ -37,36 +37,33 @@ def check_baseline(record: RunRecord, baseline: RunRecord, max_drop: float = MAX
     """
     if not max_drop >= 0:
         raise UserError(f"a drop of {max_drop:g} points: give 0 or more.")
-    names = task_labels(baseline.scores)
     cells: list[CellCheck] = []
+    labelled = list(zip(task_labels(baseline.scores), baseline.scores, strict=True))
     for kind in KINDS.values():
         checked = [
-            _compared(name, old, record.scores, max_drop)
-            for name, old in zip(names, baseline.scores, strict=True)
-            if old.kind == kind.name
+            _compared(name, old, record.scores, max_drop) for name, old in labelled if old.kind == kind.name
         ]
         cells += checked
         if kind.average and len(checked) > 1 and all(cell.difference is not None for cell in checked):
-            old_mean = plain_mean([cell.expected for cell in checked])
-            new_mean = plain_mean([cell.measured for cell in checked])
-            cells.append(_dropped(kind.average, old_mean, new_mean, max_drop))
+            old, new = (plain_mean([getattr(cell, side) for cell in checked]) for side in ("expected", "measured"))
+            cells.append(_dropped(kind.average, old, new, max_drop))
     run = model_labels([record.model, baseline.model])[0]
     name = f"the baseline {baseline.folder or baseline.model.name}"
-    return Check(run, (name,), "baseline", max_drop, tuple(cells), tuple(_notes(record, baseline)))
+    return Check(run, (name,), "baseline", max_drop, tuple(cells), notes=tuple(_notes(record, baseline)))
 
 
 def _compared(name: str, old: Score, scores: Sequence[Score], max_drop: float) -> CellCheck:
     """Compares a score of the baseline with the most similar score of the run on that task."""
-    expected = _points(old)
     of_task = [score for score in scores if (score.task, score.kind) == (old.task, old.kind)]
     if not of_task:
         task = old.task + (old.about.suffix if old.training else "")
         gap = FieldDifference("task", "not measured", name, f"measure with --tasks {task}")
-        return CellCheck(name, expected, None, "not comparable", differences_text([gap]), (gap,))
+        return CellCheck(name, _points(old), None, "not comparable", str(gap), (gap,))
     new = min(of_task, key=lambda score: len(_differences(old, score)))
     if different := _differences(old, new):
-        return CellCheck(name, expected, _points(new), "not comparable", differences_text(different), different)
-    return _dropped(name, expected, _points(new), max_drop)
+        reason = differences_text(different)
+        return CellCheck(name, _points(old), _points(new), "not comparable", reason, different)
+    return _dropped(name, _points(old), _points(new), max_drop)
 
 
 def _points(score: Score) -> float | None:
@@ -141,35 +138,32 @@ def judged(
     A model that loses the margin passes with a probability of at most 1 - level, and one that loses no more fails
     with a probability of at most 1 - level.
     """
-    losses = [task.variance_of((1.0, -1.0), interval) for task in tasks]
-    simultaneous = 1 - (1 - level) / max(1, sum(variance.value > 0 for variance in losses))
+    losses = [task.estimate((1.0, -1.0), interval) for task in tasks]
+    simultaneous = 1 - (1 - level) / max(1, sum(loss.variance.value > 0 for loss in losses))
     return [
-        _judged(task, variance, margin / 100, (simultaneous, level))
-        for task, variance in zip(tasks, losses, strict=True)
+        _judged(task, loss, margin / 100, (simultaneous, level)) for task, loss in zip(tasks, losses, strict=True)
     ]
 
 
-def _judged(task: AlignedScores, variance: Variance, margin: float, levels: tuple[float, float]) -> CellCheck:
+def _judged(task: AlignedScores, loss: Estimate, margin: float, levels: tuple[float, float]) -> CellCheck:
     old, new = (100 * task.scores).tolist()
-    loss = float(task.scores[0] - task.scores[1])
-    cell, unit = CellCheck(task.task, old, new, "cannot tell"), KINDS[task.kind].unit
-    if variance.value <= 0 and loss == 0:
+    cell = CellCheck(task.task, old, new, "undecided")
+    if loss.value == loss.variance.value == 0:
         # Both models order all pairs in the same way.
-        return replace(cell, verdict="no worse", loss_low=0.0, loss_high=0.0)
-    if variance.value <= 0 or task.size < FEWEST:
-        return replace(cell, reason=f"{task.size} {unit} are too few: measure on more")
-    low, high = lower_bound(loss, variance, levels[0]), upper_bound(loss, variance, levels[1])
-    cell = replace(cell, loss_low=100 * low, loss_high=100 * high)
-    if high < margin:
-        return replace(cell, verdict="no worse")
-    if low > margin:
-        return replace(cell, verdict="worse")
-    likely, reach = ("no worse", high - loss) if loss < margin else ("worse", loss - low)
-    return replace(cell, reason=_remedy(task, high, pairs_needed(task.size, abs(margin - loss), reach), likely))
+        return replace(cell, verdict="within margin", loss_low=0.0, loss_high=0.0)
+    if not loss.variance.value > 0 or task.size < FEWEST:
+        return replace(cell, reason=f"{task.size} {KINDS[task.kind].unit} are too few: measure on more")
+    low = lower_bound(loss.value, loss.variance, levels[0])
+    high = upper_bound(loss.value, loss.variance, levels[1])
+    decided = verdict(-high, -low, margin)
+    cell = replace(cell, verdict=decided, loss_low=100 * low, loss_high=100 * high)
+    return replace(cell, reason=_remedy(task, loss.value, low, high, margin)) if decided == "undecided" else cell
 
 
-def _remedy(task: AlignedScores, high: float, needed: float, likely: str) -> str:
-    unit = KINDS[task.kind].unit
+def _remedy(task: AlignedScores, loss: float, low: float, high: float, margin: float) -> str:
+    """Returns the margin that would pass, and the number of items that decides if the loss stays."""
+    likely, reach = ("within margin", high - loss) if loss < margin else ("worse", loss - low)
+    needed, unit = pairs_needed(task.size, abs(margin - loss), reach), KINDS[task.kind].unit
     passing = f"passes at a margin above {math.ceil(1e4 * high) / 100:.2f}"
     if needed > MANY:
         return f"{passing}; no realistic number of {unit} decides, the loss is too close to the margin"

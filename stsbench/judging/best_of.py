@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,11 +12,10 @@ from stsbench.base.errors import UserError
 from stsbench.base.words import suggestion
 from stsbench.judging.aligned import common_values
 from stsbench.judging.judgement import Judgement
-from stsbench.judging.runs import Run, records_of, require_seeds_of_one_recipe
+from stsbench.judging.runs import Run, records_of, require_seeds_of_one_recipe, runs_by_folder
 from stsbench.published.catalogue import row
 from stsbench.published.measured import logged_dev_scores, logged_systems, seeds, source
 from stsbench.records.kinds import AVERAGE, AVERAGES
-from stsbench.records.record import RunRecord
 from stsbench.render.cells import Named
 from stsbench.render.charts import line
 from stsbench.render.figures import ONE_COLOUR, new_figure, style
@@ -40,7 +39,6 @@ class BestOf(Judgement):
         task: what was scored.
         scores: score x 100 of each run.
         number: a reported score, or None.
-        notes: what limits the answer.
         what: `runs`, or `checkpoints` of one training.
     """
 
@@ -48,13 +46,7 @@ class BestOf(Judgement):
     task: str
     scores: tuple[float, ...]
     number: float | None = None
-    notes: tuple[str, ...] = ()
     what: str = "runs"
-
-    @property
-    def expected(self) -> tuple[float, ...]:
-        """The expected best of 1, 2, ... runs."""
-        return tuple(expected_best(self.scores).tolist())
 
     @property
     def typical(self) -> tuple[int, int] | None:
@@ -62,28 +54,26 @@ class BestOf(Judgement):
 
         The first is 0 if one run is expected to reach it. None if all runs are not enough, or without a number.
         """
-        if self.number is None or self.number > self.expected[-1]:
+        expected = expected_best(self.scores)
+        if self.number is None or self.number > expected[-1]:
             return None
-        below = sum(value < self.number for value in self.expected)
+        below = int((expected < self.number).sum())
         return below, below + 1
 
     @property
     def sentence(self) -> str:
         """The mean score, the expected best, and where the number lies."""
-        count = len(self.scores)
-        start = f"{self.name}: {self.expected[0]:.2f} on {self.task}, the mean of {count} {self.what}"
+        count, expected = len(self.scores), expected_best(self.scores)
+        start = f"{self.name}: {expected[0]:.2f} on {self.task}, the mean of {count} {self.what}"
         if self.number is None:
             few = min(5, count)
-            best = f"{self.expected[few - 1]:.2f}, of {count}: {self.expected[-1]:.2f}"
-            return f"{start}; expected best of {few}: {best}."
-        number = f"{self.number:.2f}"
+            return f"{start}; expected best of {few}: {expected[few - 1]:.2f}, of {count}: {expected[-1]:.2f}."
         if self.typical is None:
-            return f"{start}; {number} is above the best of all of them, {self.expected[-1]:.2f}."
+            return f"{start}; {self.number:.2f} is above the best of all of them, {expected[-1]:.2f}."
+        share = f"({100 * best_of_below(self.scores, self.number)[0]:.0f} % of single {self.what} score less)"
         below, above = self.typical
-        share = f"{100 * best_of_below(self.scores, self.number)[0]:.0f} % of single {self.what} score less"
-        if not below:
-            return f"{start}; {number} is not above this mean ({share})."
-        return f"{start}; {number} is the expected best of {below} or {above} {self.what} ({share})."
+        where = f"the expected best of {below} or {above} {self.what}" if below else "not above this mean"
+        return f"{start}; {self.number:.2f} is {where} {share}."
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -91,12 +81,11 @@ class BestOf(Judgement):
 
         With a number, `below` is the share of such bests that are below it.
         """
+        quantiles = {"low": 0.05, "median": 0.5, "high": 0.95}
         columns: dict[str, Any] = {
             "runs": np.arange(1, len(self.scores) + 1),
             "expected": expected_best(self.scores),
-            "low": best_of_quantiles(self.scores, 0.05),
-            "median": best_of_quantiles(self.scores, 0.5),
-            "high": best_of_quantiles(self.scores, 0.95),
+            **{name: best_of_quantiles(self.scores, share) for name, share in quantiles.items()},
         }
         if self.number is not None:
             columns["below"] = best_of_below(self.scores, self.number)
@@ -109,32 +98,21 @@ class BestOf(Judgement):
         task = Named("task", self.task)
         shown = frame.rename(columns={"runs": "best of", "expected": task, "low": "5 %", "high": "95 %"})
         if self.number is not None:
-            shown = shown.rename(columns={"below": f"below {self.number:.2f}"})
-            shown[f"below {self.number:.2f}"] = [f"{100 * share:.0f} %" for share in frame["below"]]
+            shares = [f"{100 * share:.0f} %" for share in shown.pop("below")]
+            shown[f"below {self.number:.2f}"] = shares
         return Tables([Table(shown, headline=task)])
 
     def plot(self) -> "Figure":
         """Returns the expected best by number of runs, with its 90 % range and the number."""
         frame = self.frame
+        places = [f"best of {runs}" for runs in frame["runs"]]
         with style():
             figure = new_figure()
             axes = figure.add_subplot()
-            line(
-                axes,
-                self.task,
-                frame["runs"],
-                frame["expected"],
-                ONE_COLOUR,
-                low=frame["low"],
-                high=frame["high"],
-                places=[f"best of {runs}" for runs in frame["runs"]],
-                markersize=2.5,
-                marker="o",
-            )
+            low, high = frame["low"], frame["high"]
+            line(axes, self.task, frame["runs"], frame["expected"], ONE_COLOUR, low=low, high=high, places=places)
             if self.number is not None:
                 axes.axhline(self.number, color="0.3", linewidth=0.8, linestyle="--")
-                beside = axes.get_yaxis_transform()
-                axes.text(1, self.number, f" {self.number:.2f}", transform=beside, va="center", fontsize=7)
             axes.set_xlabel(f"number of {self.what}")
             axes.set_ylabel(f"best {self.task} (band: 90 %)")
             axes.locator_params(axis="x", integer=True)
@@ -142,15 +120,10 @@ class BestOf(Judgement):
 
     def to_dict(self) -> dict[str, Any]:
         """Returns all fields as plain data, and the rows of `frame` as `bests`."""
-        return {"sentence": self.sentence, **asdict(self), "bests": Result.to_dict(self)}
+        return super().to_dict() | {"bests": Result.to_dict(self)}
 
 
-def best_of(
-    runs: str | Sequence[Run],
-    number: float | str | None = None,
-    *,
-    task: str = "",
-) -> BestOf:
+def best_of(runs: str | Sequence[Run], number: float | str | None = None, *, task: str = "") -> BestOf:
     """Estimates the best score of n runs, and of how many runs a reported number is the best.
 
     Args:
@@ -172,31 +145,29 @@ def best_of(
         >>> best.number, best.typical
         (76.25, (7, 8))
     """
-    if isinstance(runs, str):
-        name, chosen = runs, task or AVERAGE
-        kind, scores = _published_scores(runs, chosen)
-        notes: tuple[str, ...] = (f"the scores are from: {source(kind).title}.",)
-        number = runs if number is None and kind == "seeds" else number
-    else:
-        name, chosen, scores = _own_scores(records_of(runs), task)
-        notes, kind = (), "seeds"
-    value = _published_value(number, chosen) if isinstance(number, str) else number
+    best = _published_runs(runs, task or AVERAGE) if isinstance(runs, str) else _own_runs(runs, task)
+    if number is None and isinstance(runs, str) and best.what == "runs":
+        number = runs
+    value = _published_value(number, best.task) if isinstance(number, str) else number
     if value is not None and not math.isfinite(value):
         raise UserError(f"a score of {value}: give a number of points, such as 76.25.")
-    return BestOf(name, chosen, tuple(scores), value, notes, "runs" if kind == "seeds" else "checkpoints")
+    return replace(best, number=value)
 
 
-def _published_scores(system: str, task: str) -> tuple[str, list[float]]:
-    """Returns `seeds` and their scores, or `training-logs` and the dev scores of one training's checkpoints."""
-    curve, _, split = task.partition(":")
-    if split == "dev" and system in logged_systems():
-        frame = logged_dev_scores(system)
-        if curve in frame:
-            return "training-logs", (100 * frame[curve].dropna()).tolist()
-    frame = seeds(system)
-    if task not in frame:
-        raise UserError(f"no seeds of {system} are known on {task!r}: {suggestion(task, map(str, frame.columns))}")
-    return "seeds", frame[task].tolist()
+def _published_runs(system: str, task: str) -> BestOf:
+    """Returns the known seeds of a system, or the dev scores of the checkpoints in its log."""
+    scores: dict[str, pd.Series[float]] = {}
+    if task.endswith(":dev") and system in logged_systems():
+        kind, what = "training-logs", "checkpoints"
+        log = logged_dev_scores(system)
+        scores = {f"{name}:dev": 100 * log[name].dropna() for name in log}
+    if task not in scores:
+        of_seeds = seeds(system)
+        kind, what, scores = "seeds", "runs", {str(name): of_seeds[name] for name in of_seeds}
+    if task not in scores:
+        raise UserError(f"no seeds of {system} are known on {task!r}: {suggestion(task, scores)}")
+    notes = (f"the scores are from: {source(kind).title}.",)
+    return BestOf(system, task, tuple(scores[task].tolist()), what=what, notes=notes)
 
 
 def _published_value(name: str, task: str) -> float:
@@ -208,21 +179,16 @@ def _published_value(name: str, task: str) -> float:
     raise UserError(f"{published.name} has no value on {task}: give the number itself.")
 
 
-def _own_scores(records: Sequence[RunRecord], task: str) -> tuple[str, str, list[float]]:
-    """Returns a name for the runs, the task, and their scores x 100."""
-    if len(records) < 2:
+def _own_runs(runs: Sequence[Run], task: str) -> BestOf:
+    if len(runs) < 2:
         raise UserError("expected at least two runs of one recipe, got one.")
-    names = {
-        f"run {place}" if run.folder is None else str(run.folder): run for place, run in enumerate(records, 1)
-    }
-    if len(names) < len(records):
-        raise UserError("a run is named twice: give each run once.")
-    require_seeds_of_one_recipe(names)
-    values, _ = common_values(names)
+    named = runs_by_folder(records_of(runs))
+    require_seeds_of_one_recipe(named)
+    values, _ = common_values(named)
     scores = {label: of_runs.tolist() for (_, label), of_runs in values.items() if not np.isnan(of_runs).any()}
     chosen = task or next((name for name in (*AVERAGES, *scores) if name in scores), "")
     if chosen not in scores:
         raise UserError(
             f"the runs have no score in common on {chosen or 'any task'!r}: {suggestion(chosen, scores)}"
         )
-    return f"{next(iter(names))} and {len(names) - 1} more", chosen, scores[chosen]
+    return BestOf(f"{next(iter(named))} and {len(named) - 1} more", chosen, tuple(scores[chosen]))

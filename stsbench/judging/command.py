@@ -1,5 +1,6 @@
 """`stsbench compare`, `plan`, `best-of`, `rank` and `check`."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -9,18 +10,17 @@ from typer.core import TyperCommand
 from stsbench.base.errors import UserError
 from stsbench.cli.groups import expand
 from stsbench.cli.options import (
-    DATA,
     LARGEST,
-    OUTPUT,
-    DataDirs,
     FigureChoice,
     Interval,
     Level,
     Output,
     Seed,
     Subsets,
+    data_option,
     new_file,
     number_or_name,
+    output_option,
 )
 from stsbench.cli.output import print_lines, print_notes, print_result, progress_bars
 
@@ -28,9 +28,11 @@ if TYPE_CHECKING:
     from stsbench.judging.judgement import Judgement
     from stsbench.render.table import Tables
 
-_METHODS = ("--a", "--b")
-_SEEDS = "Seeds"
-_FOR_CI = "Continuous integration"
+_seeds_option, _ci_option = (
+    partial(typer.Option, rich_help_panel=panel) for panel in ("Seeds", "Continuous integration")
+)
+
+_points = partial(typer.Option, min=0, max=100)
 
 
 class SeveralRuns(TyperCommand):
@@ -39,16 +41,14 @@ class SeveralRuns(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Repeats the option before each further run, as the parser expects."""
         repeated: list[str] = []
-        method = ""
+        option = ""
         for argument in args:
-            if not argument.startswith("-"):
-                if method and repeated[-1] != method:
-                    repeated.append(method)
-            else:
-                if repeated and repeated[-1] in _METHODS:
+            if argument.startswith("-"):
+                if repeated and repeated[-1] in {"--a", "--b"}:
                     ctx.fail(f"Option '{repeated[-1]}' requires an argument.")
-                name = argument.partition("=")[0]
-                method = name if name in _METHODS else ""
+                option = name if (name := argument.partition("=")[0]) in {"--a", "--b"} else ""
+            elif option and repeated[-1] != option:
+                repeated.append(option)
             repeated.append(argument)
         return super().parse_args(ctx, repeated)
 
@@ -82,30 +82,17 @@ def compare(
     ] = None,
     a: Annotated[
         list[str] | None,
-        typer.Option(
-            "--a", metavar="RUN...", help="Runs of one method with different seeds.", rich_help_panel=_SEEDS
-        ),
+        _seeds_option("--a", metavar="RUN...", help="Runs of one method with different seeds."),
     ] = None,
     b: Annotated[
-        list[str] | None,
-        typer.Option("--b", metavar="RUN...", help="Runs of the other method.", rich_help_panel=_SEEDS),
+        list[str] | None, _seeds_option("--b", metavar="RUN...", help="Runs of the other method.")
     ] = None,
-    corpora: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--corpus",
-            help="A training corpus to search for the test sentences: one text a line, or .csv. Repeatable.",
-            rich_help_panel=DATA,
-        ),
-    ] = None,
-    data_dirs: DataDirs = None,
     resamples: Annotated[
         int,
-        typer.Option(
+        _seeds_option(
             min=1,
             max=LARGEST,
             help="Bootstrap draws of whole runs, for the interquartile mean and the probability of improvement.",
-            rich_help_panel=_SEEDS,
         ),
     ] = 5000,
     seed: Seed = 12345,
@@ -124,37 +111,29 @@ def compare(
     * `stsbench compare runs/mine-avg-sts runs/theirs-avg-sts`
     * `stsbench compare runs/a runs/b --subsets --figure difference.pdf`
     * `stsbench compare --a runs/simcse-seed* --b runs/esimcse-seed*`
-    * `stsbench compare runs/a runs/b --corpus wiki1m.txt`
     """
-    _require_two(runs or [], a or [], b or [])
+    if (a or b) and runs:
+        raise UserError("Name two runs, or two methods with --a and --b, not both.")
+    if not a and len(runs or ()) != 2:
+        raise UserError(
+            "Name two runs (`stsbench compare runs/a runs/b`), or the runs of two methods over seeds "
+            "(`stsbench compare --a runs/simcse-seed* --b runs/esimcse-seed*`)."
+        )
     from stsbench.judging.compare import compare as compare_runs
     from stsbench.judging.runs import matching_runs, records_of
     from stsbench.scoring.settings import Intervals
 
-    sides = (runs[:1], runs[1:]) if runs else (matching_runs(a or []), matching_runs(b or []))
-    of_a, of_b = (records_of(side) for side in sides)
+    of_a, of_b = runs or (records_of(matching_runs(method or ())) for method in (a, b))
     with progress_bars(quiet=output.quiet) as progress:
         comparison = compare_runs(
-            of_a[0] if runs else of_a,
-            of_b[0] if runs else of_b,
-            corpora=corpora or (),
-            data_dirs=data_dirs or (),
+            of_a,
+            of_b,
             intervals=Intervals(interval, level),
             resamples=resamples,
             seed=seed,
             progress=progress,
         )
     _print(comparison, output, figure=figure, tables=comparison.table(subsets=subsets))
-
-
-def _require_two(runs: list[Path], a: list[str], b: list[str]) -> None:
-    if (a or b) and runs:
-        raise UserError("Name two runs, or two methods with --a and --b, not both.")
-    if not a and len(runs) != 2:
-        raise UserError(
-            "Name two runs (`stsbench compare runs/a runs/b`), or the runs of two methods over seeds "
-            "(`stsbench compare --a runs/simcse-seed* --b runs/esimcse-seed*`)."
-        )
 
 
 @expand
@@ -165,8 +144,7 @@ def plan(
         typer.Argument(metavar="RUN", help="A run whose agreement with the first is typical of your comparison."),
     ],
     difference: Annotated[
-        float | None,
-        typer.Option(min=0, max=100, help="The difference to detect, in points; by default that of the two runs."),
+        float | None, _points(help="The difference to detect, in points; by default that of the two runs.")
     ] = None,
     spread: Annotated[
         str | None,
@@ -218,9 +196,7 @@ def best_of(
         str | None,
         typer.Option(help="A score in points, or a published row; by default that of the named system."),
     ] = None,
-    task: Annotated[
-        str, typer.Option(help="The task; by default the average, or the only task.", rich_help_panel=DATA)
-    ] = "",
+    task: Annotated[str, data_option(help="The task; by default the average, or the only task.")] = "",
     figure: FigureChoice = FigureChoice(),
     output: Output = Output(),
 ) -> None:
@@ -260,9 +236,7 @@ def rank(
     draws: Annotated[int, typer.Option(min=1, max=LARGEST, help="Draws of the parametric bootstrap.")] = 5000,
     seed: Seed = 12345,
     figure: FigureChoice = FigureChoice(),
-    task: Annotated[
-        str | None, typer.Option(help="The task of the figure; by default the average.", rich_help_panel=OUTPUT)
-    ] = None,
+    task: Annotated[str | None, output_option(help="The task of the figure; by default the average.")] = None,
     output: Output = Output(),
 ) -> None:
     """Rank models, and show how much of the order is statistically certain.
@@ -324,38 +298,29 @@ def check(
         ),
     ] = None,
     tolerance: Annotated[
-        float | None,
-        typer.Option(
-            min=0, max=100, help="The allowed difference from the published value in points; 0.05 by default."
-        ),
+        float | None, _points(help="The allowed difference from the published value in points; 0.05 by default.")
     ] = None,
     baseline: Annotated[
         Path | None, typer.Option(help="A run to check against instead of a published row.")
     ] = None,
     max_drop: Annotated[
-        float | None,
-        typer.Option(min=0, max=100, help="The allowed drop below the baseline in points; 0.3 by default."),
+        float | None, _points(help="The allowed drop below the baseline in points; 0.3 by default.")
     ] = None,
     margin: Annotated[
         float | None,
-        typer.Option(
-            min=0, max=100, help="Test statistically that the loss against the baseline is below this many points."
-        ),
+        _points(help="Test statistically that the loss against the baseline is below this many points."),
     ] = None,
     interval: Interval = "dyadic",
     junit: Annotated[
         Path | None,
-        typer.Option(
-            callback=new_file, help="Also write the verdicts as JUnit XML into this file.", rich_help_panel=_FOR_CI
-        ),
+        _ci_option(callback=new_file, help="Also write the verdicts as JUnit XML into this file."),
     ] = None,
     github: Annotated[
         bool,
-        typer.Option(
+        _ci_option(
             "--github/--no-github",
             envvar="GITHUB_ACTIONS",
             help="Annotate the GitHub workflow and append to its summary; on by default in a workflow.",
-            rich_help_panel=_FOR_CI,
         ),
     ] = False,
     output: Output = Output(),

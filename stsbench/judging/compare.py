@@ -1,10 +1,8 @@
 """`compare`: is the difference between two models, or two methods over seeds, real?"""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
-from os.path import commonprefix
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,17 +11,15 @@ from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.judging.aligned import FEWEST, AlignedScores, aligned_scores
 from stsbench.judging.comparison import TESTS, Comparison, Difference, corrected
-from stsbench.judging.overlap import overlaps_of
-from stsbench.judging.runs import Run, named_runs, records_of
+from stsbench.judging.judgement import by_kind
+from stsbench.judging.runs import Run, named_runs, records_of, runs_by_folder, shared_name
 from stsbench.judging.seeds import SeedsComparison, compare_seeds
-from stsbench.records.kinds import KINDS
-from stsbench.records.labels import labels
 from stsbench.records.record import RunRecord
 from stsbench.scoring.recompute import require_recomputed
 from stsbench.scoring.settings import INTERVALS, Intervals
 from stsbench.statistics import DEPENDENCE
-from stsbench.statistics.dependence import Variance, difference_variances, variance
-from stsbench.statistics.intervals import plain_interval, two_sided_p
+from stsbench.statistics.dependence import difference_variances
+from stsbench.statistics.estimate import Estimate
 from stsbench.statistics.seeds import RESAMPLES, SEED
 
 _TOPICS_MATTER = 1.2
@@ -34,8 +30,6 @@ def compare(
     a: Run | Sequence[Run],
     b: Run | Sequence[Run] = (),
     *,
-    corpora: Sequence[str | Path] = (),
-    data_dirs: Sequence[str | Path] = (),
     intervals: Intervals | None = None,
     resamples: int = RESAMPLES,
     seed: int = SEED,
@@ -51,9 +45,6 @@ def compare(
     Args:
         a: a run, or a list of runs of one method with different seeds.
         b: the other run, or the other method's runs. Without it, the spread of `a` is described.
-        corpora: training corpora to search for the test sentences: a file with one text per line, or a .csv file
-            with a text in each cell; either may be compressed (.gz).
-        data_dirs: folders with the benchmark data, searched before `STSBENCH_DATA` and the cache.
         intervals: how intervals and p-values are computed; by default dyadic, 95 %. The records' own choice is
             not used.
         resamples: bootstrap draws of whole runs, for interquartile means and the probability of improvement.
@@ -64,7 +55,7 @@ def compare(
         The comparison, with the verdict as `.sentence`, and `.table()`, `.plot()` and `.frame`.
 
     Raises:
-        UserError: if the runs are not comparable, a record contradicts its items, or a file cannot be read.
+        UserError: if the runs are not comparable, or a record contradicts its items.
 
     >>> import stsbench as sb
     >>> run = sb.evaluate(lambda sentences: [[len(s), s.count("e")] for s in sentences], "sample")
@@ -82,8 +73,7 @@ def compare(
         result = _compare_models([*of_a, *of_b], intervals, progress)
     else:
         result = _compare_methods(of_a, of_b, intervals, resamples, seed)
-    overlaps, more = overlaps_of([*of_a, *of_b], corpora, data_dirs, progress) if corpora else ((), ())
-    return replace(result, overlaps=overlaps, notes=(*result.notes, *notes, *more))
+    return replace(result, notes=(*result.notes, *notes))
 
 
 def _compare_methods(
@@ -91,19 +81,13 @@ def _compare_methods(
 ) -> SeedsComparison:
     if not a:
         raise UserError("there is no run to compare: name at least one.")
-    names = [
-        str(record.folder) if record.folder else label
-        for record, label in zip([*a, *b], labels([*a, *b]), strict=True)
-    ]
-    repeated = next((name for name in names if names.count(name) > 1), None)
-    if repeated is not None:
-        raise UserError(f"{repeated} is named twice: give each run once.")
-    first = dict(zip(names[: len(a)], a, strict=True))
-    second = dict(zip(names[len(a) :], b, strict=True))
+    runs = runs_by_folder([*a, *b])
+    names = list(runs)[: len(a)], list(runs)[len(a) :]
+    first, second = ({name: runs[name] for name in of_method} for of_method in names)
     return compare_seeds(
         first,
         second,
-        _method_names(first, second),
+        _method_names(*names),
         level=intervals.level,
         interval=intervals.interval or DEPENDENCE,
         resamples=resamples,
@@ -111,15 +95,12 @@ def _compare_methods(
     )
 
 
-def _method_names(a: Iterable[str], b: Iterable[str]) -> tuple[str, str]:
+def _method_names(a: Sequence[str], b: Sequence[str]) -> tuple[str, str]:
     """Returns what the runs' names have in common (simcse-seed1, simcse-seed2), or the first run's name."""
-    runs = [list(a), list(b)]
-    # Character by character: `os.path.commonpath` compares whole folders.
-    shared = [commonprefix(names).rstrip("-_./0123456789") if len(names) > 1 else "" for names in runs]  # noqa: RUF071
-    if shared[0] == shared[1]:
-        shared = ["", ""]
-    first, second = (name or next(iter(names), "") for name, names in zip(shared, runs, strict=True))
-    return first, second
+    shared_a, shared_b = (shared_name(names) if len(names) > 1 else "" for names in (a, b))
+    if shared_a == shared_b:
+        shared_a = shared_b = ""
+    return shared_a or a[0], shared_b or next(iter(b), "")
 
 
 def _compare_models(records: Sequence[RunRecord], intervals: Intervals, progress: Progress) -> Comparison:
@@ -132,13 +113,13 @@ def _compare_models(records: Sequence[RunRecord], intervals: Intervals, progress
 def differences(tasks: Sequence[AlignedScores], intervals: Intervals) -> tuple[Difference, ...]:
     """Returns how two models, A first, differ on each task, followed by its subsets, and on average."""
     rows: list[Difference] = []
-    for kind in KINDS:
-        of_kind = []
-        for task in tasks:
-            if task.kind == kind:
-                of_kind.append(_difference(task, intervals))
-                of_kind += [_difference(part, intervals, subset=subset) for subset, part in task.subsets()]
-        rows += corrected(of_kind)
+    for of_kind in by_kind(tasks).values():
+        of_tasks = [
+            _difference(part, intervals, subset=subset)
+            for task in of_kind
+            for subset, part in (("", task), *task.subsets())
+        ]
+        rows += corrected(of_tasks, ("p", "test_p"))
     return tuple(rows)
 
 
@@ -163,50 +144,43 @@ def dependence_notes(rows: Sequence[Difference], intervals: Intervals) -> Iterat
 
 
 def _difference(task: AlignedScores, intervals: Intervals, *, subset: str = "") -> Difference:
-    effect, fields = task.statistic.effect, _certainty(task, intervals)
-    details = fields.pop("details", {})
+    effect, (a, b) = task.statistic.effect, (100 * task.scores).tolist()
+    row = Difference(task.kind, task.task, subset, task.size, a, b, b - a, interval=intervals.interval)
     if task.items and (test := task.statistic.independent_test(task.scores, *task.items)):
-        fields |= {"test": test.name, "test_p": test.p}
-        details = {**details, **test.details}
+        row = replace(row, test=test.name, test_p=test.p, details=test.details)
     if effect:
         # Fisher's transform of a perfect correlation is infinite, and the difference of two of them undefined.
         with np.errstate(divide="ignore", invalid="ignore"):
-            fields |= {"effect_size": effect.name, "effect": float(np.diff(effect.of(task.scores))[0])}
-    a, b = (100 * task.scores).tolist()
-    about = {"interval": intervals.interval, "details": details}
-    return Difference(task.kind, task.task, subset, task.size, a, b, b - a, **fields, **about)
+            row = replace(row, effect_size=effect.name, effect=float(np.diff(effect.of(task.scores))[0]))
+    if task.size < FEWEST or np.isnan(task.scores).any():
+        return row
+    by_method = {method: task.estimate((-1, 1), method) for method in INTERVALS}
+    estimate = by_method[intervals.interval or DEPENDENCE]
+    row = replace(row, **_limits(estimate, intervals.level))
+    if estimate.value == 0 and not estimate.variance.value:
+        return replace(row, effect_low=0.0, effect_high=0.0) if effect else row
+    errors = {f"se_{method}": 100 * of.variance.standard_error for method, of in by_method.items()}
+    row = replace(row, details={"df": estimate.variance.df, **errors, **row.details})
+    return replace(row, **_effect_limits(task, intervals)) if effect else row
 
 
-def _certainty(task: AlignedScores, intervals: Intervals) -> dict[str, Any]:
-    """Returns intervals, p-value and standard errors as fields of `Difference`; empty if undefined."""
-    if intervals.interval is None or task.size < FEWEST or np.isnan(task.scores).any():
+def _limits(estimate: Estimate, level: float) -> dict[str, Any]:
+    low, high, _ = estimate.interval(level)
+    return {"low": 100 * low, "high": 100 * high, "p": estimate.p}
+
+
+def _effect_limits(task: AlignedScores, intervals: Intervals) -> dict[str, Any]:
+    """Returns the interval of the effect size by the delta method; empty where it is infinite."""
+    effect = task.statistic.effect
+    assert effect is not None
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slopes, (a, b) = effect.slope(task.scores), effect.of(task.scores)
+    if not np.isfinite(slopes).all():
         return {}
-    (a, b), effect = task.scores.tolist(), task.statistic.effect
-    terms, difference = task.terms[1] - task.terms[0], b - a
-    variances = {method: variance(terms, task.sharing, method) for method in INTERVALS}
-    spread = variances[intervals.interval]
-    fields = _limits(difference, spread, intervals.level)
-    if difference == 0 and not spread.value:
-        return {**fields, **({"effect_low": 0.0, "effect_high": 0.0} if effect else {})}
-    errors = {f"se_{method}": 100 * of_method.standard_error for method, of_method in variances.items()}
-    details: Mapping[str, float] = {"df": spread.df, **errors}
-    if effect:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            slopes, (low, high) = effect.slope(task.scores), effect.of(task.scores)
-        if np.isfinite(slopes).all():
-            effect_terms = slopes[1] * task.terms[1] - slopes[0] * task.terms[0]
-            of_effect = variance(effect_terms, task.sharing, intervals.interval)
-            ends = plain_interval(high - low, of_effect, intervals.level)
-            fields |= {"effect_low": ends.low, "effect_high": ends.high}
-    return {**fields, "details": details}
-
-
-def _limits(difference: float, spread: Variance, level: float) -> dict[str, float]:
-    if difference == 0 and not spread.value:
-        # Both order the pairs in the same way, or err on the same items.
-        return {"low": 0.0, "high": 0.0, "p": 1.0}
-    limits = plain_interval(difference, spread, level)
-    return {"low": 100 * limits.low, "high": 100 * limits.high, "p": two_sided_p(difference, spread)}
+    terms = slopes[1] * task.terms[1] - slopes[0] * task.terms[0]
+    estimate = Estimate.of(float(b - a), terms, task.sharing, intervals.interval or DEPENDENCE)
+    low, high, _ = estimate.interval(intervals.level)
+    return {"effect_low": low, "effect_high": high}
 
 
 def every_two(
@@ -224,17 +198,16 @@ def every_two(
     Yields:
         The positions of A and B, A first, and the comparison.
     """
-    if intervals.interval is None:
-        raise ValueError("a comparison needs intervals")
-    spreads = [difference_variances(task.terms, task.sharing, intervals.interval) for task in tasks]
+    interval = intervals.interval or DEPENDENCE
+    variances = [difference_variances(task.terms, task.sharing, interval) for task in tasks]
     scores = [(100 * task.scores).tolist() for task in tasks]
-    for one, other in combinations(range(len(names)), 2):
-        rows: dict[str, list[Difference]] = {}
-        for task, of_task, values in zip(tasks, spreads, scores, strict=True):
-            a, b = values[one], values[other]
-            difference, spread = float(task.scores[other] - task.scores[one]), of_task[one][other - one - 1]
-            limits = _limits(difference, spread, intervals.level) if task.size >= FEWEST else {}
-            row = Difference(task.kind, task.task, "", task.size, a, b, b - a, **limits)  # type: ignore[arg-type]
-            rows.setdefault(task.kind, []).append(row)
-        judged = tuple(row for of_kind in rows.values() for row in corrected(of_kind))
-        yield one, other, Comparison(names[one], names[other], judged, intervals.level)
+    for first, second in combinations(range(len(names)), 2):
+        rows = []
+        for task, of_task, values in zip(tasks, variances, scores, strict=True):
+            a, b = values[first], values[second]
+            difference = float(task.scores[second] - task.scores[first])
+            estimate = Estimate(difference, of_task[first][second - first - 1])
+            limits = _limits(estimate, intervals.level) if task.size >= FEWEST else {}
+            rows.append(Difference(task.kind, task.task, "", task.size, a, b, b - a, **limits))
+        judged = tuple(row for of_kind in by_kind(rows).values() for row in corrected(of_kind))
+        yield first, second, Comparison(names[first], names[second], judged, intervals.level)

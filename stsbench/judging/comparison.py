@@ -2,21 +2,21 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pandas as pd
 
 from stsbench.base.words import listed
-from stsbench.judging.judgement import Judgement, p_text
-from stsbench.judging.overlap import Overlap, overlap_sentences, overlap_table
-from stsbench.records.kinds import AVERAGES, KINDS
+from stsbench.judging.judgement import Judgement, OfTask, by_kind, p_text
+from stsbench.records.kinds import KINDS
 from stsbench.render.charts import forest
 from stsbench.render.figures import shortened, svg_of
 from stsbench.render.section import ReportFigure, Section
 from stsbench.render.table import Table, Tables
 from stsbench.statistics import Dependence
+from stsbench.statistics.estimate import Verdict, verdict_of_p
 from stsbench.statistics.significance import holm
 
 if TYPE_CHECKING:
@@ -29,14 +29,9 @@ TESTS = {"williams": "Williams", "mcnemar": "McNemar"}
 _Tested = TypeVar("_Tested", bound="Judged")
 
 
-class Judged:
-    """A tested difference between two models or methods, on one task or on average."""
+class Judged(OfTask):
+    """A tested difference between two models or methods, on one task, one subset or on average."""
 
-    tests: ClassVar[tuple[str, ...]] = ("p",)
-    """The fields with p-values; `_holm` after the name is the field for Holm's correction."""
-
-    kind: str
-    task: str
     difference: float
     low: float
     high: float
@@ -44,14 +39,13 @@ class Judged:
     p_holm: float
 
     @property
-    def is_average(self) -> bool:
-        """Whether this is the average over tasks."""
-        return self.task in AVERAGES
-
-    @property
     def is_task(self) -> bool:
         """Whether this is a whole task."""
         return not self.is_average
+
+    def verdict(self, level: float) -> Verdict:
+        """Judges the difference of B from A; averages, which are tested alone, by the uncorrected p-value."""
+        return verdict_of_p(self.difference, self.p if self.is_average else self.p_holm, level)
 
 
 @dataclass(frozen=True)
@@ -75,8 +69,6 @@ class Difference(Judged):
         details: standard errors x 100 of the difference (`se_dyadic`, `se_components`, `se_independent`), degrees
             of freedom (`df`), and the statistics and counts of the test.
     """
-
-    tests = ("p", "test_p")
 
     kind: str
     task: str
@@ -102,21 +94,24 @@ class Difference(Judged):
     @property
     def is_task(self) -> bool:
         """Whether this is a whole task."""
-        return not self.subset and not self.is_average
+        return not (self.subset or self.is_average)
 
 
-def corrected(rows: Sequence[_Tested]) -> tuple[_Tested, ...]:
-    """Returns rows of one kind with p-values after Holm's correction: over the tasks, and over all subsets."""
-    tasks = [place for place, row in enumerate(rows) if row.is_task]
-    subsets = [place for place, row in enumerate(rows) if not (row.is_task or row.is_average)]
-    adjusted: list[dict[str, float]] = [{} for _ in rows]
-    for places in filter(None, (tasks, subsets)):
-        for test in rows[0].tests:
-            p_values = holm([getattr(rows[place], test) for place in places])
-            for place, p in zip(places, p_values.tolist(), strict=True):
-                adjusted[place][f"{test}_holm"] = p
-    changed = zip(rows, adjusted, strict=True)
-    return tuple(replace(row, **fields) for row, fields in changed)  # type: ignore[type-var]
+def corrected(rows: Sequence[_Tested], tests: Sequence[str] = ("p",)) -> list[_Tested]:
+    """Returns rows of one kind with p-values after Holm's correction: over the tasks, and over all subsets.
+
+    Args:
+        rows: the rows.
+        tests: the fields with p-values; the corrected value goes to the field with `_holm` after the name.
+    """
+    changed = list(rows)
+    for of_tasks in (True, False):
+        places = [n for n, row in enumerate(rows) if row.is_task == of_tasks and not row.is_average]
+        for test in tests:
+            p_values = holm([getattr(rows[place], test) for place in places]).tolist()
+            for place, p in zip(places, p_values, strict=True):
+                changed[place] = replace(changed[place], **{f"{test}_holm": p})  # type: ignore[type-var]
+    return changed
 
 
 @dataclass(frozen=True)
@@ -127,12 +122,10 @@ class ComparisonResult(Judgement):
     b: str
     rows: tuple[Any, ...]
     level: float
-    notes: tuple[str, ...] = ()
-    overlaps: tuple[Overlap, ...] = ()
 
     @abstractmethod
     def table(self, *, subsets: bool = False) -> Tables:
-        """Returns the scores, of every subset too if requested, and the corpus overlaps."""
+        """Returns the scores, of every subset too if requested."""
 
     @abstractmethod
     def plot(self) -> "Figure":
@@ -147,11 +140,6 @@ class ComparisonResult(Judgement):
         """Which run is A and which is B."""
         return [f"{letter}: {name}" for letter, name in (("A", self.a), ("B", self.b)) if name]
 
-    @property
-    def remarks(self) -> list[str]:
-        """Corpus overlaps and notes, one line each."""
-        return [*overlap_sentences(self.overlaps), *super().remarks]
-
     def section(self, number: int = 1) -> Section:
         """Returns the comparison as a section of a report; the number makes its names unique."""
         tables = tuple(
@@ -161,9 +149,6 @@ class ComparisonResult(Judgement):
         figure = ReportFigure(f"compare-figure-{number}", self._title, self.sentence, svg_of(self.plot()))
         name, title = f"comparison-{number}", " and ".join(filter(None, (self.b, self.a)))
         return Section(name, title, (self.sentence,), tables, (figure,), points=self.notes)
-
-    def _with_overlaps(self, scores: list[Table]) -> Tables:
-        return Tables([*scores, overlap_table(self.overlaps)] if self.overlaps else scores)
 
     @property
     def _limits(self) -> tuple[str, str]:
@@ -179,8 +164,6 @@ class Comparison(ComparisonResult):
         a: name of model A; `b`: of model B.
         rows: each task, followed by its subsets if it has several; after the tasks of a kind their average.
         level: level of the intervals; a p-value below 1 - level is significant.
-        notes: what limits the verdict.
-        overlaps: test sentences in training corpora, if any were given.
     """
 
     rows: tuple[Difference, ...]
@@ -189,7 +172,7 @@ class Comparison(ComparisonResult):
     def sentence(self) -> str:
         """The verdict, one sentence for each kind of task."""
         sentences = {
-            kind: verdict([row for row in rows if not row.subset], self.level, (self.a, self.b))
+            kind: verdict_sentence([row for row in rows if not row.subset], self.level, (self.a, self.b))
             for kind, rows in by_kind(self.rows).items()
         }
         if len(sentences) == 1:
@@ -204,18 +187,17 @@ class Comparison(ComparisonResult):
         return pd.DataFrame([{**row, **row["details"]} for row in rows]).drop(columns="details")
 
     def table(self, *, subsets: bool = False) -> Tables:
-        """Returns a table for each kind of task, and one of corpus overlaps.
+        """Returns a table for each kind of task.
 
         Args:
             subsets: includes every subset.
         """
         rows = [row for row in self.rows if subsets or not row.subset]
         frames = [pd.DataFrame(self._cells(of_kind, subsets)) for of_kind in by_kind(rows).values()]
-        return self._with_overlaps([Table(frame, headline="B − A") for frame in frames])
+        return Tables(Table(frame, headline="B − A") for frame in frames)
 
     def plot(self) -> "Figure":
         """Returns a forest plot of the differences; significant ones are filled."""
-        alpha = 1 - self.level
         rows = [
             {
                 "label": row.task,
@@ -223,13 +205,14 @@ class Comparison(ComparisonResult):
                 "value": row.difference,
                 "low": row.low,
                 "high": row.high,
-                "filled": (row.p_holm if row.is_task else row.p) < alpha,
+                "filled": row.verdict(self.level) != "undecided",
                 "summary": not row.is_task,
             }
             for row in self.rows
             if not row.subset
         ]
-        label = f"{shortened(self.b)} − {shortened(self.a)} (filled: significant at {100 * alpha:g} %, Holm)"
+        alpha = 100 * (1 - self.level)
+        label = f"{shortened(self.b)} − {shortened(self.a)} (filled: significant at {alpha:g} %, Holm)"
         return forest(pd.DataFrame(rows), label, reference=0.0)
 
     @property
@@ -258,47 +241,27 @@ class Comparison(ComparisonResult):
             }
 
 
-class OfKind(Protocol):
-    """A row of a result that has a kind of task."""
-
-    @property
-    def kind(self) -> str: ...
-
-
-_Row = TypeVar("_Row", bound=OfKind)
-
-
-def by_kind(rows: Iterable[_Row]) -> dict[str, list[_Row]]:
-    """Groups rows by the kind of their task, in their order."""
-    kinds: dict[str, list[_Row]] = {}
-    for row in rows:
-        kinds.setdefault(row.kind, []).append(row)
-    return kinds
-
-
-def verdict(rows: Sequence[Judged], level: float, names: tuple[str, str] = ("A", "B")) -> str:
-    """Returns one sentence on the tasks and the average, the last row if there are several tasks.
-
-    A task differs if its p-value after Holm's correction is below 1 - level. The average is tested alone.
-    """
-    alpha = 1 - level
+def verdict_sentence(rows: Sequence[Judged], level: float, names: tuple[str, str] = ("A", "B")) -> str:
+    """Returns one sentence on the tasks and the average, the last row if there are several tasks."""
     tasks = [row for row in rows if row.is_task]
     if len(tasks) == 1:
         (only,) = tasks
-        better = f"{names[only.difference > 0]} is better" if only.p < alpha else "No significant difference"
-        return f"{better} on {only.task}: {_tested(only)}."
+        winner = {"better": names[1], "worse": names[0]}.get(only.verdict(level))
+        start = f"{winner} is better" if winner else "No significant difference"
+        return f"{start} on {only.task}: {_tested(only)}."
     parts = []
-    for name, sign in ((names[1], 1), (names[0], -1)):
-        won = [row.task for row in tasks if row.p_holm < alpha and sign * row.difference > 0]
+    for name, wins in ((names[1], "better"), (names[0], "worse")):
+        won = [row.task for row in tasks if row.verdict(level) == wins]
         if won:
             parts.append(f"{name} is better on {'all tasks' if len(won) == len(tasks) else listed(won)}")
     parts = parts or ["No significant difference on any task"]
     if untested := [row.task for row in tasks if math.isnan(row.p)]:
         parts.append(f"{listed(untested)} could not be tested")
-    if not rows[-1].is_task:
-        significant = "significant" if rows[-1].p < alpha else "not significant"
-        average = "" if math.isnan(rows[-1].p) else f" ({significant} at {100 * alpha:g} %)"
-        parts.append(f"average difference {_tested(rows[-1])}{average}")
+    average = rows[-1]
+    if not average.is_task:
+        significant = "not significant" if average.verdict(level) == "undecided" else "significant"
+        at_level = "" if math.isnan(average.p) else f" ({significant} at {100 * (1 - level):g} %)"
+        parts.append(f"average difference {_tested(average)}{at_level}")
     return f"{'; '.join(parts)}."
 
 

@@ -3,16 +3,24 @@
 import html
 import math
 from abc import abstractmethod
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypeVar
 
+from stsbench.records.kinds import AVERAGES
 from stsbench.render.result import Result
 from stsbench.render.text import one_line
 
 
 @dataclass(frozen=True)
 class Judgement(Result):
-    """A result whose answer is a sentence. It is shown as legend, tables, sentence and remarks."""
+    """A result whose answer is a sentence. It is shown as legend, tables, sentence and remarks.
+
+    Attributes:
+        notes: what limits the answer.
+    """
+
+    notes: tuple[str, ...] = field(default=(), kw_only=True)
 
     @property
     @abstractmethod
@@ -27,11 +35,11 @@ class Judgement(Result):
     @property
     def remarks(self) -> list[str]:
         """What limits the answer, one line each."""
-        return [f"note: {note}" for note in getattr(self, "notes", ())]
+        return [f"note: {note}" for note in self.notes]
 
     def to_dict(self) -> dict[str, Any]:
         """Returns all fields as plain data; undefined numbers are None."""
-        whole: dict[str, Any] = plain_data({"sentence": self.sentence} | asdict(self))
+        whole: dict[str, Any] = _plain({"sentence": self.sentence} | asdict(self))
         return whole
 
     def __str__(self) -> str:
@@ -48,6 +56,29 @@ class Judgement(Result):
         return [*self.sentence.splitlines(), *self.remarks]
 
 
+class OfTask:
+    """A row of a result on one task, or on the average over the tasks of a kind."""
+
+    kind: str
+    task: str
+
+    @property
+    def is_average(self) -> bool:
+        """Whether this is the average over tasks."""
+        return self.task in AVERAGES
+
+
+_Row = TypeVar("_Row", bound=OfTask)
+
+
+def by_kind(rows: Iterable[_Row]) -> dict[str, list[_Row]]:
+    """Groups rows by the kind of their task, in their order."""
+    kinds: dict[str, list[_Row]] = {}
+    for row in rows:
+        kinds.setdefault(row.kind, []).append(row)
+    return kinds
+
+
 def p_text(p: float) -> str | None:
     """Returns a p-value with three digits, or None if it is undefined.
 
@@ -59,10 +90,10 @@ def p_text(p: float) -> str | None:
     return f"{p:.3f}" if p >= 0.001 else "<0.001"
 
 
-def plain_data(value: Any) -> Any:
+def _plain(value: Any) -> Any:
     """Returns nested data with None for numbers that JSON does not have."""
     if isinstance(value, dict):
-        return {key: plain_data(item) for key, item in value.items()}
+        return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain_data(item) for item in value]
+        return [_plain(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

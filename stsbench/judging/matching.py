@@ -133,40 +133,28 @@ def _closest(setting: Setting, scores: Iterable[MeasuredScore]) -> MeasuredScore
     return min(of_task, key=lambda score: len(_differences(setting, score)), default=None)
 
 
-@dataclass(frozen=True)
-class Beside:
-    """A published row, and its values that are comparable with a record's.
-
-    Attributes:
-        row: the row.
-        values: printed values x 100 by kind and task, or by kind and average if it is over the record's tasks.
-    """
-
-    row: PublishedRow
-    values: Mapping[tuple[str, str], float]
+Comparable = tuple[PublishedRow, Mapping[tuple[str, str], float]]
+"""A row, and its values x 100 by kind and task, or by kind and average if it is over the record's tasks."""
 
 
-def published_beside(record: RunRecord) -> Iterator[Beside]:
+def published_beside(record: RunRecord) -> Iterator[Comparable]:
     """Yields the main row of each published system with a value that is comparable with one of the record's."""
     scores = measured_scores(record)
     labels = dict(zip([score.key for score in record.scores], task_labels(record.scores), strict=True))
-    for system in catalogue.systems().values():
-        if not system.row:
-            continue
+    for system in filter(None, (system.row for system in catalogue.systems().values())):
         values: dict[tuple[str, str], float] = {}
-        for cell in filter(is_score, rows()[system.row].cells):
+        for cell in filter(is_score, rows()[system].cells):
             fit = fitting(cell.setting, scores)
-            if cell.score is None or fit.missing or fit.differences or not fit.scores:
+            is_main = all(score.statistic == score.of.statistic for score in fit.scores)
+            if cell.score is None or fit.missing or fit.differences or not fit.scores or not is_main:
                 continue
             of = [score.of for score in fit.scores]
-            if any(score.statistic != score.of.statistic for score in fit.scores):
-                continue
             if cell.setting.task not in AVERAGES:
                 values[of[0].kind, labels[of[0].key]] = cell.score
             elif {score.key for score in of} == {score.key for score in record.scores_of(of[0].kind)}:
                 values[of[0].kind, of[0].about.average] = cell.score
         if values:
-            yield Beside(rows()[system.row], values)
+            yield rows()[system], values
 
 
 def _differences(setting: Setting, score: MeasuredScore) -> tuple[FieldDifference, ...]:

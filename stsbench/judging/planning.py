@@ -6,7 +6,7 @@ which more pairs do not reduce.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
@@ -15,7 +15,7 @@ import pandas as pd
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import rounded_up
-from stsbench.judging.aligned import MANY, AlignedScores, aligned_scores, in_points
+from stsbench.judging.aligned import MANY, AlignedScores, aligned_scores
 from stsbench.judging.judgement import Judgement
 from stsbench.judging.runs import Run, named_runs, require_distinct_models
 from stsbench.published.measured import seeds
@@ -26,6 +26,8 @@ from stsbench.statistics.dependence import Variance
 from stsbench.statistics.intervals import detectable, pairs_needed, seeds_needed
 
 POWER = 0.8
+
+_NO_VARIANCE = Variance(0.0, 0.0, math.inf)
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,6 @@ class Plan(Judgement):
         level: 1 - level is the size of the test.
         power: probability to detect the difference if it exists.
         interval: which pairs are treated as dependent.
-        notes: what limits the plan.
     """
 
     a: str
@@ -81,27 +82,26 @@ class Plan(Judgement):
     level: float
     power: float
     interval: Dependence
-    notes: tuple[str, ...] = ()
 
     @property
     def sentence(self) -> str:
         """The smallest detectable difference, and the pairs and seeds for the planned one."""
         last = self.rows[-1]
+        planned = f"{self.difference:g}" if self.difference else f"{abs(last.a - last.b):.2f}"
         sentence = (
             f"These pairs detect a difference of {last.smallest:.2f} points on {last.task} with "
             f"{100 * self.power:g} % power"
         )
-        planned = f"{self.difference:g}" if self.difference else f"{abs(last.a - last.b):.2f}"
         if last.pairs < MANY:
             sentence += f"; {planned} needs about {rounded_up(last.pairs):,} pairs (you have {last.size:,})"
-        if not self.spread or math.isnan(last.seed_sd):
-            return f"{sentence}."
-        here = f"{last.seeds_here} seeds of each" if last.seeds_here else "more than 10,000 seeds of each"
-        anywhere = f"{last.seeds_anywhere}" if last.seeds_anywhere else "no number is enough"
-        return (
-            f"{sentence}. Between methods with a standard deviation of {last.seed_sd:.2f} over seeds, a "
-            f"difference of {planned} needs {here} on these pairs; to hold on other pairs too, {anywhere}."
-        )
+        if not math.isnan(last.seed_sd):
+            here = last.seeds_here or "more than 10,000"
+            anywhere = last.seeds_anywhere or "no number is enough"
+            sentence += (
+                f". Between methods with a standard deviation of {last.seed_sd:.2f} over seeds, a difference of "
+                f"{planned} needs {here} seeds of each on these pairs; to hold on other pairs too, {anywhere}"
+            )
+        return f"{sentence}."
 
     @property
     def legend(self) -> list[str]:
@@ -128,21 +128,20 @@ class Plan(Judgement):
                 f"pairs for {planned}": f"{rounded_up(row.pairs):,}" if row.pairs < MANY else "–",
             }
             if self.spread:
-                known = not math.isnan(row.seed_sd)
+                is_known = not math.isnan(row.seed_sd)
                 cells["seeds' sd"] = row.seed_sd
-                cells[f"seeds for {planned}"] = _count(row.seeds_here) if known else None
-                cells["on other pairs"] = _count(row.seeds_anywhere) if known else None
+                cells[f"seeds for {planned}"] = _count(row.seeds_here) if is_known else None
+                cells["on other pairs"] = _count(row.seeds_anywhere) if is_known else None
             rows.append(cells)
         return Tables([Table(pd.DataFrame(rows), headline="smallest")])
 
     @property
     def remarks(self) -> list[str]:
         """What the plan assumes, and the notes; one line each."""
-        test = f"smallest: detected at {100 * (1 - self.level):g} % with {100 * self.power:g} % power"
-        lines = [f"{test}, between models that agree as much as these two."]
-        if self.spread:
-            lines.append(f"seeds: of each method; spread: {self.spread}.")
-        return [*lines, *super().remarks]
+        test = f"detected at {100 * (1 - self.level):g} % with {100 * self.power:g} % power"
+        assumed = f"smallest: {test}, between models that agree as much as these two."
+        seeds = [f"seeds: of each method; spread: {self.spread}."] if self.spread else []
+        return [assumed, *seeds, *super().remarks]
 
 
 def plan(
@@ -192,33 +191,28 @@ def plan(
     require_distinct_models(named)  # after the check of protocols, whose message says more
     spreads, spread_source = _spreads(spread, [task.task for task in tasks])
     rows = [
-        _planned(task, interval, difference, spreads.get(task.task, math.nan), (level, power)) for task in tasks
+        _planned(task, interval, difference, spreads.get(task.task, math.nan), level=level, power=power)
+        for task in tasks
     ]
     first, second = named
-    return Plan(first, second, tuple(rows), difference, spread_source, level, power, interval, notes)
+    return Plan(first, second, tuple(rows), difference, spread_source, level, power, interval, notes=notes)
 
 
 def _planned(
-    task: AlignedScores, method: Dependence, difference: float | None, sd: float, test: tuple[float, float]
+    task: AlignedScores, method: Dependence, difference: float | None, sd: float, **test: float
 ) -> PlannedTask:
-    level, power = test
-    variance = in_points(task.variance_of((-1.0, 1.0), method))
     a, b = (100 * task.scores).tolist()
-    smallest = detectable(variance.standard_error, level=level, power=power)
-    planned = difference or abs(a - b)
+    planned, variance = difference or abs(a - b), task.estimate((-1, 1), method).in_points.variance
+    smallest = detectable(variance.standard_error, **test)
     pairs = pairs_needed(task.size, planned, smallest)
     row = PlannedTask(task.kind, task.task, task.size, a, b, variance.standard_error, smallest, pairs)
     if math.isnan(sd):
         return row
-    return replace(
-        row,
-        seed_sd=sd,
-        seeds_here=seeds_needed(planned, sd, Variance(0.0, 0.0, math.inf), level=level, power=power) or 0,
-        seeds_anywhere=seeds_needed(planned, sd, variance, level=level, power=power) or 0,
-    )
+    here, anywhere = (seeds_needed(planned, sd, over, **test) or 0 for over in (_NO_VARIANCE, variance))
+    return replace(row, seed_sd=sd, seeds_here=here, seeds_anywhere=anywhere)
 
 
-def _spreads(spread: float | str | None, tasks: Sequence[str]) -> tuple[Mapping[str, float], str]:
+def _spreads(spread: float | str | None, tasks: Sequence[str]) -> tuple[dict[str, float], str]:
     """Returns the standard deviation over seeds by task, and where it comes from."""
     if spread is None:
         return {}, ""

@@ -1,15 +1,14 @@
 """Checks a run against published rows."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pandas as pd
 
 from stsbench.base.errors import UserError
 from stsbench.encoders.protocol import WITH_POOLINGS
-from stsbench.encoders.use import USUAL
+from stsbench.encoders.use import DEFAULTS
 from stsbench.encoders.use_text import shown
-from stsbench.judging.best_of import BestOf
 from stsbench.judging.matching import MeasuredScore, fitting, is_score, measured_scores, open_fields
 from stsbench.judging.verdicts import CellCheck, Check, FieldDifference, differences_text, within
 from stsbench.published import catalogue
@@ -43,10 +42,9 @@ def rows_to_check(record: RunRecord, against: str = AUTO) -> list[PublishedRow]:
     known = known_checkpoint(record)
     if known is None:
         like = catalogue.checkpoint_named_like(record.model.name)
+        is_like = like is not None and like.system
         hint = (
-            f" It is named like {like.system}, but a name does not identify a model."
-            if like and like.system
-            else ""
+            f" It is named like {like.system}, but a name does not identify a model." if like and is_like else ""
         )
         raise UserError(
             f"no published row is known for {record.model.name}: name one with --against "
@@ -98,13 +96,19 @@ def check_published(record: RunRecord, rows: Sequence[PublishedRow], tolerance: 
             _check_cell(expected, cell, scores, model, tolerance) for cell in expected.cells if is_score(cell)
         ]
         settings = [expected.cell(cell.name).setting for cell in checked if cell.difference is not None]
-        remarks = [*open_fields(settings, scores), *_model_remarks(expected, record)]
-        remarks += [*_place_among_seeds(expected, checked), *expected.row.notes, *expected.table.notes]
+        remarks = [
+            *open_fields(settings, scores),
+            *_checkpoint_remarks(expected, record),
+            *_use_remarks(expected, record),
+            *_seed_remarks(expected, checked),
+            *expected.row.notes,
+            *expected.table.notes,
+        ]
         of_row = f"{expected.name}: " if len(rows) > 1 else ""
-        notes += [of_row + remark for remark in remarks if remark]
+        notes += [of_row + remark for remark in remarks]
         cells += checked
     names = tuple(expected.name for expected in rows)
-    return Check(record.model.name, names, "published", tolerance, tuple(cells), tuple(notes))
+    return Check(record.model.name, names, "published", tolerance, tuple(cells), notes=tuple(notes))
 
 
 def _check_cell(
@@ -136,22 +140,6 @@ def _check_cell(
     )
 
 
-_WITH_POOLING = {*WITH_POOLINGS, "static"}
-"""Kinds of models whose pooling is known; that of callables and saved vectors is not."""
-
-_USUAL = {
-    "prompt": "",
-    "prompts": "",
-    "template": "",
-    "precision": "fp32",
-    "dimensions": None,
-    "postprocessing": "",
-    "attention": USUAL.attention,
-    "attention_mask": USUAL.attention_mask,
-}
-"""Settings that rows do not state, and their usual values."""
-
-
 def _checkpoint_of(row: PublishedRow) -> KnownCheckpoint | None:
     return None if row.row.variant else checkpoint_of_system(row.row.system)
 
@@ -163,7 +151,7 @@ def _model_differences(row: PublishedRow, record: RunRecord) -> tuple[FieldDiffe
         return ()
     differences = []
     here, there = model.use.pooling, stated.pooling
-    if here != there and "pooling" not in stated.unverified and model.kind in _WITH_POOLING:
+    if here != there and "pooling" not in stated.unverified and model.kind in WITH_POOLINGS:
         differences.append(FieldDifference("pooling", here, there, f"measure with --pooling {there}"))
     if _lengths_differ(stated, record) and _is_truncated(record):
         here, there = str(model.use.max_length), str(stated.max_length)
@@ -180,42 +168,52 @@ def _is_truncated(record: RunRecord) -> bool:
     return any(score.truncated_sentences for score in record.scores)
 
 
-def _model_remarks(row: PublishedRow, record: RunRecord) -> Iterator[str]:
-    """Yields what is unknown or unusual about how the model was used."""
+def _checkpoint_remarks(row: PublishedRow, record: RunRecord) -> Iterator[str]:
+    """Yields what is unknown about the row's checkpoint, and whether the run used its files."""
     stated, model, use = _checkpoint_of(row), record.model, record.model.use
     here = "" if use.pooling == UNKNOWN else f"; this run uses {use.pooling}"
     if stated is None:
         what = f"a variant ({row.row.variant})" if row.row.variant else "a system without a known checkpoint"
         yield f"pooling: not stated, the row is of {what}{here}"
-    elif model.kind not in _WITH_POOLING:
-        yield f"pooling: the row uses {stated.pooling}; the pooling of {model.name} is unknown"
-    elif "pooling" in stated.unverified:
-        yield f"pooling: not documented, probably {stated.pooling}{here}"
-    if stated and _lengths_differ(stated, record) and not _is_truncated(record):
+        return
+    if _lengths_differ(stated, record) and not _is_truncated(record):
         yield f"max_length: the row uses {stated.max_length}; this run {use.max_length}, and truncates no sentence"
-    # Other kinds of models are not hashed by one weights file.
-    if stated and model.kind in _WITH_POOLING:
-        for what, is_same, sha256 in stated.files_compared(model.weights_sha256, model.tokenizer_sha256):
-            same = "same as" if is_same else "different from"
-            yield f"{what}: {same} those of the published row (SHA-256 {sha256[:12]}…)"
-    # Prompts can differ by task.
-    prompts = dict.fromkeys(each.use.prompts or each.use.prompt or "" for each in record.signatures)
-    used = {
-        "prompt": ", ".join(shown("prompt", text) for text in prompts if isinstance(text, str) and text),
-        "prompts": "; ".join(shown("prompts", texts) for texts in prompts if not isinstance(texts, str)),
-        "template": getattr(use.template, "name", ""),
-        "precision": use.computed_in,
-        "dimensions": use.dimensions,
-        "postprocessing": model.postprocessing,
-        "attention": use.attention,
-        "attention_mask": use.attention_mask,
-    }
-    of_row = {"template": row.usage.template, "precision": row.usage.precision}
-    for name, usual in _USUAL.items():
+    if model.kind not in WITH_POOLINGS:
+        yield f"pooling: the row uses {stated.pooling}; the pooling of {model.name} is unknown"
+        return
+    if "pooling" in stated.unverified:
+        yield f"pooling: not documented, probably {stated.pooling}{here}"
+    for what, is_same, sha256 in stated.files_compared(model.weights_sha256, model.tokenizer_sha256):
+        same = "same as" if is_same else "different from"
+        yield f"{what}: {same} those of the published row (SHA-256 {sha256[:12]}…)"
+
+
+_UNSTATED = (
+    "prompt",
+    "prompts",
+    "template",
+    "precision",
+    "dimensions",
+    "postprocessing",
+    "attention",
+    "attention_mask",
+)
+"""Settings that few rows state; their defaults are assumed."""
+
+
+def _use_remarks(row: PublishedRow, record: RunRecord) -> Iterator[str]:
+    """Yields the settings of the model that the row does not state, or states otherwise."""
+    use, of_row = record.model.use, {"template": row.usage.template, "precision": row.usage.precision}
+    one_value = {"template": getattr(use.template, "name", ""), "precision": use.computed_in}
+    fields: list[Mapping[str, object]] = [signature.model_fields() | one_value for signature in record.signatures]
+    for name in _UNSTATED:
         there = of_row.get(name, "")
-        if (chosen := used[name]) not in {there or usual, UNKNOWN}:
+        usual = {there, UNKNOWN} if there else {"", None, DEFAULTS.get(name), UNKNOWN}
+        # Prompts can differ by task.
+        unusual = [value for value in dict.fromkeys(of_task[name] for of_task in fields) if value not in usual]
+        if unusual:
             expected = f"the row uses {there}" if there else f"the published row mentions no {name}"
-            yield f"{name}: {expected}; this run uses {chosen or 'none'}"
+            yield f"{name}: {expected}; this run uses {', '.join(shown(name, value) for value in unusual)}"
 
 
 _SEED_COLUMNS = {"Avg. STS": "Avg."}
@@ -237,38 +235,12 @@ def _seed_scores(row: PublishedRow, cell: PublishedCell) -> "pd.Series[float] | 
     return seeds(system).get(_SEED_COLUMNS.get(setting.task, setting.task))
 
 
-def _place_among_seeds(row: PublishedRow, cells: Sequence[CellCheck]) -> Iterator[str]:
-    """Yields where the run's average, or its first score, lies among known seeds."""
-    seeded = {cell.name: cell for cell in cells if cell.seeds_below is not None}
-    published = [row.cell(name) for name in seeded]
-    main = next((cell for cell in published if cell.setting.task == "Avg. STS"), next(iter(published), None))
-    scores = None if main is None else _seed_scores(row, main)
-    if main is None or scores is None:
-        return
-    cell = seeded[main.column]
-    low, high, measured, expected = scores.min(), scores.max(), cell.measured or 0.0, cell.expected or 0.0
-    outside = "" if low <= measured <= high else "; this run is outside their range"
-    yield (
-        f"the row is one training run; {len(scores)} seeds of an independent reproduction (raw text, a slightly "
-        f"different protocol) give {cell.name} {scores.mean():.2f} ± {scores.std():.2f}, from {low:.2f} to "
-        f"{high:.2f}. {_share(scores < measured)} are below {measured:.2f} (this run), "
-        f"{_share(scores < expected)} below {expected:.2f} (published)"
-        f"{best_of_seeds(scores.tolist(), expected)}{outside}"
-    )
-
-
-def best_of_seeds(scores: Sequence[float], published: float) -> str:
-    """Returns a clause on how many seeds have a published value as their expected best; empty for one.
-
-    >>> best_of_seeds([74.0, 75.0, 76.0], 75.5)
-    ', the expected best of 1 or 2'
-    """
-    typical = BestOf("", "", tuple(scores), published).typical
-    if typical is None:
-        return ", above the best of all"
-    below, above = typical
-    return f", the expected best of {below} or {above}" if below else ""
-
-
-def _share(below: "pd.Series[bool]") -> str:
-    return f"{100 * float(below.mean()):.0f} %"
+def _seed_remarks(row: PublishedRow, cells: Sequence[CellCheck]) -> Iterator[str]:
+    """Yields the spread of the known seeds on the average, or on the first score."""
+    seeded = [row.cell(cell.name) for cell in cells if cell.seeds_below is not None]
+    main = next((cell for cell in seeded if cell.setting.task == "Avg. STS"), next(iter(seeded), None))
+    if main is not None and (scores := _seed_scores(row, main)) is not None:
+        yield (
+            f"the row is one training run; {len(scores)} seeds of an independent reproduction give {main.column} "
+            f"{scores.mean():.2f} ± {scores.std():.2f}, from {scores.min():.2f} to {scores.max():.2f}."
+        )

@@ -1,10 +1,13 @@
 """Reads the runs to judge, and checks that they are distinct models or seeds of one recipe."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from os.path import commonprefix
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import yaml
 
 from stsbench.base.errors import UserError
 from stsbench.encoders.use import names
@@ -18,6 +21,8 @@ Run = RunRecord | str | Path
 
 _RECIPE = "recipe.yaml"
 
+_Name = TypeVar("_Name", bound=Hashable)
+
 
 def records_of(runs: Iterable[Run]) -> list[RunRecord]:
     """Reads the records of run folders."""
@@ -30,7 +35,32 @@ def named_runs(runs: Iterable[Run]) -> dict[str, RunRecord]:
     return dict(zip(labels(records), records, strict=True))
 
 
-def matching_runs(patterns: Sequence[str | Path]) -> list[Path]:
+def runs_by_folder(records: Sequence[RunRecord]) -> dict[str, RunRecord]:
+    """Returns records by their folders, or by label if they have none.
+
+    Raises:
+        UserError: if a folder is named twice.
+    """
+    named: dict[str, RunRecord] = {}
+    for record, label in zip(records, labels(records), strict=True):
+        name = str(record.folder or label)
+        if name in named:
+            raise UserError(f"{name} is named twice: give each run once.")
+        named[name] = record
+    return named
+
+
+def shared_name(runs: Sequence[str]) -> str:
+    """Returns what the names of runs have in common, without the number of the seed.
+
+    >>> shared_name(["simcse-seed1", "simcse-seed2"])
+    'simcse-seed'
+    """
+    # Character by character: `os.path.commonpath` compares whole folders.
+    return commonprefix(runs).rstrip("-_./0123456789")  # noqa: RUF071
+
+
+def matching_runs(patterns: Iterable[str | Path]) -> list[Path]:
     """Expands patterns with `*`, `?` or `[...]`; matches are sorted by name."""
     runs: list[Path] = []
     for pattern in map(Path, patterns):
@@ -103,7 +133,31 @@ def require_seeds_of_one_recipe(runs: Mapping[str, RunRecord]) -> None:
             )
 
 
+def method_of(record: RunRecord) -> str:
+    """Returns a text that seeds of one recipe share; empty if no recipe is beside record or checkpoint."""
+    recipe = _recipe_of(record)
+    shared = sorted(((key, value) for key, value in recipe.items() if key != "seed"), key=str)
+    return repr((sorted(_settings(record.model).items()), shared)) if recipe else ""
+
+
+def group_seeds(
+    runs: Mapping[_Name, RunRecord], method: Callable[[RunRecord], str] = method_of
+) -> list[list[_Name]]:
+    """Groups the runs that are seeds of one method: `method` agrees, the weights do not.
+
+    Returns:
+        The names of each method with at least two seeds; of several runs of the same weights the first.
+    """
+    methods: dict[str, dict[str, _Name]] = {}
+    for name, record in runs.items():
+        weights = record.model.weights_sha256
+        if weights and (text := method(record)):
+            methods.setdefault(text, {}).setdefault(weights, name)
+    return [list(seeds.values()) for seeds in methods.values() if len(seeds) > 1]
+
+
 def _differences(first: RunRecord, second: RunRecord) -> Iterator[tuple[str, Any, Any]]:
+    """Yields the settings and the keys of the recipes that differ, with both values; unknown ones match."""
     other = _settings(second.model)
     for field, here in _settings(first.model).items():
         there = other[field]
@@ -112,13 +166,6 @@ def _differences(first: RunRecord, second: RunRecord) -> Iterator[tuple[str, Any
     recipes = _recipe_of(first), _recipe_of(second)
     if all(recipes):
         yield from _differing(*recipes)
-
-
-def method_of(record: RunRecord) -> str:
-    """Returns a text that seeds of one recipe share; empty if no recipe is beside record or checkpoint."""
-    recipe = _recipe_of(record)
-    shared = sorted(((key, value) for key, value in recipe.items() if key != "seed"), key=str)
-    return repr((sorted(_settings(record.model).items()), shared)) if recipe else ""
 
 
 def _settings(model: ModelPart) -> dict[str, object]:
@@ -140,8 +187,6 @@ def recipe_files(record: RunRecord) -> list[Path]:
 
 def _recipe_of(record: RunRecord) -> dict[str, Any]:
     """Returns the recipe of a run's training; empty without a readable one."""
-    import yaml
-
     for path in recipe_files(record):
         with suppress(OSError, ValueError, yaml.YAMLError):
             recipe = yaml.safe_load(path.read_text(encoding="utf-8"))

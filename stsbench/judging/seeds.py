@@ -7,8 +7,7 @@ runs are the sample. Scores also vary with the pairs, so intervals are over othe
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import PurePath
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,9 +15,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
-from stsbench.judging.aligned import AlignedScores, aligned_scores, common_values, in_points, shown_interval
-from stsbench.judging.comparison import ComparisonResult, Judged, by_kind, corrected, verdict
-from stsbench.judging.judgement import p_text
+from stsbench.judging.aligned import AlignedScores, aligned_scores, common_values
+from stsbench.judging.comparison import ComparisonResult, Judged, corrected, verdict_sentence
+from stsbench.judging.judgement import by_kind, p_text
 from stsbench.judging.runs import require_seeds_of_one_recipe
 from stsbench.records.kinds import KINDS
 from stsbench.records.record import RunRecord
@@ -26,11 +25,11 @@ from stsbench.render.charts import forest
 from stsbench.render.table import Table, Tables, interval
 from stsbench.statistics import DEPENDENCE, Dependence
 from stsbench.statistics.dependence import Variance
+from stsbench.statistics.estimate import Estimate
 from stsbench.statistics.means import compare_means, spread
 from stsbench.statistics.seeds import (
     RESAMPLES,
     SEED,
-    MeanVariance,
     Runs,
     generator,
     improvement,
@@ -49,8 +48,6 @@ Floats = NDArray[np.float64]
 
 ENOUGH = 5
 """Runs of each method that a test needs."""
-
-_NO_PAIRS = "no pairs are available ({}): intervals are over seeds alone."
 
 
 @dataclass(frozen=True)
@@ -141,23 +138,18 @@ class SeedsComparison(ComparisonResult):
         return pd.DataFrame(rows)
 
     def table(self, *, subsets: bool = False) -> Tables:
-        """Returns a table of scores, one of variance shares and whole-run statistics, and one of corpus overlaps.
+        """Returns a table of scores, and one of variance shares and whole-run statistics.
 
         Args:
             subsets: without effect: methods are compared by whole tasks.
         """
+        frames = [pd.DataFrame(map(cells, self.rows)) for cells in (self._cells, self._whole_run_cells)]
         # Columns that need more runs, or a second method, are empty.
-        scores = pd.DataFrame([self._cells(row) for row in self.rows]).dropna(axis="columns", how="all")
-        more = pd.DataFrame([self._whole_run_cells(row) for row in self.rows]).replace("", None)
-        more = more.dropna(axis="columns", how="all")
-        tables = [Table(scores, headline="B − A"), *([Table(more)] if len(more.columns) > 1 else [])]
-        return self._with_overlaps(tables)
+        scores, more = (frame.replace("", None).dropna(axis="columns", how="all") for frame in frames)
+        return Tables([Table(scores, headline="B − A"), *([Table(more)] if len(more.columns) > 1 else [])])
 
     def plot(self) -> "Figure":
         """Returns a forest plot of means and ranges."""
-        # Runs are named by their folders; the last part is enough if it is unique.
-        last = [PurePath(name).name for name in self._sides.values()]
-        names = last if len(set(last)) == len(last) and all(last) else list(self._sides.values())
         rows = [
             {
                 "label": row.task,
@@ -169,30 +161,16 @@ class SeedsComparison(ComparisonResult):
                 "summary": not row.is_task,
             }
             for row in self.rows
-            for method, name in zip(self._methods(row).values(), names, strict=True)
+            for _, name, method in self._methods(row)
         ]
         return forest(pd.DataFrame(rows), self._title)
 
     @property
-    def legend(self) -> list[str]:
-        """Which method is A and which is B, and what the columns mean."""
-        lines = super().legend
-        if not all(math.isnan(row.a.low) for row in self.rows):
-            lines.append(
-                f"{100 * self.level:g} %: interval of the mean over other seeds and other pairs; seeds, pairs: "
-                "their shares of its variance (the rest is their interaction)"
-            )
-        if not all(math.isnan(row.a.iqm) for row in self.rows):
-            lines.append("IQM: interquartile mean of the runs; it and P(B > A) are bootstrapped over whole runs")
-        return lines
-
-    @property
     def remarks(self) -> list[str]:
-        """What few runs cannot show, corpus overlaps and notes, one line each."""
-        last = self.rows[-1]
+        """What few runs cannot show, and the notes, one line each."""
         few = [
-            f"note: {self._sides[side]}: {few_runs_text(method.runs, method.sd)}"
-            for side, method in self._methods(last).items()
+            f"note: {name}: {_few_runs_text(method.runs, method.sd)}"
+            for _, name, method in self._methods(self.rows[-1])
             if method.runs < ENOUGH
         ]
         return [*few, *super().remarks]
@@ -201,29 +179,24 @@ class SeedsComparison(ComparisonResult):
     def _title(self) -> str:
         return "mean and range over seeds"
 
-    @property
-    def _sides(self) -> dict[str, str]:
-        return {"a": self.a, "b": self.b} if self.b else {"a": self.a}
-
-    def _methods(self, row: SeedsDifference) -> dict[str, Method]:
-        return {side: method for side in self._sides if (method := getattr(row, side)).runs}
+    def _methods(self, row: SeedsDifference) -> list[tuple[str, str, Method]]:
+        """Returns letter, name and numbers of the methods that have runs."""
+        methods = (("A", self.a, row.a), ("B", self.b, row.b))
+        return [method for method in methods if method[2].runs]
 
     def _sentence(self, rows: Sequence[SeedsDifference]) -> str:
         last = rows[-1]
         where = f"on {last.task}" if last.is_task else f"on {KINDS[last.kind].words} average"
-        spreads = ", ".join(
-            f"{self._sides[side]}: {_spread_text(method)}" for side, method in self._methods(last).items()
-        )
+        spreads = ", ".join(f"{name}: {_spread_text(method)}" for _, name, method in self._methods(last))
         if not last.b.runs:
             return f"{spreads} {where}."
         if min(last.a.runs, last.b.runs) < ENOUGH:
             return f"{spreads} {where}; a test needs {ENOUGH} runs of each."
-        return f"{spreads} {where}. {verdict(rows, self.level, (self.a, self.b))}"
+        return f"{spreads} {where}. {verdict_sentence(rows, self.level, (self.a, self.b))}"
 
     def _cells(self, row: SeedsDifference) -> dict[str, object]:
         cells: dict[str, object] = {"task": row.task}
-        for side, method in self._methods(row).items():
-            letter = side.upper()
+        for letter, _, method in self._methods(row):
             range_text = f"{method.lowest:.2f} to {method.highest:.2f}" if method.runs > 1 else None
             cells |= {letter: method.mean, f"sd {letter}": method.sd, f"range {letter}": range_text}
         low, high = self._limits
@@ -239,8 +212,7 @@ class SeedsComparison(ComparisonResult):
 
     def _whole_run_cells(self, row: SeedsDifference) -> dict[str, object]:
         cells: dict[str, object] = {"task": row.task}
-        for side, method in self._methods(row).items():
-            letter = side.upper()
+        for letter, _, method in self._methods(row):
             cells |= {
                 f"{letter} {100 * self.level:g} %": interval(method.low, method.high),
                 f"seeds {letter}": _percent(method.seed_share),
@@ -257,12 +229,7 @@ def _spread_text(method: Method) -> str:
     return f"{method.mean:.2f} ± {method.sd:.2f} over {method.runs} runs"
 
 
-def few_runs_text(runs: int, sd: float) -> str:
-    """Returns what few runs with the sample standard deviation `sd` say about the spread over seeds.
-
-    >>> few_runs_text(2, 0.4)
-    'with 2 runs, an sd of 0.40 is compatible with a true one from 0.18 to 12.76'
-    """
+def _few_runs_text(runs: int, sd: float) -> str:
     if runs == 1:
         return "one run measures this checkpoint; it does not show how much scores vary over seeds"
     low, high = (factor * sd for factor in spread_factors(runs))
@@ -318,30 +285,24 @@ def compare_seeds(
     aligned, notes = _aligned(runs)
     drawn = resampled_runs([len(method) for method in (a, b) if method], resamples, generator(seed, "runs"))
     settings = _Settings(interval, level, drawn)
-    rows: list[SeedsDifference] = []
-    for kind in KINDS:
-        of_kind = [
-            _difference(kind, task, (values[: len(a)], values[len(a) :]), aligned.get(task), settings)
-            for (held, task), values in scores.items()
-            if held == kind
-        ]
-        rows += corrected(of_kind)
+    rows = [
+        _difference(kind, task, (values[: len(a)], values[len(a) :]), aligned.get(task), settings)
+        for (kind, task), values in scores.items()
+    ]
+    judged = tuple(row for of_kind in by_kind(rows).values() for row in corrected(of_kind))
     unknown = [name for name, record in runs.items() if record.model.weights_sha256 is None]
     if unknown:
         notes.append(f"no weights are known for {', '.join(unknown)}: they may be the same model.")
-    return SeedsComparison(*names, rows=tuple(rows), level=level, notes=(*left_out, *notes))
+    return SeedsComparison(*names, rows=judged, level=level, notes=(*left_out, *notes))
 
 
 def _aligned(runs: Mapping[str, RunRecord]) -> tuple[dict[str, AlignedScores], list[str]]:
     """Returns the aligned scores by task, or none and a note if a record has no readable items."""
-    imported = [name for name, record in runs.items() if record.is_imported]
-    if imported:
-        return {}, [_NO_PAIRS.format(f"{imported[-1]} was imported with scores only")]
     try:
         for record in runs.values():
             _ = record.items
     except UserError as error:
-        return {}, [_NO_PAIRS.format(str(error).rstrip("."))]
+        return {}, [f"no pairs are available ({str(error).rstrip('.')}): intervals are over seeds alone."]
     tasks, _ = aligned_scores(runs)
     return {task.task: task for task in tasks}, []
 
@@ -350,73 +311,77 @@ def _difference(
     kind: str, task: str, methods: tuple[Floats, Floats], aligned: AlignedScores | None, settings: _Settings
 ) -> SeedsDifference:
     a, b = methods
-    row = SeedsDifference(
-        kind, task, _method(a, aligned, 0, settings), _method(b, aligned, len(a), settings) if len(b) else Method()
-    )
+    row = SeedsDifference(kind, task, _method(a, aligned, 0, settings))
+    if len(b):
+        row = replace(row, b=_method(b, aligned, len(a), settings))
     if min(len(a), len(b)) < ENOUGH:
         return row
     test = compare_means(a, b, level=settings.level)
     drawn = improvement(a[settings.draws[0]], b[settings.draws[1]])
     low, high = percentile_interval(drawn, settings.level)
-    over_seeds = {"low": test.low, "high": test.high, "p": test.welch_p}
-    numbers: dict[str, Any] = {
-        "difference": test.difference,
-        **(over_seeds if aligned is None else _interval(test.difference, methods, aligned, settings)),
-        **{f"seeds_{name}": value for name, value in over_seeds.items()},
-        "permutation_p": test.permutation_p,
-        "improvement": float(improvement(a, b)),
-        "improvement_low": low,
-        "improvement_high": high,
-    }
-    return SeedsDifference(kind, task, row.a, row.b, **numbers)
+    row = replace(
+        row,
+        difference=test.difference,
+        low=test.low,
+        high=test.high,
+        p=test.welch_p,
+        seeds_low=test.low,
+        seeds_high=test.high,
+        seeds_p=test.welch_p,
+        permutation_p=test.permutation_p,
+        improvement=float(improvement(a, b)),
+        improvement_low=low,
+        improvement_high=high,
+    )
+    if aligned is None:
+        return row
+    estimate, shares = estimate_over_seeds(test.difference, methods, aligned, settings.dependence)
+    low, high, _ = estimate.interval(settings.level)
+    return replace(row, low=low, high=high, p=estimate.p, **shares)
 
 
 def _method(scores: Floats, aligned: AlignedScores | None, start: int, settings: _Settings) -> Method:
     """Returns the statistics of the runs that start at a position among all runs."""
-    runs, *spread_numbers = spread(scores)
-    numbers: dict[str, float] = {}
-    if len(scores) > 1 and aligned is None:
-        variance, df = float(scores.var(ddof=1)) / len(scores), float(len(scores) - 1)
-        (low, high), _ = shown_interval(spread_numbers[0], variance, df, settings.level)
-        numbers |= {"low": low, "high": high}
-    elif len(scores) > 1 and aligned is not None:
-        numbers |= _interval(spread_numbers[0], [scores], aligned, settings, start)
-        del numbers["p"]
-    if len(scores) >= ENOUGH:
+    method, size = Method(*spread(scores)), len(scores)
+    if size > 1:
+        if aligned is None:
+            estimate = Estimate.with_error(method.mean, float(scores.var(ddof=1)) / size, size - 1)
+        else:
+            estimate, shares = estimate_over_seeds(method.mean, [scores], aligned, settings.dependence, start)
+            method = replace(method, **shares)
+        low, high, _ = estimate.interval(settings.level)
+        method = replace(method, low=low, high=high)
+    if size >= ENOUGH:
         drawn = interquartile_mean(scores[settings.draws[1 if start else 0]])
         low, high = percentile_interval(drawn, settings.level)
-        numbers |= {"iqm": float(interquartile_mean(scores)), "iqm_low": low, "iqm_high": high}
-    return Method(runs, *spread_numbers, **numbers)
+        method = replace(method, iqm=float(interquartile_mean(scores)), iqm_low=low, iqm_high=high)
+    return method
 
 
-def _interval(
-    value: float, methods: Sequence[Floats], aligned: AlignedScores, settings: _Settings, start: int = 0
-) -> dict[str, float]:
-    """Returns interval, p-value and variance shares of a mean or difference over other seeds and other pairs."""
-    variance = variance_over_seeds(methods, aligned, settings.dependence, start)
-    (low, high), p = shown_interval(value, variance.value, variance.df, settings.level)
+def estimate_over_seeds(
+    value: float, methods: Sequence[Floats], aligned: AlignedScores, dependence: Dependence, start: int = 0
+) -> tuple[Estimate, dict[str, Any]]:
+    """Returns a method's mean, or the difference of two, with its variance over other seeds and other pairs.
+
+    Args:
+        value: the mean or difference x 100.
+        methods: the scores x 100 of the runs of each method.
+        aligned: the scores of all runs on the same items.
+        dependence: which pairs are treated as dependent.
+        start: position of the first of these runs in `aligned`.
+
+    Returns:
+        The estimate in points, and the shares of its variance due to seeds and to pairs.
+    """
+    variance = mean_variance(*runs_over_pairs(methods, aligned, dependence, start))
     shares = {"seed_share": variance.share(variance.seeds), "pair_share": variance.share(variance.pairs)}
-    return {"low": low, "high": high, "p": p, **shares}
-
-
-def variance_over_seeds(
-    methods: Sequence[Floats], aligned: AlignedScores, dependence: Dependence, start: int = 0
-) -> MeanVariance:
-    """Returns the variance of a method's mean, or of the difference of two, in points squared."""
-    return mean_variance(*runs_over_pairs(methods, aligned, dependence, start))
+    return Estimate.with_error(value, variance.value, variance.df), shares
 
 
 def runs_over_pairs(
     methods: Sequence[Floats], aligned: AlignedScores, dependence: Dependence, start: int = 0
 ) -> tuple[list[Runs], Variance]:
-    """Returns the runs of one or two methods, and the variance over pairs of the mean or of the difference.
-
-    Args:
-        methods: the scores x 100 of the runs of each method.
-        aligned: the scores of all runs on the same items.
-        dependence: which pairs are treated as dependent.
-        start: position of the first of these runs in `aligned`.
-    """
+    """Returns the runs of one or two methods, and the variance over pairs of the mean or of the difference."""
     weights = np.zeros(len(aligned.scores))
     matrix = 1e4 * aligned.covariance(dependence)
     parts = []
@@ -425,4 +390,4 @@ def runs_over_pairs(
         weights[places] = sign / len(scores)
         parts.append(Runs(scores, interaction_of(matrix[places, places])))
         start += len(scores)
-    return parts, in_points(aligned.variance_of(weights, dependence))
+    return parts, aligned.estimate(weights, dependence).in_points.variance

@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -11,23 +11,24 @@ import pandas as pd
 
 from stsbench.base.files import atomic_path, writing
 from stsbench.judging.judgement import Judgement
-from stsbench.render.ci import Case, Level, Status, annotation, to_junit
+from stsbench.render.ci import Case, Status, annotation, to_junit
 from stsbench.render.formats import escape_markdown
 from stsbench.render.table import Table, Tables
+from stsbench.statistics import estimate
 
-Verdict = Literal["pass", "fail", "not comparable", "not measured", "no value", "no worse", "worse", "cannot tell"]
+Verdict = Literal["pass", "fail", "not comparable", "not measured", "no value"] | estimate.Verdict
 
 EXIT_CODES: Mapping[Verdict, int] = {
     "pass": 0,
-    "no worse": 0,
+    "within margin": 0,
     "fail": 1,
     "worse": 1,
     "not comparable": 2,
-    "cannot tell": 3,
+    "undecided": 3,
 }
 """Exit code of the command for each verdict; missing values have none."""
 
-_COMPARED = set(EXIT_CODES) - {"not comparable"}
+_WORST_FIRST: Sequence[Verdict] = ("not comparable", "fail", "worse", "undecided")
 
 _ROUNDING = 1e-9
 
@@ -63,7 +64,7 @@ class FieldDifference:
         return f"{self.field} is {self.here}, expected {self.there}{remedy}"
 
 
-def differences_text(differences: Sequence[FieldDifference]) -> str:
+def differences_text(differences: Iterable[FieldDifference]) -> str:
     """Returns differences as one clause."""
     return ", ".join(map(str, differences))
 
@@ -99,11 +100,21 @@ class CellCheck:
     loss_high: float | None = None
 
     @property
+    def is_compared(self) -> bool:
+        """Whether the two scores are comparable."""
+        return self.verdict in EXIT_CODES and self.verdict != "not comparable"
+
+    @property
     def difference(self) -> float | None:
         """Measured minus expected, in points; None if not comparable."""
-        if self.verdict not in _COMPARED or self.expected is None or self.measured is None:
+        if not self.is_compared or self.expected is None or self.measured is None:
             return None
         return self.measured - self.expected
+
+    @property
+    def signed(self) -> str:
+        """The name and the difference as text."""
+        return f"{self.name} " + ("undefined" if self.difference is None else f"{self.difference:+.2f}")
 
     def __str__(self) -> str:
         """Returns the verdict as text."""
@@ -123,7 +134,6 @@ class Check(Judgement):
         kind: `published`, `baseline`, or `margin` for a baseline with a margin.
         allowed: allowed difference in points; with a baseline, the allowed loss.
         cells: one for each expected score.
-        notes: what is unstated or unusual.
         level: level of the one-sided bounds, with a margin.
     """
 
@@ -132,22 +142,19 @@ class Check(Judgement):
     kind: Literal["published", "baseline", "margin"]
     allowed: float
     cells: tuple[CellCheck, ...]
-    notes: tuple[str, ...] = ()
     level: float = 0.95
 
     @property
     def verdict(self) -> Verdict:
         """The worst verdict on any score; `not comparable` if nothing could be compared."""
-        verdicts = {cell.verdict for cell in self.cells}
-        if not verdicts & _COMPARED:
+        if not any(cell.is_compared for cell in self.cells):
             return "not comparable"
-        order: Sequence[Verdict] = ("not comparable", "fail", "worse", "cannot tell")
-        passed: Verdict = "no worse" if self.kind == "margin" else "pass"
-        return next((verdict for verdict in order if verdict in verdicts), passed)
+        passed: Verdict = "within margin" if self.kind == "margin" else "pass"
+        return next((verdict for verdict in _WORST_FIRST if self.of(verdict)), passed)
 
     @property
     def passed(self) -> bool:
-        """Whether the verdict is `pass` or `no worse`."""
+        """Whether the verdict is `pass` or `within margin`."""
         return self.exit_code == 0
 
     @property
@@ -162,45 +169,41 @@ class Check(Judgement):
     @property
     def sentence(self) -> str:
         """The verdict in one sentence."""
-        against = " and ".join(self.against)
-        if self.kind == "margin" and self.verdict != "not comparable":
-            return self._margin_sentence(against)
-        failed, passed = self.of("fail"), self.of("pass")
-        compared = len(passed) + len(failed)
-        matches = "within {:g} of" if self.kind == "published" else "at most {:g} below"
-        count = f"{len(passed)} of {compared} scores are {matches.format(self.allowed)} {against}"
-        if self.verdict == "not comparable":
-            reasons = "; ".join(self._reasons())
-            if compared:
-                return f"{count}, but {reasons}."
-            return f"{self.run} is not comparable with {against}: {reasons}."
-        scores = f"; off: {', '.join(f'{cell.name} {_signed(cell)}' for cell in failed)}" if failed else ""
-        skipped = len(self.cells) - compared
+        verdict, against = self.verdict, " and ".join(self.against)
+        compared = [cell for cell in self.cells if cell.is_compared]
+        if self.kind == "margin" and verdict != "not comparable":
+            return self._margin_sentence(verdict, against)
+        failed = self.of("fail")
+        matches = f"within {self.allowed:g} of" if self.kind == "published" else f"at most {self.allowed:g} below"
+        count = f"{len(compared) - len(failed)} of {len(compared)} scores are {matches} {against}"
+        if verdict == "not comparable":
+            start = f"{count}, but" if compared else f"{self.run} is not comparable with {against}:"
+            return f"{start} {'; '.join(self._reasons())}."
+        scores = f"; off: {', '.join(cell.signed for cell in failed)}" if failed else ""
+        skipped = len(self.cells) - len(compared)
         rest = f" ({skipped} could not be compared)" if skipped else ""
-        return f"{self.verdict}: {self.run}: {count}{rest}{scores}."
+        return f"{verdict}: {self.run}: {count}{rest}{scores}."
 
-    def _margin_sentence(self, against: str) -> str:
-        cells = self.of(self.verdict)
-        words = {
-            "no worse": f"loses less than {self.allowed:g} against",
-            "worse": f"loses more than {self.allowed:g} against",
-            "cannot tell": f"may lose more than {self.allowed:g} against",
-        }
-        start = f"{self.verdict}: {self.run} {words[self.verdict]} {against} at {100 * self.level:g} %"
-        if self.verdict == "no worse":
-            return f"{start}, on {len(cells)} score{'s' if len(cells) > 1 else ''}."
-        details = (f"{cell.name} {_signed(cell)}{f' ({cell.reason})' if cell.reason else ''}" for cell in cells)
-        return f"{start}: {'; '.join(details)}."
+    def _margin_sentence(self, verdict: Verdict, against: str) -> str:
+        cells = self.of(verdict)
+        words = {"within margin": "loses less than", "worse": "loses more than", "undecided": "may lose more than"}
+        loses = f"{words[verdict]} {self.allowed:g} against {against} at {100 * self.level:g} %"
+        if verdict == "within margin":
+            details = f", on {len(cells)} score{'s' if len(cells) > 1 else ''}"
+        else:
+            details = ": " + "; ".join(
+                f"{cell.signed} ({cell.reason})" if cell.reason else cell.signed for cell in cells
+            )
+        return f"{verdict}: {self.run} {loses}{details}."
 
     def _reasons(self) -> list[str]:
         """Returns why scores are not comparable, each reason once with its scores."""
-        concerned = self.of("not comparable")
-        if not concerned:
+        names: dict[str, list[str]] = {}
+        for cell in self.of("not comparable"):
+            names.setdefault(cell.reason, []).append(cell.name)
+        if not names:
             missing = ", ".join(cell.name for cell in self.of("not measured"))
             return [f"{missing} not measured" if missing else "the row has no value"]
-        names: dict[str, list[str]] = {}
-        for cell in concerned:
-            names.setdefault(cell.reason, []).append(cell.name)
         return [
             reason if len(tasks) == len(self.cells) else f"{', '.join(tasks)}: {reason}"
             for reason, tasks in names.items()
@@ -233,8 +236,7 @@ class Check(Judgement):
     def to_dict(self) -> dict[str, Any]:
         """Returns all fields as plain data."""
         cells = [asdict(cell) | {"difference": cell.difference} for cell in self.cells]
-        whole = {"verdict": self.verdict, "summary": self.sentence, "run": self.run, "against": list(self.against)}
-        return whole | {"kind": self.kind, "allowed": self.allowed, "cells": cells, "notes": list(self.notes)}
+        return super().to_dict() | {"verdict": self.verdict, "cells": cells}
 
     def write_junit(self, path: str | Path) -> None:
         """Writes the verdicts as JUnit XML, one test case for each score.
@@ -253,10 +255,9 @@ class Check(Judgement):
     @property
     def annotations(self) -> list[str]:
         """The failed scores and the verdict as annotations of a GitHub workflow."""
-        off = [cell for cell in self.cells if cell.verdict in _COMPARED and EXIT_CODES[cell.verdict]]
+        off = [cell for cell in self.cells if cell.is_compared and EXIT_CODES[cell.verdict]]
         lines = [annotation("error", f"{cell.name}: {cell.verdict}", str(cell)) for cell in off]
-        level: Level = "notice" if self.passed else "error"
-        return [*lines, annotation(level, "stsbench check", self.sentence)]
+        return [*lines, annotation("notice" if self.passed else "error", "stsbench check", self.sentence)]
 
     def append_step_summary(self) -> None:
         """Appends the check to the summary of a GitHub workflow's step (`GITHUB_STEP_SUMMARY`), if there is one.
@@ -264,14 +265,8 @@ class Check(Judgement):
         Raises:
             UserError: if the file cannot be written.
         """
-        page = os.environ.get("GITHUB_STEP_SUMMARY")
-        if not page:
-            return
-        notes = "".join(f"- {escape_markdown(note)}\n" for note in self.notes)
-        text = f"{escape_markdown(self.sentence)}\n\n{self.table().to('markdown')}\n\n{notes}"
-        with writing(Path(page)), Path(page).open("a", encoding="utf-8") as file:
-            file.write(f"### stsbench check\n\n{text}\n")
-
-
-def _signed(cell: CellCheck) -> str:
-    return "undefined" if cell.difference is None else f"{cell.difference:+.2f}"
+        if page := os.environ.get("GITHUB_STEP_SUMMARY"):
+            notes = "".join(f"- {escape_markdown(note)}\n" for note in self.notes)
+            text = f"{escape_markdown(self.sentence)}\n\n{self.table().to('markdown')}\n\n{notes}"
+            with writing(Path(page)), Path(page).open("a", encoding="utf-8") as file:
+                file.write(f"### stsbench check\n\n{text}\n")

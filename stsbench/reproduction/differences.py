@@ -11,11 +11,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from stsbench.base.errors import UserError
-from stsbench.judging.aligned import AlignedScores, aligned_scores, in_points, shown_interval
+from stsbench.judging.aligned import AlignedScores, aligned_scores
 from stsbench.judging.seeds import runs_over_pairs
 from stsbench.records.record import RunRecord
 from stsbench.statistics import DEPENDENCE, Dependence
 from stsbench.statistics.dependence import Variance
+from stsbench.statistics.estimate import Estimate
 from stsbench.statistics.intervals import seeds_needed
 from stsbench.statistics.seeds import Runs, mean_variance
 
@@ -158,7 +159,7 @@ class Comparer:
         is_one = bool(a.checkpoint) and a.checkpoint == b.checkpoint
         squared = a.error**2 + b.error**2
         if aligned is not None:
-            variance = in_points(aligned.variance_of((1, -1), self.dependence))
+            variance = aligned.estimate((1, -1), self.dependence).in_points.variance
         elif math.isnan(squared):
             return ClaimedDifference(of, value, over="no error is known", is_one_run=not is_one)
         else:
@@ -171,9 +172,9 @@ class Comparer:
     ) -> ClaimedDifference:
         if not variance.value > 0:
             return ClaimedDifference(of, value, seeds=seeds, over="no error is known: the runs do not differ")
-        df = variance.df if math.isfinite(variance.df) else math.inf
-        (low, high), p = shown_interval(value, variance.value, df, self.level)
-        return ClaimedDifference(of, value, low, high, p, seeds, over, needed)
+        estimate = Estimate(value, variance)
+        low, high, _ = estimate.interval(self.level)
+        return ClaimedDifference(of, value, low, high, estimate.p, seeds, over, needed)
 
     def _needed(self, value: float, sd: float, over_pairs: Variance) -> int:
         if not value or not sd:

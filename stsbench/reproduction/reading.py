@@ -15,7 +15,6 @@ from stsbench.base.words import listed
 from stsbench.data.benchmarks import load_sts
 from stsbench.data.catalogue import SENTEVAL, data_set
 from stsbench.data.locate import DataNotFoundError
-from stsbench.judging.aligned import shown_interval
 from stsbench.published.catalogue import exhibits, rows_of, tables
 from stsbench.reproduction.answers import answers
 from stsbench.reproduction.differences import LEVEL, Comparer, Numbers, error_of
@@ -24,6 +23,7 @@ from stsbench.reproduction.reproduced import Cost, Reproduction
 from stsbench.reproduction.table_plan import ScaleName, TablePlan, scales
 from stsbench.reproduction.tables import ReproducedCell
 from stsbench.statistics import DEPENDENCE, Dependence
+from stsbench.statistics.estimate import Estimate
 from stsbench.sweeps.experiment import Experiment
 from stsbench.sweeps.result import Sweep
 from stsbench.sweeps.states import LAST, JobState
@@ -148,7 +148,7 @@ def _of_analysis(
     if size == 1 and math.isnan(error):
         return numbers
     variance, df = (numbers.sd**2 / size, size - 1) if size > 1 else (error**2, math.inf)
-    (low, high), _ = shown_interval(numbers.mean, variance, df, LEVEL)
+    low, high, _ = Estimate.with_error(numbers.mean, variance, df).interval(LEVEL)
     return replace(numbers, low=low, high=high, over="seeds" if size > 1 else "pairs")
 
 

@@ -267,10 +267,10 @@ def test_published_rows_that_compare_stand_beside(hash_encode: Callable[..., Any
         for metric in ("spearman", "kendall")
     ]
     spearman, kendall = map(_published, make)
-    beside = {one.row.name: one.values for one in published_beside(spearman)}
+    beside = {row.name: values for row, values in published_beside(spearman)}
     simcse = row("unsup-simcse-bert-base")
     assert beside[simcse.name] == {("sts", "STS16"): simcse.cell("STS16").score}
-    assert simcse.name not in {one.row.name for one in published_beside(kendall)}
+    assert simcse.name not in {row.name for row, _ in published_beside(kendall)}
     # Of data that is not the released one nothing is published.
     assert list(published_beside(make[0])) == []
 

@@ -153,7 +153,6 @@ JUDGING = [
     ("compare a nowhere", "no run record at nowhere"),
     ("compare --a seed*", r"no run matches seed\*"),
     ("compare --a a a", "a is named twice"),
-    ("compare a b --corpus nowhere.txt", "nowhere.txt"),
     ("compare a c", "sample: metric is spearman in one and pearson"),
     ("show a c", "sample: metric is spearman in one and pearson"),
     ("show nowhere", "no run record at nowhere"),

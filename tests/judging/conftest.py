@@ -1,4 +1,4 @@
-"""What is judged: models measured on small data, and records whose scores are chosen."""
+"""Models measured on small data, and records with chosen scores."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -24,7 +24,7 @@ PROTOCOL = {"aggregation": "all", "metric": "spearman", "similarity": "cosine"}
 
 @pytest.fixture
 def measure(hash_encode: Callable[[list[str]], NDArray[np.float64]], toy_data: Callable[..., StsData]) -> Measure:
-    """Return a function that measures vectors with so much noise on toy tasks; the seed draws the noise."""
+    """Returns a function that measures vectors with noise on toy tasks."""
 
     def run(tasks: Any = None, *, noise: float = 0.0, seed: int = 0, **options: Any) -> sb.RunRecord:
         def encode(sentences: list[str]) -> NDArray[np.float64]:
@@ -67,7 +67,7 @@ def made_score(
 
 @pytest.fixture
 def make_run() -> Callable[..., sb.RunRecord]:
-    """Return a maker of records: task to score x 100, the model's fields, and what holds for every task."""
+    """Returns a maker of records: scores x 100 by task, the model's fields, and what holds for every task."""
 
     def make(
         scores: Mapping[str, float | None], model: Mapping[str, Any] | None = None, **every: Any
@@ -92,7 +92,7 @@ def make_run() -> Callable[..., sb.RunRecord]:
 
 @pytest.fixture(scope="session")
 def printed() -> Callable[[str], dict[str, float]]:
-    """Return what gives the scores of a published row by task, averages left out."""
+    """Returns a function that returns the scores of a published row by task, without averages."""
 
     def scores_of(name: str) -> dict[str, float]:
         cells = [cell for cell in row(name).cells if not cell.setting.task.startswith(("Avg.", "delta"))]

@@ -1,4 +1,4 @@
-"""Runs against published rows: which rows, what passes, fails or is not comparable, and what is noted."""
+"""Runs against published rows: which rows, verdicts and notes."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,7 +9,7 @@ import pytest
 import stsbench as sb
 from stsbench.encoders.template import read_template
 from stsbench.encoders.use import Use
-from stsbench.judging.published import best_of_seeds, check_published, rows_to_check
+from stsbench.judging.published import check_published, rows_to_check
 from stsbench.judging.verdicts import Check
 from stsbench.published.catalogue import checkpoints, row
 from stsbench.published.measured import seeds
@@ -37,23 +37,17 @@ def check(run: sb.RunRecord, name: str = SIMCSE, tolerance: float = 0.05) -> Che
     return check_published(run, [row(name)], tolerance)
 
 
-def test_the_printed_scores_themselves_pass(make_run: MakeRun, printed: Printed) -> None:
+def test_the_printed_scores_pass_and_one_that_is_off_fails_with_the_average(
+    make_run: MakeRun, printed: Printed
+) -> None:
     result = check(make_run(printed(SIMCSE)))
     assert (result.verdict, result.exit_code, result.passed) == ("pass", 0, True)
     tasks = [cell.name for cell in result.of("pass")]
     assert tasks == ["STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R", "Avg."]
     assert result.frame["difference"].abs().max() < 0.006
-    averages = check(make_run(printed(SIMCSE), {"pooling": "cls"}), "simcse-slides-overview/sup-simcse-bert-base")
-    assert any(note.startswith("text: ") for note in averages.notes)
-
-
-def test_scores_that_are_off_fail_with_their_average(make_run: MakeRun, printed: Printed) -> None:
     result = check(make_run(printed(SIMCSE) | {"STS12": 67.4}))
     assert (result.verdict, result.exit_code) == ("fail", 1)
-    assert [(cell.name, round(cell.difference or 0, 2)) for cell in result.of("fail")] == [
-        ("STS12", -1.0),
-        ("Avg.", -0.14),
-    ]
+    assert [cell.signed for cell in result.of("fail")] == ["STS12 -1.00", "Avg. -0.14"]
 
 
 @pytest.mark.parametrize(
@@ -103,7 +97,7 @@ def test_a_single_subset_has_no_aggregation(make_run: MakeRun) -> None:
     assert check(make_run(STSB, aggregation="wmean")).verdict == "pass"
 
 
-def test_of_two_measurements_the_comparable_one_counts(make_run: MakeRun, printed: Printed) -> None:
+def test_the_comparable_one_of_two_measurements_counts(make_run: MakeRun, printed: Printed) -> None:
     run = make_run(printed(MINILM), AVG)
     result = check(run, MINILM)
     assert [cell.name for cell in result.of("not comparable")] == ["SICK-R"]
@@ -118,7 +112,6 @@ def test_of_two_measurements_the_comparable_one_counts(make_run: MakeRun, printe
 def test_what_was_not_measured_is_listed(make_run: MakeRun) -> None:
     result = check(make_run(STSB))
     assert (result.verdict, len(result.of("not measured"))) == ("pass", 7)
-    assert result.cells[-1].reason == "not measured: STS12, STS13, STS14, STS15, STS16, SICK-R"
     nothing = check(make_run({"sample": 50.0}))
     assert (nothing.verdict, nothing.exit_code) == ("not comparable", 2)
 
@@ -135,12 +128,11 @@ def test_rows_of_groups_counts_and_missing_values(make_run: MakeRun, printed: Pr
     assert check(run, "esimcse-arxiv-v1-5/unsup-simcse-bert-base").cells[-1].name == "Avg."
 
 
-# Model and protocol of a run, the row, and the field that a note is about; None for no note on the field.
+# Model and protocol of a run, the row, and the start of a note; a tuple for no such note.
 NOTES = [
     ({}, {}, SIMCSE, "text"),
     ({}, {}, SIMCSE, "aggregation"),
     ({}, {}, SIMCSE, ("prompt", "attention", "template", "precision")),
-    (AVG, {"text": "raw"}, MINILM, "text"),
     ({"max_length": 128}, {}, SIMCSE, "max_length"),
     (AVG, {}, "mirror-bert", "pooling"),
     ({"kind": "function", "pooling": "own"}, {}, SIMCSE, "pooling"),
@@ -148,7 +140,6 @@ NOTES = [
     ({"prompt": "query: "}, {}, SIMCSE, "prompt: the published row mentions no prompt; this run uses 'query: '"),
     ({"whiten": 0}, {}, SIMCSE, "postprocessing"),
     ({"prompts": ("a: ", "")}, {}, SIMCSE, "prompts"),
-    ({"attention": "eager"}, {}, SIMCSE, "attention"),
     ({"attention_mask": "causal"}, {}, SIMCSE, "attention_mask"),
     ({"template": read_template("promptbert")}, {}, SIMCSE, "template"),
     ({"precision": "bf16"}, {}, SIMCSE, "precision"),
@@ -158,7 +149,6 @@ NOTES = [
     (AVG | {"weights_sha256": "0" * 64}, {}, MINILM, "weights: different"),
     (AVG, {}, MINILM, ("weights",)),
     (AVG | {"weights_sha256": WEIGHTS, "tokenizer_sha256": TOKENIZER}, {}, MINILM, "tokenizer's files: same"),
-    (AVG | {"weights_sha256": WEIGHTS, "tokenizer_sha256": "0"}, {}, MINILM, "tokenizer's files: different"),
 ]
 
 
@@ -190,18 +180,11 @@ def test_the_place_among_known_seeds(make_run: MakeRun, printed: Printed) -> Non
     assert result.cells[-1].seeds_below == float((known["Avg."] < average).mean())
     assert result.cells[0].seeds_below == float((known["STS12"] < 66.0).mean())
     assert result.frame["seeds below"].iloc[-1] == f"{100 * (known['Avg.'] < average).mean():.0f} %"
-    assert any("90 % below 76.25 (published), the expected best of 7 or 8" in note for note in result.notes)
-    assert any("outside their range" in note for note in check(make_run({"STS-B": 30.0})).notes)
+    assert any("50 seeds" in note and f"{known['Avg.'].mean():.2f} ±" in note for note in result.notes)
     other = check(make_run(printed("esimcse-bert-base")), "esimcse-bert-base")
     assert "seeds below" not in other.frame
-    assert best_of_seeds([74.0, 75.0, 76.0], 77.0) == ", above the best of all"
-    assert best_of_seeds([74.0, 75.0, 76.0], 74.5) == ""
-
-
-def test_several_rows(make_run: MakeRun, printed: Printed) -> None:
-    result = check_published(
-        make_run(printed(SIMCSE)), [row(SIMCSE), row("esimcse-arxiv-v1-5/unsup-simcse-bert-base")]
-    )
+    both = [row(SIMCSE), row("esimcse-arxiv-v1-5/unsup-simcse-bert-base")]
+    result = check_published(make_run(printed(SIMCSE)), both)
     assert (result.frame["row"].nunique(), len(result.cells)) == (2, 16)
 
 
@@ -277,9 +260,7 @@ def test_the_rows_to_check(
     assert [row.name for row in rows_to_check(make_run(tasks, model), against)] == rows
 
 
-@pytest.mark.parametrize(
-    "name", ["diffcse-bert-base", "pcl-roberta-large", "infocse-bert-base", "whitenedcse-bert-large"]
-)
+@pytest.mark.parametrize("name", ["diffcse-bert-base", "infocse-bert-base", "whitenedcse-bert-large"])
 def test_a_checkpoint_passes_against_its_own_row(make_run: MakeRun, printed: Printed, name: str) -> None:
     known = checkpoints()[name]
     result = sb.check(make_run(printed(name), {"name": known.hub, "pooling": known.pooling}))
@@ -291,7 +272,6 @@ def test_a_checkpoint_passes_against_its_own_row(make_run: MakeRun, printed: Pri
     ("model", "against", "fragment"),
     [
         ("me/mine", "auto", "no published row is known for me/mine"),
-        ("/models/esimcse-bert-base-uncased/", "auto", "named like esimcse-bert-base"),
         ("somebody/esimcse-bert-base-uncased", "auto", "named like esimcse-bert-base"),
         ("princeton-nlp/sup-simcse-bert-large-uncased", "auto", "no row of sup-simcse-bert-large"),
         ("mine", "esimcse-bert-bas", "did you mean esimcse-bert-base"),

@@ -56,16 +56,6 @@ def test_another_protocol_is_not_comparable(field: str, value: str, make_run: Ma
     assert {difference.field for cell in result.cells for difference in cell.differences} == {field}
 
 
-def test_other_data_is_not_comparable(make_run: MakeRun) -> None:
-    run = make_run(OLD)
-    scores = [
-        score.model_copy(update={"signature": score.signature.replace("data:3f2a91", "data:000000")})
-        for score in run.scores
-    ]
-    result = check_baseline(run.model_copy(update={"scores": tuple(scores)}), run)
-    assert {cell.differences[0].field for cell in result.cells} == {"data"}
-
-
 def test_another_use_of_the_model_is_noted(make_run: MakeRun) -> None:
     old = make_run(OLD)
     result = check_baseline(make_run(OLD, {"pooling": "avg"}), old)
@@ -134,12 +124,12 @@ ERROR, LARGER_ERROR = (3 * np.sqrt(0.05 * 0.95 / trials) for trials in (1000, 30
 
 
 def test_error_rates_at_the_margin() -> None:
-    assert share_of("no worse", 6.0) <= 0.05 + ERROR
+    assert share_of("within margin", 6.0) <= 0.05 + ERROR
     assert share_of("worse", 6.0) <= 0.05 + ERROR
     assert share_of("worse", 6.0, tasks=4, trials=300) <= 0.05 + LARGER_ERROR
     # Shared sentences matter here.
-    assert share_of("no worse", 6.0, interval="independent") > 0.05 + ERROR
-    assert share_of("no worse", -4.0, trials=200) > 0.6
+    assert share_of("within margin", 6.0, interval="independent") > 0.05 + ERROR
+    assert share_of("within margin", -4.0, trials=200) > 0.6
     assert share_of("worse", 30.0, trials=200) > 0.9
 
 
@@ -150,11 +140,12 @@ def test_bounds_verdict_and_number_of_pairs_agree(margin: float) -> None:
     for _ in range(40):
         for cell in judged([compared(rng, 0.8, new) for new in (0.8, 0.74, 0.7, 0.65)], margin):
             low, high = cell.loss_low or 0.0, cell.loss_high or 0.0
-            assert cell.verdict == ("worse" if low > margin else "no worse" if high < margin else "cannot tell")
+            expected = "worse" if low > margin else "within margin" if high < margin else "undecided"
+            assert cell.verdict == expected
             verdicts.add(cell.verdict)
             if "about" in cell.reason:
                 assert PAIRS <= needed(cell.reason) <= 1_100_000
-    assert "cannot tell" in verdicts
+    assert "undecided" in verdicts
 
 
 def needed(reason: str) -> int:
@@ -192,9 +183,9 @@ def run(record: sb.RunRecord) -> Records:
 @pytest.mark.parametrize(
     ("noise", "margin", "verdict", "code", "annotations"),
     [
-        (0.02, 1.0, "no worse", 0, {"::notice"}),
+        (0.02, 1.0, "within margin", 0, {"::notice"}),
         (3.0, 1.0, "worse", 1, {"::error"}),
-        (0.5, 3.0, "cannot tell", 3, {"::error"}),
+        (0.5, 3.0, "undecided", 3, {"::error"}),
     ],
 )
 def test_a_margin(
@@ -209,7 +200,7 @@ def test_a_margin(
         assert (cell.loss_low or 0) < -(cell.difference or 0) < (cell.loss_high or 0)
     check.write_junit(tmp_path / "check.xml")
     suite = ET.parse(tmp_path / "check.xml").getroot()[0]
-    counts = [str(len(check.of(which))) for which in ("worse", "cannot tell")]
+    counts = [str(len(check.of(which))) for which in ("worse", "undecided")]
     assert [suite.attrib[name] for name in ("tests", "failures", "errors")] == ["3", *counts]
     content = json.loads(check.to("json"))
     assert (content["kind"], content["allowed"]) == ("margin", margin)
@@ -219,22 +210,22 @@ def test_a_margin(
 def test_the_remedies_are_true(run: Records) -> None:
     old, new = run(0.0), run(0.5)
     check = sb.check(new, baseline=old, margin=3.0)
-    cell = check.of("cannot tell")[0]
+    cell = check.of("undecided")[0]
     enough = np.ceil(100 * (cell.loss_high or 0)) / 100
     assert f"a margin above {enough:.2f}" in cell.reason
     wider = {each.name: each.verdict for each in sb.check(new, baseline=old, margin=enough + 0.01).cells}
-    assert wider[cell.name] == "no worse"
+    assert wider[cell.name] == "within margin"
     (task, *_), _ = aligned_scores({"old": old, "new": new})
     reason = judged([task], 3.0)[0].reason
     times = -(-needed(reason) // 400)
     many = Sharing.independent(400 * times)
     more = replace(task, terms=np.tile(task.terms, times) / times, sharing=many, folded=many, items=())
-    assert judged([more], 3.0)[0].verdict == ("no worse" if "(no worse, if" in reason else "worse")
+    assert judged([more], 3.0)[0].verdict == ("within margin" if "(within margin, if" in reason else "worse")
 
 
-def test_the_same_model_is_no_worse_and_missing_tasks_fail(run: Records) -> None:
+def test_the_same_model_is_within_any_margin_and_missing_tasks_fail(run: Records) -> None:
     check = sb.check(run(0.3), baseline=run(0.3), margin=0.01)
-    assert check.verdict == "no worse"
+    assert check.verdict == "within margin"
     assert {(cell.loss_low, cell.loss_high) for cell in check.cells} == {(0.0, 0.0)}
     new = run(0.1)
     fewer = new.model_copy(update={"scores": new.scores[:1]})
@@ -246,20 +237,15 @@ def test_the_same_model_is_no_worse_and_missing_tasks_fail(run: Records) -> None
     [
         ({"max_drop": -1.0}, "a drop of -1 points"),
         ({"margin": 0.0}, "give a positive number"),
-        ({"margin": -0.3}, "give a positive number"),
         ({"margin": float("nan")}, "give a positive number"),
-        ({"margin": float("inf")}, "give a positive number"),
         ({"margin": 1.0, "max_drop": 1.0}, "--max-drop and --margin exclude each other"),
         ({"margin": 1.0, "tolerance": 1.0}, "--tolerance and --baseline"),
         ({"margin": 1.0, "baseline": None}, "--margin needs --baseline"),
     ],
 )
 def test_mistakes(options: dict[str, Any], fragment: str, run: Records) -> None:
+    old, new = run(0.0), run(0.1)
     with pytest.raises(sb.UserError, match=fragment):
-        sb.check(run(0.1), **{"baseline": run(0.0), **options})
-
-
-def test_other_items_are_an_error(run: Records) -> None:
-    new = run(0.1)
+        sb.check(new, **{"baseline": old, **options})
     with pytest.raises(sb.UserError, match="on x: item_id differs"):
-        sb.check(with_rows(new, np.arange(len(new.items)) != 5), baseline=run(0.0), margin=1.0)
+        sb.check(with_rows(new, np.arange(len(new.items)) != 5), baseline=old, margin=1.0)

@@ -148,11 +148,7 @@ USES: dict[str, tuple[Use, ...]] = {
             "compare --a runs/a runs/c --b runs/b runs/d --json",
             _spared("c"),
         ),
-        _use(
-            "compare runs/a runs/b --corpus corpus.txt --json --figure difference.svg",
-            {"corpus.txt": THEIRS, "pairs.tsv": OPTIONAL},
-            ["difference.svg"],
-        ),
+        _use("compare runs/a runs/b --json --figure difference.svg", _record("a"), ["difference.svg"]),
         _use("compare runs/t runs/t --json", _record("t")),
     ),
     "plan": (_use("plan runs/a runs/b --difference 0.5 --json", _record("a")),),

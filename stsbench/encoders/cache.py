@@ -17,7 +17,7 @@ import re
 import sqlite3
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -36,7 +36,7 @@ KEY_BYTES = 16
 
 # Increase this when the layout, or the meaning of a vector, changes.
 _FORMAT = 7
-# A page holds several vectors, so little space is wasted at its end. Losing a file in a power cut is acceptable.
+# A page holds several vectors. Losing a file in a power cut is acceptable.
 _SCHEMA = """
 PRAGMA page_size = 16384;
 PRAGMA synchronous = OFF;
@@ -48,14 +48,17 @@ _TEXT = struct.Struct(f"<{KEY_BYTES}sq?")
 _OURS = "*.vectors"
 _KEYS_PER_QUERY = 10_000
 _SHOWN = {"name", "use", "pooling", "precision", "device", "weights_sha256"}
-_WAIT_SECONDS, _WAIT_AGAIN_SECONDS = 60.0, 1.0
+_WAIT_SECONDS = 10.0
+_UNUSABLE = {
+    getattr(sqlite3, f"SQLITE_{name}")
+    for name in ("BUSY", "LOCKED", "FULL", "IOERR", "CANTOPEN", "READONLY", "PERM", "NOMEM")
+}
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 _log = logging.getLogger(__name__)
 
-# Folders about which this process has warned, and folders for whose lock it has waited in vain.
+# Folders about which this process has warned.
 _warned: set[Path] = set()
-_busy: set[Path] = set()
 
 
 class CachedText(NamedTuple):
@@ -95,8 +98,9 @@ def text_key(text: str) -> bytes:
 class EmbeddingCache:
     """The cached vectors of one identity (which has a weight hash) with one pooling.
 
-    If your cache cannot be written, one warning is logged and nothing is kept. With an explicit `folder`, from
-    which the caller will read the vectors, that is an error.
+    If your cache cannot be used (full disk, no permission, locked by another process), one warning is logged and
+    the run continues without it. With an explicit `folder`, from which the caller will read the vectors, that is
+    an error.
     """
 
     def __init__(self, identity: Identity, pooling: str, folder: Path | None = None) -> None:
@@ -171,44 +175,31 @@ class EmbeddingCache:
             connection.executemany(f"INSERT OR IGNORE INTO {table} VALUES (?, ?, ?)", checked)
             connection.execute("COMMIT")
 
-        try:
-            if rows:
-                self._use(add)
-        except UserError as error:
-            if self._is_required:
-                raise
-            _warn_once(self.path.parent, error)
+        if rows:
+            self._use(add)
 
     def _use(self, action: Callable[[sqlite3.Connection], None]) -> None:
-        """Runs an action on the file; does nothing if the file is locked, damaged or deleted meanwhile."""
-        folder = self.path.parent
+        """Runs an action on the file; does nothing if the file is unusable or is deleted meanwhile."""
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            with _opened(self.path, _WAIT_AGAIN_SECONDS if folder in _busy else _WAIT_SECONDS) as connection:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with _opened(self.path) as connection:
                 action(connection)
-            _busy.discard(folder)
         except _DamagedError:
             _log.warning(
                 "the embedding cache %s was damaged and was deleted; its entries are encoded again if needed.",
                 self.path,
             )
             remove(self.path)
-        except TimeoutError:
-            if folder not in _busy:
-                _log.warning(
-                    "another process has locked the embedding cache %s for %g s: continuing without it, so cached "
-                    "sentences may be encoded again and new vectors may not be stored.",
-                    self.path,
-                    _WAIT_SECONDS,
-                )
-            _busy.add(folder)
-        except FileNotFoundError:  # deleted by another process in the meantime
+        except FileNotFoundError:  # deleted by another process
             return
         except OSError as error:
-            raise UserError(
+            message = (
                 f"cannot use the embedding cache {self.path} ({error.strerror or error}): "
                 "free some space, set STSBENCH_CACHE to another folder, or use --no-cache."
-            ) from error
+            )
+            if self._is_required:
+                raise UserError(message) from error
+            _warn_once(self.path.parent, message)
 
     def _checksum(self, key: object, content: object) -> int | None:
         if not isinstance(key, bytes) or not isinstance(content, bytes):
@@ -217,37 +208,29 @@ class EmbeddingCache:
 
 
 @contextmanager
-def _opened(path: Path, timeout: float = _WAIT_SECONDS) -> Iterator[sqlite3.Connection]:
+def _opened(path: Path) -> Iterator[sqlite3.Connection]:
     """Opens a cache file, which is created if needed.
 
     Raises:
         _DamagedError: if the file is not a database with our tables.
-        TimeoutError: if another process has locked it for too long.
-        OSError: if the file cannot be read or written, or was deleted meanwhile (FileNotFoundError).
+        OSError: if it cannot be read or written, is locked for too long, or was deleted (FileNotFoundError).
     """
-    if path.exists() and not path.is_file():
+    if path.is_fifo() or path.is_dir():
         raise OSError("not a file")
-    connection: sqlite3.Connection | None = None
     try:
-        connection = sqlite3.connect(path, timeout=timeout, isolation_level=None)
-        connection.executescript(_SCHEMA)
-        yield connection
+        with closing(sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None)) as connection:
+            connection.executescript(_SCHEMA)
+            yield connection
     except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
-        if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
-            raise TimeoutError(str(error)) from error
-        if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_READONLY_DBMOVED:
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)
+        if code == sqlite3.SQLITE_READONLY_DBMOVED:
             raise FileNotFoundError(str(path)) from error
-        unusable = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}
-        if code in unusable | {sqlite3.SQLITE_PERM, sqlite3.SQLITE_NOMEM}:
+        if code & 0xFF in _UNUSABLE:
             raise OSError(str(error)) from error
         raise _DamagedError from error
-    finally:
-        if connection is not None:
-            connection.close()
 
 
-def _warn_once(folder: Path, problem: UserError) -> None:
+def _warn_once(folder: Path, problem: str) -> None:
     if folder not in _warned:
         _warned.add(folder)
         _log.warning("continuing without the cache: %s", problem)
@@ -321,19 +304,20 @@ def touch_and_trim(used: Path, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
             total += path.stat().st_size
             if total > max_bytes and path != used:
                 remove(path)
-    except FileNotFoundError:  # deleted by another process in the meantime: the next run trims
+    except FileNotFoundError:  # deleted by another process: the next run trims
         return
     except OSError as error:
-        _warn_once(folder, UserError(f"cannot trim the embedding cache {folder} ({error}): use --no-cache."))
+        _warn_once(folder, f"cannot trim the embedding cache {folder} ({error}): use --no-cache.")
 
 
 def remove(path: Path) -> int:
     """Deletes a file of the cache, which may be gone already, and returns the number of bytes freed."""
     try:
         size = path.stat().st_size
-        with closing(sqlite3.connect(path, timeout=_WAIT_AGAIN_SECONDS, isolation_level=None)) as connection:
-            # Waits until no other process is writing. A damaged file cannot be locked.
+        with ExitStack() as stack:
+            # Waits until no other process is writing. A damaged or deleted file cannot be locked.
             with suppress(sqlite3.Error):
+                connection = stack.enter_context(closing(sqlite3.connect(path, timeout=1, isolation_level=None)))
                 connection.execute("BEGIN EXCLUSIVE")
             # SQLite would apply what an interrupted transaction left to a new file of the same name.
             path.with_name(f"{path.name}-journal").unlink(missing_ok=True)

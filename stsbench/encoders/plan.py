@@ -5,14 +5,13 @@ that does not fit in memory is halved.
 """
 
 import hashlib
+import threading
 import time
 from array import array
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from queue import SimpleQueue
 
 import numpy as np
 from filelock import FileLock
@@ -32,6 +31,7 @@ from stsbench.encoders.protocol import (
     FloatMatrix,
     Place,
     Tailed,
+    Tokenized,
     TokenSequence,
     require_own_pooling,
 )
@@ -67,10 +67,12 @@ class EncodingCost:
 
     def __add__(self, other: "EncodingCost") -> "EncodingCost":
         """Returns the sum of two costs."""
-        mine, others = (dict(vars(cost)) for cost in (self, other))
-        stages, more = mine.pop("seconds"), others.pop("seconds")
-        seconds = {stage: stages[stage] + more[stage] for stage in stages}
-        return EncodingCost(**{name: mine[name] + others[name] for name in mine}, seconds=seconds)
+        counts = [getattr(self, name) + getattr(other, name) for name in _COUNTS]
+        seconds = {stage: self.seconds[stage] + other.seconds[stage] for stage in self.seconds}
+        return EncodingCost(*counts, seconds)
+
+
+_COUNTS = tuple(field.name for field in fields(EncodingCost) if field.name != "seconds")
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,14 @@ def embed(
             each side of a pair.
     """
     poolings = tuple(dict.fromkeys(poolings or (encoder.identity.use.pooling,)))
+    if isinstance(encoder, Tailed):
+        require_own_pooling(encoder.identity, poolings)
+        options = {"use_cache": use_cache, "cache_folder": cache_folder, "token_budget": token_budget}
+        plain = embed(encoder.base, texts, normalize=False, progress=progress, **options)
+        (vectors,) = map(encoder.tail, plain.vectors.values())
+        _require_vectors(vectors, plain.cost.sequences, encoder)
+        vectors = _processed(vectors, plain.rows, encoder, normalize)
+        return replace(plain, vectors=dict.fromkeys(poolings, vectors))
     caches = _caches(encoder, poolings, cache_folder) if use_cache else {}
     cache_size = max_cache_bytes()
     clock = _Stopwatch()
@@ -131,12 +141,23 @@ def embed(
     if new:
         encoder.prepare(weights=False)
     clock.lap("load")
-    tokenized, sequences = _tokenize(encoder, new)
-    about |= tokenized
-    source = _Source(encoder, caches, cache_folder, token_budget or encoder.token_budget, progress, clock)
-    taken = source.fill(known, sequences)
+    tokenized = encoder.tokenize(new) if new else Tokenized([], [], [])  # not even the tokenizer is loaded
+    keys = [_sequence_key(sequence) for sequence in tokenized.sequences]
+    about_new = dict(zip(new, map(CachedText, keys, tokenized.lengths, tokenized.truncated), strict=True))
+    about |= about_new
+    sequences = dict(zip(keys, tokenized.sequences, strict=True))
+    # The sequence of a new text may be cached: under another text, or by a run that was killed.
+    for pooling, cache in caches.items():
+        known[pooling] |= cache.vectors([key for key in sequences if key not in known[pooling]])
+    work = [(key, ids) for key, ids in sequences.items() if not all(key in of for of in known.values())]
+    clock.lap("tokenize")
+    if work:
+        encoder.prepare(weights=True)
+    clock.lap("load")
+    budget = token_budget or encoder.token_budget
+    tokens, padded = _encode(encoder, work, known, caches, budget=budget, progress=progress)
     for cache in caches.values():
-        cache.add_texts(tokenized)
+        cache.add_texts(about_new)
         touch_and_trim(cache.path, cache_size)
     clock.lap("encode")
 
@@ -151,7 +172,7 @@ def embed(
         },
         lengths=np.array([text.length for text in of_texts], dtype=np.int64),
         truncated=np.array([text.truncated for text in of_texts], dtype=bool),
-        cost=EncodingCost(len(distinct), len(row_of), *taken, clock.seconds),
+        cost=EncodingCost(len(distinct), len(row_of), len(work), tokens, padded, clock.seconds),
     )
 
 
@@ -175,80 +196,54 @@ def _matrix(known: _Known, keys: Sequence[bytes], encoder: Encoder) -> FloatMatr
     return matrix
 
 
-@dataclass(frozen=True)
-class _Source:
-    """An encoder and its caches."""
+def _encode(
+    encoder: Encoder,
+    work: Sequence[_Work],
+    known: dict[str, _Known],
+    caches: Mapping[str, EmbeddingCache],
+    *,
+    budget: int,
+    progress: Progress,
+) -> tuple[int, int]:
+    """Adds the vectors of new token sequences to the known ones and to the caches.
 
-    encoder: Encoder
-    caches: dict[str, EmbeddingCache]
-    folder: Path | None
-    budget: int
-    progress: Progress
-    clock: "_Stopwatch"
+    Returns the number of tokens, and of tokens with padding.
+    """
+    total, tokens, padded = sum(len(ids) for _, ids in work), 0, 0
+    unsaved: list[bytes] = []
+    saved_at = time.monotonic()
+    stage = f"encoding {len(work):,} sentence{'s' if len(work) > 1 else ''}"
 
-    def fill(self, known: dict[str, _Known], sequences: dict[bytes, TokenSequence]) -> tuple[int, int, int]:
-        """Adds the vectors of token sequences to the known ones of each pooling, from the cache or the encoder.
+    def save() -> None:
+        for pooling, cache in caches.items():
+            cache.add_vectors({key: known[pooling][key] for key in unsaved})
 
-        Returns the numbers of encoded sequences, of their tokens, and of these with padding.
-        """
-        # The sequence of a new text may be cached: under another text, or by a run that was killed.
-        for pooling, cache in self.caches.items():
-            known[pooling] |= cache.vectors([key for key in sequences if key not in known[pooling]])
-        work = [(key, ids) for key, ids in sequences.items() if not all(key in of for of in known.values())]
-        self.clock.lap("tokenize")
-        if not work:
-            return 0, 0, 0
-        encoder = self.encoder
-        return self._derive(encoder, work, known) if isinstance(encoder, Tailed) else self._encode(work, known)
-
-    def _derive(self, encoder: Tailed, work: Sequence[_Work], known: dict[str, _Known]) -> tuple[int, int, int]:
-        """Maps vectors of the encoder's base, which may be cached."""
-        require_own_pooling(encoder.identity, list(known))
-        (pooling,), base = known, encoder.base
-        caches = _caches(base, (pooling,), self.folder) if self.caches else {}
-        plain: dict[str, _Known] = {pooling: {}}
-        _, tokens, padded = replace(self, encoder=base, caches=caches).fill(plain, dict(work))
-        keys = [key for key, _ in work]
-        self._add(keys, {pooling: encoder.tail(_matrix(plain[pooling], keys, base))}, known)
-        self._save(keys, known)
-        return len(work), tokens, padded
-
-    def _encode(self, work: Sequence[_Work], known: dict[str, _Known]) -> tuple[int, int, int]:
-        self.encoder.prepare(weights=True)
-        self.clock.lap("load")
-        total, tokens, padded = sum(len(ids) for _, ids in work), 0, 0
-        unsaved: list[bytes] = []
-        saved_at = time.monotonic()
-        stage = f"encoding {len(work):,} sentence{'s' if len(work) > 1 else ''}"
-        for batch, matrices in _forward(self.encoder, work, tuple(known), self.budget):
-            if not tokens:
-                size = len(work) * sum(matrix[0].nbytes for matrix in matrices.values() if len(matrix))
-                require_memory(size, f"the vectors of {len(work):,} sentences", "take fewer sentences at a time")
-            keys = [key for key, _ in batch]
-            self._add(keys, matrices, known)
-            unsaved += keys
-            tokens += sum(len(ids) for _, ids in batch)
-            padded += len(batch) * max(len(ids) for _, ids in batch)
-            if time.monotonic() - saved_at > _SAVE_EVERY_SECONDS:
-                self._save(unsaved, known)
-                unsaved, saved_at = [], time.monotonic()
-            self.progress(stage, tokens, total)
-        self._save(unsaved, known)
-        return len(work), tokens, padded
-
-    def _add(self, keys: Sequence[bytes], matrices: Mapping[str, FloatMatrix], known: dict[str, _Known]) -> None:
-        name, use = self.encoder.identity.name, self.encoder.identity.use
+    for batch, matrices in _forward(encoder, work, tuple(known), budget):
+        if not tokens:
+            size = len(work) * sum(matrix[0].nbytes for matrix in matrices.values() if len(matrix))
+            require_memory(size, f"the vectors of {len(work):,} sentences", "take fewer sentences at a time")
+        keys = [key for key, _ in batch]
         for pooling, matrix in matrices.items():
-            if len(matrix) != len(keys):
-                raise UserError(f"{name} returned {len(matrix)} vectors for {len(keys)} sentences.")
-            if bad := int((~np.isfinite(matrix).all(axis=1)).sum()):
-                advice = "Check what it computes" if use.computed_in == FP32 else "Use --precision fp32"
-                raise UserError(f"{name} gives NaN or infinite values in {bad} of {len(keys)} vectors. {advice}.")
+            _require_vectors(matrix, len(keys), encoder)
             known[pooling].update(zip(keys, matrix, strict=True))
+        unsaved += keys
+        tokens += sum(len(ids) for _, ids in batch)
+        padded += len(batch) * max(len(ids) for _, ids in batch)
+        if time.monotonic() - saved_at > _SAVE_EVERY_SECONDS:
+            save()
+            unsaved, saved_at = [], time.monotonic()
+        progress(stage, tokens, total)
+    save()
+    return tokens, padded
 
-    def _save(self, keys: Sequence[bytes], known: dict[str, _Known]) -> None:
-        for pooling, cache in self.caches.items():
-            cache.add_vectors({key: known[pooling][key] for key in keys})
+
+def _require_vectors(matrix: FloatMatrix, rows: int, encoder: Encoder) -> None:
+    name, use = encoder.identity.name, encoder.identity.use
+    if len(matrix) != rows:
+        raise UserError(f"{name} returned {len(matrix)} vectors for {rows} sentences.")
+    if bad := int((~np.isfinite(matrix).all(axis=1)).sum()):
+        advice = "Check what it computes" if use.computed_in == FP32 else "Use --precision fp32"
+        raise UserError(f"{name} gives NaN or infinite values in {bad} of {rows} vectors. {advice}.")
 
 
 def _forward(
@@ -296,32 +291,20 @@ def _computed(
         return
     import torch
 
-    free: SimpleQueue[Place] = SimpleQueue()
-    for place in places:
-        free.put(place)
+    free, mine, threads = iter(places), threading.local(), torch.get_num_threads()
+
+    def take_place() -> None:
+        mine.place = next(free)
 
     def compute(batch: Sequence[TokenSequence]) -> dict[str, FloatMatrix]:
-        place = free.get()
-        try:
-            return place.forward(encoder, batch, poolings)
-        finally:
-            free.put(place)
+        vectors: dict[str, FloatMatrix] = mine.place.forward(encoder, batch, poolings)
+        return vectors
 
-    threads = torch.get_num_threads()
     try:
-        with ThreadPoolExecutor(len(places)) as pool:
+        with ThreadPoolExecutor(len(places), initializer=take_place) as pool:
             yield from pool.map(compute, sequences)
     finally:
         torch.set_num_threads(threads)
-
-
-def _tokenize(encoder: Encoder, texts: Sequence[str]) -> tuple[dict[str, CachedText], dict[bytes, TokenSequence]]:
-    if not texts:  # not even the tokenizer is loaded
-        return {}, {}
-    tokenized = encoder.tokenize(texts)
-    keys = [_sequence_key(sequence) for sequence in tokenized.sequences]
-    about = map(CachedText, keys, tokenized.lengths, tokenized.truncated)
-    return dict(zip(texts, about, strict=True)), dict(zip(keys, tokenized.sequences, strict=True))
 
 
 def _sequence_key(sequence: TokenSequence) -> bytes:
@@ -358,7 +341,7 @@ class _Stopwatch:
     """Adds up the seconds of alternating stages."""
 
     def __init__(self) -> None:
-        self.seconds: dict[str, float] = defaultdict(float)
+        self.seconds = {"tokenize": 0.0, "load": 0.0, "encode": 0.0}
         self._last = time.perf_counter()
 
     def lap(self, stage: str) -> None:

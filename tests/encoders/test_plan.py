@@ -67,7 +67,7 @@ def test_vectors_behind_tails_are_made_of_those_that_the_cache_has_of_the_encode
         embeddings = embed(tailed, TEXTS, cache_folder=tmp_path)
         assert embeddings.vectors["avg"][embeddings.rows, 0].tolist() == [4 * len(text) for text in TEXTS]
         assert [length for batch in plain.batches for length in batch] == new
-        assert (embeddings.cost.encoded, embeddings.cost.tokens) == ((7, 14) if new else (0, 0))
+        assert (embeddings.cost.encoded, embeddings.cost.tokens) == (len(new), sum(new))
         plain.batches.clear()
     once = embed(tailed.base, TEXTS, cache_folder=tmp_path)
     assert once.vectors["avg"][once.rows, 0].tolist() == [2 * len(text) for text in TEXTS]

@@ -38,7 +38,7 @@ COMMANDS = {
     "train": ("stsbench.training.command:train", "Train a sentence encoder from a recipe."),
     "sweep": ("stsbench.sweeps.command:sweep", "Train and measure along the axes of an experiment."),
     "reproduce": ("stsbench.reproduction.command:reproduce", "Reproduce a table or figure of the papers."),
-    "fit": ("stsbench.encoders.command:app", "Fit post-processing: whitening, or a flow."),
+    "fit": ("stsbench.encoders.command:fit", "Fit post-processing: whitening, or a flow."),
     "embed": ("stsbench.encoders.command:embed", "Embed a file of sentences into a file of vectors."),
     "cite": ("stsbench.records.command:cite", "Print the BibTeX entries of models and tasks."),
     "diagnose": ("stsbench.diagnosis.command:diagnose", "Find out why a score is off."),

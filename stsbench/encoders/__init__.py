@@ -7,6 +7,6 @@ first, then `use`, `plan` and `cache`.
 What stands before a sentence is in `prompts`, and `sides` reads the two sides of a pair with a prompt each. The
 encoders are `transformer` (its files: `checkpoint`, `checkpoint_files`, `hashed`, `weights`, `adapter`,
 `sentence_transformers`; its text: `tokenizer`, `template`, `rendering`; its vectors: `network`, `poolers`,
-`unpadded`, `backends`), `vector_files`, `callables`, `mteb_models` and `fitted` (with `fitted_folder` and `flow`).
+`unpadded`, `backends`), `vector_files`, `callables`, `mteb_models` and `fitted` (with `flow`).
 `postprocess` is what may be done to vectors afterwards, `device` where they are computed.
 """

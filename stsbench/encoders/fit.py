@@ -1,5 +1,12 @@
-"""`fit`: whitening, or a flow, on given sentences for a model, as a folder that is measured like a checkpoint."""
+"""`fit`: a whitening, or a flow, on given sentences for a model, as a folder that is measured like a checkpoint.
 
+The folder is written completely or not at all (its layout is in `fitted`). The whitening of a checkpoint is a
+checkpoint itself: the folder has the model's files, and after its modules a dense layer x W + b that subtracts the
+mean and multiplies by U S^-1/2, which sentence-transformers reads too.
+"""
+
+import json
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,26 +19,29 @@ from numpy.typing import NDArray
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
 from stsbench.base.extras import MODELS, require
+from stsbench.base.files import atomic_folder, files_in
+from stsbench.base.manifest import Manifest
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import suggestion
 from stsbench.data.sentences import Sentences, read_sentences
 from stsbench.data.shared import folded_ids
-from stsbench.encoders.fitted import KIND, FitAbout, FittedOn, Method
-from stsbench.encoders.fitted_folder import layerable, linear_tensors, require_free, write_fit
+from stsbench.encoders.checkpoint import NOTES
+from stsbench.encoders.fitted import FIT, KIND, SENTENCES, TENSORS, FitAbout, FittedOn, Method, Tensors
 from stsbench.encoders.hub import PACKAGED
 from stsbench.encoders.load import Model, load
 from stsbench.encoders.plan import embed
+from stsbench.encoders.poolers import AUTO
 from stsbench.encoders.postprocess import whitening_of
 from stsbench.encoders.protocol import Encoder, FloatMatrix
+from stsbench.encoders.sentence_transformers import pooling_config
+from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.encoders.use import option_of
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
 
 METHODS = get_args(Method)
-_COUPLINGS = ("additive", "affine")
 
-_Fit = tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]], tuple[str, ...]]
-"""The tensors of a map, its settings, the rows of its log, and notes."""
+_Log = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -76,7 +86,7 @@ class Fitting(Result):
         else:
             first, kept = self.lines[0], next(line for line in self.lines if line["kept"])
             for name, column in (("NLL", "nll"), ("NLL held out", "held_out")):
-                row[name] = f"{first[column]:.3f} → {kept[column]:.3f}" if column in kept else None
+                row[name] = f"{first[column]:.3f} → {kept[column]:.3f}"
             notes = (
                 "NLL: negative log-likelihood in nats per dimension, before training → of the kept state.",
                 *notes,
@@ -98,11 +108,7 @@ def fit(
     dimensions: int | None = None,
     steps: int | None = None,
     learning_rate: float | None = None,
-    batch: int | None = None,
     seed: int | None = None,
-    depth: int | None = None,
-    width: int | None = None,
-    coupling: str | None = None,
     data_dirs: Sequence[str | Path] = (),
     use_cache: bool = True,
     progress: Progress = silent,
@@ -119,17 +125,13 @@ def fit(
         sentences: what to fit on: a task as in `run --tasks` (`STS-B`, `STS-B:all`, `SICK-R`), `sts`, `nli` (dev
             and test of SNLI), `sample`, `sample-sentences`, a text file with one sentence per line, or several
             with commas; or a list of sentences.
-        out: the folder to write; it must be new, empty or of the same fit.
+        out: the folder to write, new or empty.
         dimensions: of a whitening, the number of directions of largest variance to keep; default: all in which
             the sentences vary.
         steps: of a flow, the number of optimiser steps; default: one pass over the sentences. The state with the
             best likelihood of held-out sentences is kept.
         learning_rate: of a flow, for Adam; default 1e-3, decaying as a half cosine.
-        batch: of a flow, sentences per step; default 256.
         seed: of a flow's weights, permutations and order; default 42.
-        depth: of a flow, the number of coupling steps; default 6.
-        width: of a flow, the width of the couplings' hidden layers; default 256.
-        coupling: of a flow, `additive` (BERT-flow: shift; the default) or `affine` (Glow: shift and scale).
         data_dirs: folders to look for data in, before `STSBENCH_DATA` and the cache.
         use_cache: whether to use the embedding cache.
         progress: called with the progress.
@@ -143,50 +145,49 @@ def fit(
     """
     require(MODELS, f"to fit a {method}")
     folder = Path(out).expanduser()
-    options: dict[str, Any] = {"steps": steps, "learning_rate": learning_rate, "batch": batch, "seed": seed}
-    options |= {"depth": depth, "width": width, "coupling": coupling}
+    options = {"steps": steps, "learning_rate": learning_rate, "seed": seed}
     of_flow = {name: value for name, value in options.items() if value is not None}
     _require_options(method, dimensions, of_flow)
-    require_free(folder)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(f"{folder} is not empty: choose another folder with --out.")
     base = load(encoder)
     _require_plain(base)
     texts = _sentences(sentences, data_dirs)
     embeddings = embed(base, texts.texts, use_cache=use_cache, progress=progress)
     (vectors,) = embeddings.vectors.values()
+    settings: dict[str, Any] = {}
     if method == "whitening":
-        tensors, settings, lines, notes = _whitening(vectors, embeddings.rows, dimensions)
+        tensors, log, notes = _whitening(vectors, embeddings.rows, dimensions)
     else:
-        tensors, settings, lines, notes = _flow(vectors, embeddings.rows, of_flow, progress)
-    layered = layerable(base) if method == "whitening" else None
+        from stsbench.encoders.flow import FlowSettings, fit_flow, notes_on, parameters_of
+
+        chosen = FlowSettings(**of_flow)
+        flow, log = fit_flow(vectors, embeddings.rows, chosen, progress)
+        tensors, settings, notes = parameters_of(flow), vars(chosen) | {"steps": log[-1]["step"]}, notes_on(log)
+    on = FittedOn(name=texts.name, count=len(texts.texts), distinct=len(set(texts.texts)), sha256=texts.sha256)
     about = FitAbout(
         stsbench=__version__,
         method=method,
-        dimensions=len(lines) if method == "whitening" else vectors.shape[1],
+        dimensions=len(log) if method == "whitening" else vectors.shape[1],
         width=vectors.shape[1],
-        sentences=FittedOn.of(texts),
+        sentences=on,
         model=replace(base.identity, name=_place(base.identity.name)),
-        is_here=layered is not None,
+        is_here=method == "whitening" and _makes_checkpoint(base),
         settings=settings,
     )
     seen = np.unique(folded_ids(texts.texts))
-    log = lines if method == "flow" else None
-    return Fitting(folder, write_fit(folder, about, tensors, seen, base=layered, log=log), lines, notes)
+    return Fitting(folder, _write(folder, about, {**tensors, SENTENCES: seen}, base, log), log, notes)
 
 
 def _require_options(method: str, dimensions: int | None, of_flow: Mapping[str, Any]) -> None:
     if method not in METHODS:
         raise UserError(f"unknown method {method!r}: {suggestion(method, METHODS)}")
-    if method == "whitening" and of_flow:
-        raise UserError(f"{next(iter(of_flow))} is an option of `flow`: leave it out.")
-    if method == "flow" and dimensions is not None:
-        raise UserError("dimensions is an option of `whitening`: a flow is invertible and keeps all.")
-    for name, value in {"dimensions": dimensions, **of_flow}.items():
-        if name not in {"coupling", "seed", "learning_rate"} and value is not None and value < 1:
-            raise UserError(f"{name} is {value}: expected 1 or more.")
-    if not 0 < of_flow.get("learning_rate", 1.0) < np.inf:
-        raise UserError(f"learning_rate is {of_flow['learning_rate']}: expected a number above 0.")
-    if (coupling := of_flow.get("coupling", _COUPLINGS[0])) not in _COUPLINGS:
-        raise UserError(f"unknown coupling {coupling!r}: {suggestion(coupling, _COUPLINGS)}")
+    foreign = list(of_flow) if method == "whitening" else ["dimensions"] if dimensions is not None else []
+    if foreign:
+        raise UserError(f"{foreign[0]} is not an option of a {method}: leave it out.")
+    for name, value in of_flow.items():
+        if name != "seed" and not 0 < value < np.inf:
+            raise UserError(f"{name} is {value}: expected a number above 0.")
 
 
 def _require_plain(base: Encoder) -> None:
@@ -214,33 +215,85 @@ def _sentences(sentences: str | Path | Sequence[str], data_dirs: Sequence[str | 
     return Sentences("given sentences", texts)
 
 
-def _whitening(vectors: FloatMatrix, rows: NDArray[np.int64], dimensions: int | None) -> _Fit:
+def _whitening(
+    vectors: FloatMatrix, rows: NDArray[np.int64], dimensions: int | None
+) -> tuple[Tensors, _Log, tuple[str, ...]]:
+    """Returns (x - mean) W as the tensors of a dense layer (W^T, and the bias -mean W), the log, and notes."""
     mean, directions = whitening_of(vectors[rows], dimensions, option="--dimensions")
     # The columns of U have unit length, so the length of a column of U S^-1/2 gives its variance.
     centred = vectors[rows].astype(np.float64) - mean
     total = float(np.square(centred).sum() / (len(rows) - 1))
     variances = 1 / np.square(directions).sum(axis=0)
     explained = 100 * np.cumsum(variances) / total
-    lines = [
+    log = [
         {"direction": number, "variance": variance, "kept": True, "explained": share}
         for number, (variance, share) in enumerate(zip(variances.tolist(), explained.tolist(), strict=True), 1)
     ]
     kept, width = directions.T.shape
     note = f"The sentences vary in {kept} of {width} dimensions; these are kept."
-    return linear_tensors(mean, directions), {}, lines, (note,) if dimensions is None and kept < width else ()
-
-
-def _flow(vectors: FloatMatrix, rows: NDArray[np.int64], chosen: Mapping[str, Any], progress: Progress) -> _Fit:
-    from stsbench.encoders.flow import FlowSettings, fit_flow, notes_on
-
-    settings = FlowSettings(**chosen)
-    flow, lines = fit_flow(vectors, rows, settings, progress)
-    # It was trained in float32, so nothing is lost.
-    parameters = flow.float().parameters_by_name()
-    return parameters, vars(settings) | {"steps": lines[-1]["step"]}, lines, notes_on(lines)
+    weight = np.ascontiguousarray(directions.T).astype(np.float32)
+    # With the rounded weights, so that the mean maps to zero as exactly as float32 allows.
+    bias = -(mean @ weight.T.astype(np.float64)).astype(np.float32)
+    return {"weight": weight, "bias": bias}, log, (note,) if dimensions is None and kept < width else ()
 
 
 def _place(name: str) -> str:
     """Returns a model's name as it can be found from any folder."""
     path = Path(name).expanduser()
     return str(path.resolve()) if path.exists() and name != PACKAGED else name
+
+
+def _makes_checkpoint(base: Encoder) -> bool:
+    """Returns whether the model's files and a dense layer make a checkpoint for sentence-transformers."""
+    # The library's files cannot state an attention mask.
+    return (
+        isinstance(base, TransformerEncoder)
+        and not base.use.trust_remote_code
+        and base.use.attention_mask == AUTO
+        and pooling_config(base.use.pooling, 1) is not None
+    )
+
+
+def _write(folder: Path, about: FitAbout, tensors: Tensors, base: Encoder, log: _Log) -> FitAbout:
+    """Writes a fit completely or not at all; returns its description with the hashes of its files."""
+    from safetensors.numpy import save
+
+    with atomic_folder(folder) as building:
+        (building / TENSORS).write_bytes(save(dict(tensors)))
+        covered = [TENSORS]
+        if about.is_here and isinstance(base, TransformerEncoder):
+            covered.append(_write_checkpoint(building, base, tensors))
+        if about.method == "flow":
+            lines = "".join(f"{json.dumps(line)}\n" for line in log)
+            (building / "log.jsonl").write_text(lines, encoding="utf-8")
+        manifest = Manifest.of(building, about.model_dump(mode="json", exclude={"files"}), covered)
+        manifest.write(building, FIT)
+    return about.model_copy(update={"files": dict(manifest.files)})
+
+
+def _write_checkpoint(folder: Path, base: TransformerEncoder, layer: Tensors) -> str:
+    """Writes the model's files and the layer (`weight` and `bias`); returns the file of its weights."""
+    import torch
+
+    from stsbench.encoders.library_folder import Dense, write_modules
+
+    checkpoint, source = base.checkpoint, base.checkpoint.folder
+    copied = [source / "config.json", *checkpoint.weight_files(), *checkpoint.tokenizer_files()]
+    after: list[tuple[str, str, Dense | None]] = []
+    for module in base.settings.modules:
+        if module.kind == "normalize":
+            after.append((f"{len(after) + 2}_Normalize", "Normalize", None))
+        else:
+            after.append((module.folder, "Dense", None))
+            # At the same paths: the hash of the weights includes them.
+            copied += [source / module.folder / "config.json", module.weight_file(source)]
+    for path in dict.fromkeys([*copied, *files_in(source, "*.index.json", NOTES)]):
+        target = folder / path.relative_to(source)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, target)
+    names = [f"{len(after) + 2}_Dense", "fitted_Dense"]
+    place = next(name for name in names if name not in {folder for folder, *_ in after})
+    added = Dense({name: torch.from_numpy(np.ascontiguousarray(layer[name])) for name in ("weight", "bias")})
+    width = json.loads((folder / "config.json").read_bytes()).get("hidden_size", layer["weight"].shape[1])
+    write_modules(folder, base.settings, width, [*after, (place, "Dense", added)])
+    return f"{place}/model.safetensors"

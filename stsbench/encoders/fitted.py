@@ -1,8 +1,13 @@
-"""A fitted whitening or flow as an encoder: the vectors of its model, mapped."""
+"""A fitted whitening or flow as an encoder, read from the folder that `fit` writes, without executing code.
+
+`fit.json` describes the fit; `fit.safetensors` has the map in float32 and the ids of the sentences. The model is
+found by its name, unless the folder has its files, and is checked by the hash of its weights.
+"""
 
 import hashlib
+import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -10,10 +15,10 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from stsbench.base.errors import UserError
-from stsbench.data.sentences import Sentences
+from stsbench.base.manifest import Manifest
 from stsbench.data.shared import folded_ids
 from stsbench.encoders.mteb_models import KIND as OF_MTEB
 from stsbench.encoders.poolers import AUTO
@@ -29,19 +34,28 @@ from stsbench.encoders.protocol import (
     require_own_pooling,
 )
 from stsbench.encoders.template import NO_TEMPLATE, Template
-from stsbench.encoders.use import Use, option_of
+from stsbench.encoders.transformer import TransformerEncoder
+from stsbench.encoders.use import Use, names, option_of
 
 Method = Literal["whitening", "flow"]
-Map = Callable[[FloatMatrix], NDArray[np.float64]]
-"""Maps vectors of shape (rows, d) to shape (rows, dimensions)."""
+Tensors = Mapping[str, NDArray[Any]]
 
 KIND = "fitted"
 """The kind of the identity of such an encoder."""
 
+FIT, TENSORS = "fit.json", "fit.safetensors"
+"""The files of a fit; the first makes a folder that of a fit."""
+
+SENTENCES = "sentences"
+"""The tensor with the ids of the sentences, as `folded_ids` gives them."""
+
+_AGAIN = "fit again with `stsbench fit`"
 _UNCHANGED = ("weights_sha256", "tokenizer_sha256", "config_sha256", "modules", "normalizes")
 _LONGEST_NAME = 60
+_FREE = {"backend", "precision", "revision", "device", "trust_remote_code", *names("afterwards")}
+"""Options that may differ from those of the fit."""
+
 _REMEMBERED = ("max_length", "prompt", "attention", "attention_mask")
-"""Options that default to those of the fit."""
 
 
 class FittedOn(BaseModel):
@@ -51,12 +65,6 @@ class FittedOn(BaseModel):
     count: int
     distinct: int
     sha256: str
-
-    @classmethod
-    def of(cls, sentences: Sentences) -> "FittedOn":
-        """Describes some sentences."""
-        texts = sentences.texts
-        return cls(name=sentences.name, count=len(texts), distinct=len(set(texts)), sha256=sentences.sha256)
 
 
 class FitAbout(BaseModel):
@@ -77,7 +85,7 @@ class FitAbout(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    version: Literal[3] = 3
+    version: Literal[4] = 4
     stsbench: str
     method: Method
     dimensions: int
@@ -95,53 +103,80 @@ class FitAbout(BaseModel):
         return f"{self.method}{self.dimensions}+{name[:_LONGEST_NAME]}"
 
     def use_of(self, name: str, asked: Use) -> Use:
-        """Returns how the model is used: as for the fit, except for the user's choices.
+        """Returns how the model is used: as for the fit, in the precision and on the device that the user chose.
 
         Args:
             name: of the fit, for messages.
             asked: the user's choices.
 
         Raises:
-            UserError: if they include a template, another pooling, or prompts by name or side.
+            UserError: if they include another pooling, length, prompt, template or mask than that of the fit.
         """
-        fitted = self.model.use
-        has_template = asked.template not in {None, NO_TEMPLATE}
-        for field in ["template"] if has_template else ["prompt_name", "prompts"]:
-            if getattr(asked, field) is not None:
+        fitted, given = (
+            self.model.use,
+            replace(asked, template=None if asked.template == NO_TEMPLATE else asked.template),
+        )
+        for field in given.changed():
+            if field not in _FREE and getattr(given, field) != getattr(fitted, field):
                 raise UserError(
-                    f"{name}: the {self.method} was fitted with one prompt and no template: leave out "
-                    f"{option_of(field)}."
+                    f"{name}: the {self.method} was fitted with {field} {getattr(fitted, field)!r}: leave out "
+                    f"{option_of(field)}, or fit again."
                 )
-        if asked.pooling not in {AUTO, fitted.pooling}:
-            raise UserError(
-                f"{name}: the {self.method} was fitted with pooling {fitted.pooling}: leave out --pooling "
-                f"{asked.pooling}, or fit again with it."
-            )
         # How mteb reads a sentence cannot be chosen.
-        remembered = ("revision", *(() if self.model.kind == OF_MTEB else _REMEMBERED))
+        remembered = () if self.model.kind == OF_MTEB else _REMEMBERED
         return replace(
             asked,
             template=NO_TEMPLATE,
             pooling=fitted.pooling if self.model.kind in WITH_POOLINGS else AUTO,
-            **{field: getattr(fitted, field) for field in remembered if field not in asked.changed()},
+            revision=asked.revision or fitted.revision,
+            **{field: getattr(fitted, field) for field in remembered},
         )
 
     def notes_of(self, name: str, asked: Use) -> tuple[str, ...]:
-        """Returns what was fitted, and where the model is used differently; arguments as in `use_of`."""
-        on, fitted = self.sentences, self.model.use
-        values = [(field, getattr(fitted, field), getattr(asked, field)) for field in _REMEMBERED]
-        return (
+        """Returns notes on what was fitted, and on another precision; arguments as in `use_of`."""
+        on, before, now = self.sentences, self.model.use.computed_in, asked.computed_in
+        note = (
             f"{name}: a {self.method} to {self.dimensions} dimensions was fitted for {Path(self.model.name).name} "
-            f"on {on.count:,} sentences ({on.distinct:,} distinct) of {on.name}.",
-            *(
-                f"{name}: the {self.method} was fitted with {field} {before!r} but is used with {now!r}."
-                for field, before, now in [*values, ("precision", fitted.computed_in, asked.computed_in)]
-                if before != now and field in {"precision", *asked.changed()}
-            ),
+            f"on {on.count:,} sentences ({on.distinct:,} distinct) of {on.name}."
         )
+        other = f"{name}: the {self.method} was fitted with precision {before!r} but is used with {now!r}."
+        return (note,) if before == now else (note, other)
 
 
 FitAbout.model_rebuild(_types_namespace={"Template": Template})
+
+
+def holds_fit(folder: Path) -> bool:
+    """Returns whether a folder is that of a fit."""
+    try:
+        return (folder / FIT).is_file()
+    except (OSError, ValueError):  # not a possible file name
+        return False
+
+
+def read_fit(folder: Path) -> tuple[FitAbout, Tensors]:
+    """Reads a fit and checks the files that its `fit.json` lists."""
+    from safetensors.numpy import load
+
+    manifest = Manifest.read(folder, FIT, _AGAIN)
+    try:
+        about = FitAbout.model_validate_json(json.dumps({**manifest.content, "files": manifest.files}))
+    except ValidationError as error:
+        raise UserError(
+            f"{folder / FIT} does not describe a fit of this version of stsbench: {_AGAIN}."
+        ) from error
+    return about, load((folder / TENSORS).read_bytes())
+
+
+def without_layer(folder: Path, encoder: Encoder, kind: str) -> TransformerEncoder:
+    """Returns the model in a whitening's folder without the closing dense layer.
+
+    It keeps its original kind, so that its cached vectors are found.
+    """
+    modules = encoder.settings.modules if isinstance(encoder, TransformerEncoder) else ()
+    if not isinstance(encoder, TransformerEncoder) or not modules or modules[-1].kind != "dense":
+        raise UserError(f"{folder / 'modules.json'} does not end in the fitted dense layer: fit again.")
+    return replace(encoder, settings=encoder.settings.with_modules(modules[:-1]), kind=kind)
 
 
 @dataclass
@@ -155,16 +190,14 @@ class FittedEncoder(Wrapper):
         name: as the user named it.
         about: the content of `fit.json`.
         base: the model that it was fitted for.
-        read_map: reads the map; called at the first vector.
-        seen: ids of the sentences that it was fitted on, as `folded_ids` gives them.
+        tensors: the map, and the ids of the sentences.
         notes: for the user.
     """
 
     name: str
     about: FitAbout
     base: Encoder
-    read_map: Callable[[], Map]
-    seen: NDArray[np.uint64]
+    tensors: Tensors
     notes: tuple[str, ...] = ()
 
     @cached_property
@@ -195,11 +228,6 @@ class FittedEncoder(Wrapper):
             fitted=self.about.label,
         )
 
-    def prepare(self, *, weights: bool) -> None:
-        super().prepare(weights=weights)
-        if weights:
-            _ = self._map
-
     def forward(self, sequences: Sequence[TokenSequence], poolings: Sequence[str]) -> dict[str, FloatMatrix]:
         require_own_pooling(self.identity, poolings)
         (vectors,) = self.base.forward(sequences, [self.base.identity.use.pooling]).values()
@@ -220,7 +248,7 @@ class FittedEncoder(Wrapper):
     def notes_on(self, task: str, sentences: Sequence[str]) -> tuple[str, ...]:
         """Returns a note if the map was fitted on some sentences of a test task."""
         ids = np.unique(folded_ids(sentences))
-        seen = int(np.isin(ids, self.seen).sum())
+        seen = int(np.isin(ids, self.tensors[SENTENCES]).sum())
         if not seen:
             return ()
         share = f"all {seen:,}" if seen == len(ids) else f"{seen:,} of the {len(ids):,}"
@@ -230,5 +258,12 @@ class FittedEncoder(Wrapper):
         )
 
     @cached_property
-    def _map(self) -> Map:
-        return self.read_map()
+    def _map(self) -> Callable[[FloatMatrix], NDArray[np.float64]]:
+        if self.about.method == "whitening":
+            weight, bias = (self.tensors[name].astype(np.float64) for name in ("weight", "bias"))
+            return lambda vectors: vectors.astype(np.float64) @ weight.T + bias
+        from stsbench.encoders.flow import FlowSettings, apply_flow, flow_of
+
+        parameters = {name: tensor for name, tensor in self.tensors.items() if name != SENTENCES}
+        flow = flow_of(self.about.dimensions, FlowSettings(**self.about.settings), parameters)
+        return lambda vectors: apply_flow(flow, vectors)

@@ -17,8 +17,7 @@ from stsbench.encoders.adapter import base_of, find_base, is_adapter
 from stsbench.encoders.callables import CallableEncoder, from_function, import_function, is_callable
 from stsbench.encoders.checkpoint import Checkpoint, find_checkpoint
 from stsbench.encoders.device import require_attention, require_backend, resolve_device
-from stsbench.encoders.fitted import FittedEncoder
-from stsbench.encoders.fitted_folder import holds_fit, read_about, read_map, read_seen, without_layer
+from stsbench.encoders.fitted import FittedEncoder, holds_fit, read_fit, without_layer
 from stsbench.encoders.hub import PACKAGED
 from stsbench.encoders.libraries import reporting_failures
 from stsbench.encoders.mteb_models import PREFIX, load_from_mteb
@@ -145,7 +144,7 @@ def _refuse(use: Use, what: str, *, pooling: Sequence[str] = (AUTO,), also: Sequ
 def _load_fitted(name: str, folder: Path, asked: Use) -> FittedEncoder:
     """Loads a folder of `stsbench fit`: the model, and what was fitted to its vectors."""
     require(MODELS, f"what was fitted in {name}")
-    about = read_about(folder)
+    about, tensors = read_fit(folder)
     model, use = about.model, about.use_of(name, asked)
     if about.is_here:
         base: Encoder = without_layer(folder, _load_checkpoint(name, use), model.kind)
@@ -160,7 +159,7 @@ def _load_fitted(name: str, folder: Path, asked: Use) -> FittedEncoder:
                 "again."
             ) from error
     notes = (*about.notes_of(name, asked), *base.notes)
-    return FittedEncoder(name, about, base, partial(read_map, folder, about), read_seen(folder, about), notes)
+    return FittedEncoder(name, about, base, tensors, notes)
 
 
 def _load_checkpoint(name: str, use: Use) -> TransformerEncoder | CallableEncoder | SidedEncoder:

@@ -27,7 +27,6 @@ WATCHING = {"progress", "listeners", "notice", "finished", "command"}
 
 MODEL = {field.name for field in fields(Use)}
 LOADING = {field.name for field in fields(Loading)}
-OF_A_FLOW = {"steps", "learning_rate", "batch", "seed", "depth", "width", "coupling"}
 
 
 def all_commands() -> dict[str, Any]:
@@ -65,8 +64,7 @@ VERBS: dict[str, tuple[list[Any], set[str], set[str]]] = {
     "train": ([sb.train], {"shared"}, {"list_", "print_"}),
     "sweep": ([sb.sweep], set(), set()),
     "reproduce": ([sb.reproduce], {"settings"}, {"set_", "list_"}),
-    "fit whitening": ([sb.fit], {"method", *OF_A_FLOW}, set()),
-    "fit flow": ([sb.fit], {"method", "dimensions"}, set()),
+    "fit": ([sb.fit], set(), set()),
     "embed": ([sb.embed_file], set(), {"devices", "on"}),
     "diagnose": ([sb.diagnose], {"encoder"}, {"model", "vectors", "sentences", "out"}),
     "explain": (
@@ -181,7 +179,7 @@ def test_the_help_of_the_whole_names_every_command_with_its_purpose() -> None:
     assert len(printed("run", "--help", width=100).splitlines()) < 70
 
 
-@pytest.mark.parametrize("group", ["", "data", "cache", "fit", "published"])
+@pytest.mark.parametrize("group", ["", "data", "cache", "published"])
 def test_a_group_without_a_command_prints_its_help(group: str) -> None:
     output = CliRunner().invoke(app, group.split()).output
     assert "Usage:" in output

@@ -59,7 +59,7 @@ PARSER = [
     ("reproduce esimcse-coling2022-9 --seeds 1,x", "--seeds 1,x: 'x' is not a whole number"),
     ("fit whitening -m minilm --out new", "--sentences is missing"),
     ("fit whitening -m minilm -s sample", "--out is missing"),
-    ("fit whitening -m minilm -s sample --steps 7 -o new", "no option --steps"),
+    ("fit whitening -m minilm -s sample --steps 7 -o new", "steps is not an option of a whitening"),
     ("fit flow -m minilm -s sample --learning-rate 0 -o new", "--learning-rate"),
     ("show x --json --csv", "one output format: json or csv"),
     ("show x --format yaml", "--format 'yaml': choose one of"),

@@ -23,7 +23,7 @@ from stsbench.scoring.subjects import vectors_of
 
 NO_INTERVALS = sb.Intervals(None)
 TEXTS = [*sample_sentences()[:150], *sample_sentences()[:30]]
-FLOW = {"steps": 8, "batch": 32, "depth": 2, "width": 8}
+FLOW = {"steps": 8}
 
 
 def vectors(encoder, texts, **options) -> np.ndarray:
@@ -41,23 +41,14 @@ def normalised(tiny_bert: Path, tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def fits(tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with a `flow` and a whitening, `white`."""
-    folder = tmp_path_factory.mktemp("fits")
-    sb.fit("flow", tiny_bert, sentences=TEXTS, out=folder / "flow", use_cache=False, **FLOW)
-    sb.fit("whitening", tiny_bert, sentences=TEXTS, out=folder / "white", dimensions=6, use_cache=False)
-    return folder
+@pytest.fixture
+def white(tiny_bert: Path, tmp_path: Path) -> Path:
+    return sb.fit("whitening", tiny_bert, sentences=TEXTS, out=tmp_path / "white", dimensions=6).folder
 
 
 @pytest.fixture
-def flow(fits: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(fits / "flow", tmp_path / "flow"))
-
-
-@pytest.fixture
-def white(fits: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(fits / "white", tmp_path / "white"))
+def flow(tiny_bert: Path, tmp_path: Path) -> Path:
+    return sb.fit("flow", tiny_bert, sentences=TEXTS, out=tmp_path / "flow", **FLOW).folder
 
 
 def test_a_whitening_makes_the_covariance_of_its_sentences_the_identity(tiny_bert, white):
@@ -74,18 +65,15 @@ def test_a_whitening_makes_the_covariance_of_its_sentences_the_identity(tiny_ber
     np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
-def test_a_whitening_to_all_dimensions_keeps_those_in_which_the_sentences_vary_and_says_so(tiny_bert, tmp_path):
+def test_a_whitening_to_all_dimensions_keeps_those_in_which_the_sentences_vary(tiny_bert, tmp_path):
     texts = TEXTS[:9]
     fitted = sb.fit("whitening", tiny_bert, sentences=texts, out=tmp_path / "few", use_cache=False)
     assert (fitted.about.dimensions, fitted.about.width, len(fitted.frame)) == (8, 32, 8)
-    table = fitted.table()[0]
-    assert table.frame.iloc[0]["Dimensions"] == "8 of 32"
-    assert table.notes == ("The sentences vary in 8 of 32 dimensions; these are kept.",)
-    found = vectors(fitted.folder, texts)
-    np.testing.assert_allclose(np.cov(found, rowvar=False), np.eye(8), atol=1e-3)
+    assert fitted.table()[0].frame.iloc[0]["Dimensions"] == "8 of 32"
+    assert len(fitted.table()[0].notes) == 1
     asked = sb.fit("whitening", tiny_bert, sentences=texts, out=tmp_path / "eight", dimensions=8, use_cache=False)
     assert not asked.table()[0].notes
-    np.testing.assert_array_equal(vectors(asked.folder, texts), found)
+    np.testing.assert_array_equal(vectors(asked.folder, texts), vectors(fitted.folder, texts))
 
 
 def test_sentence_transformers_reads_a_whitening_and_gives_the_same_vectors(normalised, tmp_path):
@@ -99,9 +87,7 @@ def test_sentence_transformers_reads_a_whitening_and_gives_the_same_vectors(norm
 
 
 @pytest.mark.parametrize("method", ["whitening", "flow"])
-def test_a_model_s_vectors_are_taken_from_the_cache_and_a_fit_adds_none(
-    method, normalised, tmp_path, monkeypatch
-):
+def test_a_model_s_vectors_are_taken_from_the_cache_and_a_fit_adds_none(method, normalised, tmp_path, monkeypatch):
     choices = FLOW if method == "flow" else {"dimensions": 4}
     sb.fit(method, normalised, sentences=TEXTS, out=tmp_path / "x", **choices)
     monkeypatch.setattr("stsbench.encoders.transformer.load_network", None)
@@ -112,52 +98,41 @@ def test_a_model_s_vectors_are_taken_from_the_cache_and_a_fit_adds_none(
     assert len(files) == 1
 
 
-def test_a_flow_is_applied_to_each_sentence_alone(flow):
-    together = vectors(flow, TEXTS, use_cache=False)
-    assert together.shape == (len(TEXTS), 32)
-    alone = np.concatenate([vectors(flow, [text], use_cache=False) for text in TEXTS[:5]])
-    # A batch changes the last bits of the network's vectors, and a flow amplifies the change.
-    np.testing.assert_allclose(together[:5], alone, rtol=1e-2, atol=1e-2)
-    encoder = sb.load(flow)
-    plain = vectors(encoder.base, TEXTS)
-    assert np.array_equal(encoder.tail(plain)[:3], encoder.tail(plain[:3]))
-
-
 @pytest.mark.parametrize("kind", ["white", "flow"])
-def test_a_fit_is_an_encoder_whose_forward_pass_gives_what_the_planner_makes_from_the_cache(kind, request):
+def test_a_fit_maps_each_sentence_alone_and_its_forward_pass_is_the_planners(kind, request):
     encoder = sb.load(request.getfixturevalue(kind))
     assert isinstance(encoder, FittedEncoder)
+    plain = vectors(encoder.base, TEXTS)
+    assert np.array_equal(encoder.tail(plain)[:3], encoder.tail(plain[:3]))
+    assert np.array_equal(vectors(encoder, TEXTS), encoder.tail(plain))
     assert encoder.token_budget == encoder.base.token_budget
     assert encoder.identity.weights_sha256 != encoder.base.identity.weights_sha256
-    encoder.prepare(weights=True)
     sequences = encoder.tokenize(TEXTS[:4]).sequences
     forward = encoder.forward(sequences, ["avg"])["avg"]
-    np.testing.assert_allclose(forward, vectors(encoder, TEXTS[:4]), rtol=1e-4, atol=1e-4)
+    # A batch changes the last bits of the network's vectors, and a flow amplifies the change.
+    np.testing.assert_allclose(forward, vectors(encoder, TEXTS[:4]), rtol=1e-2, atol=1e-3)
     with pytest.raises(UserError, match="has no pooling 'max'"):
         encoder.forward(sequences, ["max"])
 
 
 def test_the_same_seed_writes_the_same_folder(tiny_bert, flow, tmp_path):
-    again = sb.fit("flow", tiny_bert, sentences=TEXTS, out=tmp_path / "again", **FLOW).folder
+    again = sb.fit("flow", tiny_bert, sentences=TEXTS, out=tmp_path / "again", **FLOW)
     names = sorted(path.name for path in flow.iterdir())
     assert names == ["fit.json", "fit.safetensors", "log.jsonl"]
-    assert all((again / name).read_bytes() == (flow / name).read_bytes() for name in names)
+    assert all((again.folder / name).read_bytes() == (flow / name).read_bytes() for name in names)
     steps = [json.loads(line) for line in (flow / "log.jsonl").read_text().splitlines()]
-    assert [line["step"] for line in steps] == list(range(9))
-    assert "held_out" in steps[0]
+    assert [line["step"] for line in steps] == list(range(9)) == again.frame["step"].tolist()
+    assert again.frame["kept"].sum() == 1
+    assert set(again.table()[0].frame) >= {"NLL", "NLL held out"}
+    assert again.about.settings["steps"] == 8
 
 
-def test_the_result_shows_variance_likelihood_and_notes(tiny_bert, tmp_path):
+def test_the_result_shows_the_variance(tiny_bert, tmp_path):
     white = sb.fit("whitening", tiny_bert, sentences="sample", out=tmp_path / "w", dimensions=4)
     shown = white.table()[0].frame.iloc[0]
     assert (shown["On"], shown["Sentences"], shown["Dimensions"]) == ("sample", 504, "4 of 32")
     assert 0 < shown["Variance %"] == white.frame["explained"].iloc[-1] < 100
     assert white.to_dict()["is_here"]
-    few = sb.fit("flow", tiny_bert, sentences=TEXTS[:20], out=tmp_path / "few", batch=8, depth=2, width=8)
-    assert (few.about.settings["steps"], few.frame["step"].tolist()) == (3, [0, 1, 2, 3])
-    assert few.frame["kept"].sum() == 1
-    assert few.table()[0].notes[1:] == few.notes == tuple(few.to_dict()["notes"])
-    assert "Too few distinct sentences" in few.table()[0].notes[-1]
 
 
 def test_a_fit_is_measured_and_its_record_names_it(tiny_bert, tmp_path, toy_data):
@@ -213,13 +188,17 @@ def test_a_whitening_of_word_vectors_and_of_a_pooling_that_the_library_lacks_nam
     np.testing.assert_allclose(np.cov(vectors(again, TEXTS), rowvar=False), np.eye(3), atol=1e-4)
 
 
-def test_another_use_than_that_of_the_fit_is_noted_and_another_pooling_refused(white, flow):
+def test_a_fit_is_used_as_it_was_fitted_but_for_the_precision(white, flow):
     for folder in (white, flow):
-        notes = load_with(folder, Use(max_length=16)).notes
-        assert any("fitted with max_length 64 but is used with 16" in note for note in notes)
-        with pytest.raises(UserError, match=r"fitted with pooling avg: leave out --pooling max"):
-            load_with(folder, Use(pooling="max"))
-        assert load_with(folder, Use(pooling="avg")).identity == sb.load(folder).identity
+        for use in ({"pooling": "max"}, {"max_length": 16}, {"template": "promptbert"}, {"prompt_name": "query"}):
+            with pytest.raises(UserError, match=f"was fitted with {next(iter(use))} .*: leave out --"):
+                sb.load(folder, **use)
+        assert (
+            "was fitted with precision 'fp32' but is used with 'bf16'"
+            in sb.load(folder, precision="bf16").notes[1]
+        )
+        same = sb.load(folder, pooling="avg", max_length=64, template="none")
+        assert same.identity == sb.load(folder).identity
 
 
 @pytest.mark.parametrize(("method", "options"), [("whitening", {"dimensions": 6}), ("flow", FLOW)])
@@ -230,12 +209,8 @@ def test_a_fit_remembers_the_attention_mask_of_its_model(method, options, tiny_b
     assert fitted.identity.use.attention_mask == "causal"
     expected = fitted.tail(vectors(causal, TEXTS, use_cache=False))
     np.testing.assert_allclose(vectors(fitted, TEXTS, use_cache=False), expected, rtol=0, atol=1e-4)
-    # No file of sentence-transformers says a mask: it would read the model with another one.
+    # No file of sentence-transformers states a mask.
     assert not (folder / "modules.json").exists()
-    other = sb.load(str(folder), attention_mask="bidirectional")
-    assert any(
-        "was fitted with attention_mask 'causal' but is used with 'bidirectional'" in note for note in other.notes
-    )
 
 
 def edit(file: Path, **entries) -> None:
@@ -250,7 +225,6 @@ def leave(file: Path) -> None:
 
 
 DAMAGES = {
-    "no description": ("fit.json", lambda file: file.unlink(), "which describes the fit"),
     "another version": ("fit.json", lambda file: edit(file, version=1), "of this version of stsbench"),
     "no object": ("fit.json", lambda file: file.write_text("[]"), "fit.json is damaged"),
     "cut": ("fit.json", lambda file: cut(file, 0.1), "fit.json is damaged"),
@@ -308,8 +282,8 @@ def test_the_dense_layer_of_a_whitening_belongs_to_it(white):
             {"dimensions": 33},
             r"cannot keep 33 dimensions: 180 sentences vary in \d+ of 32; keep fewer \(--dimensions",
         ),
-        ({"dimensions": 0}, "dimensions is 0: expected 1 or more"),
-        ({"steps": 5}, "steps is an option of `flow`"),
+        ({"dimensions": 0}, "cannot keep 0 dimensions"),
+        ({"steps": 5}, "steps is not an option of a whitening"),
         (
             {"sentences": TEXTS[:4], "dimensions": 4},
             r"4 sentences vary in 3 of 32; keep fewer \(--dimensions 3\)",
@@ -323,11 +297,10 @@ def test_the_dense_layer_of_a_whitening_belongs_to_it(white):
         ({"sentences": "STS12"}, "was not found"),
         ({"encoder": lambda texts: [[1.0, len(text)] for text in texts]}, "not a model whose weights have a hash"),
         ({"encoder": "nowhere/at/all"}, "no such model"),
-        ({"method": "flow", "dimensions": 3}, "dimensions is an option of `whitening`"),
-        ({"method": "flow", "steps": 0}, "steps is 0: expected 1 or more"),
+        ({"method": "flow", "dimensions": 3}, "dimensions is not an option of a flow"),
+        ({"method": "flow", "steps": 0}, "steps is 0: expected a number above 0"),
         ({"method": "flow", "learning_rate": 0.0}, "learning_rate is 0.0: expected a number above 0"),
-        ({"method": "flow", "coupling": "quadratic"}, "unknown coupling 'quadratic'"),
-        ({"method": "flow", "sentences": [TEXTS[0]] * 9}, "those of the 9 sentences are equal"),
+        ({"method": "flow", "sentences": TEXTS[:20]}, "needs 40 or more different vectors"),
         ({"method": "whitenin"}, "unknown method 'whitenin': did you mean whitening"),
     ],
 )
@@ -339,19 +312,11 @@ def test_bad_input_is_reported_and_nothing_is_written(options, message, tiny_ber
     assert not list(tmp_path.glob(".new*"))
 
 
-def test_what_is_there_is_not_overwritten_and_a_fit_is_not_fitted_for(tiny_bert, white, tmp_path):
+def test_nothing_is_overwritten_and_a_fit_is_not_fitted_for(tiny_bert, white, tmp_path):
     before = {path: path.read_bytes() for path in white.rglob("*") if path.is_file()}
-    with pytest.raises(UserError, match="has another fit: choose another folder with --out"):
-        sb.fit("whitening", tiny_bert, sentences=TEXTS, out=white, dimensions=5)
-    sb.fit("whitening", tiny_bert, sentences=TEXTS, out=white, dimensions=6)  # the same again
-    assert {path: path.read_bytes() for path in white.rglob("*") if path.is_file()} == before
-    (white / "mine.txt").write_text("mine")
-    with pytest.raises(UserError, match=r"has other files, such as mine\.txt: choose another"):
-        sb.fit("whitening", tiny_bert, sentences=TEXTS, out=white, dimensions=6)
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "mine.txt").write_text("mine")
     with pytest.raises(UserError, match="is not empty: choose another folder with --out"):
-        sb.fit("whitening", tiny_bert, sentences=TEXTS, out=tmp_path / "full")
+        sb.fit("whitening", tiny_bert, sentences=TEXTS, out=white, dimensions=6)
+    assert {path: path.read_bytes() for path in white.rglob("*") if path.is_file()} == before
     with pytest.raises(UserError, match="is fitted already"):
         sb.fit("whitening", white, sentences=TEXTS, out=tmp_path / "new")
     with pytest.raises(UserError, match="white"):

@@ -1,11 +1,11 @@
-"""The flow: its log-determinant is that of its Jacobian, it leads back, and training makes vectors more likely."""
+"""The flow: its log-determinant is that of its Jacobian, and training makes vectors more likely."""
 
 import numpy as np
 import pytest
 import torch
 
 from stsbench.base.errors import UserError
-from stsbench.encoders.flow import LIMIT, Flow, FlowSettings, apply_flow, fit_flow, flow_of, notes_on
+from stsbench.encoders.flow import Flow, FlowSettings, apply_flow, fit_flow, flow_of, notes_on, parameters_of
 
 
 def drawn(dimensions: int, *settings, seed: int = 0) -> Flow:
@@ -34,41 +34,20 @@ def bent() -> np.ndarray:
     )
 
 
-@pytest.mark.parametrize("coupling", ["affine", "additive"])
 @pytest.mark.parametrize(("dimensions", "depth"), [(2, 1), (5, 3), (6, 4)])
-def test_the_log_determinant_is_that_of_autograd_s_jacobian(dimensions, depth, coupling):
-    flow = drawn(dimensions, depth, 8, coupling, seed=dimensions)
+def test_the_likelihood_is_that_of_the_latents_and_of_autograds_jacobian(dimensions, depth):
+    flow = drawn(dimensions, depth, 8, seed=dimensions)
     vectors = torch.randn(3, dimensions, dtype=torch.float64)
-    latents, log_determinant = flow(vectors)
+    normal = torch.distributions.MultivariateNormal(
+        torch.zeros(dimensions).double(), torch.eye(dimensions).double()
+    )
     for row, vector in enumerate(vectors):
-        jacobian = torch.autograd.functional.jacobian(lambda x: flow(x[None])[0][0], vector)
+        jacobian = torch.autograd.functional.jacobian(lambda x: flow(x[None])[0], vector)
         sign, expected = torch.linalg.slogdet(jacobian)
         assert sign.abs() == 1
-        torch.testing.assert_close(log_determinant[row], expected, rtol=1e-10, atol=1e-10)
-    assert latents.shape == vectors.shape
-
-
-@pytest.mark.parametrize("coupling", ["affine", "additive"])
-def test_the_inverse_leads_back_both_ways(coupling):
-    flow = drawn(7, 4, 16, coupling)
-    vectors = torch.randn(50, 7, dtype=torch.float64)
-    torch.testing.assert_close(flow.inverse(flow(vectors)[0]), vectors, rtol=1e-9, atol=1e-9)
-    torch.testing.assert_close(flow(flow.inverse(vectors))[0], vectors, rtol=1e-9, atol=1e-9)
-
-
-def test_the_density_that_the_likelihood_is_of_sums_to_one():
-    flow = drawn(2, 2, 8, "affine", seed=1)
-    # Where the latents lie within five standard deviations nearly all of the density is.
-    angle = torch.linspace(0, 2 * torch.pi, 200, dtype=torch.float64)
-    with torch.no_grad():
-        edge = flow.inverse(5 * torch.stack([angle.cos(), angle.sin()], dim=1))
-    low, high = edge.amin(dim=0), edge.amax(dim=0)
-    axes = [torch.linspace(float(a), float(b), 600, dtype=torch.float64) for a, b in zip(low, high, strict=True)]
-    grid = torch.cartesian_prod(*axes)
-    area = (axes[0][1] - axes[0][0]) * (axes[1][1] - axes[1][0])
-    with torch.no_grad():
-        total = flow.log_likelihood(grid).exp().sum() * area
-    assert float(total) == pytest.approx(1, abs=2e-3)
+        torch.testing.assert_close(flow.log_determinant, expected, rtol=1e-10, atol=1e-10)
+        likelihood = normal.log_prob(flow(vectors)[row]) + expected
+        torch.testing.assert_close(flow.log_likelihood(vectors)[row], likelihood, rtol=1e-10, atol=1e-10)
 
 
 def test_the_actnorms_start_with_mean_0_and_variance_1(bent):
@@ -85,14 +64,6 @@ def test_a_dimension_without_variance_is_not_blown_up(bent):
     flow, log = fitted(bent, 6, 8, steps=3, batch=64)
     assert np.isfinite([line["nll"] for line in log]).all()
     assert np.abs(apply_flow(flow, bent)).max() < 50
-
-
-def test_no_coupling_scales_beyond_its_limit():
-    (step,) = Flow(4, FlowSettings(1, 8, "affine")).double().steps
-    with torch.no_grad():
-        step.network[-1].bias.fill_(1e9)
-        _, log_determinant = step(torch.ones(1, 4, dtype=torch.float64))
-    assert float(log_determinant) == pytest.approx(2 * LIMIT)
 
 
 def held_out_of(log):
@@ -122,17 +93,10 @@ def test_if_it_overfits_the_state_with_the_best_held_out_likelihood_is_kept_with
     assert note.startswith(f"Held-out vectors became less likely after step {kept['step']} of 200 (NLL ")
 
 
-def test_without_overfitting_there_is_no_note_unless_too_few_sentences_can_show_it(bent):
+def test_training_makes_held_out_vectors_more_likely_than_a_gaussian_does(bent):
     _, log = fitted(bent, 4, 32, batch=64, learning_rate=5e-3)
     assert (log[-1]["kept"], notes_on(log)) == (True, ())
-    _, log = fitted(bent[:30], 2, 8, batch=64)
-    assert log[-1]["kept"]
-    assert "overfitting cannot be detected" in notes_on(log)[0]
-
-
-@pytest.mark.parametrize("coupling", ["affine", "additive"])
-def test_training_makes_held_out_vectors_more_likely_than_a_gaussian_does(bent, coupling):
-    flow, log = fitted(bent, 4, 32, coupling, steps=70, learning_rate=8e-3, batch=128, seed=5)
+    flow, log = fitted(bent, 4, 32, steps=70, learning_rate=8e-3, batch=128, seed=5)
     held_out = held_out_of(log)
     assert [line["step"] for line in log] == list(range(71))
     assert held_out[-1] < held_out[0] - 0.2
@@ -152,14 +116,14 @@ def test_the_same_seed_gives_the_same_bits_and_leaves_torch_s_generator_alone(be
     )
     assert torch.equal(state, torch.get_rng_state())
     assert log == same_log
-    first, second, third = (flow.parameters_by_name() for flow in (one, same, other))
+    first, second, third = map(parameters_of, (one, same, other))
     assert all(np.array_equal(first[name], second[name]) for name in first)
     assert any(not np.array_equal(first[name], third[name]) for name in first)
 
 
 def test_a_flow_comes_back_from_its_parameters(bent):
     flow = drawn(5, 3, 8).float()
-    again = flow_of(5, FlowSettings(3, 8), flow.parameters_by_name())
+    again = flow_of(5, FlowSettings(3, 8), parameters_of(flow))
     np.testing.assert_array_equal(apply_flow(flow.double(), bent), apply_flow(again, bent))
 
 
@@ -167,11 +131,12 @@ def test_a_flow_comes_back_from_its_parameters(bent):
     ("change", "settings", "message"),
     [
         (lambda bent: bent[:, :1], {}, "these have one"),
-        (lambda bent: np.repeat(bent[:1], 4, axis=0), {}, "those of the 4 sentences are equal"),
+        (lambda bent: np.repeat(bent[:1], 40, axis=0), {}, "40 or more different vectors"),
+        (lambda bent: bent[:39], {}, "40 or more different vectors"),
         (
             lambda bent: bent,
-            {"depth": 8, "width": 16, "coupling": "affine", "steps": 50, "learning_rate": 1e4},
-            r"is infinite at step \d+: use a smaller --learning-rate",
+            {"depth": 8, "width": 16, "steps": 50, "learning_rate": 1e9},
+            r"is infinite at step \d+",
         ),
     ],
 )

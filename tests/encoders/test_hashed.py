@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import threading
 from collections.abc import Callable
 from fnmatch import fnmatchcase
@@ -13,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import stsbench as sb
 from stsbench.base.errors import UserError
 from stsbench.encoders import checkpoint as checkpoint_module
 from stsbench.encoders import hashed as hashed_module
@@ -208,19 +206,6 @@ def test_other_files_that_change_after_their_hash_are_reported(
     assert by_library.identity.kind == "sentence-transformers-library"
     edit(config, pooling_mode="weightedmean")
     refused(r"1_Pooling/config\.json", by_library)
-
-
-def test_the_map_of_a_fit_that_changed_since_it_was_loaded_is_reported(tiny: Tiny, tmp_path: Path) -> None:
-    words = ["dog", "cat", "rain", "river", "she", "reads", "home", "old"]
-    texts = [f"{one} {other}" for one in words for other in words]
-    folders = [tmp_path / "one", tmp_path / "other"]
-    for folder, some in zip(folders, (texts, texts[:40]), strict=True):
-        base = load(tiny(name=f"base-{folder.name}"), pooling="avg")
-        sb.fit("whitening", base, sentences=some, out=folder, dimensions=4)
-    encoder = load(folders[0])
-    shutil.copyfile(folders[1] / "fit.safetensors", folders[0] / "fit.safetensors")
-    with pytest.raises(UserError, match=r"fit\.safetensors changed after the fit was loaded"):
-        embed(encoder, TEXTS)
 
 
 def test_every_file_that_a_tokenizer_of_transformers_reads_is_hashed() -> None:

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import cache_dir
+from stsbench.base.files import cache_dir, files_in
 from stsbench.encoders.protocol import Identity
 
 DEFAULT_MAX_BYTES = 10 * 1024**3
@@ -268,7 +268,7 @@ def clear_cache(folder: Path | None = None) -> int:
     """Deletes the cache and returns the number of bytes freed."""
     folder = folder or embeddings_dir()
     try:
-        return sum(map(remove, list(folder.glob(_OURS))))
+        return sum(map(remove, files_in(folder, _OURS)))
     except OSError as error:
         raise UserError(
             f"cannot clear the embedding cache {folder} ({error.strerror or error}): allow writing there."

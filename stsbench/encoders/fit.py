@@ -145,7 +145,7 @@ def fit(
     """
     require(MODELS, f"to fit a {method}")
     folder = Path(out).expanduser()
-    options = {"steps": steps, "learning_rate": learning_rate, "seed": seed}
+    options: dict[str, Any] = {"steps": steps, "learning_rate": learning_rate, "seed": seed}
     of_flow = {name: value for name, value in options.items() if value is not None}
     _require_options(method, dimensions, of_flow)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):

@@ -10,7 +10,7 @@ import time
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -67,12 +67,10 @@ class EncodingCost:
 
     def __add__(self, other: "EncodingCost") -> "EncodingCost":
         """Returns the sum of two costs."""
-        counts = [getattr(self, name) + getattr(other, name) for name in _COUNTS]
-        seconds = {stage: self.seconds[stage] + other.seconds[stage] for stage in self.seconds}
-        return EncodingCost(*counts, seconds)
-
-
-_COUNTS = tuple(field.name for field in fields(EncodingCost) if field.name != "seconds")
+        counts = {name: getattr(self, name) + getattr(other, name) for name in vars(self) if name != "seconds"}
+        return EncodingCost(
+            **counts, seconds={name: self.seconds[name] + other.seconds[name] for name in self.seconds}
+        )
 
 
 @dataclass(frozen=True)
@@ -125,8 +123,15 @@ def embed(
     poolings = tuple(dict.fromkeys(poolings or (encoder.identity.use.pooling,)))
     if isinstance(encoder, Tailed):
         require_own_pooling(encoder.identity, poolings)
-        options = {"use_cache": use_cache, "cache_folder": cache_folder, "token_budget": token_budget}
-        plain = embed(encoder.base, texts, normalize=False, progress=progress, **options)
+        plain = embed(
+            encoder.base,
+            texts,
+            normalize=False,
+            use_cache=use_cache,
+            cache_folder=cache_folder,
+            token_budget=token_budget,
+            progress=progress,
+        )
         (vectors,) = map(encoder.tail, plain.vectors.values())
         _require_vectors(vectors, plain.cost.sequences, encoder)
         vectors = _processed(vectors, plain.rows, encoder, normalize)

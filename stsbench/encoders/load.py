@@ -6,7 +6,6 @@ the user nor the checkpoint chooses comes from the list of known checkpoints in 
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 

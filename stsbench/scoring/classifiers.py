@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.data.tables import LabelledData
-from stsbench.statistics.logistic import TOLERANCE, LogisticFits, fit_logistic
+from stsbench.statistics.logistic import TOLERANCE, fit_logistic
 
 Design = Literal["nested", "kfold", "split"]
 """`nested`: two levels of cross-validation, for tasks without splits; `kfold`: cross-validation on train, then one
@@ -31,7 +31,7 @@ Features = NDArray[np.float32]
 class Fold:
     """Rows to train on and rows to predict, ascending.
 
-    `dev` are rows for early stopping of a final fit; without them a net holds out a part of `train`.
+    `dev` are rows for early stopping; without them a net holds out a part of `train`.
     """
 
     train: Rows
@@ -83,13 +83,13 @@ class Labelled:
         if self.design == "nested":
             self.require_foldable(y, kfold)
             outer = stratified(y, np.arange(len(y)), kfold, NESTED_SEED)
-            return [Selection(stratified(y, fold.train, kfold, NESTED_SEED), fold) for fold in outer]
+            return [Selection(_validated(stratified(y, fold.train, kfold, NESTED_SEED)), fold) for fold in outer]
         train, dev, test = (self.rows(split) for split in ("train", "dev", "test"))
         if self.design == "kfold":
             self.require_foldable(y[train], kfold)
-            return [Selection(stratified(y, train, kfold, seed), Fold(train, test))]
+            return [Selection(_validated(stratified(y, train, kfold, seed)), Fold(train, test))]
         self.require_foldable(y[train], 2)
-        return [Selection([Fold(train, dev)], Fold(train, test, dev))]
+        return [Selection([Fold(train, dev, dev)], Fold(train, test, dev))]
 
     def require_foldable(self, labels: Rows, folds: int) -> None:
         """Raises unless every class has enough rows for every fold."""
@@ -131,6 +131,11 @@ def stratified(labels: Rows, among: Rows, folds: int, seed: int) -> list[Fold]:
     ]
 
 
+def _validated(folds: Sequence[Fold]) -> list[Fold]:
+    """Returns folds that stop early by their held-out rows."""
+    return [Fold(fold.train, fold.held_out, fold.held_out) for fold in folds]
+
+
 def token_counts(sentences: "pd.Series[str]") -> Rows:
     """Returns the (n,) numbers of tokens, separated by white space; 0 for a missing sentence."""
     return np.array([0 if text is None else len(text.split()) for text in sentences], dtype=np.int64)
@@ -165,15 +170,21 @@ class Classifier(Protocol):
     def grid(self, design: Design) -> tuple[float, ...]:
         """Returns the regularisers to choose from; the first of equally good ones wins."""
 
-    def validate(
-        self, x: Features, y: Rows, classes: int, folds: Sequence[Fold], grid: Sequence[float]
-    ) -> list[NDArray[np.int16]]:
-        """Returns for each fold the (held-out rows, regularisers) predictions."""
-
     def predict(
-        self, x: Features, y: Rows, classes: int, finals: Sequence[Fold], regularisers: Sequence[float]
+        self, x: Features, y: Rows, classes: int, folds: Sequence[Fold], regularisers: Sequence[Sequence[float]]
     ) -> list[NDArray[np.int16]]:
-        """Returns the predictions of each final fit with its regulariser."""
+        """Trains each fold with each of its regularisers.
+
+        Args:
+            x: (n, d) features.
+            y: (n,) classes, from 0.
+            classes: the number of classes.
+            folds: the rows to train on and to predict.
+            regularisers: (folds, r) regularisers.
+
+        Returns:
+            The (held-out rows, r) predicted classes of each fold.
+        """
 
 
 @dataclass
@@ -199,31 +210,17 @@ class LogisticRegression:
         low, high = (-1, 5) if design == "kfold" else (-2, 3)
         return tuple(2.0**power for power in range(low, high + 1))
 
-    def validate(
-        self, x: Features, y: Rows, classes: int, folds: Sequence[Fold], grid: Sequence[float]
-    ) -> list[NDArray[np.int16]]:
-        fits = self._fit(x, y, classes, folds, np.tile(grid, (len(folds), 1)))
-        return [fits.predict(number, x[fold.held_out]).astype(np.int16) for number, fold in enumerate(folds)]
-
     def predict(
-        self, x: Features, y: Rows, classes: int, finals: Sequence[Fold], regularisers: Sequence[float]
+        self, x: Features, y: Rows, classes: int, folds: Sequence[Fold], regularisers: Sequence[Sequence[float]]
     ) -> list[NDArray[np.int16]]:
-        fits = self._fit(x, y, classes, finals, np.array(regularisers)[:, np.newaxis])
-        return [
-            fits.predict(number, x[final.held_out])[:, 0].astype(np.int16) for number, final in enumerate(finals)
-        ]
-
-    def _fit(
-        self, x: Features, y: Rows, classes: int, folds: Sequence[Fold], regularisers: NDArray[np.float64]
-    ) -> LogisticFits:
         masks = np.zeros((len(x), len(folds)), dtype=bool)
         for column, fold in enumerate(folds):
             masks[fold.train, column] = True
-        fits = fit_logistic(x, y, regularisers, masks, classes=classes, device=self.device)
+        fits = fit_logistic(x, y, np.array(regularisers), masks, classes=classes, device=self.device)
         not_converged = int((~fits.converged).sum())
         if not_converged:
             self.notes.append(
                 f"{not_converged} of {fits.converged.size} logistic regressions did not converge: the largest "
                 f"gradient norm is {fits.gradient_norms.max():.1e} instead of {TOLERANCE:.0e}."
             )
-        return fits
+        return [fits.predict(number, x[fold.held_out]).astype(np.int16) for number, fold in enumerate(folds)]

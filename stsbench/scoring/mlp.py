@@ -71,35 +71,18 @@ class Mlp:
     def grid(self, _design: Design) -> tuple[float, ...]:
         return (1e-5, 1e-4, 1e-3, 1e-2)
 
-    def validate(
-        self, x: Features, y: Rows, classes: int, folds: Sequence[Fold], grid: Sequence[float]
-    ) -> list[NDArray[np.int16]]:
-        """Returns for each fold the (held-out rows, regularisers) predictions, at the best held-out accuracy."""
-        plans = [_Plan(fold.train, fold.held_out, fold.held_out, tuple(grid)) for fold in folds]
-        return self._train(x, y, classes, plans)
-
     def predict(
-        self, x: Features, y: Rows, classes: int, finals: Sequence[Fold], regularisers: Sequence[float]
+        self, x: Features, y: Rows, classes: int, folds: Sequence[Fold], regularisers: Sequence[Sequence[float]]
     ) -> list[NDArray[np.int16]]:
-        """Returns each fit's predictions; a fit without a dev set holds out 5 % of its rows to stop early."""
-        plans = [self._with_dev(final, (value,)) for final, value in zip(finals, regularisers, strict=True)]
-        return [of_fit[:, 0] for of_fit in self._train(x, y, classes, plans)]
+        """Returns each fold's (held-out rows, regularisers) predictions, at the best accuracy on dev.
 
-    def _with_dev(self, fit: Fold, regularisers: tuple[float, ...]) -> "_Plan":
-        if fit.dev is not None:
-            return _Plan(fit.train, fit.dev, fit.held_out, regularisers)
-        order = np.random.RandomState(self.seed).permutation(len(fit.train))
-        # The original divides by zero if the dev set is empty.
-        held = max(int(_HELD_OUT * len(fit.train)), 1)
-        dev, train = fit.train[order[:held]], fit.train[order[held:]]
-        return _Plan(train, dev, fit.held_out, regularisers, drawn=len(fit.train))
-
-    def _train(self, x: Features, y: Rows, classes: int, plans: "Sequence[_Plan]") -> list[NDArray[np.int16]]:
-        """Returns each plan's (rows to predict, regularisers) predictions; plans of one size train together."""
+        A fold without a dev set holds out 5 % of its training rows. Folds of one size train together.
+        """
         import torch
 
         inputs = torch.as_tensor(np.ascontiguousarray(x, dtype=np.float32), device=self.device)
         labels = torch.as_tensor(y, device=self.device)
+        plans = [self._plan(fold, tuple(grid)) for fold, grid in zip(folds, regularisers, strict=True)]
         by_size: dict[tuple[int, int], list[int]] = {}
         for number, plan in enumerate(plans):
             by_size.setdefault((len(plan.train), plan.drawn), []).append(number)
@@ -109,6 +92,15 @@ class Mlp:
                 nets = _Nets(inputs, labels, classes, [plans[number] for number in numbers], self)
                 predictions |= dict(zip(numbers, nets.train(), strict=True))
         return [predictions[number] for number in range(len(plans))]
+
+    def _plan(self, fold: Fold, regularisers: tuple[float, ...]) -> "_Plan":
+        if fold.dev is not None:
+            return _Plan(fold.train, fold.dev, fold.held_out, regularisers)
+        order = np.random.RandomState(self.seed).permutation(len(fold.train))
+        # The original divides by zero if the dev set is empty.
+        held = max(int(_HELD_OUT * len(fold.train)), 1)
+        dev, train = fold.train[order[:held]], fold.train[order[held:]]
+        return _Plan(train, dev, fold.held_out, regularisers, drawn=len(fold.train))
 
 
 @dataclass(frozen=True)

@@ -75,10 +75,11 @@ def one_net(x, y, classes, train, dev, l2, settings, held_out=None, seed=1111):
 def test_nets_side_by_side_are_the_nets_one_by_one(settings):
     x, y = rows()
     every = np.arange(len(x))
-    folds = [Fold(every[every % 5 != k], every[every % 5 == k]) for k in range(3)]
-    folds.append(Fold(every[:120], every[120:149]))
+    held_out = [*(every[every % 5 == k] for k in range(3)), every[120:149]]
+    trained = [*(every[every % 5 != k] for k in range(3)), every[:120]]
+    folds = [Fold(train, held, held) for train, held in zip(trained, held_out, strict=True)]
     grid = [1e-5, 1e-2, 0.3]
-    found = Mlp(settings).validate(x, y, 3, folds, grid)
+    found = Mlp(settings).predict(x, y, 3, folds, [grid] * len(folds))
     for column, fold in enumerate(folds):
         for place, l2 in enumerate(grid):
             alone = one_net(x, y, 3, fold.train, fold.held_out, l2, settings)
@@ -88,15 +89,15 @@ def test_nets_side_by_side_are_the_nets_one_by_one(settings):
 def test_a_final_fit_holds_out_a_part_of_train():
     x, y = rows()
     train, test = np.arange(120), np.arange(120, 150)
-    (found,) = Mlp().predict(x, y, 3, [Fold(train, test)], [1e-3])
-    assert found.tolist() == one_net(x, y, 3, train, None, 1e-3, NetSettings(), held_out=0.05)[test].tolist()
+    (found,) = Mlp().predict(x, y, 3, [Fold(train, test)], [[1e-3]])
+    assert found[:, 0].tolist() == one_net(x, y, 3, train, None, 1e-3, NetSettings(), held_out=0.05)[test].tolist()
 
 
 def test_a_final_fit_stops_by_the_dev_set_where_there_is_one():
     x, y = rows()
     train, dev, test = np.arange(90), np.arange(90, 120), np.arange(120, 150)
-    (found,) = Mlp().predict(x, y, 3, [Fold(train, test, dev)], [1e-3])
-    assert found.tolist() == one_net(x, y, 3, train, dev, 1e-3, NetSettings())[test].tolist()
+    (found,) = Mlp().predict(x, y, 3, [Fold(train, test, dev)], [[1e-3]])
+    assert found[:, 0].tolist() == one_net(x, y, 3, train, dev, 1e-3, NetSettings())[test].tolist()
 
 
 def test_the_callers_random_numbers_are_left_alone(toy, vectors_of):

@@ -7,7 +7,7 @@ SimCSE papers used, is in `mlp`.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -150,13 +150,15 @@ def classify(
     fitter = _classifier(classifier, seed, device) if isinstance(classifier, str) else classifier
     task = arrange(data)
     outcome = _outcome(task, _features(data, vectors1, vectors2)[task.order], fitter, kfold, seed)
+    held_out, tested = (np.flatnonzero(outcome.rows[name]) for name in ("times", "tested"))
     # Held-out rows in the order of training, then tested rows in the order of the data.
-    tested = outcome.tested[np.argsort(task.order[outcome.tested])]
-    rows = tested if task.design == "nested" else np.concatenate([outcome.dev, tested])
-    table = _table(task, rows, outcome.predicted[rows], outcome.fold[rows])
+    tested = tested[np.argsort(task.order[tested])]
+    rows = tested if task.design == "nested" else np.concatenate([held_out, tested])
+    table = _table(task, rows, outcome.rows.iloc[rows])
     paired = bool(data.items["sentence2"].notna().all())
     positive = str(data.classes[1]) if paired and len(data.classes) == 2 else ""
-    on_dev = data.items.iloc[task.order[outcome.dev]]
+    items, validated = data.items.iloc[task.order[held_out]], outcome.rows.iloc[held_out]
+    correct = (validated["right"] / validated["times"]).to_numpy()
     return Classified(
         table=table,
         training=Training(
@@ -171,9 +173,9 @@ def classify(
         acc=outcome.acc,
         devacc=outcome.devacc,
         f1=percent(F1(positive).value(table[-len(tested) :])) if positive else None,
-        ndev=len(outcome.dev),
+        ndev=len(held_out),
         ntest=len(tested),
-        dev=pd.DataFrame({**id_columns(on_dev["sentence1"], on_dev["sentence2"]), "correct": outcome.dev_correct}),
+        dev=pd.DataFrame({**id_columns(items["sentence1"], items["sentence2"]), "correct": correct}),
         notes=tuple(fitter.notes),
     )
 
@@ -203,31 +205,28 @@ def pair_features(u: Features, v: Features) -> Features:
     return np.concatenate([np.abs(u - v), u * v], axis=1)
 
 
-@dataclass(frozen=True)
-class _Outcome:
-    """Scores in percent, the selected regularisers, and the predictions of the n rows.
+class _Outcome(NamedTuple):
+    """Scores in percent, the selected regularisers, and a table of the n rows.
 
-    `predicted` and `fold` are (n,); `dev_correct` is (dev,), for each row the mean over the fits that held it out.
+    The columns are `predicted` (by the final fit, else by the validation of the selected regulariser), `fold`,
+    `right` of `times` validations, and whether the row is `tested`.
     """
 
     acc: float
     devacc: float
     chosen: tuple[float, ...]
-    tested: Positions
-    dev: Positions
-    dev_correct: NDArray[np.float64]
-    predicted: NDArray[np.int16]
-    fold: Positions
+    rows: pd.DataFrame
 
 
 def _outcome(task: Labelled, x: Features, fitter: Classifier, kfold: int, seed: int) -> _Outcome:
     """Selects the regulariser, or one for each outer fold, and predicts the test rows with it."""
     y, classes, grid = task.labels, len(task.data.classes), fitter.grid(task.design)
     selections = task.selections(kfold, seed)
-    validated = iter(fitter.validate(x, y, classes, [fold for one in selections for fold in one.folds], grid))
+    folds = [fold for selection in selections for fold in selection.folds]
+    validated = iter(fitter.predict(x, y, classes, folds, [grid] * len(folds)))
     predicted, fold_of = np.empty(len(x), dtype=np.int16), np.full(len(x), -1)
-    right, times = np.zeros(len(x)), np.zeros(len(x))
-    chosen, best = [], []
+    right, times, is_tested = np.zeros(len(x)), np.zeros(len(x)), np.zeros(len(x), dtype=bool)
+    chosen, best, tested = [], [], []
     for selection in selections:
         predictions = [next(validated) for _ in selection.folds]
         correct = [
@@ -243,35 +242,27 @@ def _outcome(task: Labelled, x: Features, fitter: Classifier, kfold: int, seed: 
             predicted[fold.held_out] = predictions[number][:, place]
             fold_of[fold.held_out] = number if task.design == "kfold" else -1
     finals = [selection.final for selection in selections]
-    tested = []
-    by_final = fitter.predict(x, y, classes, finals, chosen)
+    by_final = fitter.predict(x, y, classes, finals, [[regulariser] for regulariser in chosen])
     for number, (final, of_final) in enumerate(zip(finals, by_final, strict=True)):
-        predicted[final.held_out] = of_final
+        predicted[final.held_out] = of_final[:, 0]
         fold_of[final.held_out] = number if task.design == "nested" else -1
-        tested.append(of_final == y[final.held_out])
-    dev = np.flatnonzero(times)
-    return _Outcome(
-        acc=nested_accuracy(tested),
-        devacc=float(np.round(np.mean(best), 2)),
-        chosen=tuple(chosen),
-        tested=np.concatenate([final.held_out for final in finals]),
-        dev=dev,
-        dev_correct=right[dev] / times[dev],
-        predicted=predicted,
-        fold=fold_of,
-    )
+        is_tested[final.held_out] = True
+        tested.append(of_final[:, 0] == y[final.held_out])
+    columns = {"predicted": predicted, "fold": fold_of, "right": right, "times": times, "tested": is_tested}
+    devacc = float(np.round(np.mean(best), 2))
+    return _Outcome(nested_accuracy(tested), devacc, tuple(chosen), pd.DataFrame(columns))
 
 
-def _table(task: Labelled, rows: Positions, predicted: NDArray[np.int16], folds: Positions) -> pd.DataFrame:
-    items, actual = task.data.items.iloc[task.order[rows]], task.labels[rows]
+def _table(task: Labelled, rows: Positions, outcome: pd.DataFrame) -> pd.DataFrame:
+    items, actual, predicted = task.data.items.iloc[task.order[rows]], task.labels[rows], outcome["predicted"]
     names = np.array([str(label) for label in task.data.classes], dtype=object)
     splits, ids, *sides = (items[name].tolist() for name in ("split", "item_id", "sentence1", "sentence2"))
     columns = {
         **item_columns(TRANSFER, task.data, splits, [""] * len(ids), ids, sides=sides),
         "label": names[actual],
         "prediction": names[predicted],
-        "correct": (predicted == actual).astype(np.float64),
-        "fold": folds,
+        "correct": (predicted.to_numpy() == actual).astype(np.float64),
+        "fold": outcome["fold"].to_numpy(),
     }
     return pd.DataFrame(columns)
 

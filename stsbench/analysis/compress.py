@@ -259,7 +259,7 @@ def _paired_vectors(
     seen = np.isin(folded_ids(others), folded_of(scored))
     calibration = [text for text, is_seen in zip(others, seen.tolist(), strict=True) if not is_seen]
     sentences = [texts[number] for number in numbers.tolist()]
-    vectors, rows = vectors_of(subject, [*sentences, *calibration], progress, data_dirs=data_dirs)
+    vectors, rows = vectors_of(subject, [*sentences, *calibration], progress)
     of_pairs, of_others = rows[: len(numbers)], rows[len(numbers) :]
     ends = np.cumsum([of_task.shape[1] for of_task in ids])[:-1]
     by_task = np.split(of_pairs[places.reshape(2, -1)], ends, axis=1)

@@ -117,7 +117,7 @@ def task_vectors(
         sentences, gold = sentences_in(data), data.pairs["gold"].to_numpy(float)
         texts, _ = pd.factorize(np.array(sentences, dtype=object))
         return data, {
-            name: PairVectors(*vectors_of(subject, sentences, progress, data_dirs=data_dirs), gold, texts)
+            name: PairVectors(*vectors_of(subject, sentences, progress), gold, texts)
             for name, subject in subjects.items()
         }
 
@@ -228,15 +228,13 @@ def scored_vectors(
         models = {}
         for name, subject in subjects.items():
             sentences = scored_sentences(name, subject, tasks, data=data, data_dirs=data_dirs, progress=progress)
-            models[name] = _with_vectors(subject, sentences, data_dirs, progress)
+            models[name] = _with_vectors(subject, sentences, progress)
         return models
 
     return _shared_by(("vectors", *map(id, subjects.values()), _key(tasks, data, data_dirs)), read)
 
 
-def _with_vectors(
-    subject: Subject, sentences: ScoredSentences, data_dirs: Paths, progress: Progress
-) -> list[ScoredVectors]:
+def _with_vectors(subject: Subject, sentences: ScoredSentences, progress: Progress) -> list[ScoredVectors]:
     record, tasks, texts = sentences
     sides = [np.concatenate([task.pairs[side] for task in tasks]) for side in FOLDED]
     ends = np.cumsum([len(task.pairs) for task in tasks])[:-1]
@@ -248,9 +246,7 @@ def _with_vectors(
     for group in groups:
         ids = [np.concatenate([task.pairs[side] for side in SENTENCES]) for task in group]
         wanted = ids[0] if is_whitened else np.unique(np.concatenate(ids))
-        embedded = vectors_of(
-            subject, [texts[number] for number in wanted.tolist()], progress, data_dirs=data_dirs
-        )
+        embedded = vectors_of(subject, [texts[number] for number in wanted.tolist()], progress)
         distinct, places = np.unique(wanted, return_index=True)
         for of_task in ids:
             rows = embedded.rows[places[np.searchsorted(distinct, np.unique(of_task))]]

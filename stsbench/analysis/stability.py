@@ -105,7 +105,7 @@ class Stability(Analysis):
         every = [sentence for texts in (sentences, *versions.values()) for sentence in texts]
         models = {}
         for name, subject in subjects.items():
-            vectors, rows = vectors_of(subject, every, self.progress, data_dirs=self.data_dirs)
+            vectors, rows = vectors_of(subject, every, self.progress)
             sides = [np.split(places, 2) for places in np.split(rows, 1 + len(versions))]
             whole, *others = (pair_similarities(vectors, left, right)["cosine"] for left, right in sides)
             models[name] = Retyped(gold, whole, dict(zip(versions, others, strict=True)), changed, sharing)

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.data.catalogue import data_sets
-from stsbench.data.sentences import sentences_in
 from stsbench.data.shared import SENTENCES, sentence_ids
 from stsbench.encoders.checkpoint import packaged_model
 from stsbench.encoders.hub import PACKAGED
@@ -43,7 +42,7 @@ from stsbench.scoring.evaluate import evaluate
 from stsbench.scoring.kinds import statistic_of
 from stsbench.scoring.settings import Intervals
 from stsbench.scoring.statistic import Correlation
-from stsbench.scoring.tasks import canonical, read_pairs_of, tasks_here
+from stsbench.scoring.tasks import canonical, tasks_here
 from stsbench.statistics.correlations import CORRELATIONS
 from stsbench.statistics.similarity import SIMILARITIES, pair_similarities
 
@@ -169,11 +168,8 @@ def _gold_range(score: Score, pairs: pd.DataFrame) -> tuple[float, float]:
 
 _log = logging.getLogger(__name__)
 
-_CHECKED_PAIRS = 16
-"""Number of pairs that are encoded again to check a model without a hash."""
-
 _TOLERANCE = 1e-3
-"""Tolerance of their similarities relative to the largest, because batches of other sizes round differently."""
+"""Tolerance of a model's similarities relative to the largest: batches of other sizes round differently."""
 
 _NOT_LOADABLE = {
     "vectors": "saved vectors",
@@ -270,44 +266,38 @@ class SentenceVectors(NamedTuple):
         return self.vectors[self.rows]
 
 
-def vectors_of(
-    subject: RunRecord | Encoder,
-    texts: Sequence[str],
-    progress: Progress = silent,
-    *,
-    data_dirs: Sequence[str | Path] = (),
-) -> SentenceVectors:
+def vectors_of(subject: RunRecord | Encoder, texts: Sequence[str], progress: Progress = silent) -> SentenceVectors:
     """Returns the vectors of some texts, from the cache if possible, with the post-processing of the run.
 
     Whitening is fitted on these texts. A model without a hash, such as a function, must reproduce some of the
-    similarities in its record; sentences of its data are looked for in `data_dirs`.
+    similarities in its record, if these texts contain recorded pairs.
     """
     encoder = RecordedModel(subject.model) if isinstance(subject, RunRecord) else subject
+    embeddings = embed(encoder, texts, normalize=False, progress=progress)
+    (plain,) = embeddings.vectors.values()
+    vectors, rows = processed(plain, encoder.identity), embeddings.rows
     if isinstance(subject, RunRecord) and subject.model.weights_sha256 is None:
-        _require_same_behaviour(subject, encoder, texts, data_dirs)
-    vectors, rows = _vectors_before_whitening(encoder, texts, progress)
+        _require_same_behaviour(subject, texts, vectors[rows])
     if (whitened := encoder.identity.use.whiten) is not None:
         return SentenceVectors(whiten(vectors, vectors[rows], whitened or None), rows)
     return SentenceVectors(vectors, rows)
 
 
-def _vectors_before_whitening(encoder: Encoder, texts: Sequence[str], progress: Progress) -> SentenceVectors:
-    embeddings = embed(encoder, texts, normalize=False, progress=progress)
-    (vectors,) = embeddings.vectors.values()
-    return SentenceVectors(processed(vectors, encoder.identity), embeddings.rows)
-
-
-def _require_same_behaviour(
-    record: RunRecord, encoder: Encoder, texts: Sequence[str], data_dirs: Sequence[str | Path]
-) -> None:
-    """Raises if a model without a hash, encoding some recorded pairs again, gives other similarities."""
-    model = record.model
-    pairs = _recorded_pairs(record, texts, data_dirs)
-    if isinstance(pairs, str):
-        _warn_unchecked(model.name, pairs)
+def _require_same_behaviour(record: RunRecord, texts: Sequence[str], vectors: NDArray[np.floating[Any]]) -> None:
+    """Raises if the (n, d) vectors of n texts give other similarities than the record's."""
+    name, pairs = record.model.name, pd.DataFrame()
+    if record.model.use.whiten is None:
+        with suppress(MissingTableError):
+            place = pd.Series(np.arange(len(texts)), sentence_ids(texts))
+            pairs = record.compared_pairs()
+            pairs["left"], pairs["right"] = (
+                pairs[side].map(place[~place.index.duplicated()]) for side in SENTENCES
+            )
+            pairs = pairs[(pairs["left"] != pairs["right"]) & pairs[["left", "right"]].notna().all(axis=1)]
+    if not len(pairs):
+        _warn_unchecked(name)
         return
-    vectors, rows = _vectors_before_whitening(encoder, [*pairs["first"], *pairs["second"]], silent)
-    left, right = np.split(rows, 2)
+    left, right = (pairs[side].to_numpy(np.int64) for side in ("left", "right"))
     for kind, now in pair_similarities(vectors, left, right, tuple(SIMILARITIES)).items():
         before = pairs[kind].to_numpy()
         distance = np.abs(now - before)
@@ -315,38 +305,13 @@ def _require_same_behaviour(
             worst = int(np.argmax(distance))
             task, pair = pairs[["task", "item_id"]].iloc[worst]
             raise UserError(
-                f"{model.name} has changed since the run: the {kind} similarity of pair {pair} of {task} is "
-                f"{now[worst]:.6g}, the record's {before[worst]:.6g}. {_advice(model)}."
+                f"{name} has changed since the run: the {kind} similarity of pair {pair} of {task} is "
+                f"{now[worst]:.6g}, the record's {before[worst]:.6g}. {_advice(record.model)}."
             )
 
 
-def _recorded_pairs(
-    record: RunRecord, texts: Sequence[str], data_dirs: Sequence[str | Path]
-) -> pd.DataFrame | str:
-    """Returns up to 16 recorded pairs, with the sentences `first` and `second`, or why there are none."""
-    if record.model.use.whiten is not None:
-        return "its vectors were whitened"
-    try:
-        table = record.compared_pairs()
-    except MissingTableError as error:
-        return str(error).rstrip(".")
-    sentences = list(texts)
-    for score in record.scores:
-        with suppress(UserError):  # the data of the task is missing
-            sentences += sentences_in(read_pairs_of(score.task, score.split, score.text, data_dirs))
-    text_of = pd.Series(sentences, sentence_ids(sentences), dtype=object)
-    text_of = text_of[~text_of.index.duplicated()]
-    first, second = (table[side].map(text_of) for side in SENTENCES)
-    known = first.notna() & second.notna() & (table[SENTENCES[0]] != table[SENTENCES[1]])
-    if not known.any():
-        return "none of the sentences that it was measured on is here"
-    pairs = table.assign(first=first, second=second)[known]
-    return pairs.iloc[:: -(-len(pairs) // _CHECKED_PAIRS)]
-
-
 @cache
-def _warn_unchecked(name: str, reason: str) -> None:
-    """Warns once that a model without a hash could not be checked."""
+def _warn_unchecked(name: str) -> None:
     _log.warning(
-        "%s has no hash, so it may have changed since the run; it could not be checked: %s.", name, reason
+        "%s has no hash, so it may have changed since the run: no recorded similarity could be compared.", name
     )

@@ -303,8 +303,7 @@ def import_(
         str | None,
         typer.Option(
             metavar="DATA",
-            help="What predictions are scored against: tasks (`sts`, `STS-B:dev`); a file of qrels, labels or "
-            "pairs, or a folder with a file per task; or `mteb` for mteb's own data.",
+            help="What predictions are scored against: tasks (`sts`, `STS-B:dev`), or a file of qrels or pairs.",
         ),
     ] = None,
     aggregation: Annotated[

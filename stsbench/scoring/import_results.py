@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import sha256_of
+from stsbench.base.files import require_file, sha256_of
 from stsbench.base.words import storable
+from stsbench.data.rows import PACKED
 from stsbench.encoders.protocol import Identity
 from stsbench.encoders.use import Use
 from stsbench.records.imports import NotResultsError, import_scores
@@ -17,16 +19,12 @@ from stsbench.records.imports.mteb import are_predictions
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import UNKNOWN
 from stsbench.records.store import Measurement, require_free, save_run
-from stsbench.scoring.gold import GoldSource, names_tasks
-from stsbench.scoring.kinds import in_order
 from stsbench.scoring.kinds.given import FORMATS_READ, GIVEN_PROTOCOL, read_items
 from stsbench.scoring.kinds.sts import compared_elsewhere
 from stsbench.scoring.measure import Recording
-from stsbench.scoring.predicted import Choices, given_use, import_predictions, require_no_predictions
+from stsbench.scoring.predicted import Choices, GoldSource, given_use, import_predictions, require_no_predictions
 from stsbench.scoring.settings import GIVEN_SIMILARITY, Settings, Stages, choose_protocol
-from stsbench.scoring.similarities import are_similarities, read_similarities
 from stsbench.scoring.task import Items
-from stsbench.scoring.tasks import read_data
 
 
 def import_results(
@@ -48,8 +46,8 @@ def import_results(
     score of a table of items is their mean; two such records compare if they have the same items and groups.
 
     With `gold`, similarities and predictions are scored: a similarity for each pair of STS tasks; MTEB's
-    predictions for retrieval, reranking, classification, pair classification and STS; or a TREC run. Each query
-    gets a measure by ir-measures (as in MTEB), each classified item the share of correct experiments.
+    predictions for retrieval, reranking, pair classification and STS; or a TREC run. Each query gets a measure by
+    ir-measures, as in MTEB.
 
     Args:
         path: SentEval's results as JSON; a results file of MTEB, or a folder of them; a table of items with the
@@ -58,15 +56,13 @@ def import_results(
             run, or similarities: a .npy vector or one number per line, for each pair, task after task.
         out: the folder of the record; None to keep it in memory.
         model: the model's name; by default from the files, or the name of the file.
-        gold: the gold data: names of tasks as in `evaluate` (`sts`, `STS-B:dev`), or their data; a file of qrels
-            (BEIR or TREC), labels or pairs, in MTEB's order; a folder with a file per task (`TASK.*`,
-            `TASK/qrels/SPLIT.*`); `mteb` for mteb's own data; or tasks of mteb.
+        gold: the gold data: names of tasks as in `evaluate` (`sts`, `STS-B:dev`), or their data; or a file of
+            qrels (BEIR or TREC), or of pairs in the order of the similarities.
         aggregation: the aggregation over subsets: `all`, `mean` or `wmean`; by default `all` if every task has it,
             else `wmean`.
-        metric: `spearman` (the default) or `pearson`. For queries `ndcg_at_10` (the default, unless mteb's task
-            has another headline), or another K of `ndcg`, `map`, `mrr`, `recall`, `precision` or `hit_rate`.
-        identical_ids: `keep` or `drop` documents with the id of their query; required if there are any, except for
-            tasks of mteb.
+        metric: `spearman` (the default) or `pearson`. For queries `ndcg_at_10` (the default), or another K of
+            `ndcg`, `map`, `mrr`, `recall`, `precision` or `hit_rate`.
+        identical_ids: `keep` or `drop` documents with the id of their query; required if there are any.
         data_dirs: folders to look for the tasks' data in, before `STSBENCH_DATA` and the cache.
         overwrite: whether to replace another measurement in that folder.
         command: the command line, for the record.
@@ -125,12 +121,8 @@ def _import_similarities(path: Path, choices: Choices, model: str, settings: Set
     if choices.identical is not None:
         raise UserError("--identical-ids needs documents found for queries, and there are none: leave it out.")
     protocol = choose_protocol(aggregation=choices.aggregation, metric=choices.metric)
-    gold: Any = choices.gold
     values = read_similarities(path)
-    if isinstance(gold, str | Path) and not names_tasks(gold):
-        tasks = read_data(None, protocol=protocol, data=gold)
-    else:
-        tasks = in_order(read_data(gold, protocol=protocol, data_dirs=choices.data_dirs))
+    tasks = choices.tasks(protocol)
     names = ", ".join(task.data.task for task in tasks)
     pairs = [task.pairs for task in tasks if task.pairs is not None]
     if len(pairs) < len(tasks):
@@ -152,3 +144,55 @@ def _import_similarities(path: Path, choices: Choices, model: str, settings: Set
         Items(compared_elsewhere(task, {GIVEN_SIMILARITY: part})) for task, part in zip(tasks, parts, strict=True)
     ]
     return recording.finish(items, Stages())
+
+
+def are_similarities(path: Path) -> bool:
+    """Returns whether a file is a .npy vector, or has one word in its first line."""
+    if path.suffix == ".npy":
+        return True
+    if not path.is_file() or path.suffix in PACKED:
+        return False
+    with path.open("rb") as stream:
+        return len(stream.readline(1000).split()) <= 1
+
+
+def read_similarities(path: Path) -> NDArray[np.float64]:
+    """Reads (n,) similarities from a .npy vector, or a text file with one number per line.
+
+    Raises:
+        UserError: if the file holds something else, or a number is not finite.
+    """
+    require_file(path, absent="name a file of similarities")
+    values = _from_npy(path) if path.suffix == ".npy" else _from_text(path)
+    bad = np.flatnonzero(~np.isfinite(values))
+    if len(bad):
+        raise UserError(
+            f"{path}: number {bad[0] + 1} of {len(values)} is {values[bad[0]]}: "
+            "give a finite number for each pair."
+        )
+    return values
+
+
+def _from_npy(path: Path) -> NDArray[np.float64]:
+    try:
+        values = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise UserError(f"{path} is not a .npy file of numbers: save it with numpy.save.") from error
+    if not isinstance(values, np.ndarray) or values.ndim != 1 or values.dtype.kind not in "fiu":
+        kind = f"{values.dtype} of shape {values.shape}" if isinstance(values, np.ndarray) else "an archive"
+        raise UserError(f"{path} holds {kind}: save one number per pair.")
+    return np.asarray(values, dtype=np.float64)
+
+
+def _from_text(path: Path) -> NDArray[np.float64]:
+    try:
+        lines = path.read_text(encoding="utf-8").rstrip().split("\n")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not UTF-8 text: write one number per line.") from error
+    numbers = []
+    for line, text in enumerate(lines, 1):
+        try:
+            numbers.append(float(text))
+        except ValueError:
+            raise UserError(f"{path}, line {line}: {text[:40]!r} is not a number: write one per line.") from None
+    return np.array(numbers)

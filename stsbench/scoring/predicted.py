@@ -2,12 +2,12 @@
 
 | predictions | gold | task |
 |---|---|---|
-| documents found for each query | qrels | given items: a measure per query (`ndcg_at_10`) |
-| labels from several classifiers per item | labels | given items: the share of correct classifiers (`accuracy`) |
-| similarities of pairs | pairs with labels | pair classification (`ap`) |
-| similarities of pairs | pairs with scores | STS (`spearman`) |
+| documents retrieved for each query (MTEB, TREC) | qrels | given items: a measure per query (`ndcg_at_10`) |
+| MTEB's similarities of pairs with labels | pairs | pair classification (`ap`) |
+| MTEB's similarities of pairs with scores | pairs, or tasks of the catalogue | STS (`spearman`) |
 
-MTEB's other tasks (clustering, probabilities, multi-label classification) are not means over items.
+MTEB's prediction files contain no gold data. Its other predictions (classes, clusters, probabilities) are not
+scored here: import a table with the score of each item.
 """
 
 import math
@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,48 +23,49 @@ from numpy.typing import NDArray
 from stsbench.base.errors import UserError
 from stsbench.base.files import files_in, sha256_of
 from stsbench.base.words import listed, storable
-from stsbench.data.qrels import Qrels, Ranking, read_run, task_of_qrels
-from stsbench.data.tables import StsData
+from stsbench.data.catalogue import MTEB_TASKS
+from stsbench.data.own_pairs import load_pairs
+from stsbench.data.qrels import Qrels, Ranking, read_qrels, read_run, task_of_qrels
+from stsbench.data.tables import FileRead, StsData
 from stsbench.encoders.protocol import Identity
 from stsbench.encoders.use import UNKNOWN, Use, own_use
 from stsbench.records.imports.mteb import (
     ENDING,
+    MTEB_SPLITS,
     Part,
     are_predictions,
     broken,
     read_prediction_files,
 )
 from stsbench.records.record import RunRecord
-from stsbench.scoring.gold import (
-    DEFAULT,
-    MTEB,
-    Gold,
-    GoldFiles,
-    GoldSource,
-    Judgements,
-    Labels,
-    gold_from,
-    label_of,
-    names_tasks,
-    task_name,
-)
+from stsbench.scoring.kinds import in_order
 from stsbench.scoring.kinds.given import GIVEN_PROTOCOL, GivenItems, measured_items
 from stsbench.scoring.kinds.pair_classification import PairClassification
 from stsbench.scoring.kinds.sts import StsPairs, compared_elsewhere
 from stsbench.scoring.measure import Recording
 from stsbench.scoring.ranked import NDCG, IdenticalIds, Measure
-from stsbench.scoring.settings import GIVEN_SIMILARITY, Settings, Stages, choose_protocol
-from stsbench.scoring.task import Items
+from stsbench.scoring.settings import GIVEN_SIMILARITY, PROTOCOLS, Protocol, Settings, Stages, choose_protocol
+from stsbench.scoring.task import Items, Task
+from stsbench.scoring.tasks import AnyTask, names_tasks, read_data
 from stsbench.statistics.correlations import CORRELATIONS, Metric
 
-ACCURACY = "accuracy"
+GoldSource = str | Path | AnyTask | Sequence[AnyTask]
+"""Names of tasks, their data, or a file."""
+
+DEFAULT = "default"
+"""MTEB's name for the only subset of a task."""
+
+_NAMES = {
+    (name, MTEB_SPLITS[task][split]): (task, split)
+    for name, task in MTEB_TASKS.items()
+    for split in MTEB_SPLITS[task]
+}
+"""The catalogue's tasks and splits, by MTEB's names."""
 
 _SAME = 0.99
 """Minimum cosine of a sentence with itself; half precision gives 0.999."""
 
 _UNCONFIRMED = "no pair has the same sentence twice, so the order of the pairs is unconfirmed; check MTEB's score."
-
-PredictedTask = GivenItems | PairClassification | StsPairs
 
 
 @dataclass(frozen=True)
@@ -86,27 +88,29 @@ class Choices:
 
     @property
     def correlation(self) -> Metric | None:
+        """The metric, if it is one of pairs."""
         return next((name for name in CORRELATIONS if name == self.metric), None)
 
-    def measure(self, headline: str) -> Measure:
-        """Returns the measure of a query's documents: the metric, else the task's headline measure."""
-        if self.metric is not None and self.correlation is None:
-            return Measure.named(self.metric)
-        try:
-            return Measure.named(headline or NDCG)
-        except UserError as error:
-            raise UserError(
-                f"the task's headline measure, {headline}, is not computed per query: name another with --metric, "
-                f"for example {NDCG}."
-            ) from error
+    @property
+    def file(self) -> Path | None:
+        """The file of the gold data; None for tasks."""
+        if not isinstance(self.gold, str | Path) or names_tasks(self.gold):
+            return None
+        path = Path(self.gold).expanduser()
+        if not path.exists():
+            raise UserError(f"there is no task and no file {path}: name the gold data with --gold.")
+        return path
+
+    def tasks(self, protocol: Protocol) -> list[Task]:
+        """Reads the tasks, or the file of pairs, in the order of a record's scores."""
+        named: Any = self.gold
+        if self.file is not None:
+            return read_data(None, protocol=protocol, data=self.file)
+        return in_order(read_data(named, protocol=protocol, data_dirs=self.data_dirs))
 
 
-@dataclass(frozen=True)
-class Scored:
-    """A task with its scored items."""
-
-    task: PredictedTask
-    items: Items
+PredictedTask = GivenItems | PairClassification | StsPairs
+_Read = tuple[Identity, list[tuple[PredictedTask, Items]], list[str]]
 
 
 def given_use(revision: str | None = None) -> Use:
@@ -128,15 +132,16 @@ def import_predictions(path: Path, choices: Choices, model: str, settings: Setti
     """
     identity, scored, notes = (_read_mteb if are_predictions(path) else _read_run)(path, choices)
     identity = replace(identity, name=storable(model) or identity.name or storable(path.stem))
-    tasks = [each.task for each in scored]
+    tasks = [task for task, _ in scored]
     _require_applicable(choices, tasks)
     protocol = GIVEN_PROTOCOL
     if not all(isinstance(task, GivenItems) for task in tasks):
         protocol = choose_protocol("mteb", metric=choices.correlation, aggregation=choices.aggregation)
     recording = Recording.of(tasks, identity, replace(settings, protocol=protocol))
     recording.prepare()
-    items = [next(each.items for each in scored if each.task is task) for task in recording.tasks]
-    return recording.finish(items, Stages(), notes=[*notes, *(note for each in items for note in each.notes)])
+    items = [next(of_task for task, of_task in scored if task is ordered) for ordered in recording.tasks]
+    notes += [note for of_task in items for note in of_task.notes]
+    return recording.finish(items, Stages(), notes=notes)
 
 
 def require_no_predictions(path: Path) -> None:
@@ -147,72 +152,76 @@ def require_no_predictions(path: Path) -> None:
     if not parts:
         raise UserError(f"{path} holds predictions that are not scored by item: import MTEB's results instead.")
     raise UserError(
-        f"{path} holds MTEB predictions of {listed(parts)}: name the gold data with --gold (qrels, labels or "
-        "pairs in MTEB's order, a folder with a file per task, or `mteb` for mteb's own data)."
+        f"{path} holds MTEB predictions of {listed(parts)}: name the gold data with --gold (a file of qrels, or "
+        "of pairs in MTEB's order, or tasks)."
     )
-
-
-_Read = tuple[Identity, list[Scored], list[str]]
 
 
 def _read_mteb(path: Path, choices: Choices) -> _Read:
     files = read_prediction_files(path)
     parts = [part for part in files.parts if part.is_scorable]
-    others = [str(part) for part in files.parts if not part.is_scorable]
+    left_out = [str(part) for part in files.parts if not part.is_scorable]
     if not parts:
-        raise UserError(f"{path} holds no predictions that are scored by item: {listed(others)}.")
-    source = gold_from(choices.gold, parts, choices.data_dirs)
-    with_gold = [part for part in parts if source.has(part)]
-    without_gold = [str(part) for part in parts if part not in with_gold]
-    if not with_gold:
-        raise UserError(
-            f"--gold has no data for {listed(without_gold)}: name tasks of the catalogue, or a folder with files "
-            "TASK.*, TASK/qrels/SPLIT.* or TASK/SPLIT.*, with MTEB's names."
-        )
+        raise UserError(f"{path} holds no predictions that are scored by item: {listed(left_out)}.")
+    scored: list[tuple[PredictedTask, Items]] = []
+    if choices.file is None:
+        pairs = [task.pairs for task in choices.tasks(PROTOCOLS["mteb"]) if task.pairs is not None]
+        data_of = {(data.task, data.split): data for data in pairs}
+        for part in parts:
+            name = _NAMES.get((part.task, part.split)) if part.subset == DEFAULT else None
+            if name in data_of and part.are_similarities:
+                scored.append(_compared(part, data_of[name]))
+            else:
+                left_out.append(str(part))
+        if not scored:
+            raise UserError(f"--gold has no data for {listed(left_out)}: name other tasks, or a file.")
+    elif len(parts) > 1:
+        names = listed([str(part) for part in parts])
+        raise UserError(f"{choices.file} is a single file, but there are predictions of {names}: import one.")
+    elif parts[0].is_ranking:
+        scored.append(_ranked(parts[0], choices))
+    else:
+        data = load_pairs(choices.file)
+        scored.append(_compared(parts[0], replace(data, task=task_name(parts[0]), split=parts[0].split)))
     notes = [f"the predictions are from MTEB ({storable(path.name)}), which read its own copy of the data."]
-    for reason, names in (("without gold data", without_gold), ("not scored by item", others)):
-        if names:
-            notes.append(f"left out ({reason}): {listed(names)}.")
+    if left_out:
+        notes.append(f"left out: {listed(left_out)}.")
     identity = Identity(files.model, "predictions", given_use(files.revision), weights_sha256=files.sha256)
-    return identity, [_scored(part, source, choices) for part in with_gold], notes
+    return identity, scored, notes
 
 
 def _read_run(path: Path, choices: Choices) -> _Read:
-    gold = choices.gold
-    if not isinstance(gold, str | Path) or gold == MTEB or names_tasks(gold):
+    if choices.file is None:
         raise UserError(f"{path} is not an MTEB prediction file (TASK{ENDING}): give its qrels as a file.")
-    run, place = read_run(path), Path(gold).expanduser()
-    task, split = task_of_qrels(place)
-    part = Part(task, DEFAULT, split, path, run.ranking)
-    if place.is_dir():
-        raise UserError(f"{place} is a folder: name the file of the qrels.")
-    judged = GoldFiles(place, is_single=True).judgements(part)
-    relevant = _with_relevant(judged.qrels)
+    run, qrels = read_run(path), read_qrels(choices.file)
+    relevant = _with_relevant(qrels)
     unjudged = sum(query not in relevant for query in run.ranking)
     missed = sum(query not in run.ranking for query in relevant)
     if not relevant or missed == len(relevant):
-        raise UserError(f"{path} has no query with a relevant document in {place}: are both from the same data?")
+        raise UserError(
+            f"{path} has no query with a relevant document in {choices.file}: are both from the same data?"
+        )
     notes = [f"the run is {storable(path.name)}."]
     if unjudged:
         notes.append(f"{unjudged:,} queries without relevant documents were left out.")
     if missed:
         notes.append(f"{missed:,} queries without results count as 0.")
-    ranking = {query: run.ranking.get(query, {}) for query in relevant}
+    task, split = task_of_qrels(choices.file)
+    part = Part(task, DEFAULT, split, path, {query: run.ranking.get(query, {}) for query in relevant})
     identity = Identity(run.tag, "items", given_use(), weights_sha256=sha256_of(path))
-    return identity, [_measured(part, ranking, judged, choices)], notes
+    return identity, [_measured(part, part.content, qrels, choices)], notes
 
 
-def _scored(part: Part, source: Gold, choices: Choices) -> Scored:
-    if part.is_ranking:
-        return _ranked(part, source.judgements(part), choices)
-    if part.are_classes:
-        return _classified(part, source.labels(part))
-    return _compared(part, source.pairs(part))
+def task_name(part: Part) -> str:
+    """Returns MTEB's name of a task, with the subset if there are several."""
+    return storable(part.task if part.subset == DEFAULT else f"{part.task} ({part.subset})")
 
 
-def _ranked(part: Part, judged: Judgements, choices: Choices) -> Scored:
+def _ranked(part: Part, choices: Choices) -> tuple[GivenItems, Items]:
+    assert choices.file is not None, "rankings need qrels"
+    qrels = read_qrels(choices.file)
     ranking = {query: _scores(part, query, documents) for query, documents in part.content.items()}
-    relevant = _with_relevant(judged.qrels)
+    relevant = _with_relevant(qrels)
     # MTEB scores exactly the queries with a relevant document.
     for name, queries, others in (("qrels", relevant, ranking), ("predictions", ranking, relevant)):
         missing = [query for query in queries if query not in others]
@@ -221,15 +230,14 @@ def _ranked(part: Part, judged: Judgements, choices: Choices) -> Scored:
                 f"{part}: {len(missing):,} of {len(queries):,} queries of the {name} are missing from the other "
                 f"side ({missing[0]!r}): give the qrels of the data, subset and split that were predicted."
             )
-    return _measured(part, ranking, judged, choices)
+    return _measured(part, ranking, qrels, choices)
 
 
-def _measured(part: Part, ranking: Ranking, judged: Judgements, choices: Choices) -> Scored:
+def _measured(part: Part, ranking: Ranking, qrels: Qrels, choices: Choices) -> tuple[GivenItems, Items]:
     """Computes the measure of each query as MTEB does."""
-    name, measure = task_name(part), choices.measure(judged.headline)
-    if judged.identical and choices.identical not in {None, judged.identical}:
-        raise UserError(f"mteb's {part.task} has --identical-ids {judged.identical}: leave the option out.")
-    choice = judged.identical or choices.identical
+    assert choices.file is not None, "rankings need qrels"
+    measure = Measure.named(NDCG if choices.metric is None or choices.correlation else choices.metric)
+    name, choice = task_name(part), choices.identical
     identical = [query for query, documents in ranking.items() if query in documents]
     if identical and choice is None:
         raise UserError(
@@ -237,68 +245,29 @@ def _measured(part: Part, ranking: Ranking, judged: Judgements, choices: Choices
             f"({identical[0]!r}). Give --identical-ids drop for tasks with MTEB's ignore_identical_ids (ArguAna, "
             "Quora), or keep if equal ids mean nothing."
         )
-    notes = []
-    # Only unusual choices belong to the gold data's hash, so that records without them still compare.
-    truth: dict[str, object] = {"qrels": {query: dict(judged.qrels[query]) for query in ranking}}
+    judged = {query: dict(qrels[query]) for query in ranking}
+    # Only the unusual choice belongs to the gold data's hash, so that records without it still compare.
+    truth: dict[str, object] = {"qrels": judged} | ({"identical ids": choice} if choice == "drop" else {})
+    notes = [f"{name}: {measure} by ir-measures {version('ir-measures')}."]
     if choice == "drop":
         ranking = {
             query: {document: score for document, score in documents.items() if document != query}
             for query, documents in ranking.items()
         }
-        truth["identical ids"] = choice
         notes.append(f"{name}: documents with the query's id were left out ({len(identical):,} queries).")
-    if judged.skips_first:
-        ranking = {
-            query: dict(sorted(documents.items(), key=lambda scored: scored[1], reverse=True)[1:])
-            for query, documents in ranking.items()
-        }
-        truth["first"] = "skipped"
-        notes.append(f"{name}: the first document of each query was left out, as in MTEB.")
-    scores = measure.by_query(ranking, {query: judged.qrels[query] for query in ranking})
-    notes.append(f"{name}: {measure} by ir-measures {version('ir-measures')}.")
-    task = measured_items(name, scores, measure=str(measure), split=part.split, truth=truth, files=judged.files)
-    return Scored(task, Items(task.table, notes=tuple(notes)))
+    scores = measure.by_query(ranking, judged)
+    files = [FileRead(storable(choices.file.name), sha256_of(choices.file), None)]
+    task = measured_items(name, scores, measure=str(measure), split=part.split, truth=truth, files=files)
+    return task, Items(task.table, notes=tuple(notes))
 
 
-def _classified(part: Part, gold: Labels) -> Scored:
-    """Scores each item by the share of experiments that classify it correctly."""
-    name, size = task_name(part), len(part.content)
-    experiments = [[label_of(label) for label in experiment] for experiment in part.content]
-    for number, experiment in enumerate(experiments, 1):
-        if len(experiment) != len(gold.labels):
-            raise UserError(
-                f"{part}: experiment {number} of {size} has {len(experiment):,} predictions, but there are "
-                f"{len(gold.labels):,} labels: give those of the predicted data, in MTEB's order (unknown for "
-                "cross-validated tasks)."
-            )
-    predicted, known = {label for experiment in experiments for label in experiment}, set(gold.labels)
-    if not predicted & known:
-        raise UserError(
-            f"{part}: no predicted label ({', '.join(sorted(predicted)[:3])}) is among the gold labels "
-            f"({', '.join(sorted(known)[:3])}): use the labels of MTEB's data."
-        )
-    scores = {
-        str(place): sum(label == actual for label in labels) / size
-        for place, (actual, *labels) in enumerate(zip(gold.labels, *experiments, strict=True), 1)
-    }
-    notes = [
-        f"{name}: the score of an item is the share of {size} experiments that classify it correctly; the "
-        "interval is for new items and the same classifiers."
-    ]
-    if gold.headline not in {"", ACCURACY}:
-        notes.append(f"{name}: MTEB's headline is {gold.headline}, which is not defined for single items.")
-    truth = {"labels": list(gold.labels), "experiments": size}
-    task = measured_items(name, scores, measure=ACCURACY, split=part.split, truth=truth, files=gold.files)
-    return Scored(task, Items(task.table, notes=tuple(notes)))
-
-
-def _compared(part: Part, data: StsData) -> Scored:
+def _compared(part: Part, data: StsData) -> tuple[PairClassification | StsPairs, Items]:
     is_repeated = np.asarray(data.pairs["sentence1"] == data.pairs["sentence2"], dtype=bool)
     _require_same_pairs(data, part, is_repeated)
     task = PairClassification(data) if part.are_of_labels else StsPairs(data)
     task.demand_scorable()
     notes = () if is_repeated.any() else (f"{data.task}: {_UNCONFIRMED}",)
-    return Scored(task, Items(compared_elsewhere(task, part.similarities), notes=notes))
+    return task, Items(compared_elsewhere(task, part.similarities), notes=notes)
 
 
 def _require_same_pairs(data: StsData, part: Part, is_repeated: NDArray[np.bool_]) -> None:
@@ -321,12 +290,13 @@ def _require_same_pairs(data: StsData, part: Part, is_repeated: NDArray[np.bool_
 
 def _require_applicable(choices: Choices, tasks: Sequence[PredictedTask]) -> None:
     """Raises if a choice applies to none of the tasks."""
-    has_queries = any(isinstance(task, GivenItems) and task.measure != ACCURACY for task in tasks)
-    if choices.correlation and not any(isinstance(task, StsPairs) for task in tasks):
+    has_queries = any(isinstance(task, GivenItems) for task in tasks)
+    has_scores = any(isinstance(task, StsPairs) for task in tasks)
+    if choices.correlation and not has_scores:
         raise UserError(f"--metric {choices.metric} needs pairs with scores, and there are none: leave it out.")
     if choices.metric and not choices.correlation and not has_queries:
         raise UserError(f"--metric {choices.metric} needs queries, and there are none: leave it out.")
-    if choices.aggregation and not any(isinstance(task, StsPairs) for task in tasks):
+    if choices.aggregation and not has_scores:
         raise UserError("--aggregation needs pairs with subsets, and there are none: leave it out.")
     if choices.identical and not has_queries:
         raise UserError("--identical-ids needs documents found for queries, and there are none: leave it out.")

@@ -5,7 +5,7 @@ the other mistake: numbers that do not follow from the items. The same functions
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf, isfinite
 
 import pandas as pd
@@ -29,21 +29,6 @@ EXACT = 1e-12
 
 _LIMIT = 1e-9
 """Tolerance of recomputed interval limits."""
-
-Stated = float | str | None
-
-
-@dataclass(frozen=True)
-class Discrepancy:
-    """A number in a record that does not follow from its items."""
-
-    what: str
-    stated: Stated
-    given: Stated
-
-    def __str__(self) -> str:
-        stated, given = ("undefined" if value is None else repr(value) for value in (self.stated, self.given))
-        return f"{self.what} is {stated} in {RECORD}, and {ITEMS} gives {given}"
 
 
 def require_recomputed(*records: RunRecord, intervals: bool = True) -> tuple[str, ...]:
@@ -88,74 +73,62 @@ def _reason_not_recomputed(record: RunRecord, intervals: bool) -> str:
     return ""
 
 
-def differences(record: RunRecord, *, intervals: bool = True) -> Iterator[Discrepancy]:
-    """Yields the numbers of a record that do not follow from its items.
+def differences(record: RunRecord, *, intervals: bool = True) -> Iterator[str]:
+    """Yields a sentence for each number of a record that does not follow from its items.
 
     The items do not determine `devacc` of nested folds (nine predictions per item) and `dev` of regressors.
     """
     chosen = Intervals.of(record.protocol)
     if not intervals or record.stsbench != __version__:
         chosen = replace(chosen, interval=None)
-    limits, estimates = chosen.interval is not None, []
-    for label, score, rows in zip(task_labels(record.scores), record.scores, rows_of_scores(record), strict=True):
+    scores, estimates = [], []
+    for score, rows in zip(record.scores, rows_of_scores(record), strict=True):
         computed = numbers_of(score, rows, chosen)
         estimates.append(computed.headline)
-        keys = {number.key for number in computed.numbers}
-        stated = score.model_copy(update={"numbers": tuple(n for n in score.numbers if n.key in keys)})
-        given = score.model_copy(
-            update={
-                "numbers": computed.numbers,
-                "counts": {name: n for name, n in counts_in(rows.scored).items() if name in score.counts},
-                "raters": score.raters and rater_part(rows.scored),
-            }
-        )
-        yield from _differing(_facts(label, stated, limits=limits), _facts(label, given, limits=limits))
-    again = averages(record.scores, estimates, chosen)
-    yield from _differing(_average_facts(record.averages, limits=limits), _average_facts(again, limits=limits))
+        counts = {name: n for name, n in counts_in(rows.scored).items() if name in score.counts}
+        raters = score.raters and rater_part(rows.scored)
+        scores.append(score.model_copy(update={"numbers": computed.numbers, "counts": counts, "raters": raters}))
+    limits = chosen.interval is not None
+    given = _facts(scores, averages(record.scores, estimates, chosen), limits=limits)
+    stated = _facts(record.scores, record.averages, limits=limits)
+    for what, value in given.items():
+        if not _is_same(stated.get(what), value, _LIMIT if " limit of " in what else EXACT):
+            before, now = ("undefined" if number is None else repr(number) for number in (stated.get(what), value))
+            yield f"{what} is {before} in {RECORD}, and {ITEMS} gives {now}"
 
 
-_Facts = dict[str, Stated]
-"""The numbers of a record, by the words that name them in a message."""
+_Fact = float | str | None
 
 
-def _facts(label: str, score: Score, *, limits: bool) -> _Facts:
-    facts: _Facts = {}
-    for number in score.numbers:
-        what = " ".join(filter(None, [number.statistic, "of", label, number.subset]))
-        what += f" by {number.aggregation}" if number.aggregation else ""
-        facts |= {f"the number of {score.about.unit} of {what}": number.items, f"the {what}": number.value}
-        facts |= _limits(what, number.interval) if limits else {}
-    facts |= {f"the number {name} of {label}": count for name, count in score.counts.items()}
-    if score.raters is not None:
-        facts |= {f"the {field} of the raters of {label}": value for field, value in score.raters}
-    return facts
+def _facts(scores: Sequence[Score], means: Sequence[AveragePart], *, limits: bool) -> dict[str, _Fact]:
+    """Returns the numbers of a record, by the words that name them in a message."""
+    facts: dict[str, _Fact] = {"the list of averages": ", ".join(average.kind for average in means)}
 
+    def add(what: str, value: float | None, interval: Interval | None) -> None:
+        facts[f"the {what}"] = value
+        if limits:
+            facts[f"the lower limit of {what}"], facts[f"the upper limit of {what}"] = interval or (None, None)
 
-def _average_facts(averages: Sequence[AveragePart], *, limits: bool) -> _Facts:
-    facts: _Facts = {}
-    for average in averages:
+    for label, score in zip(task_labels(scores), scores, strict=True):
+        for number in score.numbers:
+            what = " ".join(filter(None, [number.statistic, "of", label, number.subset]))
+            what += f" by {number.aggregation}" if number.aggregation else ""
+            facts[f"the number of {score.about.unit} of {what}"] = number.items
+            add(what, number.value, number.interval)
+        facts |= {f"the number {name} of {label}": count for name, count in score.counts.items()}
+        facts |= {f"the {name} of the raters of {label}": value for name, value in score.raters or ()}
+    for average in means:
         name = KINDS[average.kind].average
-        facts |= {f"the tasks of {name}": ", ".join(average.tasks), name: average.value}
+        facts |= {f"the tasks of {name}": ", ".join(average.tasks)}
         facts |= {f"{name} of rounded scores": average.of_rounded}
-        facts |= _limits(name, average.interval) if limits else {}
+        add(name, average.value, average.interval)
     return facts
 
 
-def _limits(what: str, interval: Interval | None) -> _Facts:
-    low, high = interval or (None, None)
-    return {f"the lower limit of {what}": low, f"the upper limit of {what}": high}
-
-
-def _differing(stated: _Facts, given: _Facts) -> Iterator[Discrepancy]:
-    for what in {**given, **stated}:
-        one, other = stated.get(what), given.get(what)
-        if isinstance(one, int | float) and isinstance(other, int | float):
-            tolerance = _LIMIT if " limit of " in what else EXACT
-            same = abs(one - other) <= tolerance * max(1, abs(other))
-        else:
-            same = one == other
-        if not same:
-            yield Discrepancy(what, one, other)
+def _is_same(stated: _Fact, given: _Fact, tolerance: float) -> bool:
+    if isinstance(stated, int | float) and isinstance(given, int | float):
+        return abs(stated - given) <= tolerance * max(1, abs(given))
+    return stated == given
 
 
 def rows_of_scores(record: RunRecord) -> Iterator[Rows]:

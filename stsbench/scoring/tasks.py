@@ -91,6 +91,16 @@ def parse_tasks(tasks: str | Sequence[str], protocol: Protocol) -> list[TaskSpec
     return list(dict.fromkeys(specs))
 
 
+def names_tasks(text: str | Path) -> bool:
+    """Returns whether a text names tasks of the catalogue, and not a file or folder."""
+    if isinstance(text, Path) or Path(text).expanduser().exists():
+        return False
+    try:
+        return bool(parse_tasks(text, Protocol()))
+    except UserError:
+        return False
+
+
 def _spec(task: str, split: str, text: str, protocol: Protocol) -> TaskSpec:
     entry = data_set(task)
     is_labelled = entry.kind == "labelled"

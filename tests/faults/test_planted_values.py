@@ -12,8 +12,7 @@ import stsbench as sb
 from stsbench.data.own_pairs import load_pairs
 from stsbench.data.tables import StsData
 from stsbench.encoders.vector_files import SavedVectors
-from stsbench.scoring.import_results import import_results
-from stsbench.scoring.similarities import read_similarities
+from stsbench.scoring.import_results import import_results, read_similarities
 
 NUMBERS = {"nan": np.nan, "inf": np.inf, "-inf": -np.inf, "huge": 1e39, "complex": 1 + 2j}
 WRITTEN = ("nan", "inf", "-Infinity", "1e999", "1+2j", "", "four", "0x1p3", "1,5")

@@ -1,4 +1,4 @@
-"""MTEB's predictions of retrieval, classification and pairs: its own numbers by item, and all that follows."""
+"""MTEB's predictions of retrieval and pairs, and TREC runs: MTEB's numbers by query, and all that follows."""
 
 import csv
 import json
@@ -54,12 +54,17 @@ def of_items(record: sb.RunRecord) -> dict[str, float]:
     return dict(zip(record.items["item_id"], record.items["score"], strict=True))
 
 
+@pytest.fixture
+def qrels(tmp_path: Path) -> Path:
+    return qrels_file(tmp_path / "IslandRetrieval" / "qrels" / "test.tsv")
+
+
 @pytest.mark.parametrize("name", ENCODERS)
-def test_each_query_has_mtebs_own_numbers_ties_among_them(name: str, tmp_path: Path) -> None:
-    task = island.retrieval(ignore_identical_ids=True)
-    scores = island.evaluated(task, name, ENCODERS[name], tmp_path)
+def test_each_query_has_mtebs_own_numbers_ties_among_them(name: str, qrels: Path, tmp_path: Path) -> None:
+    task, saved = island.retrieval(drops=True), tmp_path / "saved"
+    scores = island.evaluated(task, name, ENCODERS[name], saved)
     for metric, theirs in TREC.items():
-        record = sb.import_results(tmp_path, gold=task, metric=metric)
+        record = sb.import_results(saved, gold=qrels, metric=metric, identical_ids="drop")
         assert of_items(record) == pytest.approx(
             {query: numbers[theirs] for query, numbers in task.by_query.items()}, abs=1e-12
         )
@@ -71,59 +76,33 @@ def test_each_query_has_mtebs_own_numbers_ties_among_them(name: str, tmp_path: P
         # Neither pooling nor precision is known.
         assert "||given|-|stsbench:" in record.signature
     for cutoff in (1, 3, 10):
-        reciprocal = sb.import_results(tmp_path, gold=task, metric=f"mrr_at_{cutoff}")
+        reciprocal = sb.import_results(saved, gold=qrels, metric=f"mrr_at_{cutoff}", identical_ids="drop")
         assert reciprocal.scores[0].value == pytest.approx(scores[f"mrr_at_{cutoff}"], abs=1e-9)
 
 
-CANDIDATES = {
-    query: list(island.CORPUS)[place : place + 5] for place, query in enumerate(island.QUERIES) if query != "q9"
-}
-
-
-@pytest.mark.parametrize(
-    ("make", "measure"),
-    [
-        (lambda: island.retrieval(main_score="map_at_1000"), "map_at_1000"),
-        (lambda: island.retrieval(skip_first_result=True), "ndcg_at_10"),
-        (lambda: island.retrieval("IslandReranking", "map_at_1000", CANDIDATES), "map_at_1000"),
-    ],
-    ids=["headline", "skips the first document", "reranking"],
-)
-def test_mteb_defines_headline_skipped_documents_and_candidates(
-    make: Callable[[], Any], measure: str, tmp_path: Path
-) -> None:
-    task = make()
-    scores = island.evaluated(task, "words", island.by_words, tmp_path)
-    record = sb.import_results(tmp_path, gold=task)
-    assert record.scores[0].statistic == measure
-    assert round(record.scores[0].value or 0, 5) == scores[measure] == scores["main_score"]
-    if getattr(task, "skip_first_result", False):
-        assert sb.import_results(tmp_path, gold=island.retrieval()).signature != record.signature
-    if "Reranking" in task.metadata.name:
-        assert of_items(record) == pytest.approx({q: of["map_cut_1000"] for q, of in task.by_query.items()})
-        assert of_items(record)["q9"] == 0.0  # a query without candidates
-
-
-def test_a_headline_that_is_not_computed_per_query_is_an_error(tmp_path: Path) -> None:
-    island.evaluated(island.retrieval(), "words", island.by_words, tmp_path)
-    with pytest.raises(sb.UserError, match="headline measure, p-MRR, is not computed per query"):
-        sb.import_results(tmp_path, gold=island.retrieval(main_score="p-MRR"))
+def test_a_reranked_query_without_candidates_counts_0(qrels: Path, tmp_path: Path) -> None:
+    documents = list(island.CORPUS)
+    candidates = {q: documents[n : n + 5] for n, q in enumerate(island.QUERIES) if q not in {"q9", "d2"}}
+    task = island.retrieval("IslandReranking", "map_at_1000", candidates | {"d2": documents[5:10]})
+    island.evaluated(task, "words", island.by_words, tmp_path / "saved")
+    record = sb.import_results(tmp_path / "saved", gold=qrels, metric="map_at_1000")
+    assert of_items(record) == pytest.approx({q: of["map_cut_1000"] for q, of in task.by_query.items()})
+    assert of_items(record)["q9"] == 0.0
 
 
 def test_two_retrieval_runs_are_imported_compared_ranked_and_gated(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    qrels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    qrels_file(tmp_path / "island" / "qrels" / "test.tsv")
     by_query = {}
     for name in ("letters", "words"):
-        task = island.retrieval(ignore_identical_ids=True)
+        task = island.retrieval(drops=True)
         island.evaluated(task, name, ENCODERS[name], tmp_path / name)
         by_query[name] = np.array([numbers["ndcg_cut_10"] for numbers in task.by_query.values()])
     runner = CliRunner()
     for name, ndcg in by_query.items():
         done = runner.invoke(
-            app, ["import", name, "--gold", "island", "--identical-ids", "drop", "--out", f"runs/{name}"]
+            app, ["import", name, "--gold", str(qrels), "--identical-ids", "drop", "--out", f"runs/{name}"]
         )
         assert done.exit_code == 0, done.output
         assert f"{100 * ndcg.mean():.2f}" in done.stdout
@@ -139,137 +118,39 @@ def test_two_retrieval_runs_are_imported_compared_ranked_and_gated(
     assert runner.invoke(app, [*gate, "0.1"]).exit_code == 3
 
 
-def test_documents_with_their_querys_id_count_as_the_person_or_the_task_says(tmp_path: Path) -> None:
-    qrels = qrels_file(tmp_path / "qrels.tsv")
-    saved, values, signatures = tmp_path / "saved", {}, {}
+def test_documents_with_their_querys_id_count_as_you_choose(qrels: Path, tmp_path: Path) -> None:
+    saved, records = tmp_path / "saved", {}
     for choice, drops in (("keep", False), ("drop", True)):
-        task = island.retrieval(ignore_identical_ids=drops)
-        scores = island.evaluated(task, "letters", island.by_letters, saved)
-        for gold, options in ((qrels, {"identical_ids": choice}), (task, {})):
-            record = sb.import_results(saved, gold=gold, **options)
-            assert round(record.scores[0].value or 0, 5) == scores["ndcg_at_10"]
-            signatures.setdefault(choice, set()).add(record.signature)
-        values[choice] = record.scores[0].value
-    assert values["keep"] != values["drop"]
-    assert len(signatures["keep"]) == len(signatures["drop"]) == 1
-    assert signatures["keep"] != signatures["drop"]
+        scores = island.evaluated(island.retrieval(drops=drops), "letters", island.by_letters, saved)
+        records[choice] = sb.import_results(saved, gold=qrels, identical_ids=choice)
+        assert round(records[choice].scores[0].value or 0, 5) == scores["ndcg_at_10"]
+    assert records["keep"].signature != records["drop"].signature
     with pytest.raises(sb.UserError, match=r"1 of 10 queries retrieve a document with their own id \('d2'\)"):
         sb.import_results(saved, gold=qrels)
-    with pytest.raises(sb.UserError, match="mteb's IslandRetrieval has --identical-ids drop"):
-        sb.import_results(saved, gold=task, identical_ids="keep")
-
-
-def test_a_measure_does_not_compare_with_another(tmp_path: Path) -> None:
-    task = island.retrieval()
-    island.evaluated(task, "letters", island.by_letters, tmp_path)
-    ndcg, reciprocal = (sb.import_results(tmp_path, gold=task, metric=name) for name in ("ndcg@10", "mrr@10"))
+    reciprocal = sb.import_results(saved, gold=qrels, metric="mrr@10", identical_ids="keep")
+    renamed = reciprocal.model_copy(update={"model": reciprocal.model.model_copy(update={"name": "other"})})
     with pytest.raises(sb.UserError, match="metric is ndcg_at_10 in one and mrr_at_10 in the other"):
-        sb.compare(ndcg, reciprocal.model_copy(update={"model": ndcg.model.model_copy(update={"name": "other"})}))
+        sb.compare(records["keep"], renamed)
 
 
-def test_a_classified_item_has_the_share_of_experiments_that_put_it_right(tmp_path: Path) -> None:
-    records, task = {}, island.classification()
-    for name in ("letters", "words"):
-        scores = island.evaluated(task, name, ENCODERS[name], tmp_path / name)
-        record = records[name] = sb.import_results(tmp_path / name, gold=task)
-        (score,) = record.scores
-        assert score.statistic == "accuracy"
-        assert score.value == pytest.approx(scores["accuracy"], abs=1e-9)
-        assert score.items == len(task.dataset["test"])
-        assert {round(5 * value, 9) % 1 for value in of_items(record).values()} == {0.0}
-        labels = tmp_path / "labels.txt"
-        labels.write_text("".join(f"{label}\n" for label in task.dataset["test"]["label"]), encoding="utf-8")
-        assert sb.import_results(tmp_path / name, gold=labels).signature == record.signature
-    assert sb.compare(records["letters"], records["words"]).frame["difference"].notna().all()
-    crossed = island.classification(is_cross_validation=True)
-    with pytest.raises(sb.UserError, match="is cross-validated"):
-        sb.import_results(tmp_path / "words", gold=crossed)
-
-
-def test_pairs_with_labels_become_pair_classification(tmp_path: Path) -> None:
-    task = island.pair_classification()
-    scores = island.evaluated(task, "words", island.by_words, tmp_path / "words")
-    record = sb.import_results(tmp_path / "words", gold=task, out=tmp_path / "run")
+@pytest.mark.parametrize("name", ["letters", "words"])
+def test_pairs_with_labels_become_pair_classification(name: str, tmp_path: Path) -> None:
+    saved = tmp_path / "saved"
+    scores = island.evaluated(island.pair_classification(), name, ENCODERS[name], saved)
+    with (tmp_path / "pairs.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([("sentence1", "sentence2", "label"), *island.PAIRS])
+    record = sb.import_results(saved, gold=tmp_path / "pairs.csv", out=tmp_path / "run")
     (score,) = record.scores
     assert (score.kind, score.statistic, score.items) == (PAIR_CLASSIFICATION, "ap", len(island.PAIRS))
     assert score.value == pytest.approx(scores["cosine_ap"], abs=1e-9)
     assert score.number("accuracy").value == pytest.approx(scores["cosine_accuracy"], abs=1e-9)
-    require_recomputed(sb.load_run(tmp_path / "run"))
-    pairs = tmp_path / "pairs.csv"
-    with pairs.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows([("sentence1", "sentence2", "label"), *island.PAIRS])
-    assert sb.import_results(tmp_path / "words", gold=pairs).signature == record.signature
-    # MTEB saves these distances without a sign.
-    for similarity in ("euclidean", "manhattan", "dot"):
-        value = average_precision(*(record.items[name].to_numpy() for name in ("gold", similarity)))
-        assert value == pytest.approx(scores[f"{similarity}_ap"], abs=1e-9)
-
-
-def test_where_cosine_is_the_best_similarity_it_is_mtebs_max_ap_even_where_that_is_1(tmp_path: Path) -> None:
-    task = island.pair_classification()
-    scores = island.evaluated(task, "letters", island.by_letters, tmp_path)
-    (score,) = sb.import_results(tmp_path, gold=task).scores
-    assert scores["max_ap"] == scores["cosine_ap"] == 1.0
-    assert score.value == pytest.approx(scores["max_ap"], abs=1e-9)
     assert score.interval is not None
     assert score.interval[0] < 0.9
-
-
-def test_a_folder_of_several_tasks_is_scored_by_a_folder_of_gold(tmp_path: Path) -> None:
-    tasks = [island.retrieval(ignore_identical_ids=True), island.classification(), island.pair_classification()]
-    for task in tasks:
-        island.evaluated(task, "words", island.by_words, tmp_path / "words")
-    predictions(tmp_path / "words", "IslandClusters", "owner/words", test={"Level 0": [[0, 1]]})
-    gold = tmp_path / "gold"
-    qrels_file(gold / "IslandRetrieval" / "qrels" / "test.tsv")
-    tasks[1].load_data()
-    labels = tasks[1].dataset["test"]["label"]
-    (gold / "IslandClassification.csv").write_text("label\n" + "".join(f"{label}\n" for label in labels))
-    rows = [json.dumps(dict(zip(("sentence1", "sentence2", "label"), pair, strict=True))) for pair in island.PAIRS]
-    (gold / "IslandPairs.jsonl").write_text("\n".join(rows))
-    path = tmp_path / "words" / "IslandClusters_predictions.json"
-    content = json.loads(path.read_text(encoding="utf-8"))
-    path.write_text(json.dumps(content | {"mteb_model_meta": {"model_name": "owner/words", "revision": "1"}}))
-    by_files = sb.import_results(tmp_path / "words", gold=gold, identical_ids="drop")
-    by_tasks = sb.import_results(tmp_path / "words", gold=tasks)
-    assert by_files.signature == by_tasks.signature
-    assert [score.value for score in by_files.scores] == [score.value for score in by_tasks.scores]
-    assert [score.statistic for score in by_files.scores] == ["ap", "accuracy", "ndcg_at_10"]
-    assert any("not scored by item): IslandClusters (test)" in note for note in by_files.notes)
-    shown = str(by_files.table())
-    assert all(name in shown for name in ("IslandPairs", "IslandClassification", "IslandRetrieval", "Avg. given"))
-    (gold / "IslandClassification.csv").unlink()
-    fewer = sb.import_results(tmp_path / "words", gold=gold, identical_ids="drop")
-    assert any("without gold data): IslandClassification" in note for note in fewer.notes)
-
-
-def test_mtebs_own_data_are_asked_for_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    mteb = pytest.importorskip("mteb", reason="needs mteb: pip install mteb")
-    task = island.retrieval()
-    island.evaluated(task, "words", island.by_words, tmp_path)
-    fresh = {"IslandRetrieval": island.retrieval()}
-    monkeypatch.setattr(mteb, "get_task", fresh.__getitem__)
-    record = sb.import_results(tmp_path, gold="mteb")
-    assert record.signature == sb.import_results(tmp_path, gold=task).signature
-    fresh.clear()
-    with pytest.raises(sb.UserError, match="mteb has no task IslandRetrieval"):
-        sb.import_results(tmp_path, gold="mteb")
-
-
-def test_what_keeps_mtebs_data_from_being_read_is_told_in_a_sentence(tmp_path: Path) -> None:
-    task = island.retrieval()
-    island.evaluated(task, "words", island.by_words, tmp_path)
-
-    class Unreachable:
-        metadata = task.metadata
-        dataset = None
-        data_loaded = False
-
-        def load_data(self) -> None:
-            raise ConnectionError("no network")
-
-    with pytest.raises(sb.UserError, match=r"cannot read .*ConnectionError: no network.: load it with mteb"):
-        sb.import_results(tmp_path, gold=Unreachable())
+    require_recomputed(sb.load_run(tmp_path / "run"))
+    # MTEB saves these distances without a sign.
+    for similarity in ("euclidean", "manhattan", "dot"):
+        value = average_precision(*(record.items[column].to_numpy() for column in ("gold", similarity)))
+        assert value == pytest.approx(scores[f"{similarity}_ap"], abs=1e-9)
 
 
 RANKING = {"q1": {"d1": 0.9, "d2": 0.8, "d3": 0.1}, "q2": {"d1": 0.5, "d2": 0.5}, "q3": {"d9": 1}}
@@ -361,29 +242,26 @@ def test_pairs_with_scores_become_an_sts_task(toy_data: Callable[..., Any], tmp_
         sb.import_results(saved, gold=tmp_path / "mine.csv", metric="ndcg@10")
 
 
-CLASSES = [["joy", "joy", "fear"], ["joy", "fear", "fear"]]
-
-
-def a_folder_of_two(tmp_path: Path) -> Path:
-    predictions(tmp_path / "saved", "Small", test=RANKING)
-    return predictions(tmp_path / "saved", "Moods", test=CLASSES).parent
-
-
 @pytest.mark.parametrize(
     ("content", "gold", "options", "words"),
     [
-        (CLASSES, "joy\nfear\n", {}, "experiment 1 of 2 has 3 predictions, but there are 2 labels"),
-        (CLASSES, "0\n1\n1\n", {}, r"no predicted label \(fear, joy\) is among the gold labels \(0, 1\)"),
-        (CLASSES, "joy\n\nfear\n", {}, "line 2: label is ''; give a name or a whole number"),
-        ([[0.1, 0.9], [0.4, 0.6]], "0\n1\n", {}, "no predictions that are scored by item: Moods"),
+        ([[0.1, 0.9], [0.4, 0.6]], "0\n1\n", {}, "no predictions that are scored by item: Small"),
         ({"q1": {"d1": float("nan")}}, "q1 0 d1 1\n", {}, "query 'q1': the score of 'd1' is nan"),
-        (CLASSES, None, {}, r"predictions of Moods \(test\): name the gold data"),
-        (None, None, {}, r"predictions of Moods \(test\) and Small \(test\): name the gold data with --gold"),
-        (None, None, {"gold": "."}, r"--gold has no data for Moods \(test\) and Small \(test\)"),
-        (None, "q1 0 d1 1\n", {}, "is a single file, but there are predictions of several tasks"),
-        (None, None, {"identical_ids": "drop"}, "--identical-ids needs documents"),
+        (RANKING, None, {}, r"predictions of Small \(test\): name the gold data with --gold"),
+        (RANKING, None, {"gold": "sample"}, r"--gold has no data for Small \(test\)"),
+        (RANKING, None, {"gold": "qrels.tsv"}, "there is no task and no file qrels.tsv"),
+        (RANKING, None, {"identical_ids": "drop"}, "--identical-ids needs documents"),
+        (RANKING, JUDGED, {"aggregation": "mean"}, "--aggregation needs pairs"),
+        (RANKING, JUDGED, {"metric": "pearson"}, "--metric pearson needs pairs with scores"),
+        (RANKING, JUDGED, {"metric": "ndcg"}, "unknown measure of retrieval; choose from ndcg_at_K"),
         (RANKING, JUDGED + "q8 0 d1 1\n", {}, r"1 of 4 queries of the qrels are missing from the other"),
         (RANKING, JUDGED[:-2] + "0\n", {}, r"1 of 3 queries of the predictions are missing .* \('q3'\)"),
+        (
+            "two splits",
+            JUDGED,
+            {},
+            r"is a single file, but there are predictions of Small \(test\) and Small \(dev\)",
+        ),
         ("without ir_measures", JUDGED, {}, r"pip install 'stsbench\[retrieval\]'"),
     ],
 )
@@ -398,43 +276,27 @@ def test_mistakes_are_named_and_leave_no_record(
     monkeypatch.chdir(tmp_path)
     if content == "without ir_measures":
         monkeypatch.setitem(sys.modules, "ir_measures", None)
-        content = RANKING
-    saved = (
-        a_folder_of_two(tmp_path) if content is None else predictions(tmp_path / "saved", "Moods", test=content)
+    splits = {"test": RANKING if isinstance(content, str) else content}
+    saved = predictions(
+        tmp_path / "saved", "Small", **splits | ({"dev": RANKING} if content == "two splits" else {})
     )
     if gold is not None:
         (tmp_path / "gold.txt").write_text(gold, encoding="utf-8")
-        options = {"gold": tmp_path / "gold.txt"}
+        options = options | {"gold": tmp_path / "gold.txt"}
     with pytest.raises(sb.UserError, match=words):
         sb.import_results(saved, out=tmp_path / "run", **options)
     assert not (tmp_path / "run").exists()
 
 
-def test_each_subset_and_split_is_a_score_of_its_own(tmp_path: Path) -> None:
-    path = predictions(tmp_path / "saved", "Moods", test=CLASSES, validation=[["fear"], ["joy"]])
-    content = json.loads(path.read_text(encoding="utf-8"))
-    parts = {"de": content["default"], "fr": {"test": CLASSES[:1]}}
-    path.write_text(json.dumps({"mteb_model_meta": content["mteb_model_meta"]} | parts), encoding="utf-8")
-    for place, labels in (("de/test", "joy joy joy"), ("de/validation", "joy"), ("fr/test", "joy joy fear")):
-        file = tmp_path / "gold" / "Moods" / f"{place}.txt"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text("".join(f"{label}\n" for label in labels.split()), encoding="utf-8")
-    record = sb.import_results(path, gold=tmp_path / "gold")
-    values = {(score.task, score.split): score.value for score in record.scores}
-    assert values == {
-        ("Moods (de)", "test"): pytest.approx(0.5),
-        ("Moods (de)", "validation"): 0.5,
-        ("Moods (fr)", "test"): 1.0,
-    }
-
-
 def test_a_score_of_a_measure_stays_between_0_and_1(tmp_path: Path) -> None:
-    saved = predictions(tmp_path / "saved", "Moods", test=[["a"] * 17 + ["b"] * 3, ["a"] * 20])
-    (tmp_path / "gold.txt").write_text("a\n" * 20, encoding="utf-8")
-    (score,) = sb.import_results(saved, gold=tmp_path / "gold.txt").scores
-    assert score.value == pytest.approx(0.925)
+    pytest.importorskip("ir_measures", reason="needs ir-measures: pip install 'stsbench[retrieval]'")
+    ranking = {f"q{n}": {"d1": 1.0, "d2": 0.5 if n < 18 else 2.0} for n in range(20)}
+    (tmp_path / "many.qrels").write_text("".join(f"{query} 0 d1 1\n" for query in ranking), encoding="utf-8")
+    saved = predictions(tmp_path / "many", "Small", test=ranking)
+    (score,) = sb.import_results(saved, gold=tmp_path / "many.qrels", metric="precision_at_1").scores
+    assert score.value == pytest.approx(0.9)
     assert score.interval is not None
     low, high = score.interval
-    assert 0.5 < low < 0.925 < high < 1
-    # The plain interval of a mean goes on as far above as below.
-    assert 0.925 + (0.925 - low) > 1
+    assert 0.4 < low < 0.9 < high < 1
+    # The plain interval of a mean would be symmetric.
+    assert 0.9 + (0.9 - low) > 1

@@ -57,8 +57,6 @@ PAIRS = [
     ("The library lends maps.", "The library lost its maps.", 0),
     ("A storm tore the roof off.", "The keeper counts gulls.", 0),
 ]
-SHIPS = ["ferry", "boat", "sail", "pier", "harbour", "anchor"]
-FOOD = ["bread", "soup", "apple", "cheese", "plum", "honey"]
 
 
 def by_letters(texts: list[str]) -> Any:
@@ -109,7 +107,7 @@ def _metadata(name: str, kind: str, main_score: str) -> Any:
         name=name,
         description="Sentences about an island.",
         type=kind,
-        category="t2t" if kind == "Retrieval" else "t2c" if kind == "Classification" else "t2t",
+        category="t2t",
         main_score=main_score,
         dataset={"path": "owner/island", "revision": "1"},
         eval_splits=["test"],
@@ -119,11 +117,12 @@ def _metadata(name: str, kind: str, main_score: str) -> Any:
 
 
 def retrieval(
-    name: str = "IslandRetrieval", main_score: str = "ndcg_at_10", candidates: Any = None, **attributes: Any
+    name: str = "IslandRetrieval", main_score: str = "ndcg_at_10", candidates: Any = None, *, drops: bool = False
 ) -> Any:
     """Return a retrieval task; after it ran `.by_query` has trec_eval's numbers of each query, not rounded.
 
-    With candidates, the documents to choose from for each query, it is a reranking task.
+    With candidates, the documents to choose from for each query, it is a reranking task. It may drop documents
+    with the id of their query.
     """
     pytest.importorskip("mteb", reason="needs mteb: pip install mteb")
     from datasets import Dataset
@@ -153,8 +152,7 @@ def retrieval(
             return {}
 
     task = Island()
-    for attribute, value in attributes.items():
-        setattr(task, attribute, value)
+    task.ignore_identical_ids = drops
     return task
 
 
@@ -174,33 +172,6 @@ def pair_classification(name: str = "IslandPairs") -> Any:
             self.data_loaded = True
 
     return Island()
-
-
-def classification(name: str = "IslandClassification", **attributes: Any) -> Any:
-    """Return a classification task of two classes, with a few sentences to train on in each experiment."""
-    pytest.importorskip("mteb", reason="needs mteb: pip install mteb")
-    from datasets import Dataset, DatasetDict
-    from mteb.abstasks.classification import AbsTaskClassification
-
-    class Island(AbsTaskClassification):
-        metadata = _metadata(name, "Classification", "accuracy")
-        samples_per_label = 2
-        n_experiments = 5
-
-        def load_data(self, *_: Any, **__: Any) -> None:
-            def rows(template: str) -> Any:
-                texts = [(template.format(word), int(words is FOOD)) for words in (SHIPS, FOOD) for word in words]
-                return Dataset.from_dict(
-                    {"text": [text for text, _ in texts], "label": [label for _, label in texts]}
-                )
-
-            self.dataset = DatasetDict(train=rows("Here is a {}."), test=rows("We saw the {} again."))
-            self.data_loaded = True
-
-    task = Island()
-    for attribute, value in attributes.items():
-        setattr(task, attribute, value)
-    return task
 
 
 def evaluated(task: Any, name: str, encode: Callable[[list[str]], Any], folder: Path) -> dict[str, Any]:

@@ -188,7 +188,7 @@ class Part:
     @property
     def is_scorable(self) -> bool:
         """Whether its kind of task can be scored item by item."""
-        return self.is_ranking or self.are_classes or self.are_similarities
+        return self.is_ranking or self.are_similarities
 
     @property
     def are_similarities(self) -> bool:
@@ -205,14 +205,6 @@ class Part:
         """Whether these are ranked documents per query: retrieval or reranking."""
         return bool(isinstance(self.content, Mapping) and self.content) and all(
             isinstance(documents, Mapping) for documents in self.content.values()
-        )
-
-    @property
-    def are_classes(self) -> bool:
-        """Whether these are the labels predicted in each experiment of a classification."""
-        experiments = self.content if isinstance(self.content, list) else []
-        return bool(experiments) and all(
-            isinstance(labels, list) and labels and all(map(_is_label, labels)) for labels in experiments
         )
 
     @cached_property
@@ -235,11 +227,6 @@ class Part:
         # Only in STS tasks does MTEB store distances as negative numbers.
         columns |= {kind: -np.abs(columns[kind]) for kind in ("manhattan", "euclidean") if kind in columns}
         return columns | {"cosine": np.clip(columns["cosine"], -1.0, 1.0)}
-
-
-def _is_label(value: object) -> bool:
-    """Return whether a value is a class, and not a probability or a regression's prediction."""
-    return isinstance(value, str | int) or (isinstance(value, float) and value.is_integer())
 
 
 @dataclass(frozen=True)

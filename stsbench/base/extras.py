@@ -34,7 +34,6 @@ PACKAGES: Mapping[str, Mapping[str, str]] = {
     "openvino": {"openvino": "openvino", "nncf": "nncf"},
     "onnx": {"onnx": "onnx", "onnxruntime": "onnxruntime"},
     "faiss": {"faiss": "faiss-cpu"},
-    "language": {"py3langid": "py3langid"},
     "tensorboard": {"tensorboard": "tensorboard"},
     "ray": {"ray": "ray"},
     "slurm": {"submitit": "submitit"},

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from stsbench.cli.groups import expand
-from stsbench.cli.options import DATA, DataDirs, Output, Quiet, SubsetColumn, names, new_file, new_folder
+from stsbench.cli.options import DATA, DataDirs, Output, Quiet, SubsetColumn, names, new_folder
 from stsbench.cli.output import print_notes, print_result, progress_bars
 
 app = typer.Typer(help="List, download and verify the benchmark data.", no_args_is_help=True)
@@ -41,12 +41,12 @@ def get(
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Download data into the cache; an interrupted download resumes.
+    """Download data into the cache.
 
     `HF_ENDPOINT` names a mirror of the Hugging Face Hub; `STSBENCH_CACHE` another cache folder. The folder `data`
     of a checkout of stsbench is searched, too.
 
-    Example: `stsbench data get senteval --to data/senteval`
+    Example: `stsbench data get senteval --to data`
     """
     from stsbench.data.fetch import get as download
 
@@ -87,41 +87,6 @@ def verify(
 
 @app.command()
 @expand
-def where(data_dirs: DataDirs = None, output: Output = Output()) -> None:
-    """Show the folders that are searched for data, in order, and what each contains.
-
-    Example: `stsbench data where --data-dir my/senteval`
-    """
-    from stsbench.data.overview import where as searched_folders
-
-    print_result(searched_folders(data_dirs or ()), output)
-
-
-@app.command()
-@expand
-def sharing(
-    tasks: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Tasks, with a split (`STS-B:dev`) or text (`STS12@raw`); by default all STS test sets."
-        ),
-    ] = None,
-    data_dirs: DataDirs = None,
-    output: Output = Output(),
-) -> None:
-    """Count the pairs that share sentences, within and across tasks; intervals account for them.
-
-    Sentences are compared as released, and by letters and digits only.
-
-    Example: `stsbench data sharing STS16 STS-B`
-    """
-    from stsbench.data.overlap import sharing as shared_sentences
-
-    print_result(shared_sentences(tasks or (), data_dirs or ()), output)
-
-
-@app.command()
-@expand
 def overlap(
     tasks: Annotated[
         list[str] | None,
@@ -145,12 +110,6 @@ def overlap(
             rich_help_panel=DATA,
         ),
     ] = None,
-    near: Annotated[
-        float | None,
-        typer.Option(
-            min=0, max=1, help="Also count near-duplicates that share this much of their letter triples."
-        ),
-    ] = None,
     data_dirs: DataDirs = None,
     output: Output = Output(),
 ) -> None:
@@ -161,19 +120,13 @@ def overlap(
     Examples:
     * `stsbench data overlap`
     * `stsbench data overlap transfer --csv > overlap.csv`
-    * `stsbench data overlap STS-B:test SICK-R:test --corpus nli.csv --near 0.8`
+    * `stsbench data overlap STS-B:test SICK-R:test --corpus nli.csv`
     """
     from stsbench.data.overlap import overlap as overlap_of
 
-    with progress_bars(quiet=output.quiet) as progress:
-        result = overlap_of(
-            tasks or (),
-            corpora=corpora or (),
-            columns=names(columns) or None,
-            near=near,
-            data_dirs=data_dirs or (),
-            progress=progress,
-        )
+    result = overlap_of(
+        tasks or (), corpora=corpora or (), columns=names(columns) or None, data_dirs=data_dirs or ()
+    )
     print_result(result, output)
     if not result.table():
         print_notes("These sets share no sentences.", quiet=output.quiet)
@@ -187,9 +140,6 @@ def describe(
     ],
     subset_column: SubsetColumn = "subset",
     data_dirs: DataDirs = None,
-    card: Annotated[
-        Path | None, typer.Option(callback=new_file, help="Also write a data card in Markdown into this file.")
-    ] = None,
     output: Output = Output(),
 ) -> None:
     """Describe scored pairs: counts, lengths, scores, repetitions, shared sentences, overlap with the tasks.
@@ -198,43 +148,6 @@ def describe(
 
     Example: `stsbench data describe my.tsv --card my-card.md`
     """
-    from stsbench.base.files import atomic_path, writing
     from stsbench.data.describe import describe as describe_pairs
 
-    result = describe_pairs(data, subset_column=subset_column, data_dirs=data_dirs or ())
-    if card is not None:
-        file = card.expanduser()
-        with writing(file), atomic_path(file) as written:
-            written.write_text(result.card(), encoding="utf-8")
-    print_result(result, output)
-    if card is not None:
-        print_notes(f"card written to {card}", quiet=output.quiet)
-
-
-@app.command("nli-triplets")
-@expand
-def nli_triplets(
-    folders: Annotated[
-        list[Path],
-        typer.Argument(help="Folders with `s1.SPLIT`, `s2.SPLIT` and `labels.SPLIT`, as SentEval lays out SNLI."),
-    ],
-    out: Annotated[Path, typer.Option("--out", "-o", callback=new_file, help="The CSV file to write.")] = Path(
-        "nli-triplets.csv"
-    ),
-    split: Annotated[
-        str, typer.Option(help="The split to read: `train`, `dev`, `dev.matched`, ...", rich_help_panel=DATA)
-    ] = "train",
-    quiet: Quiet = False,
-) -> None:
-    """Build (premise, entailment, contradiction) triplets to train supervised SimCSE.
-
-    Example: `stsbench data nli-triplets data/SNLI data/MultiNLI --out nli.csv`
-    """
-    from stsbench.data.corpus import write_nli_triplets
-
-    counts = write_nli_triplets(folders, out, split)
-    print_notes(
-        f"{counts.triplets} triplets in {counts.file}, from {counts.pairs} pairs with {counts.premises} premises; "
-        f"{counts.without} premises have no entailment or no contradiction.",
-        quiet=quiet,
-    )
+    print_result(describe_pairs(data, subset_column=subset_column, data_dirs=data_dirs or ()), output)

@@ -1,38 +1,47 @@
-"""Getting data: download, check, unpack, check again, put in place."""
+"""Downloading data: fetch, check, unpack, check again, put in place."""
 
+import hashlib
 import lzma
 import os
 import shutil
 import tarfile
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path
 from urllib.parse import quote
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import atomic_path, sha256_of
+from stsbench.base.files import atomic_path, sha256_of, writing
 from stsbench.base.progress import Progress, silent
 from stsbench.data.catalogue import CatalogueFile, Source, data_sets, source, sources
-from stsbench.data.download import DownloadError, download
 from stsbench.data.locate import Place, data_cache, root_in
 
 HUB = "https://huggingface.co"
 
+TIMEOUT = (10.0, 60.0)
+"""Seconds to connect, and to wait for more data."""
+
+RETRIES, PAUSE = 3, 0.5
+"""Further attempts when a server is busy, and the seconds before the second of them, which then double."""
+
+_CHUNK = 1 << 18
+
+
+class FetchError(Exception):
+    """Why a download or an archive failed; the remedy depends on the source."""
+
 
 @dataclass(frozen=True)
 class Fetched:
-    """What `get` leaves behind.
+    """The result of `get`.
 
     Attributes:
         name: the source's name in the catalogue.
-        path: the file, or the folder of several or that the archive was unpacked to.
-        sha256: of the downloaded file; empty where it was unpacked earlier and its hash was not kept, and of
-            several files.
-        verified: whether the catalogue vouches for what lies at `path`: by the download's own hash or, for
-            several files and for an archive, by those of all that the catalogue lists.
-        fresh: False if it was there already and nothing was downloaded.
+        path: the file, or the folder of several files or of an unpacked archive.
+        sha256: the hash of the downloaded file; empty for several files, and for an archive unpacked earlier.
+        verified: whether the catalogue has the hash of the download, or of all files at `path`.
+        fresh: False if nothing was downloaded because it was there already.
     """
 
     name: str
@@ -43,280 +52,204 @@ class Fetched:
 
 
 def get(what: str = "senteval", progress: Progress = silent, *, to: Path | None = None) -> Fetched:
-    """Get a source of the catalogue, unless it is there already, whole and unchanged.
+    """Downloads a source of the catalogue, unless it is there already, complete and unchanged.
 
-    The environment variable `HF_ENDPOINT` names a mirror of the Hugging Face Hub. Several processes may ask
-    at once: one downloads, the others wait for it.
+    The environment variable `HF_ENDPOINT` names a mirror of the Hugging Face Hub. If several processes call this
+    at once, one downloads and the others wait.
 
     Args:
         what: `senteval` (the benchmarks), `wiki1m` or `nli` (training text), or the source of another set:
             `biosses`, `sts17`, ... (`stsbench data list --json`).
-        progress: told what goes on.
-        to: the folder to fill instead of the cache; name it in STSBENCH_DATA to have it used. The file goes there,
-            or the folder of several or of an archive (`downstream`).
+        progress: called with the stage, the bytes or files done, and how many there are.
+        to: the data folder to fill instead of the cache; name it in STSBENCH_DATA to use it.
 
     Raises:
-        UserError: if there is no such source, or it cannot be had, saying how to get it by hand; or if `to` holds
-            something else in its place.
+        UserError: if there is no such source, the download fails, or another file is in its place, which is never
+            replaced.
     """
     chosen = source(what)
     if not chosen.is_fetchable:
         fetchable = ", ".join(name for name, other in sources().items() if other.is_fetchable)
-        where = "comes with stsbench" if chosen.kind == "bundled" else f"is to be had from {chosen.address}"
-        raise UserError(f"{what} {where}, not by download: choose one of {fetchable}.")
+        how = "comes with stsbench" if chosen.kind == "bundled" else f"is at {chosen.address}"
+        raise UserError(f"{what} {how} and cannot be downloaded by stsbench: choose one of {fetchable}.")
     folder = data_cache() if to is None else Path(to).expanduser()
     try:
-        return fetch(chosen, catalogued_files(what), folder, progress, cached=to is None)
-    except (DownloadError, UnpackError) as error:
+        return fetch(chosen, catalogued_files(what), folder, progress)
+    except FetchError as error:
         raise UserError(f"{error}; try again, or {_by_hand(chosen, folder)}.") from error
 
 
 def catalogued_files(name: str) -> tuple[CatalogueFile, ...]:
-    """Return every file that the catalogue lists for a source, each path once."""
+    """Returns the files that the catalogue lists for a source, without repetitions."""
     variants = (variant for entry in data_sets().values() for variant in entry.texts.values())
     files = (file for variant in variants if variant.source == name for file in variant.files)
     return tuple({file.path: file for file in files}.values())
 
 
-def fetch(
-    chosen: Source,
-    expected: Sequence[CatalogueFile],
-    folder: Path,
-    progress: Progress = silent,
-    *,
-    cached: bool = True,
-) -> Fetched:
-    """Get one source into `folder`, unless it is there already.
+def fetch(chosen: Source, expected: Sequence[CatalogueFile], folder: Path, progress: Progress = silent) -> Fetched:
+    """Downloads one source into a data folder, unless it is there already.
 
     Args:
         chosen: a source of kind "archive", "file" or "files".
-        expected: the files that an archive must hold, or that are to be had one by one.
-        folder: the data folder of the cache, or a person's own.
-        progress: told what goes on.
-        cached: whether the folder is the cache, which has a folder for each source, and where what differs from
-            the catalogue is replaced. In a person's own it is an error.
+        expected: the files of an archive, or the files to download.
+        folder: the data folder.
+        progress: see `get`.
 
     Raises:
-        DownloadError: if the file cannot be had or is not the catalogued one.
-        UnpackError: if the archive is unsafe or damaged, or what it holds is not what the catalogue says.
-        UserError: if `folder` cannot be written, or is a person's own and holds something else.
+        FetchError: if the download fails, an archive is unsafe or damaged, or a file is not the catalogued one.
+        UserError: if `folder` cannot be written or has other files in the same place.
     """
-    fetching = _Fetching(chosen, expected, folder, progress, cached)
-    kinds = {"archive": fetching.archive, "files": fetching.files, "file": fetching.file}
-    try:
+    from filelock import FileLock
+
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        with _alone(folder / f".{chosen.name}.lock", progress):
-            return kinds[chosen.kind]()
-    except OSError as error:
-        other = "set STSBENCH_CACHE" if cached else "name another folder"
-        raise UserError(
-            f"cannot write {folder} ({error.strerror or error}): free some space or {other}."
-        ) from error
+        with FileLock(folder / f".{chosen.name}.lock"):
+            getter = _get_archive if chosen.kind == "archive" else _get_files
+            return getter(chosen, expected, folder, progress)
 
 
 def address_of(chosen: Source) -> str:
-    """Return the address to download from: the catalogue's, on the mirror that `HF_ENDPOINT` names."""
+    """Returns the address of a download: the catalogue's, or on the mirror that `HF_ENDPOINT` names."""
     mirror = os.environ.get("HF_ENDPOINT", "").rstrip("/") or HUB
     return chosen.address.replace(HUB, mirror, 1) if chosen.address.startswith(f"{HUB}/") else chosen.address
 
 
-@dataclass(frozen=True)
-class _Fetching:
-    """The getting of one source; see `fetch`."""
+def download(url: str, target: Path, sha256: str | None, progress: Progress = silent) -> str:
+    """Downloads a file, which appears at `target` only when it is complete.
 
-    source: Source
-    expected: Sequence[CatalogueFile]
-    folder: Path
-    progress: Progress
-    cached: bool
+    Args:
+        url: the address; redirects are followed.
+        target: the file to write.
+        sha256: the expected hash, None if it is unknown.
+        progress: called with the bytes done and in all (0 if the server does not report it).
 
-    def file(self) -> Fetched:
-        """Get the only file of a source."""
-        target = self.folder / self.source.file_name
-        known = self.source.expected
-        if target.is_file():
-            present = sha256_of(target)
-            # A file that was put there by hand has no record yet, and is welcome.
-            if present == (known or _recorded_sha256(target) or present):
-                _record_sha256(target, present)
-                return self._fetched(target, present, fresh=False)
-            self._replace(target)
-        sha256 = download(address_of(self.source), target, known, self.progress)
-        _record_sha256(target, sha256)
-        return self._fetched(target, sha256)
+    Returns:
+        The file's SHA-256, 64 hexadecimal digits.
 
-    def files(self) -> Fetched:
-        """Get several files, one by one."""
-        target, fresh = self.folder / (self.source.folder or ""), False
-        for file in self.expected:
-            path = target / file.path
-            if path.is_file():
-                if file.expected in {None, sha256_of(path)}:
-                    continue
-                self._replace(path)
-            download(address_of(self.source) + quote(file.path), path, file.expected, self.progress)
-            fresh = True
-        return self._fetched(target, "", fresh=fresh)
+    Raises:
+        FetchError: if the server cannot be reached or refuses, or the hash differs.
+    """
+    import requests
+    from requests.adapters import HTTPAdapter
+    from urllib3.util import Retry
 
-    def archive(self) -> Fetched:
-        """Get and unpack an archive."""
-        archive = self.folder / self.source.file_name
-        assert self.source.folder is not None, "an archive says where it is unpacked to"
-        target = self.folder / (self.source.folder if self.cached else PurePosixPath(self.source.folder).name)
-        different = self._differences(target)
-        if not different:
-            return self._fetched(target, _recorded_sha256(archive), fresh=False)
-        if not self.cached and target.exists() and any(target.iterdir()):
-            raise UserError(
-                f"{target} is there, and {len(different)} of its {len(self.expected)} files are missing or "
-                f"differ, the first is {different[0]}: move it away, or name another folder."
-            )
-        sha256 = download(address_of(self.source), archive, self.source.expected, self.progress)
+    digest, done = hashlib.sha256(), 0
+    retry = Retry(RETRIES, backoff_factor=PAUSE, status_forcelist=[408, 429, 500, 502, 503, 504])
+    with requests.Session() as session, atomic_path(target) as path, path.open("wb") as stream:
+        for scheme in ("http://", "https://"):
+            session.mount(scheme, HTTPAdapter(max_retries=retry))
         try:
-            self._unpack_to(target, archive)
-        finally:
-            # An unpacked archive is of no more use, and a damaged one would be found damaged again.
-            archive.unlink(missing_ok=True)
-        _record_sha256(archive, sha256)
-        return self._fetched(target, sha256)
-
-    def _fetched(self, path: Path, sha256: str, *, fresh: bool = True) -> Fetched:
-        by_files = self.source.kind != "file" and all(file.expected for file in self.expected)
-        by_download = self.source.kind != "files" and self.source.expected is not None
-        return Fetched(self.source.name, path, sha256, verified=by_download or by_files, fresh=fresh)
-
-    def _replace(self, path: Path) -> None:
-        if not self.cached:
-            raise UserError(f"{path} is there, and is another file: move it away, or name another folder.")
-        path.unlink()
-
-    def _unpack_to(self, target: Path, archive: Path) -> None:
-        # Unpacked beside the target and renamed at the end: a killed unpacking leaves no half a data set.
-        scratch = archive.parent / f".{self.source.name}.unpacking"
-        shutil.rmtree(scratch, ignore_errors=True)
-        try:
-            (scratch / "new").mkdir(parents=True)
-            unpack(archive, scratch / "new", self.progress)
-            paths = [file.path for file in self.expected]
-            root = root_in(Place("archive", scratch / "new"), self.source, paths)
-            different = self._differences(root) if root else paths
-            if root is None or different:
-                raise UnpackError(
-                    f"{archive.name} is not what the catalogue says: {len(different)} of {len(paths)} files are "
-                    f"missing or differ, the first is {different[0]}"
-                )
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if target.exists():
-                target.rename(scratch / "old")
-            root.rename(target)
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
-
-    def _differences(self, root: Path) -> list[str]:
-        return [
-            file.path
-            for file in self.expected
-            if not (root / file.path).is_file() or file.expected not in {None, sha256_of(root / file.path)}
-        ]
+            # A compressed answer would make byte counts meaningless.
+            response = session.get(url, stream=True, timeout=TIMEOUT, headers={"Accept-Encoding": "identity"})
+            response.raise_for_status()
+            total = int(response.headers.get("Content-Length", 0))
+            for chunk in response.iter_content(_CHUNK):
+                stream.write(chunk)
+                digest.update(chunk)
+                done += len(chunk)
+                progress(f"downloading {target.name}", done, total)
+        except (requests.RequestException, ValueError) as error:
+            reason = "no connection" if isinstance(error, requests.ConnectionError) else error
+            raise FetchError(f"cannot download {url} ({reason})") from error
+        if done < total:
+            raise FetchError(f"cannot download {url} (the connection was cut after {done} of {total} bytes)")
+        if sha256 not in {None, digest.hexdigest()}:
+            raise FetchError(f"{url} is not the catalogued file (expected SHA-256 {sha256})")
+    return digest.hexdigest()
 
 
-@contextmanager
-def _alone(lock_file: Path, progress: Progress) -> Iterator[None]:
-    from filelock import FileLock, Timeout
+def _get_files(chosen: Source, expected: Sequence[CatalogueFile], folder: Path, progress: Progress) -> Fetched:
+    address = address_of(chosen)
+    if chosen.kind == "file":
+        path = folder / chosen.file_name
+        files = {path: (address, chosen.expected)}
+    else:
+        path = folder / (chosen.folder or "")
+        files = {path / file.path: (address + quote(file.path), file.expected) for file in expected}
+    fresh = False
+    for file, (url, sha256) in files.items():
+        if file.is_file():
+            if sha256 in {None, sha256_of(file)}:
+                continue
+            raise UserError(f"{file} exists and is not the catalogued file: move it away.")
+        download(url, file, sha256, progress)
+        fresh = True
+    verified = all(sha256 for _, sha256 in files.values())
+    return Fetched(chosen.name, path, sha256_of(path) if chosen.kind == "file" else "", verified, fresh)
 
-    lock = FileLock(lock_file)
+
+def _get_archive(chosen: Source, expected: Sequence[CatalogueFile], folder: Path, progress: Progress) -> Fetched:
+    target = folder / (chosen.folder or "")
+    verified = chosen.expected is not None or all(file.expected for file in expected)
+    different = _differences(target, expected)
+    if not different:
+        return Fetched(chosen.name, target, "", verified, fresh=False)
+    if target.exists() and any(target.iterdir()):
+        raise UserError(
+            f"{target} exists, and {len(different)} of its {len(expected)} files are missing or differ, the first "
+            f"is {different[0].path}: move it away."
+        )
+    archive = folder / chosen.file_name
     try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        progress("waiting for another process that downloads the same", 0, 0)
-        lock.acquire()
-    try:
-        yield
+        sha256 = download(address_of(chosen), archive, chosen.expected, progress)
+        progress(f"unpacking {archive.name}", 0, 0)
+        _unpack_to(target, archive, chosen, expected)
     finally:
-        lock.release()
+        archive.unlink(missing_ok=True)
+    return Fetched(chosen.name, target, sha256, verified, fresh=True)
 
 
-def _record_of(file: Path) -> Path:
-    return file.with_name(f"{file.name}.sha256")
+def _unpack_to(target: Path, archive: Path, chosen: Source, expected: Sequence[CatalogueFile]) -> None:
+    # Unpacked beside the target and renamed at the end: a killed process leaves no half a data set.
+    scratch = archive.parent / f".{chosen.name}.unpacking"
+    shutil.rmtree(scratch, ignore_errors=True)
+    try:
+        scratch.mkdir()
+        unpack(archive, scratch)
+        root = root_in(Place("archive", scratch), chosen, [file.path for file in expected])
+        different = _differences(root, expected) if root else expected
+        if root is None or different:
+            raise FetchError(
+                f"{archive.name} is not the catalogued archive: {len(different)} of {len(expected)} files are "
+                f"missing or differ, the first is {different[0].path}"
+            )
+        target.parent.mkdir(parents=True, exist_ok=True)
+        root.rename(target)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _record_sha256(file: Path, sha256: str) -> None:
-    # In the form that `sha256sum --check` reads.
-    with atomic_path(_record_of(file)) as temporary:
-        temporary.write_text(f"{sha256}  {file.name}\n", encoding="utf-8")
+def unpack(archive: Path, folder: Path) -> None:
+    """Unpacks a tar archive, compressed or not, into an empty folder.
+
+    Python's `data` filter refuses members outside the folder, links out of it, and devices.
+
+    Raises:
+        FetchError: if it is unsafe, damaged, or not a tar archive.
+    """
+    try:
+        with tarfile.open(archive) as tar:
+            tar.extractall(folder, filter="data")
+    except tarfile.FilterError as error:
+        raise FetchError(f"{archive.name} is unsafe and was not unpacked: {error}") from error
+    except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, KeyError, RecursionError) as error:
+        # KeyError and RecursionError: a hard link to a missing member, a symbolic link to itself.
+        raise FetchError(f"{archive.name} is damaged or not a tar archive") from error
+    except OSError as error:
+        raise FetchError(f"{archive.name} cannot be unpacked: {error.strerror or error}") from error
 
 
-def _recorded_sha256(file: Path) -> str:
-    record = _record_of(file)
-    return record.read_text(encoding="utf-8").split()[0] if record.is_file() else ""
+def _differences(root: Path, expected: Sequence[CatalogueFile]) -> list[CatalogueFile]:
+    return [
+        file
+        for file in expected
+        if not (root / file.path).is_file() or file.expected not in {None, sha256_of(root / file.path)}
+    ]
 
 
 def _by_hand(chosen: Source, folder: Path) -> str:
     url = address_of(chosen)
     if chosen.kind == "archive":
         return f"download {url} by hand, unpack it and set STSBENCH_DATA to its folder"
-    if chosen.kind == "files":
-        return f"download what is below {url} by hand into {folder / (chosen.folder or '')}, in the same folders"
-    return f"download {url} by hand to {folder / chosen.file_name}"
-
-
-_DEEPEST = 100
-
-
-class UnpackError(Exception):
-    """Why an archive was not unpacked."""
-
-
-def unpack(archive: Path, folder: Path, progress: Progress = silent) -> None:
-    """Unpack a tar archive (compressed or not) into an empty folder.
-
-    The whole listing is checked before the first file is written, and each member once more by
-    `tarfile`'s own `data` filter.
-    """
-    stage = f"unpacking {archive.name}"
-    try:
-        with tarfile.open(archive) as tar:
-            members = tar.getmembers()
-            for member in members:
-                if harm := _harm_of(member):
-                    raise UnpackError(
-                        f"{archive.name} was not unpacked, because it is unsafe: its member {member.name!r} {harm}"
-                    )
-            for done, member in enumerate(members):
-                progress(stage, done, len(members))
-                tar.extract(member, folder, filter="data")
-            progress(stage, len(members), len(members))
-    except tarfile.FilterError as error:
-        raise UnpackError(f"{archive.name} was not unpacked, because it is unsafe: {error}") from error
-    except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, KeyError, RecursionError) as error:
-        # A hard link to a member that is not there, and a symbolic link to itself, are the last two.
-        raise UnpackError(f"{archive.name} is damaged or no tar archive") from error
-    except OSError as error:
-        raise UnpackError(f"{archive.name} cannot be unpacked: {error.strerror or error}") from error
-
-
-def _harm_of(member: tarfile.TarInfo) -> str:
-    """Return why a member is unsafe, empty where it is not."""
-    path, is_link = PurePosixPath(member.name), member.issym() or member.islnk()
-    if not (member.isfile() or member.isdir() or is_link):
-        return "is a device"
-    if len(path.parts) > _DEEPEST:
-        # Making and removing such folders exhausts Python's stack.
-        return f"lies more than {_DEEPEST} folders deep"
-    if _escapes(path):
-        return "lies outside its folder"
-    # A symbolic link is read from where it lies, a hard link from the archive's root.
-    start = path.parent if member.issym() else PurePosixPath()
-    return "links to a place outside its folder" if is_link and _escapes(start / member.linkname) else ""
-
-
-def _escapes(path: PurePosixPath) -> bool:
-    # Joining with an absolute link target gives that target, so this sees absolute links too.
-    if path.is_absolute() or PureWindowsPath(path).drive:
-        return True
-    depth = 0
-    for step in path.parts:
-        depth += -1 if step == ".." else 1
-        if depth < 0:
-            return True
-    return False
+    below = " (the files below it, in the same folders)" if chosen.kind == "files" else ""
+    return f"download {url} by hand{below} into {folder / (chosen.folder or '')}"

@@ -1,34 +1,29 @@
-"""The shapes of catalogued files: one function a shape, from the files of a part of the catalogue to rows.
+"""The layouts of catalogued files: a function per layout turns files into rows.
 
-A row holds the text of the files; `stsbench.data.benchmarks` says what it means, a score or a label.
+Rows have the text of the files; `stsbench.data.benchmarks` turns it into scores and labels.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import require_file, sha256_of
 from stsbench.data.catalogue import CatalogueFile, CataloguePart, NamedColumns, TextVariant
-from stsbench.data.rows import NumberedCells, Rows, decode, number, open_rows, read_bytes, split_lines
+from stsbench.data.rows import decode, number, open_rows, read_bytes, split_lines
 from stsbench.data.tables import FileRead
 
-_BETWEEN = re.compile(r"[\t\n]")
-"""What stands between two sentences in one cell."""
+_GET_AGAIN = "fix it or get the file again"
 
 
 @dataclass(frozen=True)
 class CataloguedLines:
-    """A catalogued file as it is here: its hash, what the catalogue says of it, and its lines.
-
-    The lines are empty for a file that is read by the names of its columns.
-    """
+    """A catalogued file: its hash, its entry in the catalogue, and its lines (none in the layout `named`)."""
 
     path: Path
     lines: list[str]
@@ -37,30 +32,26 @@ class CataloguedLines:
 
     @property
     def read(self) -> FileRead:
-        """The account of this file for the record."""
+        """The file for the record."""
         return FileRead(self.entry.path, self.sha256, self.entry.expected)
 
     @property
     def problem(self) -> str | None:
-        """A sentence saying how the file differs from the catalogued one, or None."""
+        """A sentence on how the file differs from the catalogued one, or None."""
         if self.entry.expected in {None, self.sha256}:
             return None
-        hashes = f"(sha256 {self.entry.sha256[:12]}... expected, {self.sha256[:12]}... found)"
-        if not self.lines or self.entry.lines is None:
-            how = f"its bytes differ {hashes}"
-        elif len(self.lines) != self.entry.lines:
-            how = f"{self.entry.lines} lines expected, {len(self.lines)} found"
-        else:
-            how = f"{self.entry.lines} lines expected and found, but their bytes differ {hashes}"
+        how = f"expected sha256 {self.entry.sha256[:12]}..., found {self.sha256[:12]}..."
+        if self.lines and self.entry.lines not in {None, len(self.lines)}:
+            how = f"expected {self.entry.lines} lines, found {len(self.lines)}"
         return f"{self.path} is not the catalogued file: {how}."
 
     def at(self, line: int) -> str:
-        """Return where a line is, for a message."""
+        """Returns the place of a line for a message."""
         return f"{self.path}, line {line}"
 
 
 def read_catalogued(root: Path, entry: CatalogueFile, encoding: str) -> CataloguedLines:
-    """Read one catalogued file below `root`."""
+    """Reads a catalogued file below `root`."""
     path = root / entry.path
     data = read_bytes(path)
     return CataloguedLines(
@@ -69,40 +60,34 @@ def read_catalogued(root: Path, entry: CatalogueFile, encoding: str) -> Catalogu
 
 
 class PartRead(NamedTuple):
-    """A part of the catalogue with its files as they are here, in the catalogue's order."""
+    """A part of the catalogue with its files, in the catalogue's order."""
 
     part: CataloguePart
     files: tuple[CataloguedLines, ...]
 
 
-def read_part(root: Path, part: CataloguePart, variant: TextVariant, task: str) -> PartRead:
-    """Return the files of a part below `root`, none of which may be empty."""
+def read_part(root: Path, part: CataloguePart, variant: TextVariant) -> PartRead:
+    """Reads the files of a part below `root`, which must not be empty."""
     files = []
     for file in part.files:
+        path = root / file.path
+        require_file(path)
+        if not path.stat().st_size:
+            raise UserError(f"{path} is empty: get it again.")
         if variant.layout == "named":
-            path = root / file.path
-            require_file(path)
-            read, is_empty = CataloguedLines(path, [], sha256_of(path), file), not path.stat().st_size
+            files.append(CataloguedLines(path, [], sha256_of(path), file))
         else:
-            read = read_catalogued(root, file, variant.encoding)
-            is_empty = not any(read.lines)
-        if is_empty:
-            expected = f"{file.lines} lines" if file.lines else "pairs"
-            raise UserError(
-                f"{read.path} is empty, where {task} has {expected}: get it again (`stsbench data verify "
-                f"{task}` says which files are not the catalogued ones)."
-            )
-        files.append(read)
+            files.append(read_catalogued(root, file, variant.encoding))
     return PartRead(part, tuple(files))
 
 
 class Row(NamedTuple):
-    """What a shape's reader reads.
+    """A row of a catalogued file.
 
     Attributes:
-        where: the file and line, for a message.
-        value: the gold score or the label, as the file spells it.
-        ratings: the single ratings whose mean the gold score is, where the file has them.
+        where: the file and line, for messages.
+        value: the gold score or the label, as spelled in the file.
+        ratings: the single ratings whose mean is the gold score, if the file has them.
     """
 
     where: str
@@ -117,41 +102,39 @@ class Row(NamedTuple):
 
 
 def rows_of(read: PartRead, variant: TextVariant) -> Iterator[Row]:
-    """Yield the rows of a part of a data set, by the shape of its files."""
+    """Yields the rows of a part of a data set."""
     return _LAYOUTS[variant.layout](read, variant)
 
 
 def _from_pairs_and_gold(read: PartRead, variant: TextVariant) -> Iterator[Row]:
     pairs, golds = read.files
-    _demand_equal_length(pairs, golds)
-    split, subset = read.part.split, read.part.subset
+    _require_equal_length(pairs, golds)
+    subset = read.part.subset
     for (line, cells), gold in zip(_table_cells(pairs, variant), golds.lines, strict=True):
         if gold.strip():
-            yield Row(golds.at(line), split, f"{subset}-{line}", gold, cells[0], cells[1], subset)
+            yield Row(golds.at(line), read.part.split, f"{subset}-{line}", gold, cells[0], cells[1], subset)
 
 
 def _from_table(read: PartRead, variant: TextVariant) -> Iterator[Row]:
     (file,) = read.files
     columns = variant.columns
-    assert columns is not None, "the schema demands columns for a table"
+    assert columns is not None, "the layout 'table' has columns"
+
     for line, cells in _table_cells(file, variant):
-        split = read.part.split if columns.split is None else cells[columns.split]
-        yield Row(
-            file.at(line),
-            split,
-            id=f"{split}-{line}" if columns.id is None else cells[columns.id],
-            value=cells[columns.value],
-            sentence1=cells[columns.sentence1],
-            sentence2=None if columns.sentence2 is None else cells[columns.sentence2],
-            subset=read.part.subset if columns.subset is None else cells[columns.subset],
-            design=None if columns.design is None else cells[columns.design],
-        )
+        optional = {
+            name: cells[place]
+            for name in ("id", "sentence2", "subset", "split", "design")
+            if (place := getattr(columns, name)) is not None
+        }
+        split = optional.pop("split", read.part.split)
+        row = {"id": f"{split}-{line}", "subset": read.part.subset} | optional
+        yield Row(file.at(line), split, value=cells[columns.value], sentence1=cells[columns.sentence1], **row)
 
 
 def _from_parallel(read: PartRead, _variant: TextVariant) -> Iterator[Row]:
     first, second, labels = read.files
-    _demand_equal_length(first, second)
-    _demand_equal_length(first, labels)
+    _require_equal_length(first, second)
+    _require_equal_length(first, labels)
     split = read.part.split
     rows = zip(first.lines, second.lines, labels.lines, strict=True)
     for line, (sentence1, sentence2, label) in enumerate(rows, start=1):
@@ -176,22 +159,25 @@ def _from_label_first(read: PartRead, _variant: TextVariant) -> Iterator[Row]:
 def _from_named(read: PartRead, variant: TextVariant) -> Iterator[Row]:
     (file,) = read.files
     named = variant.named
-    assert named is not None, "the schema demands named columns"
+    assert named is not None, "the layout 'named' has named columns"
     split, only = read.part.split, read.part.only
-    wanted = (named.sentence1, named.sentence2, named.pair, named.value, named.id, *named.raters, *only)
-    heads = tuple(dict.fromkeys(name.partition(".")[0] for name in wanted if name))
-    table, rows = _read_once(file.path, file.sha256, variant.format, heads, variant.names)
-    for line, cells in rows:
-        row = _NamedRow(dict(zip(table.columns, cells, strict=True)), table.at(line))
-        if any(str(row.cell(column)) != value for column, value in only.items()):
+    used = (named.sentence1, named.sentence2, named.pair, named.value, named.id, *named.raters, *only)
+    heads = tuple(dict.fromkeys(name.partition(".")[0] for name in used if name))
+    columns = None if variant.names else heads
+    table = open_rows(
+        file.path, is_header=lambda _: False, names=columns, unnamed=variant.names, format=variant.format
+    )
+    for line, values in table.rows:
+        where, cells = table.at(line), dict(zip(table.columns, values, strict=True))
+        if any(str(_cell(cells, column, where)) != value for column, value in only.items()):
             continue
-        sentence1, sentence2 = row.sentences(named)
-        ratings = row.ratings(named.raters)
+        sentence1, sentence2 = _sentences(cells, named, where)
+        ratings = _ratings([_cell(cells, name, where) for name in named.raters], where)
         yield Row(
-            row.where,
+            where,
             split,
-            id=str(row.cell(named.id)) if named.id else f"{split}-{line}",
-            value=str(row.cell(named.value)) if named.value else str(sum(ratings) / len(ratings)),
+            id=str(_cell(cells, named.id, where)) if named.id else f"{split}-{line}",
+            value=str(_cell(cells, named.value, where) if named.value else sum(ratings) / len(ratings)),
             sentence1=sentence1,
             sentence2=sentence2,
             subset=read.part.subset,
@@ -199,70 +185,41 @@ def _from_named(read: PartRead, variant: TextVariant) -> Iterator[Row]:
         )
 
 
-# Several parts may lie in one file: it is read once for all of them.
-@lru_cache(maxsize=1)
-def _read_once(
-    path: Path, _sha256: str, format: str, heads: tuple[str, ...], names: tuple[str, ...]
-) -> tuple[Rows, tuple[NumberedCells, ...]]:
-    if names:
-        table = open_rows(path, is_header=lambda _: False, unnamed=names, format=format)
-    else:
-        table = open_rows(path, is_header=lambda _: True, names=heads, format=format)
-    return table, tuple(table.rows)
+def _cell(cells: Mapping[str, object], name: str, where: str) -> Any:
+    """Returns a cell, or the value at a dotted name inside it."""
+    value: Any = cells
+    for step in name.split("."):
+        if not isinstance(value, dict) or step not in value:
+            raise UserError(f"{where}: {name!r} is missing; {_GET_AGAIN}.")
+        value = value[step]
+    return value
 
 
-class _NamedRow(NamedTuple):
-    cells: dict[str, object]
-    where: str
-
-    def cell(self, name: str) -> Any:
-        """Return a cell, or what a dotted name leads to inside it."""
-        value: Any = self.cells
-        for step in name.split("."):
-            if not isinstance(value, dict) or step not in value:
-                raise self.refusal(f"{name!r} is missing")
-            value = value[step]
-        return value
-
-    def refusal(self, what: str) -> UserError:
-        return UserError(f"{self.where}: {what}; mend it or get the file again.")
-
-    def text(self, name: str, *, may_be_empty: bool = False) -> str:
-        value = self.cell(name)
-        if not isinstance(value, str):
-            raise self.refusal(f"{name} is {value!r}, not text")
-        if not value.strip() and not may_be_empty:
-            raise self.refusal(f"{name} is empty")
-        return value
-
-    def sentences(self, named: NamedColumns) -> tuple[str, str]:
-        if not named.pair:
-            first, second = (
-                self.text(name, may_be_empty=named.may_be_empty) for name in (named.sentence1, named.sentence2)
+def _sentences(cells: Mapping[str, object], named: NamedColumns, where: str) -> tuple[str, str]:
+    texts = []
+    for name in [named.pair] if named.pair else [named.sentence1, named.sentence2]:
+        text = _cell(cells, name, where)
+        if not isinstance(text, str) or not (text.strip() or named.may_be_empty):
+            raise UserError(f"{where}: {name} is {text!r}, not a sentence; {_GET_AGAIN}.")
+        texts.append(text)
+    if named.pair:
+        texts = [part for part in re.split(r"[\t\n]", texts[0]) if part.strip()]
+        if len(texts) != 2:
+            raise UserError(
+                f"{where}: expected two sentences in {named.pair}, with a tab or line feed between them, found "
+                f"{len(texts)}; {_GET_AGAIN}."
             )
-            return first, second
-        parts = [part for part in _BETWEEN.split(self.text(named.pair)) if part.strip()]
-        if len(parts) != 2:
-            raise self.refusal(
-                f"{named.pair} holds two sentences with a tab or a line feed between them, here there "
-                + ("is one" if len(parts) == 1 else f"are {len(parts)}")
-            )
-        return parts[0], parts[1]
+    return texts[0], texts[1]
 
-    def ratings(self, columns: Sequence[str]) -> tuple[float, ...]:
-        values = [self.cell(column) for column in columns]
-        if len(values) == 1 and isinstance(values[0], list):
-            values = values[0]
-        ratings = []
-        for value in values:
-            # bool is a number to Python; as a rating it is a slip.
-            rating = None if isinstance(value, bool) else number(str(value))
-            if rating is None:
-                raise self.refusal(f"the rating {value!r} is not a number")
-            ratings.append(rating)
-        if columns and not ratings:
-            raise self.refusal("there is no rating")
-        return tuple(ratings)
+
+def _ratings(cells: Sequence[Any], where: str) -> tuple[float, ...]:
+    values = cells[0] if len(cells) == 1 and isinstance(cells[0], list) else cells
+    ratings = tuple(number(str(value)) for value in values)
+    if None in ratings or (cells and not ratings):
+        raise UserError(
+            f"{where}: expected ratings, found {', '.join(map(repr, values)) or 'none'}; {_GET_AGAIN}."
+        )
+    return tuple(rating for rating in ratings if rating is not None)
 
 
 _LAYOUTS: dict[str, Callable[[PartRead, TextVariant], Iterator[Row]]] = {
@@ -276,22 +233,20 @@ _LAYOUTS: dict[str, Callable[[PartRead, TextVariant], Iterator[Row]]] = {
 
 
 def _table_cells(file: CataloguedLines, variant: TextVariant) -> Iterator[tuple[int, list[str]]]:
-    # Quotes are plain characters here, and a row may have any of several widths.
+    # Quotes are plain characters here, and rows may have several widths.
     for line, text in enumerate(file.lines, start=1):
         cells = text.split("\t")
         if len(cells) not in variant.widths:
             expected = " or ".join(map(str, variant.widths))
             raise UserError(
-                f"{file.at(line)}: {expected} tab-separated columns expected, {len(cells)} found; "
-                "mend the line or get the file again."
+                f"{file.at(line)}: expected {expected} tab-separated columns, found {len(cells)}; {_GET_AGAIN}."
             )
         if line > 1 or not variant.header:
             yield line, cells
 
 
-def _demand_equal_length(first: CataloguedLines, second: CataloguedLines) -> None:
+def _require_equal_length(first: CataloguedLines, second: CataloguedLines) -> None:
     if len(first.lines) != len(second.lines):
         raise UserError(
-            f"{first.path} has {len(first.lines)} lines but {second.path} has {len(second.lines)}: "
-            "they must match line by line, so get both files again."
+            f"{first.path} has {len(first.lines)} lines but {second.path} has {len(second.lines)}: get both again."
         )

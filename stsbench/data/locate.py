@@ -1,15 +1,12 @@
-"""Where data is looked for, in which order, and what to do when it is not there.
+"""The places of data.
 
-The order is the same everywhere: the folders that the person names (`--data-dir`), those in `STSBENCH_DATA`, in
-a checkout of stsbench its folder `data`, the cache. Nothing is downloaded unless asked for (see
-`stsbench.data.fetch`).
+They are searched in this order: `--data-dir`, the folders in `STSBENCH_DATA`, the folder `data` of a clone of
+stsbench, the cache. Nothing is downloaded except by `stsbench.data.fetch`.
 """
 
 import os
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -19,24 +16,24 @@ from stsbench.data.catalogue import Source
 
 
 class DataNotFoundError(UserError):
-    """No place holds the data: nothing was wrong with it, it is just not here."""
+    """The data is in none of the places."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """A folder in which data is looked for, and who named it."""
+    """A folder that is searched for data, and the option or variable that named it."""
 
     origin: str
     folder: Path
 
 
 def places(data_dirs: Sequence[Path] = ()) -> tuple[Place, ...]:
-    """Return the folders in which data is looked for, in order.
+    """Returns the folders that are searched for data, in order.
 
-    `STSBENCH_DATA` holds folders as PATH does. Set but empty it names none, and leaves the checkout's out, too.
+    `STSBENCH_DATA` lists folders as PATH does. If it is set to nothing, the clone's folder is skipped, too.
 
     Args:
-        data_dirs: folders that the person names for this call; they come first.
+        data_dirs: the folders of this call, which come first.
     """
     named = [Place("--data-dir", Path(folder).expanduser()) for folder in data_dirs]
     variable = os.environ.get("STSBENCH_DATA")
@@ -46,39 +43,27 @@ def places(data_dirs: Sequence[Path] = ()) -> tuple[Place, ...]:
         if not place.folder.is_dir():
             raise UserError(
                 f"{place.origin} names {place.folder}, which is not a folder: "
-                "name the folder that holds the data (in SentEval's layout the one with `downstream/` in it)."
+                "name the folder with the data (in SentEval's layout the one with `downstream/` in it)."
             )
     checkout = None if variable == "" else checkout_data()
-    ours = [Place("checkout", checkout)] if checkout is not None else []
-    return (*named, *ours, Place("cache", data_cache()))
+    clone = [Place("checkout", checkout)] if checkout is not None else []
+    return (*named, *clone, Place("cache", data_cache()))
 
 
 def checkout_data() -> Path | None:
-    """Return the folder `data` beside the package, if it is there and this is a checkout of stsbench.
-
-    It does not depend on where the person works: the package has to lie beside stsbench's own `pyproject.toml`, as
-    it does in a clone, installed from it (`pip install -e .`) or not, and does not where a wheel was installed.
-    """
+    """Returns the folder `data` of a clone of stsbench, from any working folder; None for an installed wheel."""
     folder = Path(str(files("stsbench"))).parent
-    return folder / "data" if _is_checkout(folder) and (folder / "data").is_dir() else None
-
-
-@cache
-def _is_checkout(folder: Path) -> bool:
-    try:
-        project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8")).get("project", {})
-    except (OSError, ValueError):
-        return False
-    return isinstance(project, dict) and project.get("name") == "stsbench"
+    is_clone = (folder / "pyproject.toml").is_file() and (folder / "data").is_dir()
+    return folder / "data" if is_clone else None
 
 
 def data_cache() -> Path:
-    """Return the folder that downloaded data is kept in."""
+    """Returns the folder of downloaded data."""
     return own_cache_dir() / "data"
 
 
 def root_in(place: Place, source: Source, paths: Sequence[str]) -> Path | None:
-    """Return the first of the source's layouts below `place` that holds any of `paths`, or None."""
+    """Returns the first of the source's roots below `place` with any of `paths`, or None."""
     for layout in source.roots:
         root = place.folder / layout
         if any((root / path).is_file() for path in paths):
@@ -87,22 +72,22 @@ def root_in(place: Place, source: Source, paths: Sequence[str]) -> Path | None:
 
 
 def find_root(source: Source, paths: Sequence[str], wanted: str, data_dirs: Sequence[Path] = ()) -> Path:
-    """Return the folder below which all of `paths` lie.
-
-    The first place that holds any of them is the one: a task is never put together from two places.
-
-    If no place holds any of them, a DataNotFoundError says so; if that place holds only some, a plain UserError.
+    """Returns the folder with all of `paths`: the first with any of them, so that two copies are never mixed.
 
     Args:
-        source: what the files belong to; says which layouts a data folder may have.
-        paths: the wanted files, relative to the source's root.
-        wanted: what they are, for the message ("STS12").
+        source: the source of the files.
+        paths: the files, relative to the source's root.
+        wanted: what they are, for messages ("STS12").
         data_dirs: see `places`.
+
+    Raises:
+        DataNotFoundError: if no place has any of them.
+        UserError: if that folder has only some.
     """
     if source.kind == "bundled":
         return bundled_root(source)
-    looked = places(data_dirs)
-    for place in looked:
+    searched = places(data_dirs)
+    for place in searched:
         root = root_in(place, source, paths)
         if root is not None:
             absent = next((path for path in paths if not (root / path).is_file()), None)
@@ -112,20 +97,17 @@ def find_root(source: Source, paths: Sequence[str], wanted: str, data_dirs: Sequ
                     f"put it there, name another folder, or {remedy(source)}."
                 )
             return root
-    folders = ", ".join(f"{place.folder} ({place.origin})" for place in looked)
+    folders = ", ".join(f"{place.folder} ({place.origin})" for place in searched)
     raise DataNotFoundError(f"{wanted} was not found in {folders}, which lack {paths[0]}: {remedy(source)}.")
 
 
 def bundled_root(source: Source) -> Path:
-    """Return the folder of a source that comes with the package."""
+    """Returns the folder of a bundled source."""
     return Path(str(files("stsbench.data").joinpath(source.name)))
 
 
 def remedy(source: Source) -> str:
-    """Return what to do about missing files of a source, as the end of a sentence.
-
-    It names the address too, for machines without a network: what is fetched elsewhere is used as it is.
-    """
+    """Returns what to do about missing files of a source, as the end of a sentence."""
     if source.kind == "bundled":
         return "it comes with stsbench, so install stsbench again"
     if source.kind == "by-hand":

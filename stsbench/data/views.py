@@ -1,10 +1,10 @@
-"""Parts of the scored pairs: those that no other task has, and those whose sentences no training corpus holds.
+"""Views: scored pairs without those of other tasks, or without sentences of a training corpus.
 
-A part's name follows the split behind a tilde (`STS-B:test~overlap`), so that a signature says which pairs were
-scored, and what they were held against is among the files that the data's hash is over.
+A view's name follows the split after a tilde (`STS-B:test~overlap`), and the files that it was compared with are
+part of the data's hash, so a signature shows which pairs were scored.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -20,40 +20,38 @@ from stsbench.data.benchmarks import load_sts
 from stsbench.data.catalogue import SENTEVAL, data_sets, paper_tasks
 from stsbench.data.corpus import corpus_file
 from stsbench.data.sentences import read_corpus_set
-from stsbench.data.shared import folded_ids, pairs_in
+from stsbench.data.shared import keys_met, pairs_in, same_letters
 from stsbench.data.tables import FileRead, StsData, combined_sha256
 
 OVERLAP = "overlap"
-"""What the view without the pairs of other tasks is called."""
+"""The name of the view without the pairs of other tasks."""
 
 _WITHOUT = "~"
 
 
 @dataclass(frozen=True)
 class PairView:
-    """Which pairs are left out of the scored tasks.
+    """Which pairs are left out of the scored tasks, by letters and digits.
 
     Attributes:
-        overlap: whether a pair counts in one task alone: of the seven STS tasks in the papers' order the first
-            whose test pairs have it keeps it; a file of one's own comes last.
-        corpora: files of training text: a pair is left out if either of its sentences stands in one of them.
-
-    Sentences are the same by letters and digits alone, case folded.
+        overlap: whether a pair counts in one task only: the first of the seven STS tasks, in the papers' order,
+            whose test split has it; your own file comes last.
+        corpora: files of training text: a pair is left out if one of its sentences is in one of them.
     """
 
     overlap: bool = False
     corpora: Sequence[str | Path] = ()
 
     def __bool__(self) -> bool:
-        """Return whether the view leaves out any pairs."""
+        """Returns whether the view leaves out any pairs."""
         return self.overlap or bool(self.corpora)
 
     def of(self, sets: Iterable[StsData], data_dirs: Sequence[Path] = ()) -> list[StsData]:
-        """Return what is left of some tasks.
+        """Returns the tasks without the pairs.
 
         Args:
             sets: scored pairs.
-            data_dirs: folders to look for the other tasks in.
+            data_dirs: folders to search for the other tasks.
 
         >>> from stsbench.data.benchmarks import load_sample
         >>> (clean,) = PairView(corpora=(Path("sample"),)).of([load_sample()])
@@ -69,14 +67,14 @@ class PairView:
 
         def exclusions(data: StsData) -> Iterator[_Exclusion]:
             if self.overlap:
-                yield _in_earlier(data, test_pairs)
+                yield _in_earlier(data, [test_pairs(*name) for name in _earlier_tasks(data)])
             yield from (_in_corpus(data, *corpus) for corpus in corpora)
 
         return [_without(data, list(exclusions(data))) for data in sets]
 
 
 def split_and_view(split: str) -> tuple[str, str]:
-    """Return a split's name and that of the view, empty where there is none.
+    """Returns a split's name and that of the view, which may be empty.
 
     >>> split_and_view("test~overlap"), split_and_view("dev")
     (('test', 'overlap'), ('dev', ''))
@@ -86,7 +84,7 @@ def split_and_view(split: str) -> tuple[str, str]:
 
 
 class _Exclusion(NamedTuple):
-    """Which pairs are left out, (n,), why, the name behind the tilde, and the files they are compared with."""
+    """The pairs to leave out, (n,), the reason, the name after the tilde, and the files compared with."""
 
     excluded: NDArray[np.bool_]
     reason: str
@@ -96,14 +94,13 @@ class _Exclusion(NamedTuple):
 
 
 def _without(data: StsData, exclusions: Sequence[_Exclusion]) -> StsData:
-    """Return a task without what any of these leaves out; a note counts each pair once."""
     kept, notes = np.ones(len(data.pairs), dtype=bool), list[str]()
     for exclusion in exclusions:
         count = int((kept & exclusion.excluded).sum())
-        notes.append(f"{data.task}: {count:,} of {len(kept):,} pairs are left out, as they {exclusion.reason}.")
+        notes.append(f"{data.task}: left out {count:,} of {len(kept):,} pairs that {exclusion.reason}.")
         kept &= ~exclusion.excluded
     if not kept.any():
-        raise UserError(f"{data.task}: no pair is left: {' '.join(notes)} Leave out the task, or the view.")
+        raise UserError(f"{data.task}: no pairs are left. {' '.join(notes)} Leave out the task or the view.")
     files = (*data.files, *(file for exclusion in exclusions for file in exclusion.files))
     problems = (*data.problems, *(problem for exclusion in exclusions for problem in exclusion.problems))
     return replace(
@@ -118,30 +115,35 @@ def _without(data: StsData, exclusions: Sequence[_Exclusion]) -> StsData:
     )
 
 
-def _in_earlier(
-    data: StsData, test_pairs: Callable[[str, str], tuple[StsData, frozenset[tuple[int, int]]]]
-) -> _Exclusion:
-    """Leave out what a task before this one has, in the papers' order, in its text where they have it."""
+def _earlier_tasks(data: StsData) -> Iterator[tuple[str, str]]:
+    """Yields the tasks before this one, in the papers' order, in its text if they have it."""
     order = list(paper_tasks())
-    names = order[: order.index(data.task)] if data.task in order and data.status != "user" else order
-    earlier = [test_pairs(name, data.text if data.text in data_sets()[name].texts else SENTEVAL) for name in names]
+    for name in order[: order.index(data.task)] if data.task in order and data.status != "user" else order:
+        yield name, data.text if data.text in data_sets()[name].texts else SENTEVAL
+
+
+def _in_earlier(data: StsData, earlier: Sequence[tuple[StsData, frozenset[tuple[int, int]]]]) -> _Exclusion:
     known = frozenset[tuple[int, int]]().union(*(pairs for _, pairs in earlier))
     return _Exclusion(
         np.array([pair in known for pair in pairs_in(data)], dtype=bool),
-        "are pairs of a task before it",
+        "are pairs of an earlier task",
         OVERLAP,
         [file for task, _ in earlier for file in task.files],
         [problem for task, _ in earlier for problem in task.problems],
     )
 
 
-def _read_corpus(path: Path) -> tuple[FileRead, NDArray[np.uint64]]:
-    """Return the file of a corpus, and the numbers of its sentences."""
+def _read_corpus(path: Path) -> tuple[FileRead, Sequence[str]]:
     corpus = read_corpus_set(path)
-    file = FileRead(storable(corpus.name), sha256_of(corpus_file(str(path))), None)
-    return file, np.unique(folded_ids(corpus.texts))
+    return FileRead(storable(corpus.name), sha256_of(corpus_file(str(path))), None), corpus.texts
 
 
-def _in_corpus(data: StsData, file: FileRead, known: NDArray[np.uint64]) -> _Exclusion:
-    either = [np.isin(folded_ids(data.pairs[side]), known) for side in ("sentence1", "sentence2")]
-    return _Exclusion(either[0] | either[1], f"have a sentence that stands in {file.name}", file.name, [file])
+def _in_corpus(data: StsData, file: FileRead, corpus: Sequence[str]) -> _Exclusion:
+    sides = [data.pairs[side].map(_letters) for side in ("sentence1", "sentence2")]
+    (known,) = keys_met(corpus, (_letters, [*sides[0], *sides[1]]))
+    either = sides[0].isin(known) | sides[1].isin(known)
+    return _Exclusion(either.to_numpy(), f"have a sentence of {file.name}", file.name, [file])
+
+
+def _letters(text: str) -> str:
+    return same_letters(text) or text

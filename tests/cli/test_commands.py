@@ -16,7 +16,7 @@ import stsbench as sb
 from stsbench.analysis import ANALYSES, analysis
 from stsbench.analysis.command import parsed
 from stsbench.cli.app import COMMANDS, MANY, app
-from stsbench.data import corpus, describe, fetch, overlap, overview
+from stsbench.data import describe, fetch, overlap, overview
 from stsbench.encoders.use import Loading, Use
 from stsbench.published import lookup
 from stsbench.scoring.run import choose_models
@@ -78,11 +78,8 @@ VERBS: dict[str, tuple[list[Any], set[str], set[str]]] = {
     "data list": ([overview.list_data], set(), set()),
     "data get": ([fetch.get], set(), set()),
     "data verify": ([overview.verify], set(), set()),
-    "data where": ([overview.where], set(), set()),
-    "data sharing": ([overlap.sharing], set(), set()),
     "data overlap": ([overlap.overlap], set(), set()),
-    "data describe": ([describe.describe], set(), {"card"}),
-    "data nli-triplets": ([corpus.write_nli_triplets], set(), set()),
+    "data describe": ([describe.describe], set(), set()),
     "published list": ([lookup.list_published], set(), set()),
     "published show": ([lookup.show_table], set(), set()),
     "published row": ([lookup.show_row], set(), set()),

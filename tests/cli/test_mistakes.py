@@ -78,7 +78,6 @@ OUTPUTS = [
     ("report r --badge --out folder", "folder: it is a folder; choose another file with --out"),
     ("report r --model-card --badge", "--model-card and --badge cannot go together"),
     ("data get --to file", "it is a file; choose another folder with --to"),
-    ("data nli-triplets x --out folder", "folder: it is a folder"),
     ("check r --junit folder", "choose another file with --junit"),
     ("spectrum --figure folder.png", "folder.png: it is a folder"),
     ("check r --junit /dev/null", "it is a pipe or device"),

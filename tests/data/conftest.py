@@ -15,10 +15,10 @@ PAIRS = "the kettle sings .\tthe kettle whistles .\nan owl naps .\ta bus leaves 
 
 
 @pytest.fixture(autouse=True)
-def _no_mirror_and_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep the person's own mirror and proxy out of the tests."""
+def _no_mirror_no_proxy_no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.delenv("HF_ENDPOINT", raising=False)
+    monkeypatch.setattr("stsbench.data.fetch.PAUSE", 0.0)
 
 
 @pytest.fixture
@@ -34,30 +34,22 @@ def small_senteval(tmp_path: Path) -> Path:
 
 @dataclass
 class Page:
-    """What the server answers at a path.
-
-    `cuts` holds, for the first requests in turn, after how many bytes the connection is cut; `delays` how
-    many seconds pass before the answer; `statuses` the refusals before the file is given.
-    """
+    """The answer to a path: for the first requests in turn refusals, delays in seconds, and cuts after some bytes."""
 
     body: bytes = b""
-    etag: str | None = '"one"'
-    last_modified: str | None = None
-    ranges: bool = True
     location: str | None = None
-    cuts: list[int] = field(default_factory=list)
-    delays: list[float] = field(default_factory=list)
     statuses: list[int] = field(default_factory=list)
-    wrong_range: bool = False
+    delays: list[float] = field(default_factory=list)
+    cuts: list[int] = field(default_factory=list)
 
 
 class Site:
-    """A web server on this machine, its pages, and what it was asked for."""
+    """A web server on this machine, its pages, and the paths of the requests."""
 
     def __init__(self, port: int) -> None:
         self.base = f"http://127.0.0.1:{port}"
         self.pages: dict[str, Page] = {}
-        self.asked: list[tuple[str, str | None]] = []
+        self.requests: list[str] = []
 
     def put(self, path: str, page: Page) -> str:
         self.pages[path] = page
@@ -68,49 +60,20 @@ class _Handler(BaseHTTPRequestHandler):
     site: Site
 
     def do_GET(self) -> None:
-        self.site.asked.append((self.path, self.headers["Range"]))
+        self.site.requests.append(self.path)
         page = self.site.pages.get(self.path)
-        if page is None:
-            self.send_error(404)
-            return
-        if page.delays:
+        if page is not None and page.delays:
             sleep(page.delays.pop(0))
-        if page.statuses:
-            self.send_error(page.statuses.pop(0))
-        elif page.location:
-            self.send_response(302)
-            self.send_header("Location", page.location)
-            self.end_headers()
-        else:
-            self._give(page)
-
-    def _give(self, page: Page) -> None:
-        start = self._start(page)
-        if start is not None and start >= len(page.body):
-            self.send_response(416)
-            self.send_header("Content-Range", f"bytes */{len(page.body)}")
-            self.end_headers()
+        if page is None or page.statuses:
+            self.send_error(page.statuses.pop(0) if page is not None else 404)
             return
-        payload = page.body[start or 0 :]
-        self.send_response(200 if start is None else 206)
-        if start is not None:
-            said = start + 1 if page.wrong_range else start
-            self.send_header("Content-Range", f"bytes {said}-{len(page.body) - 1}/{len(page.body)}")
-        if page.etag:
-            self.send_header("ETag", page.etag)
-        if page.last_modified:
-            self.send_header("Last-Modified", page.last_modified)
-        self.send_header("Content-Length", str(len(payload)))
+        self.send_response(302 if page.location else 200)
+        self.send_header("Content-Length", str(len(page.body)))
+        if page.location:
+            self.send_header("Location", page.location)
         self.end_headers()
         with contextlib.suppress(ConnectionError):
-            self.wfile.write(payload[: page.cuts.pop(0)] if page.cuts else payload)
-
-    def _start(self, page: Page) -> int | None:
-        wanted = self.headers["Range"]
-        version = self.headers["If-Range"]
-        if not wanted or not page.ranges or version not in {page.etag, page.last_modified}:
-            return None
-        return int(wanted.removeprefix("bytes=").removesuffix("-"))
+            self.wfile.write(page.body[: page.cuts.pop(0)] if page.cuts else page.body)
 
     def log_message(self, format: str, *args: object) -> None:
         """Keep the tests' output quiet."""
@@ -137,9 +100,3 @@ def site() -> Iterator[Site]:
 def page() -> type[Page]:
     """Give tests the class of a page: conftest modules are not imported by name."""
     return Page
-
-
-@pytest.fixture
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let attempts follow each other at once."""
-    monkeypatch.setattr("stsbench.data.download.time.sleep", lambda _seconds: None)

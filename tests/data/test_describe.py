@@ -1,4 +1,4 @@
-"""What is said of a person's own pairs: each number counted again, and nothing of their text given away."""
+"""The description of your own pairs: each number is recomputed, and no sentence is printed."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from stsbench.base.errors import UserError
 from stsbench.cli.app import app
-from stsbench.data.describe import describe
+from stsbench.data.describe import describe, scripts
 from stsbench.statistics.intervals import difference_error
 
 ROWS = [
@@ -31,34 +31,52 @@ def table(tmp_path: Path) -> Path:
 
 def test_each_number_is_what_a_count_by_hand_gives(table: Path) -> None:
     about = describe(table)
-    value = about.value
-    assert [value("pairs", what) for what in ("all", "subsets", "repeated", "repeated with other scores")] == [
-        5,
-        2,
-        2,
-        2,
-    ]
-    assert value("pairs", "of one sentence twice") == 1
-    assert (value("sentences", "distinct"), value("sentences", "distinct by letters and digits")) == (8, 6)
     lengths = [len(side.split()) for row in ROWS for side in row[:2]]
-    assert value("words of a sentence", "mean") == pytest.approx(np.mean(lengths))
-    assert value("scores", "standard deviation") == pytest.approx(np.std([row[2] for row in ROWS], ddof=1))
-    assert value("scores", "% of pairs with the commonest") == 40
-    assert (
-        value("shared sentences", "% of pairs that share one"),
-        value("shared sentences", "chains of such pairs"),
-    ) == (
-        80,
-        3,
-    )
+    expected = {
+        ("pairs", "all"): 5,
+        ("pairs", "subsets"): 2,
+        ("pairs", "repeated"): 2,
+        ("pairs", "repeated with other scores"): 2,
+        ("pairs", "of one sentence twice"): 1,
+        ("sentences", "distinct"): 8,
+        ("sentences", "distinct by letters and digits"): 6,
+        ("words of a sentence", "mean"): np.mean(lengths),
+        ("scores", "standard deviation"): np.std([row[2] for row in ROWS], ddof=1),
+        ("scores", "% of pairs with the commonest"): 40,
+        ("shared sentences", "% of pairs that share one"): 80,
+        ("shared sentences", "chains of such pairs"): 3,
+        ("subset two", "mean"): 3,
+        ("script", "% Latin"): 100,
+    }
+    assert {key: about.value(*key) for key in expected} == pytest.approx(expected)
     assert about.histogram["pairs"].sum() == 5
-    assert value("subset two", "mean") == 3
     # All five pairs, and three chains of them.
-    ratio = value("smallest difference", "if each chain counts as one pair") / value(
-        "smallest difference", "if pairs are independent"
-    )
-    assert ratio == pytest.approx(np.sqrt(5 / 3))
-    assert any("are not here: STS12" in note for note in about.notes)
+    smallest = [row["value"] for row in about.numbers.to_dict("records") if row["about"] == "smallest difference"]
+    assert smallest[1] / smallest[0] == pytest.approx(np.sqrt(5 / 3))
+
+
+GRAPHS = {
+    "STS12": (3108, 2063, 141),
+    "STS13": (1500, 1181, 170),
+    "STS14": (3750, 2708, 161),
+    "STS15": (3000, 2182, 58),
+    "STS16": (1186, 728, 132),
+    "STS-B": (1379, 1178, 25),
+    "SICK-R": (4927, 864, 368),
+}
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("task", GRAPHS)
+def test_the_graphs_of_the_sts_tasks_are_known(task: str, senteval: Path) -> None:
+    from stsbench.data.benchmarks import load_sts
+    from stsbench.data.shared import sentence_ids
+    from stsbench.statistics.dependence import Sharing
+
+    pairs = load_sts(task, data_dirs=[senteval]).pairs
+    graph = Sharing.of(sentence_ids(pairs["sentence1"]), sentence_ids(pairs["sentence2"])).describe()
+    assert (graph.pairs, graph.components, graph.largest_component) == GRAPHS[task]
+    assert describe(task, data_dirs=[senteval]).value("pairs", "all") == graph.pairs
 
 
 def test_the_standard_error_that_is_assumed_is_that_of_simulated_scores() -> None:
@@ -71,39 +89,21 @@ def test_the_standard_error_that_is_assumed_is_that_of_simulated_scores() -> Non
     assert differences.std() == pytest.approx(difference_error(300, 0.8, 0.9), rel=0.05)
 
 
-def test_the_card_is_markdown_that_holds_no_sentence(table: Path, tmp_path: Path) -> None:
-    card = tmp_path / "card.md"
-    done = CliRunner().invoke(
-        app, ["data", "describe", str(table), "--card", str(card), "--json"], standalone_mode=False
-    )
+def test_letters_are_counted_by_script() -> None:
+    assert scripts(["犬 ab", "！"]) == {"Latin": 2 / 3, "Han": 1 / 3}
+    assert scripts(["...", "1"]) == {}
+
+
+def test_the_command_prints_no_sentence(table: Path) -> None:
+    done = CliRunner().invoke(app, ["data", "describe", str(table), "--json"], standalone_mode=False)
     rows = {(row["about"], row["what"]): row["value"] for row in json.loads(done.stdout)}
     assert rows["pairs", "all"] == 5
-    text = card.read_text(encoding="utf-8")
-    assert text.startswith("# own\n")
-    assert "From its author" in text
-    assert not any(side in text or side in done.stdout for row in ROWS for side in row[:2])
+    assert not any(side in done.stdout for row in ROWS for side in row[:2])
 
 
-@pytest.mark.shared
-def test_what_stands_in_the_tasks_is_told(senteval: Path, tmp_path: Path) -> None:
-    from stsbench.data.benchmarks import load_sts
-
-    theirs = load_sts("STS16", data_dirs=[senteval]).pairs.head(20)
-    path = tmp_path / "mine.jsonl"
-    rows = theirs.rename(columns={"gold": "score"})[["sentence1", "sentence2", "score"]]
-    path.write_text(rows.to_json(orient="records", lines=True, force_ascii=False), encoding="utf-8")
-    about = describe(path, data_dirs=[senteval])
-    distinct = len({frozenset(pair) for pair in zip(rows["sentence1"], rows["sentence2"], strict=True)})
-    assert about.value("shared with STS16", "pairs, as released") == distinct
-    assert not about.notes[-1].startswith("Not looked at")
-
-
-def test_a_split_that_the_sample_does_not_have_is_refused() -> None:
+def test_a_mistake_names_its_place(table: Path) -> None:
     with pytest.raises(UserError, match="has no split 'dev'"):
         describe("sample:dev")
-
-
-def test_a_broken_line_is_told_with_its_place(table: Path) -> None:
     table.write_text(table.read_text(encoding="utf-8") + "a\tb\tfour\ttwo\n", encoding="utf-8")
-    with pytest.raises(UserError, match=r"own\.tsv, line 7: the score 'four'"):
+    with pytest.raises(UserError, match=r"own\.tsv, line 7: score 'four'"):
         describe(table)

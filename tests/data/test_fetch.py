@@ -1,8 +1,8 @@
-"""Data gets into the cache whole, checked and once; what goes wrong is said with what to do."""
+"""Data gets into a folder complete, checked and once; failures name the remedy."""
 
 import hashlib
 import io
-import random
+import socket
 import tarfile
 import threading
 
@@ -11,15 +11,11 @@ import pytest
 from stsbench.base.errors import UserError
 from stsbench.data import fetch as module
 from stsbench.data.catalogue import CatalogueFile, source
-from stsbench.data.download import DownloadError
-from stsbench.data.fetch import UnpackError, address_of, catalogued_files, fetch, get
+from stsbench.data.fetch import FetchError, address_of, catalogued_files, download, fetch, get, unpack
 
-TEXTS = {
-    "STS/one.txt": b"the kettle sings .\tthe kettle whistles .\n",
-    "STS/two.txt": b"4.5\n",
-}
-
-pytestmark = pytest.mark.usefixtures("no_pauses")
+BODY = bytes(range(256)) * 4000
+SHA256 = hashlib.sha256(BODY).hexdigest()
+TEXTS = {"STS/one.txt": b"the kettle sings .\tthe kettle whistles .\n", "STS/two.txt": b"4.5\n"}
 
 
 def sha256(data):
@@ -30,13 +26,111 @@ EXPECTED = [CatalogueFile(path=path, lines=1, sha256=sha256(data)) for path, dat
 
 
 def tar_of(texts, below=""):
+    return archive_of(*((tarfile.TarInfo(below + path), data) for path, data in texts.items()))
+
+
+def archive_of(*members, mode="w"):
     buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as tar:
-        for path, data in texts.items():
-            member = tarfile.TarInfo(below + path)
+    with tarfile.open(fileobj=buffer, mode=mode) as tar:
+        for member, data in members:
             member.size = len(data)
             tar.addfile(member, io.BytesIO(data))
     return buffer.getvalue()
+
+
+# --- one file
+
+
+@pytest.fixture
+def target(tmp_path):
+    return tmp_path / "data" / "file.bin"
+
+
+def test_a_file_arrives_complete_after_a_redirect_refusals_and_a_delay(site, page, target, monkeypatch):
+    monkeypatch.setattr(module, "TIMEOUT", (1, 0.2))
+    site.put("/elsewhere.bin", page(BODY, statuses=[503, 429], delays=[0.5]))
+    calls = []
+    url = site.put("/file.bin", page(location="/elsewhere.bin"))
+    assert download(url, target, SHA256, lambda *now: calls.append(now)) == SHA256
+    assert target.read_bytes() == BODY
+    assert [path.name for path in target.parent.iterdir()] == ["file.bin"]
+    assert calls[-1] == ("downloading file.bin", len(BODY), len(BODY))
+    assert download(url, target, None) == SHA256
+
+
+@pytest.mark.parametrize(
+    ("path", "kinds", "sha", "message"),
+    [
+        ("/none.bin", None, None, "404"),
+        ("/file.bin", {"cuts": [1000] * 9}, SHA256, "cannot download"),
+        ("/file.bin", {"statuses": [500] * 9}, SHA256, "500"),
+        ("/file.bin", {"delays": [0.3] * 9}, SHA256, "no connection"),
+        ("/file.bin", {}, "0" * 64, "is not the catalogued file .expected SHA-256 0000"),
+    ],
+    ids=["missing", "cut", "broken", "silent", "other bytes"],
+)
+def test_a_failed_download_leaves_nothing(path, kinds, sha, message, site, page, target, monkeypatch):
+    monkeypatch.setattr(module, "TIMEOUT", (1, 0.1))
+    if kinds is not None:
+        site.put(path, page(BODY, **kinds))
+    with pytest.raises(FetchError, match=message):
+        download(site.base + path, target, sha)
+    assert list(target.parent.iterdir()) == []
+
+
+def test_an_unreachable_server_and_a_wrong_address_are_errors(target):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        closed = taken.getsockname()[1]
+    for url in (f"http://127.0.0.1:{closed}/file.bin", "nowhere://file.bin"):
+        with pytest.raises(FetchError, match=f"cannot download {url}"):
+            download(url, target, SHA256)
+
+
+# --- an archive
+
+
+def a_link(name, target, kind=tarfile.SYMTYPE):
+    member = tarfile.TarInfo(name)
+    member.type, member.linkname = kind, target
+    return member, b""
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2", "w:xz"])
+def test_files_and_inner_links_are_unpacked_and_a_truncated_archive_is_an_error(tmp_path, mode):
+    members = (tarfile.TarInfo("STS/one.txt"), BODY), a_link("STS/same.txt", "../STS/one.txt")
+    (tmp_path / "a.tar").write_bytes(whole := archive_of(*members, mode=mode))
+    unpack(tmp_path / "a.tar", tmp_path / "in")
+    assert (tmp_path / "in/STS/same.txt").read_bytes() == (tmp_path / "in/STS/one.txt").read_bytes() == BODY
+    (tmp_path / "a.tar").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(FetchError, match=r"a\.tar is damaged"):
+        unpack(tmp_path / "a.tar", tmp_path / "cut")
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        [(tarfile.TarInfo("../outside.txt"), b"x")],
+        [(tarfile.TarInfo("STS/../../outside.txt"), b"x")],
+        [a_link("link", "/etc/passwd")],
+        [a_link("STS/link", "../../outside")],
+        [a_link("link", "../outside", tarfile.LNKTYPE)],
+        [a_link("pipe", "", tarfile.FIFOTYPE)],
+        [a_link("disk", "", tarfile.BLKTYPE)],
+        [a_link("a/b/up", "../.."), a_link("out", "a/b/up/.."), (tarfile.TarInfo("out/outside.txt"), b"x")],
+        [a_link("same.txt", "nowhere.txt", tarfile.LNKTYPE)],
+    ],
+    ids=["up", "inner up", "link", "deep link", "hard link", "pipe", "disk", "chain", "nowhere"],
+)
+def test_an_unsafe_archive_writes_nothing_outside_its_folder(tmp_path, members):
+    (tmp_path / "bad.tar").write_bytes(archive_of(*members))
+    with pytest.raises(FetchError, match=r"bad\.tar is (unsafe|damaged)"):
+        unpack(tmp_path / "bad.tar", tmp_path / "in" / "inner")
+    assert {path.name for path in tmp_path.iterdir()} <= {"bad.tar", "in"}
+    assert not list(tmp_path.rglob("outside*"))
+
+
+# --- sources
 
 
 @pytest.fixture
@@ -56,71 +150,48 @@ def archive(site, page):
 
 
 @pytest.mark.parametrize("below", ["", "./", "downstream/", "senteval/downstream/", "SentEval/data/downstream/"])
-def test_an_archive_is_unpacked_into_the_layout_whatever_its_top_folder(archive, folder, below):
-    body = tar_of(TEXTS, below)
-    fetched = fetch(archive(body), EXPECTED, folder)
+def test_an_archive_is_unpacked_whatever_its_top_folder_and_once(archive, folder, site, below):
+    described = archive(body := tar_of(TEXTS, below))
+    fetched = fetch(described, EXPECTED, folder)
     assert fetched.path == folder / "senteval" / "downstream"
     assert {path: (fetched.path / path).read_bytes() for path in TEXTS} == TEXTS
     assert (fetched.sha256, fetched.verified, fetched.fresh) == (sha256(body), True, True)
-
-
-def test_nothing_but_the_data_the_record_and_the_lock_stays(archive, folder):
-    fetch(archive(tar_of(TEXTS)), EXPECTED, folder)
-    assert {path.name for path in folder.iterdir()} - {".senteval.lock"} == {
-        "senteval",
-        "senteval.tar.sha256",
-    }
-
-
-def test_what_is_there_is_not_downloaded_again(archive, folder, site):
-    described = archive(tar_of(TEXTS))
-    first = fetch(described, EXPECTED, folder)
-    again = fetch(described, EXPECTED, folder)
-    assert (again.path, again.sha256, again.fresh) == (first.path, first.sha256, False)
-    assert len(site.asked) == 1
-
-
-def test_a_changed_file_in_the_cache_is_replaced(archive, folder):
-    described = archive(tar_of(TEXTS))
-    changed = fetch(described, EXPECTED, folder).path / "STS" / "two.txt"
-    changed.write_bytes(b"0\n")
-    assert fetch(described, EXPECTED, folder).fresh
-    assert changed.read_bytes() == TEXTS["STS/two.txt"]
-
-
-def test_an_archive_with_another_hash_than_the_known_one_is_refused(archive, folder):
-    with pytest.raises(DownloadError, match="not the catalogued file"):
-        fetch(archive(tar_of(TEXTS), sha256="0" * 64), EXPECTED, folder)
-    assert not (folder / "senteval").exists()
+    assert {path.name for path in folder.iterdir()} - {".senteval.lock"} == {"senteval"}
+    assert not fetch(described, EXPECTED, folder).fresh
+    assert len(site.requests) == 1
 
 
 @pytest.mark.parametrize(
-    ("texts", "first"),
+    ("body", "changes", "message"),
     [
-        ({**TEXTS, "STS/two.txt": b"4.6\n"}, "1 of 2 files .*, the first is STS/two.txt"),
-        ({"STS/one.txt": TEXTS["STS/one.txt"]}, "1 of 2 files .*, the first is STS/two.txt"),
-        ({"README": b"nothing else\n"}, "2 of 2 files .*, the first is STS/one.txt"),
+        (tar_of({**TEXTS, "STS/two.txt": b"4.6\n"}), {}, "1 of 2 files .*, the first is STS/two.txt"),
+        (tar_of({"STS/one.txt": TEXTS["STS/one.txt"]}), {}, "1 of 2 files .*, the first is STS/two.txt"),
+        (tar_of({"README": b"nothing else\n"}), {}, "2 of 2 files .*, the first is STS/one.txt"),
+        (b"no archive", {}, r"senteval\.tar is damaged or not a tar archive"),
+        (tar_of(TEXTS), {"sha256": "0" * 64}, "not the catalogued file"),
     ],
-    ids=["changed", "missing", "something else"],
+    ids=["changed", "missing", "something else", "damaged", "other hash"],
 )
-def test_an_archive_that_holds_something_else_is_not_put_in_place(archive, folder, texts, first):
-    with pytest.raises(UnpackError, match=first):
-        fetch(archive(tar_of(texts)), EXPECTED, folder)
+def test_a_wrong_archive_is_not_put_in_place(archive, folder, body, changes, message):
+    with pytest.raises(FetchError, match=message):
+        fetch(archive(body, **changes), EXPECTED, folder)
     assert {path.name for path in folder.iterdir()} <= {".senteval.lock"}
 
 
-def test_what_was_in_place_survives_a_bad_archive(archive, folder):
-    held = fetch(archive(tar_of(TEXTS)), EXPECTED, folder).path
-    (held / "STS" / "two.txt").unlink()
-    with pytest.raises(UnpackError):
-        fetch(archive(b"no archive"), EXPECTED, folder)
-    assert (held / "STS" / "one.txt").is_file()
+def test_files_that_differ_are_never_replaced(archive, folder, site):
+    own = folder / "senteval" / "downstream" / "STS" / "one.txt"
+    own.parent.mkdir(parents=True)
+    own.write_bytes(b"my own\n")
+    with pytest.raises(UserError, match=r"downstream exists, and 2 of its 2 .* first is STS/one\.txt: move"):
+        fetch(archive(tar_of(TEXTS)), EXPECTED, folder)
+    assert own.read_bytes() == b"my own\n"
+    assert site.requests == []
 
 
 def test_a_killed_unpacking_leaves_nothing_in_place_and_the_next_one_succeeds(archive, folder, monkeypatch):
     described = archive(tar_of(TEXTS))
 
-    def kill(archive, folder, progress):
+    def kill(_archive, folder):
         (folder / "STS").mkdir()
         raise KeyboardInterrupt
 
@@ -129,32 +200,39 @@ def test_a_killed_unpacking_leaves_nothing_in_place_and_the_next_one_succeeds(ar
         with pytest.raises(KeyboardInterrupt):
             fetch(described, EXPECTED, folder)
     assert not (folder / "senteval").exists()
-    (folder / ".senteval.unpacking" / "new" / "STS").mkdir(parents=True)
+    (folder / ".senteval.unpacking" / "STS").mkdir(parents=True)
     assert fetch(described, EXPECTED, folder).fresh
 
 
 def test_of_two_at_once_one_downloads_and_the_other_waits(archive, folder, site):
     described = archive(tar_of(TEXTS))
     site.pages["/senteval.tar"].delays = [0.3]
-    results, told = [], []
-
-    def work():
-        results.append(fetch(described, EXPECTED, folder, lambda stage, *_: told.append(stage)).fresh)
-
-    threads = [threading.Thread(target=work) for _ in range(2)]
+    results = []
+    threads = [
+        threading.Thread(target=lambda: results.append(fetch(described, EXPECTED, folder).fresh)) for _ in range(2)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(results) == [False, True]
-    assert len(site.asked) == 1
-    assert "waiting for another process that downloads the same" in told
+    assert (sorted(results), len(site.requests)) == ([False, True], 1)
 
 
-def test_a_folder_that_cannot_be_written_is_named(archive, tmp_path):
-    (tmp_path / "cache").write_text("a file where a folder should be")
-    with pytest.raises(UserError, match=r"cannot write .*cache.*set STSBENCH_CACHE"):
-        fetch(archive(tar_of(TEXTS)), EXPECTED, tmp_path / "cache" / "data")
+def test_several_files_are_fetched_below_one_address(site, page, folder):
+    files = {"Track A/arq/arq.csv": b"one\n", "data/two.json": b"two\n"}
+    for path, content in files.items():
+        site.put(f"/semrel24/{path.replace(' ', '%20')}", page(content))
+    described = source("semrel24").model_copy(update={"address": f"{site.base}/semrel24/"})
+    expected = [CatalogueFile(path=path) for path in files]
+    fetched = fetch(described, expected, folder)
+    assert (fetched.path, fetched.fresh, fetched.verified) == (folder / "semrel24", True, False)
+    assert {path: (fetched.path / path).read_bytes() for path in files} == files
+    assert (fetch(described, expected, folder).fresh, len(site.requests)) == (False, 2)
+    known = [CatalogueFile(path="data/two.json", sha256="0" * 64)]
+    with pytest.raises(UserError, match=r"two\.json exists and is not the catalogued file: move it away"):
+        fetch(described, known, folder)
+    with pytest.raises(FetchError, match="not the catalogued file"):
+        fetch(described, known, folder.parent / "other")
 
 
 @pytest.fixture
@@ -163,105 +241,28 @@ def mirror(site, monkeypatch):
     return "/datasets/princeton-nlp/datasets-for-simcse/resolve/main"
 
 
-def test_a_text_file_comes_from_the_mirror_and_its_hash_is_recorded(site, page, mirror, folder):
+def test_a_text_file_comes_from_the_mirror_into_the_cache_or_a_folder(site, page, mirror, folder, tmp_path):
     site.put(f"{mirror}/wiki1m_for_simcse.txt", page(b"An owl naps.\n"))
-    fetched = get("wiki1m")
-    assert fetched.path == folder / "wiki1m_for_simcse.txt"
-    assert (fetched.sha256, fetched.verified, fetched.fresh) == (sha256(b"An owl naps.\n"), False, True)
-    record = folder / "wiki1m_for_simcse.txt.sha256"
-    assert record.read_text() == f"{sha256(b'An owl naps.' + bytes([10]))}  wiki1m_for_simcse.txt\n"
-    assert not get("wiki1m").fresh
+    for to, path in ((None, folder), (tmp_path / "mine", tmp_path / "mine")):
+        fetched = get("wiki1m", to=to)
+        assert fetched.path == path / "wiki1m_for_simcse.txt"
+        assert (fetched.sha256, fetched.verified, fetched.fresh) == (sha256(b"An owl naps.\n"), False, True)
+        assert not get("wiki1m", to=to).fresh
 
 
-def test_a_text_file_that_was_changed_since_is_downloaded_again(site, page, mirror):
-    site.put(f"{mirror}/wiki1m_for_simcse.txt", page(b"An owl naps.\n"))
-    held = get("wiki1m").path
-    held.write_bytes(b"An owl\n")
-    assert get("wiki1m").fresh
-    assert held.read_bytes() == b"An owl naps.\n"
-
-
-def test_a_text_file_put_there_by_hand_is_taken(site, folder):
+def test_a_text_file_that_you_put_there_is_used(site, folder):
     folder.mkdir(parents=True)
     (folder / "nli_for_simcse.csv").write_bytes(b"sent0,sent1,hard_neg\n")
     fetched = get("nli")
-    assert (fetched.fresh, fetched.verified) == (False, False)
-    assert site.asked == []
+    assert (fetched.fresh, fetched.verified, site.requests) == (False, False, [])
 
 
-def test_a_missing_file_says_how_to_get_it_by_hand(site, mirror, folder):
-    with pytest.raises(UserError) as failure:
+def test_a_failure_says_how_to_get_the_data_by_hand(site, page, mirror, folder):
+    with pytest.raises(UserError, match=rf"404.*; try again, or download {site.base}\S+ by hand into {folder}\."):
         get("wiki1m")
-    address = f"{site.base}{mirror}/wiki1m_for_simcse.txt"
-    assert str(failure.value) == (
-        f"cannot download {address}: the server answered 404 (Not Found); try again, or download {address} "
-        f"by hand to {folder / 'wiki1m_for_simcse.txt'}."
-    )
-
-
-def test_a_damaged_archive_says_how_to_get_it_by_hand_and_is_not_kept(site, page, mirror, folder):
     site.put(f"{mirror}/senteval.tar", page(b"no archive"))
-    with pytest.raises(
-        UserError, match=r"senteval\.tar is damaged or no tar archive; .* by hand, unpack it and set STSBENCH_DATA"
-    ):
+    with pytest.raises(UserError, match="damaged .* by hand, unpack it and set STSBENCH_DATA to its folder"):
         get()
-    assert not (folder / "senteval.tar").exists()
-
-
-def test_an_archive_fills_a_named_folder_and_is_found_there_again(archive, tmp_path, site):
-    described, mine = archive(tar_of(TEXTS, "senteval/downstream/")), tmp_path / "data" / "senteval"
-    fetched = fetch(described, EXPECTED, mine, cached=False)
-    assert fetched.path == mine / "downstream"
-    assert {path: (fetched.path / path).read_bytes() for path in TEXTS} == TEXTS
-    assert {path.name for path in mine.iterdir()} == {"downstream", "senteval.tar.sha256", ".senteval.lock"}
-    assert not fetch(described, EXPECTED, mine, cached=False).fresh
-    assert len(site.asked) == 1
-
-
-def test_a_download_into_a_named_folder_goes_on_where_it_stopped(site, page, tmp_path):
-    body = tar_of({"STS/one.txt": random.Random(1).randbytes(1_000_000)})
-    expected = [CatalogueFile(path="STS/one.txt", lines=1, sha256=sha256(body[512 : 512 + 1_000_000]))]
-    described = source("senteval").model_copy(
-        update={"address": site.put("/senteval.tar", page(body, cuts=[500_000, 0, 0, 0]))}
-    )
-    with pytest.raises(DownloadError, match="cut again and again"):
-        fetch(described, expected, tmp_path / "mine", cached=False)
-    assert not (tmp_path / "mine" / "downstream").exists()
-    site.asked.clear()
-    assert fetch(described, expected, tmp_path / "mine", cached=False).fresh
-    ((_, asked),) = site.asked
-    assert asked is not None
-    assert asked != "bytes=0-"
-
-
-def test_what_a_person_keeps_in_a_named_folder_is_not_replaced(archive, tmp_path, site):
-    mine = tmp_path / "downstream" / "STS" / "one.txt"
-    mine.parent.mkdir(parents=True)
-    mine.write_bytes(b"my own\n")
-    with pytest.raises(UserError, match=r"downstream is there, and 2 of its 2 .* first is STS/one\.txt: move"):
-        fetch(archive(tar_of(TEXTS)), EXPECTED, tmp_path, cached=False)
-    assert mine.read_bytes() == b"my own\n"
-    assert site.asked == []
-
-
-def test_a_text_file_goes_to_a_named_folder_and_replaces_none(site, page, mirror, tmp_path):
-    site.put(f"{mirror}/wiki1m_for_simcse.txt", page(b"An owl naps.\n"))
-    held = get("wiki1m", to=tmp_path / "mine").path
-    assert held == tmp_path / "mine" / "wiki1m_for_simcse.txt"
-    held.write_bytes(b"my own\n")
-    with pytest.raises(UserError, match=r"wiki1m_for_simcse\.txt is there, and is another file: move it away"):
-        get("wiki1m", to=tmp_path / "mine")
-    assert held.read_bytes() == b"my own\n"
-
-
-def test_a_named_folder_that_cannot_be_made_is_told(archive, tmp_path):
-    (tmp_path / "file").write_text("a file where a folder should be")
-    with pytest.raises(UserError, match=r"cannot write .*file.*or name another folder"):
-        fetch(archive(tar_of(TEXTS)), EXPECTED, tmp_path / "file", cached=False)
-
-
-def test_without_a_mirror_the_hub_is_asked():
-    assert address_of(source("nli")).startswith("https://huggingface.co/datasets/princeton-nlp/")
 
 
 @pytest.mark.parametrize(
@@ -269,9 +270,9 @@ def test_without_a_mirror_the_hub_is_asked():
     [
         (
             "sts-raw",
-            r"sts-raw is to be had from http.*, not by download: choose one of senteval, wiki1m, nli, stsb",
+            r"sts-raw is at http.* and cannot be downloaded by stsbench: choose one of senteval, wiki1m, nli",
         ),
-        ("sample", r"sample comes with stsbench, not by download: choose one of senteval, wiki1m, nli, stsb"),
+        ("sample", r"sample comes with stsbench and cannot be downloaded"),
         ("glue", r"there is no data source 'glue': "),
     ],
 )
@@ -280,7 +281,14 @@ def test_what_cannot_be_downloaded_is_named(what, message):
         get(what)
 
 
-def test_files_that_two_tasks_share_are_expected_once():
+def test_a_folder_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "file").write_text("a file where a folder should be")
+    with pytest.raises(UserError, match=r"cannot write .*file.*choose another folder"):
+        get("wiki1m", to=tmp_path / "file" / "data")
+
+
+def test_addresses_and_files_are_the_catalogue_s():
+    assert address_of(source("nli")).startswith("https://huggingface.co/datasets/princeton-nlp/")
     paths = [file.path for file in catalogued_files("senteval")]
     assert len(paths) == len(set(paths))
     assert "SICK/SICK_trial.txt" in paths

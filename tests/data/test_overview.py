@@ -1,12 +1,11 @@
 """The tables say what there is, where it was found, and what differs from the catalogue."""
 
-import os
 import shutil
 
 import pytest
 
 from stsbench.base.errors import UserError
-from stsbench.data.overview import list_data, verify, where
+from stsbench.data.overview import list_data, verify
 
 
 def row(table, **values):
@@ -61,17 +60,6 @@ def test_a_single_missing_file_among_real_ones_is_found(senteval, tmp_path):
     ]
 
 
-def test_the_places_are_listed_in_order_with_what_they_hold(small_senteval, tmp_path, monkeypatch):
-    (tmp_path / "other").mkdir()
-    monkeypatch.setenv("STSBENCH_DATA", str(tmp_path / "other"))
-    table = where([small_senteval]).frame
-    assert table.drop_duplicates("order")["origin"].tolist() == ["--data-dir", "STSBENCH_DATA", "cache"]
-    held = row(table, order=1, source="senteval")
-    assert (held["found"], held["files"]) == (str(small_senteval / "downstream"), "10 of 78")
-    assert row(table, order=3, source="wiki1m")["files"] == "0 of 1"
-    assert "sample" not in set(table["source"])
-
-
 def test_what_is_missing_or_differs_is_named_with_what_to_do(small_senteval):
     verification = verify([small_senteval])
     assert not verification.is_whole
@@ -103,14 +91,6 @@ def test_a_file_that_cannot_be_read_is_no_reason_to_stop(small_senteval, monkeyp
     verification = verify([small_senteval], what=["STS12"])
     assert verification.counts()["unreadable"] == 10
     assert not verification.is_whole
-
-
-def test_a_pipe_where_a_file_is_expected_is_missing_and_not_waited_for(small_senteval):
-    file = small_senteval / "downstream/STS/STS12-en-test/STS.input.MSRpar.txt"
-    file.unlink()
-    os.mkfifo(file)
-    rows = verify([small_senteval], what=["STS12"]).frame
-    assert rows.loc[rows["file"] == "STS/STS12-en-test/STS.input.MSRpar.txt", "status"].tolist()[0] == "missing"
 
 
 def test_readers_are_shown_whether_a_task_is_here_and_what_is_wrong(small_senteval):

@@ -41,16 +41,15 @@ def test_packed_and_parquet_qrels_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "sentence"),
     [
-        ("a.qrels", "q1 0 d1 1\nq1 0 d1 0\n", "line 2: document 'd1' stands twice for query 'q1', with 1 and 0"),
-        ("a.qrels", "q1 0 d1\n", "line 1: 4 fields expected .*, 3 found"),
-        ("a.qrels", "q1 0 d1 0.5\n", "line 1: the relevance '0.5' is not a whole number"),
-        ("a.qrels", "q1 0 d1 3000000000\n", "line 1: the relevance '3000000000' is above 1,000,000"),
-        ("a.qrels", "q1 0 d1 1e20\n", "line 1: the relevance '1e20' is above 1,000,000"),
-        ("a.qrels", "q1 0 d1 -1e20\n", "line 1: the relevance '-1e20' is above 1,000,000"),
-        ("a.qrels", "\n", "judges no document"),
+        ("a.qrels", "q1 0 d1 1\nq1 0 d1 0\n", "line 2: document 'd1' has two scores for query 'q1', 1 and 0"),
+        ("a.qrels", "q1 0 d1\n", "line 1: 4 fields expected .*, found 3"),
+        ("a.qrels", "q1 0 d1 0.5\n", "line 1: score '0.5' is not a whole number"),
+        ("a.qrels", "q1 0 d1 3000000000\n", "line 1: score '3000000000' is not a whole number up to 1,000,000"),
+        ("a.qrels", "q1 0 d1 -1e20\n", "line 1: score '-1e20' is not a whole number up to 1,000,000"),
+        ("a.qrels", "\n", "is empty: give one document per line"),
         ("a.tsv", "query-id\tcorpus-id\nq1\td1\n", "has no column 'score'"),
         ("a.csv", "qid,query-id,docid,score\n1,1,d,1\n", "has several columns for query-id"),
-        ("a.csv", "qid,docid,score\n,d,1\n", "line 2: query is ''; give a name or a whole number"),
+        ("a.csv", "qid,docid,score\n,d,1\n", "line 2: qid is ''; give a name or a whole number"),
     ],
 )
 def test_what_is_no_qrels_is_told_with_its_line(name: str, text: str, sentence: str, tmp_path: Path) -> None:
@@ -64,10 +63,10 @@ def test_a_run_has_its_scores_and_its_tag(tmp_path: Path) -> None:
     path.write_text("q1 Q0 d1 1 12.5 bm25\nq1 Q0 d2 2 -3e-1 bm25\n", encoding="utf-8")
     assert read_run(path) == ({"q1": {"d1": 12.5, "d2": -0.3}}, "bm25")
     for text, sentence in (
-        ("q1 Q0 d1 1 high bm25\n", "line 1: the score 'high' is not a finite number"),
-        ("q1 Q0 d1 1 1 bm25\nq1 Q0 d1 2 0.5 bm25\n", "line 2: document 'd1' stands twice"),
+        ("q1 Q0 d1 1 high bm25\n", "line 1: score 'high' is not a finite number"),
+        ("q1 Q0 d1 1 1 bm25\nq1 Q0 d1 2 0.5 bm25\n", "line 2: document 'd1' has two scores"),
         ("q1 Q0 d1 1 1 bm25\nq2 Q0 d1 2 0.5 dense\n", r"runs of several systems \(bm25, dense\)"),
-        ("", "has no line"),
+        ("", "is empty"),
     ):
         path.write_text(text, encoding="utf-8")
         with pytest.raises(UserError, match=sentence):
@@ -78,6 +77,6 @@ def test_labels_are_read_from_text_and_from_tables(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("joy\nfear \n", encoding="utf-8")
     (tmp_path / "a.tsv").write_text("text\tLabel\nI laugh\tjoy\nI run\tfear\n", encoding="utf-8")
     assert read_labels(tmp_path / "a.txt") == read_labels(tmp_path / "a.tsv") == ["joy", "fear"]
-    with pytest.raises(UserError, match=r"holds a\.tsv and a\.txt: keep one"):
+    with pytest.raises(UserError, match=r"has a\.tsv and a\.txt: keep one"):
         gold_file(tmp_path, "a")
     assert gold_file(tmp_path, "b") is None

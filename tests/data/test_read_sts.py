@@ -92,10 +92,10 @@ def test_a_file_with_other_counts_is_reported_with_both(small_senteval):
     data = load_sts("STS12", data_dirs=[small_senteval])
     assert data.status == "modified"
     assert (
-        f"{year_file(small_senteval, 'gs')} is not the catalogued file: 750 lines expected, 3 found."
+        f"{year_file(small_senteval, 'gs')} is not the catalogued file: expected 750 lines, found 3."
         in data.problems
     )
-    assert "STS12 MSRvid test: 750 items expected, 2 found." in data.problems
+    assert "STS12 MSRvid test: expected 750 items, found 2." in data.problems
     assert len(data.files) == 10
     assert all(file.sha256 != file.expected for file in data.files)
 
@@ -110,9 +110,7 @@ def test_a_file_with_the_same_count_but_other_bytes_is_reported(senteval, tmp_pa
     data = load_sts("STS-B", "dev", data_dirs=[tmp_path])
     (problem,) = data.problems
     assert data.status == "modified"
-    assert problem.startswith(
-        f"{copy} is not the catalogued file: 1500 lines expected and found, but their bytes differ"
-    )
+    assert problem.startswith(f"{copy} is not the catalogued file: expected sha256 ")
 
 
 def test_the_hash_depends_on_every_byte_read(small_senteval):
@@ -135,13 +133,13 @@ def test_a_missing_subset_file_is_named(small_senteval):
 
 def test_a_line_with_a_wrong_number_of_columns_is_named(small_senteval):
     year_file(small_senteval, "input").write_text("a\tb\nan owl\tnaps\tnow\nc\td\n")
-    expect(small_senteval, r"STS\.input\.MSRvid\.txt, line 2: 2 tab-separated columns expected, 3 found; mend")
+    expect(small_senteval, r"STS\.input\.MSRvid\.txt, line 2: expected 2 tab-separated columns, found 3; fix")
 
 
 @pytest.mark.parametrize("gold", ["four", "nan", "inf", "4,5", "4_5"])
 def test_a_gold_score_that_is_no_number_is_named(small_senteval, gold):
     year_file(small_senteval, "gs").write_text(f"4.5\n\n{gold}\n")
-    expect(small_senteval, rf"STS\.gs\.MSRvid\.txt, line 3: the gold score '{gold}' is not a number; mend")
+    expect(small_senteval, rf"STS\.gs\.MSRvid\.txt, line 3: gold score '{gold}' is not a number; fix")
 
 
 def test_bytes_that_are_not_utf8_are_named(small_senteval):
@@ -180,4 +178,4 @@ def test_raw_rows_may_carry_notes_behind_the_sentences(tmp_path):
     assert pairs["pair_id"].tolist() == ["test-1", "test-2"]
     assert set(pairs["subset"]) == {"STS-B"}
     (tmp_path / "STSBenchmark" / "sts-test.csv").write_text(f"{row}\tnote\n")
-    expect(tmp_path, r"sts-test\.csv, line 1: 7 or 9 tab-separated columns expected, 8 found", "STS-B", text="raw")
+    expect(tmp_path, r"sts-test\.csv, line 1: expected 7 or 9 tab-separated columns, found 8", "STS-B", text="raw")

@@ -93,7 +93,7 @@ def test_objective_sentences_are_class_one_and_come_first(tmp_path):
         ["all", "0-2", 0, "lovely ."],
     ]
     assert data.status == "modified"
-    assert "SUBJ all: 5000 items expected, 1 found." in data.problems
+    assert "SUBJ all: expected 5000 items, found 1." in data.problems
 
 
 def test_only_the_coarse_class_of_trec_counts(tmp_path):
@@ -125,7 +125,7 @@ def test_a_row_with_a_wrong_number_of_columns_is_named(tmp_path):
     for split in ("train", "test"):
         write(tmp_path, f"MRPC/msr_paraphrase_{split}.txt", "Quality\ta\tb\tc\td\n1\t2\t3\tan owl\n")
     with pytest.raises(
-        UserError, match=r"msr_paraphrase_train\.txt, line 2: 5 tab-separated columns expected, 4 found"
+        UserError, match=r"msr_paraphrase_train\.txt, line 2: expected 5 tab-separated columns, found 4"
     ):
         load_labelled("MRPC", [tmp_path])
 

@@ -1,47 +1,47 @@
-"""The numbers that stand for sentences: equal where two are the same, and nothing of the text in them."""
+"""Ids of sentences and pairs: equal where two are the same, and nothing of the text in them."""
 
 import hashlib
 import unicodedata
+from pathlib import Path
 
 import numpy as np
 
-from stsbench.data.benchmarks import load_sample
+from stsbench.base.errors import UserError
+from stsbench.data.benchmarks import load_sample, load_sts, read_splits
 from stsbench.data.shared import (
     FOLDED,
     SENTENCES,
     folded_ids,
     id_columns,
+    pair_numbers,
+    pairs_in,
     same_case,
     same_letters,
     sentence_ids,
 )
 
 
-def test_a_number_is_the_first_eight_bytes_of_the_hash() -> None:
+def test_an_id_is_the_first_eight_bytes_of_the_hash() -> None:
     text = "a dog’s life 犬"
     expected = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
     assert sentence_ids([text]).tolist() == [expected]
     assert sentence_ids([]).dtype == np.uint64
 
 
-def test_two_tokenisations_share_the_folded_number_alone() -> None:
+def test_two_tokenisations_share_the_folded_id_only() -> None:
     released = ["It's a Dog.", "it 's a dog ."]
     assert len(set(sentence_ids(released).tolist())) == 2
     assert len(set(folded_ids(released).tolist())) == 1
-
-
-def test_sentences_without_letters_stay_apart() -> None:
     assert len(set(folded_ids(["...", "!", "?!"]).tolist())) == 3
 
 
 def test_an_item_of_one_sentence_is_its_own_second() -> None:
     columns = id_columns(["one", "two"], [None, "three"])
     assert list(columns) == [*SENTENCES, *FOLDED]
-    same = columns["sentence_a"] == columns["sentence_b"]
-    assert same.tolist() == [True, False]
+    assert (columns["sentence_a"] == columns["sentence_b"]).tolist() == [True, False]
 
 
-def test_numbers_tell_the_samples_sentences_apart() -> None:
+def test_the_sample_s_sentences_have_different_ids() -> None:
     pairs = load_sample().pairs
     texts = [*pairs["sentence1"], *pairs["sentence2"]]
     assert len(set(sentence_ids(texts).tolist())) == len(set(texts))
@@ -61,3 +61,18 @@ def test_case_folding_and_unicode_forms_agree_in_any_order() -> None:
         assert len({same_letters(form) for form in forms}) == 1, text
         assert len({same_case(form) for form in forms}) == 1, text
     assert same_letters("caf\u00e9") != same_letters("cafe")
+
+
+def test_a_pair_is_the_same_in_either_order_and_tokenisation() -> None:
+    (pair,) = pair_numbers(["An owl's nap ."], ["A KETTLE"])
+    assert pair_numbers(["a kettle!", "a kettle"], ["an owl 's nap", "an owl"])[0] == pair
+    assert pair_numbers(["a kettle"], ["an owl"]) != [pair]
+
+
+def test_splits_that_cannot_be_read_are_returned_with_their_errors(benchmark_folder: Path) -> None:
+    next(benchmark_folder.rglob("sts-dev.csv")).unlink()
+    sets, absent = read_splits(["STS-B:dev", "STS-B:test"], [benchmark_folder])
+    assert list(sets) == ["STS-B:test"]
+    assert pairs_in(sets["STS-B:test"]) == pairs_in(load_sts("STS-B", data_dirs=[benchmark_folder]))
+    assert list(absent) == ["STS-B:dev"]
+    assert isinstance(absent["STS-B:dev"], UserError)

@@ -368,25 +368,8 @@ USES: dict[str, tuple[Use, ...]] = {
     # Nobody answers there.
     "data get": (_use("data get senteval --to got -q", writes=["got"], codes=(2,)),),
     "data verify": (_use("data verify --json", dict.fromkeys(_STS13, OPTIONAL), codes=(1,)),),
-    "data where": (_use("data where --json", dict.fromkeys(_STS13, OPTIONAL)),),
-    "data sharing": (_use("data sharing STS13 --json", _STS13),),
-    "data overlap": (
-        _use("data overlap STS13 --corpus corpus.txt --near 0.8 --json", _STS13 | {"corpus.txt": THEIRS}),
-    ),
-    "data describe": (
-        _use(
-            "data describe pairs.csv --card card.md --json -q",
-            {"pairs.csv": THEIRS, **dict.fromkeys(_STS13, OPTIONAL)},
-            ["card.md"],
-        ),
-    ),
-    "data nli-triplets": (
-        _use(
-            "data nli-triplets nli --out triplets.csv -q",
-            {"nli/s1.train": THEIRS, "nli/s2.train": THEIRS, "nli/labels.train": THEIRS},
-            ["triplets.csv"],
-        ),
-    ),
+    "data overlap": (_use("data overlap STS13 --corpus corpus.txt --json", _STS13 | {"corpus.txt": THEIRS}),),
+    "data describe": (_use("data describe pairs.csv --json -q", {"pairs.csv": THEIRS}),),
     "cache info": (_use("cache info --json", _TOLD),),
     "cache clear": (_use("cache clear --yes", _CACHED, ["../cache"]),),
     "published list": (_use("published list --json"),),

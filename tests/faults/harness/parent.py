@@ -180,7 +180,7 @@ def _prepare() -> None:
 
     get_checkpoint_conversion_mapping("bert")
     # Nobody answers (see `World.case`), however long one waits before asking again.
-    importlib.import_module("stsbench.data.download").PAUSES = (0.0, 0.0, 0.0)
+    importlib.import_module("stsbench.data.fetch").PAUSE = 0.0
     figure = Figure(layout="constrained")
     figure.subplots().plot([0, 1], label="1")
     for kind in ("png", "svg"):

@@ -208,10 +208,14 @@ def read_corpus_set(corpus: str | Path, columns: Sequence[str] | None = None) ->
     require_room_for(path)
     cells_of = (cells for _, cells in open_rows(path, is_header=is_header, names=columns).rows)
     rows = [
-        texts
+        [
+            cell.strip()
+            for cell in cells
+            if isinstance(cell, str) and _is_sentence(cell, any_text=columns is not None)
+        ]
         for cells in cells_of
-        if (texts := [cell.strip() for cell in cells if _is_sentence(cell, any_text=columns is not None)])
     ]
+    rows = [row for row in rows if row]
     if not rows:
         raise UserError(f"{path} has no sentences: name the columns with --columns.")
     if all(len(row) > 1 for row in rows):
@@ -227,5 +231,5 @@ def _is_text(path: Path) -> bool:
         return True  # A file without a known suffix is likely to be text; if it is not, reading it fails.
 
 
-def _is_sentence(cell: object, *, any_text: bool) -> bool:
-    return isinstance(cell, str) and bool(cell.strip()) and (any_text or number(cell) is None)
+def _is_sentence(cell: str, *, any_text: bool) -> bool:
+    return bool(cell.strip()) and (any_text or number(cell) is None)

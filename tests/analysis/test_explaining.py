@@ -231,7 +231,7 @@ def test_a_corpus_is_a_file_with_each_sentence_once(hash_encode: Encode, tmp_pat
     with pytest.raises(UserError, match="3 neighbours: the corpus has 2 sentences"):
         sb.retrieve(hash_encode, query="the owl", corpus=path, k=3)
     path.write_text("\n\n", encoding="utf-8")
-    with pytest.raises(UserError, match=r"corpus.txt holds no sentence: write one a line"):
+    with pytest.raises(UserError, match=r"corpus.txt has no sentences: give one per line"):
         sb.retrieve(hash_encode, query="the owl", corpus=path)
     with pytest.raises(UserError, match="no query: give a sentence"):
         sb.retrieve(hash_encode, query=" ")

@@ -123,11 +123,11 @@ MODELS = [
 
 PAIRS = [
     (b"", "is empty"),
-    (b"sentence1\tsentence2\tscore\n", "has a header but no pairs"),
+    (b"sentence1\tsentence2\tscore\n", "has no pairs"),
     (b"a\tb\t1\n", "single pair"),
     (b"a\tb\t3\nc\td\t3\n", "score 3 for every pair"),
-    (b"a\tb\t1\nc\td\tgood\n", "line 2: the score 'good'"),
-    (b"a\tb\t1\nc\td\tnan\n", "line 2: the score 'nan'"),
+    (b"a\tb\t1\nc\td\tgood\n", "line 2: score 'good'"),
+    (b"a\tb\t1\nc\td\tnan\n", "line 2: score 'nan'"),
     (b"a\tb\t1\nalone\n", "line 2: .*3"),
     (b"a\tb\t1\n\td\t2\n", "line 2: sentence1 is empty"),
     (b"a\tb\t1\ncaf\xe9\td\t2\n", "line 2: .*0xe9"),
@@ -138,7 +138,7 @@ INPUT, GOLD = "STS.input.OnWN.txt", "STS.gs.OnWN.txt"
 DAMAGES: list[tuple[str, Callable[[list[bytes]], list[bytes]], str]] = [
     (GOLD, lambda lines: lines[:-1], r"STS\.input\.OnWN\.txt has 12 lines but .*STS\.gs\.OnWN\.txt has 11"),
     (GOLD, lambda lines: [*lines[:3], b"four\n", *lines[4:]], r"OnWN\.txt, line 4: .*'four'"),
-    (INPUT, lambda lines: [*lines[:5], b"alone\n", *lines[6:]], "txt, line 6: 2 .* 1 found"),
+    (INPUT, lambda lines: [*lines[:5], b"alone\n", *lines[6:]], "txt, line 6: expected 2 .* found 1"),
     (INPUT, lambda lines: [lines[0], b"caf\xe9\tb\n", *lines[2:]], "txt, line 2: .*0xe9"),
     (INPUT, lambda _lines: [], r"STS\.input\.OnWN\.txt is empty"),
 ]

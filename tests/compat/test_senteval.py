@@ -194,7 +194,7 @@ def test_mistakes_are_named(folder, tmp_path, monkeypatch):
 def test_data_that_is_not_as_catalogued_is_said(folder, caplog):
     with caplog.at_level(logging.WARNING):
         evaluator(folder, kfold=3).eval("CR")
-    assert "CR all: 2407 items expected, 60 found." in caplog.text
+    assert "CR all: expected 2407 items, found 60." in caplog.text
 
 
 def run_script(*arguments):

@@ -34,7 +34,7 @@ def small_senteval(tmp_path: Path) -> Path:
 
 @dataclass
 class Page:
-    """The answer to a path: for the first requests in turn refusals, delays in seconds, and cuts after some bytes."""
+    """The answer to a path: for the first requests refusals, delays in seconds, and cuts after some bytes."""
 
     body: bytes = b""
     location: str | None = None

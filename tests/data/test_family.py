@@ -370,4 +370,5 @@ def test_what_no_default_task_needs_is_verified_only_if_it_is_here(tmp_path, put
     assert verify([tmp_path / "data"], what=["BIOSSES"]).is_whole
     assert set(verify(what=["STS22"]).frame["status"]) == {"missing"}
     assert set(verify(what=["STS-B"]).frame["text"]) == {"senteval", "raw"}
-    assert set(verify(what=["stsb-multi-mt"]).frame["text"]) == set(["de", "es", "fr", "it", "nl", "pl", "pt", "ru", "zh"])
+    languages = {"de", "es", "fr", "it", "nl", "pl", "pt", "ru", "zh"}
+    assert set(verify(what=["stsb-multi-mt"]).frame["text"]) == languages

@@ -261,7 +261,7 @@ def test_a_failure_says_how_to_get_the_data_by_hand(site, page, mirror, folder):
     with pytest.raises(UserError, match=rf"404.*; try again, or download {site.base}\S+ by hand into {folder}\."):
         get("wiki1m")
     site.put(f"{mirror}/senteval.tar", page(b"no archive"))
-    with pytest.raises(UserError, match="damaged .* by hand, unpack it and set STSBENCH_DATA to its folder"):
+    with pytest.raises(UserError, match=r"damaged .* by hand, unpack it and set STSBENCH_DATA to its folder"):
         get()
 
 

@@ -55,7 +55,7 @@ def test_pairs_are_read_from_parquet_by_their_names(tmp_path):
     path = tmp_path / "pairs.parquet"
     pd.DataFrame(PAIRS, columns=["a", "b"]).assign(score=1.0).to_parquet(path)
     assert [row for _, row in read_rows(path, 2, ["b", "a"])] == [(b, a) for a, b in PAIRS]
-    with pytest.raises(sb.UserError, match=r"row 1: 1\.0 is no sentence"):
+    with pytest.raises(sb.UserError, match=r"row 1: 1\.0 is not a sentence"):
         list(read_rows(path, 2))
 
 
@@ -80,12 +80,12 @@ def test_named_columns_are_taken_in_the_order_named(tmp_path):
 @pytest.mark.parametrize(
     ("name", "data", "columns", "message"),
     [
-        ("c.tsv", b"a\tb\na\n", 2, "c.tsv, line 2: 1 columns found, but the recipe wants 2"),
+        ("c.tsv", b"a\tb\na\n", 2, "c.tsv, line 2: found 1 columns, but the recipe needs 2"),
         ("c.txt", b"fine\nbr\xffken\n", 1, "c.txt, line 2: byte 0xff is not utf-8"),
         ("c.csv", b'a,b\n"a,b\n', 2, "c.csv, line 2: not valid CSV"),
         ("c.jsonl", b'{"a": "x"}\n{"a": \n', 1, "c.jsonl, line 2: not valid JSON"),
         ("c.jsonl", b'{"a": "x"}\n{"b": "x"}\n', 1, "c.jsonl, line 2: 'a' is missing"),
-        ("c.jsonl", b'{"a": 3}\n', 1, "c.jsonl, line 1: 3 is no sentence"),
+        ("c.jsonl", b'{"a": 3}\n', 1, "c.jsonl, line 1: 3 is not a sentence"),
         ("c.gz", b"", 1, "unknown ending"),
         ("c.parquet", b"no parquet", 1, "cannot be read as Parquet"),
         ("c.docx", b"x", 1, "unknown ending"),

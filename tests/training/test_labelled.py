@@ -93,13 +93,13 @@ def test_a_part_is_held_out_by_the_seed_and_the_rest_is_trained_on(write):
 BAD = [
     ("t.tsv", "text\tlabel\na\t1\nb\t2\nc\t3\n", ("classes: [1, 2]",), r"t.tsv, line 4: the label '3' is none of"),
     ("t.tsv", "text\tlabel\na\t1\nb\t1\n", (), r"t.tsv has no two classes in column 'label'"),
-    ("t.tsv", "text\tlabel\na\t1\nb\n", (), r"t.tsv, line 3: 2 columns expected"),
+    ("t.tsv", "text\tlabel\na\t1\nb\n", (), r"t.tsv, line 3: expected 2 columns"),
     ("t.tsv", "text\tlable\na\t1\n", (), r"t.tsv has no column 'label': did you mean lable"),
     ("t.csv", 'text,label\n"a,1\n', (), r"t.csv, line 2: not valid CSV"),
     ("t.jsonl", '{"text": "a", "label": 1}\n{"text": 5, "label": 1}\n', (), r"t.jsonl, line 2: text is 5, no"),
     ("t.jsonl", '{"text": "a", "label": 1}\n{"text": "b"}\n', (), r"t.jsonl, line 2: 'label' is missing"),
     ("t.tsv", "text\tlabel\n", (), r"t.tsv has no two classes"),
-    ("t.txt", "a\nb\n", (), r"t.txt is text, one sentence a line: it has no columns"),
+    ("t.txt", "a\nb\n", (), r"t.txt has one sentence per line: it has no columns"),
     ("t.tsv", "text\tlabel\na\t1\n\t2\nc\t2\n", ("rows: 1", "classes: [1, 2]"), r"t.tsv leaves no row to train"),
 ]  # fmt: skip
 

@@ -111,7 +111,7 @@ def test_every_part_of_a_recipe_trains_together(train, tmp_path):
         (("precision=fp16",), {}, "precision fp16 needs a GPU"),
         (("selection.task=STS-B:dev",), {}, "STS-B was not found"),
         (("selection.task='STS12,STS13'",), {}, "was not found|names 2 tasks"),
-        (("corpus.columns=2",), {}, "1 columns found, but the recipe wants 2 sentences a row"),
+        (("corpus.columns=2",), {}, "found 1 columns, but the recipe needs 2 sentences per row"),
         ((), {"corpus": "none.txt"}, "there is no corpus none.txt"),
         ((), {"base": "no/such/model/at/all"}, "no such model"),
         ((), {"tensorboard": True}, "--tensorboard needs the package tensorboard"),

@@ -136,7 +136,8 @@ def _read(data: str | Path, subset_column: str, data_dirs: Sequence[Path]) -> St
 def _counted(table: pd.DataFrame, sides: Sequence[Sequence[str]], edges: Sequence[tuple[int, int]]) -> _Numbers:
     words = np.array([[len(text.split()) for text in side] for side in sides], dtype=np.float64)
     characters = np.array([len(text) for side in sides for text in side], dtype=float)
-    by_edge = table["gold"].groupby(pd.Series(edges, index=table.index))
+    numbers = {edge: number for number, edge in enumerate(dict.fromkeys(edges))}
+    by_edge = table["gold"].groupby(np.array([numbers[edge] for edge in edges]))
     return [
         ("pairs", "all", len(table)),
         ("pairs", "subsets", len(set(table["subset"]))),

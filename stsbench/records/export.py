@@ -15,10 +15,10 @@ from stsbench.base.words import listed
 from stsbench.data.catalogue import MTEB_TASKS
 from stsbench.records.card import require_storable
 from stsbench.records.imports import read_results
-from stsbench.records.imports.mteb import MTEB_SPLITS, NO_REVISION
 from stsbench.records.labels import task_labels
 from stsbench.records.parts import Score
 from stsbench.records.record import MissingTableError, RunRecord
+from stsbench.records.results import MTEB_SPLITS, NO_REVISION
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
 from stsbench.statistics.correlations import CORRELATIONS, Metric

@@ -15,7 +15,7 @@ from stsbench.data.rows import PACKED
 from stsbench.encoders.protocol import Identity
 from stsbench.encoders.use import Use
 from stsbench.records.imports import NotResultsError, import_scores
-from stsbench.records.imports.mteb import are_predictions
+from stsbench.records.predictions import are_predictions
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import UNKNOWN
 from stsbench.records.store import Measurement, require_free, save_run

@@ -29,15 +29,9 @@ from stsbench.data.qrels import Qrels, Ranking, read_qrels, read_run, task_of_qr
 from stsbench.data.tables import FileRead, StsData
 from stsbench.encoders.protocol import Identity
 from stsbench.encoders.use import UNKNOWN, Use, own_use
-from stsbench.records.imports.mteb import (
-    ENDING,
-    MTEB_SPLITS,
-    Part,
-    are_predictions,
-    broken,
-    read_prediction_files,
-)
+from stsbench.records.predictions import ENDING, Part, are_predictions, broken, read_prediction_files
 from stsbench.records.record import RunRecord
+from stsbench.records.results import MTEB_SPLITS
 from stsbench.scoring.kinds import in_order
 from stsbench.scoring.kinds.given import GIVEN_PROTOCOL, GivenItems, measured_items
 from stsbench.scoring.kinds.pair_classification import PairClassification

@@ -1,7 +1,4 @@
-"""MTEB's files: results and predictions.
-
-Results are one JSON file per task, in the layout since MTEB 1.11, or tables of scores. Predictions are a model's
-outputs for each item of a task, without items and gold labels.
+"""MTEB's prediction files: a model's outputs for each item of a task, without items and gold labels.
 
 `TASK_predictions.json`, as `mteb.evaluate(..., prediction_folder=...)` writes it (embeddings-benchmark/mteb,
 `mteb/abstasks/abstask.py` at commit 007ab9e: `_save_task_predictions`):
@@ -15,7 +12,6 @@ The content of a split depends on the kind of task (mteb 2.26):
                            "similarity_scores": [...]}, distances negative
     pair classification   the same, distances positive, and "dot_scores"
     retrieval, reranking  {QUERY: {DOCUMENT: SCORE, ...}, ...}, the best 1000 documents of a query
-    classification        [[LABEL, ...], ...], a list of as many labels as there are items for each experiment
 """
 
 from collections.abc import Mapping
@@ -26,117 +22,14 @@ from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import files_in, require_file, sha256_of
+from stsbench.base.files import files_in, sha256_of
 from stsbench.base.manifest import fingerprint
 from stsbench.base.parsing import first_error
 from stsbench.base.words import listed, storable
-from stsbench.data.catalogue import MTEB_TASKS
-from stsbench.records.imports.results import (
-    Correlation,
-    Entry,
-    ImportedResults,
-    ImportedTask,
-    ModelEntry,
-    read_json,
-)
-from stsbench.records.parts import Number
-from stsbench.records.signature import UNKNOWN
-
-MTEB_SPLITS = {
-    **{task: {"test": "test"} for task in MTEB_TASKS.values()},
-    "STS-B": {"test": "test", "dev": "validation"},
-    # What MTEB calls SICK-R's test split is train, trial and test: 9927 pairs.
-    "SICK-R": {"all": "test"},
-}
-"""The catalogue's splits of a task, and MTEB's names for them."""
-
-NO_REVISION = "no_revision_available"
-"""MTEB's folder name for a model without a commit."""
-
-_NOTE = "MTEB's results contain neither the pooling nor the text variant; the cosine scores are read."
-
-
-class _Scores(Entry):
-    cosine_pearson: Correlation = None
-    cosine_spearman: Correlation = None
-
-
-class _Tables(Entry):
-    cosine_pearson: dict[str, Correlation] = Field(default_factory=dict)
-    cosine_spearman: dict[str, Correlation] = Field(default_factory=dict)
-
-
-class _Meta(Entry):
-    name: str | None = None
-    revision: str | None = None
-
-
-def is_mteb(content: Mapping[str, Any]) -> bool:
-    """Return whether a JSON object has MTEB's results, or a table of cosine scores of its tasks."""
-    return task_name(content) in MTEB_TASKS or _has_tables(content)
-
-
-def _has_tables(content: Mapping[str, Any]) -> bool:
-    return any(isinstance(content.get(name), Mapping) for name in ("cosine_pearson", "cosine_spearman"))
-
-
-def task_name(content: Mapping[str, Any]) -> str:
-    """Return the task of a result file; empty if it has none."""
-    return str(content.get("task_name") or "")
-
-
-def read_mteb(content: Mapping[str, Any]) -> ImportedResults:
-    """Read MTEB's results of one task, or a table of them."""
-    named = ModelEntry.model_validate(content)
-    tasks = _of_tables(content) if _has_tables(content) else _of_one_task(task_name(content), content)
-    return ImportedResults(
-        "MTEB",
-        tuple(tasks),
-        model=named.model or "",
-        weights_sha256=named.weights_sha256 or None,
-        notes=(_NOTE,),
-    )
-
-
-def _of_tables(content: Mapping[str, Any]) -> list[ImportedTask]:
-    tables = _Tables.model_validate(content)
-    by_metric = {"pearson": tables.cosine_pearson, "spearman": tables.cosine_spearman}
-    names = dict.fromkeys(name for table in by_metric.values() for name in table)
-    return [
-        _task(name, {metric: table[name] for metric, table in by_metric.items() if name in table})
-        for name in names
-        if name in MTEB_TASKS
-    ]
-
-
-def _of_one_task(name: str, content: Mapping[str, Any]) -> list[ImportedTask]:
-    known = MTEB_SPLITS[MTEB_TASKS[name]].values()
-    tasks = []
-    for split in [split for split in known if split in content["scores"]] or ["test"]:
-        (entry,) = content["scores"][split]
-        scores = _Scores.model_validate(entry)
-        values = scores.model_dump(exclude_unset=True)
-        values = {metric.removeprefix("cosine_"): value for metric, value in values.items()}
-        tasks.append(_task(name, values, split))
-    return tasks
-
-
-def _task(name: str, scores: Mapping[str, float | None], split: str = "test") -> ImportedTask:
-    task = MTEB_TASKS[name]
-    ours = {theirs: own for own, theirs in MTEB_SPLITS[task].items()}[split]
-    # MTEB has no subsets, but one correlation over all pairs.
-    numbers = [Number(statistic=metric, aggregation="all", value=value) for metric, value in scores.items()]
-    return ImportedTask(task, ours, UNKNOWN, tuple(numbers))
-
-
-def read_meta(content: Any) -> tuple[str, str | None]:
-    """Return the model's name (empty if unknown) and its commit from the content of MTEB's `model_meta.json`."""
-    meta = _Meta.model_validate(content)
-    return meta.name or "", None if meta.revision in {"", NO_REVISION} else meta.revision
-
+from stsbench.records.results import NO_REVISION, read_json
 
 ENDING = "_predictions.json"
 """The end of the name of a prediction file, after MTEB's name of the task."""
@@ -148,12 +41,12 @@ _Cosine = Annotated[float, Field(strict=True, ge=-1.001, le=1.001)]
 _Finite = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
 
-class _Model(Entry):
+class _Model(BaseModel):
     model_name: str | None = None
     revision: str | None = None
 
 
-class _Similarities(Entry):
+class _Similarities(BaseModel):
     cosine: list[_Cosine] = Field(alias="cosine_scores")
     manhattan: list[_Finite] | None = Field(None, alias="manhattan_distances")
     euclidean: list[_Finite] | None = Field(None, alias="euclidean_distances")
@@ -254,7 +147,6 @@ def read_prediction_files(path: Path) -> PredictionFiles:
     models: dict[tuple[str, str], Path] = {}
     hashes = []
     for file in files:
-        require_file(file, absent="name a prediction file, or a folder of them")
         content = read_json(file, "predictions")
         hashes.append(sha256_of(file))
         try:

@@ -23,7 +23,6 @@ from stsbench.analysis.inputs import ScoredVectors
 from stsbench.analysis.parameters import LARGEST, parameter
 from stsbench.base.errors import UserError
 from stsbench.records.kinds import AVERAGE
-from stsbench.render.cells import Named
 from stsbench.render.table import Table, Tables, interval
 from stsbench.statistics.correlations import average_ranks
 from stsbench.statistics.geometry import mean_cosine_by_dimension
@@ -148,7 +147,7 @@ class Dimensions(OfVectors):
         wide = in_columns(scores, ["model", "group"], "task", "value")
         tasks = [task for task in dict.fromkeys(scores["task"]) if task != AVERAGE]
         ordered = wide[[*tasks, *([AVERAGE] if AVERAGE in wide else [])]]
-        table = ordered.rename(columns={task: Named("task", task) for task in tasks}).reset_index()
+        table = ordered.reset_index()
         differences = {
             (row["model"], row["group"]): (row["value"], interval(row["low"], row["high"]))
             for row in self.headline.to_dict("records")

@@ -27,7 +27,7 @@ from stsbench.base.errors import UserError
 from stsbench.published.catalogue import rows_of, systems
 from stsbench.published.catalogue import table as published_table
 from stsbench.records.kinds import ALL_TASKS, AVERAGE
-from stsbench.render.cells import Key, Named, labels_beside
+from stsbench.render.cells import labels_beside
 from stsbench.render.charts import line
 from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables, interval
@@ -213,7 +213,7 @@ class LengthBias(OfTasks):
 def _sizes(frame: pd.DataFrame) -> pd.DataFrame:
     wide = frame[(frame["measure"] == SPEARMAN) & ~frame["group"].isin([GAP]) & (frame["pairs"] > 0)]
     wide = wide.pivot_table(index=["model", "group"], columns="task", values="pairs", sort=False, aggfunc="first")
-    wide = wide.rename(columns=_column).reset_index()
+    wide = wide.reset_index()
     # Models on the same tasks have the same pairs.
     sizes = wide.drop(columns="model").drop_duplicates()
     wide = sizes if len(sizes) == wide["group"].nunique() else wide
@@ -222,15 +222,10 @@ def _sizes(frame: pd.DataFrame) -> pd.DataFrame:
     return wide.rename(columns={AVERAGE: "all"})
 
 
-def _column(task: str) -> Key:
-    """Returns the column of a task, or of the mean over tasks."""
-    return task if task == AVERAGE else Named("task", task)
-
-
 def _wide(frame: pd.DataFrame, *wanted: str) -> pd.DataFrame:
     rows = frame[frame["measure"].isin(wanted) & (frame["task"] != ALL_TASKS)]
     wide = rows.pivot_table(index=["model", "group"], columns="task", values="value", sort=False, dropna=False)
-    wide = wide.dropna(how="all").rename(columns=_column).reset_index().rename(columns={"group": "difference"})
+    wide = wide.dropna(how="all").reset_index().rename(columns={"group": "difference"})
     if AVERAGE in wide:
         wide[AVERAGE] = wide.pop(AVERAGE)
     return wide

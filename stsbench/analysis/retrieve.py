@@ -17,7 +17,6 @@ from stsbench.base.progress import Progress
 from stsbench.data.corpus import numbered_corpus
 from stsbench.encoders.embedded import Embedded
 from stsbench.records.record import RunRecord
-from stsbench.render.cells import Key, Named
 from stsbench.render.charts import line
 from stsbench.render.figures import colours, legend_above, new_figure, shortened, style
 from stsbench.render.table import Table, Tables
@@ -154,9 +153,9 @@ class Retrieve(Analysis):
         tables = []
         for query, part in self.frame.groupby("query", sort=False):
             columns: list[pd.Series[Any]] = [pd.Series(sorted(set(part["rank"])), name="rank")]
-            names: list[Key] = ["rank"]
+            names = ["rank"]
             for model, side in part.groupby("model", sort=False):
-                names += [Named("measure", "cosine", of=str(model)), Named("model", str(model))]
+                names += ["cosine" if part["model"].nunique() == 1 else f"{model}: cosine", str(model)]
                 columns += [side[name].reset_index(drop=True) for name in ("cosine", "sentence")]
             table = pd.concat(columns, axis=1).set_axis(names, axis="columns")
             tables.append(Table(table, f"Nearest to: {query}", 3))

@@ -22,7 +22,6 @@ from stsbench.records.provenance import redact
 from stsbench.records.record import RECORD, RunRecord
 from stsbench.records.signature import UNKNOWN
 from stsbench.records.store import load_run
-from stsbench.render.cells import Named
 from stsbench.render.page import PageResult, render_page
 from stsbench.render.table import Table, Tables
 from stsbench.render.text import one_line
@@ -187,9 +186,9 @@ class Board(PageResult):
             for place, run in enumerate(section.runs):
                 scores = (score[0] for score in run.scores)
                 row: dict[Any, Any] = {"model": run.name}
-                row |= {Named("task", c.name): score for c, score in zip(section.columns, scores, strict=True)}
+                row |= {c.name: score for c, score in zip(section.columns, scores, strict=True)}
                 for name, letters in section.letters.items():
-                    row[Named("groups of", name)] = letters_text(letters.get(place, ()))
+                    row[f"groups of {name}"] = letters_text(letters.get(place, ()))
                 rows.append(row)
             tables.append(Table(pd.DataFrame(rows), caption=": ".join(filter(None, [section.name, section.why]))))
         return Tables(tables)

@@ -16,7 +16,6 @@ from stsbench.diagnosis.claim import Claim
 from stsbench.diagnosis.further import Further
 from stsbench.diagnosis.grid import Grid, Place
 from stsbench.diagnosis.search import Candidate, Search
-from stsbench.render.cells import Key, Named
 from stsbench.render.figures import new_figure, save_figure, style
 from stsbench.render.result import Result
 from stsbench.render.table import Style, Table, Tables
@@ -101,13 +100,13 @@ class Diagnosis(Result):
         Args:
             most: how many settings to list below the default.
         """
-        claimed = {_column(value.task): value.score for value in self.claim.values}
-        rows: list[dict[Key, Any]] = [{"setting": "claimed", "changes": None, **claimed, "off": None}]
+        claimed = {value.task: value.score for value in self.claim.values}
+        rows: list[dict[str, Any]] = [{"setting": "claimed", "changes": None, **claimed, "off": None}]
         rows += [
             {
                 "setting": ", ".join(change.choice.label_of(change.value) for change in candidate.changes) or OWN,
                 "changes": candidate.count,
-                **{_column(task): score for task, score in self._scores(candidate).items()},
+                **self._scores(candidate),
                 "off": candidate.distance,
             }
             for candidate in self._listed(most)
@@ -236,10 +235,6 @@ _LEAST_ROWS = 5
 
 _MOST_POINTS = 10.0
 """Differences beyond so many points have one colour: what matters is what comes near."""
-
-
-def _column(task: str) -> Key:
-    return Named("task", task)
 
 
 def _heat_map(search: Search, title: str) -> "Figure":

@@ -16,7 +16,6 @@ from stsbench.judging.runs import Run, records_of, require_seeds_of_one_recipe, 
 from stsbench.published.catalogue import row
 from stsbench.published.measured import logged_dev_scores, logged_systems, seeds, source
 from stsbench.records.kinds import AVERAGE, AVERAGES
-from stsbench.render.cells import Named
 from stsbench.render.charts import line
 from stsbench.render.figures import ONE_COLOUR, new_figure, style
 from stsbench.render.result import Result
@@ -95,12 +94,11 @@ class BestOf(Judgement):
         """Returns the expected best of 1 to 10 runs and of all, with a 90 % range."""
         frame = self.frame
         frame = frame[(frame["runs"] <= _SHOWN) | (frame["runs"] == len(frame))]
-        task = Named("task", self.task)
-        shown = frame.rename(columns={"runs": "best of", "expected": task, "low": "5 %", "high": "95 %"})
+        shown = frame.rename(columns={"runs": "best of", "expected": self.task, "low": "5 %", "high": "95 %"})
         if self.number is not None:
             shares = [f"{100 * share:.0f} %" for share in shown.pop("below")]
             shown[f"below {self.number:.2f}"] = shares
-        return Tables([Table(shown, headline=task)])
+        return Tables([Table(shown, headline=self.task)])
 
     def plot(self) -> "Figure":
         """Returns the expected best by number of runs, with its 90 % range and the number."""

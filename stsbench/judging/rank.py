@@ -15,7 +15,6 @@ from stsbench.judging.aligned import AlignedScores, Floats, aligned_scores, comp
 from stsbench.judging.judgement import Judgement, OfTask, by_kind
 from stsbench.judging.runs import Run, named_runs, require_distinct_models
 from stsbench.records.kinds import KINDS
-from stsbench.render.cells import Named
 from stsbench.render.charts import forest
 from stsbench.render.figures import shortened
 from stsbench.render.table import Table, Tables
@@ -196,7 +195,7 @@ class RankResult(Judgement):
                 "rank": row.rank,
                 "ranks": row.ranks,
                 "model": row.model,
-                Named("task", task.task): row.score,
+                task.task: row.score,
                 low: row.low,
                 high: row.high,
                 "groups": letters_text(row.letters),
@@ -209,12 +208,12 @@ class RankResult(Judgement):
                     f"tasks {high}": row.tasks_high,
                 }
             rows.append(columns)
-        yield Table(pd.DataFrame(rows), headline=Named("task", task.task))
+        yield Table(pd.DataFrame(rows), headline=task.task)
         if task.is_average:
             frame = pd.DataFrame({"model": [row.model for row in task.rows]})
             for item in by_kind(self.tasks)[task.kind]:
                 texts = {row.model: f"{row.score:.2f} {letters_text(row.letters)}" for row in item.rows}
-                frame[Named("task", item.task)] = frame["model"].map(texts)
+                frame[item.task] = frame["model"].map(texts)
             yield Table(frame)
 
     def _sentence(self, task: RankedTask) -> str:

@@ -11,7 +11,6 @@ from stsbench.base.words import suggestion
 from stsbench.published.catalogue import PublishedRow, checkpoints, papers, row, rows, rows_of, systems, tables
 from stsbench.published.catalogue import table as read_table
 from stsbench.published.schema import PublishedCell, PublishedTable
-from stsbench.render.cells import Named
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
 
@@ -77,7 +76,7 @@ class PrintedTable(Result):
         for column in self.entry.columns:
             printed = [_number(cells.get((name, column.name))) for name in frame["row"]]
             is_mixed = len({type(value) for value in printed if value is not None}) > 1
-            frame[Named("column", column.name)] = pd.Series(printed, dtype=object if is_mixed else None)
+            frame[column.name] = pd.Series(printed, dtype=object if is_mixed else None)
         return Tables([Table(frame, decimals=_decimals(self.entry), notes=self.notes)])
 
     @property

@@ -22,6 +22,12 @@ TRANSFER_AVERAGE = "Avg. transfer"
 ALL_TASKS = "all tasks"
 """The name of the mean over tasks, and of all their pairs together; no task has it."""
 
+BESIDE_TASKS = (
+    *("model", "rank", "ranks", "groups", "first", "to first", "best of", "setting", "changes", "off"),
+    *("difference", "interval", "group", "compared by", "row", "source", "task", "items", "all"),
+)
+"""Columns of tables that have a column per task; a task of this name is labelled `model [2]`."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:

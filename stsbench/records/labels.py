@@ -10,7 +10,7 @@ from stsbench.data.catalogue import data_set, is_task
 from stsbench.encoders.poolers import AUTO
 from stsbench.encoders.use import names
 from stsbench.encoders.use_text import shown
-from stsbench.records.kinds import ALL_TASKS, AVERAGES
+from stsbench.records.kinds import ALL_TASKS, AVERAGES, BESIDE_TASKS
 from stsbench.records.parts import ModelPart, NoInterval, ProtocolPart, Score
 from stsbench.records.provenance import redact
 from stsbench.render.cells import unique_labels
@@ -38,7 +38,7 @@ def task_labels(scores: Sequence[Score]) -> list[str]:
 
 
 def distinct_labels(keys: Sequence[tuple[str, str, str]]) -> list[str]:
-    """Return a unique name for each (task, split, text); no name of an average is used.
+    """Return a unique name for each (task, split, text); names of averages and other columns are not used.
 
     A split is added if papers report another one, or if a task has several. A text is added if a task has several.
 
@@ -56,7 +56,7 @@ def distinct_labels(keys: Sequence[tuple[str, str, str]]) -> list[str]:
     for task, split, text in distinct:
         shows_split = len(splits[task]) > 1 or not _is_reported(task, split)
         names.append(task + f":{split}" * shows_split + f"@{text}" * (len(texts[task]) > 1))
-    unique = dict(zip(distinct, unique_labels(names, (*AVERAGES, ALL_TASKS)), strict=True))
+    unique = dict(zip(distinct, unique_labels(names, (*AVERAGES, ALL_TASKS, *BESIDE_TASKS)), strict=True))
     return [unique[key] for key in keys]
 
 

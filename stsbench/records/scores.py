@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from stsbench.records.kinds import AVERAGES, KINDS
+from stsbench.records.kinds import KINDS
 from stsbench.records.labels import interval_remarks, labels, task_labels
 from stsbench.records.parts import Number
 from stsbench.records.signature import Signature, require_same_protocol
-from stsbench.render.cells import Key, Named
+from stsbench.render.cells import labels_beside
 from stsbench.render.result import Result
 from stsbench.render.table import Style, Table, Tables
 
@@ -171,10 +171,10 @@ def _papers_table(records: Sequence["RunRecord"], kind: str, *, intervals: bool)
     return Table(pd.DataFrame(rows, dtype=object), headline=name)
 
 
-def _rows_of_model(label: str, record: "RunRecord", kind: str, *, intervals: bool) -> Iterator[dict[Key, Any]]:
+def _rows_of_model(label: str, record: "RunRecord", kind: str, *, intervals: bool) -> Iterator[dict[str, Any]]:
     """Yield the row of a model's scores, and with intervals those of their limits and of `devacc`."""
 
-    def cells(name: str, rows: Mapping[Key, Row], column: str) -> dict[Key, Any]:
+    def cells(name: str, rows: Mapping[str, Row], column: str) -> dict[str, Any]:
         return {"model": name, **{key: row[column] for key, row in rows.items()}}
 
     headline, below = headline_cells(record, kind), KINDS[kind].below
@@ -188,30 +188,31 @@ def _rows_of_model(label: str, record: "RunRecord", kind: str, *, intervals: boo
         yield cells(f"  {below}", others, "score")
 
 
-def headline_cells(record: "RunRecord", kind: str) -> dict[Key, Row]:
+def headline_cells(record: "RunRecord", kind: str) -> dict[str, Row]:
     """Return the rows of a kind's headlines by column; for a single task also those of its subsets."""
     is_single = len(record.scores_of(kind)) == 1
     return {column_of(row): row for row in headline_rows(record, kind) if is_single or not row["subset"]}
 
 
-def column_of(row: Row) -> Key:
-    """Return the column of a row of `score_rows`."""
-    if row["subset"]:
-        return Named("subset", row["subset"], of=row["task"])
-    return row["task"] if row["task"] in AVERAGES else Named("task", row["task"])
+def column_of(row: Row) -> str:
+    """Return the column of a row of `score_rows`: the task, or the subset, as `task: subset` if both are equal."""
+    task, subset = row["task"], row["subset"]
+    return f"{task}: {subset}" if subset in {task, "model"} else subset or task
 
 
 def across_models(rows: Iterable[tuple[str, Row]]) -> pd.DataFrame:
     """Pivot labelled rows: a row per task, subset and metric, and a column per model."""
     keys = ("task", "subset", "metric", "items")
-    wide: dict[tuple[Any, ...], dict[Key, Any]] = {}
+    wide: dict[tuple[Any, ...], dict[str, Any]] = {}
     times: Counter[tuple[Any, ...]] = Counter()
-    for label, row in rows:
+    labelled = list(rows)
+    columns = labels_beside((label for label, _ in labelled), taken=keys)
+    for label, row in labelled:
         where = tuple(row[key] for key in keys)
         # A model can have two rows with the same keys, if your own pairs have a trained task's name.
         times[label, where] += 1
         cells = wide.setdefault((times[label, where], where), dict(zip(keys, where, strict=True)))
-        cells[Named("model", label)] = row["score"]
+        cells[columns[label]] = row["score"]
     return pd.DataFrame(list(wide.values()), dtype=object)
 
 

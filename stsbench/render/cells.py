@@ -25,52 +25,6 @@ class Column:
     is_numeric: bool
 
 
-@dataclass(frozen=True)
-class Named:
-    """The key of a column named after data: a task, a subset or a model, which may be called like another column.
-
-    Attributes:
-        kind: what it is, such as `task`.
-        name: what it is called.
-        of: the whole that it is a part of, such as the task of a subset.
-    """
-
-    kind: str
-    name: str
-    of: str = ""
-
-    def __str__(self) -> str:
-        """Returns the heading if no other column has it."""
-        return self.name
-
-    @property
-    def qualified(self) -> str:
-        """The heading if another column has the name."""
-        return f"{self.of}: {self.name}" if self.of else f"{self.name} ({self.kind})"
-
-
-Key = str | Named
-"""The key of a column: its heading, or what it is named after."""
-
-
-def headings(keys: Sequence[Any]) -> list[str]:
-    """Returns unique headings for the keys of columns: data that is named like another column is qualified.
-
-    >>> headings(["model", Named("task", "STS16"), Named("task", "model"), Named("subset", "STS16", of="STS16")])
-    ['model', 'STS16 (task)', 'model (task)', 'STS16: STS16']
-    """
-    times = Counter(_comparable(str(key)) for key in keys)
-
-    def heading(key: Any) -> str:
-        is_repeated = times[_comparable(str(key))] > 1
-        return key.qualified if is_repeated and isinstance(key, Named) else str(key)
-
-    # Columns of the table itself keep their names.
-    order = sorted(range(len(keys)), key=lambda place: isinstance(keys[place], Named))
-    labels = dict(zip(order, unique_labels([heading(keys[place]) for place in order]), strict=True))
-    return [labels[place] for place in range(len(keys))]
-
-
 def unique_labels(names: Sequence[str], taken: Iterable[str] = ()) -> list[str]:
     """Makes labels unique by appending " [2]", " [3]", ... to repeated ones.
 

@@ -4,19 +4,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from html import escape
 from math import isnan
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import pandas as pd
 
 from stsbench.base.errors import UserError
-from stsbench.render.cells import Key, columns_of, headings
+from stsbench.render.cells import columns_of
 from stsbench.render.formats import to_csv, to_json, to_latex, to_markdown, to_terminal
 from stsbench.render.text import one_line
 
 Style = Literal["terminal", "markdown", "latex", "csv", "json"]
 
-Hints = Mapping[tuple[int, Any], str]
-"""Tooltips of cells, by row position and column key."""
+Hints = Mapping[tuple[int, str], str]
+"""Tooltips of cells, by row position and column."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,10 @@ class Table:
     """A table for readers, which prints itself and shows itself in a notebook.
 
     Attributes:
-        frame: its rows; the index is not shown. Columns with the same name get different headings.
+        frame: its rows, with unique columns; the index is not shown.
         caption: what it shows.
         decimals: digits after the point for readers; CSV and JSON have full precision.
-        headline: key of the most important column; empty for none.
+        headline: the most important column; empty for none.
         name: its anchor and file name in a report: letters, digits and hyphens; empty outside of reports.
         hints: tooltips of cells, such as intervals.
         own: positions of rows that were measured here, as opposed to published.
@@ -54,26 +54,13 @@ class Table:
     frame: pd.DataFrame
     caption: str = ""
     decimals: int = 2
-    headline: Key = ""
+    headline: str = ""
     name: str = ""
     hints: Hints = field(default_factory=dict)
     own: frozenset[int] = frozenset()
     verdicts: str = ""
     notes: tuple[str, ...] = ()
     pictures: Mapping[int, Picture] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Gives each column a unique heading."""
-        keys = list(self.frame)
-        names = headings(keys)
-        if names == keys:
-            return
-        called = dict(zip(keys, names, strict=True))
-        vars(self).update(
-            frame=self.frame.set_axis(names, axis="columns"),
-            headline=called.get(self.headline, self.headline),
-            hints={(row, called.get(key, key)): text for (row, key), text in self.hints.items()},
-        )
 
     def to(self, style: Style) -> str:
         """Returns the table as text without a final line break; raises a `UserError` for an unknown style.

@@ -14,7 +14,6 @@ from stsbench.judging.verdicts import CellCheck, differences_text
 from stsbench.published.catalogue import PublishedRow, papers, rows_of, systems, tables
 from stsbench.published.schema import Paper, PublishedCell, PublishedTable, Setting
 from stsbench.records.record import RunRecord
-from stsbench.render.cells import Key, Named
 from stsbench.render.section import Filled, Section
 from stsbench.render.table import Table
 from stsbench.reports.scores import Runs, interval_text
@@ -100,15 +99,15 @@ def as_table(filling: Filling, *, every_column: bool) -> Table:
     Columns that no run has a value for are left out, unless `every_column` is to be shown.
     """
     columns = list(filling.settings) if every_column else filling.filled
-    records: list[dict[Key, Any]] = []
-    hints: dict[tuple[int, Key], str] = {}
+    records: list[dict[str, Any]] = []
+    hints: dict[tuple[int, str], str] = {}
     ours: set[int] = set()
 
     def add(model: str, source: str, values: Mapping[str, float | None], told_of: Mapping[str, str]) -> None:
         if source == HERE:
             ours.add(len(records))
-        hints.update(((len(records), _key(name)), hint) for name, hint in told_of.items() if name in columns)
-        records.append({"model": model, "source": source, **{_key(name): value for name, value in values.items()}})
+        hints.update(((len(records), name), hint) for name, hint in told_of.items() if name in columns)
+        records.append({"model": model, "source": source, **values})
 
     def add_own(label: str) -> None:
         if values := _values(filling, label):
@@ -123,13 +122,9 @@ def as_table(filling: Filling, *, every_column: bool) -> Table:
     for label in filling.runs:
         if label not in filling.expected:
             add_own(label)
-    frame = pd.DataFrame(records, columns=["model", "source", *map(_key, columns)])
+    frame = pd.DataFrame(records, columns=["model", "source", *columns])
     notes = (*filling.table.notes, *_notes(filling))
     return Table(frame, filling.title, name=filling.table.name, hints=hints, own=frozenset(ours), notes=notes)
-
-
-def _key(column: str) -> Key:
-    return Named("column", column)
 
 
 def missing(filling: Filling) -> list[str]:

@@ -10,7 +10,6 @@ from stsbench.published import catalogue
 from stsbench.records.labels import task_labels
 from stsbench.records.parts import Score
 from stsbench.records.signature import Signature
-from stsbench.render.cells import Key, Named
 from stsbench.render.charts import forest
 from stsbench.render.figures import svg_of
 from stsbench.render.section import ReportFigure, Section
@@ -45,7 +44,7 @@ def _percent(value: float | None) -> float | None:
 
 def _ceilings(runs: Runs) -> list[Table]:
     """Return the Pearson correlations beside the ceilings that raters set, where their ratings are published."""
-    rows: dict[tuple[Any, ...], dict[Key, Any]] = {}
+    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     called = task_names(runs)
     for label, record in runs.items():
         for name, score in zip(task_labels(record.scores), record.scores, strict=True):
@@ -53,9 +52,7 @@ def _ceilings(runs: Runs) -> list[Table]:
                 raters = score.raters
                 key = (called[label, name], raters.ratings, raters.reliability, _percent(raters.ceiling))
                 pearson = score.number("pearson", "all")
-                rows.setdefault(key, {})[Named("model", label)] = (
-                    None if pearson is None else _percent(pearson.value)
-                )
+                rows.setdefault(key, {})[label] = None if pearson is None else _percent(pearson.value)
     if not rows:
         return []
     keys = ("task", "ratings a pair", "reliability", "ceiling")
@@ -69,7 +66,7 @@ def _scored_anew(runs: Runs) -> list[Table]:
     mean, *alone = (catalogue.row(f"hume-sts/{name}") for name in ("two-raters", "first-rater", "second-rater"))
     sizes = catalogue.row("hume-sts/pairs")
     measured = {cell.setting.task: cell.column for cell in mean.cells}
-    rows: dict[str, dict[Key, Any]] = {}
+    rows: dict[str, dict[str, Any]] = {}
     for label, record in runs.items():
         for score in record.scores:
             column = measured.get(score.task)
@@ -88,7 +85,7 @@ def _scored_anew(runs: Runs) -> list[Table]:
                     "each alone": " and ".join(f"{value:.2f}" for value in each),
                 }
             spearman = score.number("spearman", "all")
-            rows[column][Named("model", label)] = None if spearman is None else _percent(spearman.value)
+            rows[column][label] = None if spearman is None else _percent(spearman.value)
     if not rows:
         return []
     caption = "People on samples of the test sets, beside Spearman x 100 on all pairs"

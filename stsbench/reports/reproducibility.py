@@ -8,7 +8,6 @@ import pandas as pd
 
 from stsbench.records.parts import ModelPart
 from stsbench.records.provenance import redact
-from stsbench.render.cells import Key, Named
 from stsbench.render.section import Section
 from stsbench.render.table import Table
 from stsbench.reports.scores import Runs
@@ -86,14 +85,12 @@ def _data(runs: Runs) -> list[dict[str, str]]:
 
 
 def _environments(runs: Runs) -> pd.DataFrame:
-    rows: list[dict[Key, Any]] = []
+    rows: list[dict[str, Any]] = []
     for label, record in runs.items():
         environment = record.environment
-        row: dict[Key, Any] = {"model": label, "date": record.created, "stsbench": record.stsbench}
-        row |= {
-            Named("environment", name): str(value) for name, value in environment.items() if name != "packages"
-        }
-        row |= {Named("package", str(name)): str(of) for name, of in environment.get("packages", {}).items()}
+        row: dict[str, Any] = {"model": label, "date": record.created, "stsbench": record.stsbench}
+        row |= {name: str(value) for name, value in environment.items() if name != "packages"}
+        row |= {str(name): str(of) for name, of in environment.get("packages", {}).items()}
         rows.append(row)
     return pd.DataFrame(rows, dtype=object)
 

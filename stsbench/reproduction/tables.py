@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from stsbench.base.words import listed
-from stsbench.render.cells import Key, Named
 from stsbench.render.charts import forest, line, plain_logarithms
 from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.render.table import Table, interval
@@ -95,14 +94,14 @@ def column_table(cells: Sequence[ReproducedCell], names: Names, caption: str, me
 
 def whole_table(cells: Sequence[ReproducedCell], names: Names, caption: str, *, counts: bool) -> Table:
     """Return the table in the paper's layout: of each row the print, and ours below it."""
-    rows: list[dict[Key, Any]] = []
-    hints: dict[tuple[int, Key], str] = {}
+    rows: list[dict[str, Any]] = []
+    hints: dict[tuple[int, str], str] = {}
     own: set[int] = set()
-    columns = {cell.column: Named("column", names.columns[cell.column]) for cell in cells}
+    columns = {cell.column: names.columns[cell.column] for cell in cells}
     for row, of_row in groupby(cells, key=lambda cell: cell.row):
         side_by_side = list(of_row)
         if any(cell.is_printed for cell in side_by_side):
-            printed: dict[Key, Any] = {columns[cell.column]: cell.printed for cell in side_by_side}
+            printed: dict[str, Any] = {columns[cell.column]: cell.printed for cell in side_by_side}
             rows.append({"row": names.rows[row], "source": PRINTED, **printed})
         if any(cell.runs for cell in side_by_side):
             own.add(len(rows))
@@ -111,7 +110,7 @@ def whole_table(cells: Sequence[ReproducedCell], names: Names, caption: str, *, 
                 for cell in side_by_side
                 if (limits := interval(cell.low, cell.high))
             }
-            here: dict[Key, Any] = {columns[cell.column]: cell.here for cell in side_by_side}
+            here: dict[str, Any] = {columns[cell.column]: cell.here for cell in side_by_side}
             rows.append({"row": names.rows[row], "source": HERE, **here})
     frame = pd.DataFrame(rows, columns=["row", "source", *dict.fromkeys(columns.values())]).dropna(
         axis="columns", how="all"

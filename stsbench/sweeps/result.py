@@ -13,7 +13,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path
 from stsbench.base.words import listed, suggestion
 from stsbench.records.kinds import AVERAGE, TRANSFER_AVERAGE
-from stsbench.render.cells import Key, Named, headings, unique_labels
+from stsbench.render.cells import unique_labels
 from stsbench.render.figures import save_figure, svg_of
 from stsbench.render.result import Result
 from stsbench.render.section import ReportFigure, Section
@@ -74,17 +74,16 @@ class Sweep(Result):
 
     @cached_property
     def _columns(self) -> dict[str, str]:
-        """The column of each axis in the frames: its name, or `state (axis)` where a column of theirs has that."""
-        own = [*dict.fromkeys([*_PLAIN, *OF_CELLS, "value", *self.measures])]
-        named = headings([*own, *(Named("axis", axis) for axis in self.axes)])
-        return dict(zip(self.axes, named[len(own) :], strict=True))
+        """The column of each axis: its name, or `state [2]` if another column has that name."""
+        own = [*_PLAIN, *OF_CELLS, "value", "hours", "95 %", *self.measures]
+        return dict(zip(self.axes, unique_labels(self.axes, taken=own), strict=True))
 
     @cached_property
     def frame(self) -> pd.DataFrame:
         """A row a job, with `job`, a column an axis, `seed`, `state`, `seconds`, `threads`, `folder`, measures.
 
         Scores are x 100. `folder` is relative to the experiment's. It is what stands in `table.csv`. An axis that
-        is called as another column (`state`) has a column `state (axis)`, here and in `cells`.
+        is called as another column (`state`) has a column `state [2]`, here and in `cells`.
         """
         rows = [
             {
@@ -158,7 +157,7 @@ class Sweep(Result):
         in_words = [f"{number} {name}" for name, number in counts.items() if number]
         rows = [
             {
-                **_by_axis(state.job),
+                **self._by_axis(state.job),
                 "seed": state.job.seed,
                 "state": state.state,
                 "hours": None if isnan(state.seconds) else state.seconds / 3600,
@@ -186,12 +185,12 @@ class Sweep(Result):
         done = {tuple(state.job.cell.values()): state.job for state in self.jobs if state.folder is not None}
         rows = []
         for job, (_, part) in zip(done.values(), cells.groupby(numbers, sort=False), strict=True):
-            row: dict[Key, Any] = _by_axis(job)
+            row = self._by_axis(job)
             plain = part[~part["measure"].str.contains(": ") & ~part["measure"].isin([DEV_STEP, LOSS_LAST])]
             for number in (plain if len(plain) else part).to_dict("records"):
                 if number["measure"] == headline:
                     row["runs"] = int(number["runs"])
-                row[Named("measure", number["measure"])] = number["mean"]
+                row[number["measure"]] = number["mean"]
                 if number["measure"] == headline:
                     row["sd"] = number["sd"]
                     row["95 %"] = interval(number["low"], number["high"])
@@ -203,8 +202,10 @@ class Sweep(Result):
             *why,
         ]
         caption = f"Experiment {self.experiment.name}, means over seeds"
-        shown = Named("measure", headline) if headline else ""
-        return Table(frame, caption, name="cells", notes=tuple(notes), headline=shown)
+        return Table(frame, caption, name="cells", notes=tuple(notes), headline=headline or "")
+
+    def _by_axis(self, job: Job) -> dict[str, Any]:
+        return {self._columns[axis]: label for axis, label in job.cell.items()}
 
     def plot(self, axis: str | None = None, measure: str | None = None) -> "Figure":
         """Draw a measure over the values of an axis, with its band; a line for each choice of the other axes.
@@ -259,10 +260,6 @@ class Sweep(Result):
             for axis, name in zip(self.axes, unique_labels(list(names)), strict=True):
                 for kind in ("png", "svg"):
                     save_figure(self.plot(axis), self.folder / f"axis-{name}.{kind}")
-
-
-def _by_axis(job: Job) -> dict[Key, Any]:
-    return {Named("axis", axis): label for axis, label in job.cell.items()}
 
 
 def read_sweep(folder: str | Path) -> Sweep:

@@ -14,7 +14,6 @@ import pandas as pd
 
 from stsbench.published.measured import logged_dev_scores, logged_systems
 from stsbench.records.record import RunRecord
-from stsbench.render.cells import Key, Named
 from stsbench.render.charts import curves, line
 from stsbench.render.figures import colours, new_figure, style
 from stsbench.render.result import Result
@@ -67,7 +66,7 @@ class Training(Result):
         losses = [line["loss"] for line in self.log if "loss" in line]
         before = next((line["dev"] for line in self.log if "dev" in line), None)
         kept = self.record.scores[0].value
-        row: dict[Key, Any] = {
+        row: dict[str, Any] = {
             "Recipe": self.recipe.name,
             "Selected on": self.recipe.selection.task,
             "Dev before × 100": None if before is None else 100 * before,
@@ -77,8 +76,7 @@ class Training(Result):
             "Last loss": f"{losses[-1]:.4g}" if losses else None,
         }
         for head in self.record.heads:
-            name = Named("head", f"{head.task} {head.measure} × 100")
-            row[name] = None if head.score is None else 100 * head.score
+            row[f"{head.task} {head.measure} × 100"] = None if head.score is None else 100 * head.score
         remarks = tuple(str(line["remark"]) for line in self.log if "remark" in line)
         caption = f"Training {self.folder.resolve().name}"
         return Tables([Table(pd.DataFrame([row]), caption, name="training", notes=remarks)])

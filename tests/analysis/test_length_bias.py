@@ -14,7 +14,7 @@ from stsbench.scoring.settings import Intervals
 from stsbench.scoring.statistic import Correlation
 from stsbench.scoring.subjects import ScoredTask
 
-RANGES = {"first": (0.0, 5.0), "second": (1.0, 5.0)}
+RANGES = {"one": (0.0, 5.0), "two": (1.0, 5.0)}
 
 Table = Callable[..., pd.DataFrame]
 
@@ -22,8 +22,8 @@ Table = Callable[..., pd.DataFrame]
 def made(pairs: int = 300, seed: int = 0, slope: float = 0.0) -> pd.DataFrame:
     """Pairs of two tasks whose cosine is scaled gold, noise, and a part that falls with the length difference."""
     rng = np.random.default_rng(seed)
-    task = np.where(np.arange(pairs) < 2 * pairs // 3, "first", "second")
-    low = np.where(task == "first", 0.0, 1.0)
+    task = np.where(np.arange(pairs) < 2 * pairs // 3, "one", "two")
+    low = np.where(task == "one", 0.0, 1.0)
     table = pd.DataFrame({"task": task, "split": "test", "text": "made", "subset": task})
     table["gold"] = (low + (5 - low) * rng.uniform(size=pairs)).round(1)
     for unit in ("words", "subwords", "characters"):
@@ -65,12 +65,12 @@ def test_groups_and_values_are_those_of_plain_pandas(unit: str, threshold: int) 
     plain = table.copy()
     plain["short"] = (plain[f"{unit}_a"] - plain[f"{unit}_b"]).abs() <= threshold
     plain["gold01"] = plain["gold"] / 5
-    sick_like = plain["task"] == "second"
+    sick_like = plain["task"] == "two"
     plain.loc[sick_like, "gold01"] = (plain.loc[sick_like, "gold"] - 1) / 4
     plain["error"] = (plain["cosine"] - plain["gold01"]) * 100
     means: dict[tuple[str, str], list[float]] = {}
     for short, group in ((True, f"<= {threshold}"), (False, f"> {threshold}")):
-        for task in ("first", "second"):
+        for task in ("one", "two"):
             part = plain[(plain["short"] == short) & (plain["task"] == task)]
             expected = {
                 "spearman": 100 * spearmanr(part["gold"], part["cosine"]).statistic,
@@ -94,7 +94,7 @@ def test_the_curve_and_the_slope_are_those_of_plain_least_squares() -> None:
     table = made(slope=-0.5)
     frame = bias_of(table, bins=(0, 2, 5, 10)).frame
     difference = (table["words_a"] - table["words_b"]).abs()
-    low = table["task"].map({"first": 0, "second": 1})
+    low = table["task"].map({"one": 0, "two": 1})
     error = 100 * (table["cosine"] - (table["gold"] - low) / (5 - low))
     bins = pd.cut(difference, [-1, 1, 4, 9, 100], labels=["0-1", "2-4", "5-9", "10+"])
     relative = error - error.groupby(table["task"]).transform("mean")
@@ -109,8 +109,8 @@ def test_the_curve_and_the_slope_are_those_of_plain_least_squares() -> None:
     x = difference - difference.groupby(table["task"]).transform("mean")
     slope = value(frame, task="all tasks", measure="slope")
     assert slope["value"] == pytest.approx((x * relative).sum() / (x * x).sum())
-    one = table["task"] == "first"
-    assert value(frame, task="first", measure="slope")["value"] == pytest.approx(
+    one = table["task"] == "one"
+    assert value(frame, task="one", measure="slope")["value"] == pytest.approx(
         np.polyfit(difference[one], error[one], 1)[0]
     )
 
@@ -173,7 +173,7 @@ def test_pairs_that_are_there_twice_count_once() -> None:
 def test_a_group_without_pairs_has_no_value() -> None:
     result = bias_of(made(), threshold=100)
     frame = result.frame
-    row = value(frame, task="first", measure="signed difference", group="> 100")
+    row = value(frame, task="one", measure="signed difference", group="> 100")
     assert row["pairs"] == 0
     assert np.isnan(row["value"])
     assert np.isnan(value(frame, task="Avg.", measure="spearman", group="gap")["value"])
@@ -187,7 +187,7 @@ def test_splits_and_texts_of_one_task_are_told_apart() -> None:
 
 
 def designed(contrast: float) -> pd.DataFrame:
-    table = made(240).assign(task="first")
+    table = made(240).assign(task="one")
     length = np.where(np.arange(240) % 2, "same-length", "different-length")
     meaning = np.array(["same-meaning", "related", "different-meaning"])[np.arange(240) // 2 % 3]
     gold = pd.Series(meaning).map({"same-meaning": 4.5, "related": 2.5, "different-meaning": 0.5})

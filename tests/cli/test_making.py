@@ -37,9 +37,7 @@ def test_a_fit_is_printed_and_measured(stsbench: Stsbench) -> None:
     assert "measure it: stsbench run --model white" in made.err
     measured = stsbench("run", "-m", "white", "--tasks", "sample", "--no-intervals", "--json", "-q")
     assert "|post:whitening4+sample|" in json.loads(measured.out)["scores"][0]["signature"]
-    shown = stsbench(
-        "fit", "flow", "-m", "words.txt", "-s", "sample", "--steps", "2", "-o", "flow"
-    )
+    shown = stsbench("fit", "flow", "-m", "words.txt", "-s", "sample", "--steps", "2", "-o", "flow")
     assert (shown.code, "NLL held out" in shown.out) == (0, True), shown.err
     assert Path("flow/log.jsonl").read_text(encoding="utf-8").count("\n") == 3
     for options, sentence in (

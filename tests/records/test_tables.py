@@ -59,6 +59,19 @@ def test_averages_over_different_tasks_are_not_in_one_column(
     assert np.isnan(table["c"][0])
 
 
+def test_a_task_and_a_model_named_like_a_column_have_one_of_their_own(hash_encode: Encode, toy_data: Data) -> None:
+    runs = [
+        renamed(sb.evaluate(hash_encode, [toy_data("model"), toy_data("rank", seed=1)]), name=name)
+        for name in ("task", "two")
+    ]
+    table, subsets = Scores(runs, subsets=True, intervals=False).table()
+    assert list(table.frame) == ["model", "model [2]", "rank [2]", "Avg."]
+    assert table.frame["model"].tolist() == ["task", "two"]
+    assert list(subsets.frame) == ["task", "subset", "metric", "items", "task [2]", "two"]
+    (alone,) = Scores([sb.evaluate(hash_encode, toy_data("first"))], intervals=False).table()
+    assert list(alone.frame) == ["model", "first", "first: first", "second"]
+
+
 def test_subsets_and_long_table_keep_the_order_of_the_tasks(record: sb.RunRecord) -> None:
     both = [record, renamed(record, name="two")]
     table = Scores(both, subsets=True).table()[-1].frame

@@ -3,17 +3,13 @@ import io
 import json
 import math
 from typing import get_args
-from unicodedata import normalize
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from rich.console import Console
 
 from stsbench.base.errors import UserError
-from stsbench.render.cells import Named, headings
 from stsbench.render.formats import print_table, to_csv, to_json, to_latex, to_markdown, to_terminal
 from stsbench.render.table import Style, Table
 
@@ -194,33 +190,3 @@ def test_the_headline_column_is_bold(wide):
     assert row.count("-78.98") == 8
     assert "\x1b[1m-78.98\x1b[0m" in row
     assert row.split("\x1b[1m")[0].count("-78.98") == 7
-
-
-names = st.sampled_from(["model", "STS16", "STS16 (task)", "a: b", " STS16", "e\u0301", "\u00e9", "b", "b [2]"])
-keys = names | st.builds(
-    Named, st.sampled_from(["task", "subset", "model"]), names, st.sampled_from(["", "a", "STS16"])
-)
-
-
-@given(st.lists(keys, unique=True, max_size=8))
-def test_headings_are_unique_and_columns_of_the_table_itself_keep_their_names(columns):
-    found = headings(columns)
-    looks = [normalize("NFC", " ".join(heading.split())) for heading in found]
-    assert len(set(looks)) == len(columns)
-    own = [normalize("NFC", " ".join(key.split())) for key in columns if isinstance(key, str)]
-    for key, heading in zip(columns, found, strict=True):
-        if isinstance(key, str) and own.count(normalize("NFC", " ".join(key.split()))) == 1:
-            assert heading == key
-
-
-def test_a_column_keeps_its_values_headline_and_hints_under_its_heading():
-    own, task, subset = "model", Named("task", "model"), Named("subset", "model", of="STS16")
-    frame = pd.DataFrame([{own: "glove", task: 70.0}, {own: "minilm", task: 80.0, subset: 75}], dtype=object)
-    table = Table(frame, headline=task, hints={(1, subset): "[74, 76]"})
-    assert list(table.frame) == ["model", "model (task)", "STS16: model"]
-    assert (table.headline, table.hints) == ("model (task)", {(1, "STS16: model"): "[74, 76]"})
-    assert [row.split() for row in table.to("terminal").splitlines()[2:]] == [
-        ["glove", "70.00", "–"],
-        ["minilm", "80.00", "75"],
-    ]
-    assert table._repr_html_().count("<td") == 6

@@ -71,14 +71,14 @@ def test_an_axis_may_be_called_as_a_column(finished: Sweep, name: str) -> None:
     states = tuple(replace(state, job=job) for state, job in zip(finished.jobs, jobs, strict=True))
     found = Sweep(finished.experiment.model_copy(update={"axes": axes}), finished.folder, states)
     # Its column in the frames says what it is, and all others are as they were.
-    called = name if name == "95 %" else f"{name} (axis)"
+    called = f"{name} [2]"
     for own, before in ((found.frame, finished.frame), (found.cells, finished.cells)):
         expected = before.rename(columns={"postprocessing": called}).drop(columns="job", errors="ignore")
         pd.testing.assert_frame_equal(own.drop(columns="job", errors="ignore"), expected)
     shown, plain = found.table()[0], finished.table()[0]
     assert shown.frame.iloc[:, 0].tolist() == ["none", "whiten 8"]
     assert shown.frame.iloc[:, 1:].to_numpy().tolist() == plain.frame.iloc[:, 1:].to_numpy().tolist()
-    assert shown.headline == ("sample (measure)" if name == "sample" else "sample")
+    assert shown.headline == "sample"
     assert found.status().frame["state"].tolist() == ["done"] * 4
     assert len(found.plot().axes) == 1
 

@@ -68,8 +68,8 @@ def test_a_task_and_a_model_named_like_a_column_have_one_of_their_own(hash_encod
     assert list(table.frame) == ["model", "model [2]", "rank [2]", "Avg."]
     assert table.frame["model"].tolist() == ["task", "two"]
     assert list(subsets.frame) == ["task", "subset", "metric", "items", "task [2]", "two"]
-    (alone,) = Scores([sb.evaluate(hash_encode, toy_data("first"))], intervals=False).table()
-    assert list(alone.frame) == ["model", "first", "first: first", "second"]
+    (alone,) = Scores([sb.evaluate(hash_encode, toy_data("second"))], intervals=False).table()
+    assert list(alone.frame) == ["model", "second", "first", "second: second"]
 
 
 def test_subsets_and_long_table_keep_the_order_of_the_tasks(record: sb.RunRecord) -> None:

@@ -1,15 +1,9 @@
-"""LoRA adapters: small differences to a base model's weights, merged into them by `peft` when it is loaded.
-
-An adapter of a language model uses the names of its layers, while here the network without its head is loaded, and
-peft silently skips names that it does not find. So names are mapped first, and an adapter that does not fit
-completely is refused.
-"""
+"""LoRA adapters: small differences to a base model's weights, merged into them when it is loaded."""
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stsbench.base.errors import UserError
 from stsbench.base.extras import require
@@ -18,13 +12,7 @@ from stsbench.encoders.hub import ADAPTER_CONFIG
 from stsbench.encoders.libraries import reason_of
 from stsbench.encoders.weights import read_weights
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
 _WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
-
-# How peft names a wrapped network's tensors.
-_WRAPPED = "base_model.model."
 
 
 def is_adapter(checkpoint: Checkpoint) -> bool:
@@ -48,8 +36,7 @@ def find_base(adapter: Checkpoint) -> Checkpoint:
             f"{adapter.name} is an adapter for {base}, which cannot be loaded: {str(error).rstrip('.')}; download "
             f"it, or correct its path in {place}."
         ) from error
-    if is_adapter(checkpoint):
-        # Transformers would merge that one silently.
+    if is_adapter(checkpoint):  # Transformers would merge that one silently
         raise UserError(
             f"{adapter.name} is an adapter for {base}, which is an adapter itself: merge that one, and name the "
             f"merged model in {place}."
@@ -70,54 +57,40 @@ def hash_with(adapter: Checkpoint, base: str, *files: Path) -> str:
     return hashlib.sha256(f"{base} {adapter.sha256(files)}".encode()).hexdigest()
 
 
-def merge_adapter(model: Any, adapter: Checkpoint) -> Any:
-    """Returns the base's network with an adapter's differences added to its weights."""
-    require("peft", f"{adapter.name} is an adapter, which")
-    from peft import LoraConfig, get_peft_model
-    from peft.utils import set_peft_model_state_dict
-
-    foreign = f"{adapter.name} is an adapter of another base than {base_of(adapter)}"
-    advice = f"name the base that it was trained on in {adapter.folder / ADAPTER_CONFIG}"
-    with adapter.reading(lambda: [adapter_file(adapter), adapter.folder / ADAPTER_CONFIG]):
-        tensors = read_weights(adapter_file(adapter))
-        named = _named_as_in(model, tensors)
-        if missing := [name for name in tensors if name not in named]:
-            raise UserError(f"{foreign}, which does not have {min(missing)}: {advice}.")
-        try:
-            config = LoraConfig.from_pretrained(str(adapter.folder))
-            # The network has no head of a language model.
-            config.task_type, config.inference_mode = None, True
-            wrapped = get_peft_model(model, config)
-            renamed = {named[name]: value for name, value in tensors.items()}
-            outcome: Any = set_peft_model_state_dict(wrapped, renamed)
-        except (ValueError, RuntimeError, KeyError, TypeError) as error:
-            reason = "sizes of other layers" if "size mismatch" in str(error) else reason_of(error).rstrip(".")
-            raise UserError(f"{foreign}, whose weights it does not fit ({reason}): {advice}.") from error
-    unfilled = [name for name in outcome.missing_keys if ".lora_" in name]
-    own = [name for name in wrapped.state_dict() if ".lora_" in name]
-    if outcome.unexpected_keys or unfilled or len(own) != len(tensors):
-        name = min([*outcome.unexpected_keys, *unfilled] or ["some of it"])
-        raise UserError(f"{foreign}: only one of them has {name}; {advice}.")
-    return wrapped.merge_and_unload()
-
-
 def base_of(adapter: Checkpoint) -> str:
     """Returns the name of the model that an adapter was trained on, or ""."""
     return adapter.json(ADAPTER_CONFIG).get("base_model_name_or_path") or ""
 
 
-def _named_as_in(model: Any, tensors: "Mapping[str, Tensor]") -> dict[str, str]:
-    """Maps the tensor names of an adapter to those of a network, which lacks the prefix of a language model.
+def merge_adapter(model: Any, adapter: Checkpoint) -> Any:
+    """Returns the base's network with an adapter's differences added to its weights.
 
-    `model.layers.0...` of an adapter is `layers.0...` in the network without a head.
+    An adapter of a language model has its prefix in all names (`model.layers.0`), which the network without a head
+    lacks (`layers.0`). peft silently skips such names, so they are matched here, and all must match.
     """
-    modules = {name for name, _ in model.named_modules()}
-    names = {}
-    for name in tensors:
-        path = name.removeprefix(_WRAPPED)
-        module, lora, rest = path.partition(".lora_")
-        while lora and module and module not in modules:
-            module = module.partition(".")[2]
-        if lora and module:
-            names[name] = f"{_WRAPPED}{module}.lora_{rest}"
-    return names
+    require("peft", f"{adapter.name} is an adapter, which")
+    from peft import LoraConfig, get_peft_model
+
+    foreign = f"{adapter.name} is an adapter of another base than {base_of(adapter)}"
+    advice = f"name the base that it was trained on in {adapter.folder / ADAPTER_CONFIG}"
+    with adapter.reading(lambda: [adapter_file(adapter), adapter.folder / ADAPTER_CONFIG]):
+        tensors = read_weights(adapter_file(adapter))
+        try:
+            config = LoraConfig.from_pretrained(str(adapter.folder))
+            # The network has no head of a language model.
+            config.task_type, config.inference_mode = None, True
+            wrapped = get_peft_model(model, config)
+            own = [name for name in wrapped.state_dict() if ".lora_" in name]
+            matched = {full: name for full in own for name in tensors if name.endswith(_ending_of(full))}
+            if unmatched := sorted({*tensors} - {*matched.values()}) or sorted({*own} - matched.keys()):
+                raise UserError(f"{foreign}: only one of them has {unmatched[0]}; {advice}.")
+            wrapped.load_state_dict({full: tensors[name] for full, name in matched.items()}, strict=False)
+        except (ValueError, RuntimeError, KeyError, TypeError) as error:
+            reason = "sizes of other layers" if "size mismatch" in str(error) else reason_of(error).rstrip(".")
+            raise UserError(f"{foreign}, whose weights it does not fit ({reason}): {advice}.") from error
+    return wrapped.merge_and_unload()
+
+
+def _ending_of(name: str) -> str:
+    """Returns how an adapter's file ends the name of a tensor of the wrapped network."""
+    return "." + name.removeprefix("base_model.model.").replace(".default", "")

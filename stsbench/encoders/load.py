@@ -1,10 +1,6 @@
-"""From a model's name to an encoder: a published system, a checkpoint, word vectors or a callable.
+"""From a model's name to an encoder: a published system, a checkpoint, word vectors or a callable."""
 
-A published system is loaded as its checkpoint, used as in its paper (`resolve`). A pooling or prompt that neither
-the user nor the checkpoint chooses comes from the list of known checkpoints in `published`.
-"""
-
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,15 +11,14 @@ from stsbench.base.extras import MODELS, require
 from stsbench.encoders.adapter import base_of, find_base, is_adapter
 from stsbench.encoders.callables import CallableEncoder, from_function, import_function, is_callable
 from stsbench.encoders.checkpoint import Checkpoint, find_checkpoint
+from stsbench.encoders.choices import Choices, resolve
 from stsbench.encoders.device import require_attention, require_backend, resolve_device
 from stsbench.encoders.fitted import FittedEncoder, holds_fit, read_fit, without_layer
 from stsbench.encoders.hub import PACKAGED
 from stsbench.encoders.libraries import reporting_failures
 from stsbench.encoders.mteb_models import PREFIX, load_from_mteb
-from stsbench.encoders.poolers import AUTO, parse_pooling
-from stsbench.encoders.prompts import as_texts, own_prompt, require_one_choice
+from stsbench.encoders.poolers import AUTO
 from stsbench.encoders.protocol import Encoder
-from stsbench.encoders.published_names import resolve
 from stsbench.encoders.sentence_transformers import (
     is_of_model2vec,
     load_with_library,
@@ -31,26 +26,11 @@ from stsbench.encoders.sentence_transformers import (
     read_settings,
 )
 from stsbench.encoders.sides import SidedEncoder
-from stsbench.encoders.template import NO_TEMPLATE, Template, read_template
-from stsbench.encoders.tokenizer import model_limit, position_limit
-from stsbench.encoders.transformer import TransformerEncoder, TransformerSettings
-from stsbench.encoders.use import ABOUT, FP32, PROMPTS, TORCH, Use, option_of, spell_options
+from stsbench.encoders.template import NO_TEMPLATE
+from stsbench.encoders.tokenizer import position_limit
+from stsbench.encoders.transformer import TransformerEncoder
+from stsbench.encoders.use import ABOUT, PROMPTS, TORCH, Use, option_of, spell_options
 from stsbench.encoders.vector_files import WORD_VECTOR_SUFFIXES, SavedVectors, StaticEncoder
-from stsbench.published.catalogue import checkpoint_named_like, identified_checkpoint
-from stsbench.published.schema import KnownCheckpoint
-
-_Choice = tuple[str, tuple[str, ...]]
-"""A choice made for the user, and notes on it."""
-
-_NO_CHOICE: dict[str, Sequence[object]] = {
-    "pooling": (AUTO,),
-    "prompt": ("",),
-    "device": ("cpu",),
-    "trust_remote_code": (True,),
-    "template": (NO_TEMPLATE,),
-}
-"""Values that any model accepts, because they ask for nothing."""
-
 
 Model = Encoder | str | Path | Callable[[list[str]], Any]
 """What `load` accepts."""
@@ -82,7 +62,8 @@ def load(model: Model, use: Use) -> Encoder:
 
 def load_with(model: Model, use: Use) -> Encoder:
     """Loads an encoder, as `load` does."""
-    require_one_choice(use)
+    if len(given := [option_of(name) for name in PROMPTS if getattr(use, name) is not None]) > 1:
+        raise UserError(f"{' and '.join(given)} both set the text before a sentence. Give one of them.")
     require_attention(use)
     require_backend(use)
     if use.backend != TORCH:
@@ -94,7 +75,7 @@ def load_with(model: Model, use: Use) -> Encoder:
     name = str(model)
     path = Path(name).expanduser()
     if path.is_file() and any(suffix in WORD_VECTOR_SUFFIXES for suffix in path.suffixes[-2:]):
-        _refuse(use, "word vectors, which are averaged", pooling=(AUTO, "avg"))
+        _refuse(use, "word vectors, which are averaged", pooling="avg")
         return StaticEncoder(path, name, use)
     if name.startswith(PREFIX):
         _refuse(replace(use, device=AUTO, revision=None), "a model that mteb loads")
@@ -126,15 +107,19 @@ def _load_object(model: Any, use: Use) -> Encoder:
     )
 
 
-def _refuse(use: Use, what: str, *, pooling: Sequence[str] = (AUTO,), also: Sequence[str] = ()) -> None:
-    """Raises a UserError for options that only checkpoints obey, except those in `also`."""
-    accepted = _NO_CHOICE | {"pooling": pooling}
+def _refuse(use: Use, what: str, *, pooling: str = AUTO) -> None:
+    """Raises a UserError for options that only checkpoints obey."""
+    harmless = {
+        "pooling": pooling,
+        "prompt": "",
+        "device": "cpu",
+        "trust_remote_code": True,
+        "template": NO_TEMPLATE,
+    }
     refused = [
         option_of(name)
         for name in use.changed()
-        if ABOUT[name].changes != "afterwards"
-        and name not in also
-        and getattr(use, name) not in accepted.get(name, ())
+        if ABOUT[name].changes != "afterwards" and getattr(use, name) != harmless.get(name)
     ]
     if refused:
         raise UserError(f"{' and '.join(refused)}: not for {what}.")
@@ -172,67 +157,23 @@ def _load_checkpoint(name: str, use: Use) -> TransformerEncoder | CallableEncode
             f"{name} needs Python code of its own ({code}), which runs only if you trust it. Read it, then pass "
             "--trust-remote-code."
         )
-    template, hints = _choose_template(name, use)
-    use, notes = as_texts(checkpoint, replace(use, template=template))
-    notes += hints
-    use = replace(use, device=resolve_device(use.device))
-    saved = read_settings(checkpoint)
+    choices, saved = Choices(checkpoint), read_settings(checkpoint)
+    use = replace(choices.texts(use), device=resolve_device(use.device))
     is_of_library = bool(checkpoint.modules()) or is_of_model2vec(checkpoint)
     if saved is None and is_of_library and use.pooling == AUTO and adapter is None:
         by_library = load_with_library(checkpoint, use)
-        return replace(by_library, notes=(*by_library.notes, *notes))
+        return replace(by_library, notes=(*by_library.notes, *choices.notes))
+    _require_readable(checkpoint, use)
     first, second = use.own_prompts or (use.prompt, None)
-    encoder = _load_natively(checkpoint, saved, replace(use, prompt=first, prompts=None))
+    settings = choices.settings(replace(use, prompt=first, prompts=None), saved)
+    notes = [*choices.notes, *checkpoint.own_notes()]
+    if use.trust_remote_code:
+        notes += notes_on_code(checkpoint)
     if adapter is not None:
-        notes += (f"{checkpoint.name} is an adapter, merged into the weights of {base_of(adapter)}.",)
-    encoder = replace(encoder, adapter=adapter, notes=(*encoder.notes, *notes))
-    return encoder if second is None else SidedEncoder((encoder, encoder.with_use(prompt=second)), encoder.notes)
-
-
-def _choose_template(name: str, use: Use) -> tuple[Template | None, tuple[str, ...]]:
-    """Returns the user's template, or else that of a known checkpoint, and notes."""
-    if use.template is None:
-        known = checkpoint_named_like(name)
-        if known is None or not known.template or any(getattr(use, field) is not None for field in PROMPTS):
-            return None, ()
-        template = read_template(known.template)
-        if _is_identified(name):
-            return template, ()
-        return template, (_hint(f"template {template.name}", name, known, "--template"),)
-    if use.template == NO_TEMPLATE:
-        return None, ()
-    template = read_template(use.template)
-    if given := [option_of(field) for field in PROMPTS if getattr(use, field)]:
-        raise UserError(
-            f"{given[0]} and --template both set the text before a sentence. Write the prompt into the template."
-        )
-    return template, ()
-
-
-def _load_natively(checkpoint: Checkpoint, saved: TransformerSettings | None, asked: Use) -> TransformerEncoder:
-    """Loads a Transformers checkpoint; `saved` are its own settings, None if they are not all read natively."""
-    name = checkpoint.name
-    _require_readable(checkpoint, asked)
-    known = checkpoint_named_like(name)
-    template = asked.template if isinstance(asked.template, Template) else None
-    if template is None:
-        pooling, notes = _choose_pooling(checkpoint, asked.pooling, saved.use.pooling if saved else None, known)
-    else:
-        pooling, notes = _pooling_of(template, asked, known, name)
-    if saved is None and checkpoint.modules():
-        notes += (f"{name} has modules that are not read natively: --pooling {pooling} leaves them out.",)
-    settings = saved or TransformerSettings(Use(max_length=model_limit(checkpoint)))
-    prompt, notes_on_prompt = _choose_prompt(checkpoint, own_prompt(checkpoint), asked, known)
-    notes += (*checkpoint.own_notes(), *notes_on_prompt)
-    if asked.trust_remote_code:
-        notes += notes_on_code(name, checkpoint.code_elsewhere())
-    length = settings.use.max_length if asked.max_length is None else asked.max_length
-    use = replace(asked, pooling=pooling, max_length=length, prompt=prompt, template=template)
-    if template is not None and template.precision and asked.computed_in == FP32:
-        use = replace(use, precision=template.precision)
-        notes += (f"template {template.name} uses {template.precision}.",)
+        notes.append(f"{checkpoint.name} is an adapter, merged into the weights of {base_of(adapter)}.")
     kind = "sentence-transformers" if saved else "transformer"
-    return TransformerEncoder(checkpoint, replace(settings, use=use), kind, notes)
+    encoder = TransformerEncoder(checkpoint, settings, kind, tuple(notes), adapter)
+    return encoder if second is None else SidedEncoder((encoder, encoder.with_use(prompt=second)), encoder.notes)
 
 
 def _require_readable(checkpoint: Checkpoint, use: Use) -> None:
@@ -245,66 +186,3 @@ def _require_readable(checkpoint: Checkpoint, use: Use) -> None:
     longest = position_limit(checkpoint)
     if use.max_length is not None and longest is not None and use.max_length > longest:
         raise UserError(f"{name} reads at most {longest} sub-words, so --max-length {use.max_length} is too long.")
-
-
-def _choose_prompt(checkpoint: Checkpoint, own: str, asked: Use, known: KnownCheckpoint | None) -> _Choice:
-    """Returns the text before every sentence; `own` is the checkpoint's default."""
-    name, prompt = checkpoint.name, own if asked.prompt is None else asked.prompt
-    if isinstance(asked.template, Template):
-        note = f"{name}: template {asked.template.name} replaces the checkpoint's prompt {prompt!r}."
-        return "", (note,) if prompt else ()
-    if asked.prompt is None and not prompt and known and known.prompt:
-        if not _is_identified(name):
-            return known.prompt, (_hint(f"prompt {known.prompt!r}", name, known, "--prompt"),)
-        return known.prompt, (f"{name}: {known.prompt!r} is put before every sentence ({known.usage}).",)
-    return prompt, ()
-
-
-def _is_identified(name: str) -> bool:
-    return identified_checkpoint(name) is not None
-
-
-def _hint(choice: str, name: str, known: KnownCheckpoint, option: str) -> str:
-    """Returns the note on a choice that only a folder's name suggests."""
-    return f"{choice} was chosen because {name} is named like {known.hub}. Set {option} if it is another model."
-
-
-def _pooling_of(template: Template, use: Use, known: KnownCheckpoint | None, name: str) -> _Choice:
-    """Returns the pooling to use with a template."""
-    notes: tuple[str, ...] = ()
-    if template.note:
-        notes += (f"template {template.name}: {template.note}",)
-    if known is not None and known.template and read_template(known.template).digest != template.digest:
-        notes += (f"template {template.name} differs from {known.template} for {name} ({known.usage}).",)
-    if use.pooling in {AUTO, template.reading}:
-        return template.reading, notes
-    parse_pooling(use.pooling, also=(AUTO,))
-    note = f"pooling {use.pooling} differs from {template.reading}, where template {template.name} is read."
-    return use.pooling, (*notes, note)
-
-
-def _choose_pooling(
-    checkpoint: Checkpoint, asked: str, configured: str | None, known: KnownCheckpoint | None
-) -> _Choice:
-    """Returns the user's pooling, or else that of the checkpoint or its paper."""
-    if asked != AUTO and parse_pooling(asked, also=(AUTO,)).is_of_template:
-        raise UserError(f"pooling {asked} is read in a template. Add --template, or choose another pooling.")
-    expected = configured or (known.pooling if known else None)
-    if asked != AUTO:
-        if expected is None or asked == expected:
-            return asked, ()
-        source = "its own configuration" if configured or known is None else f"its paper: {known.usage}"
-        return asked, (f"pooling {asked} differs from {expected} for {checkpoint.name} ({source}).",)
-    if configured is None and known and not _is_identified(checkpoint.name):
-        return known.pooling, (_hint(f"pooling {known.pooling}", checkpoint.name, known, "--pooling"),)
-    if expected is not None:
-        return expected, ()
-    architectures = checkpoint.json("config.json").get("architectures") or ()
-    if any(str(name).endswith("ForCL") for name in architectures):
-        return "cls_before_pooler", (
-            f"{checkpoint.name} is a SimCSE training checkpoint: pooling cls_before_pooler was chosen, as for "
-            "unsupervised models. For a supervised one use --pooling cls.",
-        )
-    return "avg", (
-        f"{checkpoint.name} does not state its pooling: avg was chosen. Set --pooling if its paper used another.",
-    )

@@ -13,7 +13,7 @@ from typing import Any
 from stsbench.base.errors import UserError
 from stsbench.base.words import suggestion
 from stsbench.encoders.checkpoint import Checkpoint
-from stsbench.encoders.use import PROMPTS, Use, option_of
+from stsbench.encoders.use import Use
 
 LIBRARY_CONFIG = "config_sentence_transformers.json"
 
@@ -33,36 +33,36 @@ def own_prompt(checkpoint: Checkpoint) -> str:
     return "" if name is None else _by_name(checkpoint, name)
 
 
-def require_one_choice(use: Use) -> None:
-    """Raises a UserError if two options set the text before a sentence."""
-    given = [option_of(name) for name in PROMPTS if getattr(use, name) is not None]
-    if len(given) > 1:
-        raise UserError(f"{' and '.join(given)} both set the text before a sentence. Give one of them.")
-
-
-def as_texts(checkpoint: Checkpoint, asked: Use) -> tuple[Use, tuple[str, ...]]:
+def prompts_as_texts(checkpoint: Checkpoint, use: Use) -> tuple[Use, list[str]]:
     """Replaces prompt names in a use by their texts, and two equal prompts by one; returns notes too.
 
     Raises:
         UserError: if the checkpoint has no prompt of that name, or there are not two sides.
     """
     name = checkpoint.name
-    if asked.prompt_name is not None:
-        text = _by_name(checkpoint, asked.prompt_name)
-        note = f"{name}: its prompt {asked.prompt_name!r}, {text!r}, is put before every sentence."
-        return replace(asked, prompt=text, prompt_name=None), (note,)
-    if asked.prompts is None:
-        return asked, _notes_on_name(checkpoint, asked.prompt)
-    sides = both_sides(asked.prompts)
-    first, second = (_of_side(checkpoint, side) for side in sides)
-    notes = tuple(
+    if use.prompt_name is not None:
+        text = _by_name(checkpoint, use.prompt_name)
+        note = f"{name}: its prompt {use.prompt_name!r}, {text!r}, is put before every sentence."
+        return replace(use, prompt=text, prompt_name=None), [note]
+    if use.prompts is None:
+        given = use.prompt or ""
+        is_name = named_prompts(checkpoint).get(given.strip()) not in {None, given} and given.strip()
+        note = (
+            f"--prompt puts the text {given!r} before every sentence. For the prompt of that name, use "
+            "--prompt-name."
+        )
+        return use, [note] if is_name else []
+    sides = both_sides(use.prompts)
+    texts = [_of_side(checkpoint, side) for side in sides]
+    notes = [
         f"{name}: its prompt {side!r}, {text!r}, is put before the {number} sentence of every pair."
-        for number, side, text in zip(("first", "second"), sides, (first, second), strict=True)
+        for number, side, text in zip(("first", "second"), sides, texts, strict=True)
         if text != side
-    )
+    ]
+    first, second = texts
     if first == second:
-        return replace(asked, prompt=first, prompts=None), notes
-    return replace(asked, prompts=(first, second)), notes
+        return replace(use, prompt=first, prompts=None), notes
+    return replace(use, prompts=(first, second)), notes
 
 
 def both_sides(given: str | Sequence[str]) -> tuple[str, str]:
@@ -87,7 +87,7 @@ def both_sides(given: str | Sequence[str]) -> tuple[str, str]:
 def _of_side(checkpoint: Checkpoint, given: str) -> str:
     """Returns the text for one side; the text of one of the checkpoint's prompts is always taken as a text."""
     prompts = named_prompts(checkpoint)
-    if not given or given in prompts:
+    if given in prompts or not given:
         return prompts.get(given, "")
     return given if _TEXT.search(given) or given in prompts.values() else _by_name(checkpoint, given)
 
@@ -98,14 +98,3 @@ def _by_name(checkpoint: Checkpoint, name: str) -> str:
         advice = suggestion(name, prompts) if prompts else "it names none. Use --prompt for a text."
         raise UserError(f"{checkpoint.name} has no prompt named {name!r}: {advice}")
     return prompts[name]
-
-
-def _notes_on_name(checkpoint: Checkpoint, given: str | None) -> tuple[str, ...]:
-    """Returns a note if a text given as prompt is the name of a prompt."""
-    name = (given or "").strip()
-    prompt = named_prompts(checkpoint).get(name)
-    if not name or prompt in {None, given}:
-        return ()
-    return (
-        f"--prompt puts the text {given!r} before every sentence. For the prompt of that name, use --prompt-name.",
-    )

@@ -173,7 +173,7 @@ def load_with_library(checkpoint: Checkpoint, use: Use) -> CallableEncoder | Sid
         checkpoint.hashed.require_unchanged()
         return vectors
 
-    elsewhere = checkpoint.code_elsewhere() if use.trust_remote_code else None
+    on_code = notes_on_code(checkpoint) if use.trust_remote_code else ()
     own = replace(
         use,
         pooling="own",
@@ -183,10 +183,10 @@ def load_with_library(checkpoint: Checkpoint, use: Use) -> CallableEncoder | Sid
         trust_remote_code=use.trust_remote_code and bool(checkpoint.named_code()),
         device="cpu" if is_model2vec else use.device,
     )
-    weights = None if elsewhere else checkpoint.sha256(checkpoint.all_files())
+    weights = None if on_code else checkpoint.sha256(checkpoint.all_files())
     notes = (
         f"{checkpoint.name} is encoded by the {library} library, so truncated sentences are not counted.",
-        *notes_on_code(checkpoint.name, elsewhere),
+        *on_code,
         *checkpoint.own_notes(),
     )
 
@@ -200,10 +200,12 @@ def load_with_library(checkpoint: Checkpoint, use: Use) -> CallableEncoder | Sid
     return prompted(own_prompt(checkpoint) if use.prompt is None else use.prompt)
 
 
-def notes_on_code(name: str, elsewhere: str | None) -> tuple[str, ...]:
-    """Returns a note on a model whose code is in another repository; none if it is not."""
+def notes_on_code(checkpoint: Checkpoint) -> tuple[str, ...]:
+    """Returns a note on a trusted checkpoint whose code is in another repository; none if it is not."""
+    elsewhere = checkpoint.code_elsewhere()
     note = (
-        f"{name} runs code from another repository ({elsewhere}), which is not hashed: its vectors are not cached."
+        f"{checkpoint.name} runs code from another repository ({elsewhere}), which is not hashed: its vectors are "
+        "not cached."
     )
     return () if elsewhere is None else (note,)
 

@@ -13,8 +13,8 @@ import stsbench as sb
 from stsbench.data.tables import StsData
 from stsbench.encoders import load as module
 from stsbench.encoders.callables import from_function
+from stsbench.encoders.choices import Resolved, resolve
 from stsbench.encoders.load import load_with
-from stsbench.encoders.published_names import Resolved, resolve
 from stsbench.encoders.use import Use
 from stsbench.published.catalogue import checkpoints, known_checkpoint
 from stsbench.records.show import cite

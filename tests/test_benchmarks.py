@@ -191,7 +191,7 @@ def test_the_benchmark_of_encoding_on_a_gpu_runs_without_one(
 ) -> None:
     little = ("--layers", "1", "--width", "48", "--repeat", "1", "--precision", "fp32")
     script("benchmarks/encode_gpu.py", "--sentences", corpus, "--device", "cpu", *little)
-    assert "padded / unpadded" in capsys.readouterr().out
+    assert "encoding / bare" in capsys.readouterr().out
 
 
 @pytest.mark.long

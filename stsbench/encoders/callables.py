@@ -1,12 +1,11 @@
 """Any callable `list[str] -> array` as an encoder: a user's function, or a library's model."""
 
-import importlib
+import pkgutil
 import sys
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -57,8 +56,9 @@ class CallableEncoder(OwnPooling):
         except Exception as error:
             if type(error).__name__ == "OutOfMemoryError":  # torch's; torch may not be installed
                 raise DeviceOutOfMemory(str(error)) from error
-            where = _described(error, getattr(self.encode, "__code__", None))
-            raise UserError(f"{name} raised {where} for {len(texts)} sentences. Fix it there.") from error
+            raise UserError(
+                f"{name} raised {_described(error)} for {len(texts)} sentences. Fix it there."
+            ) from error
         if given != texts:
             raise UserError(
                 f"{name} changes the list of sentences it receives, so its vectors cannot be matched to "
@@ -111,17 +111,15 @@ def import_function(target: str, use: Use = USUAL) -> CallableEncoder:
     if here not in sys.path:
         sys.path.insert(0, here)
     try:
-        member: Any = importlib.import_module(module_name)
+        member = pkgutil.resolve_name(target)
     except ModuleNotFoundError as error:
         raise UserError(
             f"no module named {error.name!r} (for {target}). Run from its folder, or install it."
         ) from error
     except Exception as error:
-        raise UserError(f"importing {module_name} raised {_described(error, None)}. Fix it there.") from error
-    for part in attribute.split("."):
-        if not hasattr(member, part):
-            raise UserError(f"module {module_name} has no {attribute!r}. Name a function that it defines.")
-        member = getattr(member, part)
+        if module_name in sys.modules:
+            raise UserError(f"{target}: {error}. Name a function that the module defines.") from error
+        raise UserError(f"importing {module_name} raised {_described(error)}. Fix it there.") from error
     if not is_callable(member):
         raise UserError(f"{target} is a {type(member).__name__}, not a callable list[str] -> array.")
     return from_function(member, use, name=target)
@@ -139,12 +137,10 @@ def _as_array(returned: Any) -> NDArray[Any]:
     return np.array(returned, dtype=np.float64) if array.dtype == object and array.ndim == 2 else array
 
 
-def _described(error: Exception, code: CodeType | None) -> str:
-    """Formats an exception with its place: the deepest line in the callable's file, or else the deepest line."""
+def _described(error: Exception) -> str:
+    """Formats an exception with the line that raised it."""
     message = f"{type(error).__name__}: {error}".strip().partition("\n")[0]
     frames = traceback.extract_tb(error.__traceback__)[1:]  # without our own
-    in_callable = [frame for frame in frames if code is not None and frame.filename == code.co_filename]
     if not frames or isinstance(error, SyntaxError):  # a syntax error's message names its place
         return message
-    place = (in_callable or frames)[-1]
-    return f"{message} ({place.filename}, line {place.lineno})"
+    return f"{message} ({frames[-1].filename}, line {frames[-1].lineno})"

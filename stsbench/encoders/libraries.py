@@ -1,6 +1,5 @@
-"""Calling Transformers and its relatives: their errors become one sentence, and they print nothing."""
+"""Calling Transformers and its relatives: their errors become one sentence, and they log nothing."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -49,27 +48,8 @@ def quiet_transformers() -> Iterator[None]:
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     try:
-        with nothing_printed():
-            yield
+        yield
     finally:
         logging.set_verbosity(verbosity)
         if bars:
             logging.enable_progress_bar()
-
-
-@contextmanager
-def nothing_printed() -> Iterator[None]:
-    """Discards what libraries print past Python, as `tokenizers` does: it would end up in our JSON."""
-    try:
-        output = os.dup(1)
-    except OSError:  # standard output is closed
-        yield
-        return
-    try:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, 1)
-        os.close(nowhere)
-        yield
-    finally:
-        os.dup2(output, 1)
-        os.close(output)

@@ -13,15 +13,14 @@ from stsbench.base.errors import UserError
 from stsbench.base.machine import is_of_memory
 from stsbench.encoders.adapter import merge_adapter
 from stsbench.encoders.checkpoint import Checkpoint
-from stsbench.encoders.libraries import quiet_transformers, reporting_failures
+from stsbench.encoders.libraries import quiet_transformers, reason_of, reporting_failures
 from stsbench.encoders.masks import attended, prove_mask, require_within_window
 from stsbench.encoders.modules import TailModule, load_tail, trained_head, weight_files
 from stsbench.encoders.poolers import AUTO, NoHeadError, Reading, parse_pooling, read_vectors
 from stsbench.encoders.protocol import DeviceOutOfMemory, FloatMatrix, TokenSequence
 from stsbench.encoders.rendering import Part, Rendered
 from stsbench.encoders.subtraction import EmptyTemplate
-from stsbench.encoders.unpadded import is_faster_unpadded, make_unpadded, run_unpadded
-from stsbench.encoders.use import PRECISIONS
+from stsbench.encoders.use import PRECISIONS, Use
 from stsbench.encoders.weights import require_floats, require_memory_for, require_own_weights
 
 if TYPE_CHECKING:
@@ -44,7 +43,6 @@ class Network:
         tail: applies the modules after the pooling.
         pad_id: the padding token.
         device: where it computes.
-        is_unpadded: whether it computes without padding; then the model is prepared by `make_unpadded`.
         mask: as `Use.attention_mask`.
     """
 
@@ -55,7 +53,6 @@ class Network:
     tail: "Callable[[Tensor], Tensor]"
     pad_id: int
     device: str
-    is_unpadded: bool = False
     mask: str = AUTO
 
     def __call__(
@@ -100,9 +97,9 @@ class Network:
                         vectors = self._apply_head(vectors)
                     finished[pooling] = self._finish(vectors, parts, len(sequences))
         except RuntimeError as error:
-            if not is_of_memory(error):
-                raise
-            raise DeviceOutOfMemory(str(error)) from error
+            if is_of_memory(error):
+                raise DeviceOutOfMemory(str(error)) from error
+            raise UserError(f"cannot encode with {self.name}: {reason_of(error)}") from error
         return finished
 
     def read(
@@ -128,7 +125,11 @@ class Network:
         import torch
 
         ids, mask, starts, located = self._padded(parts, padding, positions)
-        self._require_known(int(ids.max()))
+        if (known := self.vocabulary) is not None and (token := int(ids.max())) >= known:
+            raise UserError(
+                f"the tokenizer of {self.name} returns token {token}, but the model has {known} tokens. Use its "
+                "own tokenizer."
+            )
         ids, mask, starts = (tensor.to(self.device) for tensor in (ids, mask, starts))
         if located is None and padding == "left" and misread is None and not bool(mask.all()):
             located = self.own_positions(ids, mask)
@@ -142,7 +143,11 @@ class Network:
                 pooled = states.pooler_output if head is None else head(states.last_hidden_state[:, 0])
                 vectors[pooling] = pooled.float()
                 continue
-            self._require_layers(pooling, reading, len(hidden))
+            if any(not -len(hidden) <= layer < len(hidden) for layer in reading.layers):
+                raise UserError(
+                    f"pooling {pooling}: {self.name} has {len(hidden) - 1} layers. Use 0 (the embedding layer) to "
+                    f"{len(hidden) - 1}, or -1 (the last) to -{len(hidden)}."
+                )
             # Nothing is read of a sequence without tokens.
             spans = [
                 reading.span(len(part.ids), part.masks, part.copies) if part.ids else (0, 0) for part in parts
@@ -183,21 +188,14 @@ class Network:
         padding: str = "right",
         all_layers: bool = False,
     ) -> Any:
-        """Returns the model's output for token ids.
+        """Returns the model's output for padded token ids; without `positions` its own code counts them.
 
-        Args:
-            ids: padded, shape (rows, width).
-            mask: of the same shape, 1 for real tokens, at least one per row.
-            positions: of each token; None for those of the model's own code.
-            padding: the padded side.
-            all_layers: whether the hidden states of all layers are needed.
+        `ids`, `mask` (1 for real tokens, at least one per row) and `positions` have the shape (rows, width).
         """
-        if positions is None and (self.is_unpadded or (self.mask != AUTO and self._takes_positions)):
+        if positions is None and self.mask != AUTO and self._takes_positions:
             # Some models count positions from the mask, which has another shape here.
             positions = self.own_positions(ids, mask)
         given = {} if positions is None else self._position_argument(positions.to(self.device), padding)
-        if self.is_unpadded:
-            return run_unpadded(self.model, ids, mask, given["position_ids"], all_layers=all_layers)
         if self.mask == AUTO:
             # Without padding no mask is needed, and attention computes the same numbers faster.
             attention_mask = None if bool(mask.all()) else mask
@@ -229,14 +227,6 @@ class Network:
         """The number of tokens that the model knows, or None."""
         return getattr(self.model.get_input_embeddings(), "num_embeddings", None)
 
-    def _require_known(self, token: int) -> None:
-        known = self.vocabulary
-        if known is not None and token >= known:
-            raise UserError(
-                f"the tokenizer of {self.name} returns token {token}, but the model has {known} tokens. Use its "
-                "own tokenizer."
-            )
-
     def _reading(self, pooling: str) -> Reading:
         reading = parse_pooling(pooling)
         if reading.head and self.head is None and not self.has_pooler:
@@ -246,14 +236,6 @@ class Network:
                 f"{instead}."
             )
         return reading
-
-    def _require_layers(self, pooling: str, reading: Reading, count: int) -> None:
-        for layer in reading.layers:
-            if not -count <= layer < count and reading.needs_all_layers:
-                raise UserError(
-                    f"pooling {pooling} reads layer {layer}, but {self.name} has {count - 1} layers. Use 0 (the "
-                    f"embedding layer) to {count - 1}, or -1 (the last) to -{count}."
-                )
 
     def _apply_head(self, vectors: "Tensor") -> "Tensor":
         head: Any = self.head or self.model.pooler
@@ -300,32 +282,29 @@ def _concatenated(rows: Sequence[Sequence[int]]) -> "Tensor":
 
 
 def load_network(
-    checkpoint: Checkpoint,
-    *,
-    precision: str,
-    device: str,
-    pad_id: int,
-    tail: Sequence[TailModule],
-    trust_remote_code: bool,
-    adapter: Checkpoint | None = None,
-    attention: str = AUTO,
-    mask: str = AUTO,
+    checkpoint: Checkpoint, use: Use, pad_id: int, tail: Sequence[TailModule], adapter: Checkpoint | None = None
 ) -> Network:
-    """Loads a checkpoint's network for evaluation; `attention` and `mask` are as in `Use`."""
+    """Loads a checkpoint's network for evaluation.
+
+    Args:
+        checkpoint: its files.
+        use: precision, device, attention, and whether its own code may run.
+        pad_id: the padding token.
+        tail: modules after the pooling.
+        adapter: merged into the weights.
+    """
     import torch
 
     def files() -> list[Path]:
-        return [*weight_files(checkpoint, tail), *checkpoint.config_files(with_code=trust_remote_code)]
+        return [*weight_files(checkpoint, tail), *checkpoint.config_files(with_code=use.trust_remote_code)]
 
+    device, mask = use.device, use.attention_mask
     with checkpoint.reading(files):
-        dtype = getattr(torch, PRECISIONS[precision])
-        require_memory_for(checkpoint, precision)
-        model, has_all_weights = _load_model(checkpoint, dtype, attention, trust_remote_code=trust_remote_code)
+        dtype = getattr(torch, PRECISIONS[use.precision])
+        require_memory_for(checkpoint, use.precision)
+        model, has_all_weights = _load_model(checkpoint, use, dtype)
         if adapter is not None:
             model = merge_adapter(model, adapter)
-        heads = getattr(model.config, "num_attention_heads", 1)
-        if isinstance(heads, int) and heads < 1:
-            raise UserError(f"cannot load {checkpoint.name}: its config.json has num_attention_heads {heads}.")
         width = getattr(model.config, "hidden_size", None)
         head = trained_head(checkpoint, width)
         try:
@@ -345,19 +324,14 @@ def load_network(
             tail=load_tail(checkpoint, tail, width=width, device=device),
             pad_id=pad_id,
             device=device,
-            is_unpadded=attention == mask == AUTO and is_faster_unpadded(model, device),
             mask=mask,
         )
-        if network.is_unpadded:
-            make_unpadded(model)
         if mask != AUTO:
-            prove_mask(checkpoint.name, mask, network.run, network.vocabulary, device)
+            prove_mask(checkpoint.name, mask, network.run, network.vocabulary or 16, device)
         return network
 
 
-def _load_model(
-    checkpoint: Checkpoint, dtype: Any, attention: str, *, trust_remote_code: bool
-) -> tuple[Any, bool]:
+def _load_model(checkpoint: Checkpoint, use: Use, dtype: Any) -> tuple[Any, bool]:
     """Loads the model with Transformers; returns it, and whether its files have all of its weights."""
     from transformers import AutoModel
 
@@ -366,9 +340,9 @@ def _load_model(
         model, report = AutoModel.from_pretrained(
             checkpoint.folder,
             output_loading_info=True,
-            trust_remote_code=trust_remote_code,
+            trust_remote_code=use.trust_remote_code,
             dtype=dtype,
-            **({} if attention == AUTO else {"attn_implementation": attention}),
+            **({} if use.attention == AUTO else {"attn_implementation": use.attention}),
         )
     require_own_weights(checkpoint.name, model, report)
     if not getattr(model.config, "quantization_config", None):

@@ -44,7 +44,7 @@ class Cores:
 
 @dataclass
 class Gpu:
-    """One of several GPUs, each with its own network."""
+    """One of several GPUs, each with its own network, loaded at the first batch."""
 
     number: int
     _own: dict[int, tuple[TransformerEncoder, TransformerEncoder]] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class Gpu:
     def forward(
         self, encoder: TransformerEncoder, sequences: Sequence[TokenSequence], poolings: Sequence[str]
     ) -> dict[str, FloatMatrix]:
-        """Computes with this GPU's network, which is loaded at the first batch."""
+        """Computes with this GPU's network."""
         import torch
 
         # In this thread, `cuda` is this GPU.
@@ -68,24 +68,19 @@ class Gpu:
         return self._own[id(encoder)][1]
 
 
-@dataclass
+@dataclass(frozen=True)
 class RayWorker:
     """A worker of a Ray cluster, which computes one batch at a time."""
 
     ray: Any
     actor: Any
     where: str
-    _sent: dict[int, tuple[TransformerEncoder, bytes, bytes]] = field(default_factory=dict)
 
     def forward(
         self, encoder: TransformerEncoder, sequences: Sequence[TokenSequence], poolings: Sequence[str]
     ) -> dict[str, FloatMatrix]:
         """Computes on the worker; raises a UserError if it died too often."""
-        if id(encoder) not in self._sent:
-            # Storing the encoder keeps its id from being reused.
-            self._sent[id(encoder)] = encoder, _pickled(encoder), pickle.dumps(encoder.settings)
-        _, network, settings = self._sent[id(encoder)]
-        result = self.actor.forward.remote(network, settings, list(sequences), list(poolings))
+        result = self.actor.forward.remote(*_pickled(encoder), list(sequences), list(poolings))
         try:
             vectors: dict[str, FloatMatrix] = self.ray.get(result)
         except self.ray.exceptions.RayTaskError as error:
@@ -114,14 +109,14 @@ class _Worker:
         return _with_settings(network, settings).forward(sequences, poolings)
 
 
-def _pickled(encoder: TransformerEncoder) -> bytes:
-    """Returns the encoder whose network a worker loads, and its key, for `_unpickled`."""
+def _pickled(encoder: TransformerEncoder) -> tuple[bytes, bytes]:
+    """Returns the encoder whose network a worker loads, with its key, and the settings of this encoder."""
     holder = encoder.loaded or encoder
     # The worker hashes its own files.
     checkpoint = replace(holder.checkpoint, hashed=HashedFiles())
     adapter = holder.adapter and replace(holder.adapter, hashed=HashedFiles())
     plain = replace(holder, checkpoint=checkpoint, adapter=adapter, loaded=None, places=())
-    return pickle.dumps((plain, holder.identity.key()))
+    return pickle.dumps((plain, holder.identity.key())), pickle.dumps(encoder.settings)
 
 
 @lru_cache(maxsize=2)
@@ -182,8 +177,9 @@ def _local(devices: str, device: str) -> tuple[Place, ...]:
     import torch
 
     count = cores() if device == "cpu" else torch.cuda.device_count()
-    names = list(map(str, range(count))) if devices == ALL else [name.strip() for name in devices.split(",")]
-    if not set(names) <= set(map(str, range(count))) or len(set(names)) < len(names):
+    known = list(map(str, range(count)))
+    names = known if devices == ALL else [name.strip() for name in devices.split(",")]
+    if not set(names) <= set(known) or len(set(names)) < len(names):
         raise UserError(f"--devices {devices}: expected distinct numbers from 0 to {count - 1}, or all.")
     if device == "cpu":
         return (Cores(cores() // len(names)),) * len(names)

@@ -178,24 +178,15 @@ class TransformerEncoder:
         if self.loaded is not None:
             return self.loaded._network
         use = self.use
-        network = load_network(
-            self.checkpoint,
-            precision=use.precision if use.backend == TORCH else FP32,
-            device=use.device,
-            pad_id=self._tokenizer.pad_id,
-            tail=self.settings.tail,
-            trust_remote_code=use.trust_remote_code,
-            adapter=self.adapter,
-            attention=use.attention,
-            mask=use.attention_mask,
-        )
+        of_torch = use if use.backend == TORCH else replace(use, precision=FP32)
+        network = load_network(self.checkpoint, of_torch, self._tokenizer.pad_id, self.settings.tail, self.adapter)
         if use.backend == TORCH:
             return network
         hashes = (self.identity.weights_sha256, self.identity.config_sha256)
         if None in hashes:
             raise UserError(
-                f"{self.checkpoint.name} runs code from another repository, which is not hashed, so a compiled "
-                "network cannot be cached. Leave out --backend."
+                f"{self.checkpoint.name} runs code from another repository, which is not hashed. Leave "
+                "out --backend."
             )
         # Calibrated on plain sentences, because encoders with other templates share the network.
         is_int8 = use.precision == "int8"

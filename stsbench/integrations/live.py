@@ -123,6 +123,4 @@ def _network_of(model: Any, pad_id: int) -> Network:
         tail=lambda vectors: vectors,
         pad_id=pad_id,
         device=str(model.device),
-        # The way without padding would change the model's own code.
-        is_unpadded=False,
     )

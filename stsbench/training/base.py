@@ -16,6 +16,7 @@ from stsbench.encoders.network import Network, load_network
 from stsbench.encoders.template import NO_TEMPLATE
 from stsbench.encoders.tokenizer import Tokenizer, position_limit
 from stsbench.encoders.transformer import TransformerEncoder
+from stsbench.encoders.use import Use
 from stsbench.training.dropout import let_numpy_draw, make_gaussian, set_dropout
 from stsbench.training.guesses import masked_language_network
 from stsbench.training.heads import HeadBase, dense_layers
@@ -80,14 +81,7 @@ def find_base(recipe: Recipe, device: str) -> Base:
 def load_model(base: Base, recipe: Recipe, device: str) -> tuple[SentenceModel, Network]:
     """Load the base for training; return the model, and the network that evaluates it."""
     drawn_by = _drawn_by(recipe, device)
-    network = load_network(
-        base.checkpoint,
-        precision="fp32",
-        device=device,
-        pad_id=base.tokenizer.pad_id,
-        tail=(),
-        trust_remote_code=False,
-    )
+    network = load_network(base.checkpoint, Use(device=device), base.tokenizer.pad_id, tail=())
     transformer = network.model
     if recipe.dropout is not None:
         set_dropout(transformer, recipe.dropout)

@@ -153,7 +153,7 @@ def test_a_callable_that_changes_its_list_of_sentences_is_refused(change):
     ("content", "words"),
     [
         ("def helper(s):\n    return s[99]\n\ndef encode(s):\n    return helper(s)\n", "IndexError.*line 2"),
-        ("import json\ndef encode(s):\n    return json.loads('{')\n", "JSONDecodeError.*line 3"),
+        ("import json\ndef encode(s):\n    return json.loads('{')\n", "JSONDecodeError.*line"),
         ("def encode():\n    return []\n", "TypeError: .*takes 0 positional arguments"),
     ],
 )
@@ -197,8 +197,8 @@ def test_a_function_is_imported_from_the_current_folder(module, vectors_of):
     [
         ("x = 3", "them:x", "is a int"),
         ("x = 'text'", "them:x", "is a str"),
-        ("x = 3", "them:y", "them has no 'y'"),
-        ("x = 3", "them:x.y", r"them has no 'x\.y'"),
+        ("x = 3", "them:y", "no attribute 'y'"),
+        ("x = 3", "them:x.y", "no attribute 'y'"),
         ("x = 3", "them:", "module:function"),
         ("x = 3", ":x", "module:function"),
         ("x = 3", "nowhere:x", "'nowhere'"),

@@ -1,7 +1,6 @@
 """Devices: what is there, and that an accelerator computes what the processor does."""
 
 import sys
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ from stsbench.encoders import device as devices
 from stsbench.encoders.device import resolve_device
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
-from stsbench.encoders.unpadded import is_faster_unpadded, make_unpadded
 
 
 @pytest.fixture
@@ -74,59 +72,6 @@ def test_half_precision_on_cuda_is_close(precision, cuda, tiny, sentences, vecto
     full = vectors_of(load(folder, pooling="avg", device="cpu"), sentences)
     cosines = (full * half).sum(1) / np.linalg.norm(full, axis=1) / np.linalg.norm(half, axis=1)
     assert cosines.min() > 0.999
-
-
-@pytest.mark.parametrize(
-    "pooling", ["cls", "cls_before_pooler", "avg", "avg_first_last", "avg_static_last", "max", "last@-2"]
-)
-@pytest.mark.parametrize("kind", ["bert", "roberta"])
-def test_unpadded_equals_padded(kind, pooling, tiny, sentences, vectors_of):
-    folder = tiny(kind)
-    padded = vectors_of(load(folder, pooling=pooling, device="cpu"), sentences)
-    encoder = load(folder, pooling=pooling, device="cpu")
-    make_unpadded(encoder._network.model)
-    encoder._network.is_unpadded = True
-    lengths = []
-    encoder._network.model.register_forward_hook(
-        lambda _module, _inputs, states: lengths.append(states.last_hidden_state.shape[:2])
-    )
-    np.testing.assert_allclose(vectors_of(encoder, sentences), padded, atol=1e-6)
-    # One row of real tokens and no others went through it.
-    real = sum(len(sequence) for sequence in set(encoder.tokenize(sentences).sequences))
-    assert [rows for rows, _ in lengths] == [1] * len(lengths)
-    assert sum(width for _, width in lengths) == real
-
-
-def test_what_goes_unpadded_is_a_known_encoder_in_half_precision_on_cuda(tiny):
-    import torch
-
-    bert = load(tiny("bert"), pooling="avg", device="cpu")._network.model
-    other = load(tiny("distilbert"), pooling="avg", device="cpu")._network.model
-    assert not is_faster_unpadded(bert, "cuda")
-    assert is_faster_unpadded(bert.to(torch.bfloat16), "cuda") is (
-        find_spec("torch.nn.attention.varlen") is not None
-    )
-    assert not is_faster_unpadded(bert, "cpu")
-    bert.config.is_decoder = True
-    assert not is_faster_unpadded(bert, "cuda"), "its tokens attend to nothing behind them"
-    assert not is_faster_unpadded(other.to(torch.bfloat16), "cuda")
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("kind", ["bert", "roberta"])
-def test_unpadded_on_cuda_is_as_close_as_padded(kind, cuda, tiny, sentences, vectors_of):
-    folder = tiny(kind)
-    full = vectors_of(load(folder, pooling="avg", device="cpu"), sentences)
-    found = []
-    for is_unpadded in (True, False):
-        encoder = load(folder, pooling="avg", device="cuda", precision="bf16")
-        if not is_unpadded:
-            encoder._network.is_unpadded = False
-            encoder._network.model.set_attn_implementation("sdpa")
-        half = vectors_of(encoder, sentences)
-        assert encoder._network.is_unpadded is is_unpadded
-        found.append((full * half).sum(1) / np.linalg.norm(full, axis=1) / np.linalg.norm(half, axis=1))
-    assert min(cosines.min() for cosines in found) > 0.999
 
 
 @pytest.mark.gpu

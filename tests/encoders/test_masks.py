@@ -72,10 +72,10 @@ def test_what_a_configuration_says_of_its_mask_is_read(tiny: Tiny, tmp_path: Pat
     ("mask", "other", "words"),
     [
         ("causal", lambda mask, kind, dtype: mask, "does not obey --attention-mask causal"),
-        ("bidirectional", lambda mask, kind, dtype: attended(mask | 1, kind, dtype), "does not obey"),
-        ("causal", lambda mask, kind, dtype: mask[None, None, None], "does not accept an attention mask"),
+        ("bidirectional", lambda mask, kind, dtype: attended(mask, "causal", dtype), "does not obey"),
+        ("causal", lambda mask, kind, dtype: mask[:, None, :3, :3], "does not accept an attention mask"),
     ],
-    ids=["own mask", "padding is attended", "fails"],
+    ids=["own mask", "always causal", "fails"],
 )
 def test_a_network_that_does_not_obey_its_mask_is_refused(
     tiny: Tiny, monkeypatch: pytest.MonkeyPatch, mask: str, other: Callable[..., Any], words: str

@@ -126,7 +126,7 @@ def test_out_of_memory_in_torch_is_met_by_smaller_batches(tiny, sentences, vecto
     assert "\n" not in str(told.value)
 
 
-def test_an_error_of_torch_that_is_no_want_of_memory_stays_one(tiny, vectors_of, monkeypatch):
+def test_an_error_of_torch_other_than_of_memory_is_reported_with_its_reason(tiny, vectors_of, monkeypatch):
     encoder = load(tiny(), pooling="avg")
     encoder.prepare(weights=True)
 
@@ -134,7 +134,7 @@ def test_an_error_of_torch_that_is_no_want_of_memory_stays_one(tiny, vectors_of,
         raise RuntimeError("an assertion of ours")
 
     monkeypatch.setattr(encoder._network.model, "forward", broken)
-    with pytest.raises(RuntimeError, match="an assertion of ours"):
+    with pytest.raises(UserError, match=r"cannot encode with .*: an assertion of ours"):
         vectors_of(encoder, ["a cat"])
 
 

@@ -10,10 +10,8 @@ import pytest
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
 from stsbench.encoders.template import Template
-from stsbench.encoders.unpadded import MODEL_TYPES, make_unpadded
 
 TEXTS = ["The dog ran home.", "She reads.", "Rain fell all night, and the river rose."]
-PADS = {"bert": "[PAD]"}
 
 _TEMPLATE = Template(name="t", texts="so: {sentence} ends", pooling="last")
 
@@ -96,28 +94,6 @@ def test_a_literal_padding_token_takes_no_position_of_what_is_subtracted(
     found = embed(load(folder, template=template), [text], use_cache=False)
     expected = plain.last(plain.ids(f"so: {text} ends")) - plain.without(text, "template", "with_sentence")
     np.testing.assert_allclose(found.vectors["last"][0], expected, rtol=0, atol=1e-5)
-
-
-@pytest.mark.parametrize("subtract", ["no", "template", "padded_template"])
-@pytest.mark.parametrize("kind", sorted(MODEL_TYPES))
-def test_the_path_without_padding_has_the_positions_of_the_padded_one(
-    kind: str, subtract: Any, checkpoint: Callable[[str], Path]
-) -> None:
-    pad = PADS.get(kind, "<pad>")
-    texts = [*TEXTS, f"She {pad} reads.", f"{pad} {pad} a dog"]
-    folder = checkpoint(kind)
-    choices = ["with_sentence"] if subtract == "no" else ["with_sentence", "from_zero", "own"]
-    for positions in choices:
-        template = _TEMPLATE.model_copy(update={"subtract": subtract, "positions": positions})
-        vectors = []
-        for forced in (False, True):
-            encoder: Any = load(folder, template=template)
-            if forced:
-                make_unpadded(encoder._network.model)
-                encoder._network.is_unpadded = True
-            found = embed(encoder, texts, use_cache=False)
-            vectors.append(found.vectors["last"][found.rows])
-        np.testing.assert_allclose(vectors[1], vectors[0], rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["roberta", "mpnet"])

@@ -14,7 +14,8 @@ from stsbench.base.errors import UserError
 from stsbench.base.words import rounded_up
 from stsbench.encoders.use_text import shown
 from stsbench.judging.aligned import FEWEST, MANY, AlignedScores, aligned_scores
-from stsbench.judging.verdicts import CellCheck, Check, FieldDifference, differences_text, within
+from stsbench.judging.judgement import by_kind
+from stsbench.judging.verdicts import CellCheck, Check, FieldDifference, within
 from stsbench.records.kinds import KINDS
 from stsbench.records.labels import model_labels, task_labels
 from stsbench.records.parts import Score, plain_mean
@@ -37,16 +38,18 @@ def check_baseline(record: RunRecord, baseline: RunRecord, max_drop: float = MAX
     """
     if not max_drop >= 0:
         raise UserError(f"a drop of {max_drop:g} points: give 0 or more.")
+    labels = dict(zip([score.key for score in baseline.scores], task_labels(baseline.scores), strict=True))
     cells: list[CellCheck] = []
-    labelled = list(zip(task_labels(baseline.scores), baseline.scores, strict=True))
-    for kind in KINDS.values():
-        checked = [
-            _compared(name, old, record.scores, max_drop) for name, old in labelled if old.kind == kind.name
-        ]
+    for kind, scores in by_kind(baseline.scores).items():
+        checked = [_compared(labels[old.key], old, record.scores, max_drop) for old in scores]
         cells += checked
-        if kind.average and len(checked) > 1 and all(cell.difference is not None for cell in checked):
-            old, new = (plain_mean([getattr(cell, side) for cell in checked]) for side in ("expected", "measured"))
-            cells.append(_dropped(kind.average, old, new, max_drop))
+        if (
+            (average := KINDS[kind].average)
+            and len(checked) > 1
+            and all(cell.difference is not None for cell in checked)
+        ):
+            old, new = ([getattr(cell, side) for cell in checked] for side in ("expected", "measured"))
+            cells += [_dropped(average, plain_mean(old), plain_mean(new), max_drop)]
     run = model_labels([record.model, baseline.model])[0]
     name = f"the baseline {baseline.folder or baseline.model.name}"
     return Check(run, (name,), "baseline", max_drop, tuple(cells), notes=tuple(_notes(record, baseline)))
@@ -58,11 +61,10 @@ def _compared(name: str, old: Score, scores: Sequence[Score], max_drop: float) -
     if not of_task:
         task = old.task + (old.about.suffix if old.training else "")
         gap = FieldDifference("task", "not measured", name, f"measure with --tasks {task}")
-        return CellCheck(name, _points(old), None, "not comparable", str(gap), (gap,))
+        return CellCheck(name, _points(old), None).not_comparable(gap)
     new = min(of_task, key=lambda score: len(_differences(old, score)))
     if different := _differences(old, new):
-        reason = differences_text(different)
-        return CellCheck(name, _points(old), _points(new), "not comparable", reason, different)
+        return CellCheck(name, _points(old), _points(new)).not_comparable(*different)
     return _dropped(name, _points(old), _points(new), max_drop)
 
 
@@ -77,19 +79,21 @@ def _dropped(name: str, old: float | None, new: float | None, max_drop: float) -
     return CellCheck(name, old, new, "pass" if within(old - new, max_drop) else "fail")
 
 
-def _differences(old: Score, new: Score) -> tuple[FieldDifference, ...]:
+def _differences(old: Score, new: Score) -> list[FieldDifference]:
     before, after = Signature.parse(old.signature), Signature.parse(new.signature)
-    fields = ((name, getattr(after, name), getattr(before, name)) for name in differing_fields(before, after))
-    return tuple(
-        FieldDifference(name, here, there) for name, here, there in fields if UNKNOWN not in {here, there}
-    )
+    fields = [(name, getattr(after, name), getattr(before, name)) for name in differing_fields(before, after)]
+    return [FieldDifference(name, here, there) for name, here, there in fields if UNKNOWN not in {here, there}]
 
 
 def _notes(record: RunRecord, baseline: RunRecord) -> Iterator[str]:
     """Yields how the two models were used differently, and what imported files leave open."""
-    before = {_place(signature): signature for signature in baseline.signatures}
+
+    def place(signature: Signature) -> tuple[str, str, str]:
+        return signature.task, signature.split, signature.text
+
+    before = {place(signature): signature for signature in baseline.signatures}
     # Prompts can differ by task.
-    same = [(new, before[_place(new)]) for new in record.signatures if _place(new) in before]
+    same = [(new, before[place(new)]) for new in record.signatures if place(new) in before]
     noted = (
         f"{name}: {shown(name, here or '')} here, {shown(name, there or '')} in the baseline"
         for new, old in same or [(record.signatures[0], baseline.signatures[0])]
@@ -102,10 +106,6 @@ def _notes(record: RunRecord, baseline: RunRecord) -> Iterator[str]:
             yield f"{name}: not stated by an imported file"
 
 
-def _place(signature: Signature) -> tuple[str, str, str]:
-    return signature.task, signature.split, signature.text
-
-
 def check_margin(
     record: RunRecord, baseline: RunRecord, margin: float, *, interval: Dependence = DEPENDENCE
 ) -> Check:
@@ -115,19 +115,12 @@ def check_margin(
     checked, too. Classifiers are compared by the share of correct items.
     """
     require_margin(margin)
-    compared = check_baseline(record, baseline, math.inf)
+    compared = replace(check_baseline(record, baseline, math.inf), kind="margin", allowed=margin)
     if compared.of("not comparable"):
-        return replace(compared, kind="margin", allowed=margin)
-    for side in (record, baseline):
-        if side.is_imported:
-            raise UserError(
-                f"{side.model.name} was imported with scores only, and --margin compares pairs: measure it, or "
-                "use --max-drop."
-            )
-    # Tasks that only the run holds do not matter here.
+        return compared
+    # Tasks that only the run has do not matter here.
     tasks, _ = aligned_scores({"the baseline": baseline, "the run": record})
-    cells = tuple(judged(tasks, margin, interval=interval))
-    return replace(compared, kind="margin", allowed=margin, cells=cells)
+    return replace(compared, cells=tuple(judged(tasks, margin, interval=interval)))
 
 
 def judged(
@@ -147,25 +140,22 @@ def judged(
 
 def _judged(task: AlignedScores, loss: Estimate, margin: float, levels: tuple[float, float]) -> CellCheck:
     old, new = (100 * task.scores).tolist()
-    cell = CellCheck(task.task, old, new, "undecided")
+    cell, unit = CellCheck(task.task, old, new, "undecided"), KINDS[task.kind].unit
     if loss.value == loss.variance.value == 0:
         # Both models order all pairs in the same way.
         return replace(cell, verdict="within margin", loss_low=0.0, loss_high=0.0)
     if not loss.variance.value > 0 or task.size < FEWEST:
-        return replace(cell, reason=f"{task.size} {KINDS[task.kind].unit} are too few: measure on more")
+        return replace(cell, reason=f"{task.size} {unit} are too few: measure on more")
     low = lower_bound(loss.value, loss.variance, levels[0])
     high = upper_bound(loss.value, loss.variance, levels[1])
     decided = verdict(-high, -low, margin)
     cell = replace(cell, verdict=decided, loss_low=100 * low, loss_high=100 * high)
-    return replace(cell, reason=_remedy(task, loss.value, low, high, margin)) if decided == "undecided" else cell
-
-
-def _remedy(task: AlignedScores, loss: float, low: float, high: float, margin: float) -> str:
-    """Returns the margin that would pass, and the number of items that decides if the loss stays."""
-    likely, reach = ("within margin", high - loss) if loss < margin else ("worse", loss - low)
-    needed, unit = pairs_needed(task.size, abs(margin - loss), reach), KINDS[task.kind].unit
+    if decided != "undecided":
+        return cell
     passing = f"passes at a margin above {math.ceil(1e4 * high) / 100:.2f}"
+    likely, reach = ("within margin", high - loss.value) if loss.value < margin else ("worse", loss.value - low)
+    needed = pairs_needed(task.size, abs(margin - loss.value), reach)
     if needed > MANY:
-        return f"{passing}; no realistic number of {unit} decides, the loss is too close to the margin"
+        return replace(cell, reason=f"{passing}; the loss is too close to the margin for any number of {unit}")
     deciding = f"deciding needs about {rounded_up(needed):,} {unit}, you have {task.size:,}"
-    return f"{passing}; {deciding} ({likely}, if the loss stays)"
+    return replace(cell, reason=f"{passing}; {deciding} ({likely}, if the loss stays)")

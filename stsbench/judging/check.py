@@ -1,9 +1,11 @@
-"""`check`: does a run match published numbers, or is it no worse than an earlier run?"""
+"""`check`: does a run match published numbers, or an earlier run?"""
 
 from dataclasses import replace
 from pathlib import Path
 
 from stsbench.base.errors import UserError
+from stsbench.judging.baseline import MAX_DROP, check_baseline, check_margin
+from stsbench.judging.published import AUTO, TOLERANCE, check_published, rows_to_check
 from stsbench.judging.verdicts import Check
 from stsbench.records.imports import read_results
 from stsbench.records.record import RunRecord
@@ -36,8 +38,8 @@ def check(
         interval: with `margin`: which pairs are treated as dependent.
 
     Returns:
-        The check. `.verdict` is `pass`, `fail` or `not comparable`; with a margin `no worse`, `worse` or `cannot
-        tell`. `.frame` has a row per score, `.sentence` is the answer, `.notes` says what is unstated or unusual.
+        The check. `.verdict` is `pass`, `fail` or `not comparable`; with a margin `within margin`, `worse` or
+        `undecided`. `.frame` has a row per score, `.sentence` is the answer, `.notes` lists what is unusual.
 
     Raises:
         UserError: if a run or row is not found, a record contradicts its items, or options exclude each other.
@@ -51,27 +53,20 @@ def check(
         if max_drop is not None or margin is not None:
             option = "--max-drop" if margin is None else "--margin"
             raise UserError(f"{option} needs --baseline: name the run to compare with.")
-        return _check_published(read_results(run), against, tolerance)
+        record = read_results(run)
+        rows = rows_to_check(record, against or AUTO)
+        notes = require_recomputed(record)
+        result = check_published(record, rows, TOLERANCE if tolerance is None else tolerance)
+        return replace(result, notes=(*result.notes, *notes))
     if against is not None or tolerance is not None:
         option = "--against" if against is not None else "--tolerance"
         raise UserError(f"{option} and --baseline exclude each other: check against a row, or against a run.")
     if margin is not None and max_drop is not None:
         raise UserError("--max-drop and --margin exclude each other: choose one.")
-    from stsbench.judging.baseline import MAX_DROP, check_baseline, check_margin
-
     record, earlier = read_results(run), read_results(baseline)
     notes = require_recomputed(record, earlier)
     if margin is None:
         result = check_baseline(record, earlier, MAX_DROP if max_drop is None else max_drop)
     else:
         result = check_margin(record, earlier, margin, interval=interval)
-    return replace(result, notes=(*result.notes, *notes))
-
-
-def _check_published(record: RunRecord, against: str | None, tolerance: float | None) -> Check:
-    from stsbench.judging.published import AUTO, TOLERANCE, check_published, rows_to_check
-
-    rows = rows_to_check(record, against or AUTO)
-    notes = require_recomputed(record)
-    result = check_published(record, rows, TOLERANCE if tolerance is None else tolerance)
     return replace(result, notes=(*result.notes, *notes))

@@ -5,7 +5,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from stsbench.records.kinds import AVERAGES
 from stsbench.render.result import Result
@@ -56,6 +56,13 @@ class Judgement(Result):
         return [*self.sentence.splitlines(), *self.remarks]
 
 
+class HasKind(Protocol):
+    """A score or a row of a result, with the kind of its task."""
+
+    @property
+    def kind(self) -> str: ...
+
+
 class OfTask:
     """A row of a result on one task, or on the average over the tasks of a kind."""
 
@@ -68,7 +75,7 @@ class OfTask:
         return self.task in AVERAGES
 
 
-_Row = TypeVar("_Row", bound=OfTask)
+_Row = TypeVar("_Row", bound=HasKind)
 
 
 def by_kind(rows: Iterable[_Row]) -> dict[str, list[_Row]]:

@@ -87,50 +87,48 @@ class Fit:
 
     Attributes:
         value: the score x 100, or the mean for an average; None if missing or undefined.
-        scores: the scores that it consists of.
+        parts: the settings of the tasks that it consists of, and their scores.
         differences: the choices that make it incomparable.
         missing: tasks that were not measured.
     """
 
     value: float | None
-    scores: tuple[MeasuredScore, ...]
+    parts: tuple[tuple[Setting, MeasuredScore], ...]
     differences: tuple[FieldDifference, ...] = ()
     missing: tuple[str, ...] = ()
+
+    @property
+    def scores(self) -> list[MeasuredScore]:
+        """The scores that it consists of."""
+        return [score for _, score in self.parts]
 
 
 def fitting(setting: Setting, scores: Sequence[MeasuredScore]) -> Fit:
     """Returns the most similar measured score, or the mean of those for an average."""
-    parts = [(part, _closest(part, scores)) for part in _parts(setting)]
-    measured = [(part, score) for part, score in parts if score is not None]
-    fitted = tuple(score for _, score in measured)
-    gaps = tuple(dict.fromkeys(gap for part, score in measured for gap in _differences(part, score)))
-    missing = tuple(part.task for part, score in parts if score is None)
-    value = None if missing else plain_mean([score.score for score in fitted])
-    return Fit(value, fitted, gaps, missing)
+    parts, missing = [], []
+    for task in AVERAGES.get(setting.task, (setting.task,)):
+        part = setting.model_copy(update={"task": task})
+        of_task = [score for score in scores if score.of.task == task]
+        if of_task:
+            parts.append((part, min(of_task, key=lambda score: len(_differences(part, score)))))
+        else:
+            missing.append(task)
+    value = None if missing else plain_mean([score.score for _, score in parts])
+    gaps = dict.fromkeys(gap for part in parts for gap in _differences(*part))
+    return Fit(value, tuple(parts), tuple(gaps), tuple(missing))
 
 
-def _parts(setting: Setting) -> list[Setting]:
-    tasks = AVERAGES.get(setting.task, (setting.task,))
-    return [setting.model_copy(update={"task": task}) for task in tasks]
-
-
-def open_fields(settings: Iterable[Setting], scores: Sequence[MeasuredScore]) -> list[str]:
+def open_fields(fits: Iterable[Fit]) -> list[str]:
     """Returns the choices that match only because a source does not state them, each once with its tasks."""
-    parts = {part.task: part for setting in settings for part in _parts(setting)}
+    parts = {part.task: (part, score) for fit in fits for part, score in fit.parts}
     tasks: dict[tuple[str, str], list[str]] = {}
     for task, part in parts.items():
-        score = _closest(part, scores)
-        for field in _open_fields(part, score) if score else ():
+        for field in _open_fields(*part):
             tasks.setdefault(field, []).append(task)
     return [
         f"{name}: {why}" if len(of) == len(parts) else f"{name} ({', '.join(of)}): {why}"
         for (name, why), of in tasks.items()
     ]
-
-
-def _closest(setting: Setting, scores: Iterable[MeasuredScore]) -> MeasuredScore | None:
-    of_task = [score for score in scores if score.of.task == setting.task]
-    return min(of_task, key=lambda score: len(_differences(setting, score)), default=None)
 
 
 Comparable = tuple[PublishedRow, Mapping[tuple[str, str], float]]

@@ -3,7 +3,7 @@
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -90,7 +90,7 @@ class CellCheck:
     name: str
     expected: float | None
     measured: float | None
-    verdict: Verdict
+    verdict: Verdict = "no value"
     reason: str = ""
     differences: tuple[FieldDifference, ...] = ()
     origin: str = ""
@@ -98,6 +98,11 @@ class CellCheck:
     seeds_below: float | None = None
     loss_low: float | None = None
     loss_high: float | None = None
+
+    def not_comparable(self, *differences: FieldDifference) -> "CellCheck":
+        """Returns the cell with the choices that make the two scores incomparable."""
+        reason = ", ".join(map(str, differences))
+        return replace(self, verdict="not comparable", reason=reason, differences=differences)
 
     @property
     def is_compared(self) -> bool:

@@ -293,15 +293,14 @@ def common_values(runs: Mapping[str, RunRecord]) -> tuple[dict[tuple[str, str], 
 def _in_order_of(first: pd.DataFrame, table: pd.DataFrame, truths: Sequence[str], what: str) -> pd.DataFrame:
     """Returns a table in the order of the first; raises a UserError for other items or another truth."""
     if not all(np.array_equal(first[column], table[column]) for column in _ITEM):
-        expected, keys = (list(zip(*(side[column] for column in _ITEM), strict=True)) for side in (first, table))
-        places = dict(zip(keys, range(len(keys)), strict=True))
-        missing = sum(key not in places for key in expected)
-        if missing or not len(expected) == len(places) == len(keys):
+        expected, keys = (pd.MultiIndex.from_frame(side[list(_ITEM)]) for side in (first, table))
+        missing = int((~expected.isin(keys)).sum())
+        if missing or not len(expected) == len(keys) == len(keys.unique()):
             raise UserError(
                 f"{what}: item_id differs ({missing or abs(len(keys) - len(expected))} of one are not in the "
                 "other): measure both on the same data."
             )
-        table = table.iloc[[places[key] for key in expected]].reset_index(drop=True)
+        table = table.iloc[keys.get_indexer(expected)].reset_index(drop=True)
     for truth in truths:
         if not np.array_equal(first[truth], table[truth]):
             raise UserError(f"{what}: {truth} differs for the same item_id: measure both on the same data.")

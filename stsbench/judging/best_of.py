@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,14 +16,9 @@ from stsbench.judging.runs import Run, records_of, require_seeds_of_one_recipe, 
 from stsbench.published.catalogue import row
 from stsbench.published.measured import logged_dev_scores, logged_systems, seeds, source
 from stsbench.records.kinds import AVERAGE, AVERAGES
-from stsbench.render.charts import line
-from stsbench.render.figures import ONE_COLOUR, new_figure, style
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
 from stsbench.statistics.seeds import best_of_below, best_of_quantiles, expected_best
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _SHOWN = 10
 """Numbers of runs in the table, besides all of them."""
@@ -100,22 +95,6 @@ class BestOf(Judgement):
             shown[f"below {self.number:.2f}"] = shares
         return Tables([Table(shown, headline=self.task)])
 
-    def plot(self) -> "Figure":
-        """Returns the expected best by number of runs, with its 90 % range and the number."""
-        frame = self.frame
-        places = [f"best of {runs}" for runs in frame["runs"]]
-        with style():
-            figure = new_figure()
-            axes = figure.add_subplot()
-            low, high = frame["low"], frame["high"]
-            line(axes, self.task, frame["runs"], frame["expected"], ONE_COLOUR, low=low, high=high, places=places)
-            if self.number is not None:
-                axes.axhline(self.number, color="0.3", linewidth=0.8, linestyle="--")
-            axes.set_xlabel(f"number of {self.what}")
-            axes.set_ylabel(f"best {self.task} (band: 90 %)")
-            axes.locator_params(axis="x", integer=True)
-        return figure
-
     def to_dict(self) -> dict[str, Any]:
         """Returns all fields as plain data, and the rows of `frame` as `bests`."""
         return super().to_dict() | {"bests": Result.to_dict(self)}
@@ -132,7 +111,7 @@ def best_of(runs: str | Sequence[Run], number: float | str | None = None, *, tas
         task: the task; by default the average over tasks, or the only task.
 
     Returns:
-        The estimate, with the answer as `.sentence`, and `.table()`, `.frame` and `.plot()`.
+        The estimate, with the answer as `.sentence`, and `.table()` and `.frame`.
 
     Raises:
         UserError: if there are fewer than two runs, they are of different recipes, or the task or number is

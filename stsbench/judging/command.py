@@ -15,12 +15,10 @@ from stsbench.cli.options import (
     Interval,
     Level,
     Output,
-    Seed,
     Subsets,
     data_option,
     new_file,
     number_or_name,
-    output_option,
 )
 from stsbench.cli.output import print_lines, print_notes, print_result, progress_bars
 
@@ -87,15 +85,6 @@ def compare(
     b: Annotated[
         list[str] | None, _seeds_option("--b", metavar="RUN...", help="Runs of the other method.")
     ] = None,
-    resamples: Annotated[
-        int,
-        _seeds_option(
-            min=1,
-            max=LARGEST,
-            help="Bootstrap draws of whole runs, for the interquartile mean and the probability of improvement.",
-        ),
-    ] = 5000,
-    seed: Seed = 12345,
     interval: Interval = "dyadic",
     level: Level = 0.95,
     subsets: Subsets = False,
@@ -120,19 +109,11 @@ def compare(
             "(`stsbench compare --a runs/simcse-seed* --b runs/esimcse-seed*`)."
         )
     from stsbench.judging.compare import compare as compare_runs
-    from stsbench.judging.runs import matching_runs, records_of
     from stsbench.scoring.settings import Intervals
 
-    of_a, of_b = runs or (records_of(matching_runs(method or ())) for method in (a, b))
     with progress_bars(quiet=output.quiet) as progress:
-        comparison = compare_runs(
-            of_a,
-            of_b,
-            intervals=Intervals(interval, level),
-            resamples=resamples,
-            seed=seed,
-            progress=progress,
-        )
+        intervals = Intervals(interval, level)
+        comparison = compare_runs(*(runs or (a or (), b or ())), intervals=intervals, progress=progress)
     _print(comparison, output, figure=figure, tables=comparison.table(subsets=subsets))
 
 
@@ -154,8 +135,6 @@ def plan(
             help="The standard deviation over seeds in points, or a published system with known seeds.",
         ),
     ] = None,
-    level: Annotated[float, typer.Option(min=0, max=1, help="One minus the size of the test.")] = 0.95,
-    power: Annotated[float, typer.Option(min=0, max=1, help="The power to detect the difference.")] = 0.8,
     interval: Interval = "dyadic",
     output: Output = Output(),
 ) -> None:
@@ -175,8 +154,6 @@ def plan(
             b,
             difference=difference,
             spread=number_or_name(spread),
-            level=level,
-            power=power,
             interval=interval,
             progress=progress,
         )
@@ -197,7 +174,6 @@ def best_of(
         typer.Option(help="A score in points, or a published row; by default that of the named system."),
     ] = None,
     task: Annotated[str, data_option(help="The task; by default the average, or the only task.")] = "",
-    figure: FigureChoice = FigureChoice(),
     output: Output = Output(),
 ) -> None:
     """Estimate the best score of n runs, and of how many runs a reported number is the best.
@@ -208,12 +184,11 @@ def best_of(
     * `stsbench best-of esimcse-bert-base --task STS-B:dev`
     """
     from stsbench.judging.best_of import best_of as best_of_runs
-    from stsbench.judging.runs import is_pattern, matching_runs
 
-    is_system = len(runs) == 1 and not (runs[0].expanduser().exists() or is_pattern(runs[0]))
+    is_system = len(runs) == 1 and not runs[0].expanduser().exists()
     with progress_bars(quiet=output.quiet):
-        best = best_of_runs(str(runs[0]) if is_system else matching_runs(runs), number_or_name(number), task=task)
-    _print(best, output, figure=figure)
+        best = best_of_runs(str(runs[0]) if is_system else runs, number_or_name(number), task=task)
+    _print(best, output)
 
 
 @expand
@@ -234,9 +209,7 @@ def rank(
     interval: Interval = "dyadic",
     level: Level = 0.95,
     draws: Annotated[int, typer.Option(min=1, max=LARGEST, help="Draws of the parametric bootstrap.")] = 5000,
-    seed: Seed = 12345,
     figure: FigureChoice = FigureChoice(),
-    task: Annotated[str | None, output_option(help="The task of the figure; by default the average.")] = None,
     output: Output = Output(),
 ) -> None:
     """Rank models, and show how much of the order is statistically certain.
@@ -249,33 +222,22 @@ def rank(
     * `stsbench rank runs/a runs/b runs/c --simultaneous --figure ranks.pdf`
     * `stsbench rank runs/*-avg-sts --latex`
     """
-    if task is not None and figure.figure is None:
-        raise UserError("--task chooses the task of the figure: add --figure.")
     from stsbench.judging.rank import rank as rank_runs
-    from stsbench.judging.runs import matching_runs
 
-    named = matching_runs(runs)
     # `runs/*` also matches the folders of experiments.
-    experiments = [
-        path for path in named if (path / "experiment.yaml").is_file() and not (path / "run.json").exists()
-    ]
+    experiments = [path for path in runs if (path / "experiment.yaml").is_file()]
     with progress_bars(quiet=output.quiet) as progress:
         ranking = rank_runs(
-            [path for path in named if path not in experiments],
+            [path for path in runs if path not in experiments],
             simultaneous=simultaneous,
             adjustment=adjustment,
             interval=interval,
             level=level,
             draws=draws,
-            seed=seed,
             progress=progress,
         )
-    if drawn := figure.draw(lambda: ranking.plot(task)):
-        print_notes(f"drawn in {drawn}", quiet=output.quiet)
-    _print(ranking, output)
-    left_out = (
-        f"note: left out: {path} is an experiment; its runs are in {path / 'jobs'}." for path in experiments
-    )
+    _print(ranking, output, figure=figure)
+    left_out = (f"note: left out: {path} is an experiment; its runs are in {path}/jobs." for path in experiments)
     print_notes(*left_out, quiet=output.quiet)
 
 

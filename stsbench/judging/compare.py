@@ -20,7 +20,6 @@ from stsbench.scoring.settings import INTERVALS, Intervals
 from stsbench.statistics import DEPENDENCE
 from stsbench.statistics.dependence import difference_variances
 from stsbench.statistics.estimate import Estimate
-from stsbench.statistics.seeds import RESAMPLES, SEED
 
 _TOPICS_MATTER = 1.2
 """Ratio of the standard error by components to the dyadic one that is worth a note."""
@@ -31,8 +30,6 @@ def compare(
     b: Run | Sequence[Run] = (),
     *,
     intervals: Intervals | None = None,
-    resamples: int = RESAMPLES,
-    seed: int = SEED,
     progress: Progress = silent,
 ) -> Comparison | SeedsComparison:
     """Tests whether two models differ, or two methods over several seeds.
@@ -47,8 +44,6 @@ def compare(
         b: the other run, or the other method's runs. Without it, the spread of `a` is described.
         intervals: how intervals and p-values are computed; by default dyadic, 95 %. The records' own choice is
             not used.
-        resamples: bootstrap draws of whole runs, for interquartile means and the probability of improvement.
-        seed: seed of these draws.
         progress: called with the stage and how much of it is done.
 
     Returns:
@@ -72,27 +67,18 @@ def compare(
     if isinstance(a, Run) and isinstance(b, Run):
         result = _compare_models([*of_a, *of_b], intervals, progress)
     else:
-        result = _compare_methods(of_a, of_b, intervals, resamples, seed)
+        result = _compare_methods(of_a, of_b, intervals)
     return replace(result, notes=(*result.notes, *notes))
 
 
-def _compare_methods(
-    a: Sequence[RunRecord], b: Sequence[RunRecord], intervals: Intervals, resamples: int, seed: int
-) -> SeedsComparison:
+def _compare_methods(a: Sequence[RunRecord], b: Sequence[RunRecord], intervals: Intervals) -> SeedsComparison:
     if not a:
         raise UserError("there is no run to compare: name at least one.")
     runs = runs_by_folder([*a, *b])
     names = list(runs)[: len(a)], list(runs)[len(a) :]
     first, second = ({name: runs[name] for name in of_method} for of_method in names)
-    return compare_seeds(
-        first,
-        second,
-        _method_names(*names),
-        level=intervals.level,
-        interval=intervals.interval or DEPENDENCE,
-        resamples=resamples,
-        seed=seed,
-    )
+    interval = intervals.interval or DEPENDENCE
+    return compare_seeds(first, second, _method_names(*names), level=intervals.level, interval=interval)
 
 
 def _method_names(a: Sequence[str], b: Sequence[str]) -> tuple[str, str]:

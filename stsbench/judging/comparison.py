@@ -4,7 +4,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import pandas as pd
 
@@ -118,6 +118,9 @@ def corrected(rows: Sequence[_Tested], tests: Sequence[str] = ("p",)) -> list[_T
 class ComparisonResult(Judgement):
     """What comparing two models and comparing two methods have in common."""
 
+    caption: ClassVar[str]
+    """The caption of the figure."""
+
     a: str
     b: str
     rows: tuple[Any, ...]
@@ -132,10 +135,6 @@ class ComparisonResult(Judgement):
         """Returns a forest plot."""
 
     @property
-    @abstractmethod
-    def _title(self) -> str: ...
-
-    @property
     def legend(self) -> list[str]:
         """Which run is A and which is B."""
         return [f"{letter}: {name}" for letter, name in (("A", self.a), ("B", self.b)) if name]
@@ -146,7 +145,7 @@ class ComparisonResult(Judgement):
             replace(table, caption="; ".join(self.legend), name=f"compare-{number}-{place}")
             for place, table in enumerate(self.table(subsets=True), 1)
         )
-        figure = ReportFigure(f"compare-figure-{number}", self._title, self.sentence, svg_of(self.plot()))
+        figure = ReportFigure(f"compare-figure-{number}", self.caption, self.sentence, svg_of(self.plot()))
         name, title = f"comparison-{number}", " and ".join(filter(None, (self.b, self.a)))
         return Section(name, title, (self.sentence,), tables, (figure,), points=self.notes)
 
@@ -165,6 +164,8 @@ class Comparison(ComparisonResult):
         rows: each task, followed by its subsets if it has several; after the tasks of a kind their average.
         level: level of the intervals; a p-value below 1 - level is significant.
     """
+
+    caption = "B − A on each task, with intervals"
 
     rows: tuple[Difference, ...]
 
@@ -214,10 +215,6 @@ class Comparison(ComparisonResult):
         alpha = 100 * (1 - self.level)
         label = f"{shortened(self.b)} − {shortened(self.a)} (filled: significant at {alpha:g} %, Holm)"
         return forest(pd.DataFrame(rows), label, reference=0.0)
-
-    @property
-    def _title(self) -> str:
-        return f"{self.b} − {self.a}, with {100 * self.level:g} % intervals"
 
     def _cells(self, rows: Sequence[Difference], subsets: bool) -> Iterator[dict[str, object]]:
         """Yields the rows of one kind's table, without columns that are empty."""

@@ -25,8 +25,6 @@ from stsbench.statistics import DEPENDENCE, Dependence
 from stsbench.statistics.dependence import Variance
 from stsbench.statistics.intervals import detectable, pairs_needed, seeds_needed
 
-POWER = 0.8
-
 _NO_VARIANCE = Variance(0.0, 0.0, math.inf)
 
 
@@ -69,8 +67,6 @@ class Plan(Judgement):
         rows: each task; after the tasks of a kind their average.
         difference: the planned difference in points; None for the difference of A and B.
         spread: where the standard deviation over seeds comes from; empty if there is none.
-        level: 1 - level is the size of the test.
-        power: probability to detect the difference if it exists.
         interval: which pairs are treated as dependent.
     """
 
@@ -79,8 +75,6 @@ class Plan(Judgement):
     rows: tuple[PlannedTask, ...]
     difference: float | None
     spread: str
-    level: float
-    power: float
     interval: Dependence
 
     @property
@@ -88,10 +82,7 @@ class Plan(Judgement):
         """The smallest detectable difference, and the pairs and seeds for the planned one."""
         last = self.rows[-1]
         planned = f"{self.difference:g}" if self.difference else f"{abs(last.a - last.b):.2f}"
-        sentence = (
-            f"These pairs detect a difference of {last.smallest:.2f} points on {last.task} with "
-            f"{100 * self.power:g} % power"
-        )
+        sentence = f"These pairs detect a difference of {last.smallest:.2f} points on {last.task} with 80 % power"
         if last.pairs < MANY:
             sentence += f"; {planned} needs about {rounded_up(last.pairs):,} pairs (you have {last.size:,})"
         if not math.isnan(last.seed_sd):
@@ -138,8 +129,7 @@ class Plan(Judgement):
     @property
     def remarks(self) -> list[str]:
         """What the plan assumes, and the notes; one line each."""
-        test = f"detected at {100 * (1 - self.level):g} % with {100 * self.power:g} % power"
-        assumed = f"smallest: {test}, between models that agree as much as these two."
+        assumed = "smallest: detected at 5 % with 80 % power, between models that agree as much as these two."
         seeds = [f"seeds: of each method; spread: {self.spread}."] if self.spread else []
         return [assumed, *seeds, *super().remarks]
 
@@ -150,8 +140,6 @@ def plan(
     *,
     difference: float | None = None,
     spread: float | str | None = None,
-    level: float = 0.95,
-    power: float = POWER,
     interval: Dependence = DEPENDENCE,
     progress: Progress = silent,
 ) -> Plan:
@@ -163,8 +151,6 @@ def plan(
         difference: the difference to detect in points, such as 0.5; by default the difference of the two runs.
         spread: the standard deviation of a method's scores over seeds in points of the average (used for every
             task), or a published system with known seeds (used task by task).
-        level: one minus the size of the test: 0.95 for a test at 5 %.
-        power: probability to detect the difference if it exists.
         interval: which pairs are treated as dependent.
         progress: called with the stage and how much of it is done.
 
@@ -181,34 +167,26 @@ def plan(
         >>> planned.rows[0].seeds_here
         5
     """
-    for name, share in (("level", level), ("power", power)):
-        if not 0 < share < 1:
-            raise UserError(f"a {name} of {share}: give a number between 0 and 1, such as 0.8.")
     if difference is not None and not (math.isfinite(difference) and difference > 0):
         raise UserError(f"a difference of {difference:g} points: give more than 0, such as 0.5.")
     named = named_runs([a, b])
     tasks, notes = aligned_scores(named, progress=progress)
     require_distinct_models(named)  # after the check of protocols, whose message says more
     spreads, spread_source = _spreads(spread, [task.task for task in tasks])
-    rows = [
-        _planned(task, interval, difference, spreads.get(task.task, math.nan), level=level, power=power)
-        for task in tasks
-    ]
+    rows = [_planned(task, interval, difference, spreads.get(task.task, math.nan)) for task in tasks]
     first, second = named
-    return Plan(first, second, tuple(rows), difference, spread_source, level, power, interval, notes=notes)
+    return Plan(first, second, tuple(rows), difference, spread_source, interval, notes=notes)
 
 
-def _planned(
-    task: AlignedScores, method: Dependence, difference: float | None, sd: float, **test: float
-) -> PlannedTask:
+def _planned(task: AlignedScores, method: Dependence, difference: float | None, sd: float) -> PlannedTask:
     a, b = (100 * task.scores).tolist()
     planned, variance = difference or abs(a - b), task.estimate((-1, 1), method).in_points.variance
-    smallest = detectable(variance.standard_error, **test)
+    smallest = detectable(variance.standard_error)
     pairs = pairs_needed(task.size, planned, smallest)
     row = PlannedTask(task.kind, task.task, task.size, a, b, variance.standard_error, smallest, pairs)
     if math.isnan(sd):
         return row
-    here, anywhere = (seeds_needed(planned, sd, over, **test) or 0 for over in (_NO_VARIANCE, variance))
+    here, anywhere = (seeds_needed(planned, sd, over) or 0 for over in (_NO_VARIANCE, variance))
     return replace(row, seed_sd=sd, seeds_here=here, seeds_anywhere=anywhere)
 
 

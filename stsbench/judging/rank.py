@@ -34,7 +34,7 @@ DRAWS = 5000
 SEED = 12345
 
 _FEW = 3
-"""Number of models that a sentence names."""
+"""Largest number of models that a sentence names."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class RankResult(Judgement):
         adjustment: how p-values are corrected for all pairs of models.
         interval: which pairs are treated as dependent.
         level: level of the intervals.
-        draws: draws of the parametric bootstrap; `seed`: their seed.
+        draws: draws of the parametric bootstrap.
     """
 
     models: tuple[str, ...]
@@ -117,7 +117,6 @@ class RankResult(Judgement):
     interval: Dependence
     level: float
     draws: int
-    seed: int
 
     @property
     def headlines(self) -> list[RankedTask]:
@@ -174,15 +173,12 @@ class RankResult(Judgement):
 
     @property
     def remarks(self) -> list[str]:
-        """What ranks, letters and columns mean, and the notes; one line each."""
+        """What ranks and letters mean, and the notes; one line each."""
         scope = "for all models at once" if self.simultaneous else "per model"
         method = "max-statistic" if self.adjustment == "max" else "Holm"
-        averages = [task for task in self.headlines if task.is_average]
         return [
             f"ranks: {100 * self.level:g} % rank intervals {scope}; models that share a letter do not differ "
             f"significantly (corrected for all pairs, {method}).",
-            f"first: share of {self.draws} bootstrap draws in which the model is the highest.",
-            *(f"tasks: interval of `to first` on other tasks ({task.task})." for task in averages),
             *super().remarks,
         ]
 
@@ -227,10 +223,9 @@ class RankResult(Judgement):
         leads = f"{first.model} leads {where} with {first.score:.2f}"
         if not tied:
             return f"{leads}, significantly above every other model."
-        more = [f"{len(tied) - _FEW + 1} more"] if len(tied) > _FEW else []
         below = len(others) - len(tied)
         rest = f"; {below} other{'s are' if below > 1 else ' is'} significantly below" if below else ""
-        names = listed([*tied[: _FEW - len(more)], *more])
+        names = listed(tied) if len(tied) <= _FEW else f"{len(tied)} models"
         return f"{leads}; statistically tied with it: {names}{rest}."
 
 
@@ -242,7 +237,6 @@ def rank(
     interval: Dependence = DEPENDENCE,
     level: float = LEVEL,
     draws: int = DRAWS,
-    seed: int = SEED,
     progress: Progress = silent,
 ) -> RankResult:
     """Ranks models that were measured on the same pairs, and shows how much of the order is certain.
@@ -261,7 +255,6 @@ def rank(
         interval: which pairs are treated as dependent.
         level: level of all intervals; differences are tested at 1 - level.
         draws: draws of the parametric bootstrap.
-        seed: seed of the draws.
         progress: called with the stage and how much of it is done.
 
     Returns:
@@ -292,12 +285,11 @@ def rank(
         "adjustment": adjustment,
         "level": level,
         "draws": draws,
-        "seed": seed,
     }
     ranked: list[RankedTask] = []
     for task in tasks:
         before = [other for other in ranked if other.kind == task.kind] if task.is_average else []
-        ranking = ranking_of(task, interval, **how)
+        ranking = ranking_of(task, interval, seed=SEED, **how)
         ranked.append(_ranked_task(task, tuple(named), ranking, tasks=before, interval=interval, level=level))
     notes = (*left_out, *notes)
     return RankResult(tuple(named), tuple(ranked), interval=interval, notes=notes, **how)

@@ -1,6 +1,5 @@
 """Reads the runs to judge, and checks that they are distinct models or seeds of one recipe."""
 
-import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from os.path import commonprefix
@@ -12,7 +11,6 @@ import yaml
 from stsbench.base.errors import UserError
 from stsbench.encoders.use import names
 from stsbench.records.labels import labels
-from stsbench.records.parts import ModelPart
 from stsbench.records.record import RunRecord
 from stsbench.records.store import load_run
 
@@ -60,27 +58,6 @@ def shared_name(runs: Sequence[str]) -> str:
     return commonprefix(runs).rstrip("-_./0123456789")  # noqa: RUF071
 
 
-def matching_runs(patterns: Iterable[str | Path]) -> list[Path]:
-    """Expands patterns with `*`, `?` or `[...]`; matches are sorted by name."""
-    runs: list[Path] = []
-    for pattern in map(Path, patterns):
-        path = pattern.expanduser()
-        if path.exists() or not is_pattern(path):
-            runs.append(path)
-            continue
-        root = Path(path.anchor)
-        matches = sorted(root.glob(str(path.relative_to(root))))
-        if not matches:
-            raise UserError(f"no run matches {pattern}: check the pattern.")
-        runs += matches
-    return runs
-
-
-def is_pattern(path: Path) -> bool:
-    """Returns whether a path contains wildcards."""
-    return re.search(r"[*?[]", str(path)) is not None
-
-
 def require_items(runs: Mapping[str, RunRecord]) -> None:
     """Raises a UserError for records of imported scores, which have no items."""
     for name, record in runs.items():
@@ -122,22 +99,25 @@ def require_seeds_of_one_recipe(runs: Mapping[str, RunRecord]) -> None:
 
     Recipes are compared if trainings left them in the folders of the runs or checkpoints.
     """
-    for first_name, name in _twins(runs, lambda record: record.model.weights_sha256 or None):
-        raise UserError(f"{first_name} and {name} have the same weights, so they are one seed: name it once.")
-    first_name = next(iter(runs), "")
-    for name in list(runs)[1:]:
-        for field, here, there in _differences(runs[first_name], runs[name]):
-            raise UserError(
-                f"{first_name} and {name} are not seeds of one recipe: {field} is {here} in the first and {there} "
-                "in the second. Compare them as two methods, with --a and --b."
-            )
+    for first, name in _twins(runs, lambda record: record.model.weights_sha256 or None):
+        raise UserError(f"{first} and {name} have the same weights, so they are one seed: name it once.")
+    first, *others = runs or [""]
+    for name in others:
+        there = _settings(runs[name])
+        for setting, value in _settings(runs[first]).items():
+            # What is unknown matches.
+            if None not in (value, there[setting]) and value != there[setting]:
+                where, here, other = next(_differing({setting: value}, {setting: there[setting]}))
+                raise UserError(
+                    f"{first} and {name} are not seeds of one recipe: {where} is {here} in the first and {other} "
+                    "in the second. Compare them as two methods, with --a and --b."
+                )
 
 
 def method_of(record: RunRecord) -> str:
     """Returns a text that seeds of one recipe share; empty if no recipe is beside record or checkpoint."""
-    recipe = _recipe_of(record)
-    shared = sorted(((key, value) for key, value in recipe.items() if key != "seed"), key=str)
-    return repr((sorted(_settings(record.model).items()), shared)) if recipe else ""
+    settings = _settings(record)
+    return repr(sorted(settings.items(), key=str)) if settings["recipe"] else ""
 
 
 def group_seeds(
@@ -156,23 +136,16 @@ def group_seeds(
     return [list(seeds.values()) for seeds in methods.values() if len(seeds) > 1]
 
 
-def _differences(first: RunRecord, second: RunRecord) -> Iterator[tuple[str, Any, Any]]:
-    """Yields the settings and the keys of the recipes that differ, with both values; unknown ones match."""
-    other = _settings(second.model)
-    for field, here in _settings(first.model).items():
-        there = other[field]
-        if here is not None and there is not None and here != there:
-            yield field, here, there
-    recipes = _recipe_of(first), _recipe_of(second)
-    if all(recipes):
-        yield from _differing(*recipes)
-
-
-def _settings(model: ModelPart) -> dict[str, object]:
-    """Returns the settings of a model that seeds of one recipe share."""
-    use = {name: getattr(model.use, name) for name in names("encoding", "afterwards")}
-    more = {"fitted": model.fitted, "tokenizer_sha256": model.tokenizer_sha256}
-    return use | {"normalize": model.normalize} | more
+def _settings(record: RunRecord) -> dict[str, Any]:
+    """Returns the settings that seeds of one recipe share; None for unknown ones."""
+    model, recipe = record.model, _recipe_of(record)
+    return {
+        **{name: getattr(model.use, name) for name in names("encoding", "afterwards")},
+        "normalize": model.normalize,
+        "fitted": model.fitted,
+        "tokenizer_sha256": model.tokenizer_sha256,
+        "recipe": {key: value for key, value in sorted(recipe.items()) if key != "seed"} or None,
+    }
 
 
 def recipe_files(record: RunRecord) -> list[Path]:
@@ -198,12 +171,10 @@ def _recipe_of(record: RunRecord) -> dict[str, Any]:
 def _differing(
     first: Mapping[str, Any], second: Mapping[str, Any], above: str = ""
 ) -> Iterator[tuple[str, Any, Any]]:
-    """Yields the keys that differ, except the seed, with both values; nested keys are joined by dots."""
+    """Yields the keys that differ, with both values; nested keys are joined by dots."""
     for key in {**first, **second}:
         here, there = first.get(key), second.get(key)
-        if here == there or f"{above}{key}" == "seed":
-            continue
         if isinstance(here, dict) and isinstance(there, dict):
             yield from _differing(here, there, f"{above}{key}.")
-        else:
+        elif here != there:
             yield f"{above}{key}", here, there

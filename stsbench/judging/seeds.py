@@ -120,6 +120,8 @@ class SeedsDifference(Judged):
 class SeedsComparison(ComparisonResult):
     """One or two methods over seeds. The attributes are those of `Comparison`; `b` is empty for one method."""
 
+    caption = "mean and range over seeds"
+
     rows: tuple[SeedsDifference, ...]
 
     @property
@@ -163,7 +165,7 @@ class SeedsComparison(ComparisonResult):
             for row in self.rows
             for _, name, method in self._methods(row)
         ]
-        return forest(pd.DataFrame(rows), self._title)
+        return forest(pd.DataFrame(rows), self.caption)
 
     @property
     def remarks(self) -> list[str]:
@@ -174,10 +176,6 @@ class SeedsComparison(ComparisonResult):
             if method.runs < ENOUGH
         ]
         return [*few, *super().remarks]
-
-    @property
-    def _title(self) -> str:
-        return "mean and range over seeds"
 
     def _methods(self, row: SeedsDifference) -> list[tuple[str, str, Method]]:
         """Returns letter, name and numbers of the methods that have runs."""
@@ -258,8 +256,6 @@ def compare_seeds(
     *,
     level: float,
     interval: Dependence = DEPENDENCE,
-    resamples: int = RESAMPLES,
-    seed: int = SEED,
 ) -> SeedsComparison:
     """Compares the runs of two methods over seeds, or describes those of one.
 
@@ -269,8 +265,6 @@ def compare_seeds(
         names: names of the two methods.
         level: level of the intervals.
         interval: which pairs are treated as dependent.
-        resamples: bootstrap draws of whole runs, for interquartile means and the probability of improvement.
-        seed: seed of these draws.
     """
     runs = {**a, **b}
     for method in (a, b):
@@ -283,7 +277,7 @@ def compare_seeds(
             name = list(runs)[int(np.argmax(np.isnan(values)))]
             raise UserError(f"{name} has no score on {task} (its similarities are constant): leave it out.")
     aligned, notes = _aligned(runs)
-    drawn = resampled_runs([len(method) for method in (a, b) if method], resamples, generator(seed, "runs"))
+    drawn = resampled_runs([len(method) for method in (a, b) if method], RESAMPLES, generator(SEED, "runs"))
     settings = _Settings(interval, level, drawn)
     rows = [
         _difference(kind, task, (values[: len(a)], values[len(a) :]), aligned.get(task), settings)

@@ -139,7 +139,6 @@ class Check(Judgement):
         kind: `published`, `baseline`, or `margin` for a baseline with a margin.
         allowed: allowed difference in points; with a baseline, the allowed loss.
         cells: one for each expected score.
-        level: level of the one-sided bounds, with a margin.
     """
 
     run: str
@@ -147,7 +146,6 @@ class Check(Judgement):
     kind: Literal["published", "baseline", "margin"]
     allowed: float
     cells: tuple[CellCheck, ...]
-    level: float = 0.95
 
     @property
     def verdict(self) -> Verdict:
@@ -176,43 +174,35 @@ class Check(Judgement):
         """The verdict in one sentence."""
         verdict, against = self.verdict, " and ".join(self.against)
         compared = [cell for cell in self.cells if cell.is_compared]
-        if self.kind == "margin" and verdict != "not comparable":
-            return self._margin_sentence(verdict, against)
-        failed = self.of("fail")
-        matches = f"within {self.allowed:g} of" if self.kind == "published" else f"at most {self.allowed:g} below"
-        count = f"{len(compared) - len(failed)} of {len(compared)} scores are {matches} {against}"
+        passed = [cell for cell in compared if not EXIT_CODES[cell.verdict]]
+        words = {
+            "published": "within {:g} of",
+            "baseline": "at most {:g} below",
+            "margin": "within a margin of {:g} of",
+        }
+        matches = words[self.kind].format(self.allowed)
+        count = f"{len(passed)} of {len(compared)} scores are {matches} {against}"
         if verdict == "not comparable":
             start = f"{count}, but" if compared else f"{self.run} is not comparable with {against}:"
-            return f"{start} {'; '.join(self._reasons())}."
-        scores = f"; off: {', '.join(cell.signed for cell in failed)}" if failed else ""
+            return f"{start} {self._reasons()}."
         skipped = len(self.cells) - len(compared)
         rest = f" ({skipped} could not be compared)" if skipped else ""
-        return f"{verdict}: {self.run}: {count}{rest}{scores}."
+        off = [] if EXIT_CODES[verdict] == 0 else self.of(verdict)
+        details = ", ".join(f"{cell.signed} ({cell.reason})" if cell.reason else cell.signed for cell in off)
+        return f"{verdict}: {self.run}: {count}{rest}{'; off: ' if off else ''}{details}."
 
-    def _margin_sentence(self, verdict: Verdict, against: str) -> str:
-        cells = self.of(verdict)
-        words = {"within margin": "loses less than", "worse": "loses more than", "undecided": "may lose more than"}
-        loses = f"{words[verdict]} {self.allowed:g} against {against} at {100 * self.level:g} %"
-        if verdict == "within margin":
-            details = f", on {len(cells)} score{'s' if len(cells) > 1 else ''}"
-        else:
-            details = ": " + "; ".join(
-                f"{cell.signed} ({cell.reason})" if cell.reason else cell.signed for cell in cells
-            )
-        return f"{verdict}: {self.run} {loses}{details}."
-
-    def _reasons(self) -> list[str]:
+    def _reasons(self) -> str:
         """Returns why scores are not comparable, each reason once with its scores."""
         names: dict[str, list[str]] = {}
         for cell in self.of("not comparable"):
             names.setdefault(cell.reason, []).append(cell.name)
         if not names:
             missing = ", ".join(cell.name for cell in self.of("not measured"))
-            return [f"{missing} not measured" if missing else "the row has no value"]
-        return [
+            return f"{missing} not measured" if missing else "the row has no value"
+        return "; ".join(
             reason if len(tasks) == len(self.cells) else f"{', '.join(tasks)}: {reason}"
             for reason, tasks in names.items()
-        ]
+        )
 
     @property
     def frame(self) -> pd.DataFrame:

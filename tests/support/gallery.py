@@ -21,7 +21,6 @@ from stsbench.diagnosis.claim import read_claim
 from stsbench.diagnosis.grid import Axis, Grid
 from stsbench.diagnosis.result import Diagnosis
 from stsbench.diagnosis.search import Search
-from stsbench.judging.best_of import BestOf, best_of
 from stsbench.judging.comparison import Comparison, Difference
 from stsbench.judging.rank import RankedScore, RankedTask, RankResult
 from stsbench.judging.seeds import Method, SeedsComparison, SeedsDifference
@@ -80,7 +79,7 @@ def ranking(count: int) -> Any:
         for n, name in enumerate(names)
     )
     task = RankedTask("sts", "Avg.", 1000, rows, ((1.0,) * count,) * count)
-    return RankResult(tuple(names), (task,), True, "max", "dyadic", 0.95, 10, 0)
+    return RankResult(tuple(names), (task,), True, "max", "dyadic", 0.95, 10)
 
 
 def reproduced(rows: dict[str, float]) -> Any:
@@ -145,8 +144,6 @@ MADE: dict[str, Callable[[], Any]] = {
     "compare, seeds of long names": lambda: over_seeds(NAMES[1:]),
     "rank": lambda: ranking(4),
     "rank, many": lambda: ranking(60),
-    "best-of": lambda: best_of("unsup-simcse-bert-base"),
-    "best-of, checkpoints": lambda: BestOf("a training", "STS-B:dev", tuple(np.linspace(70, 80, 125))),
     "reproduce, row by row": lambda: reproduced({"dropout-0.0": 64.9, "dropout-0.1": 79.1, "fixed-0.1": 45.2}),
     "reproduce, along an axis": lambda: reproduced(
         {"dropout-0.0": 64.9, "dropout-0.1": 79.1, "dropout-0.2": 78.2}

@@ -152,10 +152,7 @@ USES: dict[str, tuple[Use, ...]] = {
         _use("compare runs/t runs/t --json", _record("t")),
     ),
     "plan": (_use("plan runs/a runs/b --difference 0.5 --json", _record("a")),),
-    "best-of": (
-        _use("best-of runs/a runs/c --number 50 --json", _record("a")),
-        _use("best-of runs/a runs/c --figure best.svg -q", _record("c"), ["best.svg"]),
-    ),
+    "best-of": (_use("best-of runs/a runs/c --number 50 --json", _record("a")),),
     "rank": (
         _use("rank runs/a runs/b runs/c --json", _record("a")),
         _use("rank runs/a runs/b runs/c --figure ranks.svg -q", _record("b"), ["ranks.svg"]),

@@ -168,8 +168,7 @@ class RankResult(Judgement):
             }
             for place, row in enumerate(chosen.rows)
         ]
-        about = f"{100 * self.level:g} % intervals; filled: statistically tied with the best"
-        return forest(pd.DataFrame(rows), f"{chosen.task} with {about}")
+        return forest(pd.DataFrame(rows), f"{chosen.task} (filled: tied with the best)")
 
     @property
     def remarks(self) -> list[str]:

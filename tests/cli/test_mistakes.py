@@ -157,7 +157,7 @@ JUDGING = [
     ("show nowhere", "no run record at nowhere"),
     ("rank a", "expected 2 to 100 runs"),
     ("rank a a", "a is named twice"),
-    ("rank a nothing*", r"no run matches nothing\*"),
+    ("rank a nothing*", r"no run record at nothing\*"),
     ("plan a b --difference 0 --seed-spread 1", "more than 0"),
     ("best-of 70", "no seeds of '70'"),
     ("check a --against nothing", "no published row 'nothing'"),

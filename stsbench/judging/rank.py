@@ -144,7 +144,7 @@ class RankResult(Judgement):
         return Tables(table for task in self.headlines for table in self._tables(task))
 
     def plot(self, task: str | None = None) -> "Figure":
-        """Returns a figure of the scores with their intervals, ranks and groups.
+        """Returns a figure of the scores with intervals and ranks; models tied with the first are filled.
 
         Args:
             task: the task; by default the average, or the only task.
@@ -168,7 +168,7 @@ class RankResult(Judgement):
             }
             for place, row in enumerate(chosen.rows)
         ]
-        return forest(pd.DataFrame(rows), f"{chosen.task} (filled: tied with the best)")
+        return forest(pd.DataFrame(rows), chosen.task)
 
     @property
     def remarks(self) -> list[str]:

@@ -36,6 +36,9 @@ SEED = 12345
 _FEW = 3
 """Largest number of models that a sentence names."""
 
+_LABEL = 22
+"""Characters of a model's name that leave room for the scores in a narrow figure."""
+
 
 @dataclass(frozen=True)
 class RankedScore:
@@ -158,7 +161,7 @@ class RankResult(Judgement):
         chosen = self.headlines[0] if task is None else tasks[task]
         rows = [
             {
-                "label": f"{shortened(row.model)}, rank {row.ranks}",
+                "label": f"{shortened(row.model, _LABEL)}, rank {row.ranks}",
                 "series": "",
                 "value": row.score,
                 "low": row.low,

@@ -5,12 +5,11 @@ import hashlib
 import os
 import secrets
 import shutil
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
+from itertools import islice
 from pathlib import Path
-from typing import NoReturn
 
 from platformdirs import user_cache_dir
 
@@ -33,7 +32,6 @@ def atomic_path(target: Path) -> Iterator[Path]:
             yield temporary
             _sync(temporary)
             temporary.replace(target)
-            _sync_folder(target.parent)
         finally:
             temporary.unlink(missing_ok=True)
 
@@ -70,7 +68,6 @@ def atomic_folder(target: Path) -> Iterator[Path]:
                     # Another writer finished in the same moment; its folder is complete, too.
                     if not target.exists():
                         raise
-                _sync_folder(target.parent)
             finally:
                 _close(workshop, target)
 
@@ -108,12 +105,12 @@ def require_writable(path: Path, option: str = "", *, as_folder: bool = False) -
     """
     remedy = f"choose another {'folder' if as_folder else 'file'}{f' with {option}' if option else ''}"
     with writing(path):
-        mode = _mode(path)
+        is_there = path.exists()
         # Renaming a file over a device such as /dev/null would replace the device.
-        if mode is not None and not (stat.S_ISDIR(mode) if as_folder else stat.S_ISREG(mode)):
-            raise UserError(f"cannot write {path}: it is {_kind(mode)}; {remedy}.")
-        folder = next(place for place in (path.absolute(), *path.absolute().parents) if _mode(place) is not None)
-        folder = folder if as_folder or mode is None else folder.parent
+        if is_there and not (path.is_dir() if as_folder else path.is_file()):
+            raise UserError(f"cannot write {path}: it is {_kind(path)}; {remedy}.")
+        place = path.absolute()
+        folder = place if is_there and as_folder else next(above for above in place.parents if above.exists())
         if not folder.is_dir():
             raise UserError(f"cannot write {path}: {folder} is not a folder; {remedy}.")
         if not os.access(folder, os.W_OK | os.X_OK):
@@ -131,49 +128,43 @@ def require_file(path: Path, *, absent: str = "check the path") -> None:
         UserError: if it is missing, cannot be read, or is something else.
     """
     try:
-        mode = _mode(path)
+        if not path.exists():
+            raise UserError(f"there is no file {path}: {absent}.")
+        if not path.is_file():
+            raise UserError(f"{path} is {_kind(path)}, not a file: {absent}, or save its content in a file.")
     except (OSError, ValueError) as error:  # ValueError: a NUL character in the name
         reason = getattr(error, "strerror", None) or error
         raise UserError(f"cannot read {path} ({reason}): check the path and its permissions.") from error
-    if mode is None:
-        raise UserError(f"there is no file {path}: {absent}.")
-    if not stat.S_ISREG(mode):
-        raise UserError(f"{path} is {_kind(mode)}, not a file: {absent}, or save its content in a file.")
 
 
-def _mode(path: Path) -> int | None:
-    try:
-        return path.stat().st_mode
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-
-
-def _kind(mode: int) -> str:
-    return "a folder" if stat.S_ISDIR(mode) else "a file" if stat.S_ISREG(mode) else "a pipe or device"
+def _kind(path: Path) -> str:
+    return "a folder" if path.is_dir() else "a file" if path.is_file() else "a pipe or device"
 
 
 def files_in(folder: Path, *patterns: str) -> list[Path]:
-    """Returns the files of a folder whose names match a pattern, sorted; none if there is no such folder.
+    """Returns the files of a folder whose names match a pattern, sorted; none if there is no such folder."""
+    paths = files_below(folder, most=1) if folder.is_dir() else []
+    return [path for path in paths if any(fnmatchcase(path.name, name) for name in patterns)]
 
-    Unlike `Path.glob`, it raises for a folder that cannot be listed.
+
+def files_below(folder: Path, *, most: int | None = None) -> list[Path]:
+    """Returns the files of a folder and its subfolders, sorted, hidden ones included.
+
+    Args:
+        folder: the folder.
+        most: how many levels of folders to look into; None for all.
+
+    Raises:
+        UserError: if a folder cannot be listed (`Path.glob` would ignore it).
     """
-    try:
-        paths = sorted(folder.iterdir())
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    except OSError as error:
-        _refuse_unlisted(error)
-    return [path for path in paths if any(fnmatchcase(path.name, name) for name in patterns) and path.is_file()]
 
+    def refuse(error: OSError) -> None:
+        raise UserError(
+            f"cannot list {error.filename} ({error.strerror or error}): check its permissions."
+        ) from error
 
-def files_below(folder: Path) -> list[Path]:
-    """Returns the files of a folder and its subfolders, sorted, hidden ones included."""
-    walked = os.walk(folder, onerror=_refuse_unlisted)
+    walked = islice(os.walk(folder, onerror=refuse), most)
     return sorted(path for place, _, names in walked for name in names if (path := Path(place, name)).is_file())
-
-
-def _refuse_unlisted(error: OSError) -> NoReturn:
-    raise UserError(f"cannot list {error.filename} ({error.strerror or error}): check its permissions.") from error
 
 
 def remove_leftovers(target: Path) -> None:
@@ -206,16 +197,6 @@ def sha256_of(path: Path) -> str:
 def _sync(path: Path) -> None:
     with path.open("rb") as stream:
         os.fsync(stream.fileno())
-
-
-def _sync_folder(folder: Path) -> None:
-    # A rename is stored in the folder. Windows cannot open folders.
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 _replacements: list[Path] = []

@@ -1,26 +1,18 @@
-"""The cores and the memory that this process may use."""
+"""Cores, memory and Ray clusters that this process may use."""
 
 import os
-import platform
-from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from stsbench.base.errors import UserError
+from stsbench.base.extras import require
 
-_CGROUP = Path("/sys/fs/cgroup")
-_CPUINFO = Path("/proc/cpuinfo")
+_MEMORY = Path("/proc/meminfo")
 
 
 def cores() -> int:
     """Returns the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def processor() -> str:
-    """Returns the processor's name and instruction sets, as far as the system reports them."""
-    fields = [line.partition(":") for line in _lines(_CPUINFO)]
-    lines = [value.strip() for name, _, value in fields if name.strip() in {"model name", "flags", "Features"}]
-    return " ".join(dict.fromkeys(lines)) or platform.processor()
 
 
 def thread_limits(count: int) -> dict[str, str]:
@@ -33,9 +25,11 @@ def thread_limits(count: int) -> dict[str, str]:
 
 
 def available_bytes() -> int | None:
-    """Returns the memory in bytes that machine and container leave; None where the system does not report it."""
-    known = [limit for limit in (_of_machine(), _of_container()) if limit is not None]
-    return max(0, min(known)) if known else None
+    """Returns the free memory in bytes; None where the system does not report it."""
+    if not _MEMORY.exists():
+        return None
+    lines = _MEMORY.read_text().splitlines()
+    return next((1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")), None)
 
 
 def require_memory(needed: int, what: str, advice: str) -> None:
@@ -57,31 +51,30 @@ def require_memory(needed: int, what: str, advice: str) -> None:
 
 
 def is_of_memory(error: Exception) -> bool:
-    """Returns whether an error means that memory ran out, for which torch raises a RuntimeError on a CPU.
-
-    >>> is_of_memory(RuntimeError("DefaultCPUAllocator: can't allocate memory")), is_of_memory(ValueError("no"))
-    (True, False)
-    """
+    """Returns whether memory ran out, for which torch raises a RuntimeError on a CPU."""
     signs = ("out of memory", "not enough memory", "allocate memory")
     return isinstance(error, MemoryError) or any(sign in str(error) for sign in signs)
 
 
-def _of_machine() -> int | None:
-    lines = _lines(Path("/proc/meminfo"))
-    return next((1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")), None)
+def ray_cluster(address: str | None = None) -> Any:
+    """Connects to a Ray cluster and returns the `ray` module.
 
+    Args:
+        address: the cluster's address; None for the one in `RAY_ADDRESS`, a running local one, or a new local one.
 
-def _of_container() -> int | None:
-    with suppress(ValueError, IndexError):  # "max" means no limit
-        limit, used = (int(_lines(_CGROUP / name)[0]) for name in ("memory.max", "memory.current"))
-        # Cached pages of files count as used, though they are given back when memory is short.
-        statistics = map(str.split, _lines(_CGROUP / "memory.stat"))
-        return limit - used + sum(int(words[1]) for words in statistics if words[0] == "inactive_file")
-    return None
+    Raises:
+        UserError: if Ray is not installed, or no cluster answers.
+    """
+    require("ray", "--on ray")
+    import ray
 
-
-def _lines(path: Path) -> list[str]:
+    quiet = {"configure_logging": False, "log_to_driver": False, "include_dashboard": None if address else False}
     try:
-        return path.read_text().splitlines()
-    except OSError:
-        return []
+        if not ray.is_initialized():
+            ray.init(address=address, **quiet)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise UserError(
+            f"no Ray cluster answers {address or 'on this machine'} ({str(error).splitlines()[0]}): "
+            "start one with `ray start`."
+        ) from error
+    return ray

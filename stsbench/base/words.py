@@ -15,13 +15,12 @@ def listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
-def closest(name: object, choices: Iterable[str], *, most: int = 1, cutoff: float = 0.7) -> list[str]:
-    """Returns the choices most similar to a misspelt name, the best first; see `plain_name`.
+def closest(name: object, choices: Iterable[str], *, cutoff: float = 0.7) -> list[str]:
+    """Returns the choice most similar to a misspelt name, if there is one; see `plain_name`.
 
     Args:
         name: the misspelt name.
         choices: the valid names.
-        most: how many to return at most.
         cutoff: the least similarity, from 0 to 1 (`difflib.get_close_matches`).
 
     >>> closest("sts b", ["STS12", "STS-B", "SICK-R"])
@@ -29,21 +28,17 @@ def closest(name: object, choices: Iterable[str], *, most: int = 1, cutoff: floa
     """
     plain = {plain_name(choice): choice for choice in choices}
     # Comparing a very long name would take minutes.
-    matches = difflib.get_close_matches(plain_name(str(name)[:200]), plain, n=most, cutoff=cutoff)
+    matches = difflib.get_close_matches(plain_name(str(name)[:200]), plain, n=1, cutoff=cutoff)
     return [plain[key] for key in matches]
 
 
-def suggestion(
-    name: object, choices: Iterable[str], *, otherwise: str = "", most: int = 1, cutoff: float = 0.7
-) -> str:
+def suggestion(name: object, choices: Iterable[str], *, otherwise: str = "") -> str:
     """Returns the end of a message about an unknown name: what to use instead.
 
     Args:
         name: the unknown name.
         choices: the valid names; more than eight are not listed next to a similar one.
         otherwise: what to print if no choice is similar; by default all choices.
-        most: see `closest`.
-        cutoff: see `closest`.
 
     >>> suggestion("simsce", ["simcse", "senteval", "mteb"])
     'did you mean simcse? (choose one of simcse, senteval, mteb)'
@@ -51,10 +46,10 @@ def suggestion(
     'choose one of simcse, senteval, mteb.'
     """
     names = list(choices)
-    similar = closest(name, names, most=most, cutoff=cutoff)
+    similar = closest(name, names)
     if not similar:
         return otherwise or f"choose one of {', '.join(names)}."
-    question = f"did you mean {' or '.join(similar)}?"
+    question = f"did you mean {similar[0]}?"
     return question if otherwise or len(names) > 8 else f"{question} (choose one of {', '.join(names)})"
 
 

@@ -29,7 +29,6 @@ from stsbench._version import __version__
 from stsbench.base.errors import UserError
 from stsbench.base.extras import PACKAGES, missing
 from stsbench.base.files import atomic_folder, atomic_path
-from stsbench.base.machine import processor
 from stsbench.base.manifest import fingerprint
 from stsbench.base.progress import Progress, silent
 from stsbench.data.benchmarks import load_sample, sample_sentences
@@ -313,7 +312,7 @@ def _depends_on(encoder: Any) -> list[Any]:
 
     use = encoder.identity.use
     installed = {backend: not missing(backend) for backend in ("openvino", "onnx")}
-    machine = [platform.machine(), processor(), get_cpu_capability(), torch.get_num_threads(), installed]
+    machine = [platform.node(), platform.machine(), get_cpu_capability(), torch.get_num_threads(), installed]
     if use.device == "cuda":
         machine.append(torch.cuda.get_device_name())
     return [

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
-from stsbench.base.cluster import connected
 from stsbench.base.errors import UserError
-from stsbench.base.machine import cores
+from stsbench.base.machine import cores, ray_cluster
 from stsbench.encoders.fitted import FittedEncoder
 from stsbench.encoders.hashed import HashedFiles
 from stsbench.encoders.protocol import Encoder, FloatMatrix, Place, TokenSequence
@@ -194,14 +193,14 @@ def ray_workers(device: str) -> tuple[RayWorker, ...]:
     Raises:
         UserError: if no cluster responds, or no machine has such a device.
     """
-    context = connected().get_runtime_context()
+    context = ray_cluster().get_runtime_context()
     return _started(device, (context.get_node_id(), context.get_job_id()))
 
 
 @lru_cache(maxsize=1)
 def _started(device: str, _cluster: tuple[str, str]) -> tuple[RayWorker, ...]:
     """Starts the workers of the connected cluster."""
-    ray = connected()
+    ray = ray_cluster()
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     worker, workers = ray.remote(_Worker), []

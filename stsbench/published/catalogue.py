@@ -276,7 +276,7 @@ def _find(name: str, known: Mapping[str, Entry], what: str, command: str) -> Ent
 
 
 def _suggest(name: str, known: Iterable[str], command: str) -> str:
-    return suggestion(name, known, otherwise=f"`{command}` lists them.", most=3, cutoff=0.5)
+    return suggestion(name, known, otherwise=f"`{command}` lists them.")
 
 
 def _by_name(entries: Iterable[Entry]) -> Mapping[str, Entry]:

@@ -17,10 +17,9 @@ from threading import Thread
 from typing import Any, Literal, Protocol
 from uuid import uuid4
 
-from stsbench.base.cluster import connected
 from stsbench.base.errors import UserError
 from stsbench.base.extras import require
-from stsbench.base.machine import cores, thread_limits
+from stsbench.base.machine import cores, ray_cluster, thread_limits
 from stsbench.encoders.device import DEVICE_OF_JOBS, resolve_device
 from stsbench.sweeps.experiment import Ray, Slurm
 from stsbench.sweeps.folder import ExperimentFolder
@@ -206,7 +205,7 @@ class RayCluster:
 
     def check(self, folder: ExperimentFolder) -> None:
         """Connect, and make sure that every node sees the experiment's folder."""
-        ray = connected(self.asked.address)
+        ray = ray_cluster(self.asked.address)
         with mark_in(folder) as mark:
             from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -230,7 +229,7 @@ class RayCluster:
 
     def run(self, work: Sequence[Work], ended: Ended, idle: Callable[[], None]) -> None:
         """Run all of them as tasks."""
-        ray = connected(self.asked.address)
+        ray = ray_cluster(self.asked.address)
         memory = {} if self.asked.memory is None else {"memory": int(self.asked.memory * 1e9)}
         task = ray.remote(
             num_cpus=self.threads, num_gpus=self.asked.gpus, max_retries=self.asked.retries, **memory

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from stsbench.base.errors import UserError
 from stsbench.base.extras import MODELS, require
-from stsbench.base.progress import Progress, describe, silent
+from stsbench.base.progress import Progress, silent
 from stsbench.base.words import suggestion
 from stsbench.scoring.run import RUNS
 from stsbench.sweeps.executors import Executor, LocalPool, Work
@@ -220,7 +220,8 @@ def tell_running(folder: ExperimentFolder, progress: Progress, count: int, total
             about = read_json(path, Running)
             share = f" {about.done} of {about.total}" if about.total else ""
             phrases.append(f"{about.label}: {about.stage}{share}")
-    describe(progress, "jobs", "; ".join(phrases))
+    if hasattr(progress, "describe"):  # the bars of the command line
+        progress.describe("jobs", "; ".join(phrases))
 
 
 def _reason(folder: ExperimentFolder, unit: str, code: int) -> str:

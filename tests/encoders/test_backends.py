@@ -153,7 +153,7 @@ def test_the_fastest_that_passes_is_used_recorded_and_kept(
     (kept,) = (cache_dir() / "compiled").glob("*.json")
     kept.write_text("{")
     assert chosen(fp16) == chosen(None) == "fp16", "a damaged choice is made again"
-    monkeypatch.setattr(backends, "processor", lambda: "another")
+    monkeypatch.setattr(backends.platform, "node", lambda: "another")
     assert chosen(fp32) == "fp32", "another machine chooses for itself"
     encoder: Any = sb.load(tiny_bert, device="cpu")
     encoder.identity = replace(encoder.identity, weights_sha256=None)

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import stsbench as sb
-from stsbench.data.benchmarks import load_sample
 from stsbench.data.tables import StsData
 
 Encode = Callable[[list[str]], Any]
@@ -72,11 +71,6 @@ def test_the_record_describes_the_measurement(hash_encode: Encode, toy_data: Dat
 
     text = (tmp_path / "run" / "run.json").read_text(encoding="utf-8")
     assert json.loads(text, parse_constant=constant)["scores"][0]["task"] == "a"
-
-
-def test_two_splits_of_a_task_have_different_names_in_the_table(hash_encode: Encode, toy_data: Data) -> None:
-    table = sb.evaluate(hash_encode, [toy_data(), toy_data(split="dev", seed=1)]).frame
-    assert [name for name in table["task"].unique() if ":" in name] == ["toy:test", "toy:dev"]
 
 
 def test_every_distinct_sentence_is_encoded_once(toy_data: Data, hash_encode: Encode) -> None:
@@ -163,46 +157,3 @@ def test_a_measurement_replaces_itself_and_another_one_only_on_request(
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [".lock", "items.parquet", "run.json"]
     with pytest.raises(sb.UserError, match=r"the run of .* has no STS task, .* measure with --tasks"):
         other.compared_pairs()
-
-
-@pytest.mark.parametrize(
-    ("encode", "message"),
-    [
-        (lambda sentences: np.ones((len(sentences) + 1, 4)), "of shape"),
-        (lambda sentences: np.ones(len(sentences)), "of shape"),
-        (lambda sentences: np.ones((len(sentences), 2, 2)), "of shape"),
-        (lambda _sentences: "vectors", "of shape"),
-        (lambda sentences: np.full((len(sentences), 4), np.nan), "NaN or infinite"),
-    ],
-)
-def test_a_callable_that_does_not_return_vectors_leaves_no_record(
-    encode: Encode, message: str, toy_data: Data, tmp_path: Path
-) -> None:
-    with pytest.raises(sb.UserError, match=message):
-        sb.evaluate(encode, toy_data(), out=tmp_path / "run")
-    assert not (tmp_path / "run").exists()
-
-
-def test_word_vectors_are_measured_and_a_second_run_encodes_nothing(tmp_path: Path) -> None:
-    words = sorted({word for text in load_sample().pairs["sentence1"] for word in text.lower().split()})
-    rng = np.random.default_rng(0)
-    lines = [f"{word} {' '.join(f'{x:.4f}' for x in rng.normal(size=6))}" for word in words]
-    (tmp_path / "words.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    first, second = (sb.evaluate(tmp_path / "words.txt", "sample") for _ in range(2))
-    uncached = sb.evaluate(tmp_path / "words.txt", "sample", use_cache=False)
-    assert first.encoding["encoded"] == uncached.encoding["encoded"] > second.encoding["encoded"] == 0
-    assert first.scores == second.scores
-    assert first.model.kind == "static"
-    assert (first.items["subwords_a"] > 0).all()
-
-
-def test_saved_vectors_score_as_the_function_they_came_from(
-    hash_encode: Encode, toy_data: Data, tmp_path: Path
-) -> None:
-    data = toy_data()
-    sentences = sorted({*data.pairs["sentence1"], *data.pairs["sentence2"]})
-    np.save(tmp_path / "v.npy", hash_encode(sentences))
-    (tmp_path / "s.txt").write_text("\n".join(sentences) + "\n", encoding="utf-8")
-    saved = sb.evaluate(sb.SavedVectors(tmp_path / "v.npy", tmp_path / "s.txt"), data)
-    assert saved.scores[0].numbers == sb.evaluate(hash_encode, data).scores[0].numbers
-    assert saved.model.name == "v"

@@ -86,18 +86,13 @@ def test_nets_side_by_side_are_the_nets_one_by_one(settings):
             assert found[column][:, place].tolist() == alone[fold.held_out].tolist()
 
 
-def test_a_final_fit_holds_out_a_part_of_train():
+@pytest.mark.parametrize("dev", [None, np.arange(90, 120)])
+def test_a_final_fit_stops_by_the_dev_set_or_by_a_part_of_train(dev):
     x, y = rows()
-    train, test = np.arange(120), np.arange(120, 150)
-    (found,) = Mlp().predict(x, y, 3, [Fold(train, test)], [[1e-3]])
-    assert found[:, 0].tolist() == one_net(x, y, 3, train, None, 1e-3, NetSettings(), held_out=0.05)[test].tolist()
-
-
-def test_a_final_fit_stops_by_the_dev_set_where_there_is_one():
-    x, y = rows()
-    train, dev, test = np.arange(90), np.arange(90, 120), np.arange(120, 150)
+    train, test = np.arange(120 if dev is None else 90), np.arange(120, 150)
     (found,) = Mlp().predict(x, y, 3, [Fold(train, test, dev)], [[1e-3]])
-    assert found[:, 0].tolist() == one_net(x, y, 3, train, dev, 1e-3, NetSettings())[test].tolist()
+    alone = one_net(x, y, 3, train, dev, 1e-3, NetSettings(), held_out=0.05 if dev is None else None)
+    assert found[:, 0].tolist() == alone[test].tolist()
 
 
 def test_the_callers_random_numbers_are_left_alone(toy, vectors_of):

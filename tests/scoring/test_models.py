@@ -1,9 +1,8 @@
 """A published system's name stands for its checkpoint, used as in its paper; and what to cite for a record."""
 
-import inspect
 import re
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from stsbench.data.tables import StsData
 from stsbench.encoders import load as module
 from stsbench.encoders.callables import from_function
 from stsbench.encoders.choices import Resolved, resolve
-from stsbench.encoders.load import load_with
 from stsbench.encoders.use import Use
 from stsbench.published.catalogue import checkpoints, known_checkpoint
 from stsbench.records.show import cite
@@ -100,27 +98,6 @@ def test_a_system_and_the_hub_name_of_its_checkpoint_resolve_alike(use: Use) -> 
         if known_checkpoint(entry.hub) == entry and entry.name != "all-minilm-l6-v2":
             by_hub_name = resolve(entry.hub, use)
             assert (resolved.name, resolved.use) == (by_hub_name.name, by_hub_name.use), entry.name
-
-
-def test_every_option_of_load_reaches_the_loader(loaded: dict[str, Any]) -> None:
-    options = Use(
-        pooling="max",
-        max_length=9,
-        prompt="q: ",
-        precision="bf16",
-        device="cpu",
-        revision="v2",
-        trust_remote_code=True,
-    )
-    sb.load("some/model", **vars(options))
-    assert loaded == vars(options) | {"model": "some/model"}
-    load_with("other/model", options)
-    assert loaded == vars(options) | {"model": "other/model"}
-    signature = inspect.signature(sb.load).parameters.values()
-    defaults = {item.name: item.default for item in signature if item.kind is inspect.Parameter.KEYWORD_ONLY}
-    assert defaults == {field.name: field.default for field in fields(Use)}
-    assert Use().changed() == []
-    assert Use(prompt="", device="cpu").changed() == ["prompt", "device"]
 
 
 def test_known_models_and_tasks_are_cited_and_your_own_are_named_as_such(

@@ -1,22 +1,15 @@
 """`mteb:NAME` gives the numbers of `mteb.evaluate`, prompts by task and side too, and encodes nothing twice."""
 
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from tiny_words import sample_word_pieces
 
 import stsbench as sb
-from stsbench.analysis import analyses
 from stsbench.data.catalogue import MTEB_TASKS
 from stsbench.data.tables import StsData
 from stsbench.encoders.callables import CallableEncoder
-from stsbench.encoders.mteb_models import MtebEncoder, load_from_mteb
-from stsbench.encoders.plan import embed
-from stsbench.encoders.use import Use
 from stsbench.records.store import load_run
 
 mteb = pytest.importorskip("mteb")
@@ -116,34 +109,6 @@ def test_the_sides_of_a_task_have_the_prompts_of_their_types(
     assert abs(record.scores[0].value - turned) > 1e-4
 
 
-def test_an_instruction_is_that_of_mtebs_own_wrapper(
-    saved: Saved, toy_data: Callable[..., StsData], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from mteb.models.instruct_wrapper import InstructSentenceTransformerModel
-    from mteb.models.model_meta import ModelMeta
-
-    folder, data = saved({}), toy_data("STS15", pairs=40)
-    name, commit = "someone/instructed", "0" * 40
-    about = ModelMeta.create_empty(
-        overwrites={"name": name, "revision": commit, "loader": InstructSentenceTransformerModel}
-    )
-    template = "do this: {instruction} "
-    loaded = InstructSentenceTransformerModel(
-        str(folder), commit, device="cpu", instruction_template=template, prompts_dict={"STS15": "think"}
-    )
-    monkeypatch.setattr(mteb, "get_model_meta", lambda *_, **__: about)
-    monkeypatch.setattr(ModelMeta, "load_model", lambda *_, **__: loaded)
-    record = sb.evaluate(f"mteb:{name}", [data, toy_data("mine", pairs=40)])
-    assert record.scores[0].value == pytest.approx(by_mteb(loaded, data), abs=1e-5)
-    assert [signature.use.prompt for signature in record.signatures] == [
-        "do this: think ",
-        "do this: Retrieve semantically similar text. ",
-    ]
-    assert record.model.use.revision == commit
-    assert record.encoding["encoded"] == record.encoding["texts"]
-    assert sb.evaluate(f"mteb:{name}", data).encoding["encoded"] == 0
-
-
 def test_nothing_is_encoded_twice_until_a_file_or_a_version_changes(
     saved: Saved, toy_data: Callable[..., StsData], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -175,68 +140,6 @@ def test_without_prompts_by_task_it_is_one_encoder_that_every_analysis_takes(sav
     assert sb.geometry(record, task="sample").frame["sentences"].tolist() == [504]
 
 
-def test_static_embeddings_have_no_maximum_length_and_mtebs_number(
-    tmp_path: Path, toy_data: Callable[..., StsData]
-) -> None:
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
-
-    tokenizer = sample_word_pieces(200)._tokenizer
-    table = np.random.default_rng(5).normal(size=(tokenizer.get_vocab_size(), 16)).astype(np.float32)
-    module = StaticEmbedding(tokenizer, embedding_weights=table)
-    SentenceTransformer(modules=[module], device="cpu", prompts={"STS": "it is "}).save(str(tmp_path / "static"))
-    data = toy_data("STS16", pairs=40)
-    record = sb.evaluate(f"mteb:{tmp_path / 'static'}", data, out=tmp_path / "run")
-    assert record.scores[0].value == pytest.approx(by_mteb(library(tmp_path / "static"), data), abs=1e-5)
-    assert load_run(tmp_path / "run").model.use.max_length is None
-    natively = sb.evaluate(sb.load(tmp_path / "static", prompt="it is "), data)
-    assert natively.scores[0].value == pytest.approx(record.scores[0].value, abs=1e-5)
-
-
-def test_what_was_fitted_for_a_model_that_mteb_loads_is_measured(
-    saved: Saved, tmp_path: Path, toy_data: Callable[..., StsData]
-) -> None:
-    name, texts = f"mteb:{saved({'own': 'nobody asks '}, default='own')}", [f"sentence {n}" for n in range(60)]
-    folder = sb.fit("whitening", sb.load(name), sentences=texts, out=tmp_path / "fit", dimensions=4).folder
-    encoder = sb.load(folder)
-    assert encoder.identity.use.prompt == "nobody asks "
-    by_fit = embed(encoder, texts).vectors["mteb"].astype(np.float64)
-    np.testing.assert_allclose(np.cov(by_fit.T), np.eye(4), atol=1e-3)
-    assert sb.evaluate(folder, toy_data()).model.fitted.startswith("whitening4+")
-
-
-@pytest.mark.parametrize("of_record", [False, True])
-def test_with_prompts_by_task_vectors_without_a_task_are_refused_and_own_pairs_are_told(
-    of_record: bool, saved: Saved, tmp_path: Path
-) -> None:
-    encoder = sb.load(f"mteb:{saved()}")
-    assert isinstance(encoder, MtebEncoder)
-    made = sb.evaluate(encoder, "sample", out=tmp_path / "run")
-    assert any(
-        "mteb has no task sample: its sentences are read as of a task of the type STS" in n for n in made.notes
-    )
-    assert made.signatures[0].use.prompt == "it is "
-    explained = sb.explain(load_run(tmp_path / "run") if of_record else encoder, leave_out=True)
-    assert set(explained.missing) == set(analyses()) - {"length-bias", "pair-kinds", "density", "ties"}
-    assert all("has different prompts for different tasks or sides" in why for why in explained.missing.values())
-
-
-def test_the_same_command_finds_its_folder_again(
-    saved: Saved, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from typer.testing import CliRunner
-
-    from stsbench.cli.app import app
-
-    folder = saved()
-    monkeypatch.chdir(tmp_path)
-    for _ in range(2):
-        done = CliRunner().invoke(app, ["run", "-m", f"mteb:{folder}", "--tasks", "sample", "--protocol", "mteb"])
-        assert done.exit_code == 0, done.output
-    (run,) = (tmp_path / "runs").iterdir()
-    assert run.name == f"{folder.name}-mteb-sample-mteb"
-
-
 @pytest.mark.parametrize(
     ("name", "use", "message"),
     [
@@ -258,13 +161,6 @@ def test_what_cannot_be_asked_of_a_model_of_mtebs_is_refused(
 ) -> None:
     with pytest.raises(sb.UserError, match=message):
         sb.load("mteb:" + (str(saved()) if name == "SAVED" else name), **use)
-
-
-def test_without_mteb_the_line_to_type_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "mteb", None)
-    told = "mteb:minilm needs the package mteb: pip install 'stsbench[mteb]'."
-    with pytest.raises(sb.UserError, match=re.escape(told)):
-        load_from_mteb("mteb:minilm", Use())
 
 
 @pytest.mark.long

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import stsbench as sb
 from stsbench.cli.app import app
-from stsbench.records.kinds import GIVEN, PAIR_CLASSIFICATION, STS
+from stsbench.records.kinds import GIVEN, PAIR_CLASSIFICATION
 from stsbench.scoring.recompute import require_recomputed
 from stsbench.statistics.precision import average_precision
 
@@ -175,23 +175,6 @@ def test_ndcg_is_that_of_its_formula(ranked: tuple[Path, Path]) -> None:
     assert items["q3"] == 0
 
 
-@pytest.mark.parametrize("name", ["ids.tsv", "ids.jsonl"])
-def test_spaces_in_ids_count_in_qrels_as_in_predictions(tmp_path: Path, name: str) -> None:
-    ir_measures = pytest.importorskip("ir_measures", reason="needs ir-measures: pip install 'stsbench[retrieval]'")
-    texts = {
-        "ids.tsv": "query-id\tcorpus-id\tscore\nq1 \td1 \t1\nq1 \td1\t0\n",
-        "ids.jsonl": "".join(
-            f'{{"query-id": "q1 ", "corpus-id": "{document}", "score": {score}}}\n'
-            for document, score in (("d1 ", 1), ("d1", 0))
-        ),
-    }
-    (tmp_path / name).write_text(texts[name], encoding="utf-8")
-    ranking = {"q1 ": {"d1 ": 0.9, "d1": 0.5}}
-    saved = predictions(tmp_path / "saved", "Small", test=ranking)
-    (expected,) = ir_measures.nDCG.__matmul__(10).iter_calc({"q1 ": {"d1 ": 1, "d1": 0}}, ranking)
-    assert of_items(sb.import_results(saved, gold=tmp_path / name)) == {"q1 ": expected.value} == {"q1 ": 1.0}
-
-
 def test_scores_that_single_precision_does_not_tell_apart_are_no_tie_of_the_reciprocal_rank(
     ranked: tuple[Path, Path], tmp_path: Path
 ) -> None:
@@ -219,27 +202,6 @@ def test_a_run_of_trec_is_scored_as_the_same_predictions(ranked: tuple[Path, Pat
     assert of_items(fewer) == of_items(record)
     assert any("1 queries without results count as 0" in note for note in fewer.notes)
     assert any("1 queries without relevant documents" in note for note in fewer.notes)
-
-
-def test_pairs_with_scores_become_an_sts_task(toy_data: Callable[..., Any], tmp_path: Path) -> None:
-    pairs = toy_data("mine", pairs=40).pairs
-    pairs[["sentence1", "sentence2", "gold"]].to_csv(tmp_path / "mine.csv", index=False)
-    cosines = np.linspace(-1, 1, 40).tolist()
-    # A sentence is like itself.
-    same = (pairs["sentence1"] == pairs["sentence2"]).tolist()
-    cosines = [1.0 if alike else value for alike, value in zip(same, cosines, strict=True)]
-    distances = (np.array(cosines) - 1).tolist()
-    saved = predictions(
-        tmp_path / "saved",
-        "Mine",
-        test={"cosine_scores": cosines, "manhattan_distances": distances, "euclidean_distances": distances},
-    )
-    record = sb.import_results(saved, gold=tmp_path / "mine.csv", metric="pearson")
-    (score,) = record.scores
-    assert (score.kind, score.statistic) == (STS, "pearson")
-    assert score.value == pytest.approx(np.corrcoef(cosines, pairs["gold"])[0, 1])
-    with pytest.raises(sb.UserError, match=r"--metric ndcg@10 needs queries"):
-        sb.import_results(saved, gold=tmp_path / "mine.csv", metric="ndcg@10")
 
 
 @pytest.mark.parametrize(

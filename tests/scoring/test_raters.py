@@ -10,7 +10,6 @@ from stsbench.data.tables import FileRead, Pair, StsData, combined_sha256, pair_
 from stsbench.reports.people import people
 from stsbench.scoring.kinds.sts import rater_part, with_spread
 from stsbench.scoring.recompute import require_recomputed
-from stsbench.statistics.correlations import ceiling, reliability
 
 RATINGS = [(4, 4, 3, 4, 4), (0, 0, 1, 0, 0), (2, 3, 2, 3, 2), (1, 1, 1, 1, 1), (3, 3, 4, 4, 4), (2, 2, 1, 0, 3)]
 
@@ -51,16 +50,6 @@ def test_reliability_is_the_one_way_intraclass_correlation_of_the_mean():
     part = rater_part(with_spread(rated().pairs))
     assert part.reliability == pytest.approx(one_way_icc(RATINGS), abs=1e-12)
     assert (part.pairs, part.ratings, part.ceiling) == (6, 5.0, pytest.approx(math.sqrt(part.reliability)))
-
-
-def test_the_ceiling_is_the_correlation_of_what_raters_agree_on_with_their_mean():
-    # A truth that is known, and the mean of three noisy ratings of it: the ceiling is their correlation.
-    draws = np.random.default_rng(1)
-    truth = draws.normal(2.5, 1.0, 20_000)
-    ratings = truth[:, np.newaxis] + draws.normal(0, 0.8, (20_000, 3))
-    gold = ratings.mean(axis=1)
-    highest = ceiling(reliability(gold, np.full(len(gold), 3.0), ratings.var(axis=1, ddof=1)))
-    assert highest == pytest.approx(np.corrcoef(truth, gold)[0, 1], abs=0.005)
 
 
 @pytest.mark.parametrize(

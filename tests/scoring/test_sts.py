@@ -11,11 +11,10 @@ from scipy import stats
 from scipy.spatial import distance
 
 import stsbench as sb
-from stsbench.data.benchmarks import load_sample
 from stsbench.data.tables import StsData
 from stsbench.records.scores import Scores
-from stsbench.scoring.kinds.sts import StsPairs, compared, compared_elsewhere
-from stsbench.scoring.settings import AGGREGATIONS, GIVEN_SIMILARITY
+from stsbench.scoring.kinds.sts import StsPairs, compared
+from stsbench.scoring.settings import AGGREGATIONS
 from stsbench.scoring.task import Vectors
 from stsbench.statistics.correlations import CORRELATIONS
 from stsbench.statistics.dependence import Sharing, variance
@@ -83,17 +82,6 @@ def test_identical_pairs_have_cosine_1_and_zero_vectors_cosine_0(toy_data: Data)
     assert table["cosine"].tolist() == [pytest.approx(similar), 0.0, 0.0, 1.0]
     assert table["zero"].tolist() == [False, True, True, False]
     assert table["identical"].tolist() == [False, False, True, True]
-
-
-def test_given_similarities_are_in_a_column_of_their_own_and_designs_are_kept() -> None:
-    sample = load_sample()
-    values = np.linspace(-1, 1, len(sample.pairs))
-    table = compared_elsewhere(StsPairs(sample), {GIVEN_SIMILARITY: values})
-    assert table["given"].tolist() == values.tolist()
-    assert set(TYPES) - {"cosine", "dot", "euclidean", "manhattan"} <= set(table.columns)
-    assert (table["subwords_a"] == -1).all()
-    assert not table["identical"].any()
-    assert table["design"].tolist() == sample.pairs["design"].tolist()
 
 
 @pytest.mark.parametrize("similarity", ["cosine", "dot", "euclidean", "manhattan"])
@@ -213,17 +201,6 @@ def test_an_interval_follows_from_the_terms_and_from_shared_sentences(
         of_subset = variance(spearman_terms(pairs["gold"][inside], pairs["cosine"][inside]), sharing.take(inside))
         limits = correlation_interval(task.subsets[1].value, of_subset, int(inside.sum()))
         assert task.subsets[1].interval == pytest.approx(limits[:2])
-
-
-def test_the_record_names_the_dependence_of_its_intervals(toy_data: Data, hash_encode: Encode) -> None:
-    methods, data = ("dyadic", "components", "independent"), toy_data(pairs=60, seed=3)
-    # Chains of five pairs, each of which shares a sentence with the next.
-    chained = [*data.pairs["sentence1"][1:], "a kettle"]
-    chained = [own if row % 5 == 4 else chained[row] for row, own in enumerate(data.pairs["sentence2"])]
-    data = replace(data, pairs=data.pairs.assign(sentence2=chained))
-    records = [sb.evaluate(hash_encode, data, intervals=sb.Intervals(interval=name)) for name in methods]
-    assert [record.protocol.interval for record in records] == list(methods)
-    assert len({record.scores[0].interval for record in records}) == 3
 
 
 def test_the_interval_of_the_average_accounts_for_sentences_that_tasks_share(

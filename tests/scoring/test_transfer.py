@@ -13,16 +13,10 @@ import stsbench as sb
 from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_labelled
 from stsbench.encoders.callables import CallableEncoder, from_function
-from stsbench.records.scores import Scores
 from stsbench.records.signature import Signature
 from stsbench.records.store import load_run
-from stsbench.scoring.classifiers import arrange, stratified
-from stsbench.scoring.kinds.classification import Classification, choose, classify
-from stsbench.scoring.settings import Intervals, Settings
-from stsbench.scoring.task import Rows, Scoring, Vectors
-from stsbench.statistics.dependence import Sharing, variance
-from stsbench.statistics.influence import mean_terms
-from stsbench.statistics.intervals import share_interval
+from stsbench.scoring.classifiers import arrange
+from stsbench.scoring.kinds.classification import classify
 
 
 def order_by_python(data):
@@ -52,15 +46,6 @@ def test_rows_are_sorted_by_tokens_then_label_and_ties_stay(toy, design, pairs):
 def test_real_tasks_are_sorted_as_senteval_sorts_them(senteval, name):
     data = load_labelled(name, [senteval])
     assert arrange(data).order.tolist() == order_by_python(data)
-
-
-def test_folds_are_scikit_learns_and_number_the_tasks_own_rows(toy):
-    task = arrange(toy("kfold"))
-    among = task.rows("test")
-    theirs = StratifiedKFold(5, shuffle=True, random_state=1111).split(among, task.labels[among])
-    for ours, (train, held_out) in zip(stratified(task.labels, among, 5, 1111), theirs, strict=True):
-        assert ours.train.tolist() == among[train].tolist()
-        assert ours.held_out.tolist() == among[held_out].tolist()
 
 
 def fit(x, y, c):
@@ -113,61 +98,6 @@ def test_scores_are_those_of_the_protocol_written_out(toy, vectors_of, design, p
     assert (result.ndev, result.ntest) == (len({"nested": every, "kfold": train, "split": dev}[design]), len(rows))
     used = {"nested": {0, 1, 2, 3, 4}, "kfold": {-1, 0, 1, 2, 3, 4}, "split": {-1}}[design]
     assert set(result.table["fold"]) == used
-
-
-def test_of_equal_rounded_means_the_first_wins():
-    assert choose([0.90, 0.912341, 0.912349, 0.91]) == 1
-
-
-def numbers(data, *vectors, intervals=None):
-    """Return the numbers of a task by statistic, with their intervals, and its items."""
-    task, settings = Classification(data), Settings(intervals=intervals or Intervals())
-    of_sentences = np.concatenate(vectors)
-    rows = np.arange(len(of_sentences))
-    items = task.items(Vectors(of_sentences, rows, rows), settings)
-    meaning = task.meaning(settings)
-    given = task.numbers(Rows.of(items.table, meaning.split), Scoring(None, items.training, settings.intervals))
-    return {number.statistic: number for number in (*given.numbers, *items.stated)}, items.table
-
-
-def test_intervals_hold_the_scores_and_can_be_left_out(toy, vectors_of):
-    data = toy("kfold", pairs=True)
-    u = vectors_of(data, noise=2.0)
-    with_intervals, _ = numbers(data, u, u[::-1])
-    without, _ = numbers(data, u, u[::-1], intervals=Intervals(None))
-    assert set(with_intervals) == set(without) == {"acc", "devacc", "f1"}
-    for name, number in with_intervals.items():
-        assert number.interval[0] < number.value < number.interval[1]
-        assert (without[name].value, without[name].interval) == (number.value, None)
-
-
-def test_items_of_the_same_sentence_count_as_dependent(toy, vectors_of):
-    data = toy("kfold")
-    assert data.items["sentence1"].nunique() == 6  # each is in fifteen items
-    u = vectors_of(data, noise=2.0)
-    methods = ("dyadic", "components", "independent")
-    scored = {name: numbers(data, u, intervals=Intervals(interval=name)) for name in methods}
-    acc, table = {name: of_method["acc"] for name, (of_method, _) in scored.items()}, scored["dyadic"][1]
-    tested = table[table["split"] == "test"]
-    shared, apart = Sharing.of(tested["sentence_a"], tested["sentence_b"]), Sharing.independent(len(tested))
-    # For items of one sentence, sharing one and being linked by a chain are the same.
-    for name, sharing in zip(methods, (shared, shared, apart), strict=True):
-        spread = variance(mean_terms(tested["correct"].to_numpy()), sharing)
-        limits = share_interval(tested["correct"].mean(), spread, len(tested))
-        assert acc[name].interval == pytest.approx((limits.low, limits.high))
-
-
-@pytest.mark.parametrize("classifier", ["logreg", "mlp-adam"])
-def test_earlier_tasks_do_not_change_a_score(toy, vectors_of, classifier):
-    first, second = toy("kfold"), toy("split", classes=3)
-
-    def score(data):
-        return classify(data, vectors_of(data), classifier=classifier, kfold=3)
-
-    forwards, backwards = [score(first), score(second)], [score(second), score(first)][::-1]
-    for one, two in zip(forwards, backwards, strict=True):
-        assert one.table.equals(two.table)
-        assert (one.acc, one.devacc) == (two.acc, two.devacc)
 
 
 @pytest.mark.parametrize(
@@ -237,21 +167,6 @@ def test_the_record_is_read_back_with_signatures_that_name_design_and_classifier
         "sample-paraphrases:test:kfold10|acc|logreg|text:sample",
         "sample-sentiment:test:split|acc|logreg|text:sample",
     ]
-
-
-def test_tables_show_transfer_tasks_apart_with_their_own_average(record, vectors):
-    sts, transfer = Scores([record]).table()
-    assert "sample-products" not in sts.frame
-    assert list(transfer.frame) == ["model", *TASKS, "Avg. transfer"]
-    assert transfer.frame["model"].tolist()[1:] == ["  2.5 %", "  97.5 %", "  devacc"]
-    scores, (low, high) = transfer.frame.iloc[0], transfer.frame["Avg. transfer"][1:3]
-    assert low < scores["Avg. transfer"] < high
-    assert scores["Avg. transfer"] == pytest.approx(scores[TASKS].mean())
-    long = Scores([record]).frame
-    trec = long[long["task"] == "sample-questions"]
-    assert (trec["metric"].tolist(), set(trec["aggregation"])) == (["acc", "devacc"], {"kfold10"})
-    other = sb.evaluate(vectors, TASKS[:2])
-    assert "Avg. transfer" not in Scores([record, other]).table()[-1].frame  # the means are of other tasks
 
 
 def test_the_closing_normalisation_is_for_similarities_unless_you_ask_for_it(vectors):

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 from stsbench.base.errors import UserError
@@ -82,12 +81,6 @@ def pooling_config(pooling: str, width: int) -> dict[str, Any] | None:
     if pooling not in _POOLINGS.values():
         return None
     return {"word_embedding_dimension": width} | {flag: own == pooling for flag, own in _POOLINGS.items()}
-
-
-def transformer_config_files(checkpoint: Checkpoint) -> list[Path]:
-    """Returns the library's configuration files at the top of the checkpoint."""
-    names = (*_TRANSFORMER_CONFIGS, LIBRARY_CONFIG)
-    return [path for path in (checkpoint.folder / name for name in names) if path.is_file()]
 
 
 def _transformer_config(checkpoint: Checkpoint) -> dict[str, Any]:

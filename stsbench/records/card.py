@@ -7,7 +7,6 @@ from typing import Any
 import pandas as pd
 
 from stsbench.base.errors import UserError
-from stsbench.base.words import storable
 from stsbench.records.labels import interval_in_words
 from stsbench.records.parts import Score
 from stsbench.records.record import RunRecord
@@ -76,41 +75,6 @@ def model_card(
     return f"---\n{head}---\n\n" + "\n\n".join(filter(None, blocks)) + "\n"
 
 
-def card_with_scores(card: str, name: str, records: Sequence[RunRecord]) -> str:
-    """Add the scores of further runs to a model card, in its `model-index` and below its text.
-
-    Args:
-        card: the text of a `README.md`.
-        name: the model's name in the metadata.
-        records: runs of that model. Scores whose signature the card has are not added again.
-
-    Raises:
-        ValueError: if the card's metadata cannot be read.
-    """
-    from huggingface_hub import ModelCard
-    from huggingface_hub.repocard_data import model_index_to_eval_results
-
-    page: Any = ModelCard(card)
-    known = page.data.eval_results or []
-    signatures = {(result.metric_args or {}).get("signature") for result in known}
-    further = [record for record in records if not signatures.issuperset(record.signature.splitlines())]
-    _, results = model_index_to_eval_results([{"name": name, "results": _hub_results(further)}])
-    page.data.eval_results = [*known, *results] or None
-    # The Hub accepts a model's name only with results.
-    page.data.model_name = one_line(name) if page.data.eval_results else None
-    if further:
-        added = [page.text.rstrip(), *_score_table(further, "Measured by the author"), *_measured_how(further)]
-        page.text = "\n\n".join(filter(None, added)) + "\n"
-    return str(page)
-
-
-def require_storable(name: str) -> str:
-    """Return a model's name if it is valid text; characters of a broken encoding cannot be written."""
-    if storable(name) != name:
-        raise UserError(f"the model's name {name!r} has a character that is not UTF-8: give another with --model.")
-    return name
-
-
 def metric_on_hub(statistic: str, similarity: str = "") -> str:
     """Return the name of a statistic of the Hub and sentence-transformers, with its similarity.
 
@@ -156,13 +120,13 @@ def _hub_metrics(score: Score) -> Iterator[dict[str, Any]]:
             }
 
 
-def _score_table(records: Sequence[RunRecord], heading: str = "Scores") -> list[str]:
+def _score_table(records: Sequence[RunRecord]) -> list[str]:
     frame = pd.concat([record.frame for record in records])
     frame = frame.loc[frame["subset"] == "", ["task", "metric", "score", "low", "high"]]
     frame = frame.dropna(axis="columns", how="all")
     words = dict.fromkeys(filter(None, (interval_in_words(record.protocol) for record in records)))
     note = f"Scores x 100, with {'; '.join(words)}." if "low" in frame else ""
-    return [f"## {heading}", to_markdown(frame).rstrip(), note]
+    return ["## Scores", to_markdown(frame).rstrip(), note]
 
 
 def _measured_how(records: Sequence[RunRecord]) -> list[str]:

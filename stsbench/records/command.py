@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from stsbench.base.errors import UserError
 from stsbench.cli.groups import expand
 from stsbench.cli.options import OUTPUT, Output, new_folder
 from stsbench.cli.output import print_data, print_lines, print_notes, print_result
@@ -34,71 +33,29 @@ def show(
 
 @expand
 def export(
-    runs: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="RUN", help="A run folder or `run.json`; with --hub a checkpoint folder, then its runs."
-        ),
-    ],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder or `run.json`.")],
+    out: Annotated[Path, typer.Option("--out", "-o", callback=new_folder, help="The folder to write.")],
     model: Annotated[
-        str,
-        typer.Option("--model", "-m", help="The model's name on the Hub, `owner/name`; by default the record's."),
+        str, typer.Option("--model", "-m", help="The model's name, `owner/name`; by default the record's.")
     ] = "",
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace files with other scores in the folder.")
-    ] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            callback=new_folder,
-            help="The folder to write; with --hub a new one, or none to preview.",
-        ),
-    ] = None,
-    hub: Annotated[
-        bool, typer.Option("--hub", help="Prepare a checkpoint for the Hub: its files and its model card.")
     ] = False,
     output: Output = Output(),
 ) -> None:
     """Write a record's STS scores as MTEB results: a JSON file per task and `model_meta.json`.
 
-    Tasks that MTEB does not have are left out and listed. `--hub` prepares a checkpoint with its model card, for
-    `hf upload`.
+    Tasks that MTEB does not have are left out and listed.
 
-    Examples:
-    * `stsbench export runs/minilm --model sentence-transformers/all-MiniLM-L6-v2 --out mteb`
-    * `stsbench export --hub runs/simcse runs/simcse-sts --model me/simcse --out to-push`
+    Example: `stsbench export runs/minilm --model sentence-transformers/all-MiniLM-L6-v2 --out mteb`
     """
-    if hub:
-        if overwrite:
-            raise UserError("--overwrite cannot go with --hub, which writes a new folder: name another --out.")
-        _export_hub(runs, model, out, output)
-        return
-    if len(runs) > 1:
-        raise UserError(f"{len(runs)} runs are named: export one at a time.")
-    if out is None:
-        raise UserError("--out is missing: name the folder to write.")
     from stsbench.records.export import export_results
 
-    exported = export_results(runs[0], out, model=model, overwrite=overwrite)
+    exported = export_results(run, out, model=model, overwrite=overwrite)
     print_result(exported, output)
     if output.style in {"json", "csv"}:
         print_notes(*exported.notes, quiet=output.quiet)
     print_notes(f"written to {exported.folder}", quiet=output.quiet)
-
-
-def _export_hub(runs: list[Path], model: str, out: Path | None, output: Output) -> None:
-    from stsbench.records.hub import export_hub
-
-    exported = export_hub(runs[0], runs[1:], model=model, out=out)
-    print_result(exported, output)
-    if output.style == "csv":
-        print_notes(*exported.notes, quiet=output.quiet)
-    if output.style not in {"json", "csv"}:
-        print_lines("", *exported.card.splitlines())
-    done = "nothing was written (add --out FOLDER)" if out is None else f"written to {exported.folder}"
-    print_notes(f"{done}; to push it: {exported.command}", quiet=output.quiet)
 
 
 @expand

@@ -11,9 +11,8 @@ import pandas as pd
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path, files_in, writing
-from stsbench.base.words import listed
+from stsbench.base.words import listed, storable
 from stsbench.data.catalogue import MTEB_TASKS
-from stsbench.records.card import require_storable
 from stsbench.records.imports import read_results
 from stsbench.records.labels import task_labels
 from stsbench.records.parts import Score
@@ -27,18 +26,6 @@ META = "model_meta.json"
 _SIMILARITIES = ("cosine", "manhattan", "euclidean")
 _METRICS: tuple[Metric, ...] = ("pearson", "spearman")
 _MTEB_NAMES = {task: name for name, task in MTEB_TASKS.items()}
-
-_UNKNOWN = (
-    *("name", "revision", "loader", "release_date", "languages", "n_parameters", "n_embedding_parameters"),
-    *("memory_usage_mb", "max_tokens", "embed_dim", "license", "open_weights", "public_training_code"),
-    *("public_training_data", "reference", "similarity_fn_name", "use_instructions", "training_datasets"),
-    *("adapted_from", "superseded_by", "citation", "contacts"),
-)
-_META_FIELDS: dict[str, Any] = {
-    **dict.fromkeys(_UNKNOWN),
-    **{"loader_kwargs": {}, "framework": [], "modalities": ["text"], "model_type": ["dense"]},
-}
-"""The fields of MTEB's description of a model; a record knows only a few of them."""
 
 
 @dataclass(frozen=True)
@@ -90,12 +77,14 @@ def export_results(
         UserError: if MTEB has no task for any score, or a file exists with other scores or cannot be written.
     """
     record = read_results(run)
-    name = require_storable(model or record.model.name)
+    name = model or record.model.name
+    if storable(name) != name:
+        raise UserError(f"the model's name {name!r} has a character that is not UTF-8: give another with --model.")
     exported, left_out = _exportable(record)
     if not exported:
         raise UserError(f"{name} has no score of an MTEB task: {' '.join(left_out)}")
     revision = record.model.use.revision or NO_REVISION
-    about = _META_FIELDS | {"name": name, "revision": revision, "max_tokens": record.model.use.max_length}
+    about = {"name": name, "revision": revision, "max_tokens": record.model.use.max_length}
     files: dict[str, dict[str, Any]] = {META: about}
     rows = []
     for score, values in exported:

@@ -52,7 +52,7 @@ VERBS: dict[str, tuple[list[Any], set[str], set[str]]] = {
     "import": ([sb.import_results], set(), set()),
     "show": ([sb.show], set(), set()),
     "cite": ([sb.cite], set(), set()),
-    "export": ([sb.export_results], {"run"}, {"runs", "hub"}),
+    "export": ([sb.export_results], set(), set()),
     "compare": ([sb.compare], {"intervals"}, {"runs", "interval", "level"}),
     "plan": ([sb.plan], set(), set()),
     "best-of": ([sb.best_of], set(), set()),

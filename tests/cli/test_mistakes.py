@@ -168,8 +168,6 @@ JUDGING = [
     ("report a --badge", "no published row is known"),
     ("report a --paper bert", "no paper 'bert'"),
     ("explore a a a", "one, or two"),
-    ("export a b --out x", "export one at a time"),
-    ("export a", "--out is missing"),
     ("board empty", "no run.json below empty"),
 ]
 

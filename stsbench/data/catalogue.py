@@ -4,16 +4,13 @@ import tomllib
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from importlib.resources.abc import Traversable
-from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict
 
 from stsbench.base.errors import UserError
 from stsbench.base.words import closest, plain_name, suggestion
-
-Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 SENTEVAL = "senteval"
 """The text that the papers score: SentEval's release."""
@@ -31,7 +28,7 @@ class _CatalogueModel(BaseModel):
 
 
 class _Hashed(_CatalogueModel):
-    sha256: Sha256 | Literal["unverified"]
+    sha256: str = UNVERIFIED
 
     @property
     def expected(self) -> str | None:
@@ -47,8 +44,7 @@ class CatalogueFile(_Hashed):
     """
 
     path: str
-    lines: Annotated[int, Field(gt=0)] | None = None
-    sha256: Sha256 | Literal["unverified"] = UNVERIFIED
+    lines: int | None = None
 
 
 class CataloguePart(_CatalogueModel):
@@ -60,7 +56,7 @@ class CataloguePart(_CatalogueModel):
     """
 
     split: str
-    count: Annotated[int, Field(gt=0)]
+    count: int
     files: tuple[CatalogueFile, ...]
     subset: str | None = None
     label: Label | None = None
@@ -68,31 +64,22 @@ class CataloguePart(_CatalogueModel):
 
 
 class Columns(_CatalogueModel):
-    """The column numbers of a tab-separated table, from 0."""
-
-    sentence1: int
-    value: int
-    sentence2: int | None = None
-    id: int | None = None
-    subset: int | None = None
-    split: int | None = None
-    design: int | None = None
-
-
-class NamedColumns(_CatalogueModel):
-    """The column names of a table; a dot leads into an object (`labels.label`).
+    """The columns of a table: numbers from 0 (`table`), or names (`named`), where a dot leads into an object.
 
     - `pair`: the column with both sentences, separated by a tab or a line feed, instead of two columns.
     - `raters`: the columns with one rating each, or the only column with a list of them. Without `value` the gold
       score is their mean.
-    - `may_be_empty`: whether sentences may be empty.
+    - `may_be_empty`: whether sentences in named columns may be empty.
     """
 
-    sentence1: str = ""
-    sentence2: str = ""
-    pair: str = ""
-    value: str = ""
-    id: str = ""
+    sentence1: int | str | None = None
+    sentence2: int | str | None = None
+    pair: str | None = None
+    value: int | str | None = None
+    id: int | str | None = None
+    subset: int | str | None = None
+    split: int | str | None = None
+    design: int | str | None = None
     raters: tuple[str, ...] = ()
     may_be_empty: bool = False
 
@@ -118,10 +105,9 @@ class TextVariant(_CatalogueModel):
     encoding: Literal["utf-8", "utf-8-sig", "latin-1"] = "utf-8"
     layout: Literal["pairs-and-gold", "table", "parallel", "one-label", "label-first", "named"]
     widths: tuple[int, ...] = ()
-    columns: Columns | None = None
+    columns: Columns = Columns()
     header: bool = False
     format: Literal["", "tsv", "csv", "jsonl", "json", "parquet"] = ""
-    named: NamedColumns | None = None
     names: tuple[str, ...] = ()
     drop_repeated: bool = False
     note: str = ""
@@ -133,14 +119,11 @@ class TextVariant(_CatalogueModel):
         return tuple(file for part in self.parts for file in part.files)
 
     @property
-    def is_verified(self) -> bool:
-        """Whether the hash of every file is known."""
-        return all(file.expected for file in self.files)
-
-    @property
     def assurance(self) -> Literal["verified", "hash known", "unverified"]:
         """Whether the files were read for this catalogue; if not, whether their hashes are known."""
-        return UNVERIFIED if not self.is_verified else "hash known" if self.note else "verified"
+        if not all(file.expected for file in self.files):
+            return UNVERIFIED
+        return "hash known" if self.note else "verified"
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -211,15 +194,13 @@ class Source(_Hashed):
 @cache
 def data_sets() -> Mapping[str, DataSet]:
     """Returns every data set by its task name, in the catalogue's order."""
-    entries = [DataSet.model_validate(_read(path)) for path in _entry_files("tasks")]
-    return MappingProxyType({entry.task: entry for entry in entries})
+    return {entry["task"]: DataSet.model_validate(entry) for entry in _entries("tasks")}
 
 
 @cache
 def sources() -> Mapping[str, Source]:
     """Returns every source of files by its name."""
-    entries = [Source.model_validate(_read(path)) for path in _entry_files("sources")]
-    return MappingProxyType({entry.name: entry for entry in entries})
+    return {entry["name"]: Source.model_validate(entry) for entry in _entries("sources")}
 
 
 def data_set(task: str) -> DataSet:
@@ -246,15 +227,7 @@ def paper_tasks() -> tuple[str, ...]:
     return tuple(name for name, entry in data_sets().items() if entry.kind == "sts" and SENTEVAL in entry.texts)
 
 
-MTEB_TASKS = {
-    "STS12": "STS12",
-    "STS13": "STS13",
-    "STS14": "STS14",
-    "STS15": "STS15",
-    "STS16": "STS16",
-    "STSBenchmark": "STS-B",
-    "SICK-R": "SICK-R",
-}
+MTEB_TASKS = {f"STS{year}": f"STS{year}" for year in range(12, 17)} | {"STSBenchmark": "STS-B", "SICK-R": "SICK-R"}
 """MTEB's names of the tasks, and the catalogue's."""
 
 
@@ -299,11 +272,7 @@ def _names() -> Mapping[str, str]:
     }
 
 
-def _entry_files(folder: str) -> list[Traversable]:
-    # The numbers in front of the names give the order in which tables list the entries.
-    paths = files("stsbench.data").joinpath("entries", folder).iterdir()
-    return sorted((path for path in paths if path.name.endswith(".toml")), key=lambda path: path.name)
-
-
-def _read(path: Traversable) -> dict[str, Any]:
-    return tomllib.loads(path.read_text(encoding="utf-8"))
+def _entries(folder: str) -> list[dict[str, Any]]:
+    # The numbers before the names give the order of the entries.
+    paths = Path(str(files("stsbench.data").joinpath("entries", folder))).glob("*.toml")
+    return [tomllib.loads(path.read_text(encoding="utf-8")) for path in sorted(paths)]

@@ -26,10 +26,7 @@ RETRIES, PAUSE = 3, 0.5
 """Further attempts when a server is busy, and the seconds before the second of them, which then double."""
 
 _CHUNK = 1 << 18
-
-
-class FetchError(Exception):
-    """Why a download or an archive failed; the remedy depends on the source."""
+_BY_HAND = "try again, or download it by hand and set STSBENCH_DATA to its folder"
 
 
 @dataclass(frozen=True)
@@ -72,11 +69,7 @@ def get(what: str = "senteval", progress: Progress = silent, *, to: Path | None 
         fetchable = ", ".join(name for name, other in sources().items() if other.is_fetchable)
         how = "comes with stsbench" if chosen.kind == "bundled" else f"is at {chosen.address}"
         raise UserError(f"{what} {how} and cannot be downloaded by stsbench: choose one of {fetchable}.")
-    folder = data_cache() if to is None else Path(to).expanduser()
-    try:
-        return fetch(chosen, catalogued_files(what), folder, progress)
-    except FetchError as error:
-        raise UserError(f"{error}; try again, or {_by_hand(chosen, folder)}.") from error
+    return fetch(chosen, catalogued_files(what), data_cache() if to is None else Path(to).expanduser(), progress)
 
 
 def catalogued_files(name: str) -> tuple[CatalogueFile, ...]:
@@ -96,8 +89,8 @@ def fetch(chosen: Source, expected: Sequence[CatalogueFile], folder: Path, progr
         progress: see `get`.
 
     Raises:
-        FetchError: if the download fails, an archive is unsafe or damaged, or a file is not the catalogued one.
-        UserError: if `folder` cannot be written or has other files in the same place.
+        UserError: if the download fails, an archive is unsafe or damaged, a file is not the catalogued one, or
+            `folder` cannot be written or has other files in the same place.
     """
     from filelock import FileLock
 
@@ -127,7 +120,7 @@ def download(url: str, target: Path, sha256: str | None, progress: Progress = si
         The file's SHA-256, 64 hexadecimal digits.
 
     Raises:
-        FetchError: if the server cannot be reached or refuses, or the hash differs.
+        UserError: if the server cannot be reached or refuses, or the hash differs.
     """
     import requests
     from requests.adapters import HTTPAdapter
@@ -150,11 +143,11 @@ def download(url: str, target: Path, sha256: str | None, progress: Progress = si
                 progress(f"downloading {target.name}", done, total)
         except (requests.RequestException, ValueError) as error:
             reason = "no connection" if isinstance(error, requests.ConnectionError) else error
-            raise FetchError(f"cannot download {url} ({reason})") from error
+            raise UserError(f"cannot download {url} ({reason}): {_BY_HAND}.") from error
         if done < total:
-            raise FetchError(f"cannot download {url} (the connection was cut after {done} of {total} bytes)")
+            raise UserError(f"cannot download {url} (cut after {done} of {total} bytes): {_BY_HAND}.")
         if sha256 not in {None, digest.hexdigest()}:
-            raise FetchError(f"{url} is not the catalogued file (expected SHA-256 {sha256})")
+            raise UserError(f"{url} is not the catalogued file (expected SHA-256 {sha256}): {_BY_HAND}.")
     return digest.hexdigest()
 
 
@@ -209,9 +202,9 @@ def _unpack_to(target: Path, archive: Path, chosen: Source, expected: Sequence[C
         root = root_in(Place("archive", scratch), chosen, [file.path for file in expected])
         different = _differences(root, expected) if root else expected
         if root is None or different:
-            raise FetchError(
-                f"{archive.name} is not the catalogued archive: {len(different)} of {len(expected)} files are "
-                f"missing or differ, the first is {different[0].path}"
+            raise UserError(
+                f"{archive.name} is not the catalogued archive ({len(different)} of {len(expected)} files are "
+                f"missing or differ, the first is {different[0].path}): {_BY_HAND}."
             )
         target.parent.mkdir(parents=True, exist_ok=True)
         root.rename(target)
@@ -225,18 +218,16 @@ def unpack(archive: Path, folder: Path) -> None:
     Python's `data` filter refuses members outside the folder, links out of it, and devices.
 
     Raises:
-        FetchError: if it is unsafe, damaged, or not a tar archive.
+        UserError: if it is unsafe, damaged, or not a tar archive.
     """
     try:
         with tarfile.open(archive) as tar:
             tar.extractall(folder, filter="data")
     except tarfile.FilterError as error:
-        raise FetchError(f"{archive.name} is unsafe and was not unpacked: {error}") from error
+        raise UserError(f"{archive.name} is unsafe and was not unpacked ({error}): {_BY_HAND}.") from error
     except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, KeyError, RecursionError) as error:
         # KeyError and RecursionError: a hard link to a missing member, a symbolic link to itself.
-        raise FetchError(f"{archive.name} is damaged or not a tar archive") from error
-    except OSError as error:
-        raise FetchError(f"{archive.name} cannot be unpacked: {error.strerror or error}") from error
+        raise UserError(f"{archive.name} is damaged or not a tar archive: {_BY_HAND}.") from error
 
 
 def _differences(root: Path, expected: Sequence[CatalogueFile]) -> list[CatalogueFile]:
@@ -245,11 +236,3 @@ def _differences(root: Path, expected: Sequence[CatalogueFile]) -> list[Catalogu
         for file in expected
         if not (root / file.path).is_file() or file.expected not in {None, sha256_of(root / file.path)}
     ]
-
-
-def _by_hand(chosen: Source, folder: Path) -> str:
-    url = address_of(chosen)
-    if chosen.kind == "archive":
-        return f"download {url} by hand, unpack it and set STSBENCH_DATA to its folder"
-    below = " (the files below it, in the same folders)" if chosen.kind == "files" else ""
-    return f"download {url} by hand{below} into {folder / (chosen.folder or '')}"

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import require_file, sha256_of
-from stsbench.data.catalogue import CatalogueFile, CataloguePart, NamedColumns, TextVariant
+from stsbench.data.catalogue import CatalogueFile, CataloguePart, Columns, TextVariant
 from stsbench.data.rows import decode, number, open_rows, read_bytes, split_lines
 from stsbench.data.tables import FileRead
 
@@ -117,18 +117,8 @@ def _from_pairs_and_gold(read: PartRead, variant: TextVariant) -> Iterator[Row]:
 
 def _from_table(read: PartRead, variant: TextVariant) -> Iterator[Row]:
     (file,) = read.files
-    columns = variant.columns
-    assert columns is not None, "the layout 'table' has columns"
-
     for line, cells in _table_cells(file, variant):
-        optional = {
-            name: cells[place]
-            for name in ("id", "sentence2", "subset", "split", "design")
-            if (place := getattr(columns, name)) is not None
-        }
-        split = optional.pop("split", read.part.split)
-        row = {"id": f"{split}-{line}", "subset": read.part.subset} | optional
-        yield Row(file.at(line), split, value=cells[columns.value], sentence1=cells[columns.sentence1], **row)
+        yield _row(dict(enumerate(cells)), file.at(line), line, read.part, variant.columns)
 
 
 def _from_parallel(read: PartRead, _variant: TextVariant) -> Iterator[Row]:
@@ -158,58 +148,67 @@ def _from_label_first(read: PartRead, _variant: TextVariant) -> Iterator[Row]:
 
 def _from_named(read: PartRead, variant: TextVariant) -> Iterator[Row]:
     (file,) = read.files
-    named = variant.named
-    assert named is not None, "the layout 'named' has named columns"
-    split, only = read.part.split, read.part.only
-    used = (named.sentence1, named.sentence2, named.pair, named.value, named.id, *named.raters, *only)
-    heads = tuple(dict.fromkeys(name.partition(".")[0] for name in used if name))
-    columns = None if variant.names else heads
+    used = [name for name in variant.columns.model_dump().values() if isinstance(name, str)]
+    heads = dict.fromkeys(name.partition(".")[0] for name in (*used, *variant.columns.raters, *read.part.only))
+    names = None if variant.names else list(heads)
     table = open_rows(
-        file.path, is_header=lambda _: False, names=columns, unnamed=variant.names, format=variant.format
+        file.path, is_header=lambda _: False, names=names, unnamed=variant.names, format=variant.format
     )
     for line, values in table.rows:
         where, cells = table.at(line), dict(zip(table.columns, values, strict=True))
-        if any(str(_cell(cells, column, where)) != value for column, value in only.items()):
-            continue
-        sentence1, sentence2 = _sentences(cells, named, where)
-        ratings = _ratings([_cell(cells, name, where) for name in named.raters], where)
-        yield Row(
-            where,
-            split,
-            id=str(_cell(cells, named.id, where)) if named.id else f"{split}-{line}",
-            value=str(_cell(cells, named.value, where) if named.value else sum(ratings) / len(ratings)),
-            sentence1=sentence1,
-            sentence2=sentence2,
-            subset=read.part.subset,
-            ratings=ratings,
-        )
+        if all(str(_cell(cells, column, where)) == value for column, value in read.part.only.items()):
+            yield _row(cells, where, line, read.part, variant.columns)
 
 
-def _cell(cells: Mapping[str, object], name: str, where: str) -> Any:
+def _row(cells: Mapping[Any, object], where: str, line: int, part: CataloguePart, columns: Columns) -> Row:
+    def cell(column: int | str | None, default: object) -> Any:
+        return default if column is None else _cell(cells, column, where)
+
+    split = cell(columns.split, part.split)
+    sentences = _sentences(cells, columns, where)
+    ratings = _ratings([_cell(cells, name, where) for name in columns.raters], where)
+    return Row(
+        where,
+        split,
+        id=str(cell(columns.id, f"{split}-{line}")),
+        value=str(cell(columns.value, sum(ratings) / max(1, len(ratings)))),
+        sentence1=sentences[0],
+        sentence2=sentences[1] if len(sentences) > 1 else None,
+        subset=cell(columns.subset, part.subset),
+        design=cell(columns.design, None),
+        ratings=ratings,
+    )
+
+
+def _cell(cells: Mapping[Any, object], column: int | str, where: str) -> Any:
     """Returns a cell, or the value at a dotted name inside it."""
+    if isinstance(column, int):
+        return cells[column]
     value: Any = cells
-    for step in name.split("."):
+    for step in column.split("."):
         if not isinstance(value, dict) or step not in value:
-            raise UserError(f"{where}: {name!r} is missing; {_GET_AGAIN}.")
+            raise UserError(f"{where}: {column!r} is missing; {_GET_AGAIN}.")
         value = value[step]
     return value
 
 
-def _sentences(cells: Mapping[str, object], named: NamedColumns, where: str) -> tuple[str, str]:
+def _sentences(cells: Mapping[Any, object], columns: Columns, where: str) -> list[str]:
     texts = []
-    for name in [named.pair] if named.pair else [named.sentence1, named.sentence2]:
-        text = _cell(cells, name, where)
-        if not isinstance(text, str) or not (text.strip() or named.may_be_empty):
-            raise UserError(f"{where}: {name} is {text!r}, not a sentence; {_GET_AGAIN}.")
-        texts.append(text)
-    if named.pair:
+    for column in (columns.pair, columns.sentence1, columns.sentence2):
+        if column is not None:
+            text = _cell(cells, column, where)
+            may_be_empty = columns.may_be_empty or isinstance(column, int)
+            if not isinstance(text, str) or not (text.strip() or may_be_empty):
+                raise UserError(f"{where}: {column} is {text!r}, not a sentence; {_GET_AGAIN}.")
+            texts.append(text)
+    if columns.pair:
         texts = [part for part in re.split(r"[\t\n]", texts[0]) if part.strip()]
         if len(texts) != 2:
             raise UserError(
-                f"{where}: expected two sentences in {named.pair}, with a tab or line feed between them, found "
+                f"{where}: expected two sentences in {columns.pair}, with a tab or line feed between them, found "
                 f"{len(texts)}; {_GET_AGAIN}."
             )
-    return texts[0], texts[1]
+    return texts
 
 
 def _ratings(cells: Sequence[Any], where: str) -> tuple[float, ...]:

@@ -101,7 +101,7 @@ def list_data(data_dirs: Sequence[Path] = ()) -> DataOverview:
             "splits": _counts((part.split, part.count) for part in variant.parts),
             "subsets": _counts((part.subset, part.count) for part in variant.parts if part.subset),
             "scale": "" if entry.gold_range is None else "{:g} to {:g}".format(*entry.gold_range),
-            "raters": bool(variant.named and variant.named.raters),
+            "raters": bool(variant.columns.raters),
             "assurance": variant.assurance,
             "note": variant.note,
             "title": entry.title,

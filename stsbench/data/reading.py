@@ -90,14 +90,9 @@ class Schema:
     absent: str = "check the path"
 
     def is_header(self, cells: Sequence[str]) -> bool:
-        """Returns whether a first row has column names: it names a column of text, or cannot be data."""
-        if any(column.matches(cell) for column in self.columns if column.parse is not as_number for cell in cells):
-            return True
-        return len(cells) != len(self.unnamed) or not all(
-            _is_like_number(cell)
-            for name, cell in zip(self.unnamed, cells, strict=True)
-            if any(column.matches(name) and column.parse is as_number for column in self.columns)
-        )
+        """Returns whether a first row has column names: it names a column of text, or has other columns."""
+        texts = [column for column in self.columns if column.parse is not as_number]
+        return len(cells) != len(self.unnamed) or any(column.matches(cell) for column in texts for cell in cells)
 
 
 @dataclass(frozen=True)
@@ -155,14 +150,6 @@ def read_table(path: Path, schema: Schema) -> UserTable:
 
 def _columns_of(schema: Schema) -> str:
     return f"the columns {', '.join(schema.unnamed or [column.name for column in schema.columns])}"
-
-
-def _is_like_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True  # NaN and infinity, too: they are wrong scores rather than column names.
 
 
 def _place(rows: Rows, column: Column, schema: Schema) -> int | None:

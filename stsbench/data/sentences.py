@@ -24,7 +24,6 @@ from stsbench.data.rows import ending_of, number, open_rows
 from stsbench.data.tables import LabelledData, StsData
 
 _SAMPLE_CORPUS = "sample-sentences"
-_NAMES = ("sts", "nli", _SAMPLE_CORPUS)
 _KINDS = {"sts": ("sts",), "transfer": ("labelled",), "all": ("sts", "labelled")}
 
 
@@ -75,9 +74,8 @@ def read_sentences(source: str | Path, data_dirs: Sequence[Path] = ()) -> Senten
     >>> sentences.name, len(sentences.texts)
     ('sample', 504)
     """
-    path = Path(source).expanduser()
-    if isinstance(source, Path) or (_is_file(path) and not any(map(_is_known, source.split(",")))):
-        return Sentences(path.name, load_corpus(path))
+    if isinstance(source, Path):
+        return Sentences(source.name, load_corpus(source))
     parts = [_read(name, data_dirs) for name in filter(None, map(str.strip, source.split(",")))]
     if not parts:
         raise UserError("no sentences were named: give a task, such as STS-B, or a file with one per line.")
@@ -100,7 +98,7 @@ def _read(name: str, data_dirs: Sequence[Path]) -> Sentences:
         case "nli":
             return _of_task("SNLI", data_dirs)
     path = Path(name).expanduser()
-    if not is_task(name) and (_is_file(path) or path.suffix or len(path.parts) > 1):
+    if not is_task(name) and (path.is_file() or path.suffix or len(path.parts) > 1):
         return Sentences(path.name, load_corpus(path))
     return _of_task(name, data_dirs)
 
@@ -123,17 +121,6 @@ def _of_task(name: str, data_dirs: Sequence[Path]) -> Sentences:
     several = len(entry.texts[entry.usual_text].splits) > 1
     shown = f":{pairs.split}" if several or pairs.split != "test" else ""
     return Sentences(f"{entry.task}{shown}{other_text}", tuple(sentences_in(pairs)))
-
-
-def _is_known(name: str) -> bool:
-    return name.strip().casefold() in _NAMES or is_task(name)
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):  # a name that is too long or has a NUL character
-        return False
 
 
 def read_sets(names: Sequence[str], data_dirs: Sequence[Path] = ()) -> list[Sentences]:

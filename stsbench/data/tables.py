@@ -1,4 +1,4 @@
-"""The tables that reading a data set gives, with the files they were read from."""
+"""The tables of data sets as read, with the files they were read from."""
 
 import hashlib
 from collections.abc import Iterable
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from stsbench.data.catalogue import Label
 
 Status = Literal["verified", "unverified", "modified", "user"]
-"""`verified`: every file is the catalogued one. `unverified`: the counts agree with the catalogue, which has no
-hash of one file. `modified`: at least one file or count differs. `user`: not catalogued."""
+"""`verified`: every file is the catalogued one. `unverified`: the counts are the catalogue's, but not all hashes
+are known. `modified`: a file or count differs. `user`: not in the catalogue."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class FileRead:
     """A file as it was read.
 
     `name` is its path relative to the data folder, with forward slashes; `sha256` is the hash of its bytes;
-    `expected` is the catalogue's hash, None for your own file and where the catalogue has none.
+    `expected` is the catalogue's hash, None if it has none.
     """
 
     name: str
@@ -50,15 +50,15 @@ class StsData:
         task: "STS12" ... "STS16", "STS-B", "SICK-R", "sample", ..., or the stem of your file's name.
         split: "train", "dev", "test", a language, or "all".
         text: "senteval", "raw", "sample", ..., or "user".
-        pairs: one row per scored pair: subset, split, pair_id (str), gold (float64), sentence1, sentence2 (str).
-            The sample also has `design`, and sets that publish their ratings have `ratings` (a tuple of float).
-            A task without subsets has one, named like the task.
-        gold_range: the lowest and highest possible score; for your own file, the lowest and highest that occur.
+        pairs: one row per scored pair: subset, split, pair_id (str), gold (float64), sentence1, sentence2 (str);
+            `design` in the sample, and `ratings` (a tuple of float) in sets that publish them. A task without
+            subsets has one with its own name.
+        gold_range: the lowest and highest possible score; in your own file, the lowest and highest score.
         status: see `Status`.
         sha256: 64 hexadecimal digits over the names and hashes of `files`, in order.
         files: the files read, in order.
         problems: a sentence for each file that differs from the catalogued one.
-        notes: a sentence for each reason why pairs were left out (`views`, texts without repeated pairs).
+        notes: assumptions about the file, and why pairs were left out, one sentence each.
     """
 
     task: str
@@ -80,13 +80,10 @@ class LabelledData:
     Attributes:
         task: "MR", "TREC", "MRPC", ...
         text: "senteval" or "sample".
-        items: one row per item: split ("all" where the task has none), item_id (str), label (int or str, as
-            the files have it), sentence1 (str), sentence2 (str, or None where the task has one sentence).
-        classes: the labels in SentEval's order: a label's index is SentEval's number for it.
-        status: as in `StsData`, and so are the others.
-        sha256: over `files`.
-        files: the files read.
-        problems: a sentence for each file that is not the catalogued one.
+        items: one row per item: split ("all" in a task without splits), item_id (str), label (int or str, as in
+            the files), sentence1 (str), sentence2 (str, or None in a task of single sentences).
+        classes: the labels in SentEval's order, whose index is SentEval's number.
+        status, sha256, files, problems: see `StsData`.
     """
 
     task: str
@@ -100,15 +97,14 @@ class LabelledData:
 
 
 def pair_table(pairs: Iterable[Pair]) -> pd.DataFrame:
-    """Return pairs as a table; the columns `design` and `ratings` only where at least one pair has them."""
-    # Text stays Python's `str`: a sentence may hold characters that pandas' own strings cannot.
+    """Returns pairs as a table, without the columns `design` and `ratings` if no pair has them."""
+    # Text stays Python's `str`: a sentence may have characters that pandas' own strings cannot hold.
     table = pd.DataFrame(list(pairs), columns=list(Pair._fields), dtype=object).astype({"gold": np.float64})
-    unused = [name for name in ("design", "ratings") if not table[name].map(bool).any()]
-    return table.drop(columns=unused)
+    return table.drop(columns=[name for name in ("design", "ratings") if not table[name].map(bool).any()])
 
 
 def combined_sha256(files: Iterable[FileRead]) -> str:
-    """Return one hash over the names and hashes of several files, in order.
+    """Returns one hash over the names and hashes of several files, in order.
 
     >>> combined_sha256([FileRead("a.txt", "00", None)])[:8]
     '29b514fc'

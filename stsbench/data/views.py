@@ -4,9 +4,8 @@ A view's name follows the split after a tilde (`STS-B:test~overlap`), and the fi
 part of the data's hash, so a signature shows which pairs were scored.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -59,18 +58,11 @@ class PairView:
         ('test~sample', 251)
         """
         corpora = [_read_corpus(Path(path)) for path in self.corpora]
-
-        @cache
-        def test_pairs(task: str, text: str) -> tuple[StsData, frozenset[tuple[int, int]]]:
-            data = load_sts(task, "test", text, data_dirs)
-            return data, frozenset(pairs_in(data))
-
-        def exclusions(data: StsData) -> Iterator[_Exclusion]:
-            if self.overlap:
-                yield _in_earlier(data, [test_pairs(*name) for name in _earlier_tasks(data)])
-            yield from (_in_corpus(data, *corpus) for corpus in corpora)
-
-        return [_without(data, list(exclusions(data))) for data in sets]
+        clean = []
+        for data in sets:
+            exclusions = [_in_earlier(data, data_dirs)] if self.overlap else []
+            clean.append(_without(data, exclusions + [_in_corpus(data, *corpus) for corpus in corpora]))
+        return clean
 
 
 def split_and_view(split: str) -> tuple[str, str]:
@@ -115,21 +107,20 @@ def _without(data: StsData, exclusions: Sequence[_Exclusion]) -> StsData:
     )
 
 
-def _earlier_tasks(data: StsData) -> Iterator[tuple[str, str]]:
-    """Yields the tasks before this one, in the papers' order, in its text if they have it."""
-    order = list(paper_tasks())
-    for name in order[: order.index(data.task)] if data.task in order and data.status != "user" else order:
-        yield name, data.text if data.text in data_sets()[name].texts else SENTEVAL
-
-
-def _in_earlier(data: StsData, earlier: Sequence[tuple[StsData, frozenset[tuple[int, int]]]]) -> _Exclusion:
-    known = frozenset[tuple[int, int]]().union(*(pairs for _, pairs in earlier))
+def _in_earlier(data: StsData, data_dirs: Sequence[Path]) -> _Exclusion:
+    """Excludes the pairs of the tasks before this one, in the papers' order, in its text if they have it."""
+    names = list(paper_tasks())
+    if data.task in names and data.status != "user":
+        names = names[: names.index(data.task)]
+    texts = [data.text if data.text in data_sets()[name].texts else SENTEVAL for name in names]
+    earlier = [load_sts(name, "test", text, data_dirs) for name, text in zip(names, texts, strict=True)]
+    known = {pair for task in earlier for pair in pairs_in(task)}
     return _Exclusion(
         np.array([pair in known for pair in pairs_in(data)], dtype=bool),
         "are pairs of an earlier task",
         OVERLAP,
-        [file for task, _ in earlier for file in task.files],
-        [problem for task, _ in earlier for problem in task.problems],
+        [file for task in earlier for file in task.files],
+        [problem for task in earlier for problem in task.problems],
     )
 
 

@@ -178,12 +178,12 @@ def test_an_entry_is_complete(entry):
     for words in (entry.title, entry.licence, entry.citation, entry.documentation, entry.address):
         assert words.strip()
     for variant in entry.texts.values():
-        assert (variant.columns is not None) == (variant.layout == "table")
         assert bool(variant.widths) == (variant.layout in {"table", "pairs-and-gold"})
-        assert (variant.named is not None) == bool(variant.format) == (variant.layout == "named")
-        if named := variant.named:
-            assert bool(named.pair) != bool(named.sentence1 and named.sentence2)
-            assert named.value or named.raters
+        assert bool(variant.format) == (variant.layout == "named")
+        columns = variant.columns
+        if variant.layout in {"table", "named"}:
+            assert (columns.pair is None) == (columns.sentence1 is not None)
+            assert columns.value is not None or columns.raters
         assert variant.layout != "pairs-and-gold" or all(part.subset for part in variant.parts)
         assert variant.source in sources()
         paths = [(file.path, *part.only.values()) for part in variant.parts for file in part.files]

@@ -333,7 +333,7 @@ def test_an_archive_whose_files_nobody_hashed_is_unpacked_when_they_are_there(si
     fetched = fetch(described, [CatalogueFile(path="zh/test_2k.tsv")], tmp_path / "cache")
     assert (fetched.path, fetched.verified) == (tmp_path / "cache" / "x-final", False)
     missing = [CatalogueFile(path="zh/test_2k.tsv"), CatalogueFile(path="ko/test_2k.tsv")]
-    with pytest.raises(module.FetchError, match=r"1 of 2 files .*, the first is ko/test_2k\.tsv"):
+    with pytest.raises(UserError, match=r"1 of 2 files .*, the first is ko/test_2k\.tsv"):
         fetch(described, missing, tmp_path / "other")
 
 

@@ -3,7 +3,6 @@
 import gzip
 import io
 import json
-import tarfile
 from collections import Counter
 
 import pandas as pd
@@ -12,12 +11,9 @@ import pytest
 from stsbench.base.errors import UserError
 from stsbench.data import fetch as module
 from stsbench.data.benchmarks import load_sts
-from stsbench.data.catalogue import CatalogueFile, data_set, data_sets, paper_tasks, source
-from stsbench.data.describe import describe
-from stsbench.data.fetch import fetch, get
+from stsbench.data.catalogue import data_set, data_sets, paper_tasks, source
+from stsbench.data.fetch import get
 from stsbench.data.overview import list_data, verify
-from stsbench.data.sentences import read_sentences, read_sets
-from stsbench.scoring.tasks import read_pairs_of
 
 PAIRS = [("The kettle sings.", "The kettle whistles.", 1.0), ("An owl naps.", "A bus leaves.", 0.0)]
 
@@ -98,6 +94,8 @@ STS22 = packed(
     ]
 )
 
+SECOND = parquet([{"sentence1": one, "sentence2": other, "score": 5 * share} for one, other, share in PAIRS])
+
 SETS = {
     "BIOSSES": ("test", "raw", BIOSSES, [3.8, 0.2]),
     "STS17": ("en-de", "raw", packed(scored(0, 5)), [5.0, 0.0]),
@@ -159,17 +157,24 @@ def test_a_set_is_read_from_files_of_its_shape(tmp_path, put, task):
     assert f"{data_set(task).texts[text].parts[0].split and split}: " in " ".join(data.problems)
 
 
-def test_a_set_with_the_catalogued_count_and_no_known_hash_is_unverified(tmp_path, put):
-    put("STS22", "fr-pl", "raw", packed([row for _ in range(4) for row in scored(1, 4, lang="fr-pl")]))
-    data = read(tmp_path, "STS22", "fr-pl")
-    assert (data.status, data.problems, data.files[0].expected) == ("unverified", (), None)
+def test_the_second_sts_b_is_read_from_its_own_files(tmp_path, put):
+    put("STS-B", "test", "v2", SECOND)
+    data = read(tmp_path, "STS-B", "test", "v2")
+    assert (data.text, data.pairs["gold"].to_list()) == ("v2", [5.0, 0.0])
+    assert data.problems == ("STS-B test: expected 1362 items, found 2.",)
 
 
 def test_of_several_languages_in_one_file_each_is_a_split_and_a_subset(tmp_path, put):
     put("STS22", "en", "raw", STS22)
-    assert len(read(tmp_path, "STS22", "en").pairs) == 3  # with the empty text that everyone's copy has
-    whole = read(tmp_path, "STS22", "all").pairs
+    whole = read(tmp_path, "STS22", "all").pairs  # with the empty text that everyone's copy has
     assert whole.groupby("subset", sort=False).size().to_dict() == {"en": 3, "de-en": 2}
+    fails(tmp_path, "STS22 has no split 'test'", "STS22", "test")
+
+
+def test_a_set_with_the_catalogued_count_and_no_known_hash_is_unverified(tmp_path, put):
+    put("STS22", "fr-pl", "raw", packed([row for _ in range(4) for row in scored(1, 4, lang="fr-pl")]))
+    data = read(tmp_path, "STS22", "fr-pl")
+    assert (data.status, data.problems, data.files[0].expected) == ("unverified", (), None)
 
 
 def test_a_translation_of_sts_b_is_a_text_of_it(tmp_path, put):
@@ -249,11 +254,6 @@ def test_a_set_on_another_scale_than_the_catalogued_one_is_refused(tmp_path, put
     fails(tmp_path, message, task, split, text)
 
 
-def test_a_language_that_is_not_named_is_asked_for(tmp_path, put):
-    put("STS17", "en-de", "raw", packed(scored(0, 5)))
-    fails(tmp_path, "STS17 has no split 'test': choose one of ko-ko, ar-ar, en-ar", "STS17", "test")
-
-
 def test_what_is_not_here_is_told_with_the_command_that_gets_it(tmp_path):
     with pytest.raises(UserError, match=r"run `stsbench data get sts17`, or \(offline\)"):
         load_sts("STS17", "en-en", "raw")
@@ -262,26 +262,6 @@ def test_what_is_not_here_is_told_with_the_command_that_gets_it(tmp_path):
 
 
 # --- the second version of STS-B
-
-
-def second(train, dev, test):
-    return {
-        f"data/{name}-00000-of-00001.parquet": parquet(
-            [{"sentence1": a, "sentence2": b, "score": s} for a, b, s in rows]
-        )
-        for name, rows in (("train", train), ("validation", dev), ("test", test))
-    }
-
-
-def test_the_second_sts_b_is_read_from_its_own_files(tmp_path):
-    rows = [("An owl naps.", "An owl sleeps.", 4.5), ("A bus leaves.", "Tea is hot.", 0.0)]
-    for path, content in second(rows, rows, rows).items():
-        file = tmp_path / "data" / "stsb-v2" / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(content)
-    data = read(tmp_path, "STS-B", "test", "v2")
-    assert (data.text, data.pairs["gold"].to_list()) == ("v2", [4.5, 0.0])
-    assert data.problems == ("STS-B test: expected 1362 items, found 2.",)
 
 
 @pytest.mark.shared
@@ -321,32 +301,7 @@ def test_a_set_that_was_fetched_is_found_and_read(site, page, monkeypatch):
     assert not get("sts17").fresh
 
 
-def test_an_archive_whose_files_nobody_hashed_is_unpacked_when_they_are_there(site, page, tmp_path):
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
-        for language in ("zh", "de"):
-            member = tarfile.TarInfo(f"x-final/{language}/test_2k.tsv")
-            member.size = 4
-            tar.addfile(member, io.BytesIO(b"one\n"))
-    address = site.put("/x-final.tar.gz", page(buffer.getvalue()))
-    described = source("paws-x").model_copy(update={"address": address, "sha256": "unverified"})
-    fetched = fetch(described, [CatalogueFile(path="zh/test_2k.tsv")], tmp_path / "cache")
-    assert (fetched.path, fetched.verified) == (tmp_path / "cache" / "x-final", False)
-    missing = [CatalogueFile(path="zh/test_2k.tsv"), CatalogueFile(path="ko/test_2k.tsv")]
-    with pytest.raises(UserError, match=r"1 of 2 files .*, the first is ko/test_2k\.tsv"):
-        fetch(described, missing, tmp_path / "other")
-
-
 # --- seeing
-
-
-def test_other_views_of_data_take_the_text_that_a_set_has(tmp_path, put):
-    put("BIOSSES", "test", "raw", BIOSSES)
-    folders = [tmp_path / "data"]
-    assert read_sentences("BIOSSES", folders).texts[0] == "The kettle sings."
-    assert [found.name for found in read_sets(["BIOSSES"], folders)] == ["BIOSSES"]
-    assert len(read_pairs_of("BIOSSES", None, data_dirs=folders).pairs) == 2
-    assert describe("BIOSSES", data_dirs=folders).value("pairs", "all") == 2
 
 
 def test_the_list_says_which_files_nobody_saw_and_whose_ratings_are_published():

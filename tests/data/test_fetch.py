@@ -11,7 +11,7 @@ import pytest
 from stsbench.base.errors import UserError
 from stsbench.data import fetch as module
 from stsbench.data.catalogue import CatalogueFile, source
-from stsbench.data.fetch import address_of, catalogued_files, download, fetch, get, unpack
+from stsbench.data.fetch import download, fetch, get, unpack
 
 BODY = bytes(range(256)) * 4000
 SHA256 = hashlib.sha256(BODY).hexdigest()
@@ -242,19 +242,16 @@ def mirror(site, monkeypatch):
 
 
 def test_a_text_file_comes_from_the_mirror_into_the_cache_or_a_folder(site, page, mirror, folder, tmp_path):
+    (tmp_path / "by-hand").mkdir()
+    (tmp_path / "by-hand" / "nli_for_simcse.csv").write_bytes(b"sent0,sent1,hard_neg\n")
+    by_hand = get("nli", to=tmp_path / "by-hand")
+    assert (by_hand.fresh, by_hand.verified, site.requests) == (False, False, [])
     site.put(f"{mirror}/wiki1m_for_simcse.txt", page(b"An owl naps.\n"))
     for to, path in ((None, folder), (tmp_path / "mine", tmp_path / "mine")):
         fetched = get("wiki1m", to=to)
         assert fetched.path == path / "wiki1m_for_simcse.txt"
         assert (fetched.sha256, fetched.verified, fetched.fresh) == (sha256(b"An owl naps.\n"), False, True)
         assert not get("wiki1m", to=to).fresh
-
-
-def test_a_text_file_that_you_put_there_is_used(site, folder):
-    folder.mkdir(parents=True)
-    (folder / "nli_for_simcse.csv").write_bytes(b"sent0,sent1,hard_neg\n")
-    fetched = get("nli")
-    assert (fetched.fresh, fetched.verified, site.requests) == (False, False, [])
 
 
 def test_a_failure_says_how_to_get_the_data_by_hand(site, page, mirror, folder):
@@ -285,10 +282,3 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").write_text("a file where a folder should be")
     with pytest.raises(UserError, match=r"cannot write .*file.*choose another folder"):
         get("wiki1m", to=tmp_path / "file" / "data")
-
-
-def test_addresses_and_files_are_the_catalogue_s():
-    assert address_of(source("nli")).startswith("https://huggingface.co/datasets/princeton-nlp/")
-    paths = [file.path for file in catalogued_files("senteval")]
-    assert len(paths) == len(set(paths))
-    assert "SICK/SICK_trial.txt" in paths

@@ -8,7 +8,6 @@ import pytest
 
 from stsbench.base.errors import UserError
 from stsbench.data import locate
-from stsbench.data.benchmarks import load_sts
 from stsbench.data.catalogue import source
 from stsbench.data.locate import find_root, places
 
@@ -84,6 +83,8 @@ def test_a_checkout_looks_into_its_folder_data_after_the_variable(checkout, tmp_
     assert found() == checkout / "senteval" / "downstream"
     put(tmp_path / "variable" / "downstream")
     assert found() == tmp_path / "variable" / "downstream"
+    monkeypatch.setenv("STSBENCH_DATA", "")
+    assert [place.origin for place in places()] == ["cache"]
 
 
 def test_where_the_person_works_makes_no_checkout(tmp_path, monkeypatch):
@@ -95,11 +96,6 @@ def test_where_the_person_works_makes_no_checkout(tmp_path, monkeypatch):
 
 def test_a_folder_data_beside_an_installed_package_is_not_searched(checkout):
     (checkout.parent / "pyproject.toml").unlink()
-    assert [place.origin for place in places()] == ["cache"]
-
-
-def test_an_empty_variable_leaves_the_checkout_s_folder_out(checkout, monkeypatch):
-    monkeypatch.setenv("STSBENCH_DATA", "")
     assert [place.origin for place in places()] == ["cache"]
 
 
@@ -132,11 +128,6 @@ def test_absent_data_is_answered_with_where_it_was_looked_for_and_what_to_do(tmp
         "run `stsbench data get senteval`, or (offline) set STSBENCH_DATA to the folder of a copy, to be had from "
         "https://huggingface.co/datasets/princeton-nlp/datasets-for-simcse/resolve/main/senteval.tar."
     )
-
-
-def test_absent_raw_text_is_answered_with_where_to_get_it():
-    with pytest.raises(UserError, match=r"get it by hand from http\S+ and set STSBENCH_DATA to its folder\.$"):
-        load_sts("STS12", text="raw")
 
 
 def test_a_task_is_never_put_together_from_two_folders(tmp_path):

@@ -1,6 +1,5 @@
 """What data sets share: every number is recomputed in a few lines, on real and on planted sets."""
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -152,11 +151,3 @@ def test_a_corpus_is_searched_in_one_pass_and_no_further_than_needed() -> None:
 def test_a_mistake_is_an_error(arguments: list[str], message: str) -> None:
     with pytest.raises(UserError, match=message):
         CliRunner().invoke(app, ["data", "overlap", *arguments], standalone_mode=False, catch_exceptions=False)
-
-
-def test_the_command_prints_all_counts_as_json() -> None:
-    done = CliRunner().invoke(
-        app, ["data", "overlap", "sample", "sample-paraphrases", "--json"], standalone_mode=False
-    )
-    rows = json.loads(done.stdout)
-    assert {(row["a"], row["b"]) for row in rows} >= {("sample", "sample"), ("sample", "sample-paraphrases:train")}

@@ -15,7 +15,7 @@ from itertools import cycle, islice
 
 import numpy as np
 
-from stsbench.analysis.repetition_pairs import RepetitionProbe
+from stsbench.analysis.repetition_bias import RepetitionProbe
 from stsbench.data.corpus import load_corpus
 from stsbench.statistics.seeds import generator
 

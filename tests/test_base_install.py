@@ -132,14 +132,14 @@ def test_the_doctor_says_what_is_not_installed_and_finds_nothing_broken(ended: d
 
 
 def test_an_extra_that_is_missing_is_told_and_one_that_is_here_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "faiss", None)
+    monkeypatch.setitem(sys.modules, "ir_measures", None)
     with pytest.raises(
-        UserError, match=r"^a search needs the package faiss-cpu: pip install 'stsbench\[faiss\]'\.$"
+        UserError, match=r"^a search needs the package ir-measures: pip install 'stsbench\[retrieval\]'\.$"
     ):
-        require("faiss", "a search")
-    monkeypatch.setitem(sys.modules, "faiss", sys)
-    require("faiss", "a search")
-    assert missing("faiss") == []
+        require("retrieval", "a search")
+    monkeypatch.setitem(sys.modules, "ir_measures", sys)
+    require("retrieval", "a search")
+    assert missing("retrieval") == []
 
 
 def test_an_import_that_nobody_asked_for_first_ends_in_the_same_sentence() -> None:

@@ -1,24 +1,23 @@
 """The base class of analyses: one declaration gives verb, command, tables, figure and report section.
 
 An analysis is a subclass with a question, its parameters, and `measure`, which yields the rows of a model.
-`OfTasks`, `OfVectors` and `OfSentences` provide what most analyses measure. `stsbench.analysis` lists all
-analyses.
+`OfTasks`, `OfVectors` and `OfSentences` read what most analyses measure. `stsbench.analysis` lists all analyses.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from inspect import Parameter as Argument
 from inspect import Signature, cleandoc
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import pandas as pd
 
-from stsbench.analysis.estimates import Estimates
 from stsbench.analysis.inputs import PairVectors, ScoredVectors, analysable, scored_vectors, task_vectors
 from stsbench.analysis.parameters import DATA_DIRS, INTERVALS, OWN_DATA, SPLIT, TASK, TASKS, TEXT, Parameter
 from stsbench.base.progress import Progress, silent
 from stsbench.records.kinds import ALL_TASKS, AVERAGE
+from stsbench.render.cells import labels_beside
 from stsbench.render.charts import draw_by_model
 from stsbench.render.figures import colours, legend_above, new_figure, style, svg_of
 from stsbench.render.result import Result
@@ -32,8 +31,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Row = dict[str, Any]
-Key = tuple[str, str]
-"""Measure and group of an estimate."""
+
+
+_ERRORS = "if data, items or vectors are missing, or what is measured is undefined for a model."
 
 
 class Analysis(Result):
@@ -60,17 +60,26 @@ class Analysis(Result):
     columns: ClassVar[tuple[str, ...]] = ()
     """The columns of `frame` in order; by default those of the rows."""
 
+    counts: ClassVar[tuple[str, ...]] = ()
+    """Columns of whole numbers that some rows lack."""
+
+    number_keys: ClassVar[tuple[str, ...]] = ()
+    """The columns that name the main numbers of a model."""
+
+    place_label: str = ""
+    """The label of the places below the figure."""
+
+    reference: ClassVar[float | None] = None
+    """The value of a line to compare with in the figure."""
+
+    uses_tasks_of_runs: ClassVar[bool] = False
+    """Whether the tasks of a run determine the sentences."""
+
     parameters: ClassVar[Mapping[str, Parameter]] = {}
     """The parameters by name, collected from the class attributes."""
 
     verb: ClassVar[Any]
     """The function that runs the analysis."""
-
-    has_interval_options: ClassVar[bool] = True
-    """Whether the command of an analysis with `intervals` has options for them."""
-
-    measures_pairs: ClassVar[bool] = False
-    """Whether the tasks of a run determine the sentences."""
 
     def __init_subclass__(cls) -> None:
         own = {name: value for name, value in vars(cls).items() if isinstance(value, Parameter)}
@@ -108,7 +117,7 @@ class Analysis(Result):
         return ()
 
     @property
-    def how(self) -> Intervals:
+    def _how(self) -> Intervals:
         """How intervals are computed."""
         return getattr(self, "intervals", None) or Intervals()
 
@@ -126,29 +135,23 @@ class Analysis(Result):
         """Yields the rows of a model without the column `model`."""
 
     def compute(self, inputs: Mapping[str, Any]) -> Self:
-        """Measures the inputs of all models; returns self with the result."""
+        """Measures the inputs of all models, and adds the papers' rows; returns self with the result."""
         rows = [
             {"model": model} | row | self.constants
             for model, given in inputs.items()
             for row in self.measure(model, given)
         ]
-        self._frame = pd.DataFrame(rows, columns=list(self.columns) or None)
+        frame = pd.DataFrame(rows, columns=list(self.columns) or None)
+        if getattr(self, "published", False):
+            printed = self._published_rows().assign(**self.constants)
+            printed["model"] = printed["model"].map(labels_beside(printed["model"], inputs))
+            frame = pd.concat([frame, printed], ignore_index=True)
+        self._frame = frame.astype(dict.fromkeys(self.counts, "Int64"))
         return self
 
-    @classmethod
-    def in_explain(cls, options: Mapping[str, Any]) -> Row:
-        """Returns the options of `explain` that are parameters, too."""
-        return {name: value for name, value in options.items() if name in cls.parameters}
-
-    @classmethod
-    def own_options(cls) -> dict[str, Parameter]:
-        """Returns the options of the command."""
-        return {name: about for name, about in cls.parameters.items() if about.has_option}
-
-    @classmethod
-    def from_options(cls, options: Row, use: Any) -> Row:  # noqa: ARG003 (for subclasses that load models)
-        """Returns the parameters that the options of the command set."""
-        return options
+    def _published_rows(self) -> pd.DataFrame:
+        """Returns the papers' rows, for an analysis with the parameter `published`."""
+        raise NotImplementedError
 
     @property
     def headline(self) -> pd.DataFrame:
@@ -156,12 +159,41 @@ class Analysis(Result):
         return headline(self.frame)
 
     def numbers(self) -> dict[str, float]:
-        """Returns the main numbers of one model by name; by default none."""
-        return {}
+        """Returns the main numbers of one model by name, by default the values of `headline` by `number_keys`."""
+        return self._named(self.headline.dropna(subset=["value"])) if self.number_keys else {}
 
-    @abstractmethod
+    def _named(self, rows: pd.DataFrame) -> dict[str, float]:
+        """Returns the values of rows by name; tasks are named if there are several."""
+        keys = [*(["task"] if "task" in rows and rows["task"].nunique() > 1 else []), *self.number_keys]
+        return {
+            ", ".join(filter(None, (row[key] for key in keys))): float(row["value"])
+            for row in rows.to_dict("records")
+        }
+
+    def panels(self) -> Mapping[str, pd.DataFrame]:
+        """Returns the rows of each panel of the figure by the label of its axis.
+
+        Their columns are `model`, `place`, `value`, and `low` and `high`, which may be NaN.
+        """
+        raise NotImplementedError
+
     def plot(self) -> "Figure":
-        """Returns the figure."""
+        """Draws the values of each panel with their intervals by place, the models side by side."""
+        panels = self.panels()
+        drawn = {model for rows in panels.values() for model in rows["model"]}
+        palette = {model: colour for model, colour in colours(list(self.frame["model"])).items() if model in drawn}
+        places = {tuple(dict.fromkeys(rows["place"])) for rows in panels.values()}
+        with style():
+            figure = new_figure(height=2.4 + 1.4 * (len(panels) - 1))
+            axes = figure.subplots(len(panels), 1, sharex=len(places) == 1, squeeze=False)[:, 0]
+            for panel, (label, rows) in zip(axes, panels.items(), strict=True):
+                if self.reference is not None:
+                    panel.axhline(self.reference, color="0.4", linewidth=0.8, zorder=0)
+                draw_by_model(panel, rows, palette)
+                panel.set_ylabel(label)
+            axes[-1].set_xlabel(self.place_label)
+            legend_above(figure, axes[0])
+        return figure
 
     def section(self) -> Section:
         """Returns the section of a report."""
@@ -178,67 +210,29 @@ class Analysis(Result):
 class OfTasks(Analysis):
     """An analysis of the scored pairs of tasks, a list of `ScoredTask` per model."""
 
-    measures_pairs = True
+    uses_tasks_of_runs = True
 
     tasks = TASKS
     data_dirs = DATA_DIRS
 
     def inputs(self, subjects: Mapping[str, Subject]) -> Mapping[str, Any]:
-        """Returns the scored tasks of each model."""
         return tasks_by_model(subjects, self.tasks, data_dirs=self.data_dirs, progress=self.progress)
 
 
-class TaskEstimates(NamedTuple):
-    """The estimates of a task by measure and group, and the other columns of their rows."""
-
-    estimates: Mapping[Key, Linear]
-    about: Row
-
-
 class OfVectors(OfTasks):
-    """An analysis of the distinct sentences of tasks, a list of `ScoredVectors` per model.
-
-    By default each task is measured by `measure_task`, and several tasks are averaged.
-    """
+    """An analysis of the distinct sentences of tasks, a list of `ScoredVectors` per model."""
 
     data = OWN_DATA
     intervals: Intervals | None = INTERVALS
 
-    def inputs(self, subjects: Mapping[str, Subject]) -> Mapping[str, Any]:
-        """Returns the vectors of the tasks' sentences."""
-        return scored_vectors(
+    def inputs(self, subjects: Mapping[str, Subject]) -> Mapping[str, Sequence[ScoredVectors]]:
+        models = scored_vectors(
             subjects, self.tasks, data=self.data, data_dirs=self.data_dirs, progress=self.progress
         )
-
-    def measure(self, model: str, given: Sequence[ScoredVectors]) -> Iterator[Row]:
-        """Yields the rows of each task and of the average over several."""
-        estimates = Estimates(self.how)
-        for task in given:
-            task.require_directions(model)
-        measured = self.measure_tasks(model, given, estimates)
-        for task, (of_task, about) in zip(given, measured, strict=True):
-            yield from self.rows(task.task, of_task, about, estimates)
-        if len(given) > 1:
-            means = {key: mean([of_task[key] for of_task, _ in measured]) for key in measured[0].estimates}
-            yield from self.rows(AVERAGE, means, self.about_average(given, measured), estimates)
-
-    def measure_tasks(
-        self, model: str, tasks: Sequence[ScoredVectors], estimates: Estimates
-    ) -> list[TaskEstimates]:
-        """Returns the estimates of each task."""
-        return [self.measure_task(model, task, estimates) for task in tasks]
-
-    def measure_task(self, model: str, task: ScoredVectors, estimates: Estimates) -> TaskEstimates:
-        """Returns the estimates of a task, whose dependent items it registers with `estimates.block`."""
-        raise NotImplementedError
-
-    def about_average(self, tasks: Sequence[ScoredVectors], measured: Sequence[TaskEstimates]) -> Row:
-        """Returns the other columns of an average."""
-        raise NotImplementedError
-
-    def rows(self, task: str, of_task: Mapping[Key, Linear], about: Row, estimates: Estimates) -> Iterator[Row]:
-        """Yields a row with value and interval for each estimate."""
-        raise NotImplementedError
+        for model, tasks in models.items():
+            for task in tasks:
+                task.require_directions(model)
+        return models
 
 
 class OfSentences(Analysis):
@@ -250,7 +244,6 @@ class OfSentences(Analysis):
     data_dirs = DATA_DIRS
 
     def inputs(self, subjects: Mapping[str, Subject]) -> Mapping[str, PairVectors]:
-        """Returns the vectors of the task's sentences."""
         data, vectors = task_vectors(
             subjects, self.task, self.split, self.text, data_dirs=self.data_dirs, progress=self.progress
         )
@@ -289,7 +282,9 @@ def _verb(cls: type[Analysis]) -> Any:
         "progress": "Called with the progress.",
     }
     lines = "".join(f"\n    {name}: {text}" for name, text in arguments.items())
-    verb.__doc__ = f"{summary}\nArgs:{lines}\n{returns}{rest}"
+    body, mark, example = rest.partition("\n>>>")
+    raises = f"\nRaises:\n    UserError: {_ERRORS}\n"
+    verb.__doc__ = f"{summary}\nArgs:{lines}\n{returns}{body}{raises}{mark}{example}"
     return verb
 
 
@@ -346,27 +341,12 @@ def with_intervals(
 def in_columns(rows: pd.DataFrame, keys: list[str], columns: str, values: str) -> pd.DataFrame:
     """Pivots to wide format, keeping the order in which keys and columns first occur."""
     wide = rows.pivot_table(index=keys, columns=columns, values=values, sort=False, aggfunc="first", dropna=False)
-    return wide.reindex(pd.MultiIndex.from_frame(rows[keys].drop_duplicates())).dropna(how="all")
+    wide = wide.reindex(pd.MultiIndex.from_frame(rows[keys].drop_duplicates())).dropna(how="all")
+    return wide.reset_index()
 
 
-def draw_panels(
-    frame: pd.DataFrame, panels: Mapping[str, pd.DataFrame], *, height: float, shared: bool
-) -> "Figure":
-    """Draws values with intervals by place, with the models side by side, in panels below each other.
-
-    Args:
-        frame: the frame of the analysis, for the colours of its models.
-        panels: by label of the vertical axis: columns `model`, `place`, `value`, `low` and `high`.
-        height: of the figure, in inches.
-        shared: whether the panels share their places.
-    """
-    drawn = {model for rows in panels.values() for model in rows["model"]}
-    palette = {model: colour for model, colour in colours(list(frame["model"])).items() if model in drawn}
-    with style():
-        figure = new_figure(height=height)
-        axes = figure.subplots(len(panels), 1, sharex=shared, squeeze=False)[:, 0]
-        for panel, (label, rows) in zip(axes, panels.items(), strict=True):
-            draw_by_model(panel, rows, palette)
-            panel.set_ylabel(label)
-        legend_above(figure, axes[0])
-    return figure
+def by_task(rows: pd.DataFrame, keys: list[str], values: str = "value") -> pd.DataFrame:
+    """Pivots to a column for each task, with their average last."""
+    wide = in_columns(rows, keys, "task", values)
+    tasks = [task for task in dict.fromkeys(rows["task"]) if task != AVERAGE]
+    return wide[[*keys, *tasks, *([AVERAGE] if AVERAGE in wide else [])]]

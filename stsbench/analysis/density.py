@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.stats import gaussian_kde
 
 from stsbench.analysis.base import Analysis, Row
@@ -36,9 +36,6 @@ class Density(Analysis):
         the bucket has no spread), and the bucket's `pairs`, `mean` and quantiles `q05`, `q25`, `median`, `q75` and
         `q95`. A bucket includes its lower end, the last one both. `task` is the task.
 
-    Raises:
-        UserError: if a run lacks the task, or has no cosines.
-
     >>> densities = density(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], task="sample")
     >>> densities.frame.drop_duplicates("bucket")["bucket"].tolist()
     ['[0, 1)', '[1, 2)', '[2, 3)', '[3, 4)', '[4, 5]']
@@ -52,20 +49,18 @@ class Density(Analysis):
         "stsbench density runs/a runs/b --figure density.png",
         "stsbench density runs/a --task STS16 --buckets 3 --markdown",
     )
-    measures_pairs = True
+    uses_tasks_of_runs = True
 
     task = TASK
     buckets: int = parameter(5, "The number of equal ranges of gold scores.", limits=(1, 1000))
     data_dirs = DATA_DIRS
 
     def inputs(self, subjects: Mapping[str, Subject]) -> Mapping[str, Sequence[ScoredTask]]:
-        """Returns the scored pairs of the task."""
         task = canonical(self.task) if self.task else _default_task(subjects, self.data_dirs)
         self.constants = {"task": task}
         return tasks_by_model(subjects, [task], data_dirs=self.data_dirs, progress=self.progress)
 
     def measure(self, model: str, given: Sequence[ScoredTask]) -> Iterator[Row]:
-        """Yields the density of each bucket at each point."""
         pairs = pd.concat([task.pairs for task in given])  # the splits of the task
         if "cosine" not in pairs.columns:
             raise UserError(f"the run of {model} has given similarities instead of cosines.")
@@ -79,13 +74,11 @@ class Density(Analysis):
                 yield {"bucket": bucket, "cosine": point, "density": value} | about
 
     def table(self) -> Tables:
-        """Returns the quantiles of each bucket."""
         table = self.frame.drop_duplicates(["model", "bucket"])[["model", "bucket", "pairs", "mean", *_QUANTILES]]
         table = table.rename(columns={"bucket": "gold", "q05": "5 %", "q25": "25 %", "q75": "75 %", "q95": "95 %"})
         return Tables([Table(table, f"Cosine by gold score{place(self.frame)}", 3)])
 
     def numbers(self) -> dict[str, float]:
-        """Returns the mean and the median cosine of each bucket."""
         rows = self.frame.drop_duplicates("bucket").to_dict("records")
         return {f"{name} {row['bucket']}": float(row[name]) for row in rows for name in ("mean", "median")}
 
@@ -142,19 +135,16 @@ def _buckets(
         yield f"[{edges[code]:g}, {edges[code + 1]:g}{end}", cosines[codes == code]
 
 
-def kernel_density(values: ArrayLike, grid: ArrayLike) -> NDArray[np.float64]:
+def kernel_density(values: NDArray[np.float64], grid: NDArray[np.float64]) -> NDArray[np.float64]:
     """Returns the (m,) estimated densities of (n,) cosines at (m,) points from -1 to 1.
 
     Gaussian kernels with Scott's bandwidth, sd n^(-1/5), reflected at -1 and 1, so that the density in between
     integrates to 1 although cosines pile up at 1. NaN for fewer than two values or equal ones.
 
     >>> grid = np.linspace(-1, 1, 2001)
-    >>> round(float(np.trapezoid(kernel_density([0.2, 0.9, 1.0], grid), grid)), 4)
+    >>> round(float(np.trapezoid(kernel_density(np.array([0.2, 0.9, 1.0]), grid), grid)), 4)
     1.0
     """
-    values, grid = np.asarray(values, dtype=np.float64), np.asarray(grid, dtype=np.float64)
-    if ((values < -1) | (values > 1)).any():
-        raise ValueError("expected values between -1.0 and 1.0")
     if len(values) < 2 or values.min() == values.max():
         return np.full(len(grid), np.nan)
     # Evaluating at reflected points is the same as reflecting the values.

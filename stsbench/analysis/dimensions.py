@@ -1,27 +1,18 @@
 """Dimensions: how much of the cosine comes from a few dimensions? (Timkey and van Schijndel 2021)"""
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from stsbench.analysis.base import (
-    Key,
-    OfVectors,
-    Row,
-    TaskEstimates,
-    draw_panels,
-    headline,
-    in_columns,
-    with_intervals,
-)
+from stsbench.analysis.base import OfVectors, Row, by_task, mean, with_intervals
 from stsbench.analysis.estimates import Estimates, spearman_of_task
 from stsbench.analysis.inputs import ScoredVectors
-from stsbench.analysis.parameters import LARGEST, parameter
+from stsbench.analysis.parameters import parameter
 from stsbench.base.errors import UserError
+from stsbench.cli.options import LARGEST
 from stsbench.records.kinds import AVERAGE
 from stsbench.render.table import Table, Tables, interval
 from stsbench.statistics.correlations import average_ranks
@@ -29,10 +20,6 @@ from stsbench.statistics.geometry import mean_cosine_by_dimension
 from stsbench.statistics.influence import Linear
 from stsbench.statistics.neighbours import directions
 from stsbench.statistics.similarity import pair_similarities
-from stsbench.statistics.threads import in_threads
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 Floats = NDArray[np.float64]
 
@@ -56,9 +43,6 @@ class Dimensions(OfVectors):
         similarity, by how vectors are compared; its `difference` to the `cosine`. `Avg.` is the mean over tasks.
         Other columns: the numbers of `sentences`, `pairs` and `dimensions`.
 
-    Raises:
-        UserError: if a run lacks a task, vectors have too few dimensions, or all have one direction.
-
     >>> shares = dimensions(lambda texts: [[len(s), s.count("e"), 9.0] for s in texts], tasks=["sample"], top=[1])
     >>> shares.frame.loc[shares.frame["measure"] == "share", "which"].tolist()
     ['0']
@@ -80,59 +64,42 @@ class Dimensions(OfVectors):
     top: Sequence[int] = parameter(
         (),
         "The numbers of largest dimensions, with commas; by default `1,3,10`.",
+        kind=int,
         example="1,3,10",
         limits=(1, LARGEST),
     )
 
     def measure(self, model: str, given: Sequence[ScoredVectors]) -> Iterator[Row]:
-        """Yields the rows of each task and of the average over several."""
-        self._counts(model, given[0].vectors.shape[1])
-        return super().measure(model, given)
-
-    def measure_tasks(
-        self, model: str, tasks: Sequence[ScoredVectors], estimates: Estimates
-    ) -> list[TaskEstimates]:
-        """Returns the estimates of each task; tasks are measured in parallel."""
-        return list(in_threads(partial(self.measure_task, model, estimates=estimates), tasks))
-
-    def measure_task(self, model: str, task: ScoredVectors, estimates: Estimates) -> TaskEstimates:
-        """Returns shares of dimensions, scores and differences."""
-        counts = self._counts(model, task.vectors.shape[1])
-        units = directions(task.vectors[task.usable]).units
-        order = np.argsort(-mean_cosine_by_dimension(units), kind="stable")
-        measured = dict(_shares(task, units, order, counts, estimates)) | _scores(task, order, counts, estimates)
-        about = {
-            "dimensions": task.vectors.shape[1],
-            "sentences": int(task.usable.sum()),
-            "pairs": len(task.pairs),
-        }
-        return TaskEstimates(measured, about | {"order": order})
-
-    def _counts(self, model: str, size: int) -> tuple[int, ...]:
-        if size < 2:
-            raise UserError(f"vectors of {model} have one dimension: at least 2 are needed.")
+        size = given[0].vectors.shape[1]
         if too_many := [count for count in self.top if count >= size]:
             raise UserError(
                 f"--top {too_many[0]}: vectors of {model} have {size} dimensions; give numbers below {size}."
             )
-        return tuple(dict.fromkeys(self.top)) or tuple(count for count in TOP if count < size)
-
-    def about_average(self, tasks: Sequence[ScoredVectors], measured: Sequence[TaskEstimates]) -> Row:
-        """Returns the other columns of an average."""
-        sums = {name: sum(about[name] for _, about in measured) for name in ("sentences", "pairs")}
-        return sums | {"dimensions": measured[0].about["dimensions"], "order": ()}
-
-    def rows(self, task: str, of_task: Mapping[Key, Linear], about: Row, estimates: Estimates) -> Iterator[Row]:
-        """Yields a row for each estimate."""
-        for (measure, group), estimate in of_task.items():
-            count = about["pairs" if measure in {SPEARMAN, DIFFERENCE} else "sentences"]
-            limits = estimates.limits(estimate, count, correlation=measure == SPEARMAN and task != AVERAGE)
-            which = about["order"][: int(group)] if measure == SHARE else ()
-            which = ",".join(map(str, which))
-            yield about | {"task": task, "measure": measure, "group": group, "which": which} | limits
+        counts = tuple(dict.fromkeys(self.top)) or tuple(count for count in TOP if count < size)
+        estimates, measured = Estimates(self._how), []
+        for task in given:
+            units = directions(task.vectors[task.usable]).units
+            order = np.argsort(-mean_cosine_by_dimension(units), kind="stable")
+            shares = dict(_shares(task, units, order, counts, estimates))
+            measured.append(shares | _scores(task, order, counts, estimates))
+            about = {"task": task.task, "sentences": len(units), "pairs": len(task.pairs), "dimensions": size}
+            for (measure, group), estimate in measured[-1].items():
+                is_score = measure in {SPEARMAN, DIFFERENCE}
+                items = about["pairs" if is_score else "sentences"]
+                limits = estimates.limits(estimate, items, correlation=measure == SPEARMAN)
+                which = ",".join(map(str, order[: int(group)])) if measure == SHARE else ""
+                yield about | {"measure": measure, "group": group, "which": which} | limits
+        if len(given) > 1:
+            sentences, pairs = (
+                sum(int(task.usable.sum()) for task in given),
+                sum(len(task.pairs) for task in given),
+            )
+            about = {"task": AVERAGE, "sentences": sentences, "pairs": pairs, "dimensions": size, "which": ""}
+            for measure, group in measured[0]:
+                limits = estimates.limits(mean([of_task[measure, group] for of_task in measured]), pairs)
+                yield about | {"measure": measure, "group": group} | limits
 
     def table(self) -> Tables:
-        """Returns the shares of the largest dimensions by task, and the scores by comparison."""
         rows = self.frame[self.frame["measure"].isin([MEAN, SHARE])]
         names = rows["measure"].where(rows["measure"] == MEAN, "top " + rows["group"])
         shares = rows.assign(measure=names)
@@ -144,10 +111,7 @@ class Dimensions(OfVectors):
 
     def _score_table(self) -> pd.DataFrame:
         scores = self.frame[self.frame["measure"] == SPEARMAN]
-        wide = in_columns(scores, ["model", "group"], "task", "value")
-        tasks = [task for task in dict.fromkeys(scores["task"]) if task != AVERAGE]
-        ordered = wide[[*tasks, *([AVERAGE] if AVERAGE in wide else [])]]
-        table = ordered.reset_index()
+        table = by_task(scores, ["model", "group"])
         differences = {
             (row["model"], row["group"]): (row["value"], interval(row["low"], row["high"]))
             for row in self.headline.to_dict("records")
@@ -161,38 +125,33 @@ class Dimensions(OfVectors):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The tasks without shares."""
         shares = self.frame[self.frame["measure"] == SHARE]
         undefined = shares[shares["value"].isna() & (shares["task"] != AVERAGE)]
         return tuple(
-            f"{model}: no shares on {', '.join(dict.fromkeys(part['task']))}, where the mean cosine is not "
-            "above 0."
-            for model, part in undefined.groupby("model", sort=False)
+            f"{model}: no shares on {', '.join(dict.fromkeys(rows['task']))}: the mean cosine is not above 0."
+            for model, rows in undefined.groupby("model", sort=False)
         )
 
     def numbers(self) -> dict[str, float]:
-        """Returns mean cosine, shares and scores of the only task, or on average."""
         rows = self.headline
         return {
             f"{row['measure']} {row['group']}".strip(): float(row["value"])
             for row in rows[rows["measure"] != DIFFERENCE].to_dict("records")
         }
 
-    def plot(self) -> "Figure":
-        """Draws the shares of the largest dimensions, and the differences of the scores."""
-        rows = headline(self.frame)
+    def panels(self) -> Mapping[str, pd.DataFrame]:
+        rows = self.headline
         shares, differences = (rows[rows["measure"] == measure].copy() for measure in (SHARE, DIFFERENCE))
         shares[["value", "low", "high"]] *= 100
-        panels = {
+        return {
             "share of mean cosine, %": shares.assign(place="top " + shares["group"]),
             "points less the cosine's": differences.assign(place=differences["group"]),
         }
-        return draw_panels(self.frame, panels, height=4.2, shared=False)
 
 
 def _shares(
     task: ScoredVectors, units: Floats, order: NDArray[np.intp], counts: Sequence[int], estimates: Estimates
-) -> Iterator[tuple[Key, Linear]]:
+) -> Iterator[tuple[tuple[str, str], Linear]]:
     """Yields the mean cosine, and the shares of it that come from the largest dimensions."""
     block = f"sentences\n{task.task}"
     estimates.block(block, task.dependent(task.usable))
@@ -215,7 +174,7 @@ def _mean_cosine(units: Floats, block: str) -> Linear:
 
 def _scores(
     task: ScoredVectors, order: NDArray[np.intp], counts: Sequence[int], estimates: Estimates
-) -> dict[Key, Linear]:
+) -> dict[tuple[str, str], Linear]:
     """Returns Spearman's correlation by how vectors are compared, and the differences to the cosine."""
     block = f"pairs\n{task.task}"
     estimates.block(block, task.pairs)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from stsbench.scoring.settings import Intervals
 from stsbench.scoring.statistic import sharing_of
 from stsbench.statistics.correlations import spearman
-from stsbench.statistics.dependence import Sharing, variance
+from stsbench.statistics.dependence import Sharing, Variance, variance
 from stsbench.statistics.influence import Linear, task_terms
 from stsbench.statistics.intervals import correlation_interval, plain_interval, share_interval
 
@@ -54,20 +54,23 @@ class Estimates:
             normal: whether the interval is normal instead of Student's t, whose degrees of freedom are too few if
                 few items differ from the rest.
         """
-        value, how, level = estimate.value, self.intervals.interval, self.intervals.level
-        if np.isnan(value) or pairs < _FEWEST or how is None:
+        value, level = estimate.value, self.intervals.level
+        if np.isnan(value) or pairs < _FEWEST or self.intervals.interval is None:
             return {"value": value, "low": np.nan, "high": np.nan}
-        terms = np.concatenate(list(estimate.terms.values()))
-        sharing = self._sharing(tuple(estimate.terms))
         if correlation:
-            low, high, _ = correlation_interval(value / 100, variance(terms / 100, sharing, how), pairs, level)
+            low, high, _ = correlation_interval(value / 100, self.spread(estimate, 100), pairs, level)
             return {"value": value, "low": 100 * low, "high": 100 * high}
-        spread = variance(terms, sharing, how)
+        spread = self.spread(estimate)
         spread = replace(spread, df=np.inf) if normal else spread
         low, high, _ = (
             share_interval(value, spread, pairs, level) if share else plain_interval(value, spread, level)
         )
         return {"value": value, "low": low, "high": high}
+
+    def spread(self, estimate: Linear, scale: float = 1) -> Variance:
+        """Returns the variance of an estimate divided by `scale`."""
+        terms = np.concatenate(list(estimate.terms.values()))
+        return variance(terms / scale, self._sharing(tuple(estimate.terms)), self.intervals.interval or "dyadic")
 
     def _sharing(self, blocks: tuple[str, ...]) -> Sharing:
         if len(blocks) == 1:

@@ -13,10 +13,9 @@ from stsbench.analysis.inputs import analysable, sharing
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path
 from stsbench.base.progress import Progress, silent
-from stsbench.base.words import storable, suggestion
-from stsbench.data.benchmarks import load_sample
+from stsbench.base.words import storable
 from stsbench.records.record import RunRecord
-from stsbench.render.figures import FORMATS, save_figure
+from stsbench.render.figures import save_figure
 from stsbench.render.result import Result
 from stsbench.render.table import Tables
 from stsbench.scoring.settings import Intervals
@@ -62,26 +61,21 @@ class Explanation(Result):
             names.setdefault(reason, []).append(name)
         return [f"{', '.join(of_reason)}: {reason}" for reason, of_reason in names.items()]
 
-    def save(self, folder: str | Path, kind: str = "png") -> Path:
-        """Writes a folder with a page of all tables and figures, the figures, and all tidy tables as CSV.
-
-        Args:
-            folder: the folder.
-            kind: the format of the figures: `png`, `svg` or `pdf`.
+    def save(self, folder: str | Path) -> Path:
+        """Writes a folder with a page of all tables and figures, the figures as PNG, and all tidy tables as CSV.
 
         Returns:
             The page, `README.md` in the folder.
 
         Raises:
-            UserError: if the format is unknown, or the folder cannot be written.
+            UserError: if the folder cannot be written.
         """
-        require_kind(kind)
         folder = Path(folder).expanduser()
         lines = ["# What is behind the scores", ""]
         lines += [f"- {label}: `{signature}`" for label, signature in self.signatures.items()]
         lines += [f"- not possible: {storable(line)}" for line in self.left_out()]
         for name, part in self.parts.items():
-            figure = save_figure(part.plot(), folder / f"{name}.{kind}")
+            figure = save_figure(part.plot(), folder / f"{name}.png")
             with atomic_path(folder / f"{name}.csv") as path:
                 path.write_text(part.to("csv") + "\n", encoding="utf-8", newline="")
             lines += ["", f"## {part.title}", "", part.table().to("markdown"), ""]
@@ -92,17 +86,10 @@ class Explanation(Result):
         return page
 
 
-def require_kind(kind: str) -> None:
-    """Raises a UserError if a figure format is unknown."""
-    if kind not in FORMATS:
-        raise UserError(f"figures as {kind!r}: {suggestion(kind, FORMATS)}")
-
-
 def explain(
     runs: Wanted | Sequence[Wanted] | None = None,
     *,
     corpus: str | Path = "sample",
-    retrieve_from: str | Path = "sample",
     query: str | Sequence[str] = (),
     published: bool = False,
     data: Sequence[str | Path] = (),
@@ -116,8 +103,8 @@ def explain(
 
     Args:
         runs: records or their folders, or encoders or what `load` makes one of.
-        corpus: the corpus of `repetition-bias` and `compress`: a file with one sentence a line, or `sample`.
-        retrieve_from: the corpus of `retrieve`: a file with one sentence a line, or `sample`.
+        corpus: the corpus of `repetition-bias`, `compress` and `retrieve`: a file with one sentence a line, or
+            `sample`.
         query: one or more queries for `retrieve`; by default three sentences of the sample.
         published: whether to add the rows of the papers.
         data: files with the sentences of runs on your own pairs; records hold no sentences.
@@ -135,11 +122,9 @@ def explain(
     [504]
     """
     subjects = analysable(runs)
-    queries = [query] if isinstance(query, str) else list(query)
     options = {
         "corpus": corpus,
-        "retrieve_from": retrieve_from,
-        "query": queries or _queries(),
+        "query": query,
         "published": published,
         "data": data,
         "intervals": intervals,
@@ -149,9 +134,8 @@ def explain(
     with sharing():
         for name, kind in analyses().items():
             try:
-                parts[name] = kind.verb(
-                    list(subjects.values()), progress=_within(name, progress), **kind.in_explain(options)
-                )
+                known = {key: value for key, value in options.items() if key in kind.parameters}
+                parts[name] = kind.verb(list(subjects.values()), progress=_within(name, progress), **known)
                 finished(parts[name])
             except UserError as error:
                 if not leave_out:
@@ -164,8 +148,3 @@ def explain(
 def _within(name: str, progress: Progress) -> Progress:
     """Adds the name of the analysis to each stage: `geometry: encoding 12 sentences`."""
     return lambda stage, done, total: progress(f"{name}: {stage}", done, total)
-
-
-def _queries() -> list[str]:
-    pairs = load_sample().pairs
-    return [str(text) for text in pairs.drop_duplicates("subset")["sentence1"].head(3)]

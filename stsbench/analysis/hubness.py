@@ -1,22 +1,20 @@
 """Hubness: do a few sentences dominate the nearest-neighbour lists? (Radovanović et al. 2010)"""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
-from stsbench.analysis.base import Key, OfVectors, Row, TaskEstimates, draw_panels, with_intervals
+from stsbench.analysis.base import OfVectors, Row, mean, with_intervals
 from stsbench.analysis.estimates import Estimates
 from stsbench.analysis.inputs import ScoredVectors
-from stsbench.analysis.parameters import LARGEST, parameter
+from stsbench.analysis.parameters import parameter
 from stsbench.base.errors import UserError
+from stsbench.cli.options import LARGEST
 from stsbench.records.kinds import AVERAGE
 from stsbench.render.table import Table, Tables
 from stsbench.statistics import neighbours
 from stsbench.statistics.influence import Linear
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SKEWNESS, ANTIHUBS = "skewness", "anti-hubs"
 
@@ -35,9 +33,6 @@ class Hubness(OfVectors):
         `largest` N_k, the share of sentences whose k-th neighbour is `tied` with the next, and the number of
         `zero` vectors, which are left out.
 
-    Raises:
-        UserError: if a run lacks a task, there are too few sentences, or all vectors have one direction.
-
     >>> hubs = hubness(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], tasks=["sample"])
     >>> hubs.frame["measure"].tolist()
     ['skewness', 'anti-hubs']
@@ -52,56 +47,53 @@ class Hubness(OfVectors):
         "stsbench hubness --model minilm --tasks sample -k 5 --json",
     )
     columns = ("model", "task", "measure", "k", "value", "low", "high", "sentences", "largest", "tied", "zero")
+    counts = ("sentences", "largest")
+    number_keys = ("measure",)
 
     # Radovanović et al. (2010) print the skewness of N_10.
     k: int = parameter(10, "Neighbours per sentence.", flags=("--top", "-k"), limits=(1, LARGEST))
 
-    def measure_task(self, model: str, task: ScoredVectors, estimates: Estimates) -> TaskEstimates:
-        """Returns skewness and share of anti-hubs among the sentences of a task."""
+    def measure(self, model: str, given: Sequence[ScoredVectors]) -> Iterator[Row]:
+        estimates = Estimates(self._how)
+        measured = []
+        for task in given:
+            of_task, about = self._of_task(model, task, estimates)
+            measured.append(of_task)
+            for measure, estimate in of_task.items():
+                limits = estimates.limits(estimate, about["sentences"], share=measure == ANTIHUBS, normal=True)
+                yield {"task": task.task, "measure": measure, "k": self.k} | about | limits
+        if len(given) > 1:
+            sentences = sum(len(task.vectors) for task in given)
+            for measure in (SKEWNESS, ANTIHUBS):
+                average = mean([of_task[measure] for of_task in measured])
+                about = {"task": AVERAGE, "measure": measure, "k": self.k, "tied": 0.0, "zero": 0}
+                yield about | estimates.limits(average, sentences, normal=True)
+
+    def _of_task(self, model: str, task: ScoredVectors, estimates: Estimates) -> tuple[dict[str, Linear], Row]:
+        """Returns skewness and share of anti-hubs among the sentences of a task, and counts."""
         usable = task.usable
         units, _ = neighbours.directions(task.vectors[usable])
         if len(units) < self.k + 2:
             raise UserError(
-                f"{self.k} neighbours: {task.task} has {len(units)} distinct sentences with a vector of {model} "
-                "that "
-                f"is not zero, {self.k + 2} are needed; give a smaller -k."
+                f"{self.k} neighbours: {task.task} has {len(units)} distinct sentences with a nonzero vector of "
+                f"{model}, {self.k + 2} are needed; give a smaller --top."
             )
         nearest = neighbours.nearest_others(units, self.k + 1, self.progress)
         occurrence = neighbours.hubness(nearest.rows[:, : self.k])
         estimates.block(task.task, task.dependent(usable))
-        about = {
-            "k": self.k,
+        measured = {
+            SKEWNESS: Linear(occurrence.skewness, {task.task: occurrence.skewness_terms}),
+            ANTIHUBS: Linear(occurrence.antihubs, {task.task: occurrence.antihub_terms}),
+        }
+        gaps = nearest.cosines[:, self.k - 1] - nearest.cosines[:, self.k]
+        return measured, {
             "sentences": len(units),
             "largest": int(occurrence.counts.max()),
-            "tied": float(np.mean(nearest.cosines[:, self.k - 1] - nearest.cosines[:, self.k] < _SAME_COSINE)),
+            "tied": float(np.mean(gaps < _SAME_COSINE)),
             "zero": int((~usable).sum()),
         }
-        measured = {
-            (SKEWNESS, ""): Linear(occurrence.skewness, {task.task: occurrence.skewness_terms}),
-            (ANTIHUBS, ""): Linear(occurrence.antihubs, {task.task: occurrence.antihub_terms}),
-        }
-        return TaskEstimates(measured, about)
-
-    def about_average(self, tasks: Sequence[ScoredVectors], measured: Sequence[TaskEstimates]) -> Row:
-        """Returns the other columns of an average."""
-        return {"k": self.k, "tied": 0.0, "zero": 0, "of": sum(len(task.vectors) for task in tasks)}
-
-    def rows(self, task: str, of_task: Mapping[Key, Linear], about: Row, estimates: Estimates) -> Iterator[Row]:
-        """Yields both measures with their intervals."""
-        count = about.get("sentences") or about["of"]
-        for (measure, _), estimate in of_task.items():
-            share = measure == ANTIHUBS and task != AVERAGE
-            limits = estimates.limits(estimate, count, share=share, normal=True)
-            yield {"task": task, "measure": measure} | about | limits
-
-    def compute(self, inputs: Mapping[str, Sequence[ScoredVectors]]) -> "Hubness":
-        """Measures all models; averages have no number of sentences."""
-        super().compute(inputs)
-        self._frame = self._frame.astype({"sentences": "Int64", "largest": "Int64"})
-        return self
 
     def table(self) -> Tables:
-        """Returns a row for each model and task."""
         keys = ["model", "task", "sentences", "largest"]
         table = with_intervals(self.frame, keys, scale={ANTIHUBS: 100})
         table = table.astype({"sentences": "Int64", "largest": "Int64"})
@@ -116,7 +108,6 @@ class Hubness(OfVectors):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What limits the comparison, and unusual vectors."""
         notes = ["Both numbers grow with the number of sentences: compare models on the same task."]
         for row in self.frame[self.frame["measure"] == SKEWNESS].to_dict("records"):
             label = f"{row['model']}, {row['task']}"
@@ -133,22 +124,15 @@ class Hubness(OfVectors):
         return tuple(notes)
 
     def numbers(self) -> dict[str, float]:
-        """Returns skewness and share of anti-hubs, by task if there are several."""
-        several = self.frame["task"].nunique() > 1
-        return {
-            ", ".join([*([row["task"]] if several else []), row["measure"]]): float(row["value"])
-            for row in self.frame.to_dict("records")
-        }
+        return self._named(self.frame)
 
-    def plot(self) -> "Figure":
-        """Draws both numbers by task, the models side by side."""
+    def panels(self) -> Mapping[str, pd.DataFrame]:
         rows = self.frame.assign(place=self.frame["task"])
         rows.loc[rows["measure"] == ANTIHUBS, ["value", "low", "high"]] *= 100
-        panels = {
+        return {
             label: rows[rows["measure"] == measure]
             for label, measure in (("skewness", SKEWNESS), ("anti-hubs, %", ANTIHUBS))
         }
-        return draw_panels(self.frame, panels, height=3.4, shared=True)
 
 
 hubness = Hubness.verb

@@ -1,6 +1,6 @@
 """The inputs of analyses: vectors of sentences, from the cache or from the model."""
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ Read = TypeVar("Read")
 _SAME = 1e-9
 """Directions that differ by no more are equal."""
 
-_shared: ContextVar[dict[Hashable, Any] | None] = ContextVar("_shared", default=None)
+_shared: ContextVar[dict[str, Any] | None] = ContextVar("_shared", default=None)
 
 
 @contextmanager
@@ -43,19 +43,15 @@ def sharing() -> Iterator[None]:
         _shared.reset(token)
 
 
-def _shared_by(key: Hashable, read: Callable[[], Read]) -> Read:
+def _read_once(read: Callable[[], Read], *key: Any) -> Read:
     """Returns what was read under a key inside `sharing`, or reads it."""
     known = _shared.get()
     if known is None:
         return read()
-    if key not in known:
-        known[key] = read()
-    result: Read = known[key]
+    if repr(key) not in known:
+        known[repr(key)] = read()
+    result: Read = known[repr(key)]
     return result
-
-
-def _key(*parts: Sequence[Any]) -> Hashable:
-    return tuple(tuple(map(str, part)) for part in parts)
 
 
 def analysable(runs: Wanted | Sequence[Wanted] | None) -> dict[str, Subject]:
@@ -69,8 +65,7 @@ def analysable(runs: Wanted | Sequence[Wanted] | None) -> dict[str, Subject]:
         if isinstance(subject, RunRecord) and subject.is_imported:
             raise UserError(
                 f"{name} was imported and has scores only, but analyses need pairs or vectors; measure the model "
-                "with "
-                "`stsbench run`."
+                "with `stsbench run`."
             )
     return subjects
 
@@ -122,7 +117,7 @@ def task_vectors(
         }
 
     # Callers keep the subjects alive, so ids are unique.
-    return _shared_by((*map(id, subjects.values()), task, split, text, _key(data_dirs)), read)
+    return _read_once(read, "pairs", *map(id, subjects.values()), task, split, text, list(data_dirs))
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,15 +142,6 @@ class ScoredVectors:
     ids: NDArray[np.uint64]
     chains: NDArray[np.intp]
 
-    @classmethod
-    def of(cls, task: ScoredTask, vectors: NDArray[np.floating[Any]], chains: NDArray[np.intp]) -> "ScoredVectors":
-        """Joins a task with the vectors of its sentences by rising id, and with the chains of its pairs."""
-        ids, where = np.unique(np.concatenate([task.pairs[side] for side in SENTENCES]), return_inverse=True)
-        left, right = np.split(where, 2)
-        of_sentences = np.empty(len(ids), dtype=np.intp)
-        of_sentences[left] = of_sentences[right] = chains
-        return cls(task.task, task.pairs, vectors, left, right, ids, of_sentences)
-
     @property
     def usable(self) -> NDArray[np.bool_]:
         """(m,) whether a sentence has a nonzero vector."""
@@ -175,14 +161,6 @@ class ScoredVectors:
         return pd.DataFrame(dict.fromkeys((*SENTENCES, *FOLDED), self.chains[inside]))
 
 
-class ScoredSentences(NamedTuple):
-    """The scored tasks of a model, and the texts of their distinct sentences by id."""
-
-    record: RunRecord
-    tasks: list[ScoredTask]
-    texts: dict[int, str]
-
-
 def scored_sentences(
     name: str,
     subject: Subject,
@@ -191,8 +169,8 @@ def scored_sentences(
     data: Paths = (),
     data_dirs: Paths = (),
     progress: Progress,
-) -> ScoredSentences:
-    """Returns the scored tasks of a model with their sentences; records hold only ids of sentences.
+) -> tuple[RunRecord, list[ScoredTask], dict[int, str]]:
+    """Returns the record of a model, its scored tasks, and the texts of their distinct sentences by id.
 
     Args:
         name: the model's name, for messages.
@@ -206,12 +184,12 @@ def scored_sentences(
         UserError: if a run lacks a task, or a sentence is missing.
     """
 
-    def read() -> ScoredSentences:
+    def read() -> tuple[RunRecord, list[ScoredTask], dict[int, str]]:
         record, scored = scored_tasks(name, subject, tasks, data_dirs=data_dirs, progress=progress)
         ids = np.unique(np.concatenate([task.pairs[side] for task in scored for side in SENTENCES]))
-        return ScoredSentences(record, scored, texts_of([record], ids.tolist(), data, data_dirs))
+        return record, scored, texts_of([record], ids.tolist(), data, data_dirs)
 
-    return _shared_by(("sentences", id(subject), _key(tasks, data, data_dirs)), read)
+    return _read_once(read, "sentences", id(subject), list(tasks), list(data), list(data_dirs))
 
 
 def scored_vectors(
@@ -225,31 +203,27 @@ def scored_vectors(
     """Returns the vectors of the sentences of each model's scored tasks; see `scored_sentences`."""
 
     def read() -> dict[str, list[ScoredVectors]]:
-        models = {}
+        models: dict[str, list[ScoredVectors]] = {}
         for name, subject in subjects.items():
-            sentences = scored_sentences(name, subject, tasks, data=data, data_dirs=data_dirs, progress=progress)
-            models[name] = _with_vectors(subject, sentences, progress)
+            _, scored, texts = scored_sentences(
+                name, subject, tasks, data=data, data_dirs=data_dirs, progress=progress
+            )
+            sides = [np.concatenate([task.pairs[side] for task in scored]) for side in FOLDED]
+            ends = np.cumsum([len(task.pairs) for task in scored])[:-1]
+            models[name] = []
+            for task, chains in zip(scored, np.split(Sharing.of(*sides).components, ends), strict=True):
+                ids = np.concatenate([task.pairs[side] for side in SENTENCES])
+                # Whitening is fitted on the sentences of one task, as often as they occur.
+                sentences = [texts[number] for number in ids.tolist()]
+                vectors, rows = vectors_of(subject, sentences, progress)
+                distinct, first, places = np.unique(ids, return_index=True, return_inverse=True)
+                left, right = np.split(places, 2)
+                of_sentences = np.empty(len(distinct), dtype=np.intp)
+                of_sentences[left] = of_sentences[right] = chains
+                of_task = ScoredVectors(
+                    task.task, task.pairs, vectors[rows[first]], left, right, distinct, of_sentences
+                )
+                models[name].append(of_task)
         return models
 
-    return _shared_by(("vectors", *map(id, subjects.values()), _key(tasks, data, data_dirs)), read)
-
-
-def _with_vectors(subject: Subject, sentences: ScoredSentences, progress: Progress) -> list[ScoredVectors]:
-    record, tasks, texts = sentences
-    sides = [np.concatenate([task.pairs[side] for task in tasks]) for side in FOLDED]
-    ends = np.cumsum([len(task.pairs) for task in tasks])[:-1]
-    chains = np.split(Sharing.of(*sides).components, ends)
-    # Whitening is fitted on the sentences of one task; otherwise each sentence is looked up once.
-    is_whitened = record.model.use.whiten is not None
-    groups = [[task] for task in tasks] if is_whitened else [tasks]
-    vectors: list[NDArray[np.floating[Any]]] = []
-    for group in groups:
-        ids = [np.concatenate([task.pairs[side] for side in SENTENCES]) for task in group]
-        wanted = ids[0] if is_whitened else np.unique(np.concatenate(ids))
-        embedded = vectors_of(subject, [texts[number] for number in wanted.tolist()], progress)
-        distinct, places = np.unique(wanted, return_index=True)
-        for of_task in ids:
-            rows = embedded.rows[places[np.searchsorted(distinct, np.unique(of_task))]]
-            vectors.append(embedded.vectors[rows])
-    parts = zip(tasks, vectors, chains, strict=True)
-    return [ScoredVectors.of(task, of_sentences, of_pairs) for task, of_sentences, of_pairs in parts]
+    return _read_once(read, "vectors", *map(id, subjects.values()), list(tasks), list(data), list(data_dirs))

@@ -1,11 +1,10 @@
 """Length bias: does a model rate sentences as more similar because their lengths are similar?"""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
 
 import pandas as pd
 
-from stsbench.analysis.base import OfTasks, Row, headline, similarity_notes
+from stsbench.analysis.base import OfTasks, Row, by_task, headline, similarity_notes
 from stsbench.analysis.length_numbers import (
     ABSOLUTE,
     ALL,
@@ -22,20 +21,15 @@ from stsbench.analysis.length_numbers import (
     length_bias_rows,
 )
 from stsbench.analysis.lengths import BINS, LENGTH, bins_from
-from stsbench.analysis.parameters import INTERVALS, LARGEST, parameter
+from stsbench.analysis.parameters import INTERVALS, parameter
 from stsbench.base.errors import UserError
+from stsbench.cli.options import LARGEST
 from stsbench.published.catalogue import rows_of, systems
 from stsbench.published.catalogue import table as published_table
 from stsbench.records.kinds import ALL_TASKS, AVERAGE
-from stsbench.render.cells import labels_beside
-from stsbench.render.charts import line
-from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables, interval
 from stsbench.scoring.settings import Intervals
 from stsbench.scoring.subjects import ScoredTask
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 THRESHOLDS = {"words": 3, "subwords": 3, "characters": 15}
 """The largest short difference by default, by unit; in the papers 3."""
@@ -55,9 +49,6 @@ _PUBLISHED = {"esimcse-arxiv-v1-1": SPEARMAN, "esimcse-coling2022-7": UNSIGNED}
 
 _FEWEST = 10
 """Pairs below which the figure leaves out a point."""
-
-_FEW_BINS = 5
-"""The number of bins up to which their labels are horizontal."""
 
 
 class LengthBias(OfTasks):
@@ -83,9 +74,6 @@ class LengthBias(OfTasks):
         The task `Avg.` is the mean over tasks. `all tasks` are all pairs together, with an intercept for each
         task.
 
-    Raises:
-        UserError: if a run lacks a task, its items, or lengths in the unit.
-
     >>> bias = length_bias(lambda sentences: [[len(s), s.count("e")] for s in sentences], tasks=["sample"])
     >>> bias.frame.loc[bias.frame["measure"] == "slope", ["task", "group", "pairs"]].to_dict("records")[0]
     {'task': 'sample', 'group': 'all', 'pairs': 252}
@@ -104,6 +92,9 @@ class LengthBias(OfTasks):
         *("model", "task", "measure", "group", "length_difference", "unit", "pairs"),
         *("value", "low", "high", "similarity"),
     )
+    counts = ("pairs",)  # published values have none
+    number_keys = ("measure", "group")
+    reference = 0
 
     length = LENGTH
     threshold: int | None = parameter(
@@ -125,110 +116,89 @@ class LengthBias(OfTasks):
         return Groups(self.length, threshold, bins_from(self.bins or EDGES[self.length]))
 
     def measure(self, model: str, given: Sequence[ScoredTask]) -> Iterator[Row]:
-        """Yields the measures of a model."""
-        about = {"unit": self.length, "similarity": given[0].statistic.similarity}
-        return (about | row for row in length_bias_rows(given, self.groups, self.how))
-
-    def compute(self, inputs: Mapping[str, Sequence[ScoredTask]]) -> Self:
-        """Measures all models, and adds the papers' rows."""
         if self.published and (self.length != "words" or self.groups.threshold != 3):
             raise UserError("the papers' rows are for words and threshold 3: leave out --published.")
-        super().compute(inputs)
-        if self.published:
-            rows = _published_rows(self.groups.names)
-            rows["model"] = rows["model"].map(labels_beside(rows["model"], inputs))
-            self._frame = pd.concat([self._frame, rows], ignore_index=True)
-        # Published values have no number of pairs.
-        self._frame = self._frame.astype({"pairs": "Int64"})
-        return self
+        about = {"unit": self.length, "similarity": given[0].statistic.similarity}
+        return (about | row for row in length_bias_rows(given, self.groups, self._how))
+
+    def _published_rows(self) -> pd.DataFrame:
+        """Returns the papers' numbers in the same columns; the gap is the difference of the printed numbers."""
+        short, long = self.groups.names
+        groups = {"length difference <= 3": short, "length difference > 3": long}
+        rows = [
+            {
+                "model": f"{systems()[cell.system].title} (published)",
+                "task": AVERAGE if cell.setting.task == "Avg. STS" else cell.setting.task,
+                "measure": measure,
+                "group": groups[cell.setting.group],
+                "unit": "words",
+                "value": cell.score,
+            }
+            for name, measure in _PUBLISHED.items()
+            for row in rows_of(published_table(name))
+            for cell in row.cells
+        ]
+        frame = pd.DataFrame(rows)
+        keys = ["model", "task", "measure", "unit"]
+        wide = frame.pivot_table(index=keys, columns="group", values="value", sort=False)
+        gap = (wide[short] - wide[long]).rename("value").reset_index().assign(group=GAP)
+        return pd.concat([frame, gap], ignore_index=True)
 
     @property
     def _unit(self) -> str:
         return str(self.frame["unit"].iloc[0])
 
+    @property
+    def place_label(self) -> str:  # type: ignore[override]
+        return f"length difference ({self._unit})"
+
     def table(self) -> Tables:
         """Returns the papers' tables, the bias in one number, the curve, and the sample's designed pairs."""
         frame, unit = self.frame, self._unit
+        sizes = frame[(frame["measure"] == SPEARMAN) & (frame["group"] != GAP) & (frame["pairs"] > 0)]
+        sizes = _by_group(sizes, "pairs").rename(columns={AVERAGE: "all"})
+        # Models on the same tasks have the same pairs.
+        if not sizes.drop(columns="model").drop_duplicates()["difference"].duplicated().any():
+            sizes = sizes.drop(columns="model").drop_duplicates()
         bins = frame[(frame["measure"] == RELATIVE) & (frame["task"] == ALL_TASKS) & (frame["pairs"] > 0)]
         curve = bins.pivot_table(index="model", columns="group", values="value", sort=False).reset_index()
         tables = [
-            Table(_sizes(frame), f"Pairs by length difference in {unit}", notes=similarity_notes(frame)),
+            Table(sizes, f"Pairs by length difference in {unit}", notes=similarity_notes(frame)),
             Table(
-                _wide(frame, SPEARMAN),
+                _by_group(frame[frame["measure"] == SPEARMAN]),
                 f"Spearman x 100 by length difference in {unit} (ESimCSE v1, table 1)",
             ),
             Table(
-                _wide(frame, SIGNED, UNSIGNED),
+                _by_group(frame[frame["measure"].isin([SIGNED, UNSIGNED])]),
                 "Mean difference of similarity and scaled gold x 100, signed (ESimCSE COLING, tables 1 and 7)",
             ),
-            Table(_wide(frame, ABSOLUTE, UNSIGNED), "The same, absolute"),
+            Table(_by_group(frame[frame["measure"].isin([ABSOLUTE, UNSIGNED])]), "The same, absolute"),
             Table(_summary(frame, unit), "The bias in one number, with confidence intervals"),
             Table(curve, f"Error less the task's mean x 100, by length difference in {unit}, all tasks"),
         ]
         design = frame[frame["measure"].isin([CONTRAST, MARGIN])]
         if len(design):
-            tables.append(Table(_design(design), "The sample's designed pairs x 100 (unbiased: contrast 0)"))
+            limits = [interval(low, high) for low, high in zip(design["low"], design["high"], strict=True)]
+            designed = design[["model", "measure", "group", "pairs", "value"]].assign(interval=limits)
+            tables.append(Table(designed, "The sample's designed pairs x 100 (unbiased: contrast 0)"))
         return Tables(tables)
 
     def numbers(self) -> dict[str, float]:
-        """Returns all numbers but the curve, by measure and group, and by task if there are several."""
-        rows = self.frame[~self.frame["measure"].isin([ERROR, RELATIVE]) & (self.frame["pairs"] > 0)]
-        several = rows["task"].nunique() > 1
-        return {
-            ", ".join([*([row["task"]] if several else []), row["measure"], row["group"]]): float(row["value"])
-            for row in rows.to_dict("records")
-        }
+        return self._named(self.frame[~self.frame["measure"].isin([ERROR, RELATIVE]) & (self.frame["pairs"] > 0)])
 
-    def plot(self) -> "Figure":
-        """Draws the error by bins of the length difference; lines break at bins with few pairs."""
+    def panels(self) -> Mapping[str, pd.DataFrame]:
         frame = self.frame
-        curve = frame[(frame["measure"] == RELATIVE) & (frame["task"] == ALL_TASKS) & frame["pairs"].notna()]
-        enough = curve["pairs"] >= _FEWEST
-        shown = curve["group"].isin(curve.loc[enough, "group"])
-        curve = curve.assign(**{name: curve[name].where(enough) for name in ("value", "low", "high")})[shown]
-        bins = list(dict.fromkeys(curve["group"]))
-        palette = colours(list(frame["model"]))
-        with style():
-            figure = new_figure()
-            axes = figure.subplots()
-            axes.axhline(0, color="0.4", linewidth=0.8)
-            for model, part in curve.groupby("model", sort=False):
-                x = [bins.index(group) for group in part["group"]]
-                limits: dict[str, Any] = {
-                    "low": part["low"],
-                    "high": part["high"],
-                    "shade": 0.2 if len(palette) < 3 else 0.1,
-                }
-                colour, words = palette[str(model)], [f"{group} {self._unit}" for group in part["group"]]
-                line(
-                    axes, str(model), x, part["value"], colour, **limits, places=words, marker="o", markersize=2.5
-                )
-            axes.set_xticks(range(len(bins)), bins, rotation=45 if len(bins) > _FEW_BINS else 0)
-            axes.set_xlabel(f"length difference ({self._unit})")
-            axes.set_ylabel("error less task mean (× 100)")
-            legend_above(figure, axes)
-        return figure
+        curve = frame[(frame["measure"] == RELATIVE) & (frame["task"] == ALL_TASKS) & (frame["pairs"] >= _FEWEST)]
+        bins = {name: place for place, name in enumerate(dict.fromkeys(frame["group"]))}
+        curve = curve.assign(place=curve["group"]).sort_values("group", key=lambda names: names.map(bins))
+        return {"error less task mean (× 100)": curve}
 
 
-def _sizes(frame: pd.DataFrame) -> pd.DataFrame:
-    wide = frame[(frame["measure"] == SPEARMAN) & ~frame["group"].isin([GAP]) & (frame["pairs"] > 0)]
-    wide = wide.pivot_table(index=["model", "group"], columns="task", values="pairs", sort=False, aggfunc="first")
-    wide = wide.reset_index()
-    # Models on the same tasks have the same pairs.
-    sizes = wide.drop(columns="model").drop_duplicates()
-    wide = sizes if len(sizes) == wide["group"].nunique() else wide
-    counts = wide.columns.difference(["model", "group"], sort=False)
-    wide = wide.rename(columns={"group": "difference"}).astype(dict.fromkeys(counts, "Int64"))
-    return wide.rename(columns={AVERAGE: "all"})
-
-
-def _wide(frame: pd.DataFrame, *wanted: str) -> pd.DataFrame:
-    rows = frame[frame["measure"].isin(wanted) & (frame["task"] != ALL_TASKS)]
-    wide = rows.pivot_table(index=["model", "group"], columns="task", values="value", sort=False, dropna=False)
-    wide = wide.dropna(how="all").reset_index().rename(columns={"group": "difference"})
-    if AVERAGE in wide:
-        wide[AVERAGE] = wide.pop(AVERAGE)
-    return wide
+def _by_group(rows: pd.DataFrame, values: str = "value") -> pd.DataFrame:
+    rows = rows[rows["task"] != ALL_TASKS]
+    # The gaps of published models follow their groups.
+    rows = pd.concat([part for _, part in rows.groupby("model", sort=False)])
+    return by_task(rows, ["model", "group"], values).rename(columns={"group": "difference"})
 
 
 def _summary(frame: pd.DataFrame, unit: str) -> pd.DataFrame:
@@ -248,35 +218,6 @@ def _summary(frame: pd.DataFrame, unit: str) -> pd.DataFrame:
             limits = interval(row["low"], row["high"])
             rows.append({"number": name, "model": row["model"], "value": row["value"], "interval": limits})
     return pd.DataFrame(rows, columns=["number", "model", "value", "interval"])
-
-
-def _design(frame: pd.DataFrame) -> pd.DataFrame:
-    limits = [interval(low, high) for low, high in zip(frame["low"], frame["high"], strict=True)]
-    return frame[["model", "measure", "group", "pairs", "value"]].assign(interval=limits)
-
-
-def _published_rows(names: tuple[str, str]) -> pd.DataFrame:
-    """Returns the papers' numbers in the same columns; the gap is the difference of the printed numbers."""
-    short, long = names
-    groups = {"length difference <= 3": short, "length difference > 3": long}
-    rows = [
-        {
-            "model": f"{systems()[cell.system].title} (published)",
-            "task": "Avg." if cell.setting.task == "Avg. STS" else cell.setting.task,
-            "measure": measure,
-            "group": groups[cell.setting.group],
-            "unit": "words",
-            "value": cell.score,
-        }
-        for name, measure in _PUBLISHED.items()
-        for row in rows_of(published_table(name))
-        for cell in row.cells
-    ]
-    frame = pd.DataFrame(rows)
-    keys = ["model", "task", "measure", "unit"]
-    wide = frame.pivot_table(index=keys, columns="group", values="value", sort=False)
-    gap = (wide[short] - wide[long]).rename("value").reset_index().assign(group=GAP)
-    return pd.concat([frame, gap], ignore_index=True)
 
 
 length_bias = LengthBias.verb

@@ -1,13 +1,13 @@
 """Length collapse: do longer sentences look more alike, whatever they mean? (Zhou et al. 2025, ACL)"""
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from stsbench.analysis.base import OfVectors, Row, draw_panels, with_intervals
+from stsbench.analysis.base import OfVectors, Row, with_intervals
 from stsbench.analysis.estimates import Estimates
 from stsbench.analysis.inputs import ScoredVectors
 from stsbench.analysis.lengths import BINS, LENGTH, Bins, bins_from, sides
@@ -17,9 +17,6 @@ from stsbench.records.kinds import ALL_TASKS
 from stsbench.render.table import Table, Tables, interval
 from stsbench.statistics.influence import Linear
 from stsbench.statistics.similarity import zero_rows
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 EDGES = {
     "words": (0, 6, 9, 12, 16, 21, 31),
@@ -49,10 +46,6 @@ class LengthCollapse(OfVectors):
         the first, among bins with at least 10 sentences. `all tasks` are the sentences of all tasks together.
         `zero` counts zero vectors, which are left out; `unit` is the unit of length.
 
-    Raises:
-        UserError: if a run lacks a task or lengths in the unit, all vectors have one direction, or no bin has two
-            unrelated sentences.
-
     >>> collapse = length_collapse(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], tasks=["sample"])
     >>> collapse.frame.loc[collapse.frame["measure"] == "cosine", "group"].tolist()[:3]
     ['0-5', '6-8', '9-11']
@@ -68,44 +61,40 @@ class LengthCollapse(OfVectors):
     )
     columns = ("model", "task", "measure", "group", "unit", "sentences", "value", "low", "high", "zero")
 
+    number_keys = ("measure", "group")
+
     length = LENGTH
     bins = BINS
 
     def measure(self, model: str, given: Sequence[ScoredVectors]) -> Iterator[Row]:
-        """Yields the rows of each task, and of all sentences together."""
         bins = bins_from(self.bins or EDGES[self.length])
-        for task in given:
-            task.require_directions(model)
         parts = [(task.task, _sentences(task, self.length)) for task in given]
         if len(given) > 1:
             parts.append((ALL_TASKS, _together([part for _, part in parts])))
         for name, sentences in parts:
-            rows = list(_measured(sentences, bins, Estimates(self.how)))
+            rows = list(_measured(sentences, bins, Estimates(self._how)))
             if all(pd.isna(row["value"]) for row in rows if row["measure"] == COSINE):
                 raise UserError(
                     f"{name} has no two unrelated sentences of similar length with nonzero vectors of {model}: "
-                    "choose "
-                    "larger tasks with --tasks, or wider bins with --bins."
+                    "choose larger tasks with --tasks, or wider bins with --bins."
                 )
             yield from ({"task": name, "unit": self.length} | row for row in rows)
 
     def table(self) -> Tables:
-        """Returns the bins of all tasks together, and the rise of each task."""
         unit, shown = self._unit, self.headline
         bins = with_intervals(shown[shown["measure"] != RISE], ["model", "group", "sentences"], digits=3)
-        rises = self.frame[self.frame["measure"] == RISE]
-        rise = rises[["model", "task", "group", "value"]].assign(
-            interval=[interval(low, high, 3) for low, high in zip(rises["low"], rises["high"], strict=True)]
-        )
-        caption = f"Mean cosine of unrelated sentences, and norm of the vectors, by length in {unit}"
         bins = bins.rename(columns={"group": unit}).astype({"sentences": "Int64"})
+        rises = self.frame[self.frame["measure"] == RISE]
+        limits = [interval(low, high, 3) for low, high in zip(rises["low"], rises["high"], strict=True)]
+        rise = rises[["model", "task", "group", "value"]].assign(interval=limits)
         rise = rise.rename(columns={"group": "bins", "value": "rise"})
-        return Tables(
-            [
-                Table(bins, caption, 3, notes=self.notes),
-                Table(rise, "The rise of the cosine from the shortest sentences to the longest", 3),
-            ]
-        )
+        caption = f"Mean cosine of unrelated sentences, and norm of the vectors, by length in {unit}"
+        rising = "The rise of the cosine from the shortest sentences to the longest"
+        return Tables([Table(bins, caption, 3, notes=self.notes), Table(rise, rising, 3)])
+
+    @property
+    def place_label(self) -> str:  # type: ignore[override]
+        return f"length of both ({self._unit})"
 
     @property
     def _unit(self) -> str:
@@ -113,7 +102,6 @@ class LengthCollapse(OfVectors):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What limits the comparison, and unusual vectors."""
         notes = ["Longer sentences may also be about fewer subjects: compare models on the same sentences."]
         shown = self.headline
         for model, part in shown[shown["measure"] == NORM].groupby("model", sort=False):
@@ -123,18 +111,10 @@ class LengthCollapse(OfVectors):
                 notes.append(f"{model}: {zero:,} zero vectors are left out.")
         return tuple(notes)
 
-    def numbers(self) -> dict[str, float]:
-        """Returns cosine and norm of each bin, and the rise, of all tasks together."""
-        rows = self.headline.dropna(subset=["value"]).to_dict("records")
-        return {f"{row['measure']}, {row['group']}": float(row["value"]) for row in rows}
-
-    def plot(self) -> "Figure":
-        """Draws the mean cosine of unrelated sentences by length."""
+    def panels(self) -> Mapping[str, pd.DataFrame]:
         rows = self.headline
-        rows = rows[rows["measure"] == COSINE].assign(place=lambda frame: frame["group"])
-        figure = draw_panels(self.headline, {"mean cosine of unrelated": rows}, height=2.4, shared=True)
-        figure.axes[0].set_xlabel(f"length of both ({self._unit})")
-        return figure
+        rows = rows[rows["measure"] == COSINE]
+        return {"mean cosine of unrelated": rows.assign(place=rows["group"])}
 
 
 class _Sentences(NamedTuple):

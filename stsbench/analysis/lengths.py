@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from stsbench.analysis.parameters import LARGEST, parameter
+from stsbench.analysis.parameters import parameter
 from stsbench.base.errors import UserError
+from stsbench.cli.options import LARGEST
 
 UNITS = ("words", "subwords", "characters")
 """Words between spaces as released, sub-words of the model's tokeniser without special tokens, or characters."""
@@ -16,6 +17,7 @@ LENGTH: str = parameter("words", "The unit of length: `words`, `subwords` or `ch
 BINS: Sequence[int] = parameter(
     (),
     "The lower ends of the bins, from 0 and rising, with commas: `0,1,2,4,8`.",
+    kind=int,
     example="0,1,2,4,8",
     limits=(-LARGEST, LARGEST),
 )
@@ -31,7 +33,7 @@ def bins_from(edges: Sequence[int]) -> Bins:
     [('0', (0, 0)), ('1-3', (1, 3)), ('4+', (4, inf))]
     """
     if edges[0] != 0 or list(edges) != sorted(set(edges)):
-        raise UserError(f"bins {','.join(map(str, edges))}: give rising numbers from 0, such as 0,1,2,4,8.")
+        raise UserError(f"--bins {','.join(map(str, edges))}: give rising numbers from 0, such as 0,1,2,4,8.")
     bins: Bins = {}
     for start, end in zip(edges, [*(edge - 1 for edge in edges[1:]), float("inf")], strict=True):
         last = "+" if end == float("inf") else f"-{end:.0f}" if start < end else ""

@@ -6,7 +6,6 @@ The *cost*: their share of the rank error over their share of the pairs. See `do
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -67,9 +66,6 @@ class PairKinds(OfTasks):
         the task's pairs, compared with other pairs in the same tenth of its gold scores (not for kinds by gold
         score); `cost`, the sum of squared rank errors over that of average pairs of the same tasks.
 
-    Raises:
-        UserError: if a run lacks a task or its items, or there are too few pairs.
-
     >>> kinds = pair_kinds(lambda sentences: [[len(s), s.count("e")] for s in sentences], tasks=["sample"])
     >>> sorted(set(kinds.frame["measure"])), set(kinds.frame["task"])
     (['cost', 'shift'], {'sample'})
@@ -87,6 +83,7 @@ class PairKinds(OfTasks):
         *("model", "task", "feature", "kind", "measure", "pairs", "share"),
         *("value", "low", "high", "p", "weight", "similarity"),
     )
+    number_keys = ("measure", "kind")
 
     data = OWN_DATA
     intervals: Intervals | None = INTERVALS
@@ -97,10 +94,9 @@ class PairKinds(OfTasks):
         """Why the words of a task are unknown, by task."""
         self.without: list[str] = []
         """Models with too few pairs for any kind."""
-        self._kinds: dict[tuple[Any, ...], list[PairKind]] = {}
+        self._kinds: dict[tuple[Any, ...], dict[str, PairKind]] = {}
 
     def compute(self, inputs: Mapping[str, Sequence[ScoredTask]]) -> Self:
-        """Measures all models."""
         super().compute(inputs)
         if not len(self._frame):
             raise UserError(f"{_TOO_FEW}: choose tasks with more pairs.")
@@ -108,21 +104,24 @@ class PairKinds(OfTasks):
         return self
 
     def measure(self, model: str, given: Sequence[ScoredTask]) -> Iterator[Row]:
-        """Yields the measures of each kind, by task and for all tasks together."""
-        similarity = given[0].statistic.similarity
-        ranked = [self._ranked(task) for task in given]
-        return (row | {"similarity": similarity} for row in _rows(ranked, self.how))
+        tasks = [RankedPairs.of(task, self._kinds_of(task)) for task in given]
+        together = [(ALL_TASKS, tasks)] if len(tasks) > 1 else []
+        for name, pooled in [*((task.name, [task]) for task in tasks), *together]:
+            pairs, sharing = sum(map(len, pooled)), Sharing.join([task.sharing for task in pooled])
+            for kind, feature in {kind: of.feature for task in pooled for kind, of in task.kinds.items()}.items():
+                inside = [task.inside(kind) for task in pooled]
+                count = int(sum(map(sum, inside)))
+                if not FEWEST <= count <= pairs - FEWEST:
+                    continue
+                about = {"task": name, "feature": feature, "kind": kind, "pairs": count, "share": count / pairs}
+                about["similarity"] = given[0].statistic.similarity
+                for measure, (estimate, weight) in _measured(pooled, inside, feature).items():
+                    terms = np.concatenate([estimate.terms[task.name] for task in pooled])
+                    limits = _limits(measure, estimate.value, terms, sharing, self._how)
+                    yield about | {"measure": measure, "weight": weight} | limits
 
-    def _ranked(self, task: ScoredTask) -> "RankedPairs":
-        low, high = task.gold_range
-        gold = np.asarray(task.pairs["gold"], dtype=float)
-        scaled = (gold - low) / (high - low) if high > low else np.zeros(len(gold))
-        strata = np.clip((_STRATA * scaled).astype(np.intp), 0, _STRATA - 1)
-        sharing = sharing_of(task.pairs, folded=True)
-        return RankedPairs(task.task, gold, task.similarity, strata, self._kinds_of(task), sharing)
-
-    def _kinds_of(self, task: ScoredTask) -> list[PairKind]:
-        """Returns the kinds of a task's pairs, which are read once for all models."""
+    def _kinds_of(self, task: ScoredTask) -> dict[str, PairKind]:
+        """Returns the kinds of a task's pairs by name, which are read once for all models."""
         key = (task.data, *(task.pairs[side].to_numpy().tobytes() for side in SENTENCES))
         if key not in self._kinds:
             low, high = task.gold_range
@@ -132,11 +131,10 @@ class PairKinds(OfTasks):
                 self.missing[task.task] = reason
             else:
                 kinds += kinds_by_words(task.pairs, sentences)
-            self._kinds[key] = kinds
+            self._kinds[key] = {kind.name: kind for kind in kinds}
         return self._kinds[key]
 
     def table(self) -> Tables:
-        """Returns shift and cost of each kind with their intervals."""
         rows = self.headline
         rows = rows.assign(**{"%": 100 * rows["share"]})
         columns = [SHIFT, f"{SHIFT}: interval", COST, f"{COST}: interval"]
@@ -147,16 +145,9 @@ class PairKinds(OfTasks):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is missing, and similarities other than the cosine."""
         notes = [f"without words: {reason}" for reason in dict.fromkeys(self.missing.values())]
         notes += [f"{model}: {_TOO_FEW}." for model in self.without]
         return (*notes, *similarity_notes(self.frame))
-
-    def numbers(self) -> dict[str, float]:
-        """Returns both measures of each kind."""
-        return {
-            f"{row['measure']}, {row['kind']}": float(row["value"]) for row in self.headline.to_dict("records")
-        }
 
     def plot(self) -> "Figure":
         """Draws the cost of each kind."""
@@ -171,62 +162,47 @@ class RankedPairs:
 
     Attributes:
         name: the task's label.
-        gold, similarity: (n,) values.
+        similarity, gold: (n,) percentages of lower pairs, with half of the ties.
         strata: (n,) codes of groups of pairs with similar gold scores.
-        kinds: the kinds of pairs.
+        kinds: the kinds of pairs by name.
         sharing: which pairs share a sentence by letters and digits.
     """
 
     name: str
-    gold: Floats
     similarity: Floats
+    gold: Floats
     strata: NDArray[np.intp]
-    kinds: Sequence[PairKind]
+    kinds: Mapping[str, PairKind]
     sharing: Sharing
+
+    @classmethod
+    def of(cls, task: ScoredTask, kinds: Mapping[str, PairKind]) -> "RankedPairs":
+        """Ranks the pairs of a task."""
+        low, high = task.gold_range
+        gold = np.asarray(task.pairs["gold"], dtype=float)
+        scaled = (gold - low) / (high - low) if high > low else np.zeros(len(gold))
+        strata = np.clip((_STRATA * scaled).astype(np.intp), 0, _STRATA - 1)
+        similarity, gold = (100 * (average_ranks(side) - 0.5) / len(gold) for side in (task.similarity, gold))
+        return cls(task.task, similarity, gold, strata, kinds, sharing_of(task.pairs, folded=True))
 
     def __len__(self) -> int:
         return len(self.gold)
 
-    @cached_property
-    def ranks(self) -> tuple[Floats, Floats]:
-        """The percentage of lower pairs, with half of the ties: by similarity, and by gold score."""
-        similarity, gold = (100 * (average_ranks(side) - 0.5) / len(self) for side in (self.similarity, self.gold))
-        return similarity, gold
-
-    @cached_property
-    def codes(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """The ranks of the distinct similarities, and of the distinct gold scores."""
-        similarity, gold = (np.unique(side, return_inverse=True)[1] for side in (self.similarity, self.gold))
-        return similarity, gold
-
-    @cached_property
+    @property
     def losses(self) -> Floats:
         """The squared difference of the two ranks."""
-        similarity, gold = self.ranks
-        return (similarity - gold) ** 2
+        return (self.similarity - self.gold) ** 2
 
-    def through_ranks(self, side: int, weights: Floats) -> Floats:
-        """Returns the effect of each pair on a weighted sum of ranks, by its effect on the ranks of others.
-
-        With r_i = 100 / n * (pairs below i, ties half), one more pair j moves sum_i w_i r_i by
-        (100 * (the weights above j, ties half) - sum_i w_i r_i) / n.
-
-        Args:
-            side: 0 for the ranks of similarities, 1 for those of gold scores.
-            weights: (n,) of the ranks.
-        """
-        codes = self.codes[side]
-        sums = np.bincount(codes, weights=weights)
-        above = np.cumsum(sums[::-1])[::-1] - sums / 2
-        contributed: Floats = (100 * above[codes] - weights @ self.ranks[side]) / len(self)
-        return contributed
+    def inside(self, kind: str) -> Floats:
+        """Returns 1 for the pairs of a kind, else 0."""
+        return self.kinds[kind].inside.astype(np.float64) if kind in self.kinds else np.zeros(len(self))
 
     def sums_of_loss(self, inside: Floats) -> Linear:
         """Returns the sum of the losses of the pairs inside."""
-        similarity, gold = self.ranks
-        weights = 2 * inside * (similarity - gold)
-        terms = inside * self.losses + self.through_ranks(0, weights) - self.through_ranks(1, weights)
-        return Linear(float(inside @ self.losses), {self.name: terms})
+        weights = 2 * inside * (self.similarity - self.gold)
+        losses, above = self.losses, through_ranks(self.similarity, weights)
+        terms = inside * losses + above - through_ranks(self.gold, weights)
+        return Linear(float(inside @ losses), {self.name: terms})
 
     def centred(self, values: Floats) -> Floats:
         """Centres values in each stratum."""
@@ -235,25 +211,17 @@ class RankedPairs:
         return values - means[self.strata]
 
 
-def _rows(tasks: Sequence[RankedPairs], intervals: Intervals) -> Iterator[Row]:
-    """Yields the rows of each task of a model, and of several together."""
-    for name, pooled in [(task.name, [task]) for task in tasks] + [(ALL_TASKS, list(tasks))][: len(tasks) > 1]:
-        pairs, sharing = sum(map(len, pooled)), Sharing.join([task.sharing for task in pooled])
-        for feature, kind in dict.fromkeys((kind.feature, kind.name) for task in pooled for kind in task.kinds):
-            inside = [_inside(task, kind) for task in pooled]
-            count = int(sum(map(sum, inside)))
-            if not FEWEST <= count <= pairs - FEWEST:
-                continue
-            about = {"task": name, "feature": feature, "kind": kind, "pairs": count, "share": count / pairs}
-            for measure, (estimate, weight) in _measured(pooled, inside, feature).items():
-                terms = np.concatenate([estimate.terms[task.name] for task in pooled])
-                limits = _limits(measure, estimate.value, terms, sharing, intervals)
-                yield about | {"measure": measure, "weight": weight} | limits
+def through_ranks(ranks: Floats, weights: Floats) -> Floats:
+    """Returns the effect of each pair on a weighted sum of ranks, by its effect on the ranks of others.
 
-
-def _inside(task: RankedPairs, name: str) -> Floats:
-    inside = next((kind.inside for kind in task.kinds if kind.name == name), None)
-    return np.zeros(len(task)) if inside is None else inside.astype(np.float64)
+    With r_i = 100 / n * (pairs below i, ties half), one more pair j moves sum_i w_i r_i by
+    (100 * (the weights above j, ties half) - sum_i w_i r_i) / n.
+    """
+    codes = np.unique(ranks, return_inverse=True)[1]
+    sums = np.bincount(codes, weights=weights)
+    above = np.cumsum(sums[::-1])[::-1] - sums / 2
+    contributed: Floats = (100 * above[codes] - weights @ ranks) / len(ranks)
+    return contributed
 
 
 def _measured(
@@ -286,12 +254,12 @@ def shift(tasks: Sequence[RankedPairs], inside: Sequence[Floats]) -> tuple[Linea
     spread = float(sum(k @ k for k in centred))
     if spread < 1e-9:
         return None
-    value = float(sum(k @ task.ranks[0] for task, k in zip(tasks, centred, strict=True))) / spread
+    value = float(sum(k @ task.similarity for task, k in zip(tasks, centred, strict=True))) / spread
     pairs, strata = sum(map(len, tasks)), sum(len(set(task.strata.tolist())) for task in tasks)
     scale = (pairs / max(pairs - strata - 1, 1)) ** 0.5
     terms = {
         task.name: scale
-        * (k * (task.centred(task.ranks[0]) - value * k) / spread + task.through_ranks(0, k / spread))
+        * (k * (task.centred(task.similarity) - value * k) / spread + through_ranks(task.similarity, k / spread))
         for task, k in zip(tasks, centred, strict=True)
     }
     return Linear(value, terms), spread

@@ -1,18 +1,13 @@
 """The parameters of analyses: each is a keyword argument of the verb and an option of the command."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from stsbench.base.errors import UserError
 from stsbench.base.words import suggestion
-
-LARGEST = 1_000_000
-"""The most that a parameter counts: draws, buckets, sub-words. More is a typing mistake."""
-
-DATA = "Data"
-"""The heading of the options that choose data."""
+from stsbench.cli.options import DATA, LARGEST_SEED, DataDirs, OwnTexts
 
 
 @dataclass(frozen=True)
@@ -23,12 +18,12 @@ class Parameter:
         default: the default value.
         help: what it is, for `--help` and the documentation of the verb.
         flags: the names of its option; by default its own name.
-        kind: the type of a value on the command line; by default that of the default value.
+        kind: the type of a value on the command line, or of each in a list; by default that of the default value.
         limits: the smallest and the largest number allowed, for each number of a list.
         choices: the values allowed.
         example: for a list that is typed with commas, an example of one; other lists repeat the option.
         panel: the heading of its option in `--help`.
-        has_option: whether the command has an option for it.
+        models: for a folder of models, the function that returns the models in it.
     """
 
     default: Any
@@ -39,16 +34,17 @@ class Parameter:
     choices: tuple[str, ...] = ()
     example: str = ""
     panel: str | None = None
-    has_option: bool = True
+    models: Callable[[Path], list[Path]] | None = None
 
     def check(self, name: str, value: Any) -> None:
         """Raises a UserError if a value is not allowed."""
+        option = max(self.flags, key=len, default=f"--{name.replace('_', '-')}")
         several = isinstance(value, Iterable) and not isinstance(value, str)
         for item in value if several else [] if value is None else [value]:
             if self.choices and item not in self.choices:
-                raise UserError(f"{name} {item!r}: {suggestion(item, self.choices)}")
+                raise UserError(f"{option} {item!r}: {suggestion(item, self.choices)}")
             if self.limits and not self.limits[0] <= item <= self.limits[1]:
-                raise UserError(f"{name} {item}: expected {self.limits[0]:,.10g} to {self.limits[1]:,.10g}.")
+                raise UserError(f"{option} {item}: expected {self.limits[0]:,.10g} to {self.limits[1]:,.10g}.")
 
 
 def parameter(default: Any, help: str, **about: Any) -> Any:
@@ -56,10 +52,18 @@ def parameter(default: Any, help: str, **about: Any) -> Any:
     return Parameter(default, help, **about)
 
 
+def _folders(alias: Any) -> Any:
+    """Declares a repeatable path that commands of other rooms have, too."""
+    _, option = get_args(alias)
+    # In `Annotated`, the first argument of `typer.Option` is a flag.
+    return Parameter((), option.help, (option.default,), Path, panel=option.rich_help_panel)
+
+
 TASKS: Sequence[str] = parameter(
     (),
     "The tasks, with commas; by default all of a run, the seven STS tasks, or the sample.",
     flags=("--tasks", "-t"),
+    kind=str,
     example="STS12,STS-B",
     panel=DATA,
 )
@@ -67,20 +71,10 @@ TASK: str | None = parameter(
     None, "The task; by default `STS-B`, or the sample if its data is not here.", kind=str, panel=DATA
 )
 SPLIT: str | None = parameter(None, "The split; by default all of the task.", kind=str, panel=DATA)
-TEXT: str = parameter("senteval", TEXTS := "The text: `senteval` (tokenised, lower-cased) or `raw`.", panel=DATA)
-OWN_DATA: Sequence[str | Path] = parameter(
-    (),
-    "A file with the sentences of a run on your own pairs; records hold no sentences. Repeatable.",
-    flags=("--data",),
-    kind=Path,
-    panel=DATA,
-)
-DATA_DIRS: Sequence[str | Path] = parameter(
-    (),
-    "A folder to search for data before `STSBENCH_DATA` and the cache. Repeatable.",
-    flags=("--data-dir",),
-    kind=Path,
-    panel=DATA,
-)
-INTERVALS: Any = parameter(None, "How intervals are computed, an `Intervals`.", has_option=False)
-SEED: int = parameter(0, "The random seed.", limits=(0, 2**32 - 1))
+TEXT_HELP = "The text: `senteval` (tokenised, lower-cased) or `raw`."
+TEXT: str = parameter("senteval", TEXT_HELP, panel=DATA)
+OWN_DATA: Sequence[str | Path] = _folders(OwnTexts)
+DATA_DIRS: Sequence[str | Path] = _folders(DataDirs)
+INTERVALS: Any = parameter(None, "How intervals are computed, an `Intervals`.")
+SEED: int = parameter(0, "The random seed.", limits=(0, LARGEST_SEED))
+CORPUS: str | Path = parameter("sample", "The corpus: a file with one sentence a line, or `sample`.")

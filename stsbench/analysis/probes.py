@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import inf, nan
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from stsbench.analysis.base import Analysis, Row, draw_panels, with_intervals
+from stsbench.analysis.base import Analysis, Row, with_intervals
 from stsbench.analysis.parameters import DATA_DIRS, INTERVALS, parameter
 from stsbench.base.errors import UserError
 from stsbench.data.triples import load_triples
@@ -25,9 +25,6 @@ from stsbench.statistics.dependence import Sharing, Variance, variance
 from stsbench.statistics.influence import mean_terms
 from stsbench.statistics.intervals import Limits, plain_interval, share_difference_interval, share_interval
 from stsbench.statistics.similarity import pair_similarities
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 Floats = NDArray[np.float64]
 
@@ -70,9 +67,6 @@ class Probes(Analysis):
         `order` `against` the first: the mean difference on the same triples, for shares with Newcombe's interval;
         otherwise `against` is empty. `triples` names the set.
 
-    Raises:
-        UserError: if the triples cannot be read, or a model gives all sentences the same vector.
-
     >>> probe = probes(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], kinds=["negation", "typo"])
     >>> probe.frame["kind"].unique().tolist(), probe.frame["measure"].unique().tolist()
     (['negation', 'typo'], ['paraphrase', 'changed', 'gap', 'order', 'tied'])
@@ -101,7 +95,6 @@ class Probes(Analysis):
     _read_notes: tuple[str, ...] = ()
 
     def inputs(self, subjects: Mapping[str, Subject]) -> Mapping[str, ProbedTriples]:
-        """Returns the cosines of the triples."""
         read = load_triples(self.triples, self.kinds, self.data_dirs)
         self.constants, self._read_notes = {"triples": read.name}, tuple(read.notes)
         texts = [text for row in read.rows for text in (row.sentence, row.paraphrase, row.changed)]
@@ -120,14 +113,12 @@ class Probes(Analysis):
         return models
 
     def compute(self, inputs: Mapping[str, ProbedTriples]) -> Self:
-        """Measures the models on each kind of triples."""
         kinds = dict.fromkeys(next(iter(inputs.values())).kinds)
         rows = [row | self.constants for kind in kinds for row in self._rows(kind, inputs)]
         self._frame = pd.DataFrame(rows, columns=list(self.columns[: len(rows[0])]))
         return self
 
     def measure(self, model: str, given: ProbedTriples) -> Iterator[Row]:
-        """Yields the measures of each kind."""
         for kind in dict.fromkeys(given.kinds):
             yield from self._rows(kind, {model: given})
 
@@ -158,27 +149,26 @@ class Probes(Analysis):
 
     def _of_mean(self, values: Floats, sharing: Sharing) -> Limits:
         # Values that differ only by rounding have no spread.
-        if self.how.interval is None or values.max() - values.min() <= _SAME_COSINE:
+        if self._how.interval is None or values.max() - values.min() <= _SAME_COSINE:
             return Limits(nan, nan, "no spread")
-        return plain_interval(float(values.mean()), self._variance(values, sharing), self.how.level)
+        return plain_interval(float(values.mean()), self._variance(values, sharing), self._how.level)
 
     def _of_share(self, values: Floats, sharing: Sharing) -> Limits:
-        if self.how.interval is None:
+        if self._how.interval is None:
             return Limits(nan, nan, "undefined")
         # Wilson's interval is normal, as the share determines its variance.
         spread = replace(self._variance(values, sharing), df=inf)
-        sentences = len(values) if self.how.interval == "independent" else sharing.sentences
-        return share_interval(float(values.mean()), spread, sentences, self.how.level)
+        sentences = len(values) if self._how.interval == "independent" else sharing.sentences
+        return share_interval(float(values.mean()), spread, sentences, self._how.level)
 
     def _variance(self, values: Floats, sharing: Sharing) -> Variance:
-        return variance(mean_terms(values), sharing, self.how.interval or "independent")
+        return variance(mean_terms(values), sharing, self._how.interval or "independent")
 
     @property
     def _own(self) -> pd.DataFrame:
         return self.frame[self.frame["against"] == ""]
 
     def table(self) -> Tables:
-        """Returns a row for each kind and model; for several models also their differences to the first."""
         own, paired = self._own, self.frame[self.frame["against"] != ""]
         where = f": {self.frame['triples'].iloc[0]} triples" if "triples" in self.frame else ""
         caption = f"Mean cosine x 100 to a paraphrase, and to the sentence with its meaning changed{where}"
@@ -194,7 +184,6 @@ class Probes(Analysis):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was assumed about the triples, and tied cosines."""
         own = self._own[self._own["measure"] == TIED]
         tied = (own["value"] * own["items"]).groupby(own["model"], sort=False).sum()
         return self._read_notes + tuple(
@@ -204,17 +193,14 @@ class Probes(Analysis):
         )
 
     def numbers(self) -> dict[str, float]:
-        """Returns the share of triples in the right order by kind."""
         right = self._own[self._own["measure"] == ORDER]
         return {f"{row['kind']}, right order": float(row["value"]) for row in right.to_dict("records")}
 
-    def plot(self) -> "Figure":
-        """Draws the share of triples in the right order and the gap, by kind."""
+    def panels(self) -> Mapping[str, pd.DataFrame]:
         rows = self._own.assign(place=[shortened(kind, _LABEL) for kind in self._own["kind"]])
         order = rows[rows["measure"] == ORDER].copy()
         order[["value", "low", "high"]] *= 100
-        panels = {"right order, %": order, "gap of cosines": rows[rows["measure"] == GAP]}
-        return draw_panels(self.frame, panels, height=4.2, shared=True)
+        return {"right order, %": order, "gap of cosines": rows[rows["measure"] == GAP]}
 
 
 def _by_kind(rows: pd.DataFrame) -> pd.DataFrame:

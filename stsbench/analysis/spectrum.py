@@ -47,9 +47,6 @@ class Spectrum(OfSentences):
         `partition isotropy` and, for centred vectors, `isoscore`. Vectors are normalised; zero vectors are left
         out. Other columns: the numbers of `sentences` and `dimensions`, and `task`, `split` and `text`.
 
-    Raises:
-        UserError: if the data is missing, or all vectors are zero.
-
     >>> values = spectrum(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], task="sample")
     >>> values.frame.loc[values.frame["measure"] == "singular value", "k"].unique().tolist()
     [1, 2, 3]
@@ -65,7 +62,6 @@ class Spectrum(OfSentences):
     )
 
     def measure(self, model: str, given: PairVectors) -> Iterator[Row]:
-        """Yields the singular values and the numbers computed from them, uncentred and centred."""
         vectors = given.vectors[given.rows]
         units = unit_rows(vectors[~zero_rows(vectors)])
         if not len(units):
@@ -77,7 +73,6 @@ class Spectrum(OfSentences):
             yield from (about | {"centred": centred} | row for row in _measures(units, centred=centred))
 
     def table(self) -> Tables:
-        """Returns the summary numbers; the singular values are in the figure."""
         numbers = self.frame[self.frame["measure"] != SINGULAR]
         names = [_label(row) for row in numbers.to_dict("records")]
         wide = numbers.assign(name=names).pivot_table(
@@ -91,7 +86,6 @@ class Spectrum(OfSentences):
         return Tables([Table(table, caption, 3, notes=(_AT_ODDS,))])
 
     def numbers(self) -> dict[str, float]:
-        """Returns the numbers computed from the singular values, uncentred and centred."""
         return {
             _label(row) + (", centred" if row["centred"] else ""): float(row["value"])
             for row in self.frame[self.frame["measure"] != SINGULAR].to_dict("records")

@@ -2,18 +2,18 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.analysis.base import Analysis, Row
-from stsbench.analysis.parameters import DATA, DATA_DIRS, INTERVALS, SEED, TASK, TEXTS, parameter
+from stsbench.analysis.parameters import DATA_DIRS, INTERVALS, SEED, TASK, TEXT_HELP, parameter
 from stsbench.analysis.perturbations import changes, paraphrased
 from stsbench.base.errors import UserError
+from stsbench.cli.options import DATA
 from stsbench.data.sentences import sentences_in
-from stsbench.render.charts import forest
 from stsbench.render.table import Table, Tables, interval, place
 from stsbench.scoring.settings import Intervals
 from stsbench.scoring.subjects import Subject, vectors_of
@@ -24,9 +24,6 @@ from stsbench.statistics.influence import spearman_terms
 from stsbench.statistics.intervals import plain_interval
 from stsbench.statistics.similarity import pair_similarities
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 Floats = NDArray[np.float64]
 
 FAR = 0.1
@@ -34,14 +31,8 @@ FAR = 0.1
 
 
 class Retyped(NamedTuple):
-    """The n pairs of a task before and after changes of their sentences.
-
-    Attributes:
-        gold: (n,) gold scores.
-        whole: (n,) similarities of the unchanged sentences.
-        after: (n,) similarities of the changed sentences, by change.
-        changed: the share of distinct sentences that a change alters, by change.
-        sharing: which pairs share a sentence.
+    """The n pairs of a task: gold scores (n,), similarities before and after each change, and the share of changed
+    distinct sentences by change.
     """
 
     gold: Floats
@@ -60,9 +51,6 @@ class Stability(Analysis):
         `moved`, the share of pairs whose rank among all n cosines changes by more than n / 10. Other columns:
         `pairs`, `task`, `split` and `text`.
 
-    Raises:
-        UserError: if the data is missing, the paraphrases match no sentence, or all similarities are equal.
-
     >>> result = stability(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], task="sample")
     >>> result.frame.loc[result.frame["change"] == "lower case", ["score", "moved"]].round(2).values.tolist()
     [[19.9, 0.01]]
@@ -77,9 +65,11 @@ class Stability(Analysis):
         "stsbench stability --model minilm --task STS16 --paraphrases mine.tsv",
     )
 
+    reference = 0
+
     task = TASK
     split: str = parameter("test", "The split.", panel=DATA)
-    text: str = parameter("raw", TEXTS, panel=DATA)
+    text: str = parameter("raw", TEXT_HELP, panel=DATA)
     paraphrases: str | Path | None = parameter(
         None, "A table with a sentence of the task and its paraphrase in each row.", kind=Path
     )
@@ -88,7 +78,6 @@ class Stability(Analysis):
     data_dirs = DATA_DIRS
 
     def inputs(self, subjects: Mapping[str, Subject]) -> Mapping[str, Retyped]:
-        """Returns the similarities before and after each change."""
         data = read_pairs_of(self.task, self.split, self.text, self.data_dirs)
         self.constants = {"task": data.task, "split": data.split, "text": data.text}
         sentences = sentences_in(data)
@@ -112,7 +101,6 @@ class Stability(Analysis):
         return models
 
     def measure(self, model: str, given: Retyped) -> Iterator[Row]:
-        """Yields the score after each change."""
         gold, whole = given.gold, given.whole
         if is_undefined(whole):
             raise UserError(f"{model} gives all {len(whole)} pairs one similarity, so they have no score.")
@@ -120,9 +108,9 @@ class Stability(Analysis):
         for change, similarities in given.after.items():
             score = spearman(gold, similarities)
             low = high = float("nan")
-            if self.how.interval is not None:
-                spread = variance(spearman_terms(gold, similarities) - terms, given.sharing, self.how.interval)
-                low, high, _ = plain_interval(score - before, spread, self.how.level)
+            if self._how.interval is not None:
+                spread = variance(spearman_terms(gold, similarities) - terms, given.sharing, self._how.interval)
+                low, high, _ = plain_interval(score - before, spread, self._how.level)
             moved = abs(average_ranks(similarities) - ranks) > FAR * len(ranks)
             yield {
                 "change": change,
@@ -137,7 +125,6 @@ class Stability(Analysis):
             }
 
     def table(self) -> Tables:
-        """Returns a row for each model and change."""
         frame = self.frame
         table = pd.DataFrame(
             {
@@ -156,18 +143,16 @@ class Stability(Analysis):
         return Tables([Table(table, caption, notes=(note,))])
 
     def numbers(self) -> dict[str, float]:
-        """Returns the difference x 100 and the share of moved pairs of each change."""
         return {
             f"{name} {row['change']}": float(row[name])
             for row in self.frame.to_dict("records")
             for name in ("difference", "moved")
         }
 
-    def plot(self) -> "Figure":
-        """Draws the difference of each change."""
-        rows: Any = self.frame.rename(columns={"change": "label", "model": "series", "difference": "value"})
-        rows = rows.assign(filled=True, summary=False)
-        return forest(rows, "difference to the score of the unchanged sentences (× 100)", reference=0)
+    def panels(self) -> Mapping[str, pd.DataFrame]:
+        return {
+            "difference × 100": self.frame.rename(columns={"change": "place", "difference": "value"}),
+        }
 
 
 stability = Stability.verb

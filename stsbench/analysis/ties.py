@@ -1,7 +1,6 @@
 """Ties: how much does a score depend on the order of tied similarities?"""
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -9,13 +8,9 @@ import pandas as pd
 from stsbench.analysis.base import OfTasks, Row, similarity_notes
 from stsbench.base.words import listed
 from stsbench.records.kinds import AVERAGE
-from stsbench.render.charts import forest
 from stsbench.render.table import Table, Tables
 from stsbench.scoring.subjects import ScoredTask
 from stsbench.statistics.ties import rounded, ties_of
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 RECORDED = "as recorded"
 
@@ -37,9 +32,6 @@ class Ties(OfTasks):
         the `score` (tied pairs share their average rank), its mean over all ways to break the ties (`expected`),
         and the `lowest` and `highest` of them. `similarity` names the run's own.
 
-    Raises:
-        UserError: if a run lacks a task or its items.
-
     >>> result = ties(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], tasks=["sample"])
     >>> result.frame["tied"].round(1).tolist()
     [0.8, 97.6, 99.6, 100.0]
@@ -52,7 +44,6 @@ class Ties(OfTasks):
     examples = ("stsbench ties runs/minilm-avg-sts", "stsbench ties runs/a runs/b --tasks STS-B --figure ties.svg")
 
     def measure(self, model: str, given: Sequence[ScoredTask]) -> Iterator[Row]:
-        """Yields the ranges of each task and their average, for each precision."""
         similarity = given[0].statistic.similarity
         for precision, bits in SIGNIFICANT_BITS.items():
             rows: list[Row] = []
@@ -71,7 +62,6 @@ class Ties(OfTasks):
                 yield {"precision": precision, "similarity": similarity} | row
 
     def table(self) -> Tables:
-        """Returns the average of each model, and its tasks with the similarities as recorded."""
         frame, heads = self.frame, {"tied": "tied pairs %", "score": "Spearman"}
         over_tasks = self.headline
         caption = (
@@ -86,16 +76,13 @@ class Ties(OfTasks):
         return Tables(tables)
 
     def numbers(self) -> dict[str, float]:
-        """Returns the percentage of tied pairs and the width of the range, by precision."""
         rows = self.headline.to_dict("records")
         shares = {f"tied pairs %, {row['precision']}": float(row["tied"]) for row in rows}
         return shares | {f"range, {row['precision']}": float(row["highest"] - row["lowest"]) for row in rows}
 
-    def plot(self) -> "Figure":
-        """Draws the score and its range by precision."""
-        names = {"precision": "label", "model": "series", "score": "value", "lowest": "low", "highest": "high"}
-        rows = self.headline.rename(columns=names).assign(filled=True, summary=False)
-        return forest(rows, "Spearman × 100, and its range over all ways to break ties")
+    def panels(self) -> Mapping[str, pd.DataFrame]:
+        names = {"precision": "place", "score": "value", "lowest": "low", "highest": "high"}
+        return {"Spearman × 100, all ways to break ties": self.headline.rename(columns=names)}
 
 
 ties = Ties.verb

@@ -33,7 +33,6 @@ PACKAGES: Mapping[str, Mapping[str, str]] = {
     "peft": {"peft": "peft"},
     "openvino": {"openvino": "openvino", "nncf": "nncf"},
     "onnx": {"onnx": "onnx", "onnxruntime": "onnxruntime"},
-    "faiss": {"faiss": "faiss-cpu"},
     "tensorboard": {"tensorboard": "tensorboard"},
     "ray": {"ray": "ray"},
     "slurm": {"submitit": "submitit"},

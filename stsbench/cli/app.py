@@ -110,8 +110,9 @@ def commands() -> list[str]:
 
 def imported(name: str) -> Any:
     """Imports a command: a function, or a Typer app."""
-    place = COMMANDS[name][0] if name in COMMANDS else f"stsbench.analysis.command:{name}"
-    module, _, attribute = place.partition(":")
+    if name in ANALYSES:
+        return import_module("stsbench.analysis.command").command_of(name)
+    module, _, attribute = COMMANDS[name][0].partition(":")
     return getattr(import_module(module), attribute)
 
 

@@ -130,23 +130,6 @@ DataDirs = Annotated[
         "--data-dir", help="A folder to search for data before `STSBENCH_DATA` and the cache. Repeatable."
     ),
 ]
-Tasks = Annotated[
-    str | None,
-    data_option(
-        "--tasks",
-        "-t",
-        help="The tasks, with commas; by default all of a run, the seven STS tasks, or the sample.",
-    ),
-]
-Task = Annotated[
-    str | None, data_option(help="The task; by default `STS-B`, or the sample if its data is not here.")
-]
-Split = Annotated[str | None, data_option(help="The split; by default all of the task.")]
-Text = Annotated[str, data_option(help="The text: `senteval` (tokenised, lower-cased) or `raw`.")]
-Length = Annotated[str, typer.Option(help="The unit of length: `words`, `subwords` or `characters`.")]
-Bins = Annotated[
-    str | None, typer.Option(help="The lower ends of the bins, from 0 and rising, with commas: `0,1,2,4,8`.")
-]
 OwnTexts = Annotated[
     list[Path] | None,
     data_option(

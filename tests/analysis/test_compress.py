@@ -5,13 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from numpy.typing import NDArray
 from scipy.stats import kendalltau, spearmanr
 
 import stsbench as sb
-from stsbench.analysis.compress_numbers import sizes_of, verdict_on
+from stsbench.analysis.compress_numbers import verdict_on
 from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_sample, sample_sentences
 from stsbench.data.shared import same_letters
@@ -81,14 +80,6 @@ def test_every_smaller_vector_scores_what_plain_numpy_says(similarity: str, hash
             assert np.isnan(cell["spread"])
 
 
-def test_the_full_vectors_score_what_the_record_says(hash_encode: Encode) -> None:
-    record = sb.evaluate(hash_encode, "sample", intervals=NO_INTERVALS)
-    full = sb.compress(hash_encode, tasks=["sample"]).frame.iloc[0]
-    assert (full["dimensions"], full["kept"], full["stored"], full["bytes"]) == (8, "all", "fp32", 32)
-    assert full["score"] == pytest.approx(100 * (record.scores[0].value or 0), abs=1e-9)
-    assert (full["difference"], full["low"], full["high"], full["verdict"]) == (0, 0, 0, "no worse")
-
-
 def test_a_difference_its_interval_and_the_verdict_are_those_of_compare_and_check(
     hash_encode: Encode, tmp_path: Path
 ) -> None:
@@ -139,73 +130,6 @@ def test_of_several_tasks_the_average_is_compared_with_its_shared_sentences(
         sb.compress(full)
 
 
-def _scores(subject: Any, **options: Any) -> pd.Series:
-    frame = sb.compress(subject, sizes=SIZES, intervals=NO_INTERVALS, **options).frame
-    return frame.set_index(["dimensions", "kept", "stored"])["score"]
-
-
-def test_scale_does_not_matter_nor_do_turns_where_no_single_dimension_is_kept(hash_encode: Encode) -> None:
-    plain = _scores(hash_encode, tasks=["sample"])
-    # By a power of two, so that nothing rounds otherwise.
-    scaled = _scores(lambda texts: 4 * hash_encode(texts), tasks=["sample"])
-    assert scaled.to_numpy() == pytest.approx(plain.to_numpy(), abs=1e-9)
-    turn = np.linalg.qr(np.random.default_rng(1).normal(size=(8, 8)))[0]
-    turned = _scores(lambda texts: hash_encode(texts) @ turn, tasks=["sample"])
-    for key in [(8, "all", "fp32"), *((size, "PCA", "fp32") for size in (8, *SIZES))]:
-        assert turned[key] == pytest.approx(plain[key], abs=0.02), key
-    assert abs(turned[5, "leading", "fp32"] - plain[5, "leading", "fp32"]) > 0.1
-
-
-def test_rows_of_models_of_different_widths_stand_by_model_and_from_the_most_dimensions_down(
-    hash_encode: Encode,
-) -> None:
-    found = sb.compress(
-        [lambda texts: hash_encode(texts)[:, :6], hash_encode], tasks=["sample"], sizes=[3], intervals=NO_INTERVALS
-    )
-    for table in found.table()[1:3]:
-        there = list(zip(table.frame["model"], table.frame["dimensions"], strict=True))
-        expected = list(dict.fromkeys(zip(found.frame["model"], found.frame["dimensions"], strict=True)))
-        assert list(dict.fromkeys(there)) == expected
-        assert [width for _, width in expected] == [6, 3, 8, 3]
-
-
-def test_the_order_of_pairs_does_not_matter(hash_encode: Encode, tmp_path: Path) -> None:
-    table = load_sample().pairs[["sentence1", "sentence2", "gold"]].rename(columns={"gold": "score"})
-    found = []
-    for order in (np.arange(len(table)), np.random.default_rng(0).permutation(len(table))):
-        path = tmp_path / "pairs.tsv"
-        table.iloc[order].to_csv(path, sep="\t", index=False)
-        record = sb.evaluate(hash_encode, data=path, intervals=NO_INTERVALS)
-        found.append(_scores(record, data=[path]))
-    assert found[1].to_numpy() == pytest.approx(found[0].to_numpy(), abs=1e-9)
-
-
-def test_sentences_that_the_tasks_have_are_left_out_however_they_are_written(
-    hash_encode: Encode, tmp_path: Path
-) -> None:
-    corpus = tmp_path / "corpus.txt"
-    others = list(sample_sentences()[:60])
-    corpus.write_text("\n".join(others), encoding="utf-8")
-    without = sb.compress(hash_encode, tasks=["sample"], corpus=corpus, sizes=SIZES, intervals=NO_INTERVALS)
-    shared = str(load_sample().pairs["sentence1"].iloc[0])
-    corpus.write_text("\n".join([f"  {shared.upper()} !!", *others]), encoding="utf-8")
-    result = sb.compress(hash_encode, tasks=["sample"], corpus=corpus, sizes=SIZES, intervals=NO_INTERVALS)
-    pd.testing.assert_frame_equal(result.frame.drop(columns="left_out"), without.frame.drop(columns="left_out"))
-    assert (result.frame["left_out"] == without.frame["left_out"] + 1).all()
-    assert "left out" in str(result.table())
-
-
-def test_draws_are_by_the_seed(hash_encode: Encode) -> None:
-    def random(**how: Any) -> list[float]:
-        frame = sb.compress(hash_encode, tasks=["sample"], sizes=SIZES, intervals=NO_INTERVALS, **how).frame
-        return list(frame.loc[frame["kept"] == "random", "score"])
-
-    assert random(seed=1) == random(seed=1) != random(seed=2)
-    # Of one draw there is no spread; and other draws do not move the first.
-    one = sb.compress(hash_encode, tasks=["sample"], draws=1, sizes=SIZES, intervals=NO_INTERVALS).frame
-    assert one["spread"].isna().all()
-
-
 def test_the_smallest_vector_is_the_one_of_the_fewest_bytes_that_passes(hash_encode: Encode) -> None:
     result = sb.compress(hash_encode, tasks=["sample"], sizes=SIZES, margin=12)
     passing = result.frame[result.frame["verdict"] == "no worse"]
@@ -217,13 +141,6 @@ def test_the_smallest_vector_is_the_one_of_the_fewest_bytes_that_passes(hash_enc
     none = sb.compress(hash_encode, tasks=["sample"], sizes=SIZES, intervals=NO_INTERVALS)
     assert not len(none.smallest)
     assert none.plot().axes
-
-
-def test_ties_of_full_vectors_are_those_that_the_record_has(hash_encode: Encode) -> None:
-    full = sb.compress(hash_encode, tasks=["sample"], intervals=NO_INTERVALS).frame.iloc[0]
-    recorded = sb.ties(hash_encode, tasks=["sample"]).frame.iloc[0]
-    for column in ("tied", "score", "expected", "lowest", "highest"):
-        assert full[column] == pytest.approx(recorded[column], abs=1e-9)
 
 
 def test_another_metric_has_its_scores_and_no_range_of_spearman(hash_encode: Encode) -> None:
@@ -241,23 +158,6 @@ def test_another_metric_has_its_scores_and_no_range_of_spearman(hash_encode: Enc
     assert frame["tied"].notna().all()
 
 
-@pytest.mark.parametrize(
-    ("width", "asked", "sizes"),
-    [
-        (384, (), [384, 192, 96, 48, 24, 16]),
-        (768, (), [768, 384, 192, 96, 48, 24, 16]),
-        (32, (), [32, 16]),
-        (16, (), [16]),
-        (3, (), [3]),
-        (384, (100, 384, 7), [384, 100, 7]),
-    ],
-)
-def test_sizes_are_halves_down_to_16_or_what_was_asked(
-    width: int, asked: tuple[int, ...], sizes: list[int]
-) -> None:
-    assert sizes_of(width, asked, "model") == sizes
-
-
 def test_what_loses_nothing_is_no_worse_and_what_is_not_known_is_undefined() -> None:
     none, some = Variance(0.0, 0.0, float("nan")), Variance(1e-6, 1e-6, 100.0)
     assert verdict_on(0.0, none, 0.005, 0.95) == "no worse"
@@ -268,18 +168,3 @@ def test_what_loses_nothing_is_no_worse_and_what_is_not_known_is_undefined() -> 
         "cannot tell",
         "worse",
     ]
-
-
-def test_vectors_that_bits_do_not_tell_apart_have_no_score_there() -> None:
-    result = sb.compress(lambda texts: [[len(text), text.count("e") + 1, 1.0] for text in texts], tasks=["sample"])
-    binary = result.frame[(result.frame["stored"] == "binary") & (result.frame["kept"] == "all")].iloc[0]
-    assert np.isnan(binary["score"])
-    assert binary["verdict"] == "undefined"
-    assert "vary in fewer than 3 directions" in str(result.table())
-    assert result.plot().axes
-
-
-def test_whitened_vectors_are_refused(hash_encode: Encode) -> None:
-    white = sb.evaluate(sb.load(hash_encode, whiten=4), "sample", intervals=NO_INTERVALS)
-    with pytest.raises(UserError, match="are whitened by each task's own sentences"):
-        sb.compress(white)

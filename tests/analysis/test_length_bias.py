@@ -115,39 +115,6 @@ def test_the_curve_and_the_slope_are_those_of_plain_least_squares() -> None:
     )
 
 
-@pytest.mark.parametrize("slope", [-0.8, 0.0, 0.8])
-def test_a_bias_that_was_put_in_is_found_and_none_where_there_is_none(slope: float) -> None:
-    frame = bias_of(made(900, slope=slope)).frame
-    found = value(frame, task="all tasks", measure="slope")
-    assert found["low"] < slope < found["high"]
-    assert found["value"] == pytest.approx(slope, abs=0.1)
-    gap = value(frame, task="Avg.", measure="signed difference", group="gap")
-    assert bool(gap["low"] < 0 < gap["high"]) == (slope == 0)
-    # What falls with the length difference has a short group that is above the long one.
-    assert slope == 0 or np.sign(gap["value"]) == -np.sign(slope)
-
-
-def test_the_order_of_pairs_changes_nothing_but_the_draws() -> None:
-    table = made()
-    shuffled = table.sample(frac=1, random_state=0)
-    one, other = (bias_of(part, intervals=Intervals(None)).frame for part in (table, shuffled))
-    keys = ["task", "measure", "group"]
-    both = one.merge(other, on=keys)
-    assert len(both) == len(one)
-    assert both["value_x"].to_numpy() == pytest.approx(both["value_y"].to_numpy(), nan_ok=True)
-    assert one["low"].isna().all()
-
-
-def test_intervals_hold_their_values_and_do_not_change_from_run_to_run() -> None:
-    frame = bias_of(made(), made(seed=1)).frame
-    held = frame[frame["low"].notna()]
-    assert len(held) > 100
-    inside = (held["low"] <= held["value"] + 1e-9) & (held["value"] <= held["high"] + 1e-9)
-    assert inside.mean() > 0.98
-    again = bias_of(made(), made(seed=1)).frame
-    pd.testing.assert_frame_equal(frame, again)
-
-
 def with_ids(table: pd.DataFrame, copies: int = 1) -> pd.DataFrame:
     """Give every pair two sentences of its own, and each so many copies."""
     numbers = np.arange(len(table), dtype=np.uint64)
@@ -168,22 +135,6 @@ def test_pairs_that_are_there_twice_count_once() -> None:
     narrow = independent.loc[independent["measure"] == "slope", "high"] - independent["value"]
     wide = twice.loc[twice["measure"] == "slope", "high"] - twice["value"]
     assert (wide / narrow).dropna().to_numpy() == pytest.approx(2**0.5, rel=0.03)
-
-
-def test_a_group_without_pairs_has_no_value() -> None:
-    result = bias_of(made(), threshold=100)
-    frame = result.frame
-    row = value(frame, task="one", measure="signed difference", group="> 100")
-    assert row["pairs"] == 0
-    assert np.isnan(row["value"])
-    assert np.isnan(value(frame, task="Avg.", measure="spearman", group="gap")["value"])
-    assert len(result.table()) > 4
-
-
-def test_splits_and_texts_of_one_task_are_told_apart() -> None:
-    table = pd.concat([made(), made(seed=1).assign(split="dev")])
-    frame = bias_of(table, intervals=Intervals(None)).frame
-    assert list(dict.fromkeys(frame["task"]))[:4] == ["first:test", "second:test", "first:dev", "second:dev"]
 
 
 def designed(contrast: float) -> pd.DataFrame:

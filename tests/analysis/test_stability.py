@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import rankdata, spearmanr
 
 import stsbench as sb
-from stsbench.analysis.perturbations import changes, misspell, paraphrased
+from stsbench.analysis.perturbations import changes, misspell
 from stsbench.analysis.stability import Retyped, Stability
 from stsbench.data.benchmarks import load_sample
 from stsbench.data.sentences import sentences_in
@@ -46,24 +46,6 @@ def test_scores_and_moved_pairs_are_those_of_a_plain_computation() -> None:
         texts = {text for pair in pairs for text in pair}
         assert row["changed"] == sum(change(text) != text for text in texts) / len(texts)
     assert found.loc["typos 10 %", "moved"] > 0
-
-
-def test_an_interval_of_another_level_is_not_called_one_of_95_percent() -> None:
-    narrow = sb.stability(letters, task="sample", intervals=sb.Intervals("dyadic", 0.5))
-    assert "interval" in narrow.table()[0].frame
-    assert "95 %" not in str(narrow)
-
-
-def test_a_change_that_a_model_does_not_see_moves_nothing_and_a_turned_model_gives_the_same() -> None:
-    def small(texts: Sequence[str]) -> Any:
-        return letters([" ".join(text.lower().split()) for text in texts])
-
-    turn = np.linalg.qr(np.random.default_rng(0).normal(size=(31, 31)))[0]
-    found = sb.stability(small, task="sample", intervals=NONE).frame.set_index("change")
-    for name in ("lower case", "upper case", "white space"):
-        assert found.loc[name, "difference"] == found.loc[name, "moved"] == 0
-    turned = sb.stability(lambda texts: 3 * np.array(small(texts)) @ turn, task="sample", intervals=NONE).frame
-    np.testing.assert_allclose(turned["score"], found["score"], atol=0.05)
 
 
 def test_the_interval_is_that_of_a_difference_on_the_same_pairs() -> None:
@@ -107,28 +89,3 @@ def test_paraphrases_of_a_file_take_the_place_of_their_sentences(tmp_path: Path)
     found = sb.stability(letters, task="sample", paraphrases=file, intervals=NONE).frame.set_index("change")
     assert found.loc["paraphrases", "changed"] == 1 / len(set(texts))
     assert found.loc["paraphrases", "difference"] != 0
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        ("only one\n", "line 1: expected a sentence and its paraphrase"),
-        ("a\tb\na\tc\n", "line 2: 'a' has another paraphrase"),
-        ("a\t\n", "line 1: expected a sentence"),
-        ("sentence\tparaphrase\n", "has a paraphrase of no sentence of made"),
-    ],
-)
-def test_a_file_that_is_no_list_of_paraphrases_is_told_by_its_line(
-    content: str, said: str, tmp_path: Path
-) -> None:
-    file = tmp_path / "mine.tsv"
-    file.write_text(content, encoding="utf-8")
-    with pytest.raises(sb.UserError, match=said):
-        paraphrased(["a"], file, "made")
-
-
-def test_paraphrases_of_no_sentence_of_the_task_are_told(tmp_path: Path) -> None:
-    file = tmp_path / "mine.tsv"
-    file.write_text("nobody says this\tno one says so\n", encoding="utf-8")
-    with pytest.raises(sb.UserError, match="has a paraphrase of no sentence of sample"):
-        sb.stability(letters, task="sample", paraphrases=file)

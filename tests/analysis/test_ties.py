@@ -41,19 +41,6 @@ def test_of_given_similarities_the_range_is_between_gold_rising_and_falling_in_e
     assert (row["tied"], row["distinct"]) == (pytest.approx(100 * tied), len(set(values)))
 
 
-def test_fewer_bits_tie_more_pairs_and_open_a_wider_range(hash_encode: Encode) -> None:
-    result = sb.ties(hash_encode, tasks=["sample"])
-    frame = result.frame
-    assert frame["tied"].is_monotonic_increasing
-    assert (frame["highest"] - frame["lowest"]).is_monotonic_increasing
-    assert frame["distinct"].is_monotonic_decreasing
-    record = sb.evaluate(hash_encode, "sample", intervals=NO_INTERVALS)
-    halves = record.items["cosine"].to_numpy().astype(np.float16)
-    expected = 100 * spearmanr(record.items["gold"], halves.astype(float)).statistic
-    assert frame.iloc[1]["score"] == pytest.approx(expected)
-    assert result.numbers()["tied pairs %, fp8"] == frame.iloc[3]["tied"]
-
-
 def test_the_average_is_over_tasks(hash_encode: Encode, toy_data: Callable[..., Any]) -> None:
     record = sb.evaluate(hash_encode, [toy_data("one"), toy_data("two", seed=1)], intervals=NO_INTERVALS)
     result = sb.ties(record)
@@ -81,12 +68,3 @@ def test_subsets_whose_scores_are_averaged_are_ranked_apart(
     assert row["score"] == pytest.approx(
         100 * np.mean([spearmanr(part["gold"], part["cosine"]).statistic for part in parts])
     )
-
-
-def test_a_record_without_scored_pairs_is_told(hash_encode: Encode) -> None:
-    record = sb.evaluate(hash_encode, "sample-products", intervals=NO_INTERVALS)
-    for analyse in (sb.ties, sb.compress):
-        with pytest.raises(
-            UserError, match=r"the run of .* has no STS task, and this is computed of scored pairs"
-        ):
-            analyse(record)

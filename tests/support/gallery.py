@@ -15,7 +15,6 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from stsbench.analysis.length_bias import LengthBias
 from stsbench.diagnosis.choices import POOLING
 from stsbench.diagnosis.claim import read_claim
 from stsbench.diagnosis.grid import Axis, Grid
@@ -131,14 +130,8 @@ def logged() -> Any:
     return curves(points, "Spearman × 100")
 
 
-def length_bias_of_one() -> Any:
-    one = dict([*ANALYSES.models().items()][:1])
-    return LengthBias().compute(one)
-
-
 MADE: dict[str, Callable[[], Any]] = {
     **ANALYSES.FIGURES,
-    "length-bias, one model": length_bias_of_one,
     "compare": comparison,
     "compare, seeds": lambda: over_seeds(("simcse", "esimcse")),
     "compare, seeds of long names": lambda: over_seeds(NAMES[1:]),

@@ -50,8 +50,12 @@ def write_words(path: Path, seed: int = 0) -> Path:
     return path
 
 
+def options_of(name: str, folder: Path) -> dict[str, Any]:
+    """Return the options of an analysis of runs on files below a folder."""
+    return _OPTIONS.get(name, {}) | ({"data": sorted(folder.glob("*/*.tsv"))} if name in _OF_FILES else {})
+
+
 def analyse(name: str, folder: Path, *runs: Any) -> Analysis:
     """Return an analysis of runs on files below a folder."""
-    options = _OPTIONS.get(name, {}) | ({"data": sorted(folder.glob("*/*.tsv"))} if name in _OF_FILES else {})
-    result: Analysis = analysis(name).verb(list(runs), **options)
+    result: Analysis = analysis(name).verb(list(runs), **options_of(name, folder))
     return result

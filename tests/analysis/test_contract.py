@@ -1,0 +1,288 @@
+"""What holds for every analysis: one declaration gives verb, tables, figure, section, command and page."""
+
+import inspect
+import json
+import re
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import matplotlib.figure
+import numpy as np
+import pandas as pd
+import pytest
+from own_runs import OWN_SIMILARITY, analyse, options_of, write_pairs, write_words
+
+import stsbench as sb
+from stsbench.analysis import ANALYSES, analysis
+from stsbench.analysis.base import Analysis, OfTasks
+from stsbench.analysis.command import Subjects
+from stsbench.analysis.parameters import parameter
+from stsbench.base.progress import silent
+from stsbench.cli.app import main
+from stsbench.data.benchmarks import load_sample
+from stsbench.data.own_pairs import load_pairs
+from stsbench.encoders.use import Use
+from stsbench.render.figures import new_figure
+from stsbench.render.table import Table, Tables
+from stsbench.reports.report import analyses as report_section
+
+ROOT = Path(__file__).resolve().parents[2]
+A, B = "first.txt", "second.txt"
+"""The files of word vectors of two models."""
+
+every_analysis = pytest.mark.parametrize("name", ANALYSES)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with two models, files of pairs, and a run of the first model on one of them."""
+    folder = tmp_path_factory.mktemp("world")
+    for seed, name in enumerate((A, B)):
+        write_words(folder / name, seed)
+    pairs = write_pairs(folder / "a" / "pairs.tsv", pairs=200)
+    sb.evaluate(str(folder / A), [pairs], out=folder / "run")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def runs(folder: Path) -> dict[str, sb.RunRecord]:
+    """Return runs of the second model that differ from the first run in tasks, data, similarity or origin."""
+
+    def measure(*tasks: Any, **protocol: str) -> sb.RunRecord:
+        return sb.evaluate(str(folder / B), list(tasks), protocol=sb.protocol(**protocol))
+
+    pairs = load_pairs(folder / "a" / "pairs.tsv")
+    np.save(folder / "second.npy", np.random.default_rng(4).uniform(size=200))
+    scores = [{"main_score": 0.6, "cosine_spearman": 0.6, "hf_subset": "default"}]
+    results = {"task_name": "STS16", "mteb_version": "1.14.0", "scores": {"test": scores}}
+    (folder / "STS16.json").write_text(json.dumps(results), encoding="utf-8")
+    return {
+        "other tasks": measure(write_pairs(folder / "other" / "other.tsv", seed=1), load_sample()),
+        "more tasks": measure(pairs, write_pairs(folder / "more" / "more.tsv", seed=2)),
+        "other gold scores": measure(write_pairs(folder / "range" / "pairs.tsv", seed=3, top=5.0)),
+        "other similarity": measure(pairs, similarity="dot"),
+        "fewer items": measure(write_pairs(folder / "few" / "pairs.tsv", pairs=40)),
+        "given similarities": sb.import_results(folder / "second.npy", gold=folder / "a" / "pairs.tsv"),
+        "imported": sb.import_results(folder / "STS16.json", model="second"),
+    }
+
+
+@pytest.fixture(scope="module")
+def alone_of(folder: Path, runs: dict[str, sb.RunRecord]) -> Callable[[str], Analysis]:
+    """Return a function that analyses the first run alone, once for all tests."""
+    return cache(lambda name: analyse(name, folder, folder / "run"))
+
+
+@every_analysis
+def test_a_result_has_frame_tables_figure_section_and_json(
+    name: str,
+    folder: Path,
+    alone_of: Callable[[str], Analysis],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    result = alone_of(name)
+    assert type(result) is analysis(name)
+    assert len(result.frame) == len(result.to_dict()) > 0
+    assert result.to_dict() == json.loads(result.to("json"))
+    tables = result.table()
+    assert all(table.caption for table in tables)
+    assert str(tables) == str(result)
+    assert all(note in str(result) for note in result.notes)
+    assert all(isinstance(number, float) for number in result.numbers().values())
+    assert isinstance(result.plot(), matplotlib.figure.Figure)
+    section = result.section()
+    assert (section.name, section.title) == (name, result.title)
+    assert len(section.tables) == sum(bool(len(table.frame)) for table in tables)
+    assert section.figures[0].svg.startswith("<?xml")
+    words = [word for option in options_of(name, folder).items() for word in typed(*option)]
+    run_command(monkeypatch, name, folder / "run", *words, "--json")
+    assert json.loads(capsys.readouterr().out) == result.to_dict()
+
+
+def typed(key: str, value: Any) -> list[str]:
+    """Return an option as you type it."""
+    if key in {"data", "query"}:
+        return [
+            word for item in ([value] if isinstance(value, str) else value) for word in (f"--{key}", str(item))
+        ]
+    text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+    return ["--top" if key == "k" else f"--{key.replace('_', '-')}", text]
+
+
+def run_command(monkeypatch: pytest.MonkeyPatch, *arguments: str | Path) -> None:
+    monkeypatch.setattr(sys, "argv", ["stsbench", *map(str, arguments)])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert not end.value.code
+
+
+@every_analysis
+def test_an_analysis_is_a_public_verb_and_is_documented(name: str) -> None:
+    verb, kind = name.replace("-", "_"), analysis(name)
+    assert getattr(sb, verb) is kind.verb
+    assert verb in sb.__all__
+    how_to = (ROOT / "docs" / "how-to" / "explain.md").read_text(encoding="utf-8")
+    assert f"| `{name}` | {kind.question} | {kind.look_for} |" in how_to
+    api = (ROOT / "docs" / "reference" / "api" / "stsbench.md").read_text(encoding="utf-8")
+    assert re.search(rf"autofunction:: {verb}$", api, re.MULTILINE)
+
+
+@every_analysis
+def test_a_run_its_record_and_its_model_give_the_same_numbers(name: str, folder: Path) -> None:
+    options = options_of(name, folder) | {key: "sample" for key in ("task",) if key in analysis(name).parameters}
+    options |= {"tasks": ["sample"]} if "tasks" in analysis(name).parameters else {}
+    run = sb.evaluate(str(folder / A), "sample")
+    frames = [analysis(name).verb(subject, **options).frame for subject in (run, str(folder / A))]
+    # A model without a run has no score.
+    expected, found = (frame.drop(columns=["model", *(["sts"] if "sts" in frame else [])]) for frame in frames)
+    pd.testing.assert_frame_equal(found, expected, check_exact=True)
+
+
+OF_RECORDS = ("pair-kinds", "length-bias", "density", "dimensions", "length-collapse")
+"""Analyses that use a run's items, gold scores or tasks; others use the model alone, so three runs suffice."""
+
+BESIDE = (
+    "other tasks",
+    "more tasks",
+    "other gold scores",
+    "other similarity",
+    "fewer items",
+    "given similarities",
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "beside"),
+    [
+        (name, beside)
+        for name in ANALYSES
+        for beside in (*(BESIDE if name in OF_RECORDS else ("more tasks", "other similarity")), "imported")
+    ],
+)
+def test_a_run_has_the_same_rows_alone_and_beside_another(
+    name: str,
+    beside: str,
+    folder: Path,
+    runs: dict[str, sb.RunRecord],
+    alone_of: Callable[[str], Analysis],
+) -> None:
+    if (
+        beside == "imported"
+        or (beside == "given similarities" and name not in OWN_SIMILARITY)
+        or (name, beside) == ("density", "other tasks")
+    ):
+        with pytest.raises(sb.UserError, match="second"):
+            analyse(name, folder, runs[beside], folder / "run")
+        return
+    alone, together = alone_of(name), analyse(name, folder, runs[beside], folder / "run")
+    assert len(rows_of_first(alone.frame)) == len(alone.frame)
+    pd.testing.assert_frame_equal(rows_of_first(together.frame), rows_of_first(alone.frame), check_exact=True)
+    tables = [rows_of_first(table.frame) for table in together.table() if "model" in table.frame]
+    for table in alone.table():
+        if "model" in table.frame:
+            assert any(has_rows(other, rows_of_first(table.frame)) for other in tables), table.caption
+    assert "second" in str(together)
+    if beside in {"other tasks", "more tasks"}:
+        # A figure of one model does not name it.
+        assert A in words_of(together.plot()) or set(together.frame["model"]) == {A}
+
+
+def rows_of_first(frame: pd.DataFrame) -> pd.DataFrame:
+    rows = frame[frame["model"] == A]
+    rows = rows[rows["against"] == ""] if "against" in rows else rows
+    return rows.reset_index(drop=True)
+
+
+def has_rows(other: pd.DataFrame, table: pd.DataFrame) -> bool:
+    """Return whether a table has the rows of another, perhaps with further columns."""
+    return set(table) <= set(other) and table.equals(other[list(table)].astype(table.dtypes))
+
+
+def words_of(figure: Any) -> str:
+    texts = [artist.get_text() for artist in figure.findobj(lambda artist: hasattr(artist, "get_text"))]
+    return "\n".join([*texts, *(str(artist.get_label()) for artist in figure.findobj())])
+
+
+class Counts(OfTasks):
+    """Count pairs.
+
+    Returns:
+        One row per model.
+    """
+
+    name = "toy-counts"
+    title = "Toy counts"
+    question = "how many?"
+    look_for = "ones"
+    examples = ("stsbench toy-counts runs/a",)
+
+    times: int = parameter(1, "What each model counts.", limits=(1, 9))
+    kinds: list[str] = parameter((), "Names, with commas.", kind=str, example="a,b")
+    published: bool = parameter(False, "Say so.", flags=("--published",))
+
+    def measure(self, model: str, given: Any) -> Any:
+        yield {"task": given[0].task, "count": self.times, "kinds": len(self.kinds)}
+
+    def _published_rows(self) -> pd.DataFrame:
+        return pd.DataFrame({"model": ["paper"], "task": ["printed"], "count": [0], "kinds": [0]})
+
+    def table(self) -> Tables:
+        return Tables([Table(self.frame, "Models counted")])
+
+    def plot(self) -> Any:
+        return new_figure()
+
+
+def test_parameters_are_arguments_of_the_verb_and_are_checked() -> None:
+    names = ["runs", "tasks", "data_dirs", "times", "kinds", "published", "progress"]
+    assert list(inspect.signature(Counts.verb).parameters) == names
+    assert "times: What each model counts." in Counts.verb.__doc__
+    assert Counts.verb.__doc__.index("Returns:") < Counts.verb.__doc__.index("Raises:")
+    with pytest.raises(sb.UserError, match="--times 10: expected 1 to 9"):
+        Counts(times=10)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'time'"):
+        Counts.verb(time=2)
+
+
+def test_a_registered_analysis_has_a_command_a_part_of_explain_and_a_section_of_the_report(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module = ModuleType("toy_counts")
+    module.Counts = Counts  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "toy_counts", module)
+    monkeypatch.setitem(ANALYSES, "toy-counts", "toy_counts:Counts")
+    run_command(monkeypatch, "--help")
+    listed = capsys.readouterr().out
+    assert "toy-counts" in listed[listed.index("Analyses") :]
+    run_command(monkeypatch, "toy-counts", folder / "run", "--times", "3", "--kinds", "a,b", "--json")
+    assert [(row["count"], row["kinds"]) for row in json.loads(capsys.readouterr().out)] == [(3, 2)]
+    record = sb.evaluate(str(folder / A), "sample")
+    explanation = sb.explain(record, leave_out=True, published=True)
+    assert explanation["toy-counts"].frame["model"].tolist() == [A, "paper"]
+    sections = report_section({"a": record}, sb.Intervals(), (), silent).section.parts
+    assert [section.title for section in sections][-1] == "Toy counts"
+    monkeypatch.syspath_prepend(str(ROOT / "docs" / "_ext"))
+    import site_links
+
+    assert "| `toy-counts` | how many? | ones |" in site_links.rows()
+    linked = "| [`toy-counts`](../reference/commands/toy-counts.md) | how many? | ones |"
+    assert linked in site_links.in_site(f"\n{site_links.rows()}", "how-to/explain")
+
+
+@pytest.mark.parametrize(
+    ("options", "name"), [(Use(pooling="cls"), "--pooling"), (Use(max_length=9), "--max-length")]
+)
+def test_an_option_of_loading_is_refused_if_there_is_no_model_to_load(
+    options: Use, name: str, folder: Path
+) -> None:
+    run = str(folder / "run")
+    for runs, models in (([run], []), ([], [run])):
+        with pytest.raises(sb.UserError, match=f"^{name} applies only to models that are loaded"):
+            Subjects(runs, models).load(options)
+        assert Subjects(runs, models).load(Use()) == [run]
+    assert Subjects([run]).load(options, has_others=True) == [run]

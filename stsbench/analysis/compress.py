@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from stsbench.analysis.base import OfTasks, Row, in_columns
 from stsbench.analysis.compress_numbers import (
-    NO_WORSE,
     TIES,
+    WITHIN,
     PairedVectors,
     Scores,
     kind_of,
@@ -33,8 +33,8 @@ from stsbench.render.table import Table, Tables, interval
 from stsbench.scoring.settings import MARGIN, Intervals, require_margin
 from stsbench.scoring.subjects import Subject, vectors_of
 from stsbench.statistics.compression import bytes_of
+from stsbench.statistics.estimate import Estimate
 from stsbench.statistics.influence import Linear
-from stsbench.statistics.intervals import plain_interval
 
 Floats = NDArray[np.float64]
 
@@ -53,8 +53,8 @@ class Compress(OfTasks):
         and `stored` format, with `similarity`, `bytes` per vector, and x 100 the `score`, its `difference` to the
         full vectors in fp32 with `low` and `high`, and over all ways to break ties the mean (`expected`), `lowest`
         and `highest` Spearman; `tied` is the percentage of pairs with a tied similarity. Random dimensions have
-        means over the draws, and the scores' standard deviation as `spread`. `verdict` is `no worse`, `worse` or
-        `cannot tell`, as for `stsbench check --margin`, each tested separately, or `undefined`. Other columns:
+        means over the draws, and the scores' standard deviation as `spread`. `verdict` is `within margin`, `worse` or
+        `undecided`, as for `stsbench check --margin`, each tested separately, or `undefined`. Other columns:
         `metric`, `corpus`, `calibration` and `left_out` (numbers of sentences), and `margin`.
 
     >>> small = compress(lambda texts: [[len(s), s.count("e"), s.count("t")] for s in texts], tasks=["sample"])
@@ -65,7 +65,7 @@ class Compress(OfTasks):
     name = "compress"
     title = "Compression"
     question = "how small can a vector be?"
-    look_for = "the fewest bytes that are no worse than all of them; a random half that loses little"
+    look_for = "the fewest bytes within the margin; a random half that loses little"
     examples = (
         "stsbench compress runs/minilm-avg-sts --figure bytes.svg",
         "stsbench compress runs/a runs/b --corpus wiki.txt --sizes 256,128,64 --margin 1",
@@ -171,12 +171,9 @@ class Compress(OfTasks):
         }
         if self._how.interval is None:
             return row | {"low": float("nan"), "high": float("nan"), "verdict": ""}
-        spread = estimates.spread(difference)
-        low, high, reason = plain_interval(difference.value, spread, self._how.level)
-        # The full vectors, and others that order all pairs alike, have no difference and no spread.
-        if reason == "no spread" and difference.value == 0:
-            low = high = 0.0
-        verdict = verdict_on(-difference.value, spread, self.margin / 100, self._how.level)
+        estimate = Estimate(difference.value, estimates.spread(difference))
+        low, high, _ = estimate.interval(self._how.level)
+        verdict = verdict_on(estimate, self.margin / 100, self._how.level)
         return row | {"low": 100 * low, "high": 100 * high, "verdict": verdict}
 
     def table(self) -> Tables:
@@ -202,14 +199,14 @@ class Compress(OfTasks):
         rows = rows.assign(
             share=100 * rows["bytes"] / full, interval=list(map(interval, rows["low"], rows["high"]))
         )
-        passing = rows[rows["verdict"] == NO_WORSE].sort_values(["bytes", "score"], ascending=[True, False])
+        passing = rows[rows["verdict"] == WITHIN].sort_values(["bytes", "score"], ascending=[True, False])
         best = passing.groupby(["model", "kept"], sort=False).head(1)
         columns = [*_CELL, "stored", "bytes", "share", "score", "difference", "interval"]
         return best.sort_index()[columns].rename(columns={"share": "% of full"}).reset_index(drop=True)
 
     def numbers(self) -> dict[str, float]:
         rows, smallest = self.headline, self.smallest
-        named = {"fewest bytes no worse": float(smallest["bytes"].min())} if len(smallest) else {}
+        named = {"fewest bytes within the margin": float(smallest["bytes"].min())} if len(smallest) else {}
         sizes = sorted(set(rows["dimensions"]), reverse=True)
         half = rows[(rows["dimensions"] == sizes[min(1, len(sizes) - 1)]) & (rows["stored"] == "fp32")]
         return named | {
@@ -252,7 +249,7 @@ def _difference_cell(row: dict[Any, Any]) -> str:
     if isnan(row["difference"]):
         return ""
     spread = "" if isnan(row["spread"]) else f" ±{row['spread']:.2f}"
-    mark = "*" if row["verdict"] == NO_WORSE else ""
+    mark = "*" if row["verdict"] == WITHIN else ""
     return " ".join(filter(None, [f"{row['difference']:+z.2f}{mark}", interval(row["low"], row["high"])])) + spread
 
 

@@ -21,7 +21,7 @@ from stsbench.statistics.compression import (
     stored,
 )
 from stsbench.statistics.correlations import correlate_task
-from stsbench.statistics.dependence import Variance
+from stsbench.statistics.estimate import Estimate, verdict
 from stsbench.statistics.influence import task_terms
 from stsbench.statistics.intervals import lower_bound, upper_bound
 from stsbench.statistics.seeds import generator
@@ -33,7 +33,7 @@ Floats = NDArray[np.float64]
 ALL, LEADING, RANDOM, PCA = "all", "leading", "random", "PCA"
 """The kept dimensions: all, the first, random ones, or the largest principal components."""
 
-NO_WORSE, WORSE, CANNOT_TELL, UNDEFINED = "no worse", "worse", "cannot tell", "undefined"
+WITHIN = "within margin"
 
 SMALLEST = 16
 """The smallest default number of dimensions."""
@@ -179,15 +179,11 @@ def _scored(tasks: Sequence[ScoredTask], similarities: Sequence[Floats]) -> Scor
     return Scores(np.array(values).T, terms, ties)
 
 
-def verdict_on(loss: float, spread: Variance, margin: float, level: float) -> str:
-    """Returns whether a loss is significantly below a margin, like `stsbench check --margin`.
-
-    No worse if the one-sided upper bound of the loss is below the margin, worse if the lower one is above it.
-    """
+def verdict_on(difference: Estimate, margin: float, level: float) -> str:
+    """Returns whether a loss is significantly below or above a margin, as `stsbench check --margin` does."""
+    loss, spread = -difference.value, difference.variance
     if np.isnan(loss) or np.isnan(spread.value):
-        return UNDEFINED
+        return "undefined"
     if spread.value <= 0:
-        return NO_WORSE if loss == 0 else CANNOT_TELL
-    if upper_bound(loss, spread, level) < margin:
-        return NO_WORSE
-    return WORSE if lower_bound(loss, spread, level) > margin else CANNOT_TELL
+        return WITHIN if loss == 0 else "undecided"
+    return verdict(-upper_bound(loss, spread, level), -lower_bound(loss, spread, level), margin)

@@ -16,6 +16,7 @@ from stsbench.data.benchmarks import load_sample, sample_sentences
 from stsbench.data.shared import same_letters
 from stsbench.encoders.plan import embed
 from stsbench.statistics.dependence import Variance
+from stsbench.statistics.estimate import Estimate
 from stsbench.statistics.seeds import generator
 
 Encode = Callable[[list[str]], NDArray[np.float64]]
@@ -96,7 +97,7 @@ def test_a_difference_its_interval_and_the_verdict_are_those_of_compare_and_chec
         )
         gate = sb.check(leading, baseline=full, margin=margin)
         assert cell["verdict"] == gate.cells[0].verdict
-    assert cell["verdict"] == "no worse"
+    assert cell["verdict"] == "within margin"
 
 
 def test_of_several_tasks_the_average_is_compared_with_its_shared_sentences(
@@ -132,12 +133,12 @@ def test_of_several_tasks_the_average_is_compared_with_its_shared_sentences(
 
 def test_the_smallest_vector_is_the_one_of_the_fewest_bytes_that_passes(hash_encode: Encode) -> None:
     result = sb.compress(hash_encode, tasks=["sample"], sizes=SIZES, margin=12)
-    passing = result.frame[result.frame["verdict"] == "no worse"]
+    passing = result.frame[result.frame["verdict"] == "within margin"]
     assert 1 < len(passing) < len(result.frame)
     for row in result.smallest.to_dict("records"):
         assert row["bytes"] == passing.loc[passing["kept"] == row["kept"], "bytes"].min()
     assert set(result.smallest["kept"]) == set(passing["kept"])
-    assert result.numbers()["fewest bytes no worse"] == passing["bytes"].min()
+    assert result.numbers()["fewest bytes within the margin"] == passing["bytes"].min()
     none = sb.compress(hash_encode, tasks=["sample"], sizes=SIZES, intervals=NO_INTERVALS)
     assert not len(none.smallest)
     assert none.plot().axes
@@ -158,13 +159,15 @@ def test_another_metric_has_its_scores_and_no_range_of_spearman(hash_encode: Enc
     assert frame["tied"].notna().all()
 
 
-def test_what_loses_nothing_is_no_worse_and_what_is_not_known_is_undefined() -> None:
+def test_a_verdict_needs_a_spread_and_compares_the_loss_with_the_margin() -> None:
     none, some = Variance(0.0, 0.0, float("nan")), Variance(1e-6, 1e-6, 100.0)
-    assert verdict_on(0.0, none, 0.005, 0.95) == "no worse"
-    assert verdict_on(0.001, none, 0.005, 0.95) == "cannot tell"
-    assert verdict_on(float("nan"), some, 0.005, 0.95) == "undefined"
-    assert [verdict_on(loss, some, 0.005, 0.95) for loss in (0.003, 0.0045, 0.007)] == [
-        "no worse",
-        "cannot tell",
-        "worse",
-    ]
+    verdicts = {
+        (0.0, none): "within margin",
+        (0.001, none): "undecided",
+        (float("nan"), some): "undefined",
+        (0.003, some): "within margin",
+        (0.0045, some): "undecided",
+        (0.007, some): "worse",
+    }
+    for (loss, spread), expected in verdicts.items():
+        assert verdict_on(Estimate(-loss, spread), 0.005, 0.95) == expected

@@ -53,8 +53,8 @@ class Compress(OfTasks):
         and `stored` format, with `similarity`, `bytes` per vector, and x 100 the `score`, its `difference` to the
         full vectors in fp32 with `low` and `high`, and over all ways to break ties the mean (`expected`), `lowest`
         and `highest` Spearman; `tied` is the percentage of pairs with a tied similarity. Random dimensions have
-        means over the draws, and the scores' standard deviation as `spread`. `verdict` is `within margin`, `worse` or
-        `undecided`, as for `stsbench check --margin`, each tested separately, or `undefined`. Other columns:
+        means over the draws, and the scores' standard deviation as `spread`. `verdict` is `within margin`, `worse`
+        or `undecided`, as for `stsbench check --margin`, each tested separately, or `undefined`. Other columns:
         `metric`, `corpus`, `calibration` and `left_out` (numbers of sentences), and `margin`.
 
     >>> small = compress(lambda texts: [[len(s), s.count("e"), s.count("t")] for s in texts], tasks=["sample"])

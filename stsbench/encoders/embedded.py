@@ -1,18 +1,18 @@
 """`stsbench embed`: vectors of millions of sentences in one .npy file, of which a part is in memory at a time.
 
 `numpy.load("made.npy", mmap_mode="r")` reads it: one row per sentence, in the order of the lines. `made.npy.json`
-says what it was made from. Sentences are encoded and written in parts to `made.npy.unfinished`, which becomes
-`made.npy` when it is complete. Whatever stops it, the same command resumes after the last complete part.
+says what it was made from. Sentences are encoded and appended in parts to an unfinished file beside it, which is
+renamed when it is complete. Whatever stops it, the same command resumes after the last complete part.
 """
 
 import json
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pandas as pd
@@ -38,6 +38,8 @@ from stsbench.render.table import Table, Tables
 STORED = {"fp32": "<f4", "fp16": "<f2"}
 """The number formats of a file, and NumPy's names for them."""
 
+_AGAIN = "make it again with `stsbench embed --overwrite`"
+
 AT_ONCE = 10_000
 """Sentences encoded at a time: what is in memory, and what an interruption costs at most."""
 
@@ -56,7 +58,6 @@ class Embedded(Result):
         sha256: the hash of the text file.
         rows: its number of sentences (non-empty lines).
         stored: the number format.
-        done: the number of rows that are written.
     """
 
     path: Path
@@ -68,7 +69,6 @@ class Embedded(Result):
     sha256: str
     rows: int
     stored: str
-    done: int = 0
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -88,30 +88,20 @@ class Embedded(Result):
         Raises:
             UserError: if the file was not made by `embed` or is incomplete.
         """
-        for file in (path, _beside(path, "json")):
-            if file.exists():
-                require_file(file)
+        for file in (path, _description_of(path)):
+            require_file(file, absent=_AGAIN)
         try:
-            embedded = cls._described(path)
-            embedded._matrix()
-        except (OSError, ValueError, TypeError, KeyError) as error:
-            raise UserError(
-                f"{path} is not an intact file of vectors of `stsbench embed` ({error}): make it again."
-            ) from error
+            embedded = cls(path, **json.loads(_description_of(path).read_bytes()))
+            matrix: Any = embedded._matrix()
+            is_intact = matrix.dtype.str == STORED[embedded.stored] and matrix.shape[:-1] == (embedded.rows,)
+        except (OSError, ValueError, TypeError, LookupError, AttributeError):
+            is_intact = False
+        if not is_intact:
+            raise UserError(f"{path} is not an intact file of vectors: {_AGAIN}.")
         return embedded
 
-    @classmethod
-    def _described(cls, path: Path) -> "Embedded":
-        return cls(path, **json.loads(_beside(path, "json").read_text(encoding="utf-8")))
-
-    def _matrix(self, path: Path | None = None) -> "np.memmap[Any, Any]":
-        """Maps the vectors into memory; a ValueError if they do not have the shape and format stated here."""
-        file = path or self.path
-        matrix = np.load(file, mmap_mode="r")
-        if not isinstance(matrix, np.memmap) or matrix.ndim != 2 or len(matrix) != self.rows:
-            raise ValueError(f"not a matrix of {self.rows} rows")
-        if matrix.dtype.str != STORED[self.stored] or file.stat().st_size != matrix.offset + matrix.nbytes:
-            raise ValueError(f"not {matrix.nbytes} bytes of {self.stored}")
+    def _matrix(self) -> "np.memmap[Any, Any]":
+        matrix: np.memmap[Any, Any] = np.load(self.path, mmap_mode="r")
         return matrix
 
     def require_of(self, identity: Identity) -> None:
@@ -206,14 +196,6 @@ def embed_file(
 
     Raises:
         UserError: if the file has no sentences, `out` has other vectors, or a number does not fit in fp16.
-
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = (lines := Path(folder) / "lines.txt").write_text(chr(10).join(["A dog.", "A cat sat."]))
-    ...     made = embed_file(lines, lambda texts: [[len(text), 1.0] for text in texts], out=f"{folder}/lines.npy")
-    ...     np.load(made.path).tolist()
-    [[6.0, 1.0], [10.0, 1.0]]
     """
     if stored not in STORED:
         raise UserError(f"unknown number format {stored!r}: {suggestion(stored, STORED)}")
@@ -232,96 +214,88 @@ def embed_file(
     how, source = use_signature(identity.use), str(file.resolve())
     key, sha256 = _key(identity), sha256_of(file)
     made = Embedded(target, __version__, identity.name, how, key, source, sha256, rows, stored)
+    if target.exists() and not overwrite:
+        earlier = Embedded.read(target)
+        other = [name for name, value in vars(made).items() if getattr(earlier, name) != value]
+        if other or identity.weights_sha256 is None:
+            what = f"another {other[0]}" if other else "a model without a hash, which may have changed"
+            raise UserError(f"{target} has vectors of {what}: use another --out, or add --overwrite.")
+        return made
+    lock = FileLock(f"{target}.lock", timeout=0)
     with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(target):
-            if not overwrite:
-                made = _resumed(made, has_hash=identity.weights_sha256 is not None)
-            if made.done < rows or not target.exists():
-                _write(loaded, file, made, progress)
-    return Embedded.read(target)
-
-
-def _resumed(made: Embedded, *, has_hash: bool) -> Embedded:
-    """Returns the description with the rows that an earlier call has written; refuses a file of something else."""
-    target, advice = made.path, "use another --out, or add --overwrite"
-    try:
-        earlier = Embedded._described(target)
-        earlier._matrix(target if target.exists() else _beside(target, "unfinished"))
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        if target.exists():
-            raise UserError(f"{target} is not an intact file of vectors ({error}): {advice}.") from error
-        return made
-    for name, value in vars(earlier).items():
-        if name != "done" and value != getattr(made, name):
-            raise UserError(f"{target} has vectors of another {name} ({value}): {advice}.")
-    if not has_hash and target.exists():
-        raise UserError(f"{target} has vectors of a model without a hash, which may have changed: {advice}.")
-    return earlier if has_hash else made
+        try:
+            lock.acquire()
+        except Timeout as error:
+            raise UserError(f"another process is writing {target}: wait, or use another --out.") from error
+        try:
+            _write(loaded, file, made, progress)
+        finally:
+            lock.release()
+            Path(lock.lock_file).unlink(missing_ok=True)
+    return made
 
 
 def _write(encoder: Encoder, file: Path, made: Embedded, progress: Progress) -> None:
-    """Writes the rows that are missing beside the target, then renames the complete file."""
-    target, begun, done = made.path, _beside(made.path, "unfinished"), made.done
+    target, description = made.path, {name: value for name, value in vars(made).items() if name != "path"}
+    # The name states what the file has, so only the same command resumes.
+    begun = target.with_name(f"{target.name}.{fingerprint(description)[:12]}.unfinished")
+    if encoder.identity.weights_sha256 is None:
+        begun.unlink(missing_ok=True)
+    begun.touch()
+    try:
+        with begun.open("r+b") as stream:
+            _append(encoder, file, made, stream, progress)
+        if sha256_of(file) != made.sha256:
+            begun.write_bytes(b"")
+            raise UserError(f"{file} changed while it was read: start again.")
+    finally:
+        if not begun.stat().st_size:  # there is nothing to resume
+            begun.unlink()
+    _description_of(target).unlink(missing_ok=True)
+    begun.replace(target)
+    with atomic_path(_description_of(target)) as place:
+        place.write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
+
+
+def _append(encoder: Encoder, file: Path, made: Embedded, stream: IO[bytes], progress: Progress) -> None:
+    """Appends the vectors of the parts that are missing."""
+    done = _complete_rows(stream)
     texts = islice(_sentences(file), done, None)
     progress("embedding", done, made.rows)
-    try:
-        while part := list(islice(texts, AT_ONCE)):
-            vectors = _vectors(encoder, part, replace(made, done=done), progress)
-            if not done:
-                target.unlink(missing_ok=True)
-                shape = made.rows, vectors.shape[1]
-                np.lib.format.open_memmap(begun, "w+", STORED[made.stored], shape, version=(2, 0))
-            with begun.open("r+b") as stream:
-                stream.seek(made._matrix(begun).offset + done * vectors.strides[0])
-                stream.write(vectors.data)
-                stream.flush()
-                os.fsync(stream.fileno())
-            done += len(part)
-            fields = {name: value for name, value in vars(made).items() if name != "path"}
-            with atomic_path(_beside(target, "json")) as place:
-                place.write_text(json.dumps(fields | {"done": done}, indent=2) + "\n", encoding="utf-8")
-            progress("embedding", done, made.rows)
-        if done != made.rows or sha256_of(file) != made.sha256:
-            done = 0
-            raise UserError(f"{file} changed while it was read: start again.")
-        begun.replace(target)
-    finally:
-        if not done:  # there is nothing to resume
-            begun.unlink(missing_ok=True)
-            if not target.exists():
-                _beside(target, "json").unlink(missing_ok=True)
+
+    def of_file(_stage: str, part_done: int, total: int) -> None:
+        progress("embedding", done + len(part) * part_done // max(1, total), made.rows)
+
+    while part := list(islice(texts, AT_ONCE)):
+        embeddings = embed_texts(encoder, part, use_cache=False, progress=of_file)
+        (vectors,) = embeddings.vectors.values()
+        limits, largest = np.finfo(STORED[made.stored]), np.abs(vectors).max(axis=1)
+        if ((largest > limits.max) | ((largest > 0) & (largest < limits.tiny))).any():
+            raise UserError(
+                f"{encoder.identity.name} has numbers that do not fit in fp16: leave out --stored fp16."
+            )
+        if not done:
+            header = {"descr": STORED[made.stored], "fortran_order": False, "shape": (made.rows, vectors.shape[1])}
+            np.lib.format.write_array_header_2_0(stream, header)
+        stream.write(vectors[embeddings.rows].astype(STORED[made.stored]).data)
+        stream.flush()
+        os.fsync(stream.fileno())
+        done += len(part)
+        progress("embedding", done, made.rows)
 
 
-@contextmanager
-def _locked(target: Path) -> Iterator[None]:
-    lock = target.with_name(f"{target.name}.lock")
-    try:
-        with FileLock(lock, timeout=0):
-            try:
-                yield
-            finally:
-                lock.unlink(missing_ok=True)
-    except Timeout as error:
-        raise UserError(f"another process is writing {target}: wait for it, or use another --out.") from error
-
-
-def _beside(target: Path, ending: str) -> Path:
-    return target.with_name(f"{target.name}.{ending}")
-
-
-def _vectors(encoder: Encoder, texts: Sequence[str], made: Embedded, progress: Progress) -> NDArray[Any]:
-    """Returns one row per text in the number format of the file."""
-
-    def of_file(_stage: str, done: int, total: int) -> None:
-        progress("embedding", made.done + len(texts) * done // max(1, total), made.rows)
-
-    embeddings = embed_texts(encoder, texts, use_cache=False, progress=of_file)
-    (vectors,) = embeddings.vectors.values()
-    limits, largest = np.finfo(STORED[made.stored]), np.abs(vectors).max(axis=1)
-    if ((largest > limits.max) | ((largest > 0) & (largest < limits.tiny))).any():
-        raise UserError(f"{encoder.identity.name} has numbers that do not fit in fp16: leave out --stored fp16.")
-    return vectors[embeddings.rows].astype(STORED[made.stored])
+def _complete_rows(stream: IO[bytes]) -> int:
+    """Cuts an unfinished file after its last complete part, and returns its number of rows."""
+    parts = start = size = 0
+    with suppress(ValueError):  # new, or cut in its header
+        np.lib.format.read_magic(stream)
+        (_, width), _, kind = np.lib.format.read_array_header_2_0(stream)
+        start, size = stream.tell(), AT_ONCE * width * kind.itemsize
+        parts = (stream.seek(0, os.SEEK_END) - start) // size
+    stream.seek(start + parts * size if parts else 0)
+    stream.truncate()
+    return parts * AT_ONCE
 
 
 def _sentences(file: Path) -> Iterator[str]:
@@ -331,3 +305,7 @@ def _sentences(file: Path) -> Iterator[str]:
 def _key(identity: Identity) -> str:
     """Returns a digest of everything that a vector depends on, scaling included."""
     return fingerprint({"vectors": identity.key(), "use": use_signature(identity.use)})
+
+
+def _description_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}.json")

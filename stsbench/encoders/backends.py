@@ -14,7 +14,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -88,9 +88,9 @@ def calibration() -> tuple[tuple[str, ...], str]:
 
 @dataclass(frozen=True)
 class CompiledModel:
-    """Replaces the torch model in a `Network`, and keeps its configuration and pooler.
+    """Replaces the torch model in a `Network`, and keeps its configuration, pooler and number of tokens.
 
-    `forward` takes no positions, so the network refuses templates that need them.
+    It takes no positions, so the network refuses templates that need them.
     """
 
     compute: _Compute
@@ -98,9 +98,7 @@ class CompiledModel:
     config: Any = None
     pooler: "Callable[[Tensor], Tensor] | None" = None
 
-    def forward(
-        self, input_ids: "Tensor", attention_mask: "Tensor | None" = None, **_options: Any
-    ) -> SimpleNamespace:
+    def forward(self, input_ids: "Tensor", attention_mask: "Tensor | None" = None, **_options: Any) -> Any:
         """Returns the states as Transformers names them."""
         import torch
 
@@ -111,7 +109,7 @@ class CompiledModel:
 
     __call__ = forward
 
-    def get_input_embeddings(self) -> SimpleNamespace:
+    def get_input_embeddings(self) -> Any:
         """Returns the number of token embeddings, as in Transformers."""
         return SimpleNamespace(num_embeddings=self.known_tokens)
 
@@ -261,15 +259,6 @@ _PROGRAMS: dict[str, tuple[str, Callable[..., None], Callable[[Path, str], _Comp
 """For each program the file of compiled layers, and the functions that write and load it."""
 
 
-@dataclass(frozen=True)
-class Choice:
-    """The program and precision that `--fast` chose, and a sentence with the reason."""
-
-    backend: str
-    precision: str
-    note: str
-
-
 def quickest(encoder: Any, progress: Progress = silent) -> Any:
     """Returns a checkpoint in the fastest back end and precision that cost at most 0.5 points on the sample.
 
@@ -279,31 +268,22 @@ def quickest(encoder: Any, progress: Progress = silent) -> Any:
         encoder: a Transformers checkpoint in torch and fp32.
         progress: called with the candidate that is tried.
     """
-    first = _sides(encoder)[0]
-    if not hasattr(first, "with_use"):
-        raise UserError(f"--fast: {encoder.identity.name} is not a Transformers checkpoint: leave out --fast.")
-    if (computed_in := first.use.computed_in) != FP32:
+    identity = encoder.identity
+    if not hasattr(encoder, "with_use") or hasattr(encoder, "sides") or identity.weights_sha256 is None:
+        raise UserError(
+            f"--fast: {identity.name} is not a Transformers checkpoint with a hash and one prompt: leave it out."
+        )
+    if (computed_in := encoder.use.computed_in) != FP32:
         raise UserError(f"--fast chooses the precision, but {computed_in} is given. Leave one of them out.")
     file = compiled_dir() / f"{fingerprint(_depends_on(encoder))[:32]}.json"
-    # Without a hash of the weights, an earlier choice may be for others.
-    choice = None if encoder.identity.weights_sha256 is None else _kept(file)
-    if choice is None:
-        choice = _choose(encoder, progress)
-        with atomic_path(file) as place:
-            place.write_text(json.dumps(asdict(choice)), encoding="utf-8")
-    chosen = encoder.with_use(backend=choice.backend, precision=choice.precision)
-    return replace(chosen, notes=(*chosen.notes, choice.note))
-
-
-def _kept(file: Path) -> Choice | None:
     try:
-        return Choice(**json.loads(file.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):  # none yet, or damaged
-        return None
-
-
-def _sides(encoder: Any) -> list[Any]:
-    return list(getattr(encoder, "sides", [encoder]))
+        backend, precision, note = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # none yet, or damaged
+        backend, precision, note = _choose(encoder, progress)
+        with atomic_path(file) as place:
+            place.write_text(json.dumps([backend, precision, note]), encoding="utf-8")
+    chosen = encoder.with_use(backend=backend, precision=precision)
+    return replace(chosen, notes=(*chosen.notes, note))
 
 
 def _depends_on(encoder: Any) -> list[Any]:
@@ -311,29 +291,23 @@ def _depends_on(encoder: Any) -> list[Any]:
     from torch.backends.cpu import get_cpu_capability
 
     use = encoder.identity.use
-    installed = {backend: not missing(backend) for backend in ("openvino", "onnx")}
-    machine = [platform.node(), platform.machine(), get_cpu_capability(), torch.get_num_threads(), installed]
-    if use.device == "cuda":
-        machine.append(torch.cuda.get_device_name())
-    return [
-        __version__,
-        torch.__version__,
-        encoder.identity.key(),
-        [getattr(use, name) for name in names("afterwards")],
-        machine,
-    ]
+    installed = [not missing(backend) for backend in ("openvino", "onnx")]
+    device = torch.cuda.get_device_name() if use.device == "cuda" else ""
+    machine = [platform.node(), platform.machine(), get_cpu_capability(), torch.get_num_threads(), device]
+    processing = [getattr(use, name) for name in names("afterwards")]
+    return [__version__, torch.__version__, encoder.identity.key(), processing, installed, machine]
 
 
-def _choose(encoder: Any, progress: Progress) -> Choice:
-    """Tries all candidates and returns the fastest that passes."""
-    candidates = CANDIDATES if encoder.identity.use.device == "cpu" else CANDIDATES[:1]
-    best, fastest, rejected = Choice(TORCH, FP32, "fp32; nothing is faster at the same score"), FASTER, []
+def _choose(encoder: Any, progress: Progress) -> tuple[str, str, str]:
+    """Tries all candidates; returns the fastest that passes, and a note."""
+    candidates = CANDIDATES if encoder.use.device == "cpu" else CANDIDATES[:1]
+    best, fastest, rejected = (TORCH, FP32, "fp32; nothing is faster at the same score"), FASTER, []
     for number, (backend, precision) in enumerate(candidates):
         candidate = precision if backend == TORCH else f"{backend}-{precision}"
         progress(f"choosing a back end: {candidate}", number, len(candidates))
         try:
             other = encoder.with_use(backend=backend, precision=precision)
-            require_backend(_sides(other)[0].use)
+            require_backend(other.use)
             ratio = _times_as_fast(encoder, other)
         except UserError as error:
             rejected.append(f"{candidate}: {str(error).rstrip('.')}")
@@ -345,11 +319,12 @@ def _choose(encoder: Any, progress: Progress) -> Choice:
         effect = f"{100 * change:+.2f} points on the sample, a loss of at most {100 * loss:.2f}"
         if loss < LARGEST_LOSS:
             note = f"{candidate} instead of fp32, {ratio:.1f} times as fast; {effect}"
-            best, fastest = Choice(backend, precision, note), ratio
+            best, fastest = (backend, precision, note), ratio
         else:
             rejected.append(f"{candidate}: {effect}")
     progress("choosing a back end", len(candidates), len(candidates))
-    return replace(best, note=f"--fast: {best.note}" + (f" ({'; '.join(rejected)})" if rejected else ""))
+    reasons = f" ({'; '.join(rejected)})" if rejected else ""
+    return *best[:2], f"--fast: {best[2]}{reasons}"
 
 
 def _times_as_fast(encoder: Any, other: Any) -> float:
@@ -357,24 +332,27 @@ def _times_as_fast(encoder: Any, other: Any) -> float:
 
     The two take turns and the fastest pass of each counts. Processing after encoding is not timed.
     """
-    pair = [_sides(encoder)[0], _sides(other)[0]]
     texts = sentences_in(load_sample())[:_TIMED]
-    for side in pair:
-        embed(side, texts[:8], normalize=False, use_cache=False)
     seconds: list[list[float]] = [[], []]
-    for _ in range(_ROUNDS):
-        for side, taken in zip(pair, seconds, strict=True):
+    for number in range(_ROUNDS + 1):
+        for side, taken in zip((encoder, other), seconds, strict=True):
             start = time.perf_counter()
-            embed(side, texts, normalize=False, use_cache=False)
-            taken.append(time.perf_counter() - start)
+            embed(side, texts if number else texts[:8], normalize=False, use_cache=False)
+            if number:  # the first round loads the network
+                taken.append(time.perf_counter() - start)
     return min(seconds[0]) / min(seconds[1])
 
 
 def _change(encoder: Any, other: Any) -> tuple[float, float]:
     """Returns the change of the sample's score, and the one-sided upper bound of the loss."""
     pairs = load_sample().pairs
+    texts = [*pairs["sentence1"], *pairs["sentence2"]]
     gold, subsets = pairs["gold"].to_numpy(), pd.factorize(pairs["subset"])[0]
-    cosines = [_cosines(each, pairs) for each in (encoder, other)]
+    cosines = []
+    for model in (encoder, other):
+        embedded = embed(model, texts, use_cache=False)
+        (vectors,) = embedded.vectors.values()
+        cosines.append(pair_similarities(vectors, *np.split(embedded.rows, 2))["cosine"])
     before, after = (CORRELATIONS["spearman"](gold, cosine) for cosine in cosines)
     terms = [task_terms(gold, cosine, subsets, "spearman", "all") for cosine in cosines]
     sharing = Sharing.of(pairs["sentence1"], pairs["sentence2"])
@@ -383,14 +361,3 @@ def _change(encoder: Any, other: Any) -> tuple[float, float]:
     if np.isnan(change) or np.isnan(spread.value):
         return float("nan"), float("inf")
     return change, -change if spread.value <= 0 else upper_bound(-change, spread, LEVEL)
-
-
-def _cosines(encoder: Any, pairs: pd.DataFrame) -> NDArray[np.float64]:
-    sides, texts = _sides(encoder), [pairs["sentence1"].tolist(), pairs["sentence2"].tolist()]
-    if len(sides) == 1:  # together, so that a whitening is over all sentences
-        texts = [texts[0] + texts[1]]
-    parts = [embed(side, own, use_cache=False) for side, own in zip(sides, texts, strict=True)]
-    matrices = [next(iter(part.vectors.values())) for part in parts]
-    rows = [part.rows + start for part, start in zip(parts, (0, len(matrices[0])), strict=False)]
-    left, right = np.split(np.concatenate(rows), 2)
-    return pair_similarities(np.concatenate(matrices), left, right)["cosine"]

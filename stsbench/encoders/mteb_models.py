@@ -14,13 +14,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
 from stsbench.base.extras import require
 from stsbench.base.manifest import fingerprint
-from stsbench.base.words import listed
 from stsbench.data.catalogue import MTEB_TASKS
 from stsbench.encoders.callables import CallableEncoder
 from stsbench.encoders.checkpoint import Checkpoint, find_checkpoint
@@ -45,24 +44,15 @@ _LIKE = "STS12"
 """The task of mteb's type STS whose metadata is used for tasks that mteb does not have."""
 
 
-class _Place(NamedTuple):
-    """The metadata of mteb's task, and its type of prompt for one side of a pair, if it has one."""
+def _place(task: str, side: int | None) -> tuple[Any, Any]:
+    """Returns the metadata of mteb's task, and its type of prompt for one side of a pair, if it has one."""
+    import mteb
 
-    metadata: Any
-    prompt_type: Any
-
-    @classmethod
-    def of(cls, task: str, side: int | None) -> "_Place":
-        import mteb
-
-        if task not in _NAMES:
-            like = mteb.get_task(_LIKE)
-            # Under a new name, so that no prompt of another task is used.
-            own = {"name": "stsbench", "prompt": like.abstask_prompt}
-            return cls(like.metadata.model_copy(update=own), None)
-        known = mteb.get_task(_NAMES[task])
-        of_side = None if side is None else getattr(known, f"input{side + 1}_prompt_type", None)
-        return cls(known.metadata, of_side)
+    known = mteb.get_task(_NAMES.get(task, _LIKE))
+    if task not in _NAMES:
+        # Under a new name, so that no prompt of another task is used.
+        return known.metadata.model_copy(update={"name": "stsbench", "prompt": known.abstask_prompt}), None
+    return known.metadata, None if side is None else getattr(known, f"input{side + 1}_prompt_type", None)
 
 
 @dataclass
@@ -84,13 +74,14 @@ class MtebEncoder(OwnPooling):
 
     def reader(self, task: str, side: int | None) -> CallableEncoder:
         """Returns the encoder of a side; see `reader_of`."""
-        place = _Place.of(task, side)
-        prompt = self._prompt(place)
-        of_side = None if place.prompt_type is None else str(place.prompt_type.value)
-        modules = tuple(filter(None, [place.metadata.name if prompt is None else None, of_side]))
+        metadata, prompt_type = _place(task, side)
+        prompt = self._prompt(metadata, prompt_type)
+        of_side = None if prompt_type is None else str(prompt_type.value)
+        modules = tuple(filter(None, [metadata.name if prompt is None else None, of_side]))
         if (prompt, *modules) not in self._readers:
             identity = replace(self.identity, use=replace(self.identity.use, prompt=prompt or ""), modules=modules)
-            self._readers[prompt, *modules] = CallableEncoder(partial(self._encode, place), identity, self.notes)
+            encode = partial(self._encode, metadata, prompt_type)
+            self._readers[prompt, *modules] = CallableEncoder(encode, identity, self.notes)
         return self._readers[prompt, *modules]
 
     def alike(self) -> CallableEncoder | None:
@@ -118,17 +109,17 @@ class MtebEncoder(OwnPooling):
         """Refuses: the prompt depends on the task."""
         self.tokenize([])
 
-    def _encode(self, place: _Place, sentences: list[str]) -> Any:
+    def _encode(self, metadata: Any, prompt_type: Any, sentences: list[str]) -> Any:
         from datasets import Dataset
         from torch.utils.data import DataLoader
 
         with _quiet():
             vectors = self.model.encode(
                 DataLoader(Dataset.from_dict({"text": sentences}), batch_size=_BATCH),
-                task_metadata=place.metadata,
+                task_metadata=metadata,
                 hf_split="test",
                 hf_subset="default",
-                prompt_type=place.prompt_type,
+                prompt_type=prompt_type,
                 batch_size=_BATCH,
                 show_progress_bar=False,
             )
@@ -136,21 +127,21 @@ class MtebEncoder(OwnPooling):
             self.checkpoint.hashed.require_unchanged()
         return vectors
 
-    def _prompt(self, place: _Place) -> str | None:
+    def _prompt(self, metadata: Any, prompt_type: Any) -> str | None:
         """Returns the prompt, "" for none; None if mteb's encoder does not expose it."""
         from mteb.models import SentenceTransformerEncoderWrapper
         from mteb.models.instruct_wrapper import InstructSentenceTransformerModel
 
         model, encode = self.model, type(self.model).encode
         if encode is InstructSentenceTransformerModel.encode:
-            is_document = place.prompt_type is not None and place.prompt_type.value == "document"
+            is_document = prompt_type is not None and prompt_type.value == "document"
             if model.apply_instruction_to_passages or not is_document:
-                return str(model.get_task_instruction(*place))
+                return str(model.get_task_instruction(metadata, prompt_type))
         elif encode is not SentenceTransformerEncoderWrapper.encode:
             return None
-        elif (name := model.get_prompt_name(*place)) is not None:
+        elif (name := model.get_prompt_name(metadata, prompt_type)) is not None:
             return str(model.model_prompts[name])
-        elif place.prompt_type is not None:  # sentence-transformers looks for its own prompt names
+        elif prompt_type is not None:  # sentence-transformers looks for its own prompt names
             return None
         return str(model.model.prompts.get(model.model.default_prompt_name) or "")
 
@@ -168,7 +159,7 @@ def load_from_mteb(name: str, use: Use) -> Encoder:
     """
     require("mteb", name)
     import mteb
-    from mteb.models import EncoderProtocol, SentenceTransformerEncoderWrapper
+    from mteb.models import EncoderProtocol
 
     bare = name.removeprefix(PREFIX)
     if not bare:
@@ -203,13 +194,6 @@ def load_from_mteb(name: str, use: Use) -> Encoder:
     ]
     if sha256 is None:
         notes.append(f"{name} has no fixed commit: its vectors are not cached.")
-    if isinstance(model, SentenceTransformerEncoderWrapper):
-        prompts, read = model.model.prompts, model.model_prompts or {}
-        if unread := [called for called, text in prompts.items() if text and called not in read]:
-            notes.append(
-                f"mteb ignores the prompts of {name} that are called {listed(unread)}: it uses those named after "
-                "its tasks or types of tasks, `query` and `document`."
-            )
     identity = Identity(name, KIND, how.processed(use), weights_sha256=sha256)
     by_task = MtebEncoder(model, identity, tuple(notes), checkpoint)
     return by_task.alike() or by_task

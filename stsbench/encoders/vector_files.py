@@ -26,11 +26,11 @@ _LONGEST_LINE = 1_000_000
 _Row = tuple[str, NDArray[np.float32]]
 
 
-class _Header(NamedTuple):
-    """The first line of a word2vec file: its number of rows, their dimensions, and whether binary rows follow."""
+class _Layout(NamedTuple):
+    """The dimensions of a file of word vectors; of a word2vec file also its rows, and whether they are binary."""
 
-    rows: int
     dimensions: int
+    rows: int | None
     is_binary: bool
 
 
@@ -77,30 +77,18 @@ class StaticEncoder(OwnPooling):
     @cached_property
     def _dimensions(self) -> int:
         with self._opened() as stream:
-            if header := _header(stream, self.path):
-                return header.dimensions
-            _, *values = stream.readline(_LONGEST_LINE).split()
-        try:
-            dimensions = len([float(value) for value in values])
-        except ValueError:
-            dimensions = 0
-        if dimensions == 0:
-            raise UserError(f"{self.path}, line 1: expected a word and numbers. Use a GloVe or word2vec file.")
-        return dimensions
+            return _read_layout(stream, self.path).dimensions
 
     def _read(self, words: set[str]) -> None:
         """Scans the file for the vectors of some words, or of all; missing words are stored as unknown."""
-        free, dimensions = available_bytes(), self._dimensions
+        free = available_bytes()
         self._is_whole = bool(self._vectors) and (free is None or 2 * self.path.stat().st_size < free)
         wanted = None if self._is_whole else words
         found: dict[str, NDArray[np.float32] | None] = {}
         with self._opened() as stream:
-            header = _header(stream, self.path)
-            if header is not None and header.is_binary:
-                rows = _binary_rows(stream, wanted, header, self.path)
-            else:
-                rows = _text_rows(stream, wanted, dimensions, self.path, first_line=2 if header else 1)
-            for word, vector in rows:
+            layout = _read_layout(stream, self.path)
+            rows = _binary_rows if layout.is_binary else _text_rows
+            for word, vector in rows(stream, wanted, layout, self.path):
                 found.setdefault(word, vector)
         self._vectors = found if self._is_whole else self._vectors | dict.fromkeys(words) | found
 
@@ -116,55 +104,55 @@ class StaticEncoder(OwnPooling):
         self._hashed.require_unchanged()
 
 
-def _header(stream: BinaryIO, path: Path) -> _Header | None:
-    """Reads word2vec's header, None if there is none, and leaves the stream at the first row."""
-    parts = stream.readline(_LONGEST_LINE).split()
-    if not parts:
-        raise UserError(f"{path} is empty. Use a GloVe or word2vec file.")
-    if len(parts) != 2 or not all(part.isdigit() for part in parts):
-        stream.seek(0)
-        return None
-    rows, dimensions = map(int, parts)
+def _read_layout(stream: BinaryIO, path: Path) -> _Layout:
+    """Reads word2vec's header, or the first row of a GloVe file, and leaves the stream at the first row."""
+    first = stream.readline(_LONGEST_LINE).split()
+    start, rows, is_binary = 0, None, False
+    if len(first) == 2 and all(part.isdigit() for part in first):
+        rows, dimensions = map(int, first)
+        start = stream.tell()
+        # Binary numbers have many bytes below a tab, text has none.
+        is_binary = min(stream.read(4096), default=9) < 9
+    else:
+        try:
+            dimensions = len([float(value) for value in first[1:]])
+        except ValueError:
+            dimensions = 0
     if dimensions == 0:
-        raise UserError(f"{path}, line 1: the header states vectors of 0 numbers. Download the file again.")
-    start = stream.tell()
-    # Binary numbers have many bytes below a tab, text has none.
-    is_binary = min(stream.read(4096), default=9) < 9
+        raise UserError(f"{path}, line 1: expected a word and numbers. Use a GloVe or word2vec file.")
     stream.seek(start)
-    return _Header(rows, dimensions, is_binary)
+    return _Layout(dimensions, rows, is_binary)
 
 
-def _text_rows(
-    stream: BinaryIO, words: Collection[str] | None, dimensions: int, path: Path, *, first_line: int
-) -> Iterator[_Row]:
-    for number, line in enumerate(stream, first_line):
+def _text_rows(stream: BinaryIO, words: Collection[str] | None, layout: _Layout, path: Path) -> Iterator[_Row]:
+    for number, line in enumerate(stream, 1 if layout.rows is None else 2):
         # Most lines are skipped by their first word, without parsing the numbers.
         first = line.partition(b" ")[0].rstrip().decode("utf-8", errors="replace")
         if not first or (words is not None and first not in words):
             continue
         # Split from the right: GloVe 840B has words with spaces.
-        word, *values = line.decode("utf-8", errors="replace").rstrip().rsplit(" ", dimensions)
+        word, *values = line.decode("utf-8", errors="replace").rstrip().rsplit(" ", layout.dimensions)
         try:
             vector = np.array(values, dtype=np.float32)
         except ValueError:
             vector = np.empty(0, dtype=np.float32)
-        if len(vector) != dimensions:
+        if len(vector) != layout.dimensions:
             raise UserError(
-                f"{path}, line {number}: expected a word and {dimensions} numbers. Download the file again."
+                f"{path}, line {number}: expected a word and {layout.dimensions} numbers. Download the file again."
             )
         if words is None or word in words:
             yield word, vector
 
 
-def _binary_rows(stream: BinaryIO, words: Collection[str] | None, header: _Header, path: Path) -> Iterator[_Row]:
-    for row in range(header.rows):
+def _binary_rows(stream: BinaryIO, words: Collection[str] | None, layout: _Layout, path: Path) -> Iterator[_Row]:
+    for row in range(layout.rows or 0):
         letters = bytearray()
         while (letter := stream.read(1)) not in {b" ", b""}:
             letters += letter
-        content = stream.read(4 * header.dimensions)
-        if len(content) < 4 * header.dimensions:
+        content = stream.read(4 * layout.dimensions)
+        if len(content) < 4 * layout.dimensions:
             raise UserError(
-                f"{path} ends in row {row + 1}, and its header states {header.rows} rows. Download the file again."
+                f"{path} ends in row {row + 1}, and its header states {layout.rows} rows. Download the file again."
             )
         # Some writers end a row with a newline, which then precedes the next word.
         word = letters.decode("utf-8", errors="replace").lstrip("\n")

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from stsbench.base.files import cache_dir
 from stsbench.cli.app import app
 from stsbench.data.benchmarks import load_sample, sample_sentences
 from stsbench.encoders import backends
-from stsbench.encoders.backends import CALIBRATION_SENTENCES, Choice, CompiledModel, calibration, quickest
+from stsbench.encoders.backends import CALIBRATION_SENTENCES, CompiledModel, calibration, quickest
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
 from stsbench.encoders.poolers import POOLING_NAMES
@@ -144,20 +143,16 @@ def test_the_fastest_that_passes_is_used_recorded_and_kept(
     assert note.startswith("--fast: bf16 instead of fp32, 1.5 times as fast; ")
     assert f"{100 * ((lower.value or 0) - (full.value or 0)):+.2f} points on the sample" in note
 
-    def chosen(choice: Choice | None, encoder: Any = None) -> str:
-        monkeypatch.setattr(backends, "_choose", lambda *_: choice)
-        return str(quickest(encoder or sb.load(tiny_bert, device="cpu")).use.precision)
+    def chosen(precision: str | None) -> str:
+        monkeypatch.setattr(backends, "_choose", lambda *_: ("torch", precision, "--fast: again"))
+        return str(quickest(sb.load(tiny_bert, device="cpu")).use.precision)
 
-    fp16, fp32 = (Choice("torch", precision, "--fast: again") for precision in ("fp16", "fp32"))
     assert chosen(None) == "bf16", "it is kept"
     (kept,) = (cache_dir() / "compiled").glob("*.json")
     kept.write_text("{")
-    assert chosen(fp16) == chosen(None) == "fp16", "a damaged choice is made again"
+    assert chosen("fp16") == chosen(None) == "fp16", "a damaged choice is made again"
     monkeypatch.setattr(backends.platform, "node", lambda: "another")
-    assert chosen(fp32) == "fp32", "another machine chooses for itself"
-    encoder: Any = sb.load(tiny_bert, device="cpu")
-    encoder.identity = replace(encoder.identity, weights_sha256=None)
-    assert [chosen(fp16, encoder), chosen(fp32, encoder)] == ["fp16", "fp32"], "weights without hash"
+    assert chosen("fp32") == "fp32", "another machine chooses for itself"
 
 
 @pytest.mark.parametrize(
@@ -216,5 +211,7 @@ def test_fast_is_refused_for_what_was_chosen_and_for_what_is_not_a_checkpoint(
         result = CliRunner().invoke(app, ["run", "--tasks", "sample", "--fast", *options, "--out", "run"])
         assert isinstance(result.exception, UserError)
         assert words in str(result.exception)
-    with pytest.raises(UserError, match="is not a Transformers checkpoint"):
-        quickest(sb.load(lambda texts: [[len(text), 1] for text in texts]))
+    prompted: Any = sb.load(tiny_bert, prompts="query: ,passage: ")
+    for encoder in (sb.load(lambda texts: [[len(text), 1] for text in texts]), prompted):
+        with pytest.raises(UserError, match="is not a Transformers checkpoint with a hash and one prompt"):
+            quickest(encoder)

@@ -285,5 +285,7 @@ def test_embed_takes_whatever_load_takes_and_returns_a_row_per_text(tiny, tmp_pa
 @pytest.mark.parametrize("ending", ["", ".json"])
 def test_a_pipe_is_refused_and_not_waited_for(tmp_path, ending):
     os.mkfifo(tmp_path / f"lines.npy{ending}")
+    if ending:
+        (tmp_path / "lines.npy").touch()
     with pytest.raises(UserError, match="is a pipe or device, not a file"):
         Embedded.read(tmp_path / "lines.npy")

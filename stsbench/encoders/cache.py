@@ -16,8 +16,8 @@ import os
 import re
 import sqlite3
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -117,7 +117,7 @@ class EmbeddingCache:
     def texts(self, texts: Sequence[str]) -> dict[str, CachedText]:
         """Returns what is known about those texts that are cached."""
         by_key = {text_key(text): text for text in texts}
-        rows = self._find("texts", by_key)
+        rows = self._find("texts", list(by_key))
         return {by_key[key]: CachedText(*_TEXT.unpack(content)) for key, content in rows.items()}
 
     def vectors(self, sequences: Sequence[bytes]) -> dict[bytes, NDArray[np.float32]]:
@@ -133,14 +133,14 @@ class EmbeddingCache:
         """Stores the vectors of some token sequences: all of them or, if the process is killed, none."""
         self._add("vectors", {key: vector.astype("<f4").tobytes() for key, vector in vectors.items()})
 
-    def _find(self, table: str, keys: Iterable[bytes]) -> dict[bytes, bytes]:
+    def _find(self, table: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         """Returns the contents of those keys that are cached; damaged rows are deleted."""
-        wanted, found = list(keys), dict[bytes, bytes]()
+        found = dict[bytes, bytes]()
 
         def find(connection: sqlite3.Connection) -> None:
             damaged: list[tuple[int]] = []
-            for start in range(0, len(wanted), _KEYS_PER_QUERY):
-                batch = wanted[start : start + _KEYS_PER_QUERY]
+            for start in range(0, len(keys), _KEYS_PER_QUERY):
+                batch = keys[start : start + _KEYS_PER_QUERY]
                 # The inner query needs only the index; the outer one then reads the rows in the file's order.
                 rows = connection.execute(
                     f"SELECT rowid, key, content, checksum FROM {table} WHERE rowid IN "
@@ -314,14 +314,9 @@ def remove(path: Path) -> int:
     """Deletes a file of the cache, which may be gone already, and returns the number of bytes freed."""
     try:
         size = path.stat().st_size
-        with ExitStack() as stack:
-            # Waits until no other process is writing. A damaged or deleted file cannot be locked.
-            with suppress(sqlite3.Error):
-                connection = stack.enter_context(closing(sqlite3.connect(path, timeout=1, isolation_level=None)))
-                connection.execute("BEGIN EXCLUSIVE")
-            # SQLite would apply what an interrupted transaction left to a new file of the same name.
-            path.with_name(f"{path.name}-journal").unlink(missing_ok=True)
-            path.unlink()
+        # SQLite would apply what an interrupted transaction left to a new file of the same name.
+        path.with_name(f"{path.name}-journal").unlink(missing_ok=True)
+        path.unlink()
     except FileNotFoundError:
         return 0
     return size

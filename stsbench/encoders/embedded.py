@@ -105,16 +105,11 @@ class Embedded(Result):
         return matrix
 
     def require_of(self, identity: Identity) -> None:
-        """Checks that the vectors are those of a model as it is used now, not whitened."""
+        """Checks that the vectors are those of a model as it is used now."""
         if identity.weights_sha256 is None:
             raise UserError(
                 f"{identity.name} has no weights to hash, so its vectors in {self.path} may be outdated. "
                 f"Search in {self.source} instead."
-            )
-        if identity.use.whiten is not None:
-            raise UserError(
-                f"the vectors in {self.path} are not whitened. Fit a whitening with `stsbench fit whitening` and "
-                "embed with that."
             )
         if _key(identity) != self.key:
             raise UserError(

@@ -68,9 +68,8 @@ class EncodingCost:
     def __add__(self, other: "EncodingCost") -> "EncodingCost":
         """Returns the sum of two costs."""
         counts = {name: getattr(self, name) + getattr(other, name) for name in vars(self) if name != "seconds"}
-        return EncodingCost(
-            **counts, seconds={name: self.seconds[name] + other.seconds[name] for name in self.seconds}
-        )
+        seconds = {name: self.seconds[name] + other.seconds[name] for name in self.seconds}
+        return EncodingCost(**counts, seconds=seconds)
 
 
 @dataclass(frozen=True)
@@ -136,48 +135,51 @@ def embed(
         _require_vectors(vectors, plain.cost.sequences, encoder)
         vectors = _processed(vectors, plain.rows, encoder, normalize)
         return replace(plain, vectors=dict.fromkeys(poolings, vectors))
-    caches = _caches(encoder, poolings, cache_folder) if use_cache else {}
-    cache_size = max_cache_bytes()
-    clock = _Stopwatch()
+    identity, cache_size = encoder.identity, max_cache_bytes()
+    is_cached = use_cache and identity.weights_sha256 is not None and identity.kind != "vectors"
+    caches = [EmbeddingCache(identity, pooling, cache_folder) for pooling in poolings if is_cached]
+    marks = [time.perf_counter()]
     distinct = list(dict.fromkeys(texts))
-    about, known = _recall(caches, poolings, distinct)
-    new = [text for text in distinct if text not in about]
-    clock.lap("tokenize")
+    about: dict[str, CachedText] = {}
+    for cache in caches:
+        about |= cache.texts([text for text in distinct if text not in about])
+    keys = list({text.sequence for text in about.values()})
+    known: list[_Known] = [cache.vectors(keys) for cache in caches] or [{} for _ in poolings]
+    new = [text for text in distinct if text not in about or not all(about[text].sequence in of for of in known)]
+    marks.append(time.perf_counter())
     if new:
-        encoder.prepare(weights=False)
-    clock.lap("load")
+        encoder.prepare(weights=True)
+    marks.append(time.perf_counter())
     tokenized = encoder.tokenize(new) if new else Tokenized([], [], [])  # not even the tokenizer is loaded
     keys = [_sequence_key(sequence) for sequence in tokenized.sequences]
     about_new = dict(zip(new, map(CachedText, keys, tokenized.lengths, tokenized.truncated), strict=True))
     about |= about_new
-    sequences = dict(zip(keys, tokenized.sequences, strict=True))
     # The sequence of a new text may be cached: under another text, or by a run that was killed.
-    for pooling, cache in caches.items():
-        known[pooling] |= cache.vectors([key for key in sequences if key not in known[pooling]])
-    work = [(key, ids) for key, ids in sequences.items() if not all(key in of for of in known.values())]
-    clock.lap("tokenize")
-    if work:
-        encoder.prepare(weights=True)
-    clock.lap("load")
-    budget = token_budget or encoder.token_budget
-    tokens, padded = _encode(encoder, work, known, caches, budget=budget, progress=progress)
-    for cache in caches.values():
+    for cache, of in zip(caches, known, strict=False):
+        of.update(cache.vectors([key for key in dict.fromkeys(keys) if key not in of]))
+    sequences = dict(zip(keys, tokenized.sequences, strict=True))
+    work = [(key, ids) for key, ids in sequences.items() if not all(key in of for of in known)]
+    marks.append(time.perf_counter())
+    by_pooling, budget = dict(zip(poolings, known, strict=True)), token_budget or encoder.token_budget
+    tokens, padded = _encode(encoder, work, by_pooling, caches, budget=budget, progress=progress)
+    for cache in caches:
         cache.add_texts(about_new)
         touch_and_trim(cache.path, cache_size)
-    clock.lap("encode")
+    recall, load, tokenize, encode = np.diff([*marks, time.perf_counter()]).tolist()
 
     row_of = {key: row for row, key in enumerate(dict.fromkeys(about[text].sequence for text in distinct))}
     of_texts = [about[text] for text in texts]
     rows = np.array([row_of[text.sequence] for text in of_texts], dtype=np.int64)
+    seconds = {"tokenize": recall + tokenize, "load": load, "encode": encode}
     return Embeddings(
         rows=rows,
         vectors={
-            pooling: _processed(_matrix(known[pooling], list(row_of), encoder), rows, encoder, normalize)
-            for pooling in poolings
+            pooling: _processed(_matrix(of, list(row_of), encoder), rows, encoder, normalize)
+            for pooling, of in by_pooling.items()
         },
         lengths=np.array([text.length for text in of_texts], dtype=np.int64),
         truncated=np.array([text.truncated for text in of_texts], dtype=bool),
-        cost=EncodingCost(len(distinct), len(row_of), len(work), tokens, padded, clock.seconds),
+        cost=EncodingCost(len(distinct), len(row_of), len(work), tokens, padded, seconds),
     )
 
 
@@ -191,21 +193,17 @@ def _processed(
 
 
 def _matrix(known: _Known, keys: Sequence[bytes], encoder: Encoder) -> FloatMatrix:
-    """Moves the vectors of some keys into a matrix, one by one, so that memory holds them once."""
     widths = sorted({len(known[key]) for key in keys})
     if len(widths) > 1:
         raise UserError(f"{encoder.identity.name} returned vectors of {widths[0]} and of {widths[-1]} dimensions.")
-    matrix = np.empty((len(keys), *widths) if keys else (0, 0), dtype=np.float32)
-    for row, key in enumerate(keys):
-        matrix[row] = known.pop(key)
-    return matrix
+    return np.stack([known.pop(key) for key in keys]) if keys else np.empty((0, 0), dtype=np.float32)
 
 
 def _encode(
     encoder: Encoder,
     work: Sequence[_Work],
     known: dict[str, _Known],
-    caches: Mapping[str, EmbeddingCache],
+    caches: Sequence[EmbeddingCache],
     *,
     budget: int,
     progress: Progress,
@@ -220,8 +218,8 @@ def _encode(
     stage = f"encoding {len(work):,} sentence{'s' if len(work) > 1 else ''}"
 
     def save() -> None:
-        for pooling, cache in caches.items():
-            cache.add_vectors({key: known[pooling][key] for key in unsaved})
+        for cache, of in zip(caches, known.values(), strict=False):
+            cache.add_vectors({key: of[key] for key in unsaved})
 
     for batch, matrices in _forward(encoder, work, tuple(known), budget):
         if not tokens:
@@ -320,39 +318,6 @@ def _sequence_key(sequence: TokenSequence) -> bytes:
     else:
         content = "\n".join(map(str, sequence)).encode("utf-8", errors="surrogatepass")
     return hashlib.sha256(content).digest()[:16]
-
-
-def _caches(encoder: Encoder, poolings: Sequence[str], folder: Path | None) -> dict[str, EmbeddingCache]:
-    if encoder.identity.weights_sha256 is None or encoder.identity.kind == "vectors":
-        return {}
-    return {pooling: EmbeddingCache(encoder.identity, pooling, folder) for pooling in poolings}
-
-
-def _recall(
-    caches: dict[str, EmbeddingCache], poolings: Sequence[str], texts: Sequence[str]
-) -> tuple[dict[str, CachedText], dict[str, _Known]]:
-    """Returns what is cached about those texts whose vectors are all cached, and these vectors."""
-    about: dict[str, CachedText] = {}
-    for cache in caches.values():
-        about |= cache.texts([text for text in texts if text not in about])
-    keys = list({row.sequence for row in about.values()})
-    vectors: dict[str, _Known] = {pooling: {} for pooling in poolings}
-    vectors |= {pooling: cache.vectors(keys) for pooling, cache in caches.items()}
-    complete = set(keys).intersection(*vectors.values())
-    return {text: row for text, row in about.items() if row.sequence in complete}, vectors
-
-
-class _Stopwatch:
-    """Adds up the seconds of alternating stages."""
-
-    def __init__(self) -> None:
-        self.seconds = {"tokenize": 0.0, "load": 0.0, "encode": 0.0}
-        self._last = time.perf_counter()
-
-    def lap(self, stage: str) -> None:
-        now = time.perf_counter()
-        self.seconds[stage] += now - self._last
-        self._last = now
 
 
 def shared_vectors(

@@ -352,7 +352,8 @@ def _change(encoder: Any, other: Any) -> tuple[float, float]:
     for model in (encoder, other):
         embedded = embed(model, texts, use_cache=False)
         (vectors,) = embedded.vectors.values()
-        cosines.append(pair_similarities(vectors, *np.split(embedded.rows, 2))["cosine"])
+        left, right = np.split(embedded.rows, 2)
+        cosines.append(pair_similarities(vectors, left, right)["cosine"])
     before, after = (CORRELATIONS["spearman"](gold, cosine) for cosine in cosines)
     terms = [task_terms(gold, cosine, subsets, "spearman", "all") for cosine in cosines]
     sharing = Sharing.of(pairs["sentence1"], pairs["sentence2"])

@@ -180,17 +180,6 @@ def test_what_loses_too_much_or_is_not_faster_is_rejected_with_its_numbers(
     assert all(word in encoder.notes[-1] for word in words)
 
 
-def test_a_choice_depends_on_what_is_done_to_the_vectors(
-    tiny_bert: Path, paced: Callable[..., None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    paced(bf16=1.5)
-    tried: list[Any] = []
-    monkeypatch.setattr(backends, "_change", lambda a, b: tried.append(b.use.whiten) or (0.0, 0.0))
-    for whiten in (None, 4, 4):
-        quickest(sb.load(tiny_bert, device="cpu", whiten=whiten))
-    assert tried == [None, 4], "the third finds the choice of the second"
-
-
 def test_the_loss_is_the_gates_and_the_times_are_of_encoding(tiny_bert: Path, tmp_path: Path) -> None:
     plain, lower = (
         sb.evaluate(sb.load(tiny_bert, precision=precision, device="cpu"), "sample", out=tmp_path / precision)

@@ -127,14 +127,6 @@ def test_the_same_seed_writes_the_same_folder(tiny_bert, flow, tmp_path):
     assert again.about.settings["steps"] == 8
 
 
-def test_the_result_shows_the_variance(tiny_bert, tmp_path):
-    white = sb.fit("whitening", tiny_bert, sentences="sample", out=tmp_path / "w", dimensions=4)
-    shown = white.table()[0].frame.iloc[0]
-    assert (shown["On"], shown["Sentences"], shown["Dimensions"]) == ("sample", 504, "4 of 32")
-    assert 0 < shown["Variance %"] == white.frame["explained"].iloc[-1] < 100
-    assert white.to_dict()["is_here"]
-
-
 def test_a_fit_is_measured_and_its_record_names_it(tiny_bert, tmp_path, toy_data):
     toy = toy_data()
     own = [*toy.pairs["sentence1"], *toy.pairs["sentence2"]]

@@ -94,15 +94,6 @@ def test_weights_replaced_between_hashing_and_reading_are_reported(
     np.testing.assert_array_equal(mine, vectors(load(folder, pooling="avg"), use_cache=False))
 
 
-def test_weights_replaced_before_they_are_hashed_are_the_ones_in_the_identity(two: tuple[Path, Path]) -> None:
-    folder, other = two
-    encoder = load(folder, pooling="avg")
-    other.rename(folder / "model.safetensors")
-    found, again = vectors(encoder), load(folder, pooling="avg")
-    assert encoder.identity == again.identity
-    np.testing.assert_array_equal(found, vectors(again, use_cache=False))
-
-
 @pytest.mark.parametrize("variant", ["plain", "template", "cut", "half"])
 def test_weights_overwritten_in_use_are_reported_by_every_encoder_that_shares_them(
     variant: str, two: tuple[Path, Path]
@@ -145,21 +136,6 @@ def test_a_tokenizer_that_changes_or_grows_while_it_is_read_is_reported(
         lambda: path.write_text(f"{path.read_text()} " if path.is_file() else "{}"),
     )
     refused(f"here/{name}", encoder)
-
-
-def test_safetensors_that_appear_beside_pickled_weights_are_reported(
-    tiny: Tiny, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import torch
-    from safetensors.torch import load_file
-
-    folder = tiny()
-    safe = folder / "model.safetensors"
-    torch.save(load_file(safe), folder / "pytorch_model.bin")
-    waiting = safe.rename(folder / "waiting")
-    encoder = load(folder, pooling="avg")
-    before(monkeypatch, network_module, "require_memory_for", lambda: waiting.rename(safe))
-    refused(r"model\.safetensors", encoder)
 
 
 def test_the_weights_that_a_configuration_names_are_hashed_and_read(tiny: Tiny, edit: Callable[..., None]) -> None:

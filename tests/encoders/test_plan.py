@@ -9,7 +9,7 @@ import pytest
 from stsbench.base.errors import UserError
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed, shared_vectors
-from stsbench.encoders.protocol import DeviceOutOfMemory, Encoder, Identity, Tailed, Tokenized, notes_on
+from stsbench.encoders.protocol import DeviceOutOfMemory, Encoder, Identity, Tailed, Tokenized
 from stsbench.encoders.use import own_use
 
 TEXTS = ["x" * length for length in (3, 9, 1, 4, 4, 7, 2, 5)]
@@ -75,11 +75,6 @@ def test_vectors_behind_tails_are_made_of_those_that_the_cache_has_of_the_encode
     assert tailed.batches == tailed.base.batches == []
     with pytest.raises(UserError, match=r"no pooling 'max'.*'avg'"):
         embed(tailed, TEXTS, poolings=["max"], cache_folder=tmp_path)
-
-
-def test_an_encoder_may_have_something_to_say_of_a_task():
-    assert notes_on(Recorder(), "STS16", TEXTS) == ()
-    assert notes_on(Doubled(Recorder()), "STS16", TEXTS) == ("8 sentences of STS16.",)
 
 
 def test_batches_keep_to_the_budget_longest_first():
@@ -148,13 +143,6 @@ def test_vectors_that_are_not_finite_name_the_precision(tiny, vectors_of):
         vectors_of(encoder, ["a cat"])
 
 
-def test_progress_ends_at_all_tokens():
-    told = []
-    embed(Recorder(), TEXTS, progress=lambda stage, done, total: told.append((stage, done, total)))
-    assert told[-1] == (f"encoding {len(set(TEXTS))} sentences", 31, 31)
-    assert [done for _, done, _ in told] == sorted(done for _, done, _ in told)
-
-
 def test_what_does_not_fit_in_memory_is_refused_with_the_first_batch(monkeypatch):
     encoder = Recorder()
     monkeypatch.setattr("stsbench.base.machine.available_bytes", lambda: 55)
@@ -163,12 +151,6 @@ def test_what_does_not_fit_in_memory_is_refused_with_the_first_batch(monkeypatch
     assert len(encoder.batches) == 1
     monkeypatch.setattr("stsbench.base.machine.available_bytes", lambda: 56)
     assert embed(encoder, TEXTS).vectors["avg"].nbytes == 56
-
-
-def test_a_matrix_of_too_few_rows_is_told(monkeypatch):
-    monkeypatch.setattr(Recorder, "forward", lambda *_: {"avg": np.ones((1, 2), np.float32)})
-    with pytest.raises(UserError, match="recorder returned 1 vectors for 2 sentences"):
-        embed(Recorder(), ["a", "bb"])
 
 
 class ByBatch(Recorder):

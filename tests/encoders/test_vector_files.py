@@ -181,14 +181,6 @@ def test_rows_are_found_by_sentence(dtype, saved, vectors_of):
     assert vectors.tolist() == [[5, 6], [1, 2], [5, 6]]
 
 
-def test_they_are_neither_cached_nor_hashed_by_name(saved, tmp_path):
-    encoder = saved()
-    embed(encoder, SENTENCES)
-    assert not (tmp_path / "cache").exists()
-    first = encoder.identity
-    assert saved(MATRIX * 2).identity.weights_sha256 != first.weights_sha256
-
-
 @pytest.mark.parametrize(
     "content",
     ["\r\n".join(SENTENCES) + "\r\n", "\ufeff" + "\n".join(SENTENCES), " a cat \n\ncafé"],
@@ -247,10 +239,3 @@ def test_a_file_that_is_not_an_npy_file_is_reported(content, saved):
         encoder.path.write_bytes(encoder.path.read_bytes()[:-5] if content == "cut" else content)
     with pytest.raises(UserError, match=r"vectors\.npy is not a \.npy file|there is no file .*vectors\.npy"):
         embed(encoder, ["a cat"])
-
-
-def test_a_damaged_row_that_is_not_asked_for_does_no_harm(saved, vectors_of):
-    assert vectors_of(saved(rows(np.nan)), ["a cat"]).tolist() == [[1, 2]]
-    assert not vectors_of(saved(np.zeros((3, 2))), SENTENCES).any()
-    with pytest.raises(UserError, match="has no pooling 'cls'"):
-        embed(saved(), ["a cat"], poolings=["cls"])

@@ -111,6 +111,11 @@ class Embedded(Result):
                 f"{identity.name} has no weights to hash, so its vectors in {self.path} may be outdated. "
                 f"Search in {self.source} instead."
             )
+        if identity.use.whiten is not None:
+            raise UserError(
+                f"the vectors in {self.path} are not whitened. Fit a whitening with `stsbench fit whitening` and "
+                "embed with that."
+            )
         if _key(identity) != self.key:
             raise UserError(
                 f"the vectors in {self.path} are from {self.model} ({self.use}), the queries from "

@@ -256,10 +256,10 @@ def test_retrieve_finds_among_vectors_what_it_finds_among_sentences(lines, encod
     assert set(second[1]["sentence"]) <= set(distinct)
     with pytest.raises(UserError, match=r"are from .*, the queries from .*\. Use the same model"):
         sb.retrieve(sb.load(bert, max_length=9), corpus=made.path, **asked)
-    with pytest.raises(UserError, match="Use the same model in the same way"):
+    with pytest.raises(UserError, match="are not whitened"):
         sb.retrieve(sb.load(bert, whiten=1), corpus=made.path, **asked)
     sb.evaluate(sb.load(bert, whiten=2), "sample", out=tmp_path / "run")
-    with pytest.raises(UserError, match="Use the same model in the same way"):
+    with pytest.raises(UserError, match="are not whitened"):
         sb.retrieve(tmp_path / "run", corpus=made.path, **asked)
     with pytest.raises(UserError, match="50 neighbours: the corpus has 43 sentences"):
         sb.retrieve(encoder, query="x", corpus=made.path, k=50)

@@ -98,16 +98,14 @@ class Checkpoint:
     def modules(self) -> list[Module]:
         """Returns the modules in `modules.json`; none if this is not a sentence-transformers checkpoint."""
         content = self._content("modules.json")
-        if content is None and (poolings := files_in(self.folder / "1_Pooling", "config.json")):
-            raise UserError(f"{self.folder} has {poolings[0].parent.name} but no modules.json. {AGAIN}")
+        if content is None and files_in(self.folder / "1_Pooling", "config.json"):
+            raise UserError(f"{self.folder} has 1_Pooling but no modules.json. {AGAIN}")
         try:
             modules = [Module(str(entry["type"]), str(entry["path"])) for entry in content or ()]
-            outside = any(
-                ".." in PurePosixPath(folder).parts or Path(folder).is_absolute() for _, folder in modules
-            )
         except (TypeError, KeyError):
-            outside = True
-        if outside or content == []:
+            modules = []
+        outside = any(".." in PurePosixPath(folder).parts or Path(folder).is_absolute() for _, folder in modules)
+        if outside or (not modules and content is not None):
             raise UserError(f"{self.folder / 'modules.json'} does not list modules of its folder. {AGAIN}")
         return modules
 

@@ -88,10 +88,8 @@ def load_tail(
             continue
         file = module.weight_file(checkpoint.folder)
         weights = {name.removeprefix("linear."): tensor for name, tensor in read_weights(file).items()}
-        has_bias, config = "bias" in weights, checkpoint.json(module.folder, "config.json")
-        with reporting_failures(f"load the dense layer of {file}"):
-            are_floats = all(tensor.is_floating_point() for tensor in weights.values())
-        if not are_floats or config.get("bias", has_bias) != has_bias:
+        has_bias = "bias" in weights
+        if checkpoint.json(module.folder, "config.json").get("bias", has_bias) != has_bias:
             raise UserError(f"{file} does not hold the dense layer that its config.json describes. {AGAIN}")
         dense = _dense(weights, width, str(file))
         steps += [dense.to(device).eval(), getattr(nn, module.activation)()]
@@ -112,6 +110,8 @@ def _dense(weights: "Mapping[str, Tensor]", width: int | None, name: str) -> "nn
     with reporting_failures(f"load the dense layer of {name}"):
         outputs, inputs = weights["weight"].shape
         dense = nn.Linear(inputs, outputs, bias="bias" in weights)
+        if not all(tensor.is_floating_point() for tensor in weights.values()):
+            raise ValueError("its weights are quantised")
         dense.load_state_dict({name: tensor.float() for name, tensor in weights.items()})
     if width is not None and inputs != width:
         raise UserError(f"{name}: the dense layer reads {inputs} dimensions, but there are {width}. {AGAIN}")

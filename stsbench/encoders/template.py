@@ -64,14 +64,7 @@ RuleName = Annotated[str, Field(min_length=1)]
 
 
 class TemplateSource(BaseModel):
-    """Where a template comes from.
-
-    Attributes:
-        repository: `owner/name` on GitHub, or a page's address.
-        commit: of the file; empty for a page.
-        file: in the repository; empty for a page.
-        what: which part of the template it gives.
-    """
+    """A file on GitHub, or a page without commit and file, and which part of the template it gives."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -231,12 +224,7 @@ def read_template(wanted: str | Path | Template) -> Template:
     if str(wanted) not in names:
         every = f"choose one of {', '.join(names)}, or a .yaml file."
         raise UserError(f"unknown template {str(wanted)!r}: {suggestion(wanted, names, otherwise=every)}")
-    return _known(str(wanted))
-
-
-@cache
-def _known(name: str) -> Template:
-    return _read(_folder() / f"{name}.yaml")
+    return _read(_folder() / f"{wanted}.yaml")
 
 
 def _read(path: Path) -> Template:

@@ -6,13 +6,12 @@ iterate over the fields of `Use`. A new option is a field here and the code that
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import wraps
-from inspect import Parameter, Signature, signature
+from functools import update_wrapper
+from inspect import Parameter, signature
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, Literal, ParamSpec, TypeVar, cast
 
-from stsbench.base.words import suggestion
 from stsbench.encoders.poolers import AUTO, POOLING_NAMES
 
 if TYPE_CHECKING:
@@ -217,14 +216,12 @@ class Use(Loading):
     @property
     def own_template(self) -> "Template | None":
         """The template of a loaded encoder."""
-        assert not isinstance(self.template, str | Path), "loading reads the template"
-        return self.template
+        return cast("Template | None", self.template)
 
     @property
     def own_prompts(self) -> tuple[str, str] | None:
         """The prompts of a loaded encoder for the two sides of pairs; None for a single prompt."""
-        assert not isinstance(self.prompts, str), "loading splits the prompts"
-        return self.prompts
+        return cast("tuple[str, str] | None", self.prompts)
 
     def changed(self, changes: str | None = None) -> list[str]:
         """Returns the fields that differ from the defaults; all, or those with this `About.changes`."""
@@ -299,33 +296,26 @@ def spell_options(
     """
 
     def spell(function: Callable[[_Model, Use], _Loaded]) -> Callable[Concatenate[_Model, _Options], _Loaded]:
-        model = next(iter(signature(function).parameters.values()))
+        described = signature(function)
+        (model, _) = described.parameters.values()
         parameters = [
             Parameter(option.name, Parameter.KEYWORD_ONLY, default=option.default, annotation=option.type)
             for option in fields(Use)
         ]
-        returned = signature(function).return_annotation
-        spelled = Signature([model, *parameters], return_annotation=returned)
+        spelled = described.replace(parameters=[model, *parameters])
 
-        @wraps(function)
         def called(*arguments: Any, **options: Any) -> _Loaded:
-            for name in options:
-                if name not in spelled.parameters:
-                    known = suggestion(name, ABOUT)
-                    raise TypeError(f"{function.__name__}() has no option {name!r}: {known}")
             given = spelled.bind(*arguments, **options).arguments
             return function(given.pop(model.name), use(**given))  # type: ignore[call-arg]
 
+        update_wrapper(called, function)
+        del called.__wrapped__  # Sphinx would read the defaults in the source
         called.__signature__ = spelled  # type: ignore[attr-defined]
         lines = [
             fill(f"{name}: {about.help}", 112, initial_indent=" " * 8, subsequent_indent=" " * 12)
             for name, about in ABOUT.items()
         ]
-        before, line, after = (function.__doc__ or "").partition("        use: how it is used.")
-        assert line, "the docstring describes `use`"
-        called.__doc__ = before + "\n".join(lines) + after
-        # Sphinx would read the defaults in the source.
-        del called.__wrapped__
+        called.__doc__ = (function.__doc__ or "").replace("        use: how it is used.", "\n".join(lines))
         return called
 
     return spell

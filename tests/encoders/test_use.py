@@ -61,7 +61,7 @@ def test_load_takes_every_field_with_its_default_and_describes_it() -> None:
     assert sb.load(model="minilm") == sb.load("minilm")  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="missing a required argument: 'model'"):
         sb.load()  # type: ignore[call-arg]
-    with pytest.raises(TypeError, match=r"load\(\) has no option 'poling': did you mean pooling"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'poling'"):
         sb.load("minilm", poling="cls")  # type: ignore[call-arg]
 
 

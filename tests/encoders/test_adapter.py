@@ -1,8 +1,6 @@
 """LoRA adapters: merged at load, refused where they are another base's; shards, and memory before loading."""
 
-import json
 import shutil
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -105,17 +103,6 @@ def test_an_adapter_that_cannot_be_merged_is_refused(entries, message, adapter, 
     edit(adapter / "adapter_config.json", **entries)
     with pytest.raises(UserError, match=message):
         load(adapter)
-
-
-def test_shards_give_the_vectors_of_one_file(asked_model, tmp_path):
-    from transformers import AutoModel
-
-    folder = Path(shutil.copytree(asked_model("llama"), tmp_path / "sharded"))
-    (folder / "model.safetensors").unlink()
-    AutoModel.from_pretrained(asked_model("llama")).save_pretrained(folder, max_shard_size="40KB")
-    index = json.loads((folder / "model.safetensors.index.json").read_text())
-    assert len(set(index["weight_map"].values())) > 1
-    np.testing.assert_array_equal(vectors(folder), vectors(asked_model("llama")))
 
 
 def test_weights_that_will_not_fit_are_refused_before_they_are_read(asked_model, monkeypatch):

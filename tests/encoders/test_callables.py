@@ -120,11 +120,6 @@ def test_what_is_not_one_vector_per_sentence_is_refused(returned, message):
         embed(load(lambda sentences: returned(len(sentences))), ["a", "b", "c"])
 
 
-def test_varying_dimensions_are_refused():
-    with pytest.raises(UserError, match="vectors of 2 and of 4 dimensions"):
-        embed(load(lambda s: np.ones((len(s), len(s[0])))), ["ab", "abcd"], token_budget=1)
-
-
 def test_large_and_small_numbers_that_float32_represents_keep_their_value(vectors_of):
     function = {"a": [3e38, 3e38], "b": [3e-38, 4e-38], "c": [0.0, 0.0], "d": [3.0, 4.0]}
     vectors = vectors_of(load(lambda s: [function[text] for text in s]), list("abcd"))
@@ -164,14 +159,6 @@ def test_an_error_in_a_callable_is_reported_with_its_line(content, words, module
     assert error.value.__cause__ is not None
 
 
-def test_an_interrupt_in_a_callable_stays_one():
-    def encode(sentences):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        embed(load(encode), ["a"])
-
-
 def test_out_of_memory_in_a_callable_makes_its_calls_smaller(vectors_of):
     import torch
 
@@ -181,15 +168,6 @@ def test_out_of_memory_in_a_callable_makes_its_calls_smaller(vectors_of):
         return numbers(sentences)
 
     assert vectors_of(load(encode), TEXTS).tolist() == [[5, 1], [11, 1], [5, 1], [0, 1]]
-
-
-def test_a_function_is_imported_from_the_current_folder(module, vectors_of):
-    module("here", "class Model:\n    def encode(self, s):\n        return [[1.0]] * len(s)\nmodel = Model()\n")
-    encoder = load("here:model.encode")
-    assert encoder.identity.name == "here:model.encode"
-    assert vectors_of(encoder, ["a"]).tolist() == vectors_of(load("here:model"), ["a"]).tolist() == [[1.0]]
-    with pytest.raises(UserError, match="no pooling"):
-        embed(encoder, ["a"], poolings=["avg"])
 
 
 @pytest.mark.parametrize(

@@ -21,11 +21,6 @@ def cuda():
     return torch
 
 
-def test_the_processor_is_there_without_asking_torch(monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch", None)
-    assert resolve_device("cpu") == "cpu"
-
-
 def test_auto_without_a_driver_does_not_load_torch(monkeypatch):
     monkeypatch.setattr(devices, "_may_have_accelerator", lambda: False)
     monkeypatch.setitem(sys.modules, "torch", None)
@@ -65,34 +60,8 @@ def test_cuda_equals_the_processor(kind, pooling, cuda, tiny, sentences, vectors
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("precision", ["bf16", "fp16"])
-def test_half_precision_on_cuda_is_close(precision, cuda, tiny, sentences, vectors_of):
-    folder = tiny()
-    half = vectors_of(load(folder, pooling="avg", device="cuda", precision=precision), sentences)
-    full = vectors_of(load(folder, pooling="avg", device="cpu"), sentences)
-    cosines = (full * half).sum(1) / np.linalg.norm(full, axis=1) / np.linalg.norm(half, axis=1)
-    assert cosines.min() > 0.999
-
-
-@pytest.mark.gpu
 def test_the_device_is_part_of_the_cache_entry(cuda, tiny, sentences):
     folder = tiny()
     embed(load(folder, pooling="avg", device="cpu"), sentences)
     assert embed(load(folder, pooling="avg", device="cuda"), sentences).cost.encoded > 0
     assert embed(load(folder, pooling="avg", device="cuda"), sentences).cost.encoded == 0
-
-
-@pytest.mark.gpu
-def test_a_real_want_of_memory_makes_batches_smaller(cuda, tiny, vectors_of):
-    encoder = load(tiny(), pooling="avg", device="cuda")
-    texts = [f"the dog and the cat {n} " * 6 for n in range(4000)]
-    expected = vectors_of(encoder, texts, token_budget=4096)
-    cuda.cuda.empty_cache()
-    held = cuda.cuda.memory_reserved()
-    total = cuda.cuda.get_device_properties(0).total_memory
-    try:
-        cuda.cuda.set_per_process_memory_fraction((held + 48 * 2**20) / total)
-        ours = vectors_of(encoder, texts, token_budget=10**7)
-    finally:
-        cuda.cuda.set_per_process_memory_fraction(1.0)
-    np.testing.assert_allclose(ours, expected, atol=1e-3)

@@ -155,10 +155,7 @@ def template(field: str, second: Any, *, first: Any = None, only_rounds: bool = 
 
 # How a model is loaded.
 option(["Use.pooling"], "avg", "cls_before_pooler")
-option(["Use.pooling"], "last@-1", "last@-2")
-option(["Use.pooling"], "avg", "avg@-1,-2")
 option(["Use.max_length"], None, 5)
-option(["Use.prompt"], "", "query: ")
 option(["Use.prompt"], "represent this sentence for a search: ", "represent this sentence for a river: ")
 option(["Use.precision"], "fp32", "bf16")
 option(["Use.template"], "none", ASKED, pooling="auto")
@@ -297,41 +294,16 @@ def swap_words(_world: World, folder: Path, other: bool) -> None:
     path.write_text(json.dumps(content))
 
 
-def swap_vocabulary(world: World, folder: Path, other: bool) -> None:
-    path = folder / "tokenizer.json"
-    if path.is_file():
-        known = json.loads(path.read_text())["model"]["vocab"]
-        (folder / "vocab.txt").write_text("\n".join(sorted(known, key=known.__getitem__)))
-        world.json(folder / "tokenizer_config.json", tokenizer_class="BertTokenizer")
-        path.unlink()
-    words = (folder / "vocab.txt").read_text().split("\n")
-    if (words.index("cat") > words.index("dog")) != other:
-        swapped = {"cat": "dog", "dog": "cat"}
-        (folder / "vocab.txt").write_text("\n".join(swapped.get(word, word) for word in words))
-
-
-def pickled(_world: World, folder: Path, other: bool) -> None:
-    import torch
-
-    safe, first = folder / "model.safetensors", folder / ".first"
-    weights = load_file(first if first.is_file() else safe.rename(first))
-    scaled = {name: torch.from_numpy(w) * (-1.5 if other else 1) for name, w in weights.items()}
-    torch.save(scaled, folder / "pytorch_model.bin")
-
-
 # The files of a checkpoint, and its modules.
 _FUNCTIONS = [f"torch.nn.modules.{name}" for name in ("activation.Tanh", "activation.ReLU")]
 _ACTIVATION = {"key": "hidden_act", "one": "gelu", "two": "relu", "pooling": "avg"}
 entry("config.json", "TransformerEncoder.checkpoint", "Identity.config_sha256", base="plain", **_ACTIVATION)
 scaled("model.safetensors", "Identity.weights_sha256", base="plain", pooling="avg")
-changed("pytorch_model.bin", change=pickled, base="plain", pooling="avg")
 changed("tokenizer.json", "Identity.tokenizer_sha256", change=swap_words, base="plain", pooling="avg")
 # A special token is found inside of words too.
 entry("tokenizer_config.json", base="plain", key="additional_special_tokens", one=[], two=["the"], pooling="avg")
-changed("vocab.txt", change=swap_vocabulary, base="plain", pooling="avg")
 _BOTH = ["2_Dense", "3_Dense"]
 modules("modules.json", "TransformerSettings.tail", "TailModule.folder", one=_BOTH, two=_BOTH[::-1])
-modules("modules.json", one=_BOTH, two=[*_BOTH, "3_Dense"])
 modules("modules.json", "TailModule.kind", "Identity.modules", one=_BOTH, two=["2_Dense", "Normalize", "3_Dense"])
 modules("TransformerSettings.normalizes", "Identity.normalizes", one=["2_Dense"], two=["2_Dense", "Normalize"])
 changed("1_Pooling/config.json", change=lambda w, f, o: w.pooled(f, "cls" if o else "mean"))
@@ -401,10 +373,6 @@ adapter_row(
     "an adapter's configuration",
     change=lambda w, f, o: w.json(f / "adapter_config.json", lora_alpha=64 if o else 8),
 )
-adapter_row(
-    "an adapter's base",
-    change=lambda w, _f, o: w.scale(w.plain(name="base") / "model.safetensors", -1.5 if o else 1),
-)
 adapter_row("an adapter at all", change=lambda w, f, o: f if o else w.plain(name="base"))
 
 
@@ -422,16 +390,6 @@ def _fit(world: World, other: bool) -> Encoder:
     return load(place)
 
 
-@row("a fit of a checkpoint with modules")
-def _fit_on_modules(world: World, other: bool) -> Encoder:
-    folder = world.modular()
-    world.modules(folder, *(_BOTH[::-1] if other else _BOTH))
-    out = world.root / f"fit-{len(list(world.root.iterdir()))}"
-    texts = [f"{one} {another}" for one in ("dog", "cat", "rain") for another in ("she", "home", "old")]
-    sb.fit("whitening", load(folder), sentences=texts, out=out, dimensions=2)
-    return load(out)
-
-
 @row("a file of word vectors")
 def _word_vectors(world: World, other: bool) -> Encoder:
     path = world.root / "words.txt"
@@ -439,26 +397,12 @@ def _word_vectors(world: World, other: bool) -> Encoder:
     return load(path)
 
 
-def saved(covers: str, scale: float, step: int) -> None:
-    """Enter a row for saved vectors: the second variant is scaled, or its sentences are in another order."""
-
-    def make(world: World, other: bool) -> Encoder:
-        matrix, sentences = world.root / "vectors.npy", world.root / "sentences.txt"
-        np.save(matrix, np.arange(len(TEXTS) * 3).reshape(-1, 3) * (scale if other else 1.0) + 1)
-        sentences.write_text("\n".join(TEXTS[:: step if other else 1]))
-        return SavedVectors(matrix, sentences)
-
-    ROWS.append(Row((covers,), make))
-
-
-saved("saved vectors", 2, 1)
-saved("the sentences of saved vectors", 1, -1)
-
-
-@row("the closure of a function")
-def _function(_world: World, other: bool) -> Encoder:
-    factor = 2.0 if other else 1.0
-    return load(lambda sentences: [[len(sentence), factor * sentence.count("e")] for sentence in sentences])
+@row("saved vectors", "the sentences of saved vectors")
+def _saved(world: World, other: bool) -> Encoder:
+    matrix, sentences = world.root / "vectors.npy", world.root / "sentences.txt"
+    np.save(matrix, np.arange(len(TEXTS) * 3).reshape(-1, 3) + 1.0)
+    sentences.write_text("\n".join(TEXTS[:: -1 if other else 1]))
+    return SavedVectors(matrix, sentences)
 
 
 CHANGES_NOTHING = {

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.encoders import network
-from stsbench.encoders.checkpoint import Checkpoint
 from stsbench.encoders.load import load
-from stsbench.encoders.masks import attended, has_causal_code, own_mask
+from stsbench.encoders.masks import attended
 from stsbench.encoders.plan import embed
 
 Tiny = Callable[..., Path]
@@ -55,19 +54,6 @@ def test_a_bidirectional_decoder_is_what_transformers_makes_of_one_whose_configu
     np.testing.assert_allclose(asked, said, atol=2e-6)
 
 
-def test_what_a_configuration_says_of_its_mask_is_read(tiny: Tiny, tmp_path: Path) -> None:
-    def read(kind: str, **values: Any) -> tuple[bool, str | None]:
-        checkpoint = Checkpoint("ours", says(tiny(kind, name=f"{kind} {len(list(tmp_path.iterdir()))}"), **values))
-        return has_causal_code(checkpoint), own_mask(checkpoint)
-
-    assert read("bert") == (False, "bidirectional")
-    assert read("bert", is_decoder=True) == (True, "causal")
-    assert read("gpt2") == (True, "causal")
-    assert read("gpt2", is_causal=False) == (True, None)
-    assert read("gpt2", use_bidirectional_attention=True) == (True, None)
-    assert read("gpt2", auto_map={"AutoModel": "own.Model"}) == (True, None)
-
-
 @pytest.mark.parametrize(
     ("mask", "other", "words"),
     [
@@ -104,9 +90,3 @@ def test_a_sentence_beyond_a_window_of_attention_is_refused(tiny: Tiny) -> None:
 def test_a_kernel_or_mask_that_there_is_not_is_refused(tiny: Tiny, use: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
         load(tiny("bert"), **use)
-
-
-def test_the_kernel_that_computes_is_known(tiny: Tiny) -> None:
-    folder = tiny("bert")
-    assert load(folder, device="cpu", pooling="avg", attention="eager").kernel == "eager"  # type: ignore[attr-defined]
-    assert load(folder, device="cpu", pooling="avg").kernel == "sdpa"  # type: ignore[attr-defined]

@@ -12,7 +12,6 @@ import pytest
 from stsbench.base.errors import UserError
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
-from stsbench.encoders.poolers import parse_pooling
 from stsbench.encoders.template import read_template
 
 Change = Callable[[Path], None]
@@ -179,27 +178,6 @@ def test_a_mistake_in_a_checkpoint_or_an_option_is_one_sentence(
     refused(lambda: encode(folder, **options), *words)
 
 
-def test_a_half_written_weight_file_and_another_models_tokenizer_are_refused(tiny: Callable[..., Path]) -> None:
-    folder, other = tiny("bert"), tiny("roberta")
-    for name in ("tokenizer.json", "tokenizer_config.json"):
-        shutil.copyfile(other / name, folder / name)
-    refused(lambda: encode(folder, pooling="avg"), "tokenizer", "token")
-    file = tiny(name="cut") / "model.safetensors"
-    file.write_bytes(file.read_bytes()[:2000])
-    refused(lambda: encode(file.parent, pooling="avg"), "damaged")
-
-
-def test_an_adapter_that_cannot_be_merged_is_refused(tiny: Callable[..., Path], tmp_path: Path) -> None:
-    base, adapter = tiny(), tmp_path / "adapter"
-    adapter.mkdir()
-    about = {"peft_type": "LORA", "base_model_name_or_path": str(base)}
-    for folder in (adapter, base):
-        (folder / "adapter_config.json").write_text(json.dumps(about))
-    refused(lambda: load(adapter), "tiny-bert", "an adapter itself")
-    (adapter / "adapter_config.json").write_text("{}")
-    refused(lambda: load(adapter), "LORA", "erge")
-
-
 @pytest.mark.parametrize(
     ("model", "word"),
     [("./nowhere", "nowhere"), ("", "no checkpoint"), ("notes.pdf", "unknown kind")],
@@ -251,12 +229,6 @@ def test_code_in_a_weight_file_does_not_run(writer: str, tiny: Callable[..., Pat
 def test_a_mistake_in_a_template_names_its_line(tmp_path: Path, content: str, words: tuple[str, ...]) -> None:
     (tmp_path / "mine.yaml").write_text(content, encoding="utf-8")
     refused(lambda: read_template(tmp_path / "mine.yaml"), *words)
-
-
-def test_an_unknown_template_or_pooling_is_refused_with_the_nearest_name() -> None:
-    refused(lambda: read_template("prompt-bert"), "'prompt-bert'", "promptbert")
-    refused(lambda: read_template("gone.yaml"), "gone.yaml")
-    refused(lambda: parse_pooling("last2"), "'last2'")
 
 
 @pytest.mark.parametrize(

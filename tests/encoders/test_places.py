@@ -9,12 +9,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from test_plan import TEXTS, Recorder
 
 import stsbench as sb
 from stsbench.base.errors import UserError
 from stsbench.encoders import places
-from stsbench.encoders.network import Network
 from stsbench.encoders.places import Cores, Gpu, RayWorker, placed
 from stsbench.encoders.plan import embed
 
@@ -54,20 +52,6 @@ def test_groups_of_cores_give_the_vectors_of_one(bert, devices, use):
     assert shared.identity == alone.identity
 
 
-def test_what_a_template_subtracts_is_computed_alone_for_each_length(bert, monkeypatch):
-    # Rows of a pass can move each other's last bits, and of two batches either may be the first to need a length.
-    read, asked = Network.read, []
-    monkeypatch.setattr(
-        Network,
-        "read",
-        lambda self, parts, *rest, **more: asked.append(len(parts)) or read(self, parts, *rest, **more),
-    )
-    encoder = sb.load(bert, template="cot-bert-denoised", pooling="auto")
-    lines = [" ".join(WORDS[:number]) for number in range(1, 9)] * 2
-    embed(encoder, lines, use_cache=False)
-    assert asked == [8, *[1] * 8]
-
-
 def test_batches_are_computed_at_once_each_in_a_place_of_its_own(bert):
     together, most, busy = threading.Lock(), [], set()
 
@@ -88,28 +72,7 @@ def test_batches_are_computed_at_once_each_in_a_place_of_its_own(bert):
     assert max(most) == 2
 
 
-class Elsewhere:
-    """A place that takes its time for some batches, so that a later one is done first."""
-
-    def forward(self, encoder, sequences, poolings):
-        time.sleep(0.01 * (len(sequences) % 3))
-        return encoder.forward(sequences, poolings)
-
-
-@pytest.mark.parametrize("room", [10**9, 11, 9])
-def test_a_batch_that_does_not_fit_is_cut_as_on_one_device(room):
-    alone, shared = Recorder(room), Recorder(room)
-    shared.places = (Elsewhere(),) * 3
-    one, other = (embed(encoder, TEXTS * 2, use_cache=False) for encoder in (alone, shared))
-    assert np.array_equal(one.vectors["avg"][one.rows], other.vectors["avg"][other.rows])
-    assert one.cost.padded_tokens == other.cost.padded_tokens
-    too_small = Recorder(8)
-    too_small.places = (Elsewhere(),) * 3
-    with pytest.raises(UserError, match="a sentence of 9 tokens does not fit"):
-        embed(too_small, TEXTS, use_cache=False)
-
-
-def test_an_error_in_a_place_is_told_and_nothing_hangs(bert):
+def test_an_error_in_a_place_is_reported_and_nothing_hangs(bert):
     class Broken:
         def forward(self, encoder, sequences, poolings):
             raise UserError("the place is gone.")

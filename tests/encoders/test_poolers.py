@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from stsbench.encoders.load import load
-from stsbench.encoders.plan import embed
 from stsbench.encoders.poolers import POOLING_NAMES, parse_pooling, read_vectors
 
 
@@ -59,15 +58,6 @@ def test_a_sentence_without_any_token_has_the_zero_vector(pooling, tiny, sentenc
     assert np.isfinite(vectors_of(encoder, sentences)).all()
 
 
-@pytest.mark.parametrize("kind", ["bert", "roberta"])
-def test_several_poolings_from_one_pass_are_what_each_is_alone(kind, tiny, sentences, vectors_of):
-    encoder = load(tiny(kind))
-    together = embed(encoder, sentences, poolings=POOLING_NAMES, use_cache=False)
-    for pooling in POOLING_NAMES:
-        alone = vectors_of(encoder, sentences, pooling)
-        np.testing.assert_allclose(together.vectors[pooling][together.rows], alone, atol=1e-5)
-
-
 @pytest.mark.parametrize("layout", ["safetensors", "bin"])
 @pytest.mark.parametrize("kind", ["bert", "roberta"])
 def test_cls_goes_through_the_head_that_simcse_training_left(kind, layout, tiny, sentences, vectors_of, reference):
@@ -98,17 +88,6 @@ def test_half_precision_is_close_to_single(kind, precision, tiny, sentences, vec
     cosines = (full * half).sum(1) / np.linalg.norm(full, axis=1) / np.linalg.norm(half, axis=1)
     assert cosines.min() > 0.999
     assert not np.array_equal(full, half)
-
-
-def test_weights_saved_in_half_precision_are_computed_in_single(tiny, sentences, vectors_of):
-    import torch
-    from transformers import AutoModel
-
-    folder = tiny()
-    AutoModel.from_pretrained(folder).to(torch.float16).save_pretrained(folder)
-    encoder = load(folder, pooling="avg")
-    vectors_of(encoder, sentences)
-    assert encoder._network.model.dtype == torch.float32
 
 
 @pytest.mark.parametrize("pooling", ["cls_before_pooler", "avg", "max", "last"])

@@ -85,17 +85,6 @@ def test_what_is_subtracted_stands_where_the_page_says(
     np.testing.assert_allclose(found.vectors["last"][found.rows], expected, rtol=0, atol=1e-5)
 
 
-def test_a_literal_padding_token_takes_no_position_of_what_is_subtracted(
-    checkpoint: Callable[[str], Path],
-) -> None:
-    folder = checkpoint("roberta")
-    plain, text = _Plain(folder), "She <pad> reads."
-    template = _TEMPLATE.model_copy(update={"subtract": "template"})
-    found = embed(load(folder, template=template), [text], use_cache=False)
-    expected = plain.last(plain.ids(f"so: {text} ends")) - plain.without(text, "template", "with_sentence")
-    np.testing.assert_allclose(found.vectors["last"][0], expected, rtol=0, atol=1e-5)
-
-
 @pytest.mark.parametrize("kind", ["roberta", "mpnet"])
 def test_padding_on_the_left_gives_a_literal_padding_token_no_position(
     kind: str, checkpoint: Callable[[str], Path]

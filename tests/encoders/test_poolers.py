@@ -69,14 +69,6 @@ def test_cls_goes_through_the_head_that_simcse_training_left(kind, layout, tiny,
     np.testing.assert_allclose(vectors_of(encoder, sentences, "cls_before_pooler"), first, atol=1e-5)
 
 
-def test_sdpa_and_eager_attention_give_the_same_numbers(tiny, sentences, vectors_of, reference):
-    folder = tiny()
-    encoder = load(folder, pooling="avg")
-    fast = vectors_of(encoder, sentences)
-    assert encoder._network.model.config._attn_implementation == "sdpa"
-    np.testing.assert_allclose(fast, reference(folder, sentences, "avg", attn_implementation="eager"), atol=1e-5)
-
-
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 @pytest.mark.parametrize("kind", ["bert", "gpt2"])
 def test_half_precision_is_close_to_single(kind, precision, tiny, sentences, vectors_of):

@@ -175,13 +175,3 @@ def test_tasks_of_single_sentences_a_diagnosis_and_a_fit_refuse_a_prompt_for_eac
         with pytest.raises(sb.UserError, match="has a prompt for each side of a pair"):
             verb()
     assert not (tmp_path / "w").exists()
-
-
-def test_a_pooling_that_is_asked_for_keeps_the_checkpoints_default_prompt(
-    prompted: Prompted, sentences: list[str], vectors_of: Callable[..., Any]
-) -> None:
-    native = prompted(default="query")
-    not_native = prompted(include_prompt=False, default="query")
-    encoder = load(not_native, pooling="avg")
-    assert encoder.identity.use.prompt == "so she "
-    np.testing.assert_array_equal(vectors_of(encoder, sentences), vectors_of(load(native), sentences))

@@ -309,7 +309,7 @@ def spell_options(
             return function(given.pop(model.name), use(**given))  # type: ignore[call-arg]
 
         update_wrapper(called, function)
-        del called.__wrapped__  # Sphinx would read the defaults in the source
+        del called.__wrapped__  # type: ignore[attr-defined]  # Sphinx would read the defaults in the source
         called.__signature__ = spelled  # type: ignore[attr-defined]
         lines = [
             fill(f"{name}: {about.help}", 112, initial_indent=" " * 8, subsequent_indent=" " * 12)

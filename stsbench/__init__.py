@@ -47,8 +47,7 @@ if TYPE_CHECKING:
     from stsbench.records.record import RunRecord
     from stsbench.records.show import cite, show
     from stsbench.records.store import load_run
-    from stsbench.reports.cards import badge, model_card
-    from stsbench.reports.report import report
+    from stsbench.reports.report import model_card, report
     from stsbench.reproduction.reproduce import reproduce, reproductions
     from stsbench.scoring.evaluate import evaluate
     from stsbench.scoring.import_results import import_results
@@ -66,7 +65,6 @@ __all__ = [
     "SavedVectors",
     "UserError",
     "__version__",
-    "badge",
     "best_of",
     "board",
     "check",
@@ -120,7 +118,6 @@ _HOMES = {
     "RunRecord": "stsbench.records.record:RunRecord",
     "SavedVectors": "stsbench.encoders.vector_files:SavedVectors",
     "UserError": "stsbench.base.errors:UserError",
-    "badge": "stsbench.reports.cards:badge",
     "best_of": "stsbench.judging.best_of:best_of",
     "board": "stsbench.browsing.board:board",
     "check": "stsbench.judging.check:check",
@@ -147,7 +144,7 @@ _HOMES = {
     "load": "stsbench.encoders.load:load",
     "load_pairs": "stsbench.data.own_pairs:load_pairs",
     "load_run": "stsbench.records.store:load_run",
-    "model_card": "stsbench.reports.cards:model_card",
+    "model_card": "stsbench.reports.report:model_card",
     "pair_kinds": "stsbench.analysis.pair_kinds:pair_kinds",
     "plan": "stsbench.judging.planning:plan",
     "probes": "stsbench.analysis.probes:probes",

@@ -35,7 +35,6 @@ READING: dict[tuple[str, ...], tuple[int, str]] = {
     ("ties", RUN): (0, "minilm"),
     ("report", RUN, SHORTER, "--out", "report"): (0, ""),
     ("report", RUN, "--model-card"): (0, "value: 0.803"),
-    ("report", RUN, "--badge", "--against", "all-minilm-l6-v2"): (0, "<svg"),
     ("export", REAL, "--out", "exported"): (0, "STS12"),
     ("check", REAL): (2, "5 of 5 scores"),
     ("import", "items.csv", "--out", "imported"): (0, "75"),

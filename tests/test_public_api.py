@@ -68,7 +68,6 @@ def test_the_public_names_are_the_verbs_and_few_that_scripts_need_beside_them() 
         "SavedVectors",
         "UserError",
         "__version__",
-        "badge",
         "default_tasks",
         "embed",
         "load",

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stsbench.base.files import atomic_path, require_writable
+from stsbench.render.formats import escape_markdown
 from stsbench.render.result import Result
 from stsbench.render.text import one_line
 
@@ -54,11 +55,11 @@ class PageResult(Result):
 def render_page(
     package: str, template: str, style: tuple[str, ...], script: tuple[str, ...], **content: Any
 ) -> str:
-    """Renders a template to a page; all text is escaped.
+    """Renders a template to a page; all text is escaped: in Markdown by the filter `plain`, in HTML always.
 
     Args:
         package: the package with the folder `templates`, such as `stsbench.reports`.
-        template: file name of the template.
+        template: file name of the template, which ends in `.html.j2` or `.md.j2`.
         style: CSS files of the package or of `stsbench.render`.
         script: JavaScript files, likewise.
         **content: the variables of the template.
@@ -67,7 +68,7 @@ def render_page(
 
     environment = Environment(
         loader=PackageLoader(package),
-        autoescape=True,
+        autoescape=lambda name: name is not None and name.endswith(".html.j2"),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -75,6 +76,7 @@ def render_page(
     )
     environment.filters["line"] = one_line
     environment.filters["sentence"] = as_sentence
+    environment.filters["plain"] = lambda text: escape_markdown(one_line(text).strip())
     css, js = (_assets(package, names) for names in (style, script))
     return environment.get_template(template).render(css=css, script=js, policy=_policy(css, js), **content)
 

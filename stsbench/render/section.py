@@ -39,6 +39,7 @@ class Section:
     Attributes:
         name: its anchor.
         title: its heading.
+        numbers: headline numbers, as name and text.
         text: paragraphs before the rest.
         tables: the tables, in order.
         figures: the figures, after the tables.
@@ -59,10 +60,11 @@ class Section:
     commands: tuple[str, ...] = ()
     parts: "tuple[Section, ...]" = ()
     fold: Literal["", "open", "closed"] = ""
+    numbers: tuple[tuple[str, str], ...] = ()
 
     def __bool__(self) -> bool:
         """Returns whether the section has any content."""
-        own = (self.text, self.tables, self.figures, self.points, self.pointers, self.commands)
+        own = (self.text, self.tables, self.figures, self.points, self.pointers, self.commands, self.numbers)
         return any(own) or any(self.parts)
 
     def walk(self) -> "Iterator[Section]":

@@ -20,15 +20,6 @@ Hints = Mapping[tuple[int, str], str]
 
 
 @dataclass(frozen=True)
-class Picture:
-    """A small drawing beside a row of a table: the name of its file, its description, and its SVG."""
-
-    name: str
-    alt: str
-    svg: str
-
-
-@dataclass(frozen=True)
 class Table:
     """A table for readers, which prints itself and shows itself in a notebook.
 
@@ -42,7 +33,6 @@ class Table:
         own: positions of rows that were measured here, as opposed to published.
         verdicts: the column of verdicts; empty for none.
         notes: lines below the table.
-        pictures: drawings by row position, for pages.
 
     >>> print(Table(pd.DataFrame({"Task": ["STS16"], "Spearman": [78.9912]}), "Scores"))
     Scores
@@ -60,7 +50,6 @@ class Table:
     own: frozenset[int] = frozenset()
     verdicts: str = ""
     notes: tuple[str, ...] = ()
-    pictures: Mapping[int, Picture] = field(default_factory=dict)
 
     def to(self, style: Style) -> str:
         """Returns the table as text without a final line break; raises a `UserError` for an unknown style.

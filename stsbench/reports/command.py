@@ -5,12 +5,10 @@ from typing import Annotated
 
 import typer
 
-from stsbench.base.errors import UserError
+from stsbench.base.files import atomic_path, require_writable
 from stsbench.cli.groups import expand
 from stsbench.cli.options import DataDirs, Interval, Quiet
 from stsbench.cli.output import print_data, print_notes, progress_bars
-
-_INSTEAD = "Instead of a page"
 
 
 @expand
@@ -40,17 +38,10 @@ def report(
     data_dirs: DataDirs = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out", "-o", help="The folder to write, `report` by default; with --model-card or --badge the file."
-        ),
+        typer.Option("--out", "-o", help="The folder to write, `report` by default; with --model-card the file."),
     ] = None,
     model_card: Annotated[
-        bool,
-        typer.Option("--model-card", help="Write the Hub's model card instead.", rich_help_panel=_INSTEAD),
-    ] = False,
-    badge: Annotated[
-        bool,
-        typer.Option("--badge", help="Write the result of `check` as an SVG badge.", rich_help_panel=_INSTEAD),
+        bool, typer.Option("--model-card", help="Write the Hub's model card instead of a page.")
     ] = False,
     quiet: Quiet = False,
 ) -> None:
@@ -61,30 +52,22 @@ def report(
     * `stsbench report runs/* --out reports/all --no-analyses`
     * `stsbench report runs/mine-avg-sts --paper esimcse`
     * `stsbench report runs/mine-avg-sts --model-card --out README.md`
-    * `stsbench report runs/mine-avg-sts --badge --against esimcse-bert-base --out check.svg`
     """
-    from stsbench.base.files import require_writable
+    from stsbench.reports import report as room
 
-    is_file = model_card or badge
     if out is not None:
-        require_writable(out.expanduser(), "--out", as_folder=not is_file)
-    if is_file:
-        if model_card and badge:
-            raise UserError("--model-card and --badge cannot go together: write one at a time.")
-        if badge and len(runs) > 1:
-            raise UserError(f"--badge checks one run, but {len(runs)} are named: name one.")
-        from stsbench.reports import cards
-
-        text = cards.model_card(runs) if model_card else cards.badge(runs[0], against=against, tolerance=tolerance)
+        require_writable(out.expanduser(), "--out", as_folder=not model_card)
+    if model_card:
+        text = room.model_card(runs)
         if out is None:
             print_data(text)
         else:
-            print_notes(f"written to {cards.write_text(text, out)}", quiet=quiet)
+            with atomic_path(out.expanduser()) as file:
+                file.write_text(text, encoding="utf-8", errors="backslashreplace", newline="")
+            print_notes(f"written to {out.expanduser()}", quiet=quiet)
         return
-    from stsbench.reports.report import report as write_report
-
     with progress_bars(quiet=quiet) as progress:
-        page = write_report(
+        page = room.report(
             runs,
             out or Path("report"),
             paper=paper,

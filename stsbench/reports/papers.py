@@ -1,13 +1,12 @@
-"""One table of a paper, with what was measured here beside what it prints."""
+"""The tables of papers, with measured values beside the published ones."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import pandas as pd
 
 from stsbench.base.errors import UserError
-from stsbench.base.words import listed
 from stsbench.judging.matching import AVERAGES, Fit, MeasuredScore, fitting, measured_scores
 from stsbench.judging.published import TOLERANCE, check_published, known_checkpoint
 from stsbench.judging.verdicts import CellCheck, differences_text
@@ -19,27 +18,28 @@ from stsbench.render.table import Table
 from stsbench.reports.scores import Runs, interval_text
 
 PUBLISHED, HERE = "published", "here"
-"""Where a row's values come from."""
+"""The sources of a row's values."""
 
 
 @dataclass(frozen=True)
 class Filling:
-    """A published table and what runs have for it.
+    """A published table and the values that runs have for it.
 
     Attributes:
-        settings: what each column is of, where the table and the column's head say it.
-        fits: by run and column, what was measured; empty where only the rows say what the columns are of.
-        expected: the row that a run should reproduce, if one stands in the table.
-        checks: by run and column, how it compares with that row.
+        table: the published table.
+        rows: its rows.
+        fits: the values by run and column, without incomparable ones; empty for runs that have no place in it.
+        notes: which values are not comparable, and why.
+        expected: by run, the row that it should reproduce.
+        hints: interval and verdict by run and column.
     """
 
     table: PublishedTable
     rows: tuple[PublishedRow, ...]
-    settings: Mapping[str, Setting]
-    runs: Runs
     fits: Mapping[str, Mapping[str, Fit]]
+    notes: tuple[str, ...]
     expected: Mapping[str, PublishedRow]
-    checks: Mapping[str, Mapping[str, CellCheck]]
+    hints: Mapping[tuple[str, str], str]
 
     @property
     def title(self) -> str:
@@ -49,108 +49,76 @@ class Filling:
     @property
     def filled(self) -> list[str]:
         """The columns that a run has a value for."""
-        return [name for name in self.settings if any(name in _values(self, label) for label in self.runs)]
-
-    @property
-    def takes_runs(self) -> bool:
-        """Whether a run has its place in it: it compares systems by their scores, or holds the run's own row."""
-        return any(map(self.takes, self.runs)) and any(self.fits.values())
-
-    @property
-    def is_filled(self) -> bool:
-        """Whether a run that has its place in it has a value for it."""
-        return any(_values(self, label) for label in self.runs)
-
-    def takes(self, label: str) -> bool:
-        """Whether a run has its place in it.
-
-        A table of one system's variants (dropout rates, say) is none that any other model could stand in.
-        """
-        compared = {row.row.system for row in self.rows if row.row.system and not row.row.variant}
-        return len(compared) > 1 or label in self.expected
+        return [
+            column.name for column in self.table.columns if any(column.name in of for of in self.fits.values())
+        ]
 
 
 def fill(
     table: PublishedTable, runs: Runs, measured: Mapping[str, Sequence[MeasuredScore]], tolerance: float
 ) -> Filling:
-    """Return what runs, whose scores were `measured`, have for a table."""
+    """Returns the values of runs, whose scores were `measured`, for a table.
+
+    A run has a place in a table that compares systems, or that has the row it should reproduce; not in a table of
+    the variants of one other system.
+    """
     rows = tuple(rows_of(table))
     settings = {column.name: column.setting.over(table.setting) for column in table.columns}
     by_column = all(not row.row.setting.model_dump(exclude_defaults=True) for row in rows)
     scored = [name for name, setting in settings.items() if by_column and _is_score(setting)]
-    expected = {label: row for label, record in runs.items() if (row := _row_of(record, rows)) is not None}
-    return Filling(
-        table,
-        rows,
-        settings,
-        runs,
-        {label: {name: fitting(settings[name], scores) for name in scored} for label, scores in measured.items()},
-        expected,
-        {
-            label: {cell.name: cell for cell in check_published(runs[label], [row], tolerance).cells}
-            for label, row in expected.items()
-        },
-    )
+    systems_compared = {row.row.system for row in rows if row.row.system and not row.row.variant}
+    fits: dict[str, dict[str, Fit]] = {}
+    notes: list[str] = []
+    expected: dict[str, PublishedRow] = {}
+    hints: dict[tuple[str, str], str] = {}
+    for label, record in runs.items():
+        row = _row_of(record, rows)
+        of_run = {name: fitting(settings[name], measured[label]) for name in scored}
+        notes += _incomparable(label, of_run)
+        if row is None and len(systems_compared) < 2:
+            continue
+        checks = {}
+        if row is not None:
+            expected[label] = row
+            checks = {cell.name: cell for cell in check_published(record, [row], tolerance).cells}
+        fits[label] = {name: fit for name, fit in of_run.items() if fit.value is not None and not fit.differences}
+        for name, fit in fits[label].items():
+            hints[label, name] = _hint(record, settings[name].task, fit, checks.get(name))
+    return Filling(table, rows, fits, tuple(notes), expected, hints)
 
 
 def as_table(filling: Filling, *, every_column: bool) -> Table:
-    """Return the table: under each published row the runs that should reproduce it, the others at the end.
+    """Returns the table: each run below the published row that it should reproduce, the others at the end.
 
-    Columns that no run has a value for are left out, unless `every_column` is to be shown.
+    Columns without a value of a run are left out unless `every_column` is set.
     """
-    columns = list(filling.settings) if every_column else filling.filled
+    names = [column.name for column in filling.table.columns]
+    columns = names if every_column else filling.filled
     records: list[dict[str, Any]] = []
     hints: dict[tuple[int, str], str] = {}
     ours: set[int] = set()
 
-    def add(model: str, source: str, values: Mapping[str, float | None], told_of: Mapping[str, str]) -> None:
-        if source == HERE:
+    def add_run(label: str) -> None:
+        values = {name: fit.value for name, fit in filling.fits.get(label, {}).items()}
+        if values:
             ours.add(len(records))
-        hints.update(((len(records), name), hint) for name, hint in told_of.items() if name in columns)
-        records.append({"model": model, "source": source, **values})
-
-    def add_own(label: str) -> None:
-        if values := _values(filling, label):
-            add(label, HERE, values, {name: _hint(filling, label, name) for name in values})
+            hints.update(((len(records), name), filling.hints[label, name]) for name in values)
+            records.append({"model": label, "source": HERE, **values})
 
     for row in filling.rows:
-        cells = {cell.column: cell for cell in row.cells if cell.column in columns}
-        add(_row_title(row), PUBLISHED, {name: _printed(cell) for name, cell in cells.items()}, {})
+        values = {cell.column: _printed(cell) for cell in row.cells if cell.column in columns}
+        records.append({"model": _row_title(row), "source": PUBLISHED, **values})
         for label, expected in filling.expected.items():
             if expected.name == row.name:
-                add_own(label)
-    for label in filling.runs:
+                add_run(label)
+    for label in filling.fits:
         if label not in filling.expected:
-            add_own(label)
+            add_run(label)
     frame = pd.DataFrame(records, columns=["model", "source", *columns])
-    notes = (*filling.table.notes, *_notes(filling))
+    absent = [name for name in names if name not in columns]
+    left_out = (f"columns without a measured score: {', '.join(absent)}",) if absent else ()
+    notes = (*filling.table.notes, *filling.notes, *left_out)
     return Table(frame, filling.title, name=filling.table.name, hints=hints, own=frozenset(ours), notes=notes)
-
-
-def missing(filling: Filling) -> list[str]:
-    """Return in a sentence which columns of a table that runs fill have no value, if there are any."""
-    filled = filling.filled
-    absent = [
-        column.name
-        for column in filling.table.columns
-        if column.name not in filled and filling.settings[column.name].task != "delta"
-    ]
-    return [f"{filling.title} ({_venue(filling.table)}): {', '.join(absent)}"] if absent and filled else []
-
-
-def untouched(fillings: Sequence[Filling]) -> list[str]:
-    """Return in a sentence which tables of a paper no run has any value for, if there are any."""
-    empty = [filling for filling in fillings if not filling.filled]
-    if not empty:
-        return []
-    names = listed(
-        [f"table {filling.table.number}" if filling.table.number else filling.title for filling in empty]
-    )
-    return [f"{_venue(empty[0].table)}, {names}: none of the values is a score of these runs"]
-
-
-def _venue(table: PublishedTable) -> str:
-    return papers()[table.paper].venue
 
 
 def _is_score(setting: Setting) -> bool:
@@ -162,14 +130,8 @@ def _row_of(record: RunRecord, rows: Sequence[PublishedRow]) -> PublishedRow | N
     return next((row for row in rows if known is not None and row.name in known.expected), None)
 
 
-def _values(filling: Filling, label: str) -> dict[str, float | None]:
-    fits = filling.fits[label].items() if filling.takes(label) else ()
-    return {name: fit.value for name, fit in fits if fit.value is not None and not fit.differences}
-
-
-def _hint(filling: Filling, label: str, name: str) -> str:
-    record, check = filling.runs[label], filling.checks.get(label, {}).get(name)
-    limits = fit_interval(record, filling.settings[name].task, filling.fits[label][name])
+def _hint(record: RunRecord, task: str, fit: Fit, check: CellCheck | None) -> str:
+    limits = fit_interval(record, task, fit)
     parts = [interval_text(100 * limits[0], 100 * limits[1], record.protocol.level)] if limits else []
     if check is not None and check.difference is not None:
         parts.append(f"published {check.expected:.2f}, difference {check.difference:+.2f}: {check.verdict}")
@@ -178,20 +140,19 @@ def _hint(filling: Filling, label: str, name: str) -> str:
     return "; ".join(parts) or "measured here"
 
 
-def _notes(filling: Filling) -> Iterator[str]:
-    for label, fits in filling.fits.items():
-        reasons: dict[str, list[str]] = {}
-        for name, fit in fits.items():
-            if fit.differences and not fit.missing:
-                reasons.setdefault(differences_text(fit.differences), []).append(name)
-        for reason, names in reasons.items():
-            yield f"{label}: {', '.join(names)} not comparable: {reason}"
+def _incomparable(label: str, fits: Mapping[str, Fit]) -> Iterator[str]:
+    reasons: dict[str, list[str]] = {}
+    for name, fit in fits.items():
+        if fit.differences and not fit.missing:
+            reasons.setdefault(differences_text(fit.differences), []).append(name)
+    for reason, names in reasons.items():
+        yield f"{label}: {', '.join(names)} not comparable: {reason}"
 
 
 def _row_title(row: PublishedRow) -> str:
     title = systems()[row.row.system].title if row.row.system in systems() else row.row.label or row.row.name
-    told_apart = row.row.variant or row.row.setting.group
-    return f"{title} ({told_apart})" if told_apart else title
+    variant = row.row.variant or row.row.setting.group
+    return f"{title} ({variant})" if variant else title
 
 
 def _printed(cell: PublishedCell) -> float | None:
@@ -199,7 +160,7 @@ def _printed(cell: PublishedCell) -> float | None:
 
 
 def fit_interval(record: RunRecord, task: str, fit: Fit) -> tuple[float, float] | None:
-    """Return the interval, from 0 to 1, of what a record has for a published value of a task or an average."""
+    """Returns the interval (0 to 1) of a record's score for a task or average, or None."""
     if task in AVERAGES:
         return next((mean.interval for mean in record.averages if set(mean.tasks) == set(AVERAGES[task])), None)
     (measured,) = fit.scores
@@ -208,7 +169,7 @@ def fit_interval(record: RunRecord, task: str, fit: Fit) -> tuple[float, float] 
 
 
 def paper_named(name: str) -> Paper:
-    """Return the paper that a person means: its name, or how it begins; of several editions the last.
+    """Returns a paper by its name or the beginning of it; of several editions, the last.
 
     >>> paper_named("esimcse").name
     'esimcse-coling2022'
@@ -217,46 +178,42 @@ def paper_named(name: str) -> Paper:
     known = papers()
     editions = [known[plain]] if plain in known else [known[key] for key in known if key.startswith(f"{plain}-")]
     if not editions:
-        raise UserError(f"there is no paper {name!r}: choose one of {', '.join(known)}, or how it begins.")
+        raise UserError(
+            f"there is no paper {name!r}: choose one of {', '.join(known)}, or the beginning of a name."
+        )
     return editions[-1]
 
 
-def filled_papers(runs: Runs, tolerance: float = TOLERANCE) -> Iterator[Filled]:
-    """Yield for each paper those of its tables that the runs can fill, without the columns that none has.
+def filled_papers(runs: Runs, tolerance: float = TOLERANCE) -> list[Section]:
+    """Returns a section for each paper with a table that runs have values for, without columns that none has.
 
-    A table in which a run could stand, but of which none has a value, counts as missing. Papers are folded but for
-    the one that fits the runs, which comes first: in whose tables most of them should reproduce a row, and of such
-    papers, or where there is none, that with most values to compare with; of equals the newest.
+    All are folded but the first, which fits best: the paper with rows of most of the runs, then with most values
+    to compare with, then the newest.
     """
-    filled = {}
-    for paper in papers().values():
-        filled[paper] = [filling for filling in _fillings(paper, runs, tolerance) if filling.takes_runs]
-    fitting_best = max(filled, key=lambda paper: (_fit_of(filled[paper]), paper.year or 0), default=None)
-    for paper, fillings in sorted(filled.items(), key=lambda item: item[0] is not fitting_best):
-        shown = [as_table(filling, every_column=False) for filling in fillings if filling.is_filled]
-        absent = [sentence for filling in fillings for sentence in missing(filling)] + untouched(fillings)
-        section = _section(paper, shown) if shown else Section("", "")
-        fold: Literal["open", "closed"] = "open" if paper is fitting_best else "closed"
-        yield Filled(replace(section, fold=fold), tuple(absent))
+    filled = {paper: [of for of in _fillings(paper, runs, tolerance) if of.filled] for paper in papers().values()}
+    filled = {paper: fillings for paper, fillings in filled.items() if fillings}
+    best = max(filled, key=lambda paper: (_fit_of(filled[paper]), paper.year or 0), default=None)
+    return [
+        replace(
+            _section(paper, [as_table(filling, every_column=False) for filling in filled[paper]]),
+            fold="open" if paper is best else "closed",
+        )
+        for paper in sorted(filled, key=lambda paper: paper is not best)
+    ]
 
 
 def _fit_of(fillings: Sequence[Filling]) -> tuple[int, int]:
-    """Return how many runs have a row of their own in some tables, and how many values of theirs runs have."""
+    """Returns the number of runs with a row of their own, and the number of values to compare with."""
     own = {label for filling in fillings for label in filling.expected}
-    return len(own), sum(len(filling.filled) * len(filling.rows) for filling in fillings if filling.is_filled)
+    return len(own), sum(len(filling.filled) * len(filling.rows) for filling in fillings)
 
 
 def whole_paper(paper: Paper, runs: Runs, tolerance: float = TOLERANCE) -> Filled:
-    """Return all tables of a paper in its order, with all of their columns, whether a run fills them or not."""
-    shown, absent, printed = [], [], []
-    for filling in _fillings(paper, runs, tolerance):
-        if not filling.table.rows:
-            absent.append(f"{filling.title}: {' '.join(filling.table.notes)}")
-        else:
-            shown.append(as_table(filling, every_column=True))
-            absent += missing(filling)
-            printed.append(filling)
-    return Filled(_section(paper, shown), (*absent, *untouched(printed)))
+    """Returns all tables of a paper in its order with all columns, and why tables are missing."""
+    fillings = _fillings(paper, runs, tolerance)
+    shown = [as_table(filling, every_column=True) for filling in fillings if filling.rows]
+    absent = tuple(f"{filling.title}: {' '.join(filling.table.notes)}" for filling in fillings if not filling.rows)
+    return Filled(_section(paper, shown), absent)
 
 
 def _fillings(paper: Paper, runs: Runs, tolerance: float) -> list[Filling]:

@@ -1,7 +1,6 @@
-"""What fixes each number, and how to get it again."""
+"""Signatures, hashes, environments, and the commands that repeat each number."""
 
 import shlex
-from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
@@ -16,15 +15,14 @@ _HASHES = ("weights_sha256", "tokenizer_sha256", "config_sha256")
 
 
 def reproducibility(runs: Runs) -> Section:
-    """Return signatures, hashes, environments, and the commands that repeat each number."""
+    """Returns signatures, hashes, environments, and the commands that repeat each number."""
     tables = [
-        Table(_frame(runs, _used), "Models as they were used", name="models"),
-        Table(_frame(runs, _hashes), "SHA-256 of weights, tokenizer and configuration", name="weights"),
-        Table(pd.DataFrame(_signatures(runs)), "Signatures: what fixes each score", name="signatures"),
-        Table(pd.DataFrame(_data(runs)), "Data that was read", name="data"),
-        Table(_environments(runs), "Where it was measured", name="environment"),
+        Table(_models(runs), "Models, their settings and hashes", name="models"),
+        Table(pd.DataFrame(_signatures(runs)), "Signatures", name="signatures"),
+        Table(pd.DataFrame(_data(runs)), "Data files", name="data"),
+        Table(_environments(runs), "Environments", name="environment"),
     ]
-    text = "Two scores compare only if what stands before the double bar of their signatures is equal."
+    text = "Two scores are comparable only if their signatures agree before the double bar."
     notes = [f"{label}: {note}" for label, record in runs.items() for note in record.notes]
     return Section(
         "reproducibility",
@@ -36,28 +34,26 @@ def reproducibility(runs: Runs) -> Section:
     )
 
 
-def _used(model: ModelPart) -> dict[str, object]:
-    # The whitening of the run stands with what was fitted.
+def _settings(model: ModelPart) -> dict[str, object]:
+    # `postprocessing` has the whitening.
     use = {name: value for name, value in vars(model.use).items() if name != "whiten"}
-    return {"kind": model.kind, **use, "normalize": model.normalize, "postprocessing": model.postprocessing}
+    hashes = {name: getattr(model, name) for name in _HASHES}
+    return {
+        "kind": model.kind,
+        **use,
+        "normalize": model.normalize,
+        "postprocessing": model.postprocessing,
+        **hashes,
+    }
 
 
-def _hashes(model: ModelPart) -> dict[str, object]:
-    return {name: getattr(model, name) for name in _HASHES}
-
-
-def _frame(runs: Runs, told_of: Callable[[ModelPart], dict[str, object]]) -> pd.DataFrame:
-    """Return a row per run, without the columns in which no run says anything."""
-    rows: list[dict[str, str | None]] = [
-        {"model": label, **{name: _told(value) for name, value in told_of(run.model).items()}}
+def _models(runs: Runs) -> pd.DataFrame:
+    """Returns a row per run, without empty columns."""
+    rows = [
+        {"model": label, **{name: str(value) for name, value in _settings(run.model).items() if value}}
         for label, run in runs.items()
     ]
-    frame = pd.DataFrame(rows)
-    return frame[[name for name in frame if frame[name].notna().any()]]
-
-
-def _told(value: object) -> str | None:
-    return None if value in {None, "", False} else str(value)
+    return pd.DataFrame(rows, dtype=object)
 
 
 def _signatures(runs: Runs) -> list[dict[str, str]]:

@@ -1,8 +1,4 @@
-"""How models came about: loss and dev score over the steps of a training, and how far a seed carries.
-
-The curves are from the log beside a record; the seeds are runs that are called alike but for theirs, and what is
-known of a method's seeds from elsewhere.
-"""
+"""Training curves from the logs beside records, and the spread of scores over seeds."""
 
 import re
 from collections.abc import Mapping
@@ -15,7 +11,7 @@ import pandas as pd
 from stsbench.base.errors import UserError
 from stsbench.judging.published import known_checkpoint
 from stsbench.judging.seeds import compare_seeds
-from stsbench.published.measured import logged_dev_scores, logged_systems, seeded_systems, seeds, source
+from stsbench.published.measured import seeded_systems, seeds, source
 from stsbench.records.kinds import STS
 from stsbench.records.record import RunRecord
 from stsbench.render.charts import curves
@@ -32,7 +28,7 @@ _SEED = re.compile(r"[-_. ]?seed[-_.= ]?\d+", re.IGNORECASE)
 
 
 def training(runs: Runs) -> Filled:
-    """Return the curves of the runs that have a training log beside their record, and of published logs."""
+    """Returns the curves of runs with a training log beside their record."""
     logs: dict[str, pd.DataFrame] = {}
     missing = []
     for label, record in runs.items():
@@ -42,24 +38,16 @@ def training(runs: Runs) -> Filled:
             logs[label] = log_frame(read_log(record.folder / LOG))
         except (UserError, ValueError) as error:
             missing.append(f"training of {label}: its {LOG} cannot be read ({error})")
-    parts = []
-    if logs:
-        scores = {label: _points(log, "dev") for label, log in logs.items()}
-        losses = {label: _points(log, "loss") for label, log in logs.items()}
-        seeds_of = {label: method for method, group in methods(runs).items() for label in group}
-        parts.append(
-            Section(
-                "training-own",
-                "Trained here",
-                tables=(Table(_summary(logs), "Training in numbers", name="training-summary"),),
-                figures=(
-                    _drawn("training-dev", "Dev score over training", scores, "dev score × 100", seeds_of),
-                    _drawn("training-loss", "Training loss", losses, "loss", seeds_of),
-                ),
-            )
-        )
-    parts += _published(runs)
-    return Filled(Section("training", "Training curves", parts=tuple(parts)), tuple(missing))
+    if not logs:
+        return Filled(Section("training", "Training curves"), tuple(missing))
+    scores, losses = ({label: _points(log, name) for label, log in logs.items()} for name in ("dev", "loss"))
+    seeds_of = {label: method for method, group in methods(runs).items() for label in group}
+    figures = (
+        _drawn("training-dev", "Dev score over training", scores, "dev score × 100", seeds_of),
+        _drawn("training-loss", "Training loss", losses, "loss", seeds_of),
+    )
+    tables = (Table(_summary(logs), "Training in numbers", name="training-summary"),)
+    return Filled(Section("training", "Training curves", tables=tables, figures=figures), tuple(missing))
 
 
 def _points(log: pd.DataFrame, name: str) -> pd.DataFrame:
@@ -84,30 +72,8 @@ def _summary(logs: "dict[str, pd.DataFrame]") -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _published(runs: Runs) -> list[Section]:
-    """Return the dev curves that authors published, of the systems that are reported on."""
-    known = [known_checkpoint(record) for record in runs.values()]
-    systems = [entry.system for entry in known if entry is not None and entry.system in logged_systems()]
-    if not systems:
-        return []
-    origin = source("training-logs")
-    figures = []
-    for system in dict.fromkeys(systems):
-        log = logged_dev_scores(system)
-        tasks = [str(name) for name in log if name != "step"]
-        points = {task: pd.DataFrame({"step": log["step"], "value": 100 * log[task]}) for task in tasks}
-        title = f"Dev scores in the authors' log of {system}"
-        figures.append(_drawn(f"training-{system}", title, points, "Spearman × 100"))
-    text = f"{origin.title}. {origin.note} {origin.address}"
-    return [Section("training-published", "Published training logs", (text,), figures=tuple(figures))]
-
-
 def _drawn(
-    name: str,
-    caption: str,
-    points: "dict[str, pd.DataFrame]",
-    label: str,
-    seeds_of: Mapping[str, str] | None = None,
+    name: str, caption: str, points: "dict[str, pd.DataFrame]", label: str, seeds_of: Mapping[str, str]
 ) -> ReportFigure:
     ends = "; ".join(
         f"{of} from {curve['value'].iloc[0]:.4g} to {curve['value'].iloc[-1]:.4g}"
@@ -118,7 +84,7 @@ def _drawn(
 
 
 def seed_distributions(runs: Runs) -> Filled:
-    """Return the spread over seeds: of runs called alike but for `seed<number>`, and of known reproductions."""
+    """Returns the spread over seeds of runs that differ in name by `seed<number>`, and of known reproductions."""
     missing: list[str] = []
     tables, spreads = [], {}
     for number, (method, group) in enumerate(methods(runs).items(), 1):
@@ -139,10 +105,9 @@ def seed_distributions(runs: Runs) -> Filled:
 
 
 def methods(runs: Runs) -> dict[str, dict[str, RunRecord]]:
-    """Return the runs that are called alike but for a seed, at least two of each name."""
+    """Returns the runs whose names differ by a seed only, at least two of each method."""
     groups: dict[str, dict[str, RunRecord]] = {}
     for label, record in runs.items():
-        # A checkpoint of a training is called after its folder, and so is the run.
         names = [label, record.folder.name if record.folder else "", PurePath(record.model.name).name]
         name = next((name for name in names if _SEED.search(name)), None)
         if name is not None:
@@ -156,7 +121,7 @@ def _sts_average(run: RunRecord) -> float | None:
 
 
 def _seeds_elsewhere(runs: Runs) -> list[Section]:
-    """Return where runs of a system lie among the seeds of an independent reproduction of it."""
+    """Returns the runs of a system beside the seeds of an independent reproduction of it."""
     parts = []
     for system in seeded_systems():
         measured = {
@@ -195,13 +160,13 @@ def _dot_figure(
 
 
 def seed_figure(spreads: dict[str, list[float]], marked: dict[str, float]) -> "Figure":
-    """Draw each seed's average as a dot, a line of dots for each method, and single models as lines across."""
+    """Draws each seed's average as a dot, one row of dots per method, and single models as vertical lines."""
     palette = colours([*spreads, *marked])
     with style():
         figure = new_figure(height=1 + 0.4 * len(spreads))
         axes = figure.add_subplot()
         for place, (method, values) in enumerate(spreads.items()):
-            # Spread by rank within the line, so that none hides another.
+            # Spread the dots vertically by rank, so that none hides another.
             heights = [place + 0.5 * (0.5 - rank / max(len(values) - 1, 1)) for rank in range(len(values))]
             axes.plot(sorted(values), heights, "o", markersize=3, color=palette[method])
             add_tooltips(axes, sorted(values), heights, [f"{method}: {value:.2f}" for value in sorted(values)])

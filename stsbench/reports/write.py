@@ -1,19 +1,17 @@
-"""A report as a folder: a page that needs no network, the same in Markdown, every table and figure as files."""
+"""A report as a folder: a self-contained page, the same in Markdown, every table and figure as a file."""
 
 import shutil
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from html import escape
+from collections import Counter, namedtuple
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_folder
 from stsbench.render.cells import MISSING, columns_of, is_missing
-from stsbench.render.formats import escape_markdown, fenced, to_csv, to_latex, to_markdown
+from stsbench.render.formats import fenced, to_csv, to_latex, to_markdown
 from stsbench.render.page import render_page
-from stsbench.render.section import Pointer, Report, ReportFigure, Section
+from stsbench.render.section import Report, ReportFigure
 from stsbench.render.svg import inline
 from stsbench.render.table import Table
 from stsbench.render.text import one_line
@@ -24,32 +22,32 @@ if TYPE_CHECKING:
 PAGE = "index.html"
 
 GENERATOR = "stsbench report"
-"""What the page says that it was made by; a folder with such a page may be made anew."""
+"""The generator named in the page; a folder with such a page may be replaced."""
 
 _VERDICTS = {"pass": "pass", "fail": "fail", "supported": "pass", "contradicted": "fail"}
 
 
 def write_report(report: Report, folder: Path) -> Path:
-    """Write a report into a folder that is then whole: another report in it is replaced.
+    """Writes a report into a folder; an earlier report is replaced as a whole.
 
     Returns:
         The page.
     """
     require_replaceable(folder)
     if twice := [name for name, count in Counter(report.anchors).items() if count > 1]:
-        raise ValueError(f"two parts of the report are called {', '.join(twice)}")
+        raise ValueError(f"two parts of the report are named {', '.join(twice)}")
     with atomic_folder(folder) as new:
         _fill(report, new)
     return folder / PAGE
 
 
 def require_replaceable(folder: Path) -> None:
-    """Make sure that nothing but a report would be lost."""
+    """Raises a `UserError` unless the folder is missing, empty, or holds a report."""
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     page = folder / PAGE
     if not page.is_file() or GENERATOR not in page.read_text(encoding="utf-8", errors="replace")[:2000]:
-        raise UserError(f"{folder} holds something else than a report: choose another folder with --out.")
+        raise UserError(f"{folder} contains something other than a report: choose another folder with --out.")
 
 
 def _fill(report: Report, folder: Path) -> None:
@@ -60,7 +58,6 @@ def _fill(report: Report, folder: Path) -> None:
         text = to_latex(table.frame, decimals=table.decimals, caption=table.caption)
         _write(folder / "tables" / f"{table.name}.tex", text + "\n")
     drawings = {figure.name: figure.svg for figure in report.figures}
-    drawings |= {picture.name: picture.svg for table in report.tables for picture in table.pictures.values()}
     for name, svg in drawings.items():
         _write(folder / "figures" / f"{name}.svg", svg)
     if not drawings:
@@ -70,43 +67,29 @@ def _fill(report: Report, folder: Path) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    # Line ends as they are; of file names in another encoding a record may hold halves of characters.
+    # Records may hold file names in another encoding.
     path.write_text(text, encoding="utf-8", errors="backslashreplace", newline="")
 
 
 def to_page(report: Report) -> str:
-    """Return the report in Markdown; all text of the report is escaped."""
-    lines = [
-        f"# {_plain(report.title)}",
-        "",
-        f"Made by stsbench {report.version}, dated {_plain(report.date)}.",
-        "",
-        *_contents(report.sections),
-    ]
-    titles = _titles(report)
-    for section in report.sections:
-        if section:
-            lines += _section(section, 2, titles)
-    return "\n".join(lines) + "\n"
-
-
-def _contents(sections: tuple[Section, ...], depth: int = 0) -> Iterator[str]:
-    for section in sections:
-        if section:
-            yield f"{'  ' * depth}- [{_plain(section.title)}](#{section.name})"
-            yield from _contents(section.parts, depth + 1)
-
-
-def _pointer(pointer: Pointer, titles: Mapping[str, str]) -> str:
-    link = f" ([{_plain(titles[pointer.to])}](#{pointer.to}))" if pointer.to else ""
-    return f"- {_plain(pointer.text)}{link}"
+    """Returns the report in Markdown; all text is escaped."""
+    return render_page(
+        "stsbench.reports",
+        "page.md.j2",
+        (),
+        (),
+        report=report,
+        titles=_titles(report),
+        markdown=lambda table: to_markdown(table.frame, decimals=table.decimals, caption=table.caption),
+        fenced=lambda commands: "\n".join(fenced(commands, "sh")),
+    )
 
 
 def _titles(report: Report) -> dict[str, str]:
-    """Return what each section, table and figure is called by, for a link to it.
+    """Returns the title of each section, table and figure, by its anchor.
 
     Raises:
-        ValueError: if a pointer leads nowhere.
+        ValueError: if a pointer has no target.
     """
     parts = [part for section in report.sections for part in section.walk()]
     titles = {part.name: part.title for part in parts}
@@ -117,55 +100,12 @@ def _titles(report: Report) -> dict[str, str]:
     return titles
 
 
-def _section(section: Section, level: int, titles: Mapping[str, str]) -> Iterator[str]:
-    yield from ("", f'<a id="{section.name}"></a>', "")
-    if section.fold:
-        opened = " open" if section.fold == "open" else ""
-        yield from (f"<details{opened}>", f"<summary>{escape(one_line(section.title).strip())}</summary>", "")
-    yield f"{'#' * level} {_plain(section.title)}"
-    for paragraph in section.text:
-        yield from ("", _plain(paragraph))
-    if section.pointers:
-        yield from ("", *(_pointer(pointer, titles) for pointer in section.pointers))
-    if section.points:
-        yield from ("", *(f"- {_plain(point)}" for point in section.points))
-    for table in section.tables:
-        yield from ("", f'<a id="{table.name}"></a>', "")
-        yield to_markdown(table.frame, decimals=table.decimals, caption=table.caption)
-        if table.notes:
-            yield from ("", *(f"- {_plain(note)}" for note in table.notes))
-        if table.pictures:
-            images = (f"![{_plain(of.alt)}](figures/{of.name}.svg)" for of in table.pictures.values())
-            yield from ("", *images)
-        yield from ("", f"[CSV](tables/{table.name}.csv), [LaTeX](tables/{table.name}.tex)")
-    for figure in section.figures:
-        image = f"![{_plain(figure.alt)}](figures/{figure.name}.svg)"
-        yield from ("", f'<a id="{figure.name}"></a>', "", image, "", _plain(figure.caption))
-    if section.commands:
-        yield from ("", *fenced(section.commands, "sh"))
-    for part in section.parts:
-        if part:
-            yield from _section(part, min(level + 1, 6), titles)
-    if section.fold:
-        yield from ("", "</details>")
-
-
-def _plain(text: str) -> str:
-    return escape_markdown(one_line(text).strip())
-
-
-@dataclass(frozen=True)
-class HtmlCell:
-    """A cell as the page shows it: its text, its key for sorting, the hint at it, its look."""
-
-    text: str
-    key: str
-    hint: str
-    look: str
+HtmlCell = namedtuple("HtmlCell", "text key hint look")
+"""A cell of the page: its text, sort key, tooltip and CSS classes."""
 
 
 def to_html(report: Report) -> str:
-    """Return the page; all text of the report is escaped."""
+    """Returns the page; all text is escaped."""
     return render_page(
         "stsbench.reports",
         "page.html.j2",
@@ -183,7 +123,7 @@ def to_html(report: Report) -> str:
 def _drawn(figure: ReportFigure) -> "Markup":
     from markupsafe import Markup
 
-    # Drawn by us: whatever a name holds was escaped as text of the drawing.
+    # Our own drawing; names in it are escaped as text.
     return Markup(inline(figure.svg, figure.name))
 
 
@@ -192,7 +132,7 @@ def _heads(table: Table) -> list[tuple[str, bool]]:
 
 
 def _rows(table: Table) -> Iterator[tuple[bool, list[HtmlCell]]]:
-    """Yield each row: whether it was measured here, and its cells."""
+    """Yields whether each row was measured here, and its cells."""
     columns = columns_of(table.frame, table.decimals)
     names = [str(name) for name in table.frame]
     values = [list(table.frame.iloc[:, place]) for place in range(len(names))]

@@ -58,7 +58,7 @@ VERBS: dict[str, tuple[list[Any], set[str], set[str]]] = {
     "best-of": ([sb.best_of], set(), set()),
     "rank": ([sb.rank], set(), {"task"}),
     "check": ([sb.check], set(), {"junit", "github"}),
-    "report": ([sb.report], set(), {"model_card", "badge"}),
+    "report": ([sb.report], set(), {"model_card"}),
     "explore": ([sb.explore], set(), set()),
     "board": ([sb.board], set(), set()),
     "train": ([sb.train], {"shared"}, {"list_", "print_"}),

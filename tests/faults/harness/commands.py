@@ -188,9 +188,7 @@ USES: dict[str, tuple[Use, ...]] = {
             ["report", "../cache/embeddings"],
         ),
         _use("report runs/a --model-card", _spared("a")),
-        _use(
-            "report runs/a --badge --against unsup-simcse-bert-base --out check.svg", _spared("a"), ["check.svg"]
-        ),
+        _use("report runs/a --model-card --out card.md", _spared("a"), ["card.md"]),
     ),
     "export": (_use("export runs/s --out mteb --json", _spared("s"), ["mteb"], is_piecewise=True),),
     "import": (

@@ -1,0 +1,339 @@
+"""The top of a report: the headline numbers of each run, its standing among published models, and findings."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from stsbench.analysis.pair_kinds import COST, SHIFT, PairKinds
+from stsbench.base.words import listed
+from stsbench.judging.matching import AVERAGES, Fit, fitting, measured_scores
+from stsbench.judging.published import known_checkpoint
+from stsbench.judging.verdicts import Check
+from stsbench.published import catalogue
+from stsbench.records.kinds import KINDS
+from stsbench.records.record import RunRecord
+from stsbench.render.charts import forest
+from stsbench.render.figures import add_tooltips, look, style, svg_of
+from stsbench.render.section import Pointer, ReportFigure, Section
+from stsbench.render.table import Table, interval
+from stsbench.reports.papers import fit_interval
+from stsbench.reports.scores import Runs
+from stsbench.statistics import LEVEL
+from stsbench.statistics.dependence import Variance
+from stsbench.statistics.intervals import Limits, plain_interval, two_sided_p
+from stsbench.statistics.significance import holm
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SUMMARY, STANDING = "summary", "standing"
+
+MOST_FINDINGS = 3
+
+NEAREST = 30
+"""The number of published models, nearest in average, that predict the score on a task."""
+
+FEWEST = 10
+"""With fewer published models there is no prediction."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A run's score on a task, or on average, among published models. Scores are x 100.
+
+    Attributes:
+        task: the papers' name of it; an average is one of `AVERAGES`.
+        value: the run's score.
+        limits: its interval; None without one.
+        scores: the comparable scores of published models, by system.
+    """
+
+    task: str
+    value: float
+    limits: tuple[float, float] | None
+    scores: Mapping[str, float]
+
+    @property
+    def below(self) -> int:
+        """The number of published models with a lower score."""
+        return sum(score < self.value for score in self.scores.values())
+
+    @property
+    def words(self) -> str:
+        """The number of published models with a lower score, in words."""
+        return f"{self.below} of {len(self.scores)}"
+
+
+def standing(record: RunRecord) -> list[Standing]:
+    """Returns where a run stands among published models, each average before its tasks; empty if none compares.
+
+    A system counts once, with the row that represents it; later editions of a system and the run's own system are
+    left out. A system must be comparable on all tasks on which at least half of the systems are. If a run has
+    several scores of a task (of two splits, for example), the one that most systems compare with is used.
+    """
+    places = []
+    for average, tasks in AVERAGES.items():
+        published, fits = _comparable(record, (average, *tasks))
+        counts = published.notna().sum().sort_values(ascending=False, kind="stable")
+        common = counts.index[2 * counts > counts.max()] if len(counts) else counts.index
+        columns = {fits[column][0]: column for column in reversed(common)}
+        whole = published[list(columns.values())].dropna()
+        for task in (average, *tasks):
+            if task in columns and len(whole):
+                _, fit = fits[columns[task]]
+                limits = fit_interval(record, task, fit)
+                shown = None if limits is None else (100 * limits[0], 100 * limits[1])
+                places.append(Standing(task, fit.value or 0.0, shown, whole[columns[task]].to_dict()))
+    return places
+
+
+def _comparable(record: RunRecord, tasks: Sequence[str]) -> tuple[pd.DataFrame, dict[str, tuple[str, Fit]]]:
+    """Returns the published scores that compare, one row per system, and the task and fit of each column.
+
+    A column is one number of the record, so two scores of a task have two columns.
+    """
+    measured, known = measured_scores(record), known_checkpoint(record)
+    fits: dict[str, tuple[str, Fit]] = {}
+    candidates = []
+    for row in catalogue.rows().values():
+        system = row.system
+        if system is None or row.row.variant or system.edition_of or (known and known.system == system.name):
+            continue
+        values = {}
+        for cell in row.cells:
+            if cell.setting.task not in tasks or cell.score is None or cell.setting.unit == "pairs":
+                continue
+            fit = fitting(cell.setting, measured)
+            if fit.value is not None and not fit.differences:
+                column = " ".join([cell.setting.task, *(f"{of.of.key} {of.statistic}" for of in fit.scores)])
+                fits[column] = cell.setting.task, fit
+                values[column] = cell.score
+        if values:
+            candidates.append((system.row == row.name, len(values), system.name, values))
+    # The row that represents a system comes first, then the row with most values.
+    candidates.sort(key=lambda candidate: candidate[:2], reverse=True)
+    scores: dict[str, dict[str, float]] = {}
+    for *_, name, values in candidates:
+        scores.setdefault(name, values)
+    return pd.DataFrame.from_dict(scores, orient="index"), fits
+
+
+class Residual(NamedTuple):
+    """A score minus its prediction in points, the prediction interval, the two-sided p-value, and the models."""
+
+    task: str
+    value: float
+    limits: Limits
+    p: float
+    models: int
+
+
+def residuals(places: Sequence[Standing], level: float = LEVEL) -> Iterator[Residual]:
+    """Yields how much each task differs from published models with a similar average.
+
+    Least squares over the `NEAREST` models: task = a + b * average. With n models, residual standard error s and
+    the leverage h = 1 / n + (x - mean)^2 / sum of squares of the run's average x, the prediction interval is the
+    value -+ t(n - 2) * s * sqrt(1 + h). There is none with fewer than `FEWEST` models, or if the run's average
+    lies outside theirs.
+    """
+    by_task = {place.task: place for place in places}
+    for average, tasks in AVERAGES.items():
+        if average not in by_task:
+            continue
+        whole = by_task[average]
+        nearest = sorted(whole.scores, key=lambda name: (abs(whole.scores[name] - whole.value), name))[:NEAREST]
+        x = np.array([whole.scores[name] for name in nearest])
+        if len(x) < FEWEST or not x.min() < whole.value < x.max():
+            continue
+        centred, own = x - x.mean(), whole.value - float(x.mean())
+        squares = float(centred @ centred)
+        leverage = 1 / len(x) + own**2 / squares
+        for task in (task for task in tasks if task in by_task):
+            y = np.array([by_task[task].scores[name] for name in nearest])
+            slope = float(centred @ y) / squares
+            errors = y - y.mean() - slope * centred
+            variance = float(errors @ errors) / (len(x) - 2) * (1 + leverage)
+            value, spread = (
+                by_task[task].value - float(y.mean()) - slope * own,
+                Variance(variance, variance, len(x) - 2),
+            )
+            limits, p = plain_interval(value, spread, level), two_sided_p(value, spread)
+            yield Residual(task, value, limits, p, len(x))
+
+
+class Finding(NamedTuple):
+    """An examined number: sentence, link, run, subject, weight (to sort by), p-value, and whether it is news."""
+
+    text: str
+    to: str
+    run: str
+    subject: str
+    weight: float
+    p: float
+    is_news: bool = True
+
+
+def findings(
+    standings: Mapping[str, Sequence[Standing]], kinds: PairKinds | None, level: float
+) -> tuple[Pointer, ...]:
+    """Returns at most `MOST_FINDINGS` sentences about what stands out, then how many numbers were examined.
+
+    Each task is compared with the published models of the run's average, each kind of pair by its shift and its
+    cost. Holm's correction covers all numbers of all runs. `docs/definitions/pair-kinds.md` has the rules.
+
+    Args:
+        standings: by run, its standing among published models.
+        kinds: the kinds of pairs of the same runs; None if they were not analysed.
+        level: of the intervals; Holm's correction keeps the error below 1 - level.
+    """
+    tasks = [finding for run, places in standings.items() for finding in _task_findings(run, places, level)]
+    pairs = [] if kinds is None else _pair_findings(kinds.headline, level, several=len(standings) > 1)
+    examined = [finding for finding in (*tasks, *pairs) if not math.isnan(finding.p)]
+    if not examined:
+        return ()
+    adjusted = holm([finding.p for finding in examined])
+    significant = [finding for finding, p in zip(examined, adjusted, strict=True) if p < 1 - level]
+    chosen: dict[tuple[str, str], Finding] = {}
+    for finding in sorted(significant, key=lambda finding: -finding.weight):
+        if finding.is_news:
+            chosen.setdefault((finding.run, finding.subject), finding)
+    # The largest finding about a task, then those about pairs, then the other tasks: their weights do not compare.
+    of_tasks = [finding for finding in chosen.values() if finding.to == STANDING]
+    of_pairs = [finding for finding in chosen.values() if finding.to != STANDING]
+    shown = [*of_tasks[:1], *of_pairs, *of_tasks[1:]][:MOST_FINDINGS]
+    correction = f"Holm, {100 * (1 - level):.2g} %"
+    count = f"{len(significant)} of {len(examined)} examined numbers are significant ({correction})."
+    return *(Pointer(finding.text, finding.to) for finding in shown), Pointer(count, PairKinds.name)
+
+
+def _task_findings(run: str, places: Sequence[Standing], level: float) -> Iterator[Finding]:
+    for of in residuals(places, level):
+        side = "exceeds" if of.value > 0 else "trails"
+        text = (
+            f"On {of.task}, {run} {side} {of.models} models with a similar average by {abs(of.value):.2f} points"
+        )
+        yield Finding(f"{text} {_limits(*of.limits[:2], level, 2)}.", STANDING, run, of.task, abs(of.value), of.p)
+
+
+def _pair_findings(kinds: pd.DataFrame, level: float, *, several: bool) -> Iterator[Finding]:
+    for row in kinds.to_dict("records"):
+        value, is_shift = row["value"], row["measure"] == SHIFT
+        pairs = f"{row['model']}: pairs with {row['kind']}" if several else f"Pairs with {row['kind']}"
+        if is_shift:
+            way = "high" if value > 0 else "low"
+            text = f"{pairs} are ranked {abs(value):.1f} points too {way} compared with equally similar pairs"
+        else:
+            text = f"{pairs} cause {value:.2f} times as much rank error as their number predicts"
+        limits = _limits(row["low"], row["high"], level, 1 if is_shift else 2)
+        # A kind that costs less than its share is no news, but it was examined.
+        is_news = row["measure"] != COST or value > 1
+        yield Finding(
+            f"{text} {limits}.", PairKinds.name, row["model"], row["feature"], row["weight"], row["p"], is_news
+        )
+
+
+def _limits(low: float, high: float, level: float, decimals: int) -> str:
+    """Returns the interval of an absolute difference."""
+    low, high = (-high, -low) if high < 0 else (low, high)
+    return f"({100 * level:g} % {interval(low, high, decimals)})"
+
+
+def summary(
+    runs: Runs,
+    standings: Mapping[str, Sequence[Standing]],
+    checks: Mapping[str, Check],
+    pointers: Sequence[Pointer] = (),
+) -> Section:
+    """Returns the top of a report: the headline numbers of each run, the picture, and sentences with links.
+
+    Args:
+        runs: the runs of the report.
+        standings: by run, its standing among published models.
+        checks: by run, its comparison with a published row.
+        pointers: sentences about comparisons and findings.
+    """
+    facts = {
+        label: dict(_facts(record, standings.get(label, ()), checks.get(label))) for label, record in runs.items()
+    }
+    numbers = tuple(facts.popitem()[1].items()) if len(runs) == 1 else ()
+    rows = pd.DataFrame([{"model": label, **of_run} for label, of_run in facts.items()], dtype=object)
+    figure = strip(standings)
+    return Section(
+        SUMMARY,
+        "Summary",
+        numbers=numbers,
+        tables=(Table(rows, "Runs", name="runs"),) if facts else (),
+        pointers=(*pointers, *_warnings(runs)),
+        figures=(figure,) if figure else (),
+    )
+
+
+def _facts(record: RunRecord, places: Sequence[Standing], check: Check | None) -> Iterator[tuple[str, str]]:
+    for kind in KINDS.values():
+        average, scores = record.average(kind.name), record.scores_of(kind.name)
+        if average is not None and average.value is not None:
+            yield f"{kind.average} ({len(average.tasks)} tasks)", _score(average.value, average.interval)
+        elif len(scores) == 1 and scores[0].value is not None:
+            yield f"{scores[0].task} ({scores[0].statistic})", _score(scores[0].value, scores[0].interval)
+    for place in places:
+        if place.task in AVERAGES or len(places) == 1:
+            yield f"Published models below ({place.task})", place.words
+    if check is not None:
+        compared = len(check.of("pass")) + len(check.of("fail"))
+        yield (
+            "Published row",
+            check.verdict if not compared else f"{len(check.of('pass'))} of {compared} tasks match",
+        )
+
+
+def _score(value: float, limits: tuple[float, float] | None) -> str:
+    return f"{100 * value:.2f}" + (f" {interval(100 * limits[0], 100 * limits[1])}" if limits else "")
+
+
+def _warnings(runs: Runs) -> Iterator[Pointer]:
+    for label, run in runs.items():
+        if changed := [score.task for score in run.scores if score.data.status == "modified"]:
+            names = listed(list(dict.fromkeys(changed)))
+            yield Pointer(f"{label}: the files of {names} differ from the published ones.", "reproducibility")
+        if undefined := [score.task for score in run.scores if score.value is None]:
+            yield Pointer(f"{label}: no score on {listed(undefined)}, as all similarities are equal.", "scores")
+        if zero := sum(score.counts.get("zero_pairs", 0) for score in run.scores):
+            yield Pointer(f"{label}: {zero:,} pairs have a zero vector; their cosine counts as 0.", "scores")
+
+
+def strip(standings: Mapping[str, Sequence[Standing]]) -> ReportFigure | None:
+    """Returns a figure of each run's scores among published ones, a line per task; None without any.
+
+    The published scores of a line are those that the first run on it compares with.
+    """
+    places = [(label, place) for label, of_run in standings.items() for place in of_run]
+    if not places:
+        return None
+    alt = "; ".join(f"{label}: {place.task} {place.value:.2f}, above {place.words}" for label, place in places)
+    with look("column"):
+        return ReportFigure(STANDING, "Among the published models", alt, svg_of(_drawn(places)))
+
+
+def _drawn(places: Sequence[tuple[str, Standing]]) -> "Figure":
+    rows = [
+        {"label": place.task, "series": label, "value": place.value, "low": low, "high": high}
+        | {"filled": True, "summary": place.task in AVERAGES}
+        for label, place in places
+        for low, high in [place.limits or (math.nan, math.nan)]
+    ]
+    figure = forest(pd.DataFrame(rows), "score × 100 (grey: published models)")
+    (axes,) = figure.axes
+    lines = {place.task: place for _, place in reversed(places)}
+    with style():
+        for y, task in enumerate(dict.fromkeys(place.task for _, place in places)):
+            scores = lines[task].scores
+            axes.plot(
+                list(scores.values()), [y] * len(scores), "o", color="0.45", alpha=0.35, markersize=3.5, zorder=1
+            )
+            texts = [f"{name}, {task}: {score:.2f}" for name, score in scores.items()]
+            add_tooltips(axes, list(scores.values()), [y] * len(scores), texts)
+    return figure

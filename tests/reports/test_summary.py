@@ -1,0 +1,226 @@
+"""The top of a report: standing among published models, findings, warnings, and what people score."""
+
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from changed_records import with_value
+from scipy.stats import linregress, norm, t
+
+import stsbench as sb
+from stsbench.analysis.pair_kinds import COST, SHIFT, PairKinds
+from stsbench.published import catalogue
+from stsbench.records.parts import RaterPart
+from stsbench.reports.people import people
+from stsbench.reports.summary import NEAREST, STANDING, Standing, findings, residuals, standing, strip, summary
+from stsbench.scoring.tasks import STS_TASKS
+
+Make = Callable[..., sb.RunRecord]
+SIMCSE, UNKNOWN = "esimcse-coling2022-3/unsup-simcse-bert-base", "someone/model"
+
+
+@pytest.fixture
+def on_test_sets(as_published: Make) -> Make:
+    """Returns a maker of records with the scores of a row, with SICK-R on its test set."""
+
+    def make(name: str, model: str) -> sb.RunRecord:
+        record = as_published(name, model)
+        scores = tuple(
+            score.model_copy(update={"signature": score.signature.replace("SICK-R:all:", "SICK-R:test:")})
+            for score in record.scores
+        )
+        return record.model_copy(update={"scores": scores})
+
+    return make
+
+
+def test_a_run_stands_among_systems_that_have_all_its_tasks(on_test_sets: Make) -> None:
+    average, *tasks = places = standing(on_test_sets(SIMCSE, UNKNOWN))
+    assert [place.task for place in places] == ["Avg. STS", *STS_TASKS]
+    assert average.value == pytest.approx(76.25, abs=0.005)
+    assert len(average.scores) > 60
+    for name, score in average.scores.items():
+        assert not catalogue.systems()[name].edition_of
+        assert score == pytest.approx(np.mean([task.scores[name] for task in tasks]), abs=0.06)
+    cell = catalogue.row("esimcse-coling2022-3/esimcse-bert-base").cell("STS16")
+    assert tasks[4].scores["esimcse-bert-base"] == cell.score
+    known, *_ = standing(on_test_sets(SIMCSE, "princeton-nlp/unsup-simcse-bert-base-uncased"))
+    assert set(average.scores) - set(known.scores) == {"unsup-simcse-bert-base"}
+
+
+def test_incomparable_tasks_are_left_out(as_published: Make, make_record: Make) -> None:
+    assert standing(make_record()) == []
+    assert strip({"mine": []}) is None
+    # SICK-R of another program is on all its pairs, so the average is not comparable, either.
+    places = standing(as_published(SIMCSE, UNKNOWN))
+    assert [place.task for place in places] == [task for task in STS_TASKS if task != "SICK-R"]
+    some = standing(as_published(SIMCSE, UNKNOWN, ["STS16", "STS-B"]))
+    assert [place.task for place in some] == ["STS16", "STS-B"]
+    assert list(residuals(some)) == []
+
+
+def test_of_two_scores_of_a_task_the_comparable_one_is_used(as_published: Make) -> None:
+    record = as_published(SIMCSE, UNKNOWN, ["STS-B"])
+    (place,), (score,) = standing(record), record.scores
+    signature = score.signature.replace("STS-B:test:", "STS-B:dev:")
+    dev = with_value(score.model_copy(update={"split": "dev", "signature": signature}), 0.5)
+    assert standing(record.model_copy(update={"scores": (dev, score)})) == [place]
+
+
+def test_a_residual_has_the_prediction_interval_of_least_squares() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(60, 90, size=50)
+    y = 3 + 0.9 * x + rng.normal(0, 2, size=50)
+    names = [f"system-{number}" for number in range(50)]
+    places = [Standing("Avg. STS", 75.0, None, dict(zip(names, x, strict=True)))]
+    places += [Standing(task, 80.0, None, dict(zip(names, y, strict=True))) for task in STS_TASKS]
+    of, *others = residuals(places)
+    assert len(others) == 6
+    near = np.argsort(np.abs(x - 75))[:NEAREST]
+    fit = linregress(x[near], y[near])
+    errors = y[near] - fit.intercept - fit.slope * x[near]
+    spread = ((x[near] - x[near].mean()) ** 2).sum()
+    reach = np.sqrt(errors @ errors / (NEAREST - 2) * (1 + 1 / NEAREST + (75 - x[near].mean()) ** 2 / spread))
+    value, distribution = 80 - fit.intercept - 75 * fit.slope, t(NEAREST - 2)
+    limits = value - distribution.ppf(0.975) * reach, value + distribution.ppf(0.975) * reach
+    assert (of.value, *of.limits[:2]) == pytest.approx((value, *limits))
+    assert of.p == pytest.approx(2 * distribution.sf(abs(value) / reach))
+    assert of.models == NEAREST
+
+
+@pytest.mark.parametrize(("average", "models"), [(95.0, 50), (75.0, 9)])
+def test_there_is_no_prediction_beyond_the_published_averages_or_from_few_models(
+    average: float, models: int
+) -> None:
+    x = dict(zip(map(str, range(models)), np.linspace(60, 90, models), strict=True))
+    assert list(residuals([Standing(task, average, None, x) for task in ("Avg. STS", *STS_TASKS)])) == []
+
+
+def some_kinds(*rows: tuple[str, str, str, float, float, float]) -> PairKinds:
+    """Returns kinds of pairs from feature, kind, measure, value, p and weight each."""
+    columns = ("feature", "kind", "measure", "value", "p", "weight")
+    frame = pd.DataFrame([dict(zip(columns, row, strict=True)) for row in rows])
+    limits = {"low": frame["value"] - 0.1, "high": frame["value"] + 0.1}
+    return PairKinds(frame.assign(task="sample", model="mine", pairs=50, share=0.1, **limits))
+
+
+def texts(*arguments: Any) -> list[str]:
+    return [pointer.text for pointer in findings(*arguments, 0.95)]
+
+
+def test_findings_are_what_holm_leaves_one_per_feature_the_heaviest_first() -> None:
+    kinds = some_kinds(
+        ("negation", "a negation", COST, 1.5, 1e-5, 0.02),
+        ("negation", "a negation", SHIFT, -4.0, 1e-5, 0.01),
+        ("numbers", "other numbers", COST, 0.5, 1e-9, 0.30),
+        ("length", "few words", SHIFT, 3.0, 1e-5, 0.05),
+        ("gold score", "a gold score", COST, 1.2, 0.04, 0.50),
+    )
+    # That other numbers cost less than their share is no news, but it was examined.
+    gold, length, negation, count = texts({"mine": []}, kinds)
+    assert gold.startswith("Pairs with a gold score cause 1.20 times as much rank error")
+    assert length.startswith("Pairs with few words are ranked 3.0 points too high")
+    assert length.endswith("(95 % [2.9, 3.1]).")
+    assert negation.startswith("Pairs with a negation cause 1.50 times")
+    assert count == "5 of 5 examined numbers are significant (Holm, 5 %)."
+
+
+def test_an_insignificant_number_is_no_finding() -> None:
+    alone = [("length", "few words", SHIFT, 3.0, 0.02, 0.05)]
+    assert len(texts({"mine": []}, some_kinds(*alone))) == 2
+    many = [*alone, *(("numbers", f"kind {number}", COST, 1.1, 0.5, 0.01) for number in range(9))]
+    assert texts({"mine": []}, some_kinds(*many)) == ["0 of 10 examined numbers are significant (Holm, 5 %)."]
+    assert texts({"mine": []}, some_kinds(("length", "few", SHIFT, 3.0, math.nan, 0.1))) == []
+
+
+def test_findings_about_tasks_come_from_all_runs() -> None:
+    rng = np.random.default_rng(1)
+    x, names = np.linspace(60, 90, 40), list(map(str, range(40)))
+
+    def places(lift: float) -> list[Standing]:
+        scores = [x + rng.normal(0, 0.5, size=40) for _ in STS_TASKS]
+        of = [Standing("Avg. STS", 75.0, None, dict(zip(names, x, strict=True)))]
+        return of + [
+            Standing(task, 75.0 + lift * place, None, dict(zip(names, scores[place], strict=True)))
+            for place, task in enumerate(STS_TASKS)
+        ]
+
+    *found, count = findings({"one": places(1.0), "two": places(-1.0)}, None, 0.95)
+    words = {re.sub(r" 30 models.*", "", pointer.text) for pointer in found}
+    assert words < {f"On {task}, {run}" for task in STS_TASKS for run in ("one exceeds", "two trails")}
+    assert ("On SICK-R, one exceeds" in words, "On SICK-R, two trails" in words) == (True, True)
+    assert {pointer.to for pointer in found} == {STANDING}
+    assert " of 14 examined" in count.text
+
+
+def test_the_summary_warns_of_changed_data_undefined_scores_and_zero_vectors(make_record: Make) -> None:
+    plain = make_record()
+    assert not summary({"mine": plain}, {}, {}).pointers
+    first, second = plain.scores
+    modified = second.data.model_copy(update={"status": "modified"})
+    changed = second.model_copy(update={"counts": second.counts | {"zero_pairs": 3}, "data": modified})
+    odd = plain.model_copy(update={"scores": (with_value(first, None), changed)})
+    words = " ".join(pointer.text for pointer in summary({"mine": odd}, {}, {}).pointers)
+    assert f"no score on {first.task}" in words
+    assert "3 pairs have a zero vector" in words
+    assert f"the files of {second.task} differ" in words
+
+
+def test_a_report_opens_with_numbers_and_the_picture(on_test_sets: Make, tmp_path: Path) -> None:
+    known = on_test_sets("esimcse-coling2022-3/esimcse-bert-base", "ffgcc/esimcse-bert-base-uncased")
+    page = sb.report(known, tmp_path / "page", analyse=False)
+    html = page.read_text(encoding="utf-8")
+    opening = html[html.index('id="summary"') : html.index('id="scores"')]
+    assert f'<dd dir="auto">{standing(known)[0].words}</dd>' in opening
+    assert "Avg. STS 78.27, above " in opening
+    assert "tasks match" in opening
+    assert (page.parent / "figures" / "standing.svg").is_file()
+    folds = re.findall(r'<section id="([\w-]+)"[^>]*>\s*<details( open)?>', html)
+    papers = [(name, is_open) for name, is_open in folds if name.startswith("paper-")]
+    assert len(papers) > 5
+    assert [name for name, is_open in folds if is_open] == ["scores", "paper-esimcse-coling2022"]
+    assert papers[0][0] == "paper-esimcse-coling2022"
+
+
+@pytest.fixture(scope="module")
+def measured() -> sb.RunRecord:
+    """Returns a record that claims to be of STS12, of which people rated a sample."""
+    record = sb.evaluate(lambda texts: [[len(text), text.count("e"), 1.0] for text in texts], "sample")
+    score = record.scores[0]
+    signature = score.signature.replace("sample:test:", "STS12:test:")
+    changes = {
+        "task": "STS12",
+        "signature": signature,
+        "data": score.data.model_copy(update={"status": "verified"}),
+        "raters": RaterPart(pairs=252, ratings=5.0, reliability=0.81, ceiling=0.9),
+    }
+    return record.model_copy(update={"scores": (score.model_copy(update=changes),)})
+
+
+def test_people_and_the_ceiling_are_beside_the_models(measured: sb.RunRecord) -> None:
+    section = people({"mine": measured})
+    assert section is not None
+    (row,) = section.tables[0].frame.to_dict("records")
+    pearson, printed = measured.scores[0].number("pearson", "all"), row["people"]
+    assert pearson is not None
+    assert printed == catalogue.row("hume-sts/two-raters-pearson").cell("STS12").score
+    assert (row["ceiling"], row["mine"]) == pytest.approx((90.0, 100 * (pearson.value or 0)))
+    # With 50 pairs, Fisher's z of a Pearson correlation has the variance 1 / 47.
+    ends = 100 * np.tanh(np.arctanh(printed / 100) + norm.ppf([0.025, 0.975]) / math.sqrt(47))
+    assert (row["low"], row["high"]) == pytest.approx(tuple(ends))
+    assert f"STS12, people: {printed:.2f}" in section.figures[0].alt
+
+
+@pytest.mark.parametrize("change", ["user data", "dev"])
+def test_people_rated_released_test_sets_only(measured: sb.RunRecord, change: str) -> None:
+    (score,) = measured.scores
+    status = "user" if change == "user data" else "verified"
+    signature = score.signature.replace(":test:", ":dev:") if change == "dev" else score.signature
+    changes = {"data": score.data.model_copy(update={"status": status}), "signature": signature, "raters": None}
+    other = measured.model_copy(update={"scores": (score.model_copy(update=changes),)})
+    assert people({"mine": other}) is None

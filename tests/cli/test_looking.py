@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -264,7 +264,7 @@ def test_a_registered_analysis_has_a_command_a_part_of_explain_and_a_section_of_
     record = sb.evaluate(str(folder / A), "sample")
     explanation = sb.explain(record, leave_out=True, published=True)
     assert explanation["toy-counts"].frame["model"].tolist() == [A, "paper"]
-    sections = report_section({"a": record}, sb.Intervals(), (), silent).section.parts
+    sections = report_section({"a": record}, sb.Intervals(), (), silent)[0].section.parts
     assert [section.title for section in sections][-1] == "Toy counts"
     monkeypatch.syspath_prepend(str(ROOT / "docs" / "_ext"))
     import site_links

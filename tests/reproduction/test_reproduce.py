@@ -62,7 +62,7 @@ def test_from_the_command_to_the_page_and_a_second_time_does_nothing(
     assert len(serial) == 6
 
     page = (tmp_path / "made" / "report" / "README.md").read_text(encoding="utf-8")
-    first = page.index("## In short")
+    first = page.index("## Summary")
     assert first < page.index("## Table 9 of COLING 2022")
     short = [line for line in page[first : page.index("## Table 9")].splitlines() if line.startswith("- ")]
     linked = [re.findall(r"\(#([\w.-]+)\)", line) for line in short]

@@ -201,7 +201,11 @@ def stsbench(
 
 
 def main() -> None:
-    """Runs the command line and exit: 2 after a user's mistake, 130 after an interrupt."""
+    """Runs the command line and exits.
+
+    The exit code is 0 for success, 1 for a failed check, 2 for a mistake or scores that are not comparable, 3 for
+    too few pairs to decide, 130 for an interrupt, and 141 if the reader of a pipe went away.
+    """
     sys.exit(_exit_code())
 
 

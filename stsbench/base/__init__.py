@@ -1,1 +1,1 @@
-"""The ground floor that every room stands on: errors for the person, files that are whole or absent."""
+"""What all rooms use: user errors, atomic files, fingerprints, memory, words."""

@@ -69,7 +69,7 @@ def import_results(
 
     Raises:
         NotResultsError: if the file has none of these formats.
-        UserError: if it cannot be read or lacks what was asked for, or the record cannot be saved.
+        UserError: if it cannot be read, has no such scores, or the record cannot be saved.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

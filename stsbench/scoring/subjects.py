@@ -1,6 +1,6 @@
 """The subjects of analyses: records and models by name, their scored tasks and their vectors.
 
-A record stands for its model: vectors come from the cache, and the model is loaded only for missing ones.
+The vectors of a record come from the cache; its model is loaded only for missing ones.
 """
 
 import logging
@@ -52,7 +52,7 @@ Wanted = RunRecord | Encoder | str | Path | Callable[[list[str]], Any]
 
 
 def named_subjects(wanted: Wanted | Sequence[Wanted] | None) -> dict[str, Subject]:
-    """Returns records and models by the names that tables and figures use; None stands for the packaged model."""
+    """Returns records and models by the names that tables and figures use; None is the packaged model."""
     several: list[Any] = list(wanted) if isinstance(wanted, list | tuple) else [] if wanted is None else [wanted]
     subjects = [_subject(each) for each in several or [default_model()]]
     models = [

@@ -9,8 +9,6 @@ import pytest
 import stsbench as sb
 from stsbench.data.catalogue import MTEB_TASKS
 from stsbench.data.tables import StsData
-from stsbench.encoders.callables import CallableEncoder
-from stsbench.records.store import load_run
 
 mteb = pytest.importorskip("mteb")
 pytest.importorskip("sentence_transformers")
@@ -123,20 +121,6 @@ def test_nothing_is_encoded_twice_until_a_file_or_a_version_changes(
             assert sb.evaluate(f"mteb:{folder}", data).encoding["encoded"] == texts
     (folder / "README.md").write_text("other", encoding="utf-8")
     assert sb.evaluate(f"mteb:{folder}", data).encoding["encoded"] == texts
-
-
-def test_without_prompts_by_task_it_is_one_encoder_that_every_analysis_takes(saved: Saved, tmp_path: Path) -> None:
-    folder = saved({"own": "nobody asks "}, default="own")
-    encoder = sb.load(f"mteb:{folder}")
-    assert isinstance(encoder, CallableEncoder)
-    assert encoder.identity.use.prompt == "nobody asks "
-    sb.evaluate(encoder, "sample", out=tmp_path / "run")
-    record = load_run(tmp_path / "run")
-    fresh = ["a sentence that was never encoded", "another one"]
-    from stsbench.scoring.subjects import vectors_of
-
-    assert len(vectors_of(record, fresh).each()) == 2
-    assert sb.geometry(record, task="sample").frame["sentences"].tolist() == [504]
 
 
 @pytest.mark.parametrize(

@@ -80,16 +80,6 @@ def test_each_query_has_mtebs_own_numbers_ties_among_them(name: str, qrels: Path
         assert reciprocal.scores[0].value == pytest.approx(scores[f"mrr_at_{cutoff}"], abs=1e-9)
 
 
-def test_a_reranked_query_without_candidates_counts_0(qrels: Path, tmp_path: Path) -> None:
-    documents = list(island.CORPUS)
-    candidates = {q: documents[n : n + 5] for n, q in enumerate(island.QUERIES) if q not in {"q9", "d2"}}
-    task = island.retrieval("IslandReranking", "map_at_1000", candidates | {"d2": documents[5:10]})
-    island.evaluated(task, "words", island.by_words, tmp_path / "saved")
-    record = sb.import_results(tmp_path / "saved", gold=qrels, metric="map_at_1000")
-    assert of_items(record) == pytest.approx({q: of["map_cut_1000"] for q, of in task.by_query.items()})
-    assert of_items(record)["q9"] == 0.0
-
-
 def test_two_retrieval_runs_are_imported_compared_ranked_and_gated(
     qrels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,7 +19,7 @@ from stsbench.scoring.measure import Recording
 from stsbench.scoring.run import choose_folder, choose_models, run_name
 from stsbench.scoring.settings import Protocol, Settings, Stages
 from stsbench.scoring.task import Vectors
-from stsbench.scoring.tasks import SAMPLE_USED, read_data
+from stsbench.scoring.tasks import SAMPLE_USED, STS_TASKS, read_data
 
 Data = Callable[..., StsData]
 MINILM = Identity("minilm", "sentence-transformers", replace(own_use("avg"), max_length=256), "a" * 64)
@@ -55,34 +55,28 @@ def test_each_model_is_measured_once() -> None:
     assert [model.name for model in choose_models(Use(), models=["a", "b", "a"])] == ["a", "b"]
 
 
+def used(**choices: Any) -> Identity:
+    return replace(MINILM, use=replace(MINILM.use, **choices))
+
+
 @pytest.mark.parametrize(
     ("identity", "settings", "tasks", "name"),
     [
-        (MINILM, Settings(), ["toy"], "minilm-avg-toy"),
-        (replace(MINILM, name="org/model"), Settings(), ["toy"], "model-avg-toy"),
-        (replace(MINILM, name="."), Settings(), ["toy"], "checkpoint-avg-toy"),
-        (MINILM, Settings(protocol(metric="pearson", text="raw")), ["toy"], "minilm-avg-toy-pearson-raw"),
-        (
-            replace(MINILM, use=replace(MINILM.use, dimensions=64, whiten=32)),
-            Settings(),
-            ["toy"],
-            "minilm-avg-toy-dim64-whiten32",
-        ),
-        (
-            Identity("my.module:encode", "function", own_use("own")),
-            Settings(),
-            ["toy"],
-            "my.module_encode-own-toy",
-        ),
-        (Identity("…", "function", own_use("own")), Settings(), ["toy"], "own-toy"),
-        (MINILM, Settings(), ["STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R"], "minilm-avg-sts"),
-        (MINILM, Settings(), ["STS12", "STS-B:dev"], "minilm-avg-STS12_STS-B-dev"),
+        (MINILM, Settings(), "toy", "minilm-avg-toy"),
+        (replace(MINILM, name="org/model"), Settings(), "toy", "model-avg-toy"),
+        (replace(MINILM, name="."), Settings(), "toy", "checkpoint-avg-toy"),
+        (MINILM, Settings(protocol(metric="pearson", text="raw")), "toy", "minilm-avg-toy-pearson-raw"),
+        (used(dimensions=64, whiten=32), Settings(), "toy", "minilm-avg-toy-dim64-whiten32"),
+        (Identity("my.module:encode", "function", own_use("own")), Settings(), "toy", "my.module_encode-own-toy"),
+        (Identity("…", "function", own_use("own")), Settings(), "toy", "own-toy"),
+        (MINILM, Settings(), ",".join(STS_TASKS), "minilm-avg-sts"),
+        (MINILM, Settings(), "STS12,STS-B:dev", "minilm-avg-STS12_STS-B-dev"),
     ],
 )
 def test_a_run_is_named_after_model_pooling_tasks_and_unusual_choices(
     identity: Identity,
     settings: Settings,
-    tasks: list[str],
+    tasks: str,
     name: str,
     toy_data: Data,
     tmp_path: Path,
@@ -90,7 +84,7 @@ def test_a_run_is_named_after_model_pooling_tasks_and_unusual_choices(
 ) -> None:
     (tmp_path / "checkpoint").mkdir()
     monkeypatch.chdir(tmp_path / "checkpoint")
-    named = [task.partition(":") for task in tasks]
+    named = [task.partition(":") for task in tasks.split(",")]
     sets = [StsPairs(toy_data(task, split=split or "test")) for task, _, split in named]
     assert run_name(identity, sets, settings) == name
 

@@ -116,13 +116,10 @@ def _metadata(name: str, kind: str, main_score: str) -> Any:
     )
 
 
-def retrieval(
-    name: str = "IslandRetrieval", main_score: str = "ndcg_at_10", candidates: Any = None, *, drops: bool = False
-) -> Any:
+def retrieval(name: str = "IslandRetrieval", main_score: str = "ndcg_at_10", *, drops: bool = False) -> Any:
     """Return a retrieval task; after it ran `.by_query` has trec_eval's numbers of each query, not rounded.
 
-    With candidates, the documents to choose from for each query, it is a reranking task. It may drop documents
-    with the id of their query.
+    It may drop documents with the id of their query.
     """
     pytest.importorskip("mteb", reason="needs mteb: pip install mteb")
     from datasets import Dataset
@@ -141,7 +138,7 @@ def retrieval(
                         ),
                         "queries": Dataset.from_list([{"id": key, "text": text} for key, text in QUERIES.items()]),
                         "relevant_docs": {query: dict(judged) for query, judged in QRELS.items()},
-                        "top_ranked": candidates,
+                        "top_ranked": None,
                     }
                 }
             }

@@ -40,46 +40,36 @@ class Analysis(Result):
     """An analysis with its parameters and, after `run`, its result.
 
     The docstring of a subclass is the help of its command and, with `Returns`, the documentation of its verb.
+
+    Attributes:
+        name: the name of the command; with underscores, of the verb.
+        title: the heading in pages and reports.
+        question: the question it answers, for the documentation.
+        look_for: the result that deserves attention, for the documentation.
+        examples: command lines for `--help`.
+        columns: the columns of `frame` in order; by default those of the rows.
+        counts: columns of whole numbers that some rows lack.
+        number_keys: the columns that name the main numbers of a model.
+        place_label: the label below the figure.
+        reference: the value of a line to compare with in the figure.
+        uses_tasks_of_runs: whether the tasks of a run determine the sentences.
+        parameters: the parameters by name, collected from the class attributes.
+        verb: the function that runs the analysis.
     """
 
     name: ClassVar[str]
-    """The name of the command; with underscores, of the verb."""
-
     title: ClassVar[str]
-    """The heading in pages and reports."""
-
     question: ClassVar[str]
-    """The question it answers, for the documentation."""
-
     look_for: ClassVar[str]
-    """The result that deserves attention, for the documentation."""
-
     examples: ClassVar[tuple[str, ...]]
-    """Command lines for `--help`."""
-
     columns: ClassVar[tuple[str, ...]] = ()
-    """The columns of `frame` in order; by default those of the rows."""
-
     counts: ClassVar[tuple[str, ...]] = ()
-    """Columns of whole numbers that some rows lack."""
-
     number_keys: ClassVar[tuple[str, ...]] = ()
-    """The columns that name the main numbers of a model."""
-
     place_label: str = ""
-    """The label of the places below the figure."""
-
     reference: ClassVar[float | None] = None
-    """The value of a line to compare with in the figure."""
-
     uses_tasks_of_runs: ClassVar[bool] = False
-    """Whether the tasks of a run determine the sentences."""
-
     parameters: ClassVar[Mapping[str, Parameter]] = {}
-    """The parameters by name, collected from the class attributes."""
-
     verb: ClassVar[Any]
-    """The function that runs the analysis."""
 
     def __init_subclass__(cls) -> None:
         own = {name: value for name, value in vars(cls).items() if isinstance(value, Parameter)}
@@ -88,12 +78,7 @@ class Analysis(Result):
             cls.verb = staticmethod(_verb(cls))
 
     def __init__(self, frame: pd.DataFrame | None = None, **options: Any) -> None:
-        """Sets and checks the parameters.
-
-        Args:
-            frame: a result that was computed before.
-            **options: the parameters.
-        """
+        """Sets and checks the parameters; `frame` is a result that was computed before."""
         for name in options:
             if name not in self.parameters:
                 raise TypeError(f"{self.name.replace('-', '_')}() got an unexpected keyword argument {name!r}")
@@ -101,8 +86,7 @@ class Analysis(Result):
             value = options.get(name, about.default)
             about.check(name, value)
             setattr(self, name, value)
-        self.constants: Row = {}
-        """Columns with the same value in all rows."""
+        self.constants: Row = {}  # columns with the same value in all rows
         self.progress: Progress = silent
         self._frame = pd.DataFrame() if frame is None else frame
 
@@ -342,7 +326,7 @@ def in_columns(rows: pd.DataFrame, keys: list[str], columns: str, values: str) -
     """Pivots to wide format, keeping the order in which keys and columns first occur."""
     wide = rows.pivot_table(index=keys, columns=columns, values=values, sort=False, aggfunc="first", dropna=False)
     wide = wide.reindex(pd.MultiIndex.from_frame(rows[keys].drop_duplicates())).dropna(how="all")
-    return wide.reset_index()
+    return wide.reset_index().rename_axis(columns=None)
 
 
 def by_task(rows: pd.DataFrame, keys: list[str], values: str = "value") -> pd.DataFrame:

@@ -50,15 +50,7 @@ class Subjects:
     ] = None
 
     def load(self, use: Use, *, has_others: bool = False) -> "list[Wanted]":
-        """Returns the folders of the runs, then the models, loaded. The folder of a record stays a record.
-
-        Args:
-            use: how models are used.
-            has_others: whether another option names models that are loaded with `use`.
-
-        Raises:
-            UserError: if a run is not a record, or `use` has options although there is no model to load.
-        """
+        """Returns the folders of the runs, then the loaded models; `has_others` if another option names models."""
         from stsbench.encoders.load import load_with
         from stsbench.scoring.subjects import default_model, is_run
 

@@ -87,12 +87,10 @@ class PairVectors(NamedTuple):
 
     @property
     def left(self) -> NDArray[np.integer[Any]]:
-        """(n,) the row of each first sentence."""
         return self.rows[: len(self.gold)]
 
     @property
     def right(self) -> NDArray[np.integer[Any]]:
-        """(n,) the row of each second sentence."""
         return self.rows[len(self.gold) :]
 
 
@@ -176,12 +174,9 @@ def scored_sentences(
         name: the model's name, for messages.
         subject: the record or model.
         tasks: their names; by default all of a record, and the seven STS tasks or the sample for a model.
-        data: files with the sentences of your own pairs.
+        data: files with the sentences of your own pairs, as records hold only ids of sentences.
         data_dirs: folders to look for the tasks' data in.
         progress: called with the progress.
-
-    Raises:
-        UserError: if a run lacks a task, or a sentence is missing.
     """
 
     def read() -> tuple[RunRecord, list[ScoredTask], dict[int, str]]:

@@ -17,7 +17,7 @@ from stsbench.analysis.length_numbers import (
     SIGNED,
     SLOPE,
     SPEARMAN,
-    Groups,
+    group_names,
     length_bias_rows,
 )
 from stsbench.analysis.lengths import BINS, LENGTH, bins_from
@@ -110,20 +110,20 @@ class LengthBias(OfTasks):
     intervals: Intervals | None = INTERVALS
 
     @property
-    def groups(self) -> Groups:
-        """The groups of length differences."""
-        threshold = THRESHOLDS[self.length] if self.threshold is None else self.threshold
-        return Groups(self.length, threshold, bins_from(self.bins or EDGES[self.length]))
+    def _threshold(self) -> int:
+        return THRESHOLDS[self.length] if self.threshold is None else self.threshold
 
     def measure(self, model: str, given: Sequence[ScoredTask]) -> Iterator[Row]:
-        if self.published and (self.length != "words" or self.groups.threshold != 3):
+        if self.published and (self.length != "words" or self._threshold != 3):
             raise UserError("the papers' rows are for words and threshold 3: leave out --published.")
         about = {"unit": self.length, "similarity": given[0].statistic.similarity}
-        return (about | row for row in length_bias_rows(given, self.groups, self._how))
+        bins = bins_from(self.bins or EDGES[self.length])
+        rows = length_bias_rows(given, self.length, self._threshold, bins, self._how)
+        return (about | row for row in rows)
 
     def _published_rows(self) -> pd.DataFrame:
         """Returns the papers' numbers in the same columns; the gap is the difference of the printed numbers."""
-        short, long = self.groups.names
+        short, long = group_names(self._threshold)
         groups = {"length difference <= 3": short, "length difference > 3": long}
         rows = [
             {

@@ -31,32 +31,29 @@ MEANINGS = ("same-meaning", "related", "different-meaning")
 AGAINST, WITH = "length against meaning", "length with meaning"
 
 
-@dataclass(frozen=True)
-class Groups:
-    """Groups of pairs by length difference.
+def group_names(threshold: int) -> tuple[str, str]:
+    """Returns the names of the groups of short and of long differences."""
+    return f"<= {threshold}", f"> {threshold}"
 
-    Attributes:
+
+def length_bias_rows(
+    scored: Sequence[ScoredTask], unit: str, threshold: int, bins: Bins, intervals: Intervals
+) -> Iterator[Row]:
+    """Yields the measures of the scored tasks of a model.
+
+    Args:
+        scored: the tasks.
         unit: the unit of length.
         threshold: the largest short difference.
         bins: the bins of the curve.
+        intervals: how intervals are computed.
     """
-
-    unit: str
-    threshold: int
-    bins: Bins
-
-    @property
-    def names(self) -> tuple[str, str]:
-        """The names of the groups of short and of long differences."""
-        return f"<= {self.threshold}", f"> {self.threshold}"
-
-
-def length_bias_rows(scored: Sequence[ScoredTask], groups: Groups, intervals: Intervals) -> Iterator[Row]:
-    """Yields the measures of the scored tasks of a model."""
-    pairs, estimates = [_prepared(task, groups.unit) for task in scored], Estimates(intervals)
-    tasks = [_measured(task.task, table, groups, estimates) for task, table in zip(scored, pairs, strict=True)]
+    pairs, estimates = [_prepared(task, unit) for task in scored], Estimates(intervals)
+    tasks = [
+        _measured(task.task, table, threshold, bins, estimates) for task, table in zip(scored, pairs, strict=True)
+    ]
     yield from _task_rows(tasks, estimates)
-    yield from _pooled_rows(tasks, groups.bins, estimates)
+    yield from _pooled_rows(tasks, bins, estimates)
     for table in pairs:
         if "design" in table and (designed := table["design"].notna()).any():
             yield from _design_rows(table[designed], estimates)
@@ -91,13 +88,13 @@ def _prepared(task: ScoredTask, unit: str) -> pd.DataFrame:
     )
 
 
-def _measured(name: str, pairs: pd.DataFrame, groups: Groups, estimates: Estimates) -> _Task:
+def _measured(name: str, pairs: pd.DataFrame, threshold: int, edges: Bins, estimates: Estimates) -> _Task:
     gold, similarity, x, y = (
         pairs[column].to_numpy() for column in ("scaled", "similarity", "difference", "error")
     )
-    short = x <= groups.threshold
-    of_pairs = dict(zip((*groups.names, ALL), (short, ~short, np.ones_like(short)), strict=True))
-    bins = {bin_: (first <= x) & (x <= last) for bin_, (first, last) in groups.bins.items()}
+    short, (near, far) = x <= threshold, group_names(threshold)
+    of_pairs = dict(zip((near, far, ALL), (short, ~short, np.ones_like(short)), strict=True))
+    bins = {bin_: (first <= x) & (x <= last) for bin_, (first, last) in edges.items()}
     block = f"length\n{name}"
     estimates.block(block, pairs)
 
@@ -116,7 +113,6 @@ def _measured(name: str, pairs: pd.DataFrame, groups: Groups, estimates: Estimat
         )
         of_groups[SIGNED, group] = sums[f"y {group}"] / sums[f"n {group}"]
         of_groups[ABSOLUTE, group] = sums[f"|y| {group}"] / sums[f"n {group}"]
-    near, far = groups.names
     for measure in (SPEARMAN, SIGNED, ABSOLUTE):
         of_groups[measure, GAP] = of_groups[measure, near] - of_groups[measure, far]
     of_groups[PARTIAL, ALL] = _partial(block, (gold, similarity), x)

@@ -77,6 +77,11 @@ class SentenceFeatures(NamedTuple):
         negates = not words.isdisjoint(_NEGATIONS) or any(short in folded for short in _SHORT_NOT)
         return cls(words, negates, frozenset(numbers))
 
+    def overlap(self, other: "SentenceFeatures") -> float:
+        """Returns the share of common words (Jaccard)."""
+        either = len(self.words | other.words)
+        return len(self.words & other.words) / either if either else 1.0
+
 
 def kinds_by_numbers(table: pd.DataFrame, gold_range: tuple[float, float]) -> list[PairKind]:
     """Returns the kinds of a task's pairs by gold score, ratings and length, as far as they are known."""
@@ -107,7 +112,7 @@ def kinds_by_words(table: pd.DataFrame, sentences: Mapping[int, SentenceFeatures
     """Returns the kinds of a task's pairs by the features of their sentences, which are given by id."""
     sides = zip(*(table[side].tolist() for side in SENTENCES), strict=True)
     pairs = [(sentences[first], sentences[second]) for first, second in sides]
-    shared = np.array([_jaccard(first.words, second.words) for first, second in pairs])
+    shared = np.array([first.overlap(second) for first, second in pairs])
     negated = np.array([first.negates != second.negates for first, second in pairs], dtype=bool)
     numbers = np.array([first.numbers != second.numbers for first, second in pairs], dtype=bool)
     return [
@@ -118,21 +123,10 @@ def kinds_by_words(table: pd.DataFrame, sentences: Mapping[int, SentenceFeatures
     ]
 
 
-def _jaccard(first: frozenset[str], second: frozenset[str]) -> float:
-    either = len(first | second)
-    return len(first & second) / either if either else 1.0
-
-
 def sentences_here(
     pairs: pd.DataFrame, data: Sequence[str | Path], data_dirs: Sequence[str | Path]
 ) -> tuple[dict[int, SentenceFeatures], str]:
-    """Returns the features of the sentences of a task by id, or none and the reason.
-
-    Args:
-        pairs: the pairs of one task, split and text.
-        data: files with the sentences of your own pairs.
-        data_dirs: folders to look for the task's data in.
-    """
+    """Returns the features of the sentences of one task, split and text by id, or none and the reason."""
     task, split, text = (str(pairs[name].iloc[0]) for name in ("task", "split", "text"))
     ids = {number for side in SENTENCES for number in pairs[side].tolist()}
     if text == "user" and not data:

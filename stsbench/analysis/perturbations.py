@@ -1,12 +1,9 @@
 """Changes of a sentence that keep its meaning. Each depends only on the sentence and the seed."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
-from stsbench.base.errors import UserError
-from stsbench.data.rows import open_rows
 from stsbench.statistics.seeds import generator
 
 Change = Callable[[str], str]
@@ -92,42 +89,9 @@ def _slip(word: str, kind: float, place: float) -> str:
 
 
 def _next_key(letter: str) -> str:
-    """Returns the key to the right of a letter, or to the left at the end of a row; empty for other letters.
-
-    >>> _next_key("a"), _next_key("P"), _next_key("ü")
-    ('s', 'O', '')
-    """
+    """Returns the key to the right of a letter, or to the left at the end of a row; empty for other letters."""
     for row in _KEYS:
         if (at := row.find(letter.lower())) >= 0:
             key = row[at + 1] if at + 1 < len(row) else row[at - 1]
             return key.upper() if letter.isupper() else key
     return ""
-
-
-def paraphrased(sentences: Sequence[str], path: str | Path, task: str) -> list[str]:
-    """Replaces the sentences of a task by their paraphrases in a file; others are unchanged.
-
-    Args:
-        sentences: the sentences of the task.
-        path: a table with two columns, a sentence and its paraphrase.
-        task: the name of the task, for messages.
-
-    Raises:
-        UserError: if a row is not a pair, a sentence has two paraphrases, or no sentence is in the file.
-    """
-    path = Path(path).expanduser()
-    known: dict[str, str] = {}
-    for line, cells in open_rows(path, is_header=lambda cells: "paraphrase" in map(str.casefold, cells)).rows:
-        texts = [cell.strip() if isinstance(cell, str) else "" for cell in cells]
-        if len(texts) != 2 or not all(texts):
-            raise UserError(f"{path}, line {line}: expected a sentence and its paraphrase, in two columns.")
-        sentence, paraphrase = texts
-        if known.setdefault(sentence, paraphrase) != paraphrase:
-            raise UserError(f"{path}, line {line}: {sentence!r} has another paraphrase above; remove one of them.")
-    if not known.keys() & set(sentences):
-        raise UserError(
-            f"{path} has a paraphrase of no sentence of {task}: copy the sentences from the task (--text "
-            "senteval or "
-            "raw)."
-        )
-    return [known.get(sentence, sentence) for sentence in sentences]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import inf, nan
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -28,7 +28,7 @@ from stsbench.statistics.similarity import pair_similarities
 
 Floats = NDArray[np.float64]
 
-PARAPHRASE, CHANGED, GAP, ORDER, TIED = "paraphrase", "changed", "gap", "order", "tied"
+PARAPHRASE, CHANGED, GAP, ORDER, TIED = MEASURES = "paraphrase", "changed", "gap", "order", "tied"
 
 _SAME_COSINE = 1e-6
 """Cosines that differ by no more are equal: rounding of vectors in fp32 orders no triple."""
@@ -37,20 +37,19 @@ _LABEL = 16
 """Characters of a kind's name in a figure."""
 
 
-class ProbedTriples(NamedTuple):
-    """n triples of one model.
+def probed(kinds: Sequence[str], sentences: Sequence[str], paraphrase: Floats, changed: Floats) -> pd.DataFrame:
+    """Returns a table of n triples of one model: `kind`, `sentence`, and the values whose means are the measures.
 
-    Attributes:
-        paraphrase: (n,) cosines of the sentences with their paraphrases.
-        changed: (n,) cosines of the sentences with their changes.
+    Args:
         kinds: (n,) kinds of change.
         sentences: (n,) sentences; triples of a kind with the same one are dependent.
+        paraphrase: (n,) cosines of the sentences with their paraphrases.
+        changed: (n,) cosines of the sentences with their changes.
     """
-
-    paraphrase: Floats
-    changed: Floats
-    kinds: Sequence[str]
-    sentences: Sequence[str]
+    gap = paraphrase - changed
+    right, tied = (gap > _SAME_COSINE).astype(float), (abs(gap) <= _SAME_COSINE).astype(float)
+    values = dict(zip(MEASURES, (paraphrase, changed, gap, right, tied), strict=True))
+    return pd.DataFrame({"kind": kinds, "sentence": sentences} | values)
 
 
 class Probes(Analysis):
@@ -94,7 +93,7 @@ class Probes(Analysis):
 
     _read_notes: tuple[str, ...] = ()
 
-    def inputs(self, subjects: Mapping[str, Subject]) -> Mapping[str, ProbedTriples]:
+    def inputs(self, subjects: Mapping[str, Subject]) -> Mapping[str, pd.DataFrame]:
         read = load_triples(self.triples, self.kinds, self.data_dirs)
         self.constants, self._read_notes = {"triples": read.name}, tuple(read.notes)
         texts = [text for row in read.rows for text in (row.sentence, row.paraphrase, row.changed)]
@@ -109,43 +108,39 @@ class Probes(Analysis):
                     f"{name} gives every sentence of the triples ({read.name}) the same vector: check how the "
                     "model is loaded (--pooling, --template)."
                 )
-            models[name] = ProbedTriples(paraphrase, changed, kinds, sentences)
+            models[name] = probed(kinds, sentences, paraphrase, changed)
         return models
 
-    def compute(self, inputs: Mapping[str, ProbedTriples]) -> Self:
-        kinds = dict.fromkeys(next(iter(inputs.values())).kinds)
+    def compute(self, inputs: Mapping[str, pd.DataFrame]) -> Self:
+        kinds = dict.fromkeys(next(iter(inputs.values()))["kind"])
         rows = [row | self.constants for kind in kinds for row in self._rows(kind, inputs)]
-        self._frame = pd.DataFrame(rows, columns=list(self.columns[: len(rows[0])]))
+        self._frame = pd.DataFrame(rows, columns=list(self.columns))
         return self
 
-    def measure(self, model: str, given: ProbedTriples) -> Iterator[Row]:
-        for kind in dict.fromkeys(given.kinds):
+    def measure(self, model: str, given: pd.DataFrame) -> Iterator[Row]:
+        for kind in dict.fromkeys(given["kind"]):
             yield from self._rows(kind, {model: given})
 
-    def _rows(self, kind: str, models: Mapping[str, ProbedTriples]) -> Iterator[Row]:
+    def _rows(self, kind: str, models: Mapping[str, pd.DataFrame]) -> Iterator[Row]:
         """Yields the measures of a kind, and the differences to the first model."""
-        baseline: dict[str, Floats] = {}
+        first, baseline = "", pd.DataFrame()
         for model, triples in models.items():
-            chosen = np.flatnonzero(np.array(triples.kinds, dtype=object) == kind)
-            sentences = np.array(triples.sentences, dtype=object)[chosen]
-            sharing = Sharing.of(np.unique(sentences, return_inverse=True)[1])
-            values = _values(triples.paraphrase[chosen], triples.changed[chosen])
-            about = {"model": model, "kind": kind, "items": len(chosen)}
-            for measure, of_measure in values.items():
+            values = triples[triples["kind"] == kind]
+            sharing = Sharing.of(np.unique(values["sentence"], return_inverse=True)[1])
+            about = {"model": model, "kind": kind, "items": len(values)}
+            for measure in MEASURES:
+                of_measure = values[measure].to_numpy()
                 limits = (self._of_share if measure in {ORDER, TIED} else self._of_mean)(of_measure, sharing)
                 yield about | {"against": "", "measure": measure} | _row(of_measure, limits)
-            if not baseline:
-                baseline, first = values, model
+            if not first:
+                first, baseline = model, values
                 continue
             for measure in (GAP, ORDER):
-                difference = values[measure] - baseline[measure]
-                limits = self._of_mean(difference, sharing)
+                both = values[measure].to_numpy(), baseline[measure].to_numpy()
+                limits = self._of_mean(both[0] - both[1], sharing)
                 if measure == ORDER:
-                    shares = values[ORDER], baseline[ORDER]
-                    limits = share_difference_interval(
-                        *shares, *(self._of_share(share, sharing) for share in shares)
-                    )
-                yield about | {"against": first, "measure": measure} | _row(difference, limits)
+                    limits = share_difference_interval(*both, *(self._of_share(of, sharing) for of in both))
+                yield about | {"against": first, "measure": measure} | _row(both[0] - both[1], limits)
 
     def _of_mean(self, values: Floats, sharing: Sharing) -> Limits:
         # Values that differ only by rounding have no spread.
@@ -170,8 +165,8 @@ class Probes(Analysis):
 
     def table(self) -> Tables:
         own, paired = self._own, self.frame[self.frame["against"] != ""]
-        where = f": {self.frame['triples'].iloc[0]} triples" if "triples" in self.frame else ""
-        caption = f"Mean cosine x 100 to a paraphrase, and to the sentence with its meaning changed{where}"
+        where = f"{self.frame['triples'].iloc[0]} triples"
+        caption = f"Mean cosine x 100 to a paraphrase, and to the sentence with its meaning changed: {where}"
         names = [PARAPHRASE, CHANGED, GAP, f"{GAP}: interval", ORDER, f"{ORDER}: interval"]
         heads = {"items": "triples", ORDER: "right order %", f"{ORDER}: interval": "right order: interval"}
         table = _by_kind(own)[["kind", "model", "items", *names]].rename(columns=heads)
@@ -207,13 +202,6 @@ def _by_kind(rows: pd.DataFrame) -> pd.DataFrame:
     """Returns a row for each kind and model, the models of a kind together."""
     scale = dict.fromkeys((PARAPHRASE, CHANGED, GAP, ORDER, TIED), 100)
     return with_intervals(rows, ["kind", "model", "items"], scale=scale)
-
-
-def _values(paraphrase: Floats, changed: Floats) -> dict[str, Floats]:
-    """Returns the (n,) values whose means are the measures."""
-    gap = paraphrase - changed
-    right, tied = (gap > _SAME_COSINE).astype(float), (abs(gap) <= _SAME_COSINE).astype(float)
-    return {PARAPHRASE: paraphrase, CHANGED: changed, GAP: gap, ORDER: right, TIED: tied}
 
 
 def _row(values: Floats, limits: Limits) -> Row:

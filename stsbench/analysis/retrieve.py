@@ -108,8 +108,8 @@ class Retrieve(Analysis):
         for name, subject in subjects.items():
             encoder = RecordedModel(subject.model) if isinstance(subject, RunRecord) else subject
             embedded.require_of(encoder.identity)
-            parts = self._counted(embedded.parts(_AT_ONCE), embedded.rows)
-            models[name] = find_neighbours(name, vectors_of(subject, queries).each(), parts, self.k)
+            vectors = vectors_of(subject, queries).each()
+            models[name] = find_neighbours(name, vectors, self._counted(embedded), self.k)
         rows = {int(row) for neighbours in models.values() for row in neighbours.rows.ravel()}
         self.sentences = embedded.sentences(list(rows))
         return models
@@ -118,13 +118,10 @@ class Retrieve(Analysis):
         if self.k > sentences:
             raise UserError(f"{self.k} neighbours: the corpus has {sentences:,} sentences; give a smaller --top.")
 
-    def _counted(self, parts: Iterator[Vectors], rows: int) -> Iterator[Vectors]:
-        done = 0
-        for part in parts:
-            self.progress("looking at vectors", done, rows)
+    def _counted(self, embedded: Embedded) -> Iterator[Vectors]:
+        for number, part in enumerate(embedded.parts(_AT_ONCE)):
             yield part
-            done += len(part)
-        self.progress("looking at vectors", done, rows)
+            self.progress("looking at vectors", number * _AT_ONCE + len(part), embedded.rows)
 
     def measure(self, model: str, given: Neighbours) -> Iterator[Row]:
         for query, numbers, cosines in zip(self._queries, *given, strict=True):

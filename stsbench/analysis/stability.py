@@ -1,7 +1,6 @@
 """Stability: does the score hold if the same sentences are typed differently?"""
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 
 from stsbench.analysis.base import Analysis, Row
 from stsbench.analysis.parameters import DATA_DIRS, INTERVALS, SEED, TASK, TEXT_HELP, parameter
-from stsbench.analysis.perturbations import changes, paraphrased
+from stsbench.analysis.perturbations import changes
 from stsbench.base.errors import UserError
 from stsbench.cli.options import DATA
 from stsbench.data.sentences import sentences_in
@@ -43,7 +42,7 @@ class Retyped(NamedTuple):
 
 
 class Stability(Analysis):
-    """Score the same pairs with typos, changed case, punctuation or white space, or with your own paraphrases.
+    """Score the same pairs with typos, changed case, punctuation or white space.
 
     Returns:
         One row per model and `change`: `changed`, the share of distinct sentences that it alters; `unchanged` and
@@ -62,7 +61,7 @@ class Stability(Analysis):
     look_for = "differences whose intervals include 0, and few pairs that move"
     examples = (
         "stsbench stability runs/a runs/b --figure stability.svg",
-        "stsbench stability --model minilm --task STS16 --paraphrases mine.tsv",
+        "stsbench stability --model minilm --task STS16 --json",
     )
 
     reference = 0
@@ -70,9 +69,6 @@ class Stability(Analysis):
     task = TASK
     split: str = parameter("test", "The split.", panel=DATA)
     text: str = parameter("raw", TEXT_HELP, panel=DATA)
-    paraphrases: str | Path | None = parameter(
-        None, "A table with a sentence of the task and its paraphrase in each row.", kind=Path
-    )
     seed = SEED
     intervals: Intervals | None = INTERVALS
     data_dirs = DATA_DIRS
@@ -82,8 +78,6 @@ class Stability(Analysis):
         self.constants = {"task": data.task, "split": data.split, "text": data.text}
         sentences = sentences_in(data)
         versions = {name: list(map(change, sentences)) for name, change in changes(self.seed).items()}
-        if self.paraphrases is not None:
-            versions["paraphrases"] = paraphrased(sentences, self.paraphrases, data.task)
         distinct = len(set(sentences))
         changed = {
             name: len({old for old, new in zip(sentences, texts, strict=True) if old != new}) / distinct

@@ -82,7 +82,7 @@ class Ties(OfTasks):
 
     def panels(self) -> Mapping[str, pd.DataFrame]:
         names = {"precision": "place", "score": "value", "lowest": "low", "highest": "high"}
-        return {"Spearman × 100, all ways to break ties": self.headline.rename(columns=names)}
+        return {"Spearman × 100, and its range": self.headline.rename(columns=names)}
 
 
 ties = Ties.verb

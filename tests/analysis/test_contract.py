@@ -19,13 +19,11 @@ from own_runs import OWN_SIMILARITY, analyse, options_of, write_pairs, write_wor
 import stsbench as sb
 from stsbench.analysis import ANALYSES, analysis
 from stsbench.analysis.base import Analysis, OfTasks
-from stsbench.analysis.command import Subjects
 from stsbench.analysis.parameters import parameter
 from stsbench.base.progress import silent
 from stsbench.cli.app import main
 from stsbench.data.benchmarks import load_sample
 from stsbench.data.own_pairs import load_pairs
-from stsbench.encoders.use import Use
 from stsbench.render.figures import new_figure
 from stsbench.render.table import Table, Tables
 from stsbench.reports.report import analyses as report_section
@@ -272,17 +270,3 @@ def test_a_registered_analysis_has_a_command_a_part_of_explain_and_a_section_of_
     assert "| `toy-counts` | how many? | ones |" in site_links.rows()
     linked = "| [`toy-counts`](../reference/commands/toy-counts.md) | how many? | ones |"
     assert linked in site_links.in_site(f"\n{site_links.rows()}", "how-to/explain")
-
-
-@pytest.mark.parametrize(
-    ("options", "name"), [(Use(pooling="cls"), "--pooling"), (Use(max_length=9), "--max-length")]
-)
-def test_an_option_of_loading_is_refused_if_there_is_no_model_to_load(
-    options: Use, name: str, folder: Path
-) -> None:
-    run = str(folder / "run")
-    for runs, models in (([run], []), ([], [run])):
-        with pytest.raises(sb.UserError, match=f"^{name} applies only to models that are loaded"):
-            Subjects(runs, models).load(options)
-        assert Subjects(runs, models).load(Use()) == [run]
-    assert Subjects([run]).load(options, has_others=True) == [run]

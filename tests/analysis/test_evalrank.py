@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import stsbench as sb
-from stsbench.analysis.evalrank import match_ranks
 from stsbench.data.benchmarks import load_sample
 
 Encode = Callable[[list[str]], Any]
@@ -51,19 +50,6 @@ def test_the_ranks_are_those_of_a_plain_computation(hash_encode: Encode, share: 
     headline = scored.scores[0].numbers[0]
     assert headline.key == ("spearman", "all", "")
     assert frame["spearman"].iloc[0] == pytest.approx(headline.value)
-
-
-def test_a_rank_does_not_depend_on_how_many_searches_are_made_at_once() -> None:
-    rng = np.random.default_rng(0)
-    vectors = rng.normal(size=(60, 5)).astype(np.float32)
-    searches = np.unique(rng.integers(0, 60, (400, 2)), axis=0)
-    together, _, _ = match_ranks(vectors, searches)
-    apart = [match_ranks(vectors, search[np.newaxis])[0] for search in searches]
-    assert len(searches) > 256
-    assert together.tolist() == [int(ranks[0]) for ranks in apart]
-    itself = searches[:, 0] == searches[:, 1]
-    assert itself.any()
-    assert set(together[itself]) == {1}
 
 
 def test_a_model_that_tells_nothing_apart_does_not_look_like_one_that_finds_all() -> None:

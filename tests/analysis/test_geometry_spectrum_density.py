@@ -107,12 +107,3 @@ def test_a_bucket_holds_its_lower_end_and_the_last_one_both() -> None:
     )
     for _, part in frame.groupby("bucket"):
         assert trapezoid(part["density"], part["cosine"]) == pytest.approx(1, abs=0.01)
-
-
-def test_buckets_follow_the_scale_of_the_task() -> None:
-    table = scored().assign(gold=lambda frame: 1 + frame["gold"] * 0.8)
-    frame = density_of({"a": table}, (1.0, 5.0), buckets=2).frame
-    assert frame.drop_duplicates("bucket")[["bucket", "pairs"]].to_numpy().tolist() == [
-        ["[1, 3)", 60],
-        ["[3, 5]", 80],
-    ]

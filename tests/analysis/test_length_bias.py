@@ -10,7 +10,6 @@ from scipy.stats import spearmanr
 
 from stsbench.analysis.length_bias import LengthBias
 from stsbench.records.labels import distinct_labels
-from stsbench.scoring.settings import Intervals
 from stsbench.scoring.statistic import Correlation
 from stsbench.scoring.subjects import ScoredTask
 
@@ -122,19 +121,6 @@ def with_ids(table: pd.DataFrame, copies: int = 1) -> pd.DataFrame:
         sentence_a=2 * numbers, sentence_b=2 * numbers + 1, folded_a=2 * numbers, folded_b=2 * numbers + 1
     )
     return pd.concat([table] * copies, ignore_index=True)
-
-
-def test_pairs_that_are_there_twice_count_once() -> None:
-    once, twice = (bias_of(with_ids(made(), copies)).frame for copies in (1, 2))
-    both = once.merge(twice, on=["task", "measure", "group"], suffixes=("", "_twice"))
-    # Few pairs have the floor of Bonett and Wright, and few sentences fewer degrees of freedom.
-    common = both[(both["pairs"] > 60) & both["low"].notna()]
-    ratios = (common["high_twice"] - common["low_twice"]) / (common["high"] - common["low"])
-    assert ratios.between(0.95, 1.05).all()
-    independent = bias_of(with_ids(made(), 2), intervals=Intervals(interval="independent")).frame
-    narrow = independent.loc[independent["measure"] == "slope", "high"] - independent["value"]
-    wide = twice.loc[twice["measure"] == "slope", "high"] - twice["value"]
-    assert (wide / narrow).dropna().to_numpy() == pytest.approx(2**0.5, rel=0.03)
 
 
 def designed(contrast: float) -> pd.DataFrame:

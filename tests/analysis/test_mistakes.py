@@ -34,7 +34,7 @@ def one_pair(texts: list[str]) -> Any:
     return [[len(text), 1.0] if text in FIRST_PAIR else [0.0, 0.0] for text in texts]
 
 
-FILES = {"empty.txt": "\n\n", "single.tsv": "only one\n", "twice.tsv": "a\tb\na\tc\n", "other.tsv": "a\tb\n"}
+FILES = {"empty.txt": "\n\n"}
 
 MISTAKES: list[tuple[str, Callable[..., Any], dict[str, Any], str]] = [
     ("dimensions", same, {}, "gives all 504 sentences of sample one direction"),
@@ -84,9 +84,6 @@ MISTAKES: list[tuple[str, Callable[..., Any], dict[str, Any], str]] = [
     ("geometry", plain, {"path": "few.txt"}, "few.txt contains no checkpoints: name the folder"),
     ("pair-kinds", plain, {"data": ["none.tsv"], "tasks": ["none"]}, "none"),
     ("ties", plain, {"tasks": ["STS99"]}, "STS99"),
-    ("stability", plain, {"paraphrases": "single.tsv"}, "line 1: expected a sentence and its paraphrase"),
-    ("stability", plain, {"paraphrases": "twice.tsv"}, "line 2: 'a' has another paraphrase"),
-    ("stability", plain, {"paraphrases": "other.tsv"}, "has a paraphrase of no sentence of sample"),
 ]
 
 

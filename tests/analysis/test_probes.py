@@ -12,7 +12,7 @@ from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
 import stsbench as sb
-from stsbench.analysis.probes import ProbedTriples, Probes
+from stsbench.analysis.probes import Probes, probed
 from stsbench.data.triples import load_triples
 
 Encode = Callable[[list[str]], Any]
@@ -34,7 +34,7 @@ def letters(texts: list[str]) -> NDArray[np.float64]:
 
 
 def frame_of(cosines: dict[str, Any], kinds: list[str], sentences: list[str], intervals: sb.Intervals) -> Any:
-    given = {name: ProbedTriples(*sides, kinds, sentences) for name, sides in cosines.items()}
+    given = {name: probed(kinds, sentences, *sides) for name, sides in cosines.items()}
     return Probes(intervals=intervals).compute(given).frame
 
 
@@ -112,23 +112,6 @@ def test_every_number_is_the_plain_one_with_its_interval() -> None:
     orders = frame[(frame["measure"] == "order") & (frame["against"] == "")]["value"]
     assert len(set(orders)) > 3
     assert (frame.loc[frame["measure"] == "tied", "value"] > 0).any()
-
-
-def test_words_in_another_order_are_tied_for_a_bag_of_words_and_told() -> None:
-    rng = np.random.default_rng(0)
-    known: dict[str, NDArray[np.float64]] = {}
-
-    def bag(texts: list[str]) -> NDArray[np.float64]:
-        words = [[word.strip(".,?").casefold() for word in text.split()] for text in texts]
-        for word in (word for text in words for word in text):
-            known.setdefault(word, rng.normal(size=30))
-        return np.array([sum(known[word] for word in text) for text in words])
-
-    probe = sb.probes(bag, kinds=["role-swap", "reordering"])
-    assert numbers(probe.frame, kind="reordering", measure="tied")[0] == 1
-    assert numbers(probe.frame, kind="reordering", measure="order")[0] == 0
-    assert numbers(probe.frame, kind="role-swap", measure="changed")[0] == pytest.approx(1)
-    assert probe.notes[-1].endswith("both cosines are equal in 40 triples, which count as wrong.")
 
 
 def test_triples_of_one_sentence_count_as_dependent() -> None:

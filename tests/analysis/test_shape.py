@@ -1,7 +1,6 @@
 """The shape of vectors behind a score: dimensions, hubness, length collapse, against the plainest computation."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import skew, spearmanr
 
 import stsbench as sb
-from stsbench.analysis.inputs import scored_vectors
-from stsbench.analysis.length_collapse import LengthCollapse, unrelated_cosine
-from stsbench.base.progress import silent
+from stsbench.analysis.length_collapse import unrelated_cosine
 from stsbench.data.benchmarks import load_sample, load_sts
 from stsbench.data.shared import same_letters
 from stsbench.data.tables import StsData
@@ -180,17 +177,6 @@ def test_several_tasks_have_a_mean_and_all_sentences_together(benchmark_folder: 
     }
     assert counts["all tasks"] == len(texts["STS16"] | texts["STS-B"])
     assert counts["STS16"] == len(texts["STS16"])
-
-
-def test_a_zero_vector_of_two_tasks_counts_once(hash_encode: Encode) -> None:
-    def partly(texts: list[str]) -> Any:
-        return np.asarray(hash_encode(texts)) * np.array([["the" in text.split()] for text in texts])
-
-    (task,) = scored_vectors({"a": sb.load(partly)}, ["sample"], progress=silent)["a"]
-    twice = {"a": [task, replace(task, task="again")]}
-    frame = LengthCollapse(intervals=NO_INTERVALS).compute(twice).frame
-    zero = frame[frame["measure"] == "cosine"].groupby("task")["zero"].sum()
-    assert zero["sample"] == zero["again"] == zero["all tasks"] > 0
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -1,7 +1,6 @@
 """Stability: changes that keep the meaning, and what they do to a score."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -80,12 +79,3 @@ def test_typos_depend_on_the_sentence_and_the_seed_alone_and_more_of_them_hold_t
             assert whole[0] == heavily[0] or not whole[0].isalpha()
     assert at_few / total == pytest.approx(0.05, abs=0.02)
     assert at_many / total == pytest.approx(0.10, abs=0.03)
-
-
-def test_paraphrases_of_a_file_take_the_place_of_their_sentences(tmp_path: Path) -> None:
-    texts = sentences_in(load_sample())
-    file = tmp_path / "mine.tsv"
-    file.write_text(f"sentence\tparaphrase\n{texts[0]}\tAnother way to say it\n", encoding="utf-8")
-    found = sb.stability(letters, task="sample", paraphrases=file, intervals=NONE).frame.set_index("change")
-    assert found.loc["paraphrases", "changed"] == 1 / len(set(texts))
-    assert found.loc["paraphrases", "difference"] != 0

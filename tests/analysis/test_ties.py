@@ -55,16 +55,3 @@ def test_the_average_is_over_tasks(hash_encode: Encode, toy_data: Callable[..., 
     assert len(only.table()) == 1
     with pytest.raises(UserError, match=r"has no three \(it has one, two\)"):
         sb.ties(record, tasks=["three"])
-
-
-def test_subsets_whose_scores_are_averaged_are_ranked_apart(
-    hash_encode: Encode, toy_data: Callable[..., Any]
-) -> None:
-    data = toy_data("one")
-    record = sb.evaluate(hash_encode, data, protocol=sb.protocol(aggregation="mean"), intervals=NO_INTERVALS)
-    row = sb.ties(record).frame.iloc[0]
-    items = record.items
-    parts = [part for _, part in items.groupby("subset")]
-    assert row["score"] == pytest.approx(
-        100 * np.mean([spearmanr(part["gold"], part["cosine"]).statistic for part in parts])
-    )

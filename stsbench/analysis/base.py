@@ -11,12 +11,17 @@ from inspect import Parameter as Argument
 from inspect import Signature, cleandoc
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+import numpy as np
 import pandas as pd
 
-from stsbench.analysis.inputs import PairVectors, ScoredVectors, analysable, scored_vectors, task_vectors
+from stsbench.analysis.inputs import PairVectors, ScoredVectors, analysable, read_once
 from stsbench.analysis.parameters import DATA_DIRS, INTERVALS, OWN_DATA, SPLIT, TASK, TASKS, TEXT, Parameter
 from stsbench.base.progress import Progress, silent
+from stsbench.data.sentences import sentences_in
+from stsbench.data.shared import FOLDED, SENTENCES
+from stsbench.data.tables import StsData
 from stsbench.records.kinds import ALL_TASKS, AVERAGE
+from stsbench.records.record import RunRecord
 from stsbench.render.cells import labels_beside
 from stsbench.render.charts import draw_by_model
 from stsbench.render.figures import colours, legend_above, new_figure, style, svg_of
@@ -24,7 +29,10 @@ from stsbench.render.result import Result
 from stsbench.render.section import ReportFigure, Section
 from stsbench.render.table import interval
 from stsbench.scoring.settings import Intervals
-from stsbench.scoring.subjects import Subject, Wanted, tasks_by_model
+from stsbench.scoring.subjects import ScoredTask, Subject, Wanted, scored_tasks, tasks_by_model, vectors_of
+from stsbench.scoring.tasks import read_pairs_of
+from stsbench.scoring.texts import texts_of
+from stsbench.statistics.dependence import Sharing
 from stsbench.statistics.influence import Linear
 
 if TYPE_CHECKING:
@@ -203,20 +211,49 @@ class OfTasks(Analysis):
         return tasks_by_model(subjects, self.tasks, data_dirs=self.data_dirs, progress=self.progress)
 
 
-class OfVectors(OfTasks):
-    """An analysis of the distinct sentences of tasks, a list of `ScoredVectors` per model."""
+class OfTexts(OfTasks):
+    """An analysis of the scored pairs of tasks with their sentences, which records lack."""
 
     data = OWN_DATA
     intervals: Intervals | None = INTERVALS
 
+    def texts(self, name: str, subject: Subject) -> tuple[RunRecord, list[ScoredTask], dict[int, str]]:
+        """Returns the record of a model, its scored tasks, and the texts of their distinct sentences by id."""
+
+        def read() -> tuple[RunRecord, list[ScoredTask], dict[int, str]]:
+            record, scored = scored_tasks(
+                name, subject, self.tasks, data_dirs=self.data_dirs, progress=self.progress
+            )
+            ids = np.unique(np.concatenate([task.pairs[side] for task in scored for side in SENTENCES]))
+            return record, scored, texts_of([record], ids.tolist(), self.data, self.data_dirs)
+
+        return read_once(read, "texts", id(subject), list(self.tasks), list(self.data), list(self.data_dirs))
+
+
+class OfVectors(OfTexts):
+    """An analysis of the distinct sentences of tasks, a list of `ScoredVectors` per model."""
+
     def inputs(self, subjects: Mapping[str, Subject]) -> Mapping[str, Sequence[ScoredVectors]]:
-        models = scored_vectors(
-            subjects, self.tasks, data=self.data, data_dirs=self.data_dirs, progress=self.progress
-        )
+        models = {name: self._vectors(name, subject) for name, subject in subjects.items()}
         for model, tasks in models.items():
             for task in tasks:
                 task.require_directions(model)
         return models
+
+    def _vectors(self, name: str, subject: Subject) -> list[ScoredVectors]:
+        _, scored, texts = self.texts(name, subject)
+
+        def read() -> list[ScoredVectors]:
+            sides = [np.concatenate([task.pairs[side] for task in scored]) for side in FOLDED]
+            ends = np.cumsum([len(task.pairs) for task in scored])[:-1]
+            models = []
+            for task, chains in zip(scored, np.split(Sharing.of(*sides).components, ends), strict=True):
+                # Whitening is fitted on the sentences of one task, as often as they occur.
+                sentences = [texts[number] for side in SENTENCES for number in task.pairs[side].tolist()]
+                models.append(ScoredVectors.of(task, vectors_of(subject, sentences, self.progress), chains))
+            return models
+
+        return read_once(read, "vectors", id(subject), list(self.tasks), list(self.data), list(self.data_dirs))
 
 
 class OfSentences(Analysis):
@@ -228,9 +265,17 @@ class OfSentences(Analysis):
     data_dirs = DATA_DIRS
 
     def inputs(self, subjects: Mapping[str, Subject]) -> Mapping[str, PairVectors]:
-        data, vectors = task_vectors(
-            subjects, self.task, self.split, self.text, data_dirs=self.data_dirs, progress=self.progress
-        )
+        def read() -> tuple[StsData, dict[str, PairVectors]]:
+            data = read_pairs_of(self.task, self.split, self.text, self.data_dirs)
+            sentences, gold = sentences_in(data), data.pairs["gold"].to_numpy(float)
+            texts, _ = pd.factorize(np.array(sentences, dtype=object))
+            return data, {
+                name: PairVectors(*vectors_of(subject, sentences, self.progress), gold, texts)
+                for name, subject in subjects.items()
+            }
+
+        ids = map(id, subjects.values())
+        data, vectors = read_once(read, "pairs", *ids, self.task, self.split, self.text, list(self.data_dirs))
         self.constants = {"task": data.task, "split": data.split, "text": data.text}
         return vectors
 

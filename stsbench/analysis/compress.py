@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from stsbench.analysis.base import OfTasks, Row, in_columns
+from stsbench.analysis.base import OfTexts, Row, in_columns
 from stsbench.analysis.compress_numbers import (
     TIES,
     WITHIN,
@@ -21,8 +21,7 @@ from stsbench.analysis.compress_numbers import (
     verdict_on,
 )
 from stsbench.analysis.estimates import Estimates
-from stsbench.analysis.inputs import scored_sentences
-from stsbench.analysis.parameters import CORPUS, INTERVALS, OWN_DATA, SEED, parameter
+from stsbench.analysis.parameters import CORPUS, SEED, parameter
 from stsbench.base.errors import UserError
 from stsbench.base.words import listed
 from stsbench.cli.options import LARGEST
@@ -30,7 +29,7 @@ from stsbench.data.corpus import load_corpus
 from stsbench.data.shared import FOLDED, SENTENCES, folded_ids
 from stsbench.records.kinds import AVERAGE
 from stsbench.render.table import Table, Tables, interval
-from stsbench.scoring.settings import MARGIN, Intervals, require_margin
+from stsbench.scoring.settings import MARGIN, require_margin
 from stsbench.scoring.subjects import Subject, vectors_of
 from stsbench.statistics.compression import bytes_of
 from stsbench.statistics.estimate import Estimate
@@ -41,7 +40,7 @@ Floats = NDArray[np.float64]
 _CELL = ["model", "dimensions", "kept"]
 
 
-class Compress(OfTasks):
+class Compress(OfTexts):
     """Find the smallest vectors that keep the score: fewer dimensions, fewer bits per number.
 
     Dimensions (all, half, ... 16; leading, random or principal components) by number format (fp32, fp16, int8,
@@ -89,8 +88,6 @@ class Compress(OfTasks):
         "cosine", "`cosine` or `dot` (binary vectors use the Hamming distance).", choices=("cosine", "dot")
     )
     margin: float = parameter(MARGIN, "The loss in points that is allowed.", limits=(0, 100))
-    data = OWN_DATA
-    intervals: Intervals | None = INTERVALS
 
     def inputs(self, subjects: Mapping[str, Subject]) -> Mapping[str, PairedVectors]:
         require_margin(self.margin)
@@ -100,9 +97,7 @@ class Compress(OfTasks):
 
     def _paired_vectors(self, name: str, subject: Subject, others: Sequence[str]) -> PairedVectors:
         """Returns the vectors of a model's pairs, and of other sentences for calibration."""
-        record, scored, texts = scored_sentences(
-            name, subject, self.tasks, data=self.data, data_dirs=self.data_dirs, progress=self.progress
-        )
+        record, scored, texts = self.texts(name, subject)
         if record.model.use.whiten is not None:
             raise UserError(
                 f"the vectors of {name} are whitened by each task's own sentences, so other sentences have no "

@@ -1,6 +1,6 @@
 """The inputs of analyses: vectors of sentences, from the cache or from the model."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -12,15 +12,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
-from stsbench.base.progress import Progress
-from stsbench.data.sentences import sentences_in
 from stsbench.data.shared import FOLDED, SENTENCES
-from stsbench.data.tables import StsData
 from stsbench.records.record import RunRecord
-from stsbench.scoring.subjects import ScoredTask, Subject, Wanted, named_subjects, scored_tasks, vectors_of
-from stsbench.scoring.tasks import read_pairs_of
-from stsbench.scoring.texts import texts_of
-from stsbench.statistics.dependence import Sharing
+from stsbench.scoring.subjects import ScoredTask, SentenceVectors, Subject, Wanted, named_subjects
 from stsbench.statistics.neighbours import directions
 from stsbench.statistics.similarity import zero_rows
 
@@ -43,7 +37,7 @@ def sharing() -> Iterator[None]:
         _shared.reset(token)
 
 
-def _read_once(read: Callable[[], Read], *key: Any) -> Read:
+def read_once(read: Callable[[], Read], *key: Any) -> Read:
     """Returns what was read under a key inside `sharing`, or reads it."""
     known = _shared.get()
     if known is None:
@@ -94,30 +88,6 @@ class PairVectors(NamedTuple):
         return self.rows[len(self.gold) :]
 
 
-def task_vectors(
-    subjects: Mapping[str, Subject],
-    task: str | None,
-    split: str | None,
-    text: str,
-    *,
-    data_dirs: Paths,
-    progress: Progress,
-) -> tuple[StsData, dict[str, PairVectors]]:
-    """Returns the pairs of a task, and the vectors of their sentences by model."""
-
-    def read() -> tuple[StsData, dict[str, PairVectors]]:
-        data = read_pairs_of(task, split, text, data_dirs)
-        sentences, gold = sentences_in(data), data.pairs["gold"].to_numpy(float)
-        texts, _ = pd.factorize(np.array(sentences, dtype=object))
-        return data, {
-            name: PairVectors(*vectors_of(subject, sentences, progress), gold, texts)
-            for name, subject in subjects.items()
-        }
-
-    # Callers keep the subjects alive, so ids are unique.
-    return _read_once(read, "pairs", *map(id, subjects.values()), task, split, text, list(data_dirs))
-
-
 @dataclass(frozen=True, eq=False)
 class ScoredVectors:
     """The n scored pairs of a task, and the vectors of their m distinct sentences.
@@ -145,6 +115,17 @@ class ScoredVectors:
         """(m,) whether a sentence has a nonzero vector."""
         return ~zero_rows(self.vectors)
 
+    @classmethod
+    def of(cls, task: ScoredTask, embedded: SentenceVectors, chains: NDArray[np.intp]) -> "ScoredVectors":
+        """Joins a task, the vectors of its first and second sentences, and the chains of its pairs."""
+        ids = np.concatenate([task.pairs[side] for side in SENTENCES])
+        distinct, first, places = np.unique(ids, return_index=True, return_inverse=True)
+        left, right = np.split(places, 2)
+        of_sentences = np.empty(len(distinct), dtype=np.intp)
+        of_sentences[left] = of_sentences[right] = chains
+        vectors = embedded.vectors[embedded.rows[first]]
+        return cls(task.task, task.pairs, vectors, left, right, distinct, of_sentences)
+
     def require_directions(self, model: str) -> None:
         """Raises a UserError if all vectors have the same direction."""
         vectors = self.vectors[self.usable]
@@ -157,68 +138,3 @@ class ScoredVectors:
     def dependent(self, inside: NDArray[np.bool_]) -> pd.DataFrame:
         """Returns some sentences for `Estimates.block`: those of a chain depend on each other."""
         return pd.DataFrame(dict.fromkeys((*SENTENCES, *FOLDED), self.chains[inside]))
-
-
-def scored_sentences(
-    name: str,
-    subject: Subject,
-    tasks: Sequence[str] = (),
-    *,
-    data: Paths = (),
-    data_dirs: Paths = (),
-    progress: Progress,
-) -> tuple[RunRecord, list[ScoredTask], dict[int, str]]:
-    """Returns the record of a model, its scored tasks, and the texts of their distinct sentences by id.
-
-    Args:
-        name: the model's name, for messages.
-        subject: the record or model.
-        tasks: their names; by default all of a record, and the seven STS tasks or the sample for a model.
-        data: files with the sentences of your own pairs, as records hold only ids of sentences.
-        data_dirs: folders to look for the tasks' data in.
-        progress: called with the progress.
-    """
-
-    def read() -> tuple[RunRecord, list[ScoredTask], dict[int, str]]:
-        record, scored = scored_tasks(name, subject, tasks, data_dirs=data_dirs, progress=progress)
-        ids = np.unique(np.concatenate([task.pairs[side] for task in scored for side in SENTENCES]))
-        return record, scored, texts_of([record], ids.tolist(), data, data_dirs)
-
-    return _read_once(read, "sentences", id(subject), list(tasks), list(data), list(data_dirs))
-
-
-def scored_vectors(
-    subjects: Mapping[str, Subject],
-    tasks: Sequence[str] = (),
-    *,
-    data: Paths = (),
-    data_dirs: Paths = (),
-    progress: Progress,
-) -> dict[str, list[ScoredVectors]]:
-    """Returns the vectors of the sentences of each model's scored tasks; see `scored_sentences`."""
-
-    def read() -> dict[str, list[ScoredVectors]]:
-        models: dict[str, list[ScoredVectors]] = {}
-        for name, subject in subjects.items():
-            _, scored, texts = scored_sentences(
-                name, subject, tasks, data=data, data_dirs=data_dirs, progress=progress
-            )
-            sides = [np.concatenate([task.pairs[side] for task in scored]) for side in FOLDED]
-            ends = np.cumsum([len(task.pairs) for task in scored])[:-1]
-            models[name] = []
-            for task, chains in zip(scored, np.split(Sharing.of(*sides).components, ends), strict=True):
-                ids = np.concatenate([task.pairs[side] for side in SENTENCES])
-                # Whitening is fitted on the sentences of one task, as often as they occur.
-                sentences = [texts[number] for number in ids.tolist()]
-                vectors, rows = vectors_of(subject, sentences, progress)
-                distinct, first, places = np.unique(ids, return_index=True, return_inverse=True)
-                left, right = np.split(places, 2)
-                of_sentences = np.empty(len(distinct), dtype=np.intp)
-                of_sentences[left] = of_sentences[right] = chains
-                of_task = ScoredVectors(
-                    task.task, task.pairs, vectors[rows[first]], left, right, distinct, of_sentences
-                )
-                models[name].append(of_task)
-        return models
-
-    return _read_once(read, "vectors", *map(id, subjects.values()), list(tasks), list(data), list(data_dirs))

@@ -16,7 +16,6 @@ from stsbench.analysis.base import OfTasks, Row, similarity_notes, total, with_i
 from stsbench.analysis.pair_features import GOLD, PairKind, kinds_by_numbers, kinds_by_words, sentences_here
 from stsbench.analysis.parameters import INTERVALS, OWN_DATA
 from stsbench.base.errors import UserError
-from stsbench.data.shared import SENTENCES
 from stsbench.records.kinds import ALL_TASKS
 from stsbench.render.charts import forest
 from stsbench.render.table import Table, Tables
@@ -94,7 +93,6 @@ class PairKinds(OfTasks):
         """Why the words of a task are unknown, by task."""
         self.without: list[str] = []
         """Models with too few pairs for any kind."""
-        self._kinds: dict[tuple[Any, ...], dict[str, PairKind]] = {}
 
     def compute(self, inputs: Mapping[str, Sequence[ScoredTask]]) -> Self:
         super().compute(inputs)
@@ -121,18 +119,15 @@ class PairKinds(OfTasks):
                     yield about | {"measure": measure, "weight": weight} | limits
 
     def _kinds_of(self, task: ScoredTask) -> dict[str, PairKind]:
-        """Returns the kinds of a task's pairs by name, which are read once for all models."""
-        key = (task.data, *(task.pairs[side].to_numpy().tobytes() for side in SENTENCES))
-        if key not in self._kinds:
-            low, high = task.gold_range
-            kinds = kinds_by_numbers(task.pairs, task.gold_range) if low < high else []
-            sentences, reason = sentences_here(task.pairs, self.data, self.data_dirs)
-            if reason:
-                self.missing[task.task] = reason
-            else:
-                kinds += kinds_by_words(task.pairs, sentences)
-            self._kinds[key] = {kind.name: kind for kind in kinds}
-        return self._kinds[key]
+        """Returns the kinds of a task's pairs by name."""
+        low, high = task.gold_range
+        kinds = kinds_by_numbers(task.pairs, task.gold_range) if low < high else []
+        sentences, reason = sentences_here(task.pairs, self.data, self.data_dirs)
+        if reason:
+            self.missing[task.task] = reason
+        else:
+            kinds += kinds_by_words(task.pairs, sentences)
+        return {kind.name: kind for kind in kinds}
 
     def table(self) -> Tables:
         rows = self.headline

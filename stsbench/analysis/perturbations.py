@@ -35,11 +35,7 @@ def changes(seed: int = 0) -> dict[str, Change]:
 
 
 def toggle_punctuation(text: str) -> str:
-    """Removes a final `.`, `!` or `?`, or adds a full stop if there is none.
-
-    >>> toggle_punctuation("A cat sleeps ."), toggle_punctuation("a cat sleeps"), toggle_punctuation("?!")
-    ('A cat sleeps', 'a cat sleeps.', '?!')
-    """
+    """Removes a final `.`, `!` or `?`, or adds a full stop if there is none."""
     if not text.strip() or _FINAL.fullmatch(text):
         return text
     without = _FINAL.sub("", text)
@@ -47,11 +43,7 @@ def toggle_punctuation(text: str) -> str:
 
 
 def widen(text: str) -> str:
-    """Doubles white space and adds it around the text.
-
-    >>> widen("a cat sleeps")
-    ' a  cat  sleeps '
-    """
+    """Doubles white space and adds it around the text."""
     return f" {'  '.join(text.split())} " if text.strip() else text
 
 

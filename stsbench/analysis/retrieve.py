@@ -90,7 +90,6 @@ class Retrieve(Analysis):
             return self._among_vectors(subjects, queries)
         numbers = numbered_corpus(self.corpus)
         self.sentences = {number: sentence for sentence, number in numbers.items()}
-        self._require_sentences(len(numbers))
         models = {}
         for name, subject in subjects.items():
             vectors = vectors_of(subject, [*queries, *numbers], self.progress).each()
@@ -103,7 +102,6 @@ class Retrieve(Analysis):
     def _among_vectors(self, subjects: Mapping[str, Subject], queries: Sequence[str]) -> Mapping[str, Neighbours]:
         """Returns the neighbours of queries among the vectors of a file."""
         embedded = Embedded.read(Path(self.corpus).expanduser())
-        self._require_sentences(embedded.rows)
         models = {}
         for name, subject in subjects.items():
             encoder = RecordedModel(subject.model) if isinstance(subject, RunRecord) else subject
@@ -113,10 +111,6 @@ class Retrieve(Analysis):
         rows = {int(row) for neighbours in models.values() for row in neighbours.rows.ravel()}
         self.sentences = embedded.sentences(list(rows))
         return models
-
-    def _require_sentences(self, sentences: int) -> None:
-        if self.k > sentences:
-            raise UserError(f"{self.k} neighbours: the corpus has {sentences:,} sentences; give a smaller --top.")
 
     def _counted(self, embedded: Embedded) -> Iterator[Vectors]:
         for number, part in enumerate(embedded.parts(_AT_ONCE)):

@@ -123,7 +123,7 @@ def test_explain_reads_a_task_once_and_writes_the_same_page_again(
         tasks.append(task)
         return read_pairs_of(task, *options)
 
-    monkeypatch.setattr("stsbench.analysis.inputs.read_pairs_of", read)
+    monkeypatch.setattr("stsbench.analysis.base.read_pairs_of", read)
     explanation = sb.explain(run, intervals=NO_INTERVALS)
     assert len(tasks) == 1  # for geometry, spectrum and EvalRank together
     assert list(explanation.parts) == list(explanation.to_dict()) == list(ANALYSES)

@@ -1,4 +1,4 @@
-"""Gold data and runs of retrieval: qrels (which document answers which query), TREC runs, and lists of labels.
+"""Gold data and runs of retrieval: qrels (which document answers which query), and TREC runs.
 
 Qrels are tables as in BEIR and MTEB, `query-id, corpus-id, score` (.tsv, .csv, .jsonl, .parquet), or TREC's lines
 `query 0 document relevance`; a run is TREC's, `query Q0 document rank score tag`.
@@ -12,7 +12,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.files import require_file
 from stsbench.base.words import storable
 from stsbench.data.reading import Column, Schema, as_name, as_number, read_table
-from stsbench.data.rows import PACKED, TABLES, ending_of, text_lines
+from stsbench.data.rows import PACKED, TABLES, text_lines
 
 Qrels = Mapping[str, Mapping[str, int]]
 """The relevance of the judged documents of each query; 1 and above is relevant."""
@@ -36,7 +36,7 @@ def _as_id(cell: object) -> str:
 _TREC_QRELS = ("query-id", "iteration", "corpus-id", "score")
 _TREC_RUN = ("query", "Q0", "document", "rank", "score", "tag")
 _EXTENSIONS = (*TABLES, ".txt", ".qrels", ".qrel", ".trec", "")
-"""The suffixes of files of qrels or labels, tables first."""
+"""The suffixes of files of qrels, tables first."""
 
 _QRELS = Schema(
     "judgement",
@@ -48,7 +48,6 @@ _QRELS = Schema(
     _TREC_QRELS,
     _GOLD,
 )
-_LABELS = Schema("label", [Column("label", as_name, ("label", "labels", "gold", "target"))], absent=_GOLD)
 
 
 class Run(NamedTuple):
@@ -100,27 +99,6 @@ def task_of_qrels(path: Path) -> tuple[str, str]:
     if path.parent.name == "qrels" and path.parent.absolute().parent.name:
         return storable(path.parent.absolute().parent.name), storable(name)
     return storable(name), "all"
-
-
-def gold_file(folder: Path, name: str) -> Path | None:
-    """Returns the only file with a name in a folder, whatever its suffix; None if there is none.
-
-    Raises:
-        UserError: if there are several.
-    """
-    paths = [folder / f"{name}{ending}{packed}" for ending in _EXTENSIONS for packed in ("", *PACKED)]
-    files = [path for path in paths if path.is_file()]
-    if len(files) > 1:
-        raise UserError(f"{folder} has {files[0].name} and {files[1].name}: keep one of them.")
-    return next(iter(files), None)
-
-
-def read_labels(path: Path) -> list[str]:
-    """Reads the labels of items in the order of the data: a column `label`, or text with one per line."""
-    require_file(path, absent=_GOLD)
-    if ending_of(path) != ".txt":
-        return read_table(path, _LABELS).frame["label"].tolist()
-    return [_value(as_name, text, f"{path}, line {line}: label") for line, text in text_lines(path)]
 
 
 def _fields(path: Path, columns: Sequence[str], absent: str) -> Iterator[tuple[int, list[str]]]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from stsbench.base.errors import UserError
 from stsbench.base.files import require_file, sha256_of
 from stsbench.base.words import storable
-from stsbench.data.rows import PACKED
+from stsbench.data.rows import PACKED, TABLES
 from stsbench.encoders.protocol import Identity
 from stsbench.encoders.use import Use
 from stsbench.records.imports import NotResultsError, import_scores
@@ -19,7 +19,7 @@ from stsbench.records.predictions import are_predictions
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import UNKNOWN
 from stsbench.records.store import Measurement, require_free, save_run
-from stsbench.scoring.kinds.given import FORMATS_READ, GIVEN_PROTOCOL, read_items
+from stsbench.scoring.kinds.given import GIVEN_PROTOCOL, read_items
 from stsbench.scoring.kinds.sts import compared_elsewhere
 from stsbench.scoring.measure import Recording
 from stsbench.scoring.predicted import Choices, GoldSource, given_use, import_predictions, require_no_predictions
@@ -88,7 +88,7 @@ def import_results(
         return (_import_similarities if is_vector else import_predictions)(path, choices, model, settings)
     if identical_ids is not None:
         raise UserError("--identical-ids needs documents found for queries: add --gold, or leave it out.")
-    if any(suffix in FORMATS_READ for suffix in path.suffixes[-2:]):
+    if any(suffix in TABLES for suffix in path.suffixes[-2:]):
         if aggregation is not None:
             raise UserError("--aggregation needs subsets, which a table of items does not have: leave it out.")
         return _import_items(path, model, settings)

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from stsbench.base.errors import UserError
-from stsbench.data.qrels import gold_file, read_labels, read_qrels, read_run
+from stsbench.data.qrels import read_qrels, read_run
 
 QRELS = {"q1": {"d1": 1, "d2": 0}, "2": {"d1": 2}}
 
@@ -71,12 +71,3 @@ def test_a_run_has_its_scores_and_its_tag(tmp_path: Path) -> None:
         path.write_text(text, encoding="utf-8")
         with pytest.raises(UserError, match=sentence):
             read_run(path)
-
-
-def test_labels_are_read_from_text_and_from_tables(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("joy\nfear \n", encoding="utf-8")
-    (tmp_path / "a.tsv").write_text("text\tLabel\nI laugh\tjoy\nI run\tfear\n", encoding="utf-8")
-    assert read_labels(tmp_path / "a.txt") == read_labels(tmp_path / "a.tsv") == ["joy", "fear"]
-    with pytest.raises(UserError, match=r"has a\.tsv and a\.txt: keep one"):
-        gold_file(tmp_path, "a")
-    assert gold_file(tmp_path, "b") is None

@@ -4,7 +4,6 @@ The score of a task is the mean. A table does not say what its scores measure; i
 queries, for example) it names the score, and the signature contains it.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,21 +13,17 @@ import numpy as np
 import pandas as pd
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import require_file
 from stsbench.base.manifest import fingerprint
 from stsbench.base.words import storable
-from stsbench.data.rows import FORMATS, Rows, ending_of, number, open_rows
+from stsbench.data.reading import Column, Schema, as_name, as_number, read_table
+from stsbench.data.rows import open_rows
 from stsbench.data.shared import FOLDED, SENTENCES, sentence_ids
 from stsbench.data.tables import FileRead, Status
 from stsbench.records.kinds import GIVEN
 from stsbench.records.signature import Signature
 from stsbench.scoring.settings import GIVEN_SIMILARITY, Protocol, Settings
 from stsbench.scoring.statistic import Estimate, Mean, MeanShare
-from stsbench.scoring.task import Items, Meaning, Numbers, Scoring, Vectors
-from stsbench.scoring.task import Rows as ScoredRows
-
-FORMATS_READ = FORMATS[1:]
-"""File endings of tables of items: all formats except plain text."""
+from stsbench.scoring.task import Items, Meaning, Numbers, Rows, Scoring, Vectors
 
 MEAN: Final = "mean"
 """The name of the score if the measure is unknown."""
@@ -36,7 +31,6 @@ MEAN: Final = "mean"
 GIVEN_PROTOCOL = Protocol("given", metric=MEAN, similarity=GIVEN_SIMILARITY)
 """The protocol of records of items only."""
 
-_GROUP = "group"
 _MAX_GROUPS = 2
 _LARGEST = 1e100
 """Intervals need squares of scores, which overflow for larger ones."""
@@ -93,7 +87,7 @@ class GivenItems:
         return Mean() if signature.metric == MEAN else MeanShare()
 
     @staticmethod
-    def numbers(rows: ScoredRows, how: Scoring) -> Numbers:
+    def numbers(rows: Rows, how: Scoring) -> Numbers:
         """Returns the mean of the scores."""
         mean = Estimate.of(GivenItems.statistic(how.signature), rows.scored, how.intervals)
         return Numbers((mean.number(how.signature.metric),), mean)
@@ -110,32 +104,25 @@ def read_items(path: str | Path) -> list[GivenItems]:
         path: a .csv, .tsv, .jsonl or .parquet file, the first three also with .gz or .zst.
     """
     path = Path(path).expanduser()
-    require_file(path, absent="name a table of items")
-    ending_of(path, FORMATS_READ)
-    table = open_rows(path, is_header=lambda cells: "score" in {cell.casefold() for cell in cells})
-    places = {name.casefold(): place for place, name in enumerate(table.columns)}
-    for name in ("item", "score"):
-        if name not in places:
-            columns = ", ".join(map(repr, table.columns)) or "none with a name"
-            raise UserError(f"{path} has no column {name!r} (its columns: {columns}): give task, item and score.")
-    groups = [name for name in places if name.startswith(_GROUP)]
+    headers = open_rows(path, is_header=lambda _: True).columns
+    groups = [name for name in headers if name.casefold().startswith("group")]
     if len(groups) > _MAX_GROUPS:
         raise UserError(
             f"{path} has the group columns {', '.join(groups)}: give one or two, for items that depend on each "
             "other."
         )
-    tasks: dict[str, dict[str, _Item]] = {}
-    for line, cells in table.rows:
-        task = _text(cells[places["task"]], "task", table, line) if "task" in places else storable(path.stem)
-        item = _text(cells[places["item"]], "item", table, line)
-        score = _score(cells[places["score"]], table, line)
-        of_task = tasks.setdefault(task, {})
-        if item in of_task:
-            raise UserError(f"{table.at(line)}: item {item!r} of {task} occurs twice: keep one of them.")
-        of_task[item] = (score, tuple(_text(cells[places[name]], name, table, line) for name in groups))
-    if not tasks:
-        raise UserError(f"{path} has no items: give one per line.")
-    return [_as_task(task, items) for task, items in tasks.items()]
+    columns = [Column("task", _as_name, optional=True), Column("item", _as_name), Column("score", _as_score)]
+    table = read_table(path, Schema("item", [*columns, *(Column(name, _as_name) for name in groups)]))
+    frame = table.frame if "task" in table.frame else table.frame.assign(task=storable(path.stem))
+    for row in frame[frame.duplicated(["task", "item"])].itertuples():
+        raise UserError(
+            f"{table.rows.at(row.line)}: item {row.item!r} of {row.task} occurs twice: keep one of them."
+        )
+    tasks = []
+    for task, rows in frame.groupby("task", sort=False):
+        of_items = zip(rows["score"], rows[groups].itertuples(index=False, name=None), strict=True)
+        tasks.append(_as_task(str(task), dict(zip(rows["item"], of_items, strict=True))))
+    return tasks
 
 
 def measured_items(
@@ -180,17 +167,12 @@ def _as_task(task: str, items: Mapping[str, _Item], split: str = "all") -> Given
     return GivenItems(GivenData(task, fingerprint({"items": known})), table)
 
 
-def _text(cell: object, column: str, table: Rows, line: int) -> str:
-    text = str(cell).strip() if isinstance(cell, str | int) and not isinstance(cell, bool) else ""
-    if not text:
-        raise UserError(f"{table.at(line)}: {column} is {cell!r}; give a name or a whole number.")
-    return storable(text)
+def _as_name(cell: object) -> str:
+    return storable(as_name(cell))
 
 
-def _score(cell: object, table: Rows, line: int) -> float:
-    value = None if isinstance(cell, bool) else number(str(cell))
-    if value is None or not math.isfinite(value):
-        raise UserError(f"{table.at(line)}: the score {cell!r} is not a finite number: correct it.")
-    if abs(value) > _LARGEST:
-        raise UserError(f"{table.at(line)}: the score {cell!r} is too large; divide all scores by one number.")
-    return value
+def _as_score(cell: object) -> float:
+    score = as_number(cell)
+    if abs(score) > _LARGEST:
+        raise ValueError(f"{cell!r} is too large; divide all scores by one number.")
+    return score

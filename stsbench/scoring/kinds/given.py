@@ -114,10 +114,10 @@ def read_items(path: str | Path) -> list[GivenItems]:
     columns = [Column("task", _as_name, optional=True), Column("item", _as_name), Column("score", _as_score)]
     table = read_table(path, Schema("item", [*columns, *(Column(name, _as_name) for name in groups)]))
     frame = table.frame if "task" in table.frame else table.frame.assign(task=storable(path.stem))
-    for row in frame[frame.duplicated(["task", "item"])].itertuples():
-        raise UserError(
-            f"{table.rows.at(row.line)}: item {row.item!r} of {row.task} occurs twice: keep one of them."
-        )
+    repeated = frame[frame.duplicated(["task", "item"])]
+    if len(repeated):
+        line, item, task = (repeated[name].tolist()[0] for name in ("line", "item", "task"))
+        raise UserError(f"{table.rows.at(line)}: item {item!r} of {task} occurs twice: keep one of them.")
     tasks = []
     for task, rows in frame.groupby("task", sort=False):
         of_items = zip(rows["score"], rows[groups].itertuples(index=False, name=None), strict=True)

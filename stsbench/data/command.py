@@ -43,8 +43,7 @@ def get(
 ) -> None:
     """Download data into the cache.
 
-    `HF_ENDPOINT` names a mirror of the Hugging Face Hub; `STSBENCH_CACHE` another cache folder. The folder `data`
-    of a checkout of stsbench is searched, too.
+    `HF_ENDPOINT` names a mirror of the Hugging Face Hub; `STSBENCH_CACHE` another cache folder.
 
     Example: `stsbench data get senteval --to data`
     """
@@ -52,7 +51,7 @@ def get(
 
     with progress_bars(quiet=quiet) as progress:
         fetched = download(what, progress, to=to)
-    status = "verified" if fetched.verified else f"not in the catalogue, sha256 {fetched.sha256}"
+    status = "verified" if fetched.verified else "its hash is not in the catalogue"
     print_notes(f"{'downloaded' if fetched.fresh else 'already there'}: {fetched.path} ({status})", quiet=quiet)
 
 
@@ -142,11 +141,11 @@ def describe(
     data_dirs: DataDirs = None,
     output: Output = Output(),
 ) -> None:
-    """Describe scored pairs: counts, lengths, scores, repetitions, shared sentences, overlap with the tasks.
+    """Describe scored pairs: counts, lengths, scores, repetitions, shared sentences.
 
     Also prints the smallest detectable difference between two assumed models. No sentence is printed.
 
-    Example: `stsbench data describe my.tsv --card my-card.md`
+    Example: `stsbench data describe my.tsv --markdown`
     """
     from stsbench.data.describe import describe as describe_pairs
 

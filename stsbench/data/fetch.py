@@ -34,16 +34,12 @@ class Fetched:
     """The result of `get`.
 
     Attributes:
-        name: the source's name in the catalogue.
         path: the file, or the folder of several files or of an unpacked archive.
-        sha256: the hash of the downloaded file; empty for several files, and for an archive unpacked earlier.
         verified: whether the catalogue has the hash of the download, or of all files at `path`.
         fresh: False if nothing was downloaded because it was there already.
     """
 
-    name: str
     path: Path
-    sha256: str
     verified: bool
     fresh: bool
 
@@ -61,8 +57,8 @@ def get(what: str = "senteval", progress: Progress = silent, *, to: Path | None 
         to: the data folder to fill instead of the cache; name it in STSBENCH_DATA to use it.
 
     Raises:
-        UserError: if there is no such source, the download fails, or another file is in its place, which is never
-            replaced.
+        UserError: if there is no such source, the download fails, an archive is unsafe or damaged, a file is not
+            the catalogued one, or another file is in its place, which is never replaced.
     """
     chosen = source(what)
     if not chosen.is_fetchable:
@@ -80,18 +76,7 @@ def catalogued_files(name: str) -> tuple[CatalogueFile, ...]:
 
 
 def fetch(chosen: Source, expected: Sequence[CatalogueFile], folder: Path, progress: Progress = silent) -> Fetched:
-    """Downloads one source into a data folder, unless it is there already.
-
-    Args:
-        chosen: a source of kind "archive", "file" or "files".
-        expected: the files of an archive, or the files to download.
-        folder: the data folder.
-        progress: see `get`.
-
-    Raises:
-        UserError: if the download fails, an archive is unsafe or damaged, a file is not the catalogued one, or
-            `folder` cannot be written or has other files in the same place.
-    """
+    """Downloads a source into a data folder; see `get`. `expected` are the files in it."""
     from filelock import FileLock
 
     with writing(folder):
@@ -107,7 +92,7 @@ def address_of(chosen: Source) -> str:
     return chosen.address.replace(HUB, mirror, 1) if chosen.address.startswith(f"{HUB}/") else chosen.address
 
 
-def download(url: str, target: Path, sha256: str | None, progress: Progress = silent) -> str:
+def download(url: str, target: Path, sha256: str | None, progress: Progress = silent) -> None:
     """Downloads a file, which appears at `target` only when it is complete.
 
     Args:
@@ -115,9 +100,6 @@ def download(url: str, target: Path, sha256: str | None, progress: Progress = si
         target: the file to write.
         sha256: the expected hash, None if it is unknown.
         progress: called with the bytes done and in all (0 if the server does not report it).
-
-    Returns:
-        The file's SHA-256, 64 hexadecimal digits.
 
     Raises:
         UserError: if the server cannot be reached or refuses, or the hash differs.
@@ -148,7 +130,6 @@ def download(url: str, target: Path, sha256: str | None, progress: Progress = si
             raise UserError(f"cannot download {url} (cut after {done} of {total} bytes): {_BY_HAND}.")
         if sha256 not in {None, digest.hexdigest()}:
             raise UserError(f"{url} is not the catalogued file (expected SHA-256 {sha256}): {_BY_HAND}.")
-    return digest.hexdigest()
 
 
 def _get_files(chosen: Source, expected: Sequence[CatalogueFile], folder: Path, progress: Progress) -> Fetched:
@@ -168,7 +149,7 @@ def _get_files(chosen: Source, expected: Sequence[CatalogueFile], folder: Path, 
         download(url, file, sha256, progress)
         fresh = True
     verified = all(sha256 for _, sha256 in files.values())
-    return Fetched(chosen.name, path, sha256_of(path) if chosen.kind == "file" else "", verified, fresh)
+    return Fetched(path, verified, fresh)
 
 
 def _get_archive(chosen: Source, expected: Sequence[CatalogueFile], folder: Path, progress: Progress) -> Fetched:
@@ -176,7 +157,7 @@ def _get_archive(chosen: Source, expected: Sequence[CatalogueFile], folder: Path
     verified = chosen.expected is not None or all(file.expected for file in expected)
     different = _differences(target, expected)
     if not different:
-        return Fetched(chosen.name, target, "", verified, fresh=False)
+        return Fetched(target, verified, fresh=False)
     if target.exists() and any(target.iterdir()):
         raise UserError(
             f"{target} exists, and {len(different)} of its {len(expected)} files are missing or differ, the first "
@@ -184,12 +165,12 @@ def _get_archive(chosen: Source, expected: Sequence[CatalogueFile], folder: Path
         )
     archive = folder / chosen.file_name
     try:
-        sha256 = download(address_of(chosen), archive, chosen.expected, progress)
+        download(address_of(chosen), archive, chosen.expected, progress)
         progress(f"unpacking {archive.name}", 0, 0)
         _unpack_to(target, archive, chosen, expected)
     finally:
         archive.unlink(missing_ok=True)
-    return Fetched(chosen.name, target, sha256, verified, fresh=True)
+    return Fetched(target, verified, fresh=True)
 
 
 def _unpack_to(target: Path, archive: Path, chosen: Source, expected: Sequence[CatalogueFile]) -> None:

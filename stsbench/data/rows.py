@@ -4,15 +4,13 @@ A corpus need not fit into memory. Mistakes are reported with file and line.
 """
 
 import csv
-import gzip
 import io
 import math
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import require_file
@@ -25,8 +23,8 @@ FORMATS = (".txt", ".tsv", ".csv", ".jsonl", ".parquet")
 TABLES = FORMATS[1:]
 """The formats with columns."""
 
-PACKED = (".gz", ".zst")
-"""Compression suffixes, allowed after every format but Parquet, which is compressed itself."""
+PACKED = {".gz": "gzip", ".zst": "zstd"}
+"""Compressions by suffix, allowed after every format but Parquet, which is compressed itself."""
 
 NumberedCells = tuple[int, Sequence[object]]
 """The line on which a row begins, from 1 (Parquet: the row), and its cells."""
@@ -140,25 +138,22 @@ def _lines_with_ends(path: Path) -> Iterator[tuple[int, str]]:
                 if "\0" in text:
                     raise UserError(f"{path}, line {line}: NUL byte; save the file as UTF-8 (this may be UTF-16).")
                 yield line, text
-    except (OSError, EOFError, zlib.error) as error:
+    except OSError as error:
         raise _unreadable(path, error) from error
 
 
 def _open(path: Path) -> BinaryIO:
     require_file(path)
-    if path.suffix.lower() == ".gz":
-        return cast(BinaryIO, gzip.open(path, "rb"))
-    if path.suffix.lower() == ".zst":
-        import pyarrow as pa
+    if path.suffix.lower() not in PACKED:
+        return path.open("rb")
+    import pyarrow as pa
 
-        return io.BufferedReader(pa.input_stream(path.open("rb"), compression="zstd"))
-    return path.open("rb")
+    return io.BufferedReader(pa.input_stream(path.open("rb"), compression=PACKED[path.suffix.lower()]))
 
 
 def _csv_cells(path: Path, delimiter: str) -> Iterator[_NumberedTexts]:
-    # A line end inside quotes belongs to the cell; outside, a carriage return alone ends a row, too.
-    pieces = (piece for _, text in _lines_with_ends(path) for piece in io.StringIO(text, newline=""))
-    reader = csv.reader(pieces, strict=True, delimiter=delimiter)
+    # A line end inside quotes belongs to the cell.
+    reader = csv.reader((text for _, text in _lines_with_ends(path)), strict=True, delimiter=delimiter)
     while True:
         line = reader.line_num + 1
         try:
@@ -242,13 +237,13 @@ def _of_records(path: Path, records: Iterator[tuple[int, Any]], names: Sequence[
         for line, record in chain([first] if first else [], records):
             if not isinstance(record, dict):
                 raise UserError(f"{path}, {unit} {line}: expected a JSON object; fix the {unit}.")
-            missing = [name for name in columns if name not in record]
-            if missing:
-                raise UserError(f"{path}, {unit} {line}: {missing[0]!r} is missing; add it.")
-            extra = [] if names else [name for name in record if name not in columns]
-            if extra:
+            differing = [name for name in columns if name not in record]
+            if not names:
+                differing += [name for name in record if name not in columns]
+            if differing:
+                at = f"{path}, {unit} {line}"
                 raise UserError(
-                    f"{path}, {unit} {line}: the first {unit} has no {extra[0]!r}; use the same names."
+                    f"{at}: {differing[0]!r} is missing here or in the first {unit}; use the same names."
                 )
             yield line, [record[name] for name in columns]
 

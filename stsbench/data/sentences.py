@@ -161,17 +161,16 @@ def _splits_of(name: str, data_dirs: Sequence[Path]) -> list[Sentences]:
     else:
         table = load_labelled(task, data_dirs, text=chosen).items
     # A few sentences of CR and MPQA are empty.
-    table = table[table["sentence1"] != ""]
-    splits = list(dict.fromkeys(table["split"]))
+    splits = dict(list(table[table["sentence1"] != ""].groupby("split", sort=False)))
     if split not in {"", "all", *splits}:
         raise UserError(f"{entry.task} has no split {split!r}: choose one of {', '.join(splits)}.")
     other_text = f"@{text}" if text not in {"", SENTEVAL} else ""
     sets = []
     for part in splits if split in {"", "all"} else [split]:
-        rows = table[table["split"] == part]
-        second = None if rows["sentence2"].isna().any() else tuple(rows["sentence2"])
-        shown = "" if part == "all" or splits == ["test"] else f":{part}"
-        sets.append(Sentences(f"{entry.task}{shown}{other_text}", tuple(rows["sentence1"]), second))
+        first, second = splits[part]["sentence1"], splits[part]["sentence2"]
+        shown = "" if part == "all" or [*splits] == ["test"] else f":{part}"
+        name = f"{entry.task}{shown}{other_text}"
+        sets.append(Sentences(name, tuple(first), None if second.isna().any() else tuple(second)))
     return sets
 
 
@@ -193,16 +192,11 @@ def read_corpus_set(corpus: str | Path, columns: Sequence[str] | None = None) ->
             raise UserError(f"{path} has one sentence per line: it has no columns to name.")
         return Sentences(path.name, load_corpus(corpus))
     require_room_for(path)
-    cells_of = (cells for _, cells in open_rows(path, is_header=is_header, names=columns).rows)
-    rows = [
-        [
-            cell.strip()
-            for cell in cells
-            if isinstance(cell, str) and _is_sentence(cell, any_text=columns is not None)
-        ]
-        for cells in cells_of
-    ]
-    rows = [row for row in rows if row]
+    rows = []
+    for _, cells in open_rows(path, is_header=is_header, names=columns).rows:
+        texts = [cell.strip() for cell in cells if isinstance(cell, str) and cell.strip()]
+        if row := [text for text in texts if columns is not None or number(text) is None]:
+            rows.append(row)
     if not rows:
         raise UserError(f"{path} has no sentences: name the columns with --columns.")
     if all(len(row) > 1 for row in rows):
@@ -216,7 +210,3 @@ def _is_text(path: Path) -> bool:
         return ending_of(path) == ".txt"
     except UserError:
         return True  # A file without a known suffix is likely to be text; if it is not, reading it fails.
-
-
-def _is_sentence(cell: str, *, any_text: bool) -> bool:
-    return bool(cell.strip()) and (any_text or number(cell) is None)

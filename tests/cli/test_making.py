@@ -110,11 +110,11 @@ def test_getting_data_prints_what_was_fetched(
         assert progress is not None
         requests.append((what, to))
         known = what == "senteval"
-        return fetch.Fetched(what, tmp_path / "x", "ab" * 32, verified=known, fresh=known)
+        return fetch.Fetched(tmp_path / "x", verified=known, fresh=known)
 
     monkeypatch.setattr(fetch, "get", get)
     assert stsbench("data", "get").err == f"downloaded: {tmp_path}/x (verified)\n"
-    assert stsbench("data", "get", "wiki1m").err.startswith(f"already there: {tmp_path}/x (not in the catalogue")
+    assert stsbench("data", "get", "wiki1m").err.startswith(f"already there: {tmp_path}/x (its hash is not in the catalogue")
     assert stsbench("data", "get", "--quiet", "--to", "data").err == ""
     assert requests == [("senteval", None), ("wiki1m", None), ("senteval", Path("data"))]
 

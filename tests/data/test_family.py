@@ -9,10 +9,8 @@ import pandas as pd
 import pytest
 
 from stsbench.base.errors import UserError
-from stsbench.data import fetch as module
 from stsbench.data.benchmarks import load_sts
 from stsbench.data.catalogue import data_set, data_sets, paper_tasks, source
-from stsbench.data.fetch import get
 from stsbench.data.overview import list_data, verify
 
 PAIRS = [("The kettle sings.", "The kettle whistles.", 1.0), ("An owl naps.", "A bus leaves.", 0.0)]
@@ -254,13 +252,6 @@ def test_a_set_on_another_scale_than_the_catalogued_one_is_refused(tmp_path, put
     fails(tmp_path, message, task, split, text)
 
 
-def test_what_is_not_here_is_told_with_the_command_that_gets_it(tmp_path):
-    with pytest.raises(UserError, match=r"run `stsbench data get sts17`, or \(offline\)"):
-        load_sts("STS17", "en-en", "raw")
-    with pytest.raises(UserError, match=r"get it by hand from https://github\.com/bojone/SimCSE"):
-        load_sts("ATEC", "test", "raw")
-
-
 # --- the second version of STS-B
 
 
@@ -285,23 +276,6 @@ def test_a_split_of_the_second_sts_b_rests_on_the_files_of_all(shared):
     test = load_sts("STS-B", "test", "raw-v2", [shared / "data"])
     assert (len(test.pairs), len(test.files), len(test.notes)) == (1362, 3, 1)
     assert test.sha256 != load_sts("STS-B", "test", "raw", [shared / "data"]).sha256
-
-
-# --- getting
-
-
-def test_a_set_that_was_fetched_is_found_and_read(site, page, monkeypatch):
-    files = {file.path: packed(scored(0, 5)) for file in module.catalogued_files("sts17")}
-    for path, content in files.items():
-        site.put(f"/sts17/{path}", page(content))
-    described = source("sts17").model_copy(update={"address": f"{site.base}/sts17/"})
-    monkeypatch.setattr(module, "source", lambda _name: described)
-    assert get("sts17").fresh
-    assert len(load_sts("STS17", "nl-en", "raw").pairs) == 2
-    assert not get("sts17").fresh
-
-
-# --- seeing
 
 
 def test_the_list_says_which_files_nobody_saw_and_whose_ratings_are_published():

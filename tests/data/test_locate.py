@@ -87,13 +87,6 @@ def test_a_checkout_looks_into_its_folder_data_after_the_variable(checkout, tmp_
     assert [place.origin for place in places()] == ["cache"]
 
 
-def test_where_the_person_works_makes_no_checkout(tmp_path, monkeypatch):
-    put(tmp_path / "data" / "senteval" / "downstream")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("STSBENCH_DATA")
-    assert [place.origin for place in places()] == ["cache"]
-
-
 def test_a_folder_data_beside_an_installed_package_is_not_searched(checkout):
     (checkout.parent / "pyproject.toml").unlink()
     assert [place.origin for place in places()] == ["cache"]

@@ -1,7 +1,5 @@
 """The tables say what there is, where it was found, and what differs from the catalogue."""
 
-import shutil
-
 import pytest
 
 from stsbench.base.errors import UserError
@@ -38,20 +36,6 @@ def test_verifying_names_what_is_missing_and_what_differs(small_senteval):
     absent = row(table, file="MR/rt-polarity.pos")
     assert (absent["status"], absent["found_sha256"], absent["folder"]) == ("missing", "", "")
     assert set(table.loc[table["text"] == "sample", "status"]) == {"ok"}
-
-
-@pytest.mark.shared
-def test_a_single_missing_file_among_real_ones_is_found(senteval, tmp_path):
-    for name in ("SICK_train.txt", "SICK_test_annotated.txt"):
-        (tmp_path / "SICK").mkdir(exist_ok=True)
-        shutil.copyfile(senteval / "downstream/SICK" / name, tmp_path / "SICK" / name)
-    table = verify([tmp_path]).frame
-    statuses = table.loc[table["task"] == "SICK-R", ["file", "status"]].values.tolist()
-    assert statuses == [
-        ["SICK/SICK_train.txt", "ok"],
-        ["SICK/SICK_trial.txt", "missing"],
-        ["SICK/SICK_test_annotated.txt", "ok"],
-    ]
 
 
 def test_what_is_missing_or_differs_is_named_with_what_to_do(small_senteval):

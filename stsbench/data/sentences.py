@@ -161,7 +161,8 @@ def _splits_of(name: str, data_dirs: Sequence[Path]) -> list[Sentences]:
     else:
         table = load_labelled(task, data_dirs, text=chosen).items
     # A few sentences of CR and MPQA are empty.
-    splits = dict(list(table[table["sentence1"] != ""].groupby("split", sort=False)))
+    table = table[table["sentence1"] != ""]
+    splits = {str(name): rows for name, rows in table.groupby("split", sort=False)}
     if split not in {"", "all", *splits}:
         raise UserError(f"{entry.task} has no split {split!r}: choose one of {', '.join(splits)}.")
     other_text = f"@{text}" if text not in {"", SENTEVAL} else ""

@@ -345,6 +345,11 @@ def similarity_notes(frame: pd.DataFrame) -> tuple[str, ...]:
     )
 
 
+def intervals_of(rows: pd.DataFrame, digits: int = 2) -> list[str]:
+    """Returns the intervals of rows with `low` and `high` as text."""
+    return [interval(low, high, digits) for low, high in zip(rows["low"], rows["high"], strict=True)]
+
+
 def with_intervals(
     rows: pd.DataFrame, keys: Sequence[str], *, scale: Mapping[str, float] | None = None, digits: int = 2
 ) -> pd.DataFrame:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from stsbench.analysis.base import OfTexts, Row, in_columns
+from stsbench.analysis.base import OfTexts, Row, in_columns, intervals_of
 from stsbench.analysis.compress_numbers import (
     TIES,
     WITHIN,
@@ -191,9 +191,7 @@ class Compress(OfTexts):
         """The smallest vector within the margin, by model and kept dimensions."""
         rows = self.headline
         full = rows.groupby("model")["bytes"].transform("max")
-        rows = rows.assign(
-            share=100 * rows["bytes"] / full, interval=list(map(interval, rows["low"], rows["high"]))
-        )
+        rows = rows.assign(share=100 * rows["bytes"] / full, interval=intervals_of(rows))
         passing = rows[rows["verdict"] == WITHIN].sort_values(["bytes", "score"], ascending=[True, False])
         best = passing.groupby(["model", "kept"], sort=False).head(1)
         columns = [*_CELL, "stored", "bytes", "share", "score", "difference", "interval"]

@@ -7,14 +7,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from stsbench.analysis.base import OfVectors, Row, by_task, mean, with_intervals
+from stsbench.analysis.base import OfVectors, Row, by_task, intervals_of, mean, with_intervals
 from stsbench.analysis.estimates import Estimates, spearman_of_task
 from stsbench.analysis.inputs import ScoredVectors
 from stsbench.analysis.parameters import parameter
 from stsbench.base.errors import UserError
 from stsbench.cli.options import LARGEST
 from stsbench.records.kinds import AVERAGE
-from stsbench.render.table import Table, Tables, interval
+from stsbench.render.table import Table, Tables
 from stsbench.statistics.correlations import average_ranks
 from stsbench.statistics.geometry import mean_cosine_by_dimension
 from stsbench.statistics.influence import Linear
@@ -110,17 +110,10 @@ class Dimensions(OfVectors):
         return Tables([Table(shares, caption, notes=self.notes), Table(self._score_table(), scores)])
 
     def _score_table(self) -> pd.DataFrame:
-        scores = self.frame[self.frame["measure"] == SPEARMAN]
-        table = by_task(scores, ["model", "group"])
-        differences = {
-            (row["model"], row["group"]): (row["value"], interval(row["low"], row["high"]))
-            for row in self.headline.to_dict("records")
-            if row["measure"] == DIFFERENCE
-        }
-        keys = zip(table["model"], table["group"], strict=True)
-        table["difference"], table["interval"] = zip(
-            *(differences.get(key, (float("nan"), "")) for key in keys), strict=True
-        )
+        scores = by_task(self.frame[self.frame["measure"] == SPEARMAN], ["model", "group"])
+        rows = self.headline[self.headline["measure"] == DIFFERENCE]
+        differences = rows[["model", "group"]].assign(difference=rows["value"], interval=intervals_of(rows))
+        table = scores.merge(differences, how="left", on=["model", "group"]).fillna({"interval": ""})
         return table.rename(columns={"group": "compared by"})
 
     @property

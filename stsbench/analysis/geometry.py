@@ -36,19 +36,7 @@ _SAME_POINT = 1e-4
 
 
 def checkpoints_in(folder: str | Path) -> list[Path]:
-    """Returns the checkpoints of a training run, in the order of the last number in their names.
-
-    Args:
-        folder: the folder of a training run, or a folder whose subfolders are checkpoints.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as parent:
-    ...     for step in (1000, 250):
-    ...         (Path(parent) / f"step-{step}").mkdir()
-    ...         _ = (Path(parent) / f"step-{step}" / "config.json").write_text("{}")
-    ...     [path.name for path in checkpoints_in(parent)]
-    ['step-250', 'step-1000']
-    """
+    """Returns the checkpoints below a folder, or of the training run in it, by the last number in their names."""
     folder = Path(folder).expanduser().resolve()
     folder = folder / _KEPT if (folder / _KEPT).is_dir() else folder
     folders = folder.iterdir() if folder.is_dir() else ()

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pandas as pd
 
-from stsbench.analysis.base import OfTasks, Row, by_task, headline, similarity_notes
+from stsbench.analysis.base import OfTasks, Row, by_task, headline, intervals_of, similarity_notes
 from stsbench.analysis.length_numbers import (
     ABSOLUTE,
     ALL,
@@ -27,7 +27,7 @@ from stsbench.cli.options import LARGEST
 from stsbench.published.catalogue import rows_of, systems
 from stsbench.published.catalogue import table as published_table
 from stsbench.records.kinds import ALL_TASKS, AVERAGE
-from stsbench.render.table import Table, Tables, interval
+from stsbench.render.table import Table, Tables
 from stsbench.scoring.settings import Intervals
 from stsbench.scoring.subjects import ScoredTask
 
@@ -178,8 +178,8 @@ class LengthBias(OfTasks):
         ]
         design = frame[frame["measure"].isin([CONTRAST, MARGIN])]
         if len(design):
-            limits = [interval(low, high) for low, high in zip(design["low"], design["high"], strict=True)]
-            designed = design[["model", "measure", "group", "pairs", "value"]].assign(interval=limits)
+            columns = ["model", "measure", "group", "pairs", "value"]
+            designed = design[columns].assign(interval=intervals_of(design))
             tables.append(Table(designed, "The sample's designed pairs x 100 (unbiased: contrast 0)"))
         return Tables(tables)
 
@@ -212,12 +212,11 @@ def _summary(frame: pd.DataFrame, unit: str) -> pd.DataFrame:
         "Spearman": (over, SPEARMAN, ALL),
         "partial Spearman, length difference fixed": (over, PARTIAL, ALL),
     }
-    rows = []
+    parts = []
     for name, (part, measure, group) in numbers.items():
-        for row in part[(part["measure"] == measure) & (part["group"] == group)].to_dict("records"):
-            limits = interval(row["low"], row["high"])
-            rows.append({"number": name, "model": row["model"], "value": row["value"], "interval": limits})
-    return pd.DataFrame(rows, columns=["number", "model", "value", "interval"])
+        rows = part[(part["measure"] == measure) & (part["group"] == group)]
+        parts.append(rows[["model", "value"]].assign(number=name, interval=intervals_of(rows)))
+    return pd.concat(parts, ignore_index=True)[["number", "model", "value", "interval"]]
 
 
 length_bias = LengthBias.verb

@@ -7,14 +7,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from stsbench.analysis.base import OfVectors, Row, with_intervals
+from stsbench.analysis.base import OfVectors, Row, intervals_of, with_intervals
 from stsbench.analysis.estimates import Estimates
 from stsbench.analysis.inputs import ScoredVectors
 from stsbench.analysis.lengths import BINS, LENGTH, Bins, bins_from, sides
 from stsbench.base.errors import UserError
 from stsbench.data.shared import FOLDED, SENTENCES
 from stsbench.records.kinds import ALL_TASKS
-from stsbench.render.table import Table, Tables, interval
+from stsbench.render.table import Table, Tables
 from stsbench.statistics.influence import Linear
 from stsbench.statistics.similarity import zero_rows
 
@@ -85,8 +85,7 @@ class LengthCollapse(OfVectors):
         bins = with_intervals(shown[shown["measure"] != RISE], ["model", "group", "sentences"], digits=3)
         bins = bins.rename(columns={"group": unit}).astype({"sentences": "Int64"})
         rises = self.frame[self.frame["measure"] == RISE]
-        limits = [interval(low, high, 3) for low, high in zip(rises["low"], rises["high"], strict=True)]
-        rise = rises[["model", "task", "group", "value"]].assign(interval=limits)
+        rise = rises[["model", "task", "group", "value"]].assign(interval=intervals_of(rises, 3))
         rise = rise.rename(columns={"group": "bins", "value": "rise"})
         caption = f"Mean cosine of unrelated sentences, and norm of the vectors, by length in {unit}"
         rising = "The rise of the cosine from the shortest sentences to the longest"

@@ -8,8 +8,7 @@ import pytest
 from scipy.stats import rankdata, spearmanr
 
 import stsbench as sb
-from stsbench.analysis.perturbations import changes, misspell
-from stsbench.analysis.stability import Retyped, Stability
+from stsbench.analysis.stability import Retyped, Stability, changes, misspell
 from stsbench.data.benchmarks import load_sample
 from stsbench.data.sentences import sentences_in
 from stsbench.statistics.dependence import Sharing

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from types import ModuleType
+from types import SimpleNamespace
 from typing import Any
 
 import matplotlib.figure
@@ -18,14 +18,13 @@ from own_runs import OWN_SIMILARITY, analyse, options_of, write_pairs, write_wor
 
 import stsbench as sb
 from stsbench.analysis import ANALYSES, analysis
-from stsbench.analysis.base import Analysis, OfTasks
+from stsbench.analysis.base import Analysis
 from stsbench.analysis.parameters import parameter
+from stsbench.analysis.ties import Ties
 from stsbench.base.progress import silent
 from stsbench.cli.app import main
 from stsbench.data.benchmarks import load_sample
 from stsbench.data.own_pairs import load_pairs
-from stsbench.render.figures import new_figure
-from stsbench.render.table import Table, Tables
 from stsbench.reports.report import analyses as report_section
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -206,67 +205,59 @@ def words_of(figure: Any) -> str:
     return "\n".join([*texts, *(str(artist.get_label()) for artist in figure.findobj())])
 
 
-class Counts(OfTasks):
-    """Count pairs.
+class Toy(Ties):
+    """Count ties.
 
     Returns:
         One row per model.
     """
 
-    name = "toy-counts"
-    title = "Toy counts"
+    name = "toy-ties"
+    title = "Toy ties"
     question = "how many?"
     look_for = "ones"
-    examples = ("stsbench toy-counts runs/a",)
+    examples = ("stsbench toy-ties runs/a",)
 
-    times: int = parameter(1, "What each model counts.", limits=(1, 9))
-    kinds: list[str] = parameter((), "Names, with commas.", kind=str, example="a,b")
-    published: bool = parameter(False, "Say so.", flags=("--published",))
-
-    def measure(self, model: str, given: Any) -> Any:
-        yield {"task": given[0].task, "count": self.times, "kinds": len(self.kinds)}
+    times: int = parameter(1, "How often.", limits=(1, 9))
+    published: bool = parameter(False, "Add the rows of a paper.", flags=("--published",))
 
     def _published_rows(self) -> pd.DataFrame:
-        return pd.DataFrame({"model": ["paper"], "task": ["printed"], "count": [0], "kinds": [0]})
-
-    def table(self) -> Tables:
-        return Tables([Table(self.frame, "Models counted")])
-
-    def plot(self) -> Any:
-        return new_figure()
+        return pd.DataFrame({"model": ["paper"], "task": ["sample"], "precision": ["as recorded"]})
 
 
 def test_parameters_are_arguments_of_the_verb_and_are_checked() -> None:
-    names = ["runs", "tasks", "data_dirs", "times", "kinds", "published", "progress"]
-    assert list(inspect.signature(Counts.verb).parameters) == names
-    assert "times: What each model counts." in Counts.verb.__doc__
-    assert Counts.verb.__doc__.index("Returns:") < Counts.verb.__doc__.index("Raises:")
+    assert list(inspect.signature(Toy.verb).parameters) == [
+        "runs",
+        "tasks",
+        "data_dirs",
+        "times",
+        "published",
+        "progress",
+    ]
+    assert "times: How often." in Toy.verb.__doc__
+    assert Toy.verb.__doc__.index("Returns:") < Toy.verb.__doc__.index("Raises:")
     with pytest.raises(sb.UserError, match="--times 10: expected 1 to 9"):
-        Counts(times=10)
+        Toy(times=10)
     with pytest.raises(TypeError, match="unexpected keyword argument 'time'"):
-        Counts.verb(time=2)
+        Toy.verb(time=2)
 
 
 def test_a_registered_analysis_has_a_command_a_part_of_explain_and_a_section_of_the_report(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    module = ModuleType("toy_counts")
-    module.Counts = Counts  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "toy_counts", module)
-    monkeypatch.setitem(ANALYSES, "toy-counts", "toy_counts:Counts")
+    monkeypatch.setitem(sys.modules, "toy", SimpleNamespace(Toy=Toy))
+    monkeypatch.setitem(ANALYSES, "toy-ties", "toy:Toy")
     run_command(monkeypatch, "--help")
-    listed = capsys.readouterr().out
-    assert "toy-counts" in listed[listed.index("Analyses") :]
-    run_command(monkeypatch, "toy-counts", folder / "run", "--times", "3", "--kinds", "a,b", "--json")
-    assert [(row["count"], row["kinds"]) for row in json.loads(capsys.readouterr().out)] == [(3, 2)]
+    assert "toy-ties" in capsys.readouterr().out.partition("Analyses")[2]
+    run_command(monkeypatch, "toy-ties", folder / "run", "--times", "3", "--published", "--json")
+    assert json.loads(capsys.readouterr().out)[-1]["model"] == "paper"
     record = sb.evaluate(str(folder / A), "sample")
-    explanation = sb.explain(record, leave_out=True, published=True)
-    assert explanation["toy-counts"].frame["model"].tolist() == [A, "paper"]
-    sections = report_section({"a": record}, sb.Intervals(), (), silent)[0].section.parts
-    assert [section.title for section in sections][-1] == "Toy counts"
+    assert "toy-ties" in sb.explain(record, leave_out=True).parts
+    report, _ = report_section({"a": record}, sb.Intervals(), (), silent)
+    assert report.section.parts[-1].title == "Toy ties"
     monkeypatch.syspath_prepend(str(ROOT / "docs" / "_ext"))
     import site_links
 
-    assert "| `toy-counts` | how many? | ones |" in site_links.rows()
-    linked = "| [`toy-counts`](../reference/commands/toy-counts.md) | how many? | ones |"
+    assert "| `toy-ties` | how many? | ones |" in site_links.rows()
+    linked = "| [`toy-ties`](../reference/commands/toy-ties.md) | how many? | ones |"
     assert linked in site_links.in_site(f"\n{site_links.rows()}", "how-to/explain")

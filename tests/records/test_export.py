@@ -11,11 +11,9 @@ import numpy as np
 import pytest
 from mteb_task import scored_by_mteb
 from scipy.stats import spearmanr
-from typer.testing import CliRunner
 
 import stsbench as sb
 from stsbench.base.errors import UserError
-from stsbench.cli.app import app
 from stsbench.data.tables import StsData
 from stsbench.records.export import export_results
 from stsbench.records.items import ITEMS
@@ -53,14 +51,11 @@ def test_the_same_scores_are_read_back(record: sb.RunRecord, tmp_path: Path) -> 
     assert (back.model.name, back.model.use.revision) == ("owner/my model", None)
     assert any("SICK-R and own" in note for note in exported.notes)
     assert any("9,927" in note for note in exported.notes)
-    with pytest.raises(UserError, match=r"was imported with scores only, .*`stsbench check RUN --baseline"):
-        sb.compare(record, back)
-    with pytest.raises(UserError, match="was imported with scores only"):
-        sb.rank([record, back])
-
-
-def test_the_other_similarities_are_those_of_the_items(record: sb.RunRecord, tmp_path: Path) -> None:
-    entry = entry_of(export_results(record, tmp_path).folder)
+    for verb in (lambda: sb.compare(record, back), lambda: sb.rank([record, back])):
+        with pytest.raises(UserError, match="was imported with scores only"):
+            verb()
+    # The other similarities are those of the items.
+    entry = entry_of(exported.folder)
     rows = record.items[record.items["task"] == "STS12"]
     for similarity in ("cosine", "manhattan", "euclidean"):
         expected = spearmanr(rows["gold"], rows[similarity]).statistic
@@ -119,11 +114,6 @@ def test_without_items_only_the_record_s_own_similarity_is_written(
     assert entry["main_score"] == saved.scores[0].value
     assert not any(name.startswith(("euclidean", "manhattan")) for name in entry)
     assert any("items.parquet is missing" in note for note in exported.notes)
-    command = ["export", str(tmp_path / "run"), "--json", "--out"]
-    printed = CliRunner().invoke(app, [*command, str(tmp_path / "again")])
-    assert "items.parquet is missing" in printed.stderr  # JSON rows cannot hold it
-    assert json.loads(printed.stdout)
-    assert not CliRunner().invoke(app, [*command, str(tmp_path / "quiet"), "--quiet"]).stderr
 
 
 def test_mteb_loads_the_files_and_prints_the_same_scores(record: sb.RunRecord, tmp_path: Path) -> None:

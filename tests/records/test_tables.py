@@ -6,13 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import stsbench as sb
 from stsbench.data.tables import StsData
 from stsbench.encoders.use import names
-from stsbench.records.items import KEY
 from stsbench.records.labels import METHODS, distinct_labels, labels, task_labels
 from stsbench.records.scores import Scores, require_comparable
 from stsbench.records.store import save_run
@@ -44,18 +42,9 @@ def test_a_model_has_a_row_with_its_tasks_their_average_and_limits_below(
         assert shown.frame[place].tolist() == pytest.approx(2 * expected)
         row = record.frame[(record.frame["task"] == place) & (record.frame["subset"] == "")].iloc[0]
         assert row[["score", "low", "high"]].tolist() == pytest.approx(expected)
-    without = sb.evaluate(hash_encode, toy_data(), intervals=sb.Intervals(None))
-    alone = sb.show(without).table()[0].frame
-    assert list(alone.columns) == ["model", "toy", "first", "second"]
-    assert len(alone) == 1
-
-
-def test_averages_over_different_tasks_are_not_in_one_column(
-    record: sb.RunRecord, hash_encode: Encode, toy_data: Data
-) -> None:
     other = sb.evaluate(hash_encode, [toy_data("b"), toy_data("a", seed=1), toy_data("c", seed=2)])
     table = Scores([record, other], intervals=False).table()[0].frame
-    assert list(table.columns) == ["model", "b", "a", "c"]
+    assert list(table.columns) == ["model", "b", "a", "c"]  # averages over different tasks do not compare
     assert np.isnan(table["c"][0])
 
 
@@ -135,9 +124,7 @@ def test_records_of_one_model_are_labelled_with_what_they_differ_in(
     ]
 
 
-def test_records_that_differ_in_nothing_are_labelled_with_their_folders(
-    record: sb.RunRecord, tmp_path: Path
-) -> None:
+def test_equal_records_are_labelled_with_their_folders(record: sb.RunRecord, tmp_path: Path) -> None:
     saved = [save_run(record, tmp_path / name) for name in ("monday", "tuesday")]
     assert labels([*saved, renamed(record, name="two")]) == ["one (monday)", "one (tuesday)", "two"]
     first, second = labels([save_run(record, tmp_path / parent / "run") for parent in ("a", "b")])
@@ -190,9 +177,3 @@ def test_remarks_list_signatures_rounding_zero_vectors_and_modified_data(
         f"{label}: data: modified (see the notes)",
     ]
     assert "x differs." in zeros.notes
-
-
-def test_the_rows_of_a_score_are_those_with_its_key_in_their_order(record: sb.RunRecord) -> None:
-    rows = record.rows_by_score()
-    assert list(rows) == list(dict.fromkeys(record.items[list(KEY)].itertuples(index=False, name=None)))
-    pd.testing.assert_frame_equal(pd.concat(rows.values(), ignore_index=True), record.items)

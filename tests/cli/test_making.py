@@ -114,7 +114,9 @@ def test_getting_data_prints_what_was_fetched(
 
     monkeypatch.setattr(fetch, "get", get)
     assert stsbench("data", "get").err == f"downloaded: {tmp_path}/x (verified)\n"
-    assert stsbench("data", "get", "wiki1m").err.startswith(f"already there: {tmp_path}/x (its hash is not in the catalogue")
+    assert stsbench("data", "get", "wiki1m").err.startswith(
+        f"already there: {tmp_path}/x (its hash is not in the catalogue"
+    )
     assert stsbench("data", "get", "--quiet", "--to", "data").err == ""
     assert requests == [("senteval", None), ("wiki1m", None), ("senteval", Path("data"))]
 

@@ -1,7 +1,6 @@
 """Geometry of vectors: definitions computed plainly, closed forms, invariances; and reproducible threads."""
 
 import threading
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -73,21 +72,6 @@ def test_blocks_count_every_pair_once(rows, monkeypatch):
     assert steps[-1][1:] == (rows * (rows - 1) // 2,) * 2
     assert uniformity(vectors.astype(np.float32)) == pytest.approx(found, abs=1e-6)
     assert mean_cosine(vectors) == pytest.approx(mean_cosine_by_dimension(unit_rows(vectors)).sum())
-
-
-def test_the_memory_of_uniformity_does_not_grow_with_the_pairs(monkeypatch):
-    monkeypatch.setattr(geometry, "_PAIR_ROWS", 64)
-
-    def peak(rows):
-        vectors = random_vectors(0, rows, 8).astype(np.float32)
-        tracemalloc.start()
-        uniformity(vectors)
-        _, most = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        return most
-
-    with threadpool_limits(1, "blas"):
-        assert peak(4000) < 4 * peak(1000) < 4_000_000
 
 
 @pytest.mark.parametrize(("n", "d"), [(1, 3), (4, 7), (30, 7), (7, 7), (8, 7)])

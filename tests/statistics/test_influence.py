@@ -1,11 +1,9 @@
 """Terms of each statistic against the jackknife, and the arithmetic of `Linear`."""
 
-import math
-
 import numpy as np
 import pytest
 
-from stsbench.statistics.correlations import CORRELATIONS, average_ranks, correlate_task, kendall
+from stsbench.statistics.correlations import CORRELATIONS, correlate_task, kendall
 from stsbench.statistics.influence import (
     TERMS,
     Linear,
@@ -41,21 +39,6 @@ def test_terms_of_tied_samples_are_those_of_the_jackknife(metric):
     assert np.corrcoef(terms, expected)[0, 1] > 0.9999
     assert terms @ terms == pytest.approx(expected @ expected, rel=0.05)
     assert terms.sum() == pytest.approx(0, abs=1e-12)
-
-
-def test_spearmans_terms_include_the_effect_on_other_ranks():
-    # Pearson's terms of the ranks, a common mistake, leave out that a pair shifts the ranks of others.
-    x, y = tied_samples()
-    of_ranks = pearson_terms(average_ranks(x), average_ranks(y))
-    assert np.corrcoef(of_ranks, spearman_terms(x, y))[0, 1] < 0.999
-
-
-def test_terms_do_not_change_with_scale_or_order_preserving_functions():
-    x, y = tied_samples()
-    assert pearson_terms(3 * x - 1, y * 1e6) == pytest.approx(pearson_terms(x, y))
-    for terms in (spearman_terms, kendall_terms):
-        assert terms(x, np.exp(y)) == pytest.approx(terms(x, y))
-        assert terms(x, -y) == pytest.approx(-terms(x, y))
 
 
 @pytest.mark.parametrize("metric", TERMS)
@@ -135,14 +118,6 @@ def test_concordance_is_counted_over_all_pairs(at_once, decimals, monkeypatch):
         assert tau == pytest.approx(kendall(x, y), nan_ok=True)
 
 
-def test_kendalls_terms_are_those_of_the_jackknife_but_for_a_factor():
-    # The leave-one-out values of a U-statistic of two pairs are n / (n - 2) times as wide.
-    x, noise = np.random.default_rng(5).normal(size=(2, 200))
-    y = x + noise
-    expected = jackknife(lambda kept: kendall(x[kept], y[kept]), 200)
-    assert kendall_terms(x, y) == pytest.approx(expected * 198 / 199, abs=1e-12)
-
-
 def sums(seed, size=400):
     rng = np.random.default_rng(seed)
     rows = {"x": rng.normal(5, 1, size), "y": rng.normal(3, 1, size), "n": np.ones(size)}
@@ -159,12 +134,3 @@ def test_a_mean_a_ratio_and_a_slope_have_the_terms_of_their_formulas():
     assert slope.value == pytest.approx(np.polyfit(rows["x"], rows["y"], 1)[0])
     assert np.corrcoef(slope.terms["task"], expected)[0, 1] > 0.999
     assert abs(slope.terms["task"].sum()) < 1e-9
-
-
-def test_blocks_are_kept_apart_and_numbers_scale_them():
-    one, other = Linear(1.0, {"a": np.array([1.0, -1.0])}), Linear(3.0, {"b": np.array([2.0, 0.0, -2.0])})
-    mean, gap = (one + other) / 2, 10 * (other - one)
-    assert (mean.value, mean.terms["a"].tolist(), mean.terms["b"].tolist()) == (2.0, [0.5, -0.5], [1.0, 0.0, -1.0])
-    assert (gap.value, gap.terms["a"].tolist()) == (20.0, [-10.0, 10.0])
-    assert math.isnan((one / Linear(0.0, {})).value)
-    assert math.isnan((Linear.undefined() + one).value)

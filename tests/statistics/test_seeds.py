@@ -11,7 +11,6 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stsbench.published.measured import seeds
 from stsbench.statistics.dependence import Sharing, Variance, covariance, variance
 from stsbench.statistics.intervals import plain_interval
 from stsbench.statistics.seeds import (
@@ -105,8 +104,3 @@ def test_the_expected_best_is_unbiased_and_with_replacement_it_is_too_low():
     assert (samples @ best_of_weights(6)[3]).mean() == pytest.approx(true, abs=0.015)
     assert (samples @ np.diff((np.arange(7) / 6) ** 4)).mean() < true - 0.05
     assert best_of_weights(2000).sum(axis=1) == pytest.approx(np.ones(2000))
-
-
-def test_the_published_number_is_the_best_of_seven_or_eight_of_fifty_seeds():
-    best = expected_best(seeds("unsup-simcse-bert-base")["Avg."])
-    assert best[[6, 7]].round(2).tolist() == [76.23, 76.28]

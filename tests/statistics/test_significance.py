@@ -36,10 +36,6 @@ def test_dependent_correlations_have_the_published_statistics(test, arguments, s
     assert test(*arguments).statistic == pytest.approx(statistic, abs=tolerance)
 
 
-def test_p_values_are_those_of_depcor():
-    assert [round(test(*DEPCOR).p_value, 4) for test in (williams, steiger)] == [0.2843, 0.2838]
-
-
 @pytest.mark.parametrize("test", [williams, steiger])
 @given(first=correlations, second=correlations, between=correlations, size=st.integers(4, 10_000))
 def test_swapping_the_models_changes_the_sign_and_keeps_the_p_value(test, first, second, between, size):
@@ -89,11 +85,6 @@ def test_mcnemars_test_is_the_sign_test_of_the_discordant_items(only_first, only
     assert found[:2] == (only_first, only_second)
     below = scipy.stats.binom.cdf(min(only_first, only_second), only_first + only_second, 0.5)
     assert found.p_value == pytest.approx(min(1.0, 2 * below))
-
-
-def test_with_many_discordant_items_mcnemars_test_agrees_with_the_chi_squared_form():
-    corrected = (abs(520 - 430) - 1) ** 2 / (520 + 430)
-    assert mcnemar(*answers(520, 430)).p_value == pytest.approx(scipy.stats.chi2.sf(corrected, 1), rel=0.02)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=10), st.floats(0.001, 0.5))

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from stsbench.statistics import similarity
 from stsbench.statistics.compression import BITS, bytes_of, principal_of, ranges_of, similarities_by_choice, stored
 from stsbench.statistics.similarity import SIMILARITIES, pair_similarities, zero_rows
 
@@ -49,15 +48,6 @@ def test_zeros_and_nans_are_kept_visible():
     cosines = pair_similarities(vectors, [0, 0, 1, 1, 2], [0, 1, 1, 2, 2])["cosine"]
     assert np.array_equal(cosines, [np.nan, np.nan, 1.0, 0.0, 0.0], equal_nan=True)
     assert zero_rows(vectors).tolist() == [False, False, True]
-
-
-def test_block_size_does_not_change_a_value(monkeypatch):
-    rng = np.random.default_rng(3)
-    vectors, (left, right) = rng.normal(size=(40, 16)).astype(np.float32), rng.integers(40, size=(2, 100))
-    whole = pair_similarities(vectors, left, right, list(SIMILARITIES))
-    monkeypatch.setattr(similarity, "_BLOCK_BYTES", 7 * 8 * 16)
-    blocked = pair_similarities(vectors, left, right, list(SIMILARITIES))
-    assert all(np.array_equal(blocked[kind], values) for kind, values in whole.items())
 
 
 @pytest.fixture

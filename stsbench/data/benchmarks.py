@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
@@ -27,6 +27,8 @@ from stsbench.data.layouts import PartRead, Row, read_part, rows_of
 from stsbench.data.locate import bundled_root, find_root
 from stsbench.data.rows import decode, number, read_bytes, split_lines
 from stsbench.data.tables import LabelledData, Pair, StsData, combined_sha256, pair_table
+
+_ITEMS = ["split", "item_id", "label", "sentence1", "sentence2"]
 
 
 def load_sts(task: str, split: str = "test", text: str = "senteval", data_dirs: Sequence[Path] = ()) -> StsData:
@@ -125,7 +127,7 @@ def load_labelled(task: str, data_dirs: Sequence[Path] = (), *, text: str = "sen
     return LabelledData(
         task=entry.task,
         text=text,
-        items=pd.DataFrame(chain.from_iterable(items), columns=list(_Item._fields), dtype=object),
+        items=pd.DataFrame(chain.from_iterable(items), columns=_ITEMS, dtype=object),
         classes=entry.classes,
         **_account(entry.task, parts, items),
     )
@@ -233,15 +235,7 @@ def _without_repeated(pairs: Sequence[Sequence[Pair]]) -> list[list[Pair]]:
     return [[pair for pair in part if pair.split == "train" or times[sentences(pair)] == 1] for part in pairs]
 
 
-class _Item(NamedTuple):
-    split: str
-    item_id: str
-    label: Label
-    sentence1: str
-    sentence2: str | None
-
-
-def _item(row: Row, classes: Mapping[str, Label]) -> _Item:
+def _item(row: Row, classes: Mapping[str, Label]) -> tuple[str, str, Label, str, str | None]:
     spelling = row.value.strip()
     if spelling not in classes:
         raise UserError(
@@ -249,4 +243,4 @@ def _item(row: Row, classes: Mapping[str, Label]) -> _Item:
             "file again."
         )
     second = None if row.sentence2 is None else row.sentence2.strip()
-    return _Item(row.split, row.id, classes[spelling], row.sentence1.strip(), second)
+    return row.split, row.id, classes[spelling], row.sentence1.strip(), second

@@ -131,19 +131,14 @@ def _from_parallel(read: PartRead, _variant: TextVariant) -> Iterator[Row]:
         yield Row(labels.at(line), split, f"{split}-{line}", label, sentence1, sentence2)
 
 
-def _from_one_label(read: PartRead, _variant: TextVariant) -> Iterator[Row]:
+def _from_lines(read: PartRead, _variant: TextVariant) -> Iterator[Row]:
     (file,) = read.files
-    label = str(read.part.label)
     for line, text in enumerate(file.lines, start=1):
-        yield Row(file.at(line), read.part.split, f"{label}-{line}", label, text)
-
-
-def _from_label_first(read: PartRead, _variant: TextVariant) -> Iterator[Row]:
-    (file,) = read.files
-    split = read.part.split
-    for line, text in enumerate(file.lines, start=1):
-        label, _, sentence = text.strip().partition(" ")
-        yield Row(file.at(line), split, f"{split}-{line}", label.partition(":")[0], sentence)
+        label, sentence, block = str(read.part.label), text, str(read.part.label)
+        if read.part.label is None:
+            start, _, sentence = text.strip().partition(" ")
+            label, block = start.partition(":")[0], read.part.split
+        yield Row(file.at(line), read.part.split, f"{block}-{line}", label, sentence)
 
 
 def _from_named(read: PartRead, variant: TextVariant) -> Iterator[Row]:
@@ -225,8 +220,8 @@ _LAYOUTS: dict[str, Callable[[PartRead, TextVariant], Iterator[Row]]] = {
     "pairs-and-gold": _from_pairs_and_gold,
     "table": _from_table,
     "parallel": _from_parallel,
-    "one-label": _from_one_label,
-    "label-first": _from_label_first,
+    "one-label": _from_lines,
+    "label-first": _from_lines,
     "named": _from_named,
 }
 

@@ -110,20 +110,24 @@ class UserTable:
     headers: Mapping[str, str]
 
 
-def read_table(path: Path, schema: Schema) -> UserTable:
+def read_table(path: Path, schema: Schema, format: str = "") -> UserTable:
     """Reads a table of a user.
 
     Args:
         path: a .tsv, .csv, .jsonl or .parquet file, the first three also with .gz or .zst.
         schema: its columns.
+        format: `trec` for a file without a header and with cells separated by whitespace, of any suffix.
 
     Raises:
         UserError: if the file cannot be read, has no rows, lacks a column or has two for one; or with file, line
             and remedy for each row with a wrong cell (the first ten, and how many more).
     """
     require_file(path, absent=schema.absent)
-    ending_of(path, TABLES)
-    rows = open_rows(path, is_header=schema.is_header, unnamed=schema.unnamed)
+    if format:
+        rows = open_rows(path, is_header=lambda _: False, unnamed=schema.unnamed, format=format)
+    else:
+        ending_of(path, TABLES)
+        rows = open_rows(path, is_header=schema.is_header, unnamed=schema.unnamed)
     if not any(rows.columns):
         raise UserError(f"{path} is empty: give one {schema.row} per line, with {_columns_of(schema)}.")
     places = {column: place for column in schema.columns if (place := _place(rows, column, schema)) is not None}

@@ -67,8 +67,9 @@ def open_rows(
 ) -> Rows:
     """Opens a file; rows are read as they are taken.
 
-    Text has one cell per line. CSV is quoted as in spreadsheets; in TSV quotes are text. JSON Lines has one object
-    per line, and its blank lines are skipped. Text is UTF-8, with or without a byte-order mark.
+    Text has one cell per line. CSV is quoted as in spreadsheets; in TSV quotes are text; TREC's files have cells
+    separated by whitespace. JSON Lines has one object per line, and its blank lines are skipped. Text is UTF-8,
+    with or without a byte-order mark.
 
     Args:
         path: the file; its suffix gives the format.
@@ -76,7 +77,7 @@ def open_rows(
         names: the columns to read, in order; by default all.
         unnamed: the columns of TSV or CSV without a header.
         delimiter: the delimiter of CSV.
-        format: `tsv`, `csv`, `jsonl`, `json` or `parquet`, if the suffix does not give it.
+        format: `tsv`, `csv`, `jsonl`, `json`, `parquet` or `trec`, if the suffix does not give it.
     """
     match f".{format}" if format else ending_of(path):
         case ".txt":
@@ -91,9 +92,11 @@ def open_rows(
             return _parquet(path, names)
         case ".tsv":
             cells = ((line, text.split("\t")) for line, text in text_lines(path))
-            return _delimited(path, cells, is_header, names, unnamed)
+        case ".trec":
+            cells = ((line, text.split()) for line, text in text_lines(path))
         case _:
-            return _delimited(path, _csv_cells(path, delimiter), is_header, names, unnamed)
+            cells = _csv_cells(path, delimiter)
+    return _delimited(path, cells, is_header, names, unnamed)
 
 
 def is_blank(cells: Sequence[object]) -> bool:
@@ -225,7 +228,7 @@ def _json_list(path: Path, names: Sequence[str] | None) -> Rows:
     except ValueError as error:
         raise UserError(f"{path}: not valid JSON ({error}); fix it or get the file again.") from error
     if not isinstance(entries, list):
-        raise UserError(f"{path}: expected a JSON list of objects; fix it or get the file again.")
+        raise UserError(f"{path}: expected a JSON list of objects; get the file again.")
     return _of_records(path, iter(list(enumerate(entries, start=1))), names, "entry")
 
 

@@ -79,6 +79,7 @@ def open_rows(
         delimiter: the delimiter of CSV.
         format: `tsv`, `csv`, `jsonl`, `json`, `parquet` or `trec`, if the suffix does not give it.
     """
+    cells: Iterator[_NumberedTexts]
     match f".{format}" if format else ending_of(path):
         case ".txt":
             if names is not None:

@@ -27,7 +27,7 @@ from stsbench.scoring.recompute import EXACT
 from stsbench.scoring.statistic import Statistic, sharing_of
 from stsbench.statistics import Dependence
 from stsbench.statistics.correlations import members_of
-from stsbench.statistics.dependence import Sharing, covariance
+from stsbench.statistics.dependence import Sharing, covariance, difference_variances
 from stsbench.statistics.estimate import Estimate
 from stsbench.statistics.intervals import Limits
 
@@ -83,6 +83,18 @@ class AlignedScores(OfTask):
         """Returns a weighted sum of the scores with its variance, with (m,) weights such as (-1, 1)."""
         of = np.asarray(weights, dtype=np.float64)
         return Estimate.of(float(of @ self.scores), of @ self.terms, self.sharing, method)
+
+    def differences(self, method: Dependence) -> dict[tuple[int, int], Estimate]:
+        """Returns the differences of every two scores, the second minus the first, by their positions.
+
+        Their variances are computed together, so that a hundred models take seconds.
+        """
+        variances = difference_variances(self.terms, self.sharing, method)
+        return {
+            (one, other): Estimate(float(self.scores[other] - self.scores[one]), variance)
+            for one, of_one in enumerate(variances)
+            for other, variance in enumerate(of_one, one + 1)
+        }
 
     def limits(self, place: int, method: Dependence, level: float) -> Limits:
         """Returns the interval of one model's score, equal to that in its record."""

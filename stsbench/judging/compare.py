@@ -18,7 +18,6 @@ from stsbench.records.record import RunRecord
 from stsbench.scoring.recompute import require_recomputed
 from stsbench.scoring.settings import INTERVALS, Intervals
 from stsbench.statistics import DEPENDENCE
-from stsbench.statistics.dependence import difference_variances
 from stsbench.statistics.estimate import Estimate
 
 _TOPICS_MATTER = 1.2
@@ -174,8 +173,6 @@ def every_two(
 ) -> Iterator[tuple[int, int, Comparison]]:
     """Yields the comparison of every two of m models, without subsets, effect sizes and other tests.
 
-    The variances of all pairs of models are computed together, so that a hundred models take seconds.
-
     Args:
         tasks: m models on each task; after the tasks of a kind their average. All scores are defined.
         names: names of the models, (m,).
@@ -184,16 +181,12 @@ def every_two(
     Yields:
         The positions of A and B, A first, and the comparison.
     """
-    interval = intervals.interval or DEPENDENCE
-    variances = [difference_variances(task.terms, task.sharing, interval) for task in tasks]
-    scores = [(100 * task.scores).tolist() for task in tasks]
-    for first, second in combinations(range(len(names)), 2):
+    estimates = [(task, task.differences(intervals.interval or DEPENDENCE)) for task in tasks]
+    for one, other in combinations(range(len(names)), 2):
         rows = []
-        for task, of_task, values in zip(tasks, variances, scores, strict=True):
-            a, b = values[first], values[second]
-            difference = float(task.scores[second] - task.scores[first])
-            estimate = Estimate(difference, of_task[first][second - first - 1])
-            limits = _limits(estimate, intervals.level) if task.size >= FEWEST else {}
+        for task, of_task in estimates:
+            a, b = 100 * float(task.scores[one]), 100 * float(task.scores[other])
+            limits = _limits(of_task[one, other], intervals.level) if task.size >= FEWEST else {}
             rows.append(Difference(task.kind, task.task, "", task.size, a, b, b - a, **limits))
         judged = tuple(row for of_kind in by_kind(rows).values() for row in corrected(of_kind))
-        yield first, second, Comparison(names[first], names[second], judged, intervals.level)
+        yield one, other, Comparison(names[one], names[other], judged, intervals.level)

@@ -1,7 +1,7 @@
 """`rank`: orders models, and shows how much of the order is statistically certain."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +19,8 @@ from stsbench.render.charts import forest
 from stsbench.render.figures import shortened
 from stsbench.render.table import Table, Tables
 from stsbench.statistics import DEPENDENCE, LEVEL, Dependence
-from stsbench.statistics.dependence import difference_variances, shared_sums
-from stsbench.statistics.estimate import Estimate, verdict_of_p
+from stsbench.statistics.dependence import shared_sums
+from stsbench.statistics.estimate import verdict_of_p
 from stsbench.statistics.intervals import reach_of_mean
 from stsbench.statistics.ranks import Adjustment, Ranking, letters_text, rank_scores
 
@@ -94,10 +94,6 @@ class RankedTask(OfTask):
     p: tuple[tuple[float, ...], ...]
     tasks: int = 1
 
-    def score_of(self, model: str) -> float:
-        """Returns a model's score x 100."""
-        return next(row.score for row in self.rows if row.model == model)
-
 
 @dataclass(frozen=True)
 class RankResult(Judgement):
@@ -135,12 +131,11 @@ class RankResult(Judgement):
     @property
     def frame(self) -> pd.DataFrame:
         """One row per task and model, with the columns of `RankedScore`, `kind`, `task`, `size` and `tasks`."""
-        rows = [
+        return pd.DataFrame(
             {"kind": task.kind, "task": task.task, "size": task.size} | asdict(row) | {"tasks": task.tasks}
             for task in self.tasks
             for row in task.rows
-        ]
-        return pd.DataFrame(rows)
+        )
 
     def table(self) -> Tables:
         """Returns the ranking by each headline, and the scores of all tasks with their groups."""
@@ -312,10 +307,8 @@ def ranking_of(task: AlignedScores, interval: Dependence = DEPENDENCE, **how: An
 def _p_alone(task: AlignedScores, interval: Dependence) -> Floats:
     """Returns the (m, m) p-values of `compare` for every two models, 1 if undefined."""
     p = np.ones((len(task.scores), len(task.scores)))
-    for one, variances in enumerate(difference_variances(task.terms, task.sharing, interval)):
-        for other, variance in enumerate(variances, one + 1):
-            difference = float(task.scores[other] - task.scores[one])
-            p[one, other] = p[other, one] = Estimate(difference, variance).p
+    for (one, other), difference in task.differences(interval).items():
+        p[one, other] = p[other, one] = difference.p
     return np.nan_to_num(p, nan=1.0)
 
 
@@ -339,10 +332,11 @@ def _ranked_task(
     """Returns the rows of a ranking; for an average `tasks` are the rankings of its tasks."""
     rows: list[RankedScore] = []
     order = np.argsort(-task.scores, kind="stable")
+    of_tasks = [{row.model: row.score for row in other.rows} for other in tasks]
     for place in order:
-        name, limits = names[place], task.limits(place, interval, level)
+        limits = task.limits(place, interval, level)
         row = RankedScore(
-            model=name,
+            model=names[place],
             score=100 * float(task.scores[place]),
             low=100 * limits.low,
             high=100 * limits.high,
@@ -353,19 +347,19 @@ def _ranked_task(
             first=float(ranking.first[place]),
         )
         if rows and tasks:
-            scores, of_first = ([task.score_of(model) for task in tasks] for model in (name, rows[0].model))
-            row = replace(row, **_over_tasks(np.array(scores) - np.array(of_first), level))
+            row = replace(row, **_over_tasks(of_tasks, row.model, rows[0].model, level))
         rows.append(row)
     p = tuple(map(tuple, ranking.p[np.ix_(order, order)].tolist()))
     return RankedTask(task.kind, task.task, task.size, tuple(rows), p, max(1, len(tasks)))
 
 
-def _over_tasks(differences: Floats, level: float) -> dict[str, Any]:
-    """Returns the mean of (k,) differences of two models on tasks, and its limits over other tasks.
+def _over_tasks(scores: Sequence[Mapping[str, float]], model: str, first: str, level: float) -> dict[str, Any]:
+    """Returns the mean difference of two models over k tasks, and its limits over other tasks.
 
     The tasks are treated as a random sample: Student's t with k - 1 degrees of freedom. Choosing the best of
     several models as the first is not corrected for. There are no limits if all differences are equal.
     """
+    differences = np.array([of_task[model] for of_task in scores]) - [of_task[first] for of_task in scores]
     mean, error = float(differences.mean()), float(differences.std(ddof=1))
     reach = reach_of_mean(error, len(differences), level) or math.nan
     return {"to_first": mean, "tasks_low": mean - reach, "tasks_high": mean + reach}

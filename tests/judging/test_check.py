@@ -25,7 +25,6 @@ MINILM = "mteb-all-minilm-l6-v2/all-minilm-l6-v2"
 AVG = {"pooling": "avg"}
 BERT = {"name": "bert-base-uncased"}
 FIRST_LAST = "simcse-slides-sts/bert-base-first-last"
-DIFFCSE = "diffcse-transfer/diffcse-bert-base-trans"
 STSB = {"STS-B": 76.85}
 STS = {"STS-B": 50.0}
 SUP = [f"simcse-slides-{table}/sup-simcse-bert-base" for table in ("sts", "transfer")]
@@ -93,10 +92,6 @@ def test_another_choice_is_not_comparable(
     assert result.to_dict()["cells"][0]["differences"][0]["field"] == field
 
 
-def test_a_single_subset_has_no_aggregation(make_run: MakeRun) -> None:
-    assert check(make_run(STSB, aggregation="wmean")).verdict == "pass"
-
-
 def test_the_comparable_one_of_two_measurements_counts(make_run: MakeRun, printed: Printed) -> None:
     run = make_run(printed(MINILM), AVG)
     result = check(run, MINILM)
@@ -110,7 +105,8 @@ def test_the_comparable_one_of_two_measurements_counts(make_run: MakeRun, printe
 
 
 def test_what_was_not_measured_is_listed(make_run: MakeRun) -> None:
-    result = check(make_run(STSB))
+    # Of a single subset every aggregation is the same number.
+    result = check(make_run(STSB, aggregation="wmean"))
     assert (result.verdict, len(result.of("not measured"))) == ("pass", 7)
     nothing = check(make_run({"sample": 50.0}))
     assert (nothing.verdict, nothing.exit_code) == ("not comparable", 2)
@@ -220,32 +216,13 @@ def test_transfer_tasks_are_checked_on_test_or_dev(make_run: MakeRun) -> None:
     assert cell.verdict in {"pass", "fail"}
 
 
-def test_a_regression_is_not_comparable_with_a_similarity(make_run: MakeRun) -> None:
-    use = Use(pooling="avg")
-    signature = Signature("STS-B", "test", "all", "pearson", "supervised", "senteval", "3f2a91", use)
-    score = Score(
-        kind="supervised",
-        task="STS-B",
-        split="test",
-        text="senteval",
-        signature=str(signature),
-        numbers=(Number(statistic="pearson", value=0.77), Number(statistic="spearman", value=0.76)),
-        training=Training(method="supervised", design="split", seed=1, stop_by="pearson"),
-        data=DataPart(status="verified", sha256="3f2a91"),
-    )
-    result = check(make_run(STSB).model_copy(update={"scores": (score,)}))
-    assert "similarity" in {difference.field for cell in result.cells for difference in cell.differences}
-
-
 @pytest.mark.parametrize(
     ("against", "model", "tasks", "rows"),
     [
         ("auto", {"name": "princeton-nlp/unsup-simcse-bert-base-uncased"}, STS, [SIMCSE]),
-        ("auto", {"name": "ffgcc/ESimCSE-bert-base-uncased"}, STS, ["esimcse-coling2022-3/esimcse-bert-base"]),
         ("auto", {"name": "sentence-transformers/all-MiniLM-L6-v2"}, STS, [MINILM]),
         ("auto", BERT | {"pooling": "avg_static_last"}, STS, [FIRST_LAST]),
         ("auto", BERT | AVG, {"MR": 50.0}, ["simcse-slides-transfer/bert-base-avg"]),
-        ("auto", {"name": "voidism/diffcse-bert-base-uncased-trans"}, STS, [DIFFCSE]),
         ("sup-simcse-bert-base", {}, STS, SUP[:1]),
         ("sup-simcse", {}, {"MR": 50.0}, SUP[1:]),
         ("sup-simcse", {}, {"STS-B": 50.0, "MR": 50.0}, SUP),

@@ -1,7 +1,6 @@
 """Runs against published rows: which rows, verdicts and notes."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -159,16 +158,6 @@ def test_what_is_unstated_or_unusual_is_noted(
         assert [text for text in notes if text.startswith(note)], notes
 
 
-def test_prompts_by_task_are_noted_from_the_signatures(make_run: MakeRun) -> None:
-    plain = make_run({"STS12": 68.4, "STS13": 82.41})
-    by_task = [
-        score.model_copy(update={"signature": str(replace(signature, use=replace(signature.use, prompt=text)))})
-        for score, signature, text in zip(plain.scores, plain.signatures, ("it is ", "a bird "), strict=True)
-    ]
-    notes = check(plain.model_copy(update={"scores": tuple(by_task)})).notes
-    assert any(note.startswith("prompt: ") and "'it is ', 'a bird '" in note for note in notes)
-
-
 def test_the_place_among_known_seeds(make_run: MakeRun, printed: Printed) -> None:
     scores = printed(SIMCSE) | {"STS12": 66.0}
     result = check(make_run(scores))
@@ -211,9 +200,7 @@ def test_transfer_tasks_are_checked_on_test_or_dev(make_run: MakeRun) -> None:
     assert check(transfer_run(make_run, 0.5), TRANSFER).verdict == "fail"
     dev = check(run, "simcse-slides-pooling-and-mlm/mlm-0.01")
     mean = sum(score.numbers[1].value or 0 for score in run.scores) / 7
-    cell = next(cell for cell in dev.cells if cell.name == "transfer")
-    assert cell.measured == pytest.approx(100 * mean)
-    assert cell.verdict in {"pass", "fail"}
+    assert next(cell.measured for cell in dev.cells if cell.name == "transfer") == pytest.approx(100 * mean)
 
 
 @pytest.mark.parametrize(
@@ -256,9 +243,5 @@ def test_a_checkpoint_passes_against_its_own_row(make_run: MakeRun, printed: Pri
 def test_unknown_rows(model: str, against: str, fragment: str, make_run: MakeRun) -> None:
     with pytest.raises(sb.UserError, match=fragment):
         rows_to_check(make_run(STS, {"name": model}), against)
-
-
-@pytest.mark.parametrize("tolerance", [-1.0, float("nan")])
-def test_a_negative_tolerance_is_an_error(tolerance: float, make_run: MakeRun) -> None:
-    with pytest.raises(sb.UserError, match=f"tolerance of {tolerance:g}"):
-        check(make_run(STSB), tolerance=tolerance)
+    with pytest.raises(sb.UserError, match="tolerance of nan"):
+        check(make_run(STSB), tolerance=float("nan"))

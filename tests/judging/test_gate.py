@@ -63,27 +63,26 @@ def test_another_use_of_the_model_is_noted(make_run: MakeRun) -> None:
     assert result.notes == ("pooling: avg here, cls_before_pooler in the baseline",)
 
 
-@pytest.mark.parametrize("folds", ["kfold10", "kfold5"])
-def test_folds_that_a_file_does_not_state_match_with_a_note(folds: str, tmp_path: Path) -> None:
+def test_folds_that_a_file_does_not_state_match_with_a_note(tmp_path: Path) -> None:
     entry = {"acc": 75.0, "devacc": 74.0, "ndev": 40, "ntest": 40}
     file = tmp_path / "results.json"
     file.write_text(json.dumps({"MRPC": entry, "TREC": entry}), encoding="utf-8")
     theirs = sb.import_results(file)
-
-    def measured(score: Score, aggregation: str) -> Score:
-        stated = replace(
-            Signature.parse(score.signature), aggregation=aggregation, similarity="logreg", data="3f2a91"
-        )
-        return score.model_copy(update={"signature": str(stated)})
-
     ours, other = (
-        theirs.model_copy(update={"scores": tuple(measured(score, name) for score in theirs.scores)})
-        for name in (folds, "kfold7")
+        theirs.model_copy(update={"scores": tuple(with_folds(score, name) for score in theirs.scores)})
+        for name in ("kfold10", "kfold7")
     )
-    for result in (check_baseline(ours, theirs), check_baseline(theirs, ours)):
-        assert result.verdict == "pass"
-        assert any(note.startswith("aggregation: ") for note in result.notes)
+    result = check_baseline(ours, theirs)
+    assert result.verdict == "pass"
+    assert any(note.startswith("aggregation: ") for note in result.notes)
     assert check_baseline(other, ours).verdict == "not comparable"
+
+
+def with_folds(score: Score, aggregation: str) -> Score:
+    signature = replace(
+        Signature.parse(score.signature), aggregation=aggregation, similarity="logreg", data="3f2a91"
+    )
+    return score.model_copy(update={"signature": str(signature)})
 
 
 PAIRS, HUBS = 240, 60
@@ -231,11 +230,8 @@ def test_the_same_model_is_within_any_margin_and_missing_tasks_fail(run: Records
     ("options", "fragment"),
     [
         ({"max_drop": -1.0}, "a drop of -1 points"),
-        ({"margin": 0.0}, "give a positive number"),
         ({"margin": float("nan")}, "give a positive number"),
         ({"margin": 1.0, "max_drop": 1.0}, "--max-drop and --margin exclude each other"),
-        ({"margin": 1.0, "tolerance": 1.0}, "--tolerance and --baseline"),
-        ({"margin": 1.0, "baseline": None}, "--margin needs --baseline"),
     ],
 )
 def test_mistakes(options: dict[str, Any], fragment: str, run: Records) -> None:

@@ -62,12 +62,14 @@ def compare(
         raise UserError("a comparison needs intervals: choose how to compute them, such as dyadic.")
     # The runs' own intervals are not shown, so they need not be recomputed.
     notes = require_recomputed(*of_a, *of_b, intervals=False)
-    result: Comparison | SeedsComparison
-    if isinstance(a, Run) and isinstance(b, Run):
-        result = _compare_models([*of_a, *of_b], intervals, progress)
-    else:
+    if not (isinstance(a, Run) and isinstance(b, Run)):
         result = _compare_methods(of_a, of_b, intervals)
-    return replace(result, notes=(*result.notes, *notes))
+        return replace(result, notes=(*result.notes, *notes))
+    runs = named_runs([*of_a, *of_b])
+    aligned, left_out = aligned_scores(runs, may_be_undefined=True, progress=progress)
+    rows, (first, second) = differences(aligned, intervals), runs
+    notes = (*left_out, *dependence_notes(rows, intervals), *notes)
+    return Comparison(first, second, rows, intervals.level, notes=notes)
 
 
 def _compare_methods(a: Sequence[RunRecord], b: Sequence[RunRecord], intervals: Intervals) -> SeedsComparison:
@@ -86,13 +88,6 @@ def _method_names(a: Sequence[str], b: Sequence[str]) -> tuple[str, str]:
     if shared_a == shared_b:
         shared_a = shared_b = ""
     return shared_a or a[0], shared_b or next(iter(b), "")
-
-
-def _compare_models(records: Sequence[RunRecord], intervals: Intervals, progress: Progress) -> Comparison:
-    runs = named_runs(records)
-    aligned, notes = aligned_scores(runs, may_be_undefined=True, progress=progress)
-    rows, (first, second) = differences(aligned, intervals), runs
-    return Comparison(first, second, rows, intervals.level, notes=(*notes, *dependence_notes(rows, intervals)))
 
 
 def differences(tasks: Sequence[AlignedScores], intervals: Intervals) -> tuple[Difference, ...]:

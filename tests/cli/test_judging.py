@@ -128,8 +128,9 @@ def test_all_runs_after_an_option_belong_to_it(stsbench: Stsbench, on_sample: Ca
     assert written.out.startswith("A: seeds/w\nB: seeds/l\n")
     mixed = ("--a=seeds/w1", "seeds/w2", "--b", "seeds/l1", "--b=seeds/l2", "--quiet")
     assert stsbench("compare", *mixed).out == written.out
-    assert stsbench("compare", "--a", "seeds/w?", "--b", "seeds/l*", "--quiet").out == written.out
-    rows = json.loads(stsbench("compare", "--a", "seeds/*", "--json").out)["rows"]
+    rows = json.loads(
+        stsbench("compare", "--a", *(f"seeds/{name}" for name in ("w1", "w2", "l1", "l2")), "--json").out
+    )["rows"]
     assert (rows[0]["a"]["runs"], rows[0]["p"]) == (4, None)
 
 

@@ -41,7 +41,7 @@ def timed(what: str, threads: int) -> None:
         record = sb.evaluate(encoder, "sts", out=Path(os.environ["STSBENCH_CACHE"]) / "run")
         stages, encoding = record.seconds, record.encoding
     else:
-        found = sb.diagnose(encoder, CLAIM, further=0)
+        found = sb.diagnose(encoder, CLAIM, budget=0)
         stages, encoding = found.seconds, found.encoding
     seconds = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -12,13 +12,14 @@ import stsbench as sb
 from stsbench.data.benchmarks import load_sample, load_sts
 from stsbench.data.locate import DataNotFoundError
 from stsbench.data.tables import StsData
-from stsbench.diagnosis.batches import compare_in, misread_vectors
-from stsbench.diagnosis.choices import PADDING_SIDE, Comparing
-from stsbench.diagnosis.misread import LEFT, WITH_PADDING
+from stsbench.diagnosis.padding import LEFT, WITH_PADDING, misread_vectors
+from stsbench.diagnosis.scores import Scorer
 from stsbench.encoders.plan import embed
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.statistics.correlations import spearman
-from stsbench.statistics.similarity import pair_similarities
+from stsbench.statistics.similarity import SIMILARITIES, pair_similarities
+
+COMPARED = Scorer(SIMILARITIES, (False,), ("spearman",), ("all",))
 
 
 def scores(encoder: TransformerEncoder, data: StsData) -> Iterator[tuple[str, float]]:
@@ -40,11 +41,11 @@ def scores(encoder: TransformerEncoder, data: StsData) -> Iterator[tuple[str, fl
         vectors, rows = made(precision=name)
         yield f"{name}, `sdpa`", of(vectors, rows)
         yield f"{name}, `eager`", of(*made(precision=name, attention="eager"))
-        similarities = compare_in(name, vectors, rows.reshape(2, -1), {Comparing("cosine"): False})[0]
+        similarities = COMPARED.compare(vectors, rows.reshape(2, -1), name)[0, 0]
         yield f"{name} up to the similarity", 100 * spearman(gold, similarities)
     for misread in (LEFT, WITH_PADDING):
         vectors = misread_vectors(encoder, data.pairs, texts, misread)
-        yield PADDING_SIDE.phrase_of(misread).rstrip(","), of(vectors, np.arange(len(texts)))
+        yield f"padding {misread.name}", of(vectors, np.arange(len(texts)))
 
 
 def table(encoder: TransformerEncoder, data: StsData) -> list[str]:

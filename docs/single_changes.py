@@ -4,9 +4,10 @@ STSBENCH_DATA=data/senteval python docs/single_changes.py
 """
 
 import sys
+from math import isnan
 
 import stsbench as sb
-from stsbench.diagnosis.choices import AVERAGE_OF
+from stsbench.diagnosis.axes import AVERAGE_OF
 from stsbench.diagnosis.grid import Grid
 from stsbench.records.kinds import AVERAGE
 
@@ -22,21 +23,19 @@ def table(grid: Grid) -> list[str]:
         "| --- | ---: | ---: | --- |",
         f"| none | {default:.2f} | | |",
     ]
-    tasks = [task for task in grid.scores if task != "sample"]
     for number, axis in enumerate(grid.axes):
         for place, value in enumerate(axis.values):
-            # An average of one task alone says nothing of a choice; the sample is another measurement.
-            if axis.changes[place] != 1 or (axis.choice == AVERAGE_OF and len(value.tasks) == 1):
-                continue
             setting = (*grid.default[:number], place, *grid.default[number + 1 :])
             average = grid.value(AVERAGE, setting)
-            moved = {task: grid.value(task, setting) - grid.value(task, grid.default) for task in tasks}
+            # Scaling alone does not change the cosine; one task is not an average.
+            if not place or isnan(average) or (axis.name == AVERAGE_OF and len(value.tasks) == 1):
+                continue
+            moved = {task: grid.value(task, setting) - grid.value(task, grid.default) for task in grid.scores}
             most = max(moved, key=lambda task: abs(moved[task]))
             farthest = f"{most} {moved[most]:+.2f}" if abs(moved[most]) >= 0.005 else ""
-            phrase = axis.choice.phrase_of(value)
-            lines.append(f"| {phrase} | {average:.2f} | {average - default:+.2f} | {farthest} |")
+            lines.append(f"| {axis.label_of(value)} | {average:.2f} | {average - default:+.2f} | {farthest} |")
     return lines
 
 
 if __name__ == "__main__":
-    print("\n".join(table(sb.diagnose(sys.argv[1] if len(sys.argv) > 1 else "minilm", 0.0, further=0).grid)))
+    print("\n".join(table(sb.diagnose(sys.argv[1] if len(sys.argv) > 1 else "minilm", 0.0, budget=0).grid)))

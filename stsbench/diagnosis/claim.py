@@ -1,4 +1,4 @@
-"""The numbers that are to be explained: what a person writes, or a published row."""
+"""The numbers to explain: those you give, or a published row."""
 
 import re
 from collections.abc import Mapping
@@ -6,40 +6,29 @@ from dataclasses import dataclass, replace
 
 from stsbench.base.errors import UserError
 from stsbench.data.catalogue import data_set
-from stsbench.diagnosis.choices import (
-    AGGREGATION,
-    COMPARISON,
-    METRIC,
-    POOLING,
-    PRECISION,
-    TEMPLATE,
-    TEXT,
-    split_of,
-)
 from stsbench.published.catalogue import PublishedRow, checkpoint_of_system, row
 from stsbench.published.schema import PublishedCell
 from stsbench.records.kinds import AVERAGE
 from stsbench.scoring.tasks import STS_TASKS
 
 NOISE = 0.005
-"""How far the last bits of the vectors (another device, library or thread count) may move a score, of 100."""
+"""Points by which another device, library or thread count may move a score."""
 
 _NUMBER = re.compile(r"[+-]?\d+(?:\.(?P<decimals>\d+))?")
 _AVERAGES = {"avg", "average", "mean"}
 _ROW = "row:"
-_SHOWN_DECIMALS = 4
 
 
 @dataclass(frozen=True)
 class Value:
-    """One claimed number.
+    """A claimed number.
 
     Attributes:
-        task: a task, or `Avg.`; empty for a bare number until `Claim.about` says what it is of.
-        score: on the scale from 0 to 100.
-        decimals: how many digits after the point it is printed with.
-        tolerance: how far a score may be from it and still be what it rounds.
-        stated: what its source says of how it was taken, by the names of the choices.
+        task: a task, or `Avg.`; empty for a bare number until `Claim.about` names its task.
+        score: from 0 to 100.
+        decimals: number of printed digits after the point.
+        tolerance: the largest difference of a score that matches.
+        stated: what its source states about the setting, by the names of the axes.
     """
 
     task: str
@@ -50,22 +39,22 @@ class Value:
 
     @property
     def on(self) -> str:
-        """What the number is of, as a sentence has it."""
+        """The task in a sentence."""
         return "as the average" if self.task == AVERAGE else f"on {self.task}"
 
     def __str__(self) -> str:
-        """Return the number as claimed."""
+        """Returns the number as claimed."""
         return f"{self.score:.{self.decimals}f}"
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What is claimed of a model.
+    """The numbers to explain.
 
     Attributes:
-        values: at least one; each of another task.
-        row: the published row that it is, or None.
-        notes: how it was read, where that is not plain.
+        values: at least one, of different tasks.
+        row: the published row that they are from, or None.
+        notes: how the claim was read, if that is not obvious.
     """
 
     values: tuple[Value, ...]
@@ -74,70 +63,72 @@ class Claim:
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        """What the values are of."""
+        """The tasks of the values."""
         return tuple(value.task for value in self.values)
 
     def about(self, tasks: tuple[str, ...]) -> "Claim":
-        """Return the claim with a bare number taken as the score of these tasks, or their average."""
-        of = tasks[0] if len(tasks) == 1 else AVERAGE
-        return replace(self, values=tuple(replace(v, task=v.task or of) for v in self.values))
+        """Returns the claim with a bare number taken as the score of these tasks, or their average."""
+        task = tasks[0] if len(tasks) == 1 else AVERAGE
+        return replace(self, values=tuple(replace(value, task=value.task or task) for value in self.values))
 
 
 def read_claim(claim: str | float | Mapping[str, float], tolerance: float | None = None) -> Claim:
-    """Read a claim.
+    """Reads a claim.
 
     Args:
-        claim: a number (`76.25`, or `0.7625`); numbers by task (`STS16=81.21,SICK-R=77.58`, or a mapping); or
-            `row:NAME`, what `stsbench.published.row` understands. A float has two decimals or more.
-        tolerance: how far a score may be from a number; by default half a unit of its last digit, and `NOISE`.
+        claim: a number (`76.25` or `0.7625`); numbers by task (`STS16=81.21,SICK-R=77.58`, or a mapping); or
+            `row:NAME` with a name that `stsbench.published.row` accepts. A float has at least two decimals.
+        tolerance: the largest difference of a score that matches; by default half a unit of the number's last
+            digit, plus `NOISE`.
+
+    Raises:
+        UserError: if the claim cannot be read.
 
     >>> [(value.task, str(value)) for value in read_claim("sts16=0.8121, avg=0.789").values]
     [('STS16', '81.21'), ('Avg.', '78.9')]
     """
     if tolerance is not None and not 0 < tolerance < 100:
         raise UserError(f"a tolerance of {tolerance:g}: give a positive number of points, such as 0.05.")
-    text = _as_text(claim)
-    if text.casefold().startswith(_ROW):
-        return _of_row(row(text[len(_ROW) :].strip()), tolerance)
-    named = _numbers_by_task(text)
-    # A correlation of at most 1 % is nobody's claim: such numbers are on the scale from 0 to 1, if all are.
-    small = all(abs(score) <= 1 and decimals > 1 for _, score, decimals in named) and "%" not in text
-    notes = ("The claim was read as on the scale from 0 to 1.",) if small else ()
-    if small:
-        named = [(task, round(100 * score, 10), decimals - 2) for task, score, decimals in named]
-    return Claim(tuple(_as_printed(*number, tolerance) for number in named), notes=notes)
-
-
-def _as_text(claim: str | float | Mapping[str, float]) -> str:
     if isinstance(claim, Mapping):
-        return ",".join(f"{task}={_in_digits(value)}" for task, value in claim.items())
-    return claim.strip() if isinstance(claim, str) else _in_digits(claim)
+        claim = ",".join(f"{task}={_digits(value)}" for task, value in claim.items())
+    text = claim.strip() if isinstance(claim, str) else _digits(claim)
+    if text.casefold().startswith(_ROW):
+        return _read_row(row(text[len(_ROW) :].strip()), tolerance)
+    numbers = _numbers_by_task(text)
+    # Nobody claims correlations of at most 1 %: such numbers are on the scale from 0 to 1, if all are.
+    is_small = all(abs(score) <= 1 and decimals > 1 for _, score, decimals in numbers) and "%" not in text
+    if is_small:
+        numbers = [(task, round(100 * score, 10), decimals - 2) for task, score, decimals in numbers]
+    values = [
+        Value(task, score, min(decimals, 4), 0.5 * 10.0**-decimals + NOISE if tolerance is None else tolerance)
+        for task, score, decimals in numbers
+    ]
+    return Claim(tuple(values), notes=("The claim was read on the scale from 0 to 1.",) if is_small else ())
 
 
 def _numbers_by_task(text: str) -> list[tuple[str, float, int]]:
-    """Return the task of each number, empty for a bare one, the number, and its digits behind the point."""
+    """Returns the task of each number ("" for a bare number), the number, and its digits after the point."""
     parts = [part.rpartition("=") for part in filter(None, map(str.strip, text.split(",")))]
-    named = [(_task(name.strip()) if equals else "", *_number(number.strip())) for name, equals, number in parts]
-    tasks = [task for task, *_ in named]
+    numbers = [(_task(name.strip()) if equals else "", *_number(number.strip())) for name, equals, number in parts]
+    tasks = [task for task, *_ in numbers]
     if len(set(tasks)) < len(tasks) or (len(tasks) > 1 and "" in tasks) or not tasks:
         raise UserError(
-            f"cannot read the claim {text!r}: give one number, one for each of some tasks "
-            "(STS16=81.21,SICK-R=77.58), or row:NAME."
+            f"cannot read the claim {text!r}: give one number, a number for each task (STS16=81.21,SICK-R=77.58), "
+            "or row:NAME."
         )
-    return named
+    return numbers
 
 
-def _in_digits(number: float) -> str:
-    # 76.20 as a float has lost its zero: tables print two digits at least.
-    short, whole = f"{number:.2f}", str(number)
-    return short if len(short) > len(whole) else whole
+def _digits(number: float) -> str:
+    # 76.20 as a float has lost its zero, and tables print at least two digits.
+    return max(str(number), f"{number:.2f}", key=len)
 
 
 def _task(name: str) -> str:
     if name.casefold().rstrip(".") in _AVERAGES:
         return AVERAGE
     if ":" in name or "@" in name:
-        raise UserError(f"{name!r}: name the task alone, as split and text are among what diagnose tries.")
+        raise UserError(f"{name!r}: name only the task, because diagnose tries splits and texts.")
     entry = data_set(name)
     if entry.kind != "sts":
         raise UserError(f"{entry.task} has labels, not similarity scores: diagnose is for the STS tasks.")
@@ -145,7 +136,6 @@ def _task(name: str) -> str:
 
 
 def _number(text: str) -> tuple[float, int]:
-    """Return a number and how many digits stand behind its point."""
     number = _NUMBER.fullmatch(text.removesuffix("%").strip())
     if number is None:
         raise UserError(
@@ -156,78 +146,51 @@ def _number(text: str) -> tuple[float, int]:
     return float(number[0]), len(number["decimals"] or "")
 
 
-def _as_printed(
-    task: str, score: float, decimals: int, tolerance: float | None, stated: Mapping[str, str] | None = None
-) -> Value:
-    if tolerance is None:
-        tolerance = 0.5 * 10.0**-decimals + NOISE
-    return Value(task, score, min(decimals, _SHOWN_DECIMALS), tolerance, tuple((stated or {}).items()))
-
-
-def _of_row(published: PublishedRow, tolerance: float | None) -> Claim:
-    """Return what a row prints of the STS tasks; of several values of one task the one on test."""
-    usable = [cell for cell in published.cells if _is_sts(cell)]
-    # Sorted so that test comes first; the order of the columns stays otherwise.
+def _read_row(published: PublishedRow, tolerance: float | None) -> Claim:
+    """Returns the STS scores of a row; of several values of a task the one on the test split."""
     cells: dict[str, PublishedCell] = {}
-    for cell in sorted(usable, key=lambda cell: cell.setting.split != "test"):
-        cells.setdefault(_column(cell), cell)
-    notes = []
+    for cell in sorted(filter(_is_sts, published.cells), key=lambda cell: cell.setting.split != "test"):
+        task = cell.setting.task
+        cells.setdefault(task if task in STS_TASKS else AVERAGE, cell)
     if cells.keys() >= {AVERAGE, *STS_TASKS}:
         del cells[AVERAGE]  # it follows from the seven
     if not cells:
         raise UserError(
             f"{published.name} prints no Spearman's or Pearson's correlation of an STS task: choose another row."
         )
-    if missing := [cell.column for cell in published.cells if cell.value is None]:
-        notes.append(f"{published.name} has no value for {', '.join(missing)}.")
-    order, usage = [*STS_TASKS, AVERAGE], _stated_usage(published)
+    empty = [cell.column for cell in published.cells if cell.value is None]
     values = [
-        _as_printed(
+        Value(
             task,
-            cell.score or 0.0,
-            # Correlations printed to the last bit have no rounding: two digits are what anybody compares.
-            min(2, cell.decimals - (2 if cell.setting.unit == "1" else 0)),
-            tolerance if tolerance is not None else cell.rounding + NOISE,
-            _stated(cell) | usage,
+            cells[task].score or 0.0,
+            # Correlations printed to the last bit are compared to two digits.
+            min(2, cells[task].decimals - (2 if cells[task].setting.unit == "1" else 0)),
+            tolerance if tolerance is not None else cells[task].rounding + NOISE,
+            tuple(_stated(cells[task], published).items()),
         )
-        for task, cell in sorted(cells.items(), key=lambda item: order.index(item[0]))
+        for task in (*STS_TASKS, AVERAGE)
+        if task in cells
     ]
-    return Claim(tuple(values), published, tuple(notes))
+    notes = (f"{published.name} has no value for {', '.join(empty)}.",) if empty else ()
+    return Claim(tuple(values), published, notes)
 
 
 def _is_sts(cell: PublishedCell) -> bool:
     setting = cell.setting
+    is_correlation = setting.metric in {"spearman", "pearson"} and setting.unit in {"x100", "1"}
     return (
         cell.score is not None
-        and (setting.task in STS_TASKS or setting.task == "Avg. STS")
-        and setting.metric in {"spearman", "pearson"}
-        and setting.unit in {"x100", "1"}
+        and setting.task in {*STS_TASKS, "Avg. STS"}
+        and is_correlation
         and not setting.group
     )
 
 
-def _column(cell: PublishedCell) -> str:
-    return cell.setting.task if cell.setting.task in STS_TASKS else AVERAGE
-
-
-def _stated(cell: PublishedCell) -> dict[str, str]:
-    setting = cell.setting
-    stated = {
-        METRIC.name: setting.metric,
-        AGGREGATION.name: setting.aggregation,
-        COMPARISON.name: setting.similarity,
-        TEXT.name: setting.text,
-        split_of(setting.task).name: setting.split,
-    }
-    return {name: value for name, value in stated.items() if value and name not in setting.open}
-
-
-def _stated_usage(published: PublishedRow) -> dict[str, str]:
-    """Return what a row's source says of how the model was used, by the names of the choices."""
-    usage, checkpoint = published.usage, checkpoint_of_system(published.row.system)
-    stated = {
-        POOLING.name: usage.pooling,
-        TEMPLATE.name: checkpoint.template if checkpoint and usage.template else "",
-        PRECISION.name: usage.precision,
-    }
-    return {name: value for name, value in stated.items() if value and name not in usage.open}
+def _stated(cell: PublishedCell, published: PublishedRow) -> dict[str, str]:
+    """Returns what a row's source states about the setting, by the names of the axes."""
+    setting, usage, checkpoint = cell.setting, published.usage, checkpoint_of_system(published.row.system)
+    template = checkpoint.template if checkpoint and usage.template else ""
+    stated = {name: getattr(setting, name) for name in ("metric", "aggregation", "similarity", "text")}
+    stated |= {f"{setting.task} split": setting.split, "template": template}
+    stated |= {"pooling": usage.pooling, "precision": usage.precision}
+    return {name: value for name, value in stated.items() if value and name not in {*setting.open, *usage.open}}

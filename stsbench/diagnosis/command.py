@@ -1,5 +1,6 @@
 """`stsbench diagnose`."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +12,7 @@ from stsbench.cli.options import DATA, LARGEST, MODEL, OUTPUT, DataDirs, FigureC
 from stsbench.cli.output import print_lines, print_notes, print_result, progress_bars
 from stsbench.encoders.use import Loading, Use
 
-_GRID = "Grid"
+_model, _data, _grid = (partial(typer.Option, rich_help_panel=panel) for panel in (MODEL, DATA, "Grid"))
 
 
 @expand
@@ -25,79 +26,41 @@ def diagnose(
         ),
     ],
     model: Annotated[
-        str | None,
-        typer.Option(
-            "--model", "-m", help="The model, as in `stsbench run`; by default `minilm`.", rich_help_panel=MODEL
-        ),
+        str | None, _model("--model", "-m", help="The model, as in `stsbench run`; by default `minilm`.")
     ] = None,
-    vectors: Annotated[
-        Path | None,
-        typer.Option(help="Saved vectors, a .npy matrix; needs --sentences.", rich_help_panel=MODEL),
-    ] = None,
-    sentences: Annotated[
-        Path | None, typer.Option(help="The sentences of --vectors, one a line.", rich_help_panel=MODEL)
-    ] = None,
+    vectors: Annotated[Path | None, _model(help="Saved vectors, a .npy matrix; needs --sentences.")] = None,
+    sentences: Annotated[Path | None, _model(help="The sentences of --vectors, one a line.")] = None,
     tasks: Annotated[
-        str,
-        typer.Option(
-            "--tasks",
-            "-t",
-            help="The tasks of a bare number: `sts` (their average) or names.",
-            rich_help_panel=DATA,
-        ),
+        str, _data("--tasks", "-t", help="The tasks of a bare number: `sts` (their average) or names.")
     ] = "sts",
-    data: Annotated[
-        Path | None, typer.Option(help="Your own pairs instead of --tasks.", rich_help_panel=DATA)
-    ] = None,
+    data: Annotated[Path | None, _data(help="Your own pairs instead of --tasks.")] = None,
     data_dirs: DataDirs = None,
-    protocol: Annotated[
-        str,
-        typer.Option(help="The protocol you used: `simcse`, `senteval` or `mteb`.", rich_help_panel=_GRID),
-    ] = "simcse",
+    protocol: Annotated[str, _grid(help="The protocol you used: `simcse`, `senteval` or `mteb`.")] = "simcse",
     tolerance: Annotated[
         float | None,
-        typer.Option(
+        _grid(
             min=0,
             max=100,
             help="The allowed difference in points; by default half the claim's last digit plus 0.005.",
-            rich_help_panel=_GRID,
         ),
     ] = None,
     lengths: Annotated[
         list[int] | None,
-        typer.Option(
+        _grid(
             "--length",
             min=1,
             max=LARGEST,
             help="A maximum length to try; by default 32, 64, 128, 256 and 512. Repeatable.",
-            rich_help_panel=_GRID,
         ),
     ] = None,
-    supervised: Annotated[
-        bool,
-        typer.Option(
-            "--supervised", help="Also try SentEval's trained regressors (takes minutes).", rich_help_panel=_GRID
-        ),
-    ] = False,
-    further: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            max=2,
-            help="How many choices beyond the grid (prompt, template, layer, precision, ...) may change at once.",
-            rich_help_panel=_GRID,
-        ),
-    ] = 1,
     budget: Annotated[
         float,
-        typer.Option(min=0, max=LARGEST, help="Seconds for the search beyond the grid.", rich_help_panel=_GRID),
-    ] = 60.0,
-    most_sentences: Annotated[
-        int | None,
-        typer.Option(
-            min=0, max=LARGEST, help="Sentences that the search beyond the grid may encode.", rich_help_panel=_GRID
+        _grid(
+            min=0,
+            max=LARGEST,
+            help="Seconds for the search beyond the grid (prompts, templates, layers, ...); 0 for none.",
         ),
-    ] = None,
+    ] = 60.0,
     no_cache: NoCache = False,
     loading: Loading = Loading(),
     figure: FigureChoice = FigureChoice(),
@@ -107,7 +70,7 @@ def diagnose(
             "--out",
             "-o",
             callback=new_folder,
-            help="The folder to write: grid.csv, grid.parquet, diagnosis.json, heatmap.png.",
+            help="The folder to write: grid.csv, diagnosis.json, heatmap.png.",
             rich_help_panel=OUTPUT,
         ),
     ] = None,
@@ -145,10 +108,7 @@ def diagnose(
             protocol=choose_protocol(protocol),
             tolerance=tolerance,
             lengths=lengths or None,
-            supervised=supervised,
-            further=further,
             budget=budget,
-            most_sentences=most_sentences,
             use_cache=not no_cache,
             progress=progress,
         )

@@ -1,22 +1,22 @@
-"""The vectors of a diagnosis: all poolers from one forward pass, and sentences cut at other lengths."""
+"""The vectors of a diagnosis: all poolings from one forward pass, and sentences cut at other lengths."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, reduce
+from operator import add
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.base.progress import Progress
 from stsbench.base.words import listed
-from stsbench.diagnosis.choices import MAX_LENGTH, POOLING, tried_values
-from stsbench.encoders.plan import Embeddings, embed
-from stsbench.encoders.poolers import NoHeadError
+from stsbench.encoders.plan import Embeddings, EncodingCost, embed
+from stsbench.encoders.poolers import POOLING_NAMES, NoHeadError
 from stsbench.encoders.protocol import Encoder, FloatMatrix
 from stsbench.encoders.tokenizer import stated_limits
 from stsbench.encoders.transformer import TransformerEncoder, recut
+from stsbench.encoders.use import USUAL_LENGTHS
 
-_COUNTS = ("texts", "sequences", "encoded", "tokens", "padded_tokens")
 _CHECKPOINTS = {"transformer", "sentence-transformers"}
 _SPECIAL_TOKENS = 8
 """At least as many as any tokenizer puts around a text."""
@@ -24,35 +24,36 @@ _SPECIAL_TOKENS = 8
 
 @dataclass(frozen=True)
 class Cut:
-    """The sentences cut at one maximum length, or None for no limit.
+    """The sentences cut at a maximum length; None for no limit.
 
     Attributes:
-        rows: for each sentence its row in `Encoded.vectors`.
+        max_length: in sub-words.
+        rows: the row of each sentence in `Encoded.vectors`.
         changed: for each sentence whether it is cut elsewhere than by the encoder itself.
+        truncated: for each sentence whether it is cut.
     """
 
     max_length: int | None
     rows: NDArray[np.int64]
     changed: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """The vectors of some sentences by every pooler.
+    """The vectors of sentences by each pooling.
 
     Attributes:
         vectors: for each pooling an array of shape (sequences, dimensions), without a closing normalisation.
-        cuts: the encoder's own maximum length first.
-        encoding: distinct texts and sequences, how many were encoded, real and padded tokens, over all lengths.
-        seconds: what it took, by stage.
-        notes: which poolers could not be had.
-        limits: by maximum length, which files of the checkpoint end a text there, as a sentence.
+        cuts: the sentences at each maximum length, the encoder's own first.
+        cost: what encoding took, over all lengths.
+        notes: which poolings the encoder lacks.
+        limits: by maximum length, a sentence on the checkpoint's files that state it.
     """
 
     vectors: dict[str, FloatMatrix]
     cuts: tuple[Cut, ...]
-    encoding: dict[str, int]
-    seconds: dict[str, float]
+    cost: EncodingCost
     notes: tuple[str, ...]
     limits: Mapping[int, str] = field(default_factory=dict)
 
@@ -65,65 +66,68 @@ def encode_all(
     use_cache: bool,
     progress: Progress,
 ) -> Encoded:
-    """Encode texts with every pooler, and those that are longer than other maximum lengths with these too."""
+    """Encodes texts with each pooling, and those that another maximum length changes with that one, too."""
     encode = partial(embed, normalize=False, use_cache=use_cache, progress=progress)
-    whole, notes = _by_every_pooler(encoder, partial(encode, encoder, texts))
+    whole, notes = _by_every_pooling(encoder, partial(encode, encoder, texts))
     limit, poolings = encoder.identity.use.max_length, tuple(whole.vectors)
-    # A prompt is no part of a text's length; it has at most as many sub-words as bytes.
+    # A prompt is not part of a text's length; it has at most as many sub-words as bytes.
     most_around = _SPECIAL_TOKENS + len((encoder.identity.use.prompt or "").encode())
-    parts, cuts = [whole], [Cut(limit, whole.rows, np.zeros(len(texts), dtype=bool))]
+    own = Cut(limit, whole.rows, np.zeros(len(texts), dtype=bool), whole.truncated)
+    parts, cuts, last = [whole], [own], own
     start = len(whole.vectors[poolings[0]])
-    stated = _stated_limits(encoder)
-    for length in sorted({*tried_values(MAX_LENGTH), *stated}) if lengths is None else lengths:
+    limits = _stated_limits(encoder)
+    for length in sorted({*USUAL_LENGTHS, *limits} if lengths is None else lengths):
         shortened = None if length == limit else recut(encoder, length)
-        # Only what is longer than the shorter of the two limits can differ.
-        shorter = length if limit is None else min(length, limit)
-        longer = np.flatnonzero(whole.lengths + most_around > shorter)
-        if shortened is None or not len(longer):
+        if shortened is None:
             continue
-        part = encode(shortened, [texts[place] for place in longer.tolist()], poolings=poolings)
-        differs = part.truncated | whole.truncated[longer]
-        if not differs.any():
+        if limit is not None and length > limit:
+            # What fits into a shorter limit is the same at this one.
+            before, candidates = last, last.truncated
+        else:
+            before, candidates = own, whole.lengths + most_around > length
+        places = np.flatnonzero(candidates)
+        if not len(places):
             continue
-        rows, changed = whole.rows.copy(), np.zeros(len(texts), dtype=bool)
-        # All of them: a sentence that just fits may be the sequence that another was cut to.
-        rows[longer] = start + part.rows
-        changed[longer[differs]] = True
+        part = encode(shortened, [texts[place] for place in places.tolist()], poolings=poolings)
+        rows, truncated = before.rows.copy(), np.zeros(len(texts), dtype=bool)
+        rows[places], truncated[places] = start + part.rows, part.truncated
+        changed = truncated | whole.truncated
+        if not changed.any():
+            continue
+        last = Cut(length, rows, changed, truncated)
         parts.append(part)
-        cuts.append(Cut(length, rows, changed))
+        cuts.append(last)
         start += len(part.vectors[poolings[0]])
     return Encoded(
         vectors={name: np.concatenate([part.vectors[name] for part in parts]) for name in poolings},
         cuts=tuple(cuts),
-        encoding={name: sum(getattr(part.cost, name) for part in parts) for name in _COUNTS},
-        seconds={stage: sum(part.cost.seconds[stage] for part in parts) for stage in whole.cost.seconds},
+        cost=reduce(add, (part.cost for part in parts)),
         notes=notes,
-        limits=stated,
+        limits=limits,
     )
 
 
 def _stated_limits(encoder: Encoder) -> dict[int, str]:
-    """Return what the files of a checkpoint say of the lengths at which they end a text, by length."""
     if not isinstance(encoder, TransformerEncoder):
         return {}
     return {
-        length: f"{length} sub-words is what {listed(files)} says: sentence-transformers ends a text at its own "
-        "file's number, a tokenizer that is asked to truncate at its own, and the network at its positions."
+        length: f"{length} sub-words is the limit that {listed(files)} states. sentence-transformers, the "
+        "tokenizer and the network each have their own."
         for length, files in stated_limits(encoder.checkpoint).items()
     }
 
 
-def _by_every_pooler(encoder: Encoder, encode: Callable[..., Embeddings]) -> tuple[Embeddings, tuple[str, ...]]:
-    """Return the vectors by every pooling that the encoder has, and which it lacks."""
+def _by_every_pooling(encoder: Encoder, encode: Callable[..., Embeddings]) -> tuple[Embeddings, tuple[str, ...]]:
+    """Returns the vectors by each pooling of the encoder, and notes on those that it lacks."""
     identity = encoder.identity
     if identity.kind not in _CHECKPOINTS:
-        note = f"{identity.name} has no poolers or maximum lengths to choose from: the grid is the smaller for it."
+        note = f"{identity.name} has no poolings or maximum lengths to choose from, so the grid is smaller."
         return encode(poolings=None), (note,)
-    # The person's own may be none of those that every checkpoint has, as a template's mask.
-    poolings = tuple(dict.fromkeys((*tried_values(POOLING), identity.use.pooling)))
+    # Your own may be one that only some checkpoints have, such as a template's mask.
+    poolings = tuple(dict.fromkeys((*POOLING_NAMES, identity.use.pooling)))
     try:
         return encode(poolings=poolings), ()
-    except NoHeadError as error:  # told at the first batch
+    except NoHeadError as error:  # raised at the first batch
         if identity.use.pooling == "cls":
             raise
         return encode(poolings=[name for name in poolings if name != "cls"]), (f"Not tried: {error}",)

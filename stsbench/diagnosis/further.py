@@ -1,72 +1,41 @@
-"""The search along the lazy axes: other ways of using the encoder, encoded only as far as the claim needs.
+"""The search beyond the grid: other ways of using the encoder, encoded only as far as the claim needs.
 
-Ways with one change go first, then those with two. A claim of several numbers is held against the smallest task
-first: where no setting of a way gives that number, its other tasks are not encoded. Where a way changes nothing
-but the sentences, only those that the tokenizer reads otherwise are encoded. The search stops at the first way
-whose changes explain the claim and few other numbers, after all ways with as many changes if they explain it at
-all, and where its budget of seconds or sentences ends.
+For a claim of several numbers, the smallest task comes first: if no setting of a way gives its number, the other
+tasks are not encoded. The search stops at a way that explains the claim and few other numbers, and when its
+seconds are over.
 """
 
 import time
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from math import isfinite
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress
-from stsbench.diagnosis.batches import compare_in, misread_vectors
-from stsbench.diagnosis.choices import PADDING_SIDE, Change
+from stsbench.data.sentences import sentences_in
+from stsbench.diagnosis.data import DiagnosisData, TaskPairs
 from stsbench.diagnosis.encoding import Encoded
-from stsbench.diagnosis.grid import SCORED_AT_POINTS, Point, Scores
-from stsbench.diagnosis.misread import Misread
-from stsbench.diagnosis.scores import DiagnosisData, TaskPairs, along, compare, comparisons_of
+from stsbench.diagnosis.grid import Point, Scores, along
+from stsbench.diagnosis.padding import misread_vectors
+from stsbench.diagnosis.scores import CROSSED, Scorer
 from stsbench.diagnosis.search import WEAK, Search
-from stsbench.diagnosis.usage import (
-    Way,
-    WaysToTry,
-    change_of_similarity,
-    changes_of,
-    encoder_of,
-    poolings_of,
-    sentences_of,
-    ways_to_read,
-)
-from stsbench.encoders.plan import Embeddings, embed
+from stsbench.diagnosis.variations import Case
+from stsbench.diagnosis.ways import Reading, Way, ways_to_read, with_poolings
+from stsbench.encoders.plan import embed
 from stsbench.encoders.protocol import Encoder, FloatMatrix
 from stsbench.encoders.sides import SidedEncoder
+from stsbench.encoders.template import RULES
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.scoring.settings import Protocol
 
-DEFAULT_SECONDS = 60.0
-"""How long the search goes on by default where the grid has no answer."""
-
-MOST_CHANGES = 2
-"""How many choices beyond the grid can be changed at once: there are hundreds of pairs."""
-
-
 _MOST_NAMED = 4
-"""Ways that were not tried and are named."""
+"""Ways that were not tried and are named in a note."""
 
-
-@dataclass(frozen=True)
-class Budget:
-    """How far the search beyond the grid may go: choices that change at once, seconds, sentences to encode."""
-
-    changes: int = 1
-    seconds: float = DEFAULT_SECONDS
-    sentences: int | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse what is no budget."""
-        if self.changes not in range(MOST_CHANGES + 1):
-            raise UserError(f"{self.changes} changes beyond the grid: give 0 (none), 1 or {MOST_CHANGES}.")
-        if not (isfinite(self.seconds) and self.seconds >= 0):
-            raise UserError(f"a budget of {self.seconds:g} seconds: give 0 or more.")
-        if self.sentences is not None and self.sentences < 0:
-            raise UserError(f"a budget of {self.sentences} sentences: give 0 or more.")
+_Vectors = tuple[Mapping[str, FloatMatrix], NDArray[np.int64]]
+"""The vectors by pooling, and the row of each sentence in them."""
 
 
 @dataclass(frozen=True)
@@ -74,263 +43,145 @@ class Further:
     """What was searched beyond the grid.
 
     Attributes:
-        tried: the ways that were tried, in words.
-        untried: those that the budget left out, in words, and those that the checkpoint cannot do, with why.
-        innocent: what cannot matter to this checkpoint, or cannot be done here, with why.
-        sentences: how many went through the model.
+        tried: the ways that were tried.
+        untried: the ways that were left out, with why if it was not for the time.
+        innocent: choices that cannot matter to this checkpoint, or cannot be tried here, with why.
+        sentences: the number of sentences that were encoded.
         seconds: how long it took.
     """
 
     tried: tuple[str, ...]
     untried: tuple[str, ...]
+    innocent: tuple[str, ...]
     sentences: int
     seconds: float
-    innocent: tuple[str, ...] = ()
 
     @property
     def note(self) -> str:
-        """What was tried and what it took, and what the budget left out."""
-        count = len(self.tried)
-        ways = "one other way of reading the sentences was" if count == 1 else f"{count} other ways were"
-        cost = f"Beyond the grid {ways} tried: {self.sentences:,} sentences, {self.seconds:.1f} s."
-        left = f" Not tried: {'; '.join(self.untried)}." if self.untried else ""
-        by_rule = (
-            f" Not tried, as it cannot be the cause here: {'; '.join(self.innocent)}." if self.innocent else ""
-        )
-        return cost + left + by_rule
-
-
-@dataclass
-class _Spent:
-    """What the search has cost so far, and what it may."""
-
-    budget: Budget
-    begun: float = field(default_factory=time.perf_counter)
-    sentences: int = 0
-    encoding: float = 0.0
-
-    @property
-    def seconds(self) -> float:
-        return time.perf_counter() - self.begun
-
-    def allows(self, sentences: int) -> bool:
-        """Whether so many sentences more are likely to be within the budget."""
-        most = self.budget.sentences
-        if most is not None and self.sentences + sentences > most:
-            return False
-        rate = self.encoding / self.sentences if self.sentences else 0.0
-        return self.seconds + rate * sentences <= self.budget.seconds
+        """What was tried, what it took, and what was left out."""
+        count, ways = len(self.tried), "way" if len(self.tried) == 1 else "ways"
+        note = f"Beyond the grid: {count} other {ways}, {self.sentences:,} sentences, {self.seconds:.1f} s."
+        if self.untried:
+            more = len(self.untried) - _MOST_NAMED
+            left = [*self.untried[:_MOST_NAMED], *([f"{more} more"] if more > 0 else [])]
+            note += f" Not tried for lack of time (--budget) or memory: {'; '.join(left)}."
+        return note + (f" Not tried, as they cannot matter: {'; '.join(self.innocent)}." if self.innocent else "")
 
 
 def search_further(
-    encoder: Encoder,
+    case: Case,
     base: Search,
     data: DiagnosisData,
     encoded: Encoded,
     *,
     protocol: Protocol,
-    budget: Budget,
-    likely: Sequence[str] = (),
+    seconds: float,
     use_cache: bool,
     progress: Progress,
 ) -> tuple[Search, Further]:
-    """Hold the claim against other ways of using the encoder, nearest first; return it with their points.
+    """Compares the claim with other ways of using the encoder; returns the search with their points.
 
-    `encoded` has the vectors of the grid in the order of `data.sentences`; `likely` templates are tried first.
+    No forward pass starts that would end after `seconds`.
     """
-    tasks = _default_tasks(data, encoded, protocol)
-    spent = _Spent(budget)
-    trying = ways_to_read(encoder, [task.name for task in tasks], likely=likely, gap=base.default.distance)
-    explorer = _Explorer(encoder, base, tasks, encoded, spent, use_cache, trying)
-    ways = [way for way in trying.ways if way.count <= budget.changes]
+    ways, innocent = ways_to_read(case)
+    passes: dict[Reading, list[Way]] = defaultdict(list)
+    for way in ways:
+        passes[way.reading.forward_pass].append(way)
+    counted = (each for each in data.sets if each.text in {None, protocol.text} and each.data.task in data.tasks)
+    tasks = sorted((each.default for each in counted), key=lambda pairs: len(pairs.data.pairs))
+    explorer = _Explorer(case, base, tasks, encoded, budget=seconds, use_cache=use_cache)
     tried: list[str] = []
     untried: list[str] = []
-    for number, way in enumerate(ways):
-        if number and explorer.is_answered(ways[number - 1].count, all_of_them=ways[number - 1].count < way.count):
-            break
+    for number, group in enumerate(passes.values(), 1):
+        name = group[0].changes[0].label + (f" and {len(group) - 1} more" if len(group) > 1 else "")
         try:
-            is_tried = explorer.try_way(way)
+            (tried if explorer.try_pass(group) else untried).append(name)
         except UserError as error:
-            untried.append(f"{way} ({str(error).rstrip('.')})")
-            continue
-        (tried if is_tried else untried).append(str(way))
-        progress("looking further", number + 1, len(ways))
-    if len(untried) > _MOST_NAMED:
-        untried = [*untried[:_MOST_NAMED], f"{len(untried) - _MOST_NAMED} more, for the budget"]
-    uncut = isinstance(encoder, TransformerEncoder) and len(encoded.cuts) == 1
-    innocent = (*trying.innocent, *(["a maximum length (none cuts a sentence elsewhere)"] if uncut else []))
-    account = Further(tuple(tried), tuple(untried), spent.sentences, spent.seconds, innocent)
-    return explorer.search, account
+            untried.append(f"{name} ({str(error).rstrip('.')})")
+        progress("looking further", number, len(passes))
+        causes = explorer.search.beyond.explanations
+        if causes and causes[0].best.count <= 1 and explorer.search.beyond.chance(1) < WEAK:
+            break
+    if isinstance(case.encoder, TransformerEncoder) and len(encoded.cuts) == 1:
+        innocent = (*innocent, "a maximum length (none cuts a sentence elsewhere)")
+    taken = time.perf_counter() - explorer.begun
+    return explorer.search, Further(tuple(tried), tuple(untried), innocent, explorer.sentences, taken)
 
 
-@dataclass(frozen=True)
-class _Task:
-    """A task in its default text and split, and the rows of its sentences in the vectors of the grid."""
-
-    pairs: TaskPairs
-    rows: np.ndarray
-
-    @property
-    def name(self) -> str:
-        return self.pairs.data.task
-
-
-def _default_tasks(data: DiagnosisData, encoded: Encoded, protocol: Protocol) -> list[_Task]:
-    """Return the tasks that count, the smallest first."""
-    tasks, end = [], 0
-    for pairs in data.sets:
-        table = pairs.data.pairs
-        start, end = end, end + 2 * len(table)
-        if pairs.text not in {None, protocol.text} or pairs.data.task not in data.tasks:
-            continue
-        chosen = np.ones(len(table), dtype=bool)
-        if len(pairs.splits) > 1 and pairs.default_split != "all":
-            chosen = (table["split"] == pairs.default_split).to_numpy()
-        table = table[chosen].reset_index(drop=True)
-        rows = encoded.cuts[0].rows[start:end].reshape(2, -1)[:, chosen].ravel()
-        kept = replace(pairs, data=replace(pairs.data, pairs=table), splits=(pairs.default_split,))
-        tasks.append(_Task(kept, rows))
-    return sorted(tasks, key=lambda task: len(task.rows))
-
-
-@dataclass(frozen=True)
-class _Reading:
-    """What one way gives: by a pooling, or a precision of the similarity; with the scores of the tasks so far."""
-
-    pooling: str
-    changes: tuple[Change, ...]
-    precision: str = ""
-    scores: dict[str, Scores] = field(default_factory=dict)
+def _sentences(pairs: TaskPairs, reading: Reading) -> list[str]:
+    """Returns the sentences as a reading gives them to its encoder; a template applies its rules itself."""
+    texts = sentences_in(pairs.data)
+    for rule in reading.rules if reading.use.own_template is None else ():
+        texts = list(map(RULES[rule], texts))
+    return texts
 
 
 @dataclass
 class _Explorer:
-    """Tries ways, and keeps the points that they give; its tasks stand in order, the smallest first."""
+    """Tries ways, and keeps the points that they give."""
 
-    encoder: Encoder
+    case: Case
     search: Search
-    tasks: Sequence[_Task]
+    tasks: Sequence[TaskPairs]
     encoded: Encoded
-    spent: _Spent
+    budget: float
     use_cache: bool
-    trying: WaysToTry
-    _sequences: dict[str, list[object]] = field(default_factory=dict)
+    sentences: int = 0
+    encoding: float = 0.0
+    begun: float = field(default_factory=time.perf_counter)
 
-    def __post_init__(self) -> None:
-        """Take what the person's own vectors are compared by."""
-        identity = self.encoder.identity
-        self._comparisons = comparisons_of(self.encoded.vectors[identity.use.pooling], unit=identity.normalize)
-
-    def is_answered(self, count: int, *, all_of_them: bool) -> bool:
-        """Return whether the search may stop after ways with so many changes, or after all of them."""
-        beyond = self.search.beyond
-        explanations = beyond.explanations
-        if not explanations or all_of_them:
-            return bool(explanations)
-        best = explanations[0].best
-        return best.count <= max(count, 1) and beyond.chance(best.count) < WEAK
-
-    def try_way(self, way: Way) -> bool:
-        """Try a way; return whether the budget allowed it."""
-        varied = encoder_of(self.encoder, way)
-        poolings = poolings_of(self.encoder, varied, way, self.encoded.vectors)
-        changes = changes_of(self.encoder, varied, way, poolings, self.trying)
-        points = [_Reading(pooling, of_pooling) for pooling, of_pooling in changes.items()]
-        if rounded := change_of_similarity(self.encoder, varied, way, self.trying):
-            points.append(_Reading(varied.identity.use.pooling, (rounded,), rounded.value))
-        reads_otherwise = False
-        for task in self.tasks if points else ():
-            texts = sentences_of(task.pairs.data, way, by_template=varied.identity.use.own_template is not None)
-            changed = (
-                self._changed(task, varied, texts) if way.is_of_sentences else np.ones(len(texts), dtype=bool)
-            )
-            reads_otherwise |= bool(changed.any())
-            needed = [texts[place] for place in np.flatnonzero(changed).tolist()]
-            if not self.spent.allows(len(set(needed))):
+    def try_pass(self, group: Sequence[Way]) -> bool:
+        """Tries ways with the same forward pass; returns whether the time allowed it."""
+        first, own = group[0].reading, Reading.of(self.case.use)
+        encoder, scorer = first.encoder(self.case.encoder), Scorer.of(self.search.grid.axes)
+        ways = [pooled for way in group for pooled in with_poolings(self.case, way, self.encoded.vectors)]
+        scores: list[dict[str, Scores]] = [{} for _ in ways]
+        for pairs in self.tasks:
+            texts = _sentences(pairs, first)
+            # If only the sentences change, the vectors of the others are cached.
+            known = set(_sentences(pairs, own)) if first.use == own.use and self.use_cache else set()
+            rate = self.encoding / self.sentences if self.sentences else 0.0
+            if time.perf_counter() - self.begun + rate * len(set(texts) - known) > self.budget:
                 return False
-            wanted = list(dict.fromkeys(point.pooling for point in points))
-            vectors, rows = (
-                self._vectors(varied, needed, wanted, changed, task)
-                if way[PADDING_SIDE] is None
-                else self._misread(varied, way[PADDING_SIDE], texts, task)
-            )
-            for point in points:
-                pairs = rows.reshape(2, -1)
-                similarities = (
-                    compare_in(point.precision, vectors[point.pooling], pairs, self._comparisons)
-                    if point.precision
-                    else compare(vectors[point.pooling], pairs, self._comparisons)
-                )
-                scored = task.pairs.scorer(similarities)[..., 0]
-                point.scores[task.name] = along(self.search.grid.axes, SCORED_AT_POINTS, scored)
-            if not self._can_fit(task.name, points):
+            vectors, rows = self._vectors(encoder, pairs, texts, ways)
+            for way, of_way in zip(ways, scores, strict=True):
+                of_pooling = vectors[way.reading.use.pooling]
+                compared = scorer.compare(of_pooling, rows.reshape(2, -1), way.reading.similarity_in)
+                scored = scorer.score(pairs, compared)[..., 0]
+                of_way[pairs.data.task] = along(self.search.grid.axes, CROSSED, scored)
+            if not self._can_fit(pairs.data.task, scores):
                 break
-        if reads_otherwise:
-            made = (Point(point.changes, point.scores, point.pooling) for point in points)
-            self.search = replace(self.search, grid=self.search.grid.with_points(made))
+        points = (Point(way.changes, its, way.options) for way, its in zip(ways, scores, strict=True))
+        self.search = replace(self.search, grid=self.search.grid.with_points(points))
         return True
 
-    def _misread(
-        self, varied: Encoder, misread: Misread, texts: Sequence[str], task: _Task
-    ) -> tuple[Mapping[str, FloatMatrix], np.ndarray]:
-        """Return the vectors of all sentences of a task in batches whose padding is mistaken, and their rows."""
-        assert isinstance(varied, TransformerEncoder), "no other has batches to pad"
-        begun = time.perf_counter()
-        vectors = misread_vectors(varied, task.pairs.data.pairs, texts, misread)
-        self.spent.sentences += len(texts)
-        self.spent.encoding += time.perf_counter() - begun
-        return {varied.use.pooling: vectors}, np.arange(len(texts))
+    def _vectors(self, encoder: Encoder, pairs: TaskPairs, texts: Sequence[str], ways: Sequence[Way]) -> _Vectors:
+        """Encodes texts; with a prompt for each side, the first half of them is the first side."""
+        begun, half, misread = time.perf_counter(), len(texts) // 2, ways[0].reading.misread
+        poolings = list(dict.fromkeys(way.reading.use.pooling for way in ways))
+        if misread is not None:
+            assert isinstance(encoder, TransformerEncoder), "other encoders have no padding"
+            vectors = dict.fromkeys(poolings, misread_vectors(encoder, pairs.data.pairs, texts, misread))
+            self._spend(len(texts), begun)
+            return vectors, np.arange(len(texts))
+        parts = [(encoder, texts)]
+        if isinstance(encoder, SidedEncoder):
+            parts = list(zip(encoder.sides, (texts[:half], texts[half:]), strict=True))
+        names = poolings if isinstance(parts[0][0], TransformerEncoder) else None
+        made = [embed(side, its, poolings=names, normalize=False, use_cache=self.use_cache) for side, its in parts]
+        self._spend(sum(part.cost.encoded for part in made), begun)
+        starts = np.cumsum([0, *(part.cost.sequences for part in made)])
+        rows = np.concatenate([start + part.rows for start, part in zip(starts, made, strict=False)])
+        return {name: np.concatenate([part.vectors[name] for part in made]) for name in poolings}, rows
 
-    def _changed(self, task: _Task, varied: Encoder, texts: Sequence[str]) -> np.ndarray:
-        """Return which sentences the model reads otherwise than in the person's own setting."""
-        if task.name not in self._sequences:
-            own = sentences_of(task.pairs.data, Way(), by_template=True)
-            self._sequences[task.name] = list(self.encoder.tokenize(own).sequences)
-        pairs = zip(self._sequences[task.name], varied.tokenize(texts).sequences, strict=True)
-        return np.array([before != after for before, after in pairs], dtype=bool)
+    def _spend(self, sentences: int, begun: float) -> None:
+        self.sentences += sentences
+        self.encoding += time.perf_counter() - begun if sentences else 0.0
 
-    def _vectors(
-        self, varied: Encoder, needed: Sequence[str], poolings: Sequence[str], changed: np.ndarray, task: _Task
-    ) -> tuple[Mapping[str, FloatMatrix], np.ndarray]:
-        """Return for each pooling the vectors that a task needs, and the row of each of its sentences."""
-        begun = time.perf_counter()
-        part = None
-        if needed:
-            part = self._embedded(varied, needed, poolings)
-            self.spent.sentences += part.cost.encoded
-            self.spent.encoding += (time.perf_counter() - begun) if part.cost.encoded else 0.0
-        if part is not None and changed.all():
-            return part.vectors, part.rows
-        known, places = np.unique(task.rows, return_inverse=True)
-        vectors = {name: self.encoded.vectors[name][known] for name in poolings}
-        rows = places.copy()
-        if part is not None:
-            rows[changed] = len(known) + part.rows
-            vectors = {name: np.concatenate([vectors[name], part.vectors[name]]) for name in poolings}
-        return vectors, rows
-
-    def _embedded(self, varied: Encoder, texts: Sequence[str], poolings: Sequence[str]) -> Embeddings:
-        """Return the vectors of texts; where each side has a prompt, the first half of them is the first side."""
-        embedded = partial(embed, normalize=False, use_cache=self.use_cache)
-        if not isinstance(varied, SidedEncoder):
-            asked = list(poolings) if isinstance(varied, TransformerEncoder) else None
-            return embedded(varied, texts, poolings=asked)
-        half = len(texts) // 2
-        first, second = (
-            embedded(side, part, poolings=list(poolings))
-            for side, part in zip(varied.sides, (texts[:half], texts[half:]), strict=True)
-        )
-        return replace(
-            first,
-            rows=np.concatenate([first.rows, len(first.vectors[poolings[0]]) + second.rows]),
-            vectors={name: np.concatenate([first.vectors[name], second.vectors[name]]) for name in poolings},
-            cost=replace(first.cost, encoded=first.cost.encoded + second.cost.encoded),
-        )
-
-    def _can_fit(self, task: str, points: Sequence[_Reading]) -> bool:
-        """Return whether any setting of a way gives a claimed number of a task, if one is claimed."""
+    def _can_fit(self, task: str, scores: Sequence[Mapping[str, Scores]]) -> bool:
+        """Returns whether a setting gives the claimed number of a task, or none is claimed."""
         claimed = next((value for value in self.search.claim.values if value.task == task), None)
         if claimed is None:
             return True
-        values = np.concatenate([point.scores[task].ravel() for point in points])
+        values = np.concatenate([of_way[task].ravel() for of_way in scores])
         return bool((np.abs(values - claimed.score) <= claimed.tolerance).any())

@@ -1,6 +1,7 @@
-"""Which settings of the grid give the claimed numbers, simplest first; and how telling that is."""
+"""Which settings give the claimed numbers, simplest first, and how strong that evidence is."""
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -8,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from stsbench.diagnosis.choices import Change
+from stsbench.diagnosis.axes import Change
 from stsbench.diagnosis.claim import Claim, Value
 from stsbench.diagnosis.grid import Grid, Place, Point, Scores, inside
 
@@ -16,7 +17,7 @@ NEIGHBOURHOOD = 2.0
 """Points around a claim in which other claims are imagined, to see how many would be explained as well."""
 
 WEAK = 0.05
-"""From this chance on, that a setting gives the claim is called weak evidence."""
+"""From this chance on, a setting that gives the claim is called weak evidence."""
 
 _EVERY_OTHER = 0.5
 """Settings that give more than this share of all claims nearby explain none of them."""
@@ -24,34 +25,36 @@ _EVERY_OTHER = 0.5
 
 @dataclass(frozen=True)
 class Candidate:
-    """A setting, and what it gives.
+    """A setting: how it differs from yours (the changes of its point first), and a score for each claimed number.
 
-    `scores` has one for each claimed number, `distance` is the largest difference to one of them, and it `fits` if
-    every one is within tolerance. The `changes` of its point of the lazy axes stand first; `count` counts choices.
+    `distance` is the largest difference to a claimed number; the setting `fits` if all are within tolerance.
     """
 
     point: Point
     changes: tuple[Change, ...]
-    count: int
     scores: tuple[float, ...]
     distance: float
     fits: bool
 
     @property
+    def count(self) -> int:
+        """The number of changes."""
+        return len(self.changes)
+
+    @property
     def choices(self) -> dict[str, str]:
-        """What it changes to what, as tables and JSON call them."""
-        return {change.choice.name: str(change.value) for change in self.changes}
+        """The changed values by the names of their axes."""
+        return {change.axis.name: str(change.value) for change in self.changes}
 
     def farthest(self, values: Sequence[Value]) -> tuple[float, Value]:
-        """Return the score that is farthest from the claimed number, and that number."""
-        differences = [score - value.score for score, value in zip(self.scores, values, strict=True)]
-        worst = int(np.argmax(np.abs(differences)))
-        return self.scores[worst], values[worst]
+        """Returns the score that is farthest from the claimed number, and that number."""
+        pairs = list(zip(self.scores, values, strict=True))
+        return pairs[int(np.argmax([abs(score - value.score) for score, value in pairs]))]
 
 
 @dataclass(frozen=True)
 class Cause:
-    """Settings that print the same numbers, so that the claim cannot tell them apart: the simplest is the best."""
+    """Settings that print the same numbers, so that the claim cannot distinguish them; the simplest is `best`."""
 
     best: Candidate
     alike: tuple[Candidate, ...] = ()
@@ -59,13 +62,12 @@ class Cause:
 
 @dataclass(frozen=True)
 class Search:
-    """A claim held against a grid.
+    """A claim compared with the settings of a grid.
 
     Attributes:
-        grid: every score that was made.
-        claim: what is to be explained.
-        is_beyond: whether it is held against the points of the lazy axes, and else against the scores that the
-            person's own way of using the encoder gives.
+        grid: every score.
+        claim: the numbers to explain.
+        is_beyond: whether to compare with the grid's points instead of your own way of using the encoder.
     """
 
     grid: Grid
@@ -74,33 +76,31 @@ class Search:
 
     @cached_property
     def beyond(self) -> "Search":
-        """The claim held against what the lazy axes gave."""
+        """The claim compared with the grid's points."""
         return replace(self, is_beyond=True)
 
     @cached_property
     def points(self) -> tuple[Point, ...]:
-        """The ways of using the encoder that it is held against, the person's own first."""
+        """The ways of using the encoder, your own first."""
         return (self.grid.own_alone, *self.grid.points) if self.is_beyond else (self.grid.own,)
 
     @cached_property
     def default(self) -> Candidate:
-        """What the person's own setting gives."""
+        """Your setting."""
         return self.at(self.grid.default)
 
     @cached_property
     def explanations(self) -> tuple[Cause, ...]:
         """The settings that give the claim, none of whose changes could be left out, simplest first.
 
-        Several changes explain nothing where as many would give most claims nearby.
+        Several changes explain nothing if as many would give most claims nearby.
         """
-        counts = {explanation.best.count for explanation in self._fitting}
-        telling = {count for count in counts if count <= 1 or self.chance(count) <= _EVERY_OTHER}
-        return tuple(explanation for explanation in self._fitting if explanation.best.count in telling)
+        return tuple(cause for cause in self._fitting if not self._is_coincidence(cause))
 
-    @property
+    @cached_property
     def coincidences(self) -> tuple[Cause, ...]:
-        """The other settings that give the claim: as many choices at once give nearly every number."""
-        return self._fitting[len(self.explanations) :]
+        """The other settings that give the claim: as many changes would give nearly every number."""
+        return tuple(cause for cause in self._fitting if self._is_coincidence(cause))
 
     @cached_property
     def nearest(self) -> Candidate:
@@ -124,10 +124,10 @@ class Search:
         return int(np.isfinite(self._distances).sum())
 
     def chance(self, count: int) -> float:
-        """Return which share of all claims nearby so few changes would give as well.
+        """Returns the share of all claims nearby that settings with so few changes would give as well.
 
         That is the share of the numbers within two points of the claimed one that are within tolerance of a
-        setting with at most so many changes. Of several claimed numbers, an upper bound of it, at most 1.
+        setting with at most `count` changes. For several claimed numbers, an upper bound of it, at most 1.
         """
         near = (np.abs(self._differences) <= NEIGHBOURHOOD).all(axis=0) & (self._counts <= count)
         if len(self.claim.values) > 1:
@@ -140,77 +140,86 @@ class Search:
         low, high = value.score - NEIGHBOURHOOD, value.score + NEIGHBOURHOOD
         begins = np.clip(centres - value.tolerance, low, high)
         ends = np.clip(centres + value.tolerance, low, high)
-        # The centres are in order, and all intervals have one length: each adds what the one before leaves.
+        # The centres are sorted and all intervals are equally long: each adds what the one before leaves.
         covered = ends - np.maximum(begins, np.concatenate([[low], ends])[: len(begins)])
         return float(covered.sum() / (high - low))
 
     def alone(self, value: Value) -> "Search":
-        """Return the search for one of the claimed numbers alone."""
+        """Returns the search for one of the claimed numbers."""
         return replace(self, claim=Claim((value,)))
 
     def given_by(self, candidate: Candidate) -> list[bool]:
-        """Return for each claimed number whether a setting gives it."""
+        """Returns for each claimed number whether a setting gives it."""
         scores = zip(candidate.scores, self.claim.values, strict=True)
         return [abs(score - value.score) <= value.tolerance for score, value in scores]
 
     def at(self, place: Place) -> Candidate:
-        """Return the setting at a place of the grid in the person's own way of using the encoder."""
+        """Returns the setting at a place of the grid, for the first way of using the encoder."""
         return self._candidate(int(np.ravel_multi_index(inside(self.shape, place), self.shape)))
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """How many values each choice has that make a difference to the claim."""
+        """The number of values of each axis that affect the claim."""
         return self._shapes[0]
 
+    def _is_coincidence(self, cause: Cause) -> bool:
+        return cause.best.count > 1 and self.chance(cause.best.count) > _EVERY_OTHER
+
     def _candidate(self, setting: int) -> Candidate:
-        """Return a setting by its number: those of each point stand one after the other."""
-        sizes = [math.prod(shape) for shape in self._shapes]
-        point = self.points[int(np.searchsorted(np.cumsum(sizes), setting, side="right"))]
+        """Returns a setting by its number; the settings of one point follow each other."""
+        point = self.points[self._points[setting]]
         chosen = zip(self.grid.axes, self._places[setting].tolist(), strict=True)
-        changed = [axis.changed_to(value) for axis, value in chosen if value != axis.default]
         return Candidate(
             point=point,
-            changes=(*point.changes, *changed),
-            count=int(self._counts[setting]),
+            changes=(*point.changes, *(Change(axis, axis.values[place]) for axis, place in chosen if place)),
             scores=tuple(self._scores[:, setting].tolist()),
             distance=float(self._distances[setting]),
-            fits=bool(self._fits[setting]),
+            fits=bool(self._given[:, setting].all()),
         )
 
     @cached_property
-    def _shapes(self) -> list[tuple[int, ...]]:
-        """Of each point, how many values the choices have that make a difference to the claim there."""
-        tasks, points = self.claim.tasks, self.points
-        return [np.broadcast_shapes(*(self.grid.of(task, point).shape for task in tasks)) for point in points]
+    def _shapes(self) -> list[Place]:
+        """For each point the number of values of each axis that affect the claim."""
+        arrays = [[self.grid.of(task, point) for task in self.claim.tasks] for point in self.points]
+        return [np.broadcast_shapes(*(scores.shape for scores in of_point)) for of_point in arrays]
+
+    @cached_property
+    def _points(self) -> NDArray[np.int64]:
+        """The number of each setting's point."""
+        return np.repeat(np.arange(len(self._shapes)), [math.prod(shape) for shape in self._shapes])
 
     @cached_property
     def _places(self) -> NDArray[np.int16]:
-        """Where each setting stands along the axes, (settings, axes)."""
-        parts = []
-        for shape in self._shapes:
-            places = np.indices(shape, dtype=np.int16).reshape(len(shape), -1).T
-            parts.append(np.where(np.array(shape) > 1, places, np.array(self.grid.default, dtype=np.int16)))
+        """The place of each setting, (settings, axes); 0 is yours."""
+        parts = [np.indices(shape, dtype=np.int16).reshape(len(shape), -1).T for shape in self._shapes]
         return np.concatenate(parts)
 
     @cached_property
-    def _lazy_places(self) -> NDArray[np.int64]:
-        """Where each setting stands along the lazy axes, (settings, axes)."""
-        return np.repeat(self.grid.lazy_places(self.points), [math.prod(shape) for shape in self._shapes], axis=0)
+    def _point_places(self) -> NDArray[np.int16]:
+        """The place of each point on the axes that only points change, (points, axes); 0 is yours."""
+        axes: dict[str, dict[object, int]] = defaultdict(dict)
+        places = np.zeros(
+            (len(self.points), len({c.axis for p in self.points for c in p.changes})), dtype=np.int16
+        )
+        for row, point in enumerate(self.points):
+            for change in point.changes:
+                values = axes[change.axis.name]
+                places[row, list(axes).index(change.axis.name)] = values.setdefault(change.value, len(values) + 1)
+        return places
 
     @cached_property
     def _fitting(self) -> tuple[Cause, ...]:
-        """All settings that give the claim, those merged that print the same numbers."""
+        """All settings that give the claim; those that print the same numbers are one cause."""
         groups: dict[tuple[str, ...], list[Candidate]] = {}
-        for candidate in self._minimal(np.flatnonzero(self._fits)):
+        for candidate in self._minimal(np.flatnonzero(self._given.all(axis=0))):
             printed = zip(candidate.scores, self.claim.values, strict=True)
-            groups.setdefault(tuple(f"{score:.{value.decimals}f}" for score, value in printed), []).append(
-                candidate
-            )
+            key = tuple(f"{score:.{value.decimals}f}" for score, value in printed)
+            groups.setdefault(key, []).append(candidate)
         return tuple(Cause(best, tuple(alike)) for best, *alike in groups.values())
 
     @cached_property
     def _scores(self) -> Scores:
-        """What each setting gives, (claimed numbers, settings of all points one after the other)."""
+        """The scores of each setting, (claimed numbers, settings)."""
         of_points = [
             [np.broadcast_to(self.grid.of(task, point), shape).ravel() for task in self.claim.tasks]
             for point, shape in zip(self.points, self._shapes, strict=True)
@@ -223,51 +232,41 @@ class Search:
         return self._scores - claimed
 
     @cached_property
-    def _given(self) -> NDArray[np.bool_]:
-        """Whether each setting gives a number, one array per claimed number."""
-        return self._within([value.tolerance for value in self.claim.values])
-
-    @cached_property
     def _distances(self) -> Scores:
         distances: Scores = np.abs(self._differences).max(axis=0)
         return distances
 
     @cached_property
-    def _fits(self) -> NDArray[np.bool_]:
-        return np.asarray(self._given.all(axis=0))
-
-    def _within(self, tolerances: Sequence[float]) -> NDArray[np.bool_]:
-        """Return whether each setting is within its tolerance of each claimed number."""
-        return np.asarray(np.abs(self._differences) <= np.reshape(tolerances, (-1, 1)))
+    def _given(self) -> NDArray[np.bool_]:
+        """Whether each setting gives each claimed number, (claimed numbers, settings)."""
+        tolerances = np.reshape([value.tolerance for value in self.claim.values], (-1, 1))
+        return np.asarray(np.abs(self._differences) <= tolerances)
 
     @cached_property
     def _counts(self) -> NDArray[np.int64]:
         """How many choices each setting changes."""
-        counts: NDArray[np.int64] = (self._lazy_places > 0).sum(axis=1)
-        for axis, places in zip(self.grid.axes, self._places.T, strict=True):
-            counts += np.array(axis.changes)[places]
-        return counts
+        of_points = (self._point_places > 0).sum(axis=1)
+        return np.asarray(of_points[self._points] + (self._places > 0).sum(axis=1))
 
     def _minimal(self, settings: NDArray[np.intp]) -> list[Candidate]:
-        """Return those settings of which no part of the changes would do, simplest first."""
+        """Returns the settings of which no part of the changes would do, simplest first."""
         settings = settings[self._order(settings)]
-        places = np.hstack([self._lazy_places[settings], self._places[settings]])
-        # The person's own way of using the encoder is 0 along the lazy axes.
-        default = np.array([*np.zeros(self._lazy_places.shape[1], dtype=int), *self.grid.default])
+        places = np.hstack([self._point_places[self._points[settings]], self._places[settings]])
         kept = []
         while len(settings):
             kept.append(int(settings[0]))
-            is_apart = ((places != places[0]) & (places[0] != default)).any(axis=1)
-            settings, places = settings[is_apart], places[is_apart]
+            lacks_a_change = ((places != places[0]) & (places[0] > 0)).any(axis=1)
+            settings, places = settings[lacks_a_change], places[lacks_a_change]
         return [self._candidate(setting) for setting in kept]
 
     def _order(self, settings: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Return the order by number of changes, then by distance, then by which choices people get wrong most."""
-        same_choice = self._places[settings] == np.array(self.grid.default)
-        # What prints the claimed number is as near as can be told.
-        are_alike = self._within([0.5 * 10.0**-value.decimals for value in self.claim.values])
-        distances = np.where(are_alike[:, settings].all(axis=0), 0.0, self._distances[settings])
-        return np.lexsort([*same_choice.T[::-1], distances, self._counts[settings]])
+        """Sorts by number of changes, then by distance, then by which choices people get wrong most."""
+        digits = np.reshape([0.5 * 10.0**-value.decimals for value in self.claim.values], (-1, 1))
+        # Settings that print the claimed number are equally near.
+        are_alike = (np.abs(self._differences[:, settings]) <= digits).all(axis=0)
+        distances = np.where(are_alike, 0.0, self._distances[settings])
+        is_default = self._places[settings] == 0
+        return np.lexsort([*is_default.T[::-1], distances, self._counts[settings]])
 
     def _nearest(self, allowed: NDArray[np.bool_], *, simplest: bool = False) -> Candidate:
         counts, distances = self._counts[allowed], self._distances[allowed]

@@ -1,52 +1,67 @@
 """A task's part of the grid: the scores that the ordinary protocol gives, all at once."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from stsbench.diagnosis.encoding import Cut
-from stsbench.diagnosis.scores import Scorer, _distinct_pairs
+from stsbench.diagnosis.data import TaskPairs
+from stsbench.diagnosis.scores import Scorer
 from stsbench.statistics.correlations import correlate_task
+from stsbench.statistics.similarity import SIMILARITIES, pair_similarities
+
+SCORER = Scorer(SIMILARITIES, (False, True), ("pearson", "spearman"), ("wmean", "all", "mean"))
 
 
-def pairs(n: int = 40, *, subsets: int = 1, splits: tuple[str, ...] = ("test",)) -> pd.DataFrame:
+def pairs(n: int = 40, *, subsets: int = 1, splits: tuple[str, ...] = ("test",), toy_data) -> TaskPairs:
     rng = np.random.default_rng(3)
-    return pd.DataFrame(
+    table = pd.DataFrame(
         {
             "gold": rng.integers(0, 11, n) / 2,
             "subset": [f"subset{number % subsets}" for number in range(n)],
             "split": [splits[number % len(splits)] for number in range(n)],
         }
     )
+    return TaskPairs(
+        replace(toy_data("toy"), pairs=table), None, ("test",) if len(splits) == 1 else ("test", "all")
+    )
 
 
-def test_every_aggregation_and_metric_is_that_of_the_protocol() -> None:
-    table = pairs(subsets=3)
-    similarities = np.random.default_rng(4).normal(size=(5, len(table)))
-    codes = [int(name[-1]) for name in table["subset"]]
-    found = Scorer.of(table, ["test"])(similarities)
-    assert found.shape == (5, 2, 3, 1)
-    for m, metric in enumerate(("spearman", "pearson")):
-        for k, row in enumerate(similarities):
-            expected = correlate_task(table["gold"], row, codes, metric).aggregates
-            assert found[k, m, :, 0] == pytest.approx([100 * expected[a] for a in ("all", "mean", "wmean")])
+def test_every_aggregation_and_metric_is_that_of_the_protocol(toy_data) -> None:
+    task = pairs(subsets=3, toy_data=toy_data)
+    compared = np.random.default_rng(4).normal(size=(4, 2, 40))
+    compared[0, 1] = np.nan
+    found = SCORER.score(task, compared)
+    assert found.shape == (4, 2, 2, 3, 1)
+    assert np.isnan(found[0, 1]).all()
+    codes = [int(name[-1]) for name in task.data.pairs["subset"]]
+    for number, metric in enumerate(("pearson", "spearman")):
+        expected = correlate_task(task.data.pairs["gold"], compared[2, 1], codes, metric).aggregates
+        assert found[2, 1, number, :, 0] == pytest.approx([100 * expected[a] for a in ("wmean", "all", "mean")])
 
 
-def test_splits_are_scored_each_and_all_together() -> None:
-    table = pairs(splits=("train", "dev", "test"))
-    similarities = np.random.default_rng(4).normal(size=(2, len(table)))
-    found = Scorer.of(table, ["test", "dev", "all"])(similarities)
-    assert found.shape == (2, 2, 1, 3)
-    for s, split in enumerate(("test", "dev", "all")):
-        rows = ((table["split"] == split) | (split == "all")).to_numpy()
-        expected = correlate_task(table["gold"][rows], similarities[0, rows], [0] * int(rows.sum()))
-        assert found[0, 0, 0, s] == pytest.approx(100 * expected.aggregates["all"])
+def test_each_split_is_scored(toy_data) -> None:
+    task = pairs(splits=("train", "dev", "test"), toy_data=toy_data)
+    compared = np.random.default_rng(4).normal(size=(4, 2, 40))
+    found = SCORER.score(task, compared)
+    assert found.shape == (4, 2, 2, 1, 2)
+    table = task.data.pairs
+    for place, rows in enumerate([(table["split"] == "test").to_numpy(), np.ones(40, dtype=bool)]):
+        expected = correlate_task(table["gold"][rows], compared[1, 0, rows], [0] * int(rows.sum()))
+        assert found[1, 0, 1, 0, place] == pytest.approx(100 * expected.aggregates["all"])
 
 
-def test_a_pair_that_stands_in_several_tasks_and_cuts_is_compared_once() -> None:
-    # Two tasks: of pairs (a, b), (c, d), and of (a, b) again. Cut short, sentence d is another, and b is not.
-    whole = Cut(256, np.array([0, 2, 1, 3, 0, 1]), np.zeros(6, dtype=bool))
-    short = Cut(2, np.array([0, 2, 9, 4, 0, 9]), np.array([0, 0, 0, 1, 0, 0], dtype=bool))
-    rows, columns = _distinct_pairs([whole, short], [slice(0, 4), slice(4, 6)])
-    assert rows.T.tolist() == [[0, 1], [2, 3], [2, 4]]
-    assert [task.tolist() for task in columns] == [[[0, 1], [0, 2]], [[0], [0]]]
+def test_scaling_is_compared_where_it_matters() -> None:
+    vectors = np.random.default_rng(1).normal(size=(6, 4)).astype(np.float32)
+    compared = SCORER.compare(vectors, np.array([[0, 1, 2], [3, 4, 5]]))
+    expected = pair_similarities(vectors, [0, 1, 2], [3, 4, 5], SIMILARITIES)
+    unit = pair_similarities(
+        vectors / np.linalg.norm(vectors, axis=1, keepdims=True), [0, 1, 2], [3, 4, 5], SIMILARITIES
+    )
+    for number, kind in enumerate(SIMILARITIES):
+        assert compared[number, 0] == pytest.approx(expected[kind])
+        if kind in {"cosine", "dot"}:
+            assert np.isnan(compared[number, 1]).all()
+        else:
+            assert compared[number, 1] == pytest.approx(unit[kind], rel=1e-5)

@@ -5,30 +5,35 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from stsbench.diagnosis.choices import (
-    AGGREGATION,
-    COMPARISON,
-    METRIC,
-    PADDING,
-    POOLING,
-    TEMPLATE,
-    Change,
-    Choice,
-    Comparing,
-)
+from stsbench.diagnosis.axes import AGGREGATION, METRIC, NORMALIZE, POOLING, SIMILARITY, Axis, Change, average_axis
 from stsbench.diagnosis.claim import read_claim
-from stsbench.diagnosis.grid import Axis, Grid, Point, axis_of_means
+from stsbench.diagnosis.grid import Grid, Point
 from stsbench.diagnosis.search import Search
 
-POOLINGS = Axis(POOLING, ("avg", "cls"))
-METRICS = Axis(METRIC, ("spearman", "pearson"))
-COMPARISONS = Axis(COMPARISON, (Comparing("cosine"), Comparing("euclidean", normalize=True)))
-AXES = (POOLINGS, METRICS, COMPARISONS, axis_of_means(("STS16",), with_sample=False))
+AXES = (
+    POOLING.over(("avg", "cls"), "avg"),
+    METRIC,
+    SIMILARITY.over(("cosine", "euclidean"), "cosine"),
+    NORMALIZE,
+    average_axis(("STS16",)),
+)
+TEMPLATE, RULES = Axis("template"), Axis("rules")
+
+
+def grid_of(values: list, *points: Point) -> Grid:
+    """Return a grid of poolings by metrics by (the cosine, the Euclidean distance of scaled vectors)."""
+    return Grid(AXES, {"STS16": array(values)}, points)
+
+
+def array(values: list) -> np.ndarray:
+    compared = np.array(values, dtype=float).reshape(-1, 2, 2)
+    scores = np.full((len(compared), 2, 2, 2, 1), np.nan)
+    scores[:, :, 0, 0, 0], scores[:, :, 1, 1, 0] = compared[..., 0], compared[..., 1]
+    return scores
 
 
 def search(claim: str | Mapping[str, float], *, tolerance: float | None = None, **scores: list) -> Search:
-    """Return a search in a grid of poolings by metrics by comparisons."""
-    arrays = {task: np.array(values, dtype=float).reshape(2, 2, -1, 1) for task, values in scores.items()}
+    arrays = {task: array(values) for task, values in scores.items()}
     return Search(Grid(AXES, arrays), read_claim(claim, tolerance).about(tuple(scores)))
 
 
@@ -36,7 +41,7 @@ def changes(candidate) -> dict[str, str]:
     return candidate.choices
 
 
-#                  avg: spearman  pearson | cls: spearman  pearson, each by cosine and the distance
+#                  avg: spearman  pearson | cls: spearman  pearson, each by the two similarities
 SCORES = [[80.00, 81.00], [82.00, 83.00], [70.00, 71.00], [72.00, 73.00]]
 
 
@@ -50,8 +55,7 @@ def test_the_one_choice_that_gives_the_claim_is_found() -> None:
 
 def test_a_similarity_with_a_scaling_counts_as_two_choices() -> None:
     (explanation,) = search("71.00", STS16=SCORES).explanations
-    assert explanation.best.count == 3
-    assert len(explanation.best.changes) == 2
+    assert changes(explanation.best) == {"pooling": "cls", "similarity": "euclidean", "normalize": "True"}
 
 
 def test_fewer_changes_go_before_smaller_distance() -> None:
@@ -109,12 +113,11 @@ def test_the_chance_is_the_share_of_numbers_nearby_that_as_few_changes_give() ->
 
 
 def test_many_changes_that_would_give_any_number_explain_none() -> None:
-    poolings = Axis(POOLING, tuple(f"p{n}" for n in range(30)))
-    aggregations = Axis(AGGREGATION, tuple(f"a{n}" for n in range(30)))
+    poolings, aggregations = (axis.over(range(30), 0) for axis in (POOLING, AGGREGATION))
     rng = np.random.default_rng(0)
     scores = rng.uniform(70, 72, (30, 30, 1))
     scores[0, :], scores[:, 0] = 50, 50
-    grid = Grid((poolings, aggregations, axis_of_means(("STS16",), with_sample=False)), {"STS16": scores})
+    grid = Grid((poolings, aggregations, average_axis(("STS16",))), {"STS16": scores})
     found = Search(grid, read_claim("71.00").about(("STS16",)))
     assert not found.explanations
     assert found.coincidences[0].best.count == 2
@@ -135,61 +138,52 @@ def test_what_has_no_score_is_no_setting() -> None:
     assert found.explanations[0].best.count == 4
 
 
-def test_a_choice_that_does_not_concern_a_task_is_not_varied() -> None:
-    found = search("80.00", STS16=[[80.00], [82.00], [70.00], [72.00]])
-    assert found.settings == 4
-    assert all("comparison" not in changes(c) for c in (found.nearest, found.default))
+def test_a_choice_that_does_not_affect_a_task_is_not_varied() -> None:
+    scores = np.array([80.0, 70.0]).reshape(2, 1, 1, 1, 1)
+    found = Search(Grid(AXES, {"STS16": scores}), read_claim("80.00").about(("STS16",)))
+    assert found.settings == 2
 
 
 def test_averages_are_taken_over_the_tasks_that_their_names_say() -> None:
     tasks = ("STS12", "STS16", "STS-B", "SICK-R")
-    means = axis_of_means(tasks, with_sample=True)
+    means = average_axis(tasks)
     taken = {str(mean): mean.tasks for mean in means.values}
     assert taken["of all tasks"] == taken["of rounded scores"] == tasks
     assert taken["without SICK-R"] == ("STS12", "STS16", "STS-B")
     assert taken["without STS-B and SICK-R"] == ("STS12", "STS16")
     assert taken["STS-B alone"] == ("STS-B",)
-    assert taken["sample"] == ("sample",)
-    scores = {task: np.full((1,), 70 + n / 3) for n, task in enumerate([*tasks, "sample"])}
+    scores = {task: np.full((1,), 70 + n / 3) for n, task in enumerate(tasks)}
     grid = Grid((means,), scores)
     found = dict(zip(taken, grid.of("Avg."), strict=True))
     assert found["of all tasks"] == pytest.approx(70.5)
     assert found["of rounded scores"] == pytest.approx((70 + 70.33 + 70.67 + 71) / 4)
-    assert found["sample"] == pytest.approx(70 + 4 / 3)
 
 
-def beyond(*points: tuple[dict[Choice, str], list]) -> Grid:
-    """Return a grid with points of the lazy axes, with their scores by metrics and comparisons."""
-    made = [
-        Point(
-            tuple(Change(choice, value, "none") for choice, value in values.items()),
-            {"STS16": np.array(scores, dtype=float).reshape(1, 2, 2, 1)},
-        )
-        for values, scores in points
-    ]
-    default = {"STS16": np.array(SCORES, dtype=float).reshape(2, 2, -1, 1)}
-    return Grid(AXES, default).with_points(made)
+def point(scores: list, **values: str) -> Point:
+    changes = tuple(Change({"template": TEMPLATE, "rules": RULES}[name], value) for name, value in values.items())
+    return Point(changes, {"STS16": array(scores)})
 
 
-def test_a_point_of_the_lazy_axes_is_left_out_where_part_of_its_changes_would_do() -> None:
-    grid = beyond(
-        ({TEMPLATE: "a"}, [[60.00, 1], [2, 3]]),
-        ({TEMPLATE: "a", PADDING: "b"}, [[60.001, 1], [2, 3]]),
-        ({TEMPLATE: "c", PADDING: "b"}, [[4, 60.02], [2, 3]]),
+def test_a_point_is_left_out_if_part_of_its_changes_would_do() -> None:
+    grid = grid_of(
+        SCORES,
+        point([[60.00, 1], [2, 3]], template="a"),
+        point([[60.001, 1], [2, 3]], template="a", rules="b"),
+        point([[4, 60.02], [2, 3]], template="c", rules="b"),
     )
     found = Search(grid, read_claim("60.00", 0.05).about(("STS16",))).beyond
     assert [changes(cause.best) for cause in found.explanations] == [
         {"template": "a"},
-        {"template": "c", "padding": "b", "comparison": "euclidean, scaled to unit length"},
+        {"template": "c", "rules": "b", "similarity": "euclidean", "normalize": "True"},
     ]
     assert [cause.best.count for cause in found.explanations] == [1, 4]
     assert found.settings == 1 + 3 * 4
-    assert (found.default.scores, found.nearest_single.changes[0].choice) == ((80.0,), TEMPLATE)
+    assert (found.default.scores, found.nearest_single.changes[0].axis) == ((80.0,), TEMPLATE)
 
 
-def test_the_table_of_the_grid_has_the_points_with_what_they_change() -> None:
-    frame = beyond(({PADDING: "b"}, [[60, 61], [62, 63]])).frame
-    rows = frame[frame["variation"] == PADDING.label_of("b")]
+def test_the_frame_has_the_points_with_what_they_change() -> None:
+    frame = grid_of(SCORES, point([[60, 61], [62, 63]], rules="b")).frame
+    rows = frame[frame["variation"] == "rules b"]
     assert rows["score"].tolist() == [60, 61, 62, 63]
     assert rows["pooling"].unique().tolist() == ["avg"]
     assert rows["changes"].tolist() == [1, 3, 2, 4]

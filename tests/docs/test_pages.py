@@ -139,7 +139,7 @@ def test_each_choice_costs_what_the_page_says(senteval: Path, monkeypatch: pytes
     monkeypatch.setenv("STSBENCH_DATA", str(senteval))
     page = (DOCS / "why-numbers-differ.md").read_text(encoding="utf-8")
     claimed = page.partition(NUMBERS)[2].partition("\n\n")[0].splitlines()
-    found = beside("single_changes").table(sb.diagnose("minilm", 0.0, further=0).grid)
+    found = beside("single_changes").table(sb.diagnose("minilm", 0.0, budget=0).grid)
     assert beside("transcripts").agree(claimed, found)
 
 

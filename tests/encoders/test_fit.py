@@ -144,7 +144,7 @@ def test_a_fit_is_measured_and_its_record_names_it(tiny_bert, tmp_path, toy_data
     found = vectors_of(record, [*known, "a new one"]).each()[: len(known)]
     np.testing.assert_allclose(found, vectors(fitted.folder, known))
     diagnosis = sb.diagnose(sb.load(fitted.folder), 99.99, tasks=toy)
-    assert any("has no poolers or maximum lengths" in note for note in diagnosis.notes)
+    assert any("has no poolings or maximum lengths" in note for note in diagnosis.notes)
 
 
 @pytest.mark.parametrize("seen", ["both sides", "first sides", "none"])

@@ -15,9 +15,9 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from stsbench.diagnosis.choices import POOLING
+from stsbench.diagnosis.axes import POOLING
 from stsbench.diagnosis.claim import read_claim
-from stsbench.diagnosis.grid import Axis, Grid
+from stsbench.diagnosis.grid import Grid
 from stsbench.diagnosis.result import Diagnosis
 from stsbench.diagnosis.search import Search
 from stsbench.judging.comparison import Comparison, Difference
@@ -103,7 +103,7 @@ def cells(axis: str, values: list[Any], others: tuple[str, ...]) -> Any:
 
 def diagnosis() -> Any:
     poolings = ("avg", "cls", "cls_before_pooler", "avg_first_last")
-    axes = (Axis(POOLING, poolings),)
+    axes = (POOLING.over(poolings, poolings[0]),)
     values = {"STS16": np.linspace(60, 80, len(poolings))}
     return Diagnosis("toy", Search(Grid(axes, values), read_claim("80.00").about(("STS16",))))
 

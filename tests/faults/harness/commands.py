@@ -274,7 +274,7 @@ USES: dict[str, tuple[Use, ...]] = {
     "cite": (_use("cite runs/a --json", {"runs/a/run.json": OURS}),),
     "diagnose": (
         _use(
-            "diagnose -m model --data pairs.tsv --claim 10 --further 0 --no-cache --json --out diagnosis",
+            "diagnose -m model --data pairs.tsv --claim 10 --budget 0 --no-cache --json --out diagnosis",
             {**_CHECKPOINT, "pairs.tsv": THEIRS},
             ["diagnosis"],
             partial=True,

@@ -1,0 +1,160 @@
+"""The pairs of a diagnosis: each task in each of its texts, with all its splits."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from stsbench.base.errors import UserError
+from stsbench.data.benchmarks import load_sts
+from stsbench.data.catalogue import data_set
+from stsbench.data.locate import DataNotFoundError
+from stsbench.data.own_pairs import load_pairs
+from stsbench.data.sentences import sentences_in
+from stsbench.data.tables import StsData
+from stsbench.diagnosis.axes import SECOND_TEST
+from stsbench.diagnosis.claim import Claim
+from stsbench.encoders.protocol import Encoder
+from stsbench.records.kinds import AVERAGE
+from stsbench.scoring.kinds.sts import demand_spread
+from stsbench.scoring.settings import TEXTS, Protocol
+from stsbench.scoring.tasks import SAMPLE, STS_TASKS
+
+_SPLITS = ("test", "dev", "all")
+
+
+@dataclass(frozen=True)
+class TaskPairs:
+    """A task in one text with its splits, yours first; the text is None if the task has a single one."""
+
+    data: StsData
+    text: str | None
+    splits: tuple[str, ...]
+
+    @cached_property
+    def has_subsets(self) -> bool:
+        """Whether aggregation makes a difference."""
+        return any(len(set(self.data.pairs["subset"][self.rows(split)])) > 1 for split in self.splits)
+
+    def rows(self, split: str) -> np.ndarray:
+        """Returns the rows of a split's pairs."""
+        pairs = self.data.pairs
+        if len(self.splits) == 1 or split == "all":
+            return np.arange(len(pairs))
+        return np.flatnonzero(pairs[SECOND_TEST] if split == SECOND_TEST else pairs["split"] == split)
+
+    @property
+    def default(self) -> "TaskPairs":
+        """The pairs of your split."""
+        if len(self.splits) == 1:
+            return self
+        pairs = self.data.pairs.iloc[self.rows(self.splits[0])].reset_index(drop=True)
+        return replace(self, data=replace(self.data, pairs=pairs), splits=self.splits[:1])
+
+
+@dataclass(frozen=True)
+class DiagnosisData:
+    """The pairs to score.
+
+    Attributes:
+        sets: each task in each of its texts.
+        tasks: the tasks of the average.
+        notes: what was not found.
+    """
+
+    sets: tuple[TaskPairs, ...]
+    tasks: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def sentences(self) -> list[str]:
+        """All sentences: of each set all first sides, then all second sides."""
+        return [sentence for pairs in self.sets for sentence in sentences_in(pairs.data)]
+
+    def places(self) -> list[slice]:
+        """Returns for each set the place of its sentences among all."""
+        ends = np.cumsum([2 * len(pairs.data.pairs) for pairs in self.sets]).tolist()
+        return [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
+
+
+def choose_tasks(
+    claim: Claim, tasks: str | StsData | Sequence[str | StsData], data: str | Path | None
+) -> list[str | StsData]:
+    """Returns the tasks to score, in the papers' order."""
+    if data is not None:
+        if claim.tasks != ("",):
+            raise UserError("a claim about data of your own is one number, its score: leave out the tasks' names.")
+        return [load_pairs(Path(data).expanduser())]
+    if claim.tasks != ("",) and AVERAGE not in claim.tasks:
+        return [task for task in dict.fromkeys([*STS_TASKS, *claim.tasks]) if task in claim.tasks]
+    chosen: dict[str, str | StsData] = {}
+    for item in [tasks] if isinstance(tasks, str | StsData) else tasks:
+        if isinstance(item, StsData):
+            chosen[item.task] = item
+            continue
+        for name in filter(None, map(str.strip, item.split(","))):
+            chosen |= {task: task for task in (STS_TASKS if name.casefold() == "sts" else [data_set(name).task])}
+    if not chosen:
+        raise UserError("no task was named: use `sts`, or names such as STS16.")
+    if SAMPLE in chosen and len(chosen) > 1:
+        raise UserError("the sample is part of no average: name it alone, or leave it out.")
+    missing = [task for task in claim.tasks if task not in {"", AVERAGE, *chosen}]
+    if missing:
+        raise UserError(
+            f"the claim names {missing[0]}, which is not among the tasks: add it, or leave --tasks out."
+        )
+    return list(chosen.values())
+
+
+def read_pairs(tasks: Sequence[str | StsData], protocol: Protocol, data_dirs: Sequence[Path]) -> DiagnosisData:
+    """Reads tasks in every text and split."""
+    sets: list[TaskPairs] = []
+    absent: list[str] = []
+    for task in tasks:
+        if isinstance(task, StsData):
+            demand_spread(task)
+            sets.append(TaskPairs(task, None, (task.split,)))
+            continue
+        texts = [text for text in dict.fromkeys((protocol.text, *TEXTS)) if text in data_set(task).texts]
+        for text in texts if len(texts) > 1 else [None]:
+            try:
+                sets.append(_read(task, text, protocol, data_dirs))
+            except DataNotFoundError:
+                if text in {None, protocol.text}:
+                    raise
+                absent.append(f"{task} ({text})")
+    notes = (f"Not tried, because it was not found: {', '.join(absent)}.",) if absent else ()
+    return DiagnosisData(tuple(sets), tuple(task if isinstance(task, str) else task.task for task in tasks), notes)
+
+
+def _read(task: str, text: str | None, protocol: Protocol, data_dirs: Sequence[Path]) -> TaskPairs:
+    entry = data_set(task)
+    variant = text or next(iter(entry.texts))
+    available = set(entry.texts[variant].splits)
+    data = load_sts(task, "all" if len(available) > 1 else next(iter(available)), variant, data_dirs)
+    demand_spread(data)
+    if len(available) == 1:
+        return TaskPairs(data, text, (data.split,))
+    splits = tuple(split for split in _SPLITS if split in {"all", *available})
+    if f"{variant}-v2" in entry.texts:
+        second = load_sts(task, "test", f"{variant}-v2", data_dirs).pairs["pair_id"]
+        is_second = (data.pairs["split"] == "test") & data.pairs["pair_id"].isin(second)
+        data = replace(data, pairs=data.pairs.assign(**{SECOND_TEST: is_second}))
+        splits = (*splits, SECOND_TEST)
+    default = protocol.sick_split if task == "SICK-R" else "test"
+    return TaskPairs(data, text, tuple(dict.fromkeys((default, *splits))))
+
+
+def readable_by(encoder: Encoder, data: DiagnosisData, text: str) -> DiagnosisData:
+    """Returns the data for which saved vectors suffice: all, or the tasks in one text and their default split."""
+    if encoder.identity.kind != "vectors":
+        return data
+    try:
+        encoder.tokenize(data.sentences)
+    except UserError:
+        kept = [task.default for task in data.sets if task.text in {None, text} and task.data.task in data.tasks]
+        note = "Not tried: other splits and texts, because their sentences have no vectors."
+        return replace(data, sets=tuple(kept), notes=(*data.notes, note))
+    return data

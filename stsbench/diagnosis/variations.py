@@ -1,0 +1,301 @@
+"""The choices that need other vectors: prompts, templates, rules, layers, precisions, attention, padding.
+
+`VARIATIONS` lists them, the most plausible and cheapest first. To add a cause, add an entry: its axis with its
+words, and a function that returns the values to try for a checkpoint, each with the fields of `Reading` or `Use`
+that it changes. The search, the verdict, the table and the JSON need no change.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import Any
+
+from stsbench.base.errors import UserError
+from stsbench.diagnosis.axes import Axis, of_use
+from stsbench.diagnosis.padding import MISREADINGS
+from stsbench.encoders.checkpoint import Checkpoint
+from stsbench.encoders.masks import has_causal_code, own_mask
+from stsbench.encoders.poolers import AUTO, parse_pooling, pooling_name
+from stsbench.encoders.prompts import named_prompts
+from stsbench.encoders.protocol import Encoder
+from stsbench.encoders.template import NO_TEMPLATE, SENTENCE, read_template
+from stsbench.encoders.tokenizer import counts_padding
+from stsbench.encoders.transformer import TransformerEncoder
+from stsbench.encoders.use import ABOUT, BIDIRECTIONAL, CAUSAL, FLASH, FP32, PRECISIONS, TORCH, Use, names
+
+RULE_SETS = (
+    NO_TEMPLATE,
+    "full_stop",
+    "spaced_full_stop",
+    "full_stop+single_quotes+question_to_full_stop",
+    "single_quotes",
+    "lower_case",
+    "strip",
+)
+"""Rules for the sentence in public code."""
+
+_LOST_BY_PRECISION = 0.5
+"""Points of a score that half precision is likely to move, at most."""
+
+_LAYER_COUNTS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+
+_SIDES = {"query": ("document", "passage", "corpus"), "search_query": ("search_document",)}
+"""Names of prompts for queries, with those for the documents."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is diagnosed.
+
+    Attributes:
+        encoder: the model.
+        gap: the difference between the claim and your setting's score, in points.
+        likely: templates that the model or the claimed row is known to use.
+    """
+
+    encoder: Encoder
+    gap: float = 0.0
+    likely: tuple[str, ...] = ()
+
+    @property
+    def use(self) -> Use:
+        """How the encoder is used."""
+        return self.encoder.use if isinstance(self.encoder, TransformerEncoder) else self.encoder.identity.use
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """The checkpoint's files."""
+        assert isinstance(self.encoder, TransformerEncoder), "other encoders have no files"
+        return self.encoder.checkpoint
+
+    def others(self, name: str) -> list[Any]:
+        """Returns the values of a field of `Use` to try, without yours."""
+        tried = ABOUT[name].tried
+        return [value for value in (tried() if tried else ()) if value != getattr(self.use, name)]
+
+
+@dataclass(frozen=True)
+class Offer:
+    """The values of a variation to try.
+
+    Attributes:
+        values: each with the fields of `Reading` or `Use` that it changes; the most plausible first.
+        without: values that are not tried, and why; empty if all are.
+        meanings: by value, a sentence on it for this checkpoint.
+        is_first: whether to try them before the other variations.
+    """
+
+    values: Mapping[Any, Mapping[str, Any]] = field(default_factory=dict)
+    without: str = ""
+    meanings: Mapping[Any, str] = field(default_factory=dict)
+    is_first: bool = False
+
+
+@dataclass(frozen=True)
+class Variation:
+    """A choice that needs other vectors.
+
+    Attributes:
+        axis: its name and words.
+        offer: returns the values that can matter in a case.
+        needs: the encoders that have the choice.
+        crosses: whether it is combined with other poolings.
+    """
+
+    axis: Axis
+    offer: Callable[[Case], Offer]
+    needs: Any = TransformerEncoder
+    crosses: bool = True
+
+
+def _field(name: str) -> Variation:
+    """Returns the variation of a field of `Use`."""
+    return Variation(of_use(name), lambda case: Offer({value: {name: value} for value in case.others(name)}))
+
+
+def _prompt(case: Case) -> Offer:
+    """Offers other prompts; to leave out yours comes first of all."""
+    return Offer({value: {"prompt": value} for value in case.others("prompt")}, is_first=bool(case.use.prompt))
+
+
+def _prompt_names(case: Case) -> Offer:
+    """Offers the checkpoint's prompts that differ from yours."""
+    prompts = named_prompts(case.checkpoint)
+    if case.use.own_template is not None:
+        return Offer(without="named prompts (the template replaces them)" if prompts else "")
+    if not prompts:
+        return Offer(without="named prompts (the checkpoint has none)")
+    by_text = {text: name for name, text in reversed(prompts.items()) if text != (case.use.prompt or "")}
+    values = {name: {"prompt": text} for name, text in prompts.items() if name in by_text.values()}
+    return Offer(values, meanings={name: f"The prompt `{name}` is {prompts[name]!r}." for name in values})
+
+
+def _prompts_of_sides(case: Case) -> Offer:
+    """Offers a prompt for each side, if the checkpoint has one for queries and one for documents."""
+    prompts = named_prompts(case.checkpoint) if case.use.own_template is None else {}
+    sides = [(query, document) for query, documents in _SIDES.items() for document in documents]
+    values = {
+        f"{query},{document}": {"prompts": (prompts[query], prompts[document])}
+        for query, document in sides
+        if query in prompts and document in prompts and prompts[query] != prompts[document]
+    }
+    meaning = "As with `encode_query` and `encode_document`, the first sentence follows {!r}, the second {!r}."
+    return Offer(values, meanings={name: meaning.format(*value["prompts"]) for name, value in values.items()})
+
+
+def _rules(_case: Case) -> Offer:
+    return Offer({name: {"rules": () if name == NO_TEMPLATE else tuple(name.split("+"))} for name in RULE_SETS})
+
+
+def _layers(case: Case) -> Offer:
+    """Offers the other layers, if your pooling reads one layer without a head."""
+    assert isinstance(case.encoder, TransformerEncoder), "others have no layers"
+    own, layers = case.use.pooling, parse_pooling(case.use.pooling).layers
+    if not pooling_place(own) or len(layers) != 1:
+        return Offer()
+    others = [layer for layer in range(-1, -number_of_layers(case.encoder) - 2, -1) if layer != layers[0]]
+    return Offer({layer: {"pooling": at_layer(own, layer)} for layer in others})
+
+
+def pooling_place(pooling: str) -> str:
+    """Returns the place of a pooling that has no head; empty for one with a head."""
+    reading = parse_pooling(pooling)
+    return "" if reading.head else f"{reading.place}{reading.number if reading.number > 1 else ''}"
+
+
+def at_layer(pooling: str, layer: int) -> str:
+    """Returns a pooling at another layer."""
+    return pooling_name(pooling_place(pooling), layers=[] if layer == -1 else [layer])
+
+
+def number_of_layers(encoder: TransformerEncoder) -> int:
+    """Returns the number of layers; 0 if the configuration does not state it."""
+    config = encoder.checkpoint.json("config.json")
+    return next((int(config[name]) for name in _LAYER_COUNTS if isinstance(config.get(name), int)), 0)
+
+
+def _kernels(case: Case) -> Offer:
+    """Offers the other attention kernels if their rounding can show."""
+    use, encoder = case.use, case.encoder
+    assert isinstance(encoder, TransformerEncoder), "others have no attention"
+    if use.backend != TORCH:
+        return Offer(without=f"attention kernels ({use.backend} has its own)")
+    if use.precision == FP32 and not case.checkpoint.json("config.json").get("attn_logit_softcapping"):
+        return Offer(without="attention kernels (in fp32 they agree to a millionth)")
+    unavailable = {encoder.kernel, *([] if use.device == "cuda" and find_spec("flash_attn") else [FLASH])}
+    kernels = {kernel: {"attention": kernel} for kernel in case.others("attention") if kernel not in unavailable}
+    return Offer(
+        kernels, f"{FLASH} (needs CUDA, half precision and the package flash-attn)" * (FLASH in unavailable)
+    )
+
+
+def _masks(case: Case) -> Offer:
+    """Offers the mask that a decoder does not have; both if its code or configuration sets one."""
+    use = case.use
+    if use.backend != TORCH:
+        return Offer(without=f"attention masks ({use.backend} has compiled one)")
+    if use.attention_mask == AUTO and not has_causal_code(case.checkpoint):
+        return Offer(without="a causal mask (the network is an encoder)")
+    own = own_mask(case.checkpoint) if use.attention_mask == AUTO else use.attention_mask
+    return Offer({mask: {"attention_mask": mask} for mask in case.others("attention_mask") if mask != own})
+
+
+def _misreadings(case: Case) -> Offer:
+    """Offers the mistakes about the padding that change your pooling."""
+    use = case.use
+    if use.own_template is not None:
+        return Offer(without="the padding side (the template sets it)")
+    if use.backend != TORCH:
+        return Offer(without=f"the padding side ({use.backend} computes)")
+    place, shifts = parse_pooling(use.pooling).place, counts_padding(case.checkpoint)
+    fitting = [each for each in MISREADINGS if place in each.places or (each.shifts_positions and shifts)]
+    without = "" if fitting else f"the padding side (pooling {use.pooling} ignores it)"
+    return Offer({each.name: {"misread": each} for each in fitting}, without)
+
+
+def _templates(case: Case) -> Offer:
+    """Offers the known templates that the encoder can read, the likely ones first."""
+    own, encoder = case.use.own_template, case.encoder
+    assert isinstance(encoder, TransformerEncoder), "others have no template"
+    values: dict[str, dict[str, Any]] = {}
+    if own is not None:
+        is_of_template = parse_pooling(case.use.pooling).is_of_template
+        values[NO_TEMPLATE] = {"template": None} | ({"pooling": "avg"} if is_of_template else {})
+    templates = [read_template(name) for name in case.others("template")]
+    for template in sorted(
+        templates, key=lambda t: (t.name not in case.likely, len(t.texts), t.pooling == "last", t.name)
+    ):
+        is_plain = template.texts == (f"{{{SENTENCE}}}",) and not template.rules and template.subtract == "no"
+        if is_plain or (own is not None and own.digest == template.digest):
+            continue
+        try:
+            encoder.with_template(template).tokenize(["a"])
+        except UserError:  # its tokenizer has no mask, for example
+            continue
+        values[template.name] = {"template": template, "prompt": "", "pooling": template.reading}
+    return Offer(values)
+
+
+def _precisions(case: Case) -> Offer:
+    """Offers the precision first that the configuration states, because Transformers 5 loads it by default."""
+    config = case.checkpoint.json("config.json")
+    dtype = str(config.get("dtype") or config.get("torch_dtype") or "").removeprefix("torch.")
+    stated = next((name for name, known in PRECISIONS.items() if known == dtype), "")
+    others = sorted(case.others("precision"), key=lambda value: value != stated)
+    meaning = f"Transformers loads in float32 before version 5, then as config.json states: {dtype}."
+    return Offer(
+        {value: {"precision": value, "backend": TORCH} for value in others},
+        meanings=dict.fromkeys((stated, FP32), meaning) if stated else {},
+        is_first=case.gap < _LOST_BY_PRECISION or stated not in {"", FP32},
+    )
+
+
+def _rounded_similarities(case: Case) -> Offer:
+    """Offers the half precisions of the vectors for the similarity, too."""
+    values = {
+        name: {"precision": name, "backend": TORCH, "similarity_in": name} for name in PRECISIONS if name != FP32
+    }
+    return Offer(values, is_first=_precisions(case).is_first)
+
+
+LAYER = Axis("layer", labels={-1: "the last layer"})
+
+_RULE_MEANINGS = {
+    "full_stop": "`full_stop` adds a full stop unless the sentence ends in . ? \" or ' (PromptBERT).",
+    "spaced_full_stop": "`spaced_full_stop` adds ` .` unless the sentence ends in punctuation (SNCSE).",
+}
+_MASK_MEANINGS = {
+    CAUSAL: "Releases of Transformers that ignore a setting for bidirectional attention use a causal mask.",
+    BIDIRECTIONAL: "LLM2Vec and others use decoders as encoders with a bidirectional mask.",
+}
+_IN_HALF = (
+    "sentence-transformers before version 6 compares vectors in the network's precision (issues 3892, 3894)."
+)
+_MISREAD_MEANINGS = {each.name: each.meaning for each in MISREADINGS}
+
+VARIATIONS = (
+    Variation(of_use("prompt", label="prompt {value!r}", labels={"": "no prompt"}), _prompt),
+    Variation(of_use("prompt_name", label="prompt {value}"), _prompt_names),
+    Variation(of_use("prompts", label="prompts {value} for the two sides"), _prompts_of_sides),
+    Variation(Axis("rules", label="sentence rule {value}", meanings=_RULE_MEANINGS), _rules, object),
+    Variation(LAYER, _layers, crosses=False),
+    Variation(of_use("attention", label="attention kernel {value}"), _kernels),
+    Variation(of_use("attention_mask", label="{value} attention mask", meanings=_MASK_MEANINGS), _masks),
+    Variation(
+        Axis("padding_side", label="padding {value}", meanings=_MISREAD_MEANINGS), _misreadings, crosses=False
+    ),
+    Variation(of_use("template", labels={NO_TEMPLATE: "no template"}), _templates),
+    Variation(of_use("precision"), _precisions),
+    Variation(
+        Axis("similarity_in", label="{value} up to the similarity", meanings=dict.fromkeys(PRECISIONS, _IN_HALF)),
+        _rounded_similarities,
+        crosses=False,
+    ),
+)
+
+
+def variations() -> tuple[Variation, ...]:
+    """Returns `VARIATIONS` and the other fields of `Use` that change what is encoded and name values to try."""
+    known = {variation.axis.name for variation in VARIATIONS} | {"pooling", "max_length"}
+    fields = (name for name in names("encoding") if ABOUT[name].tried is not None and name not in known)
+    return (*VARIATIONS, *map(_field, fields))

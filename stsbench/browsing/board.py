@@ -1,7 +1,7 @@
-"""`board`: all runs below a folder in one page: what compares side by side, what does not apart."""
+"""`board`: a leaderboard page of all runs below a folder."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,8 +15,8 @@ from stsbench.base.errors import UserError
 from stsbench.base.files import require_writable
 from stsbench.base.machine import cores
 from stsbench.base.progress import Progress, silent
-from stsbench.browsing.kept import Kept, Shelf, filled_ahead, keep, key_of
 from stsbench.browsing.sections import BoardRun, BoardSection, sections_of
+from stsbench.browsing.summaries import BoardCache, RunSummary, summarise
 from stsbench.records.labels import labels
 from stsbench.records.provenance import redact
 from stsbench.records.record import RECORD, RunRecord
@@ -32,14 +32,14 @@ from stsbench.statistics.ranks import letters_text
 
 @dataclass(frozen=True)
 class Fact:
-    """What a board tells of a run beside its scores.
+    """A column of a board beside the scores.
 
     Attributes:
         name: of the column in `Board.frame`, and in the page's address.
         heading: of the column in the page.
         decimals: of a number; None for text.
-        help: what it is.
-        shown: whether the page shows it before somebody chooses.
+        help: its explanation.
+        shown: whether the page shows it initially.
     """
 
     name: str
@@ -50,51 +50,30 @@ class Fact:
 
 
 FACTS = (
-    Fact("run", "Run", None, "The folder of the record, below the one that the board is of."),
-    Fact("use", "Used as", None, "How the model was used, as in the signature.", shown=True),
-    Fact("kind", "Kind", None, "What kind of model it is."),
-    Fact(
-        "weight_mb", "Weights MB", 1, "How large the files of its weights are, in millions of bytes.", shown=True
-    ),
-    Fact("dimensions", "Dimensions", 0, "The width of a sentence's vector.", shown=True),
-    Fact("vector_bytes", "Bytes a vector", 0, "What a vector of 32-bit numbers takes."),
-    Fact(
-        "ms",
-        "ms a sentence",
-        3,
-        "What encoding took for each sentence that was encoded and not cached.",
-        shown=True,
-    ),
-    Fact("encoded", "Encoded", 0, "How many sentences were encoded; the others came from the cache."),
-    Fact("tokens", "Tokens", 0, "Tokens that went through the model."),
-    Fact("seconds", "Seconds", 1, "What the whole run took."),
-    Fact("threads", "Threads", 0, "Threads of the processor that the run could take."),
-    Fact("device", "Device", None, "Where the model ran."),
-    Fact("created", "Measured", None, "When it was measured, in universal time.", shown=True),
-    Fact("stsbench", "stsbench", None, "The version that measured it."),
+    Fact("run", "Run", None, "The folder of the record."),
+    Fact("use", "Settings", None, "The settings of the model, as in the signature.", shown=True),
+    Fact("weight_mb", "Weights MB", 1, "Size of the weight files, in millions of bytes.", shown=True),
+    Fact("dimensions", "Dimensions", 0, "Dimensions of a sentence vector.", shown=True),
+    Fact("ms", "ms per sentence", 3, "Encoding time per encoded sentence, without cached ones.", shown=True),
+    Fact("seconds", "Seconds", 1, "Duration of the run."),
+    Fact("created", "Measured", None, "Date and time of the run (UTC).", shown=True),
+    Fact("stsbench", "stsbench", None, "Version of stsbench."),
 )
-"""What is told of a run, in the order of the columns."""
+"""The columns beside the scores, in order."""
 
 
 def facts_of(record: RunRecord, run: str) -> dict[str, Any]:
-    """Return what is told of a run, by the names of `FACTS`; None for what its record does not say."""
-    encoding, use, seconds = record.encoding, record.model.use, record.seconds
+    """Returns the values of `FACTS` for a run; None for what its record does not have."""
+    encoding, seconds = record.encoding, record.seconds
     used = record.signatures[0].model.partition("|stsbench:")[0]
-    dimensions, weights = encoding.get("dimensions"), encoding.get("weight_bytes")
-    encoded = encoding.get("encoded")
+    weights, encoded = encoding.get("weight_bytes"), encoding.get("encoded")
     return {
         "run": run,
         "use": "" if set(used.split("|")) == {UNKNOWN} else used,
-        "kind": record.model.kind,
         "weight_mb": None if weights is None else weights / 1e6,
-        "dimensions": dimensions,
-        "vector_bytes": None if dimensions is None else 4 * dimensions,
+        "dimensions": encoding.get("dimensions"),
         "ms": 1000 * seconds["encode"] / encoded if encoded and "encode" in seconds else None,
-        "encoded": encoded,
-        "tokens": encoding.get("tokens"),
         "seconds": sum(seconds.values()) if seconds else None,
-        "threads": record.environment.get("threads"),
-        "device": use.device if encoded else "",
         "created": record.created[:16].replace("T", " "),
         "stsbench": record.stsbench,
     }
@@ -102,17 +81,17 @@ def facts_of(record: RunRecord, run: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Board(PageResult):
-    """All runs below some folders.
+    """A leaderboard of all runs below some folders.
 
-    `.html` is the page, which needs no network, `.save()` writes it, and a notebook shows it in the cell. `.frame`
-    has a row for each run and task.
+    `.html` is the self-contained page, `.save()` writes it, and a notebook shows it. `.frame` has a row per run
+    and task.
 
     Attributes:
-        sections: the runs that compare with each other; the largest section first.
-        interval: how items that share sentences were seen.
-        level: of the intervals.
-        notes: what a reader should know: which records were left out, and why.
-        root: the folder that the runs' places are below, as it was named; empty where there are several.
+        sections: comparable runs; the largest section first.
+        interval: which items depend on each other.
+        level: level of the intervals.
+        notes: which records were left out, and why.
+        root: the folder of the runs; empty with several.
     """
 
     sections: tuple[BoardSection, ...]
@@ -123,7 +102,7 @@ class Board(PageResult):
 
     @property
     def title(self) -> str:
-        """What the page is called."""
+        """The title of the page."""
         count = sum(len(section.runs) for section in self.sections)
         return f"{count:,} {'runs' if count > 1 else 'run'}"
 
@@ -142,25 +121,21 @@ class Board(PageResult):
         )
 
     def _payload(self) -> dict[str, Any]:
-        told = [(fact, [run.facts[fact.name] for run in self._runs]) for fact in FACTS]
+        runs = [run for section in self.sections for run in section.runs]
+        facts = [fact for fact in FACTS if any(run.facts[fact.name] not in {None, ""} for run in runs)]
         return {
-            "facts": [vars(fact) for fact, values in told if any(value not in {None, ""} for value in values)],
+            "facts": [vars(fact) for fact in facts],
             "level": self.level,
             "root": self.root,
             "sections": [section.as_dict() for section in self.sections],
         }
 
     @property
-    def _runs(self) -> Iterator["BoardRun"]:
-        for section in self.sections:
-            yield from section.runs
-
-    @property
     def frame(self) -> pd.DataFrame:
-        """A row for each run and task, and each average; scores and limits x 100.
+        """One row per run and task or average; scores and limits x 100.
 
-        Columns: section (from 1), model, task, score, low, high, groups (of headlines: those that share a letter
-        cannot be told apart), and the names of `FACTS`.
+        Columns: section (from 1), model, task, score, low, high, groups (runs that share a letter do not differ
+        significantly; headlines only), and the names of `FACTS`.
         """
         return pd.DataFrame(
             [
@@ -179,7 +154,7 @@ class Board(PageResult):
         )
 
     def table(self) -> Tables:
-        """Return a table for each section: the scores, and the groups of the headlines."""
+        """Returns a table per section: the scores, and the groups by each headline."""
         tables = []
         for section in self.sections:
             rows = []
@@ -202,24 +177,24 @@ def board(
     level: float = LEVEL,
     progress: Progress = silent,
 ) -> Board:
-    """Show all runs below a folder in one page: scores with intervals, groups, costs, and any two compared.
+    """Show all runs below a folder in one page: scores with intervals, ties, costs, and comparisons.
 
-    Runs that compare stand in one table: the same tasks by the same protocol on the same items. Others stand
-    apart, with the reason. A record that cannot be read, or does not say what its items give, is named and left
-    out. What was computed of a record is kept in the cache: a board that is made again reads what is new.
+    Runs with the same tasks, protocol and items share a table; each other table has the reason why it is separate.
+    Records that cannot be read, or whose scores differ from their items, are left out with a note. Results are
+    cached, so a second board reads new records only.
 
     Args:
         runs: folders; every `run.json` below them is read.
         out: the page to write; in Python None writes none.
-        interval: which items depend on each other, for all runs, whatever their own intervals are.
-        level: of the intervals; two runs are told apart at 1 - level.
-        progress: told how far it is.
+        interval: which items depend on each other, for all runs.
+        level: level of the intervals; runs differ significantly at 1 - level.
+        progress: receives the progress.
 
     Returns:
-        `.html` is the page, `.save(path)` writes it, `.frame` has a row for each run and task.
+        `.html` is the page, `.save(path)` writes it, `.frame` has a row per run and task.
 
     Raises:
-        UserError: if no record below the folders can be shown, or the page cannot be written.
+        UserError: if no record can be shown, or the page cannot be written.
 
     >>> import tempfile, stsbench as sb
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -227,45 +202,47 @@ def board(
     ...     board(folder).frame.loc[0, "task"]
     'sample'
     """
-    Intervals(interval, level)  # refuses what makes no sense
+    intervals, cache = Intervals(interval, level), BoardCache()
     if out is not None:
         require_writable(Path(out).expanduser(), "--out")
     folders = [Path(folder).expanduser() for folder in ([runs] if isinstance(runs, str | Path) else runs)]
     files, notes = _found(folders)
-    kept: dict[str, Kept] = {}
-    with Shelf() as shelf:
-        with filled_ahead(list(files.values()), shelf, interval, level, progress):
-            records = _read(files, notes, progress)
-            with ThreadPoolExecutor(cores()) as pool:  # Most of it is hashing, during which Python's lock is free.
-                made_keys = pool.map(lambda record: key_of(record, interval, level), records.values())
-                keys = dict(zip(records, made_keys, strict=True))
-        for number, (place, record) in enumerate(records.items()):
-            progress("records", number, len(records))
-            try:
-                kept[place] = keep(record, keys[place], shelf, interval, level)
-            except UserError as error:
-                notes.append(f"left out: {error}")
-        progress("records", len(records), len(records))
-        if not kept:
-            raise UserError(notes[0].removeprefix("left out: "))
-        shown = {place: records[place] for place in kept}
-        named = labels(list(shown.values()))
-        all_runs = [
-            BoardRun(one_line(name), record, kept[place], facts_of(record, place), Intervals(interval, level))
-            for name, (place, record) in zip(named, shown.items(), strict=True)
-        ]
-        notes += dict.fromkeys(run.kept.note for run in all_runs if run.kept.note)
-        sections = sections_of(all_runs, shelf, interval, level, progress)
-        root = redact(str(folders[0])) if len(folders) == 1 else ""
-        made = Board(sections, interval, level, tuple(map(redact, notes)), root)
-        if out is not None:
-            made.save(out)
-        # It is about this machine, not about the page.
-        return replace(made, notes=(*made.notes, shelf.trouble)) if shelf.trouble else made
+
+    def read(file: Path) -> tuple[RunRecord, RunSummary] | UserError:
+        try:
+            record = load_run(file)
+            return record, summarise(record, intervals, cache)
+        except UserError as error:
+            return error
+
+    found: dict[str, tuple[RunRecord, RunSummary]] = {}
+    # Hashing, reading Parquet and most of NumPy run beside other threads.
+    with ThreadPoolExecutor(cores()) as pool:
+        for number, (place, result) in enumerate(zip(files, pool.map(read, files.values()), strict=True), 1):
+            progress("records", number, len(files))
+            if isinstance(result, UserError):
+                notes.append(f"left out: {result}")
+            else:
+                found[place] = result
+    if not found:
+        raise UserError(notes[0].removeprefix("left out: "))
+    names = labels([record for record, _ in found.values()])
+    board_runs = [
+        BoardRun(one_line(name), record, summary, facts_of(record, place), intervals)
+        for name, (place, (record, summary)) in zip(names, found.items(), strict=True)
+    ]
+    notes += dict.fromkeys(run.summary.note for run in board_runs if run.summary.note)
+    sections = sections_of(board_runs, cache, intervals, progress)
+    root = redact(str(folders[0])) if len(folders) == 1 else ""
+    made = Board(sections, interval, level, tuple(map(redact, notes)), root)
+    if out is not None:
+        made.save(out)
+    # A problem of the cache is about this machine, so the page does not have it.
+    return replace(made, notes=(*made.notes, cache.problem)) if cache.problem else made
 
 
 def _found(folders: Sequence[Path]) -> tuple[dict[str, Path], list[str]]:
-    """Return the files of the records below some folders, by their places, and what could not be looked into."""
+    """Returns the `run.json` files below some folders by their relative folders, and notes on unreadable ones."""
     files: dict[Path, tuple[Path, str]] = {}
     notes: list[str] = []
 
@@ -274,7 +251,7 @@ def _found(folders: Sequence[Path]) -> tuple[dict[str, Path], list[str]]:
 
     for folder in folders:
         if not folder.is_dir():
-            raise UserError(f"{folder} is no folder: name one with runs below it.")
+            raise UserError(f"{folder} is not a folder: name one with runs below it.")
         for above, names, held in os.walk(folder, onerror=unlisted):
             names.sort()
             if RECORD in held:
@@ -287,18 +264,3 @@ def _found(folders: Sequence[Path]) -> tuple[dict[str, Path], list[str]]:
             f"there is no {RECORD} below {' or '.join(map(str, folders))}: `stsbench run --out` writes one."
         )
     return {place: file for file, place in files.values()}, notes
-
-
-def _read(files: Mapping[str, Path], notes: list[str], progress: Progress) -> dict[str, RunRecord]:
-    """Return records by their places; a note is added for each that is left out."""
-    records = {}
-    for number, (place, file) in enumerate(files.items()):
-        progress("reading", number, len(files))
-        try:
-            records[place] = load_run(file)
-        except UserError as error:
-            notes.append(f"left out: {error}")
-    progress("reading", len(files), len(files))
-    if not records:
-        raise UserError(notes[0].removeprefix("left out: "))
-    return records

@@ -1,4 +1,4 @@
-"""`explore`: all pairs of one or two runs in one page, to see which of them a score is lost on."""
+"""`explore`: a page with all pairs of one or two runs, to see which of them cost the most."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,15 +28,15 @@ from stsbench.scoring.texts import texts_of
 class Explored(PageResult):
     """All items of one or two runs.
 
-    `.html` is the page, which needs no network, `.save()` writes it, and a notebook shows it in the cell. `.frame`
-    has a row an item (the columns are those of `stsbench.browsing.items.TaskItems`, with task and sentences).
+    `.html` is the self-contained page, `.save()` writes it, and a notebook shows it. `.frame` has a row per item,
+    with task, sentences and the columns of `stsbench.browsing.items.TaskItems`.
 
     Attributes:
-        models: what the runs' models are called, one or two.
+        models: the labels of the runs, one or two.
         tasks: their items.
-        averages: over the tasks of a kind.
+        averages: the averages over tasks.
         texts: each sentence by its number; None for a page without text.
-        notes: what a reader should know.
+        notes: remarks for readers.
     """
 
     models: tuple[str, ...]
@@ -64,13 +64,13 @@ class Explored(PageResult):
 
     @property
     def title(self) -> str:
-        """What the page is called."""
+        """The title of the page."""
         are_pairs = all(task.unit == "pairs" for task in self.tasks)
         return f"{' and '.join(self.models)}: {'pairs' if are_pairs else 'items'}"
 
     @property
     def frame(self) -> pd.DataFrame:
-        """A row an item, with its task, its sentences where there are any, and all that is told of it."""
+        """One row per item, with its task and sentences."""
         frames = []
         for task in self.tasks:
             frame = task.table.copy()
@@ -82,7 +82,7 @@ class Explored(PageResult):
         return pd.concat(frames, ignore_index=True)
 
     def table(self) -> Tables:
-        """Return the scores that the page is about."""
+        """Returns the scores of the page."""
         called = labels_beside(self.models, ("task", "items"))
         rows = [
             {
@@ -104,21 +104,21 @@ def explore(
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
 ) -> Explored:
-    """Show all pairs of one run, or of two side by side: which of them the score is lost on.
+    """Show all pairs of one run, or of two side by side, to see which of them cost the most.
 
     Args:
-        runs: folders of runs or `run.json`, one or two. In Python also records.
+        runs: one or two run folders or `run.json` files. In Python also records.
         out: the page to write; in Python None writes none.
-        data: files with the sentences of runs on pairs of your own; repeatable. Records hold no sentences.
-        without_text: leave the sentences out of the page, which then can be published where they cannot.
-        data_dirs: folders to look for the tasks' data in, before `STSBENCH_DATA` and the cache.
-        progress: told how far it is.
+        data: files with the sentences of runs on your own pairs; repeatable. Records hold no sentences.
+        without_text: leave the sentences out, so that you may publish the page.
+        data_dirs: folders to search for the tasks' data, before `STSBENCH_DATA` and the cache.
+        progress: receives the progress.
 
     Returns:
-        `.html` is the page, `.save(path)` writes it, `.frame` has a row a pair.
+        `.html` is the page, `.save(path)` writes it, `.frame` has a row per pair.
 
     Raises:
-        UserError: if there are more than two runs, they do not compare, or their sentences are not here.
+        UserError: if there are more than two runs, they are not comparable, or their sentences are missing.
 
     >>> import stsbench as sb
     >>> run = sb.evaluate(lambda sentences: [[len(s), s.count("e")] for s in sentences], "sample")
@@ -129,7 +129,7 @@ def explore(
         require_writable(Path(out).expanduser(), "--out")
     named = named_runs([runs] if isinstance(runs, Run) else runs)
     if not 1 <= len(named) <= len(MODELS):
-        raise UserError(f"{len(named)} runs were named: explore one, or two side by side.")
+        raise UserError(f"{len(named)} runs are named: explore one, or two side by side.")
     records = list(named.values())
     notes = require_recomputed(*records, intervals=False)
     aligned, left_out = aligned_scores(named, may_be_undefined=True, whole=True, progress=progress)
@@ -153,7 +153,7 @@ def _texts_of(
     data: Sequence[str | Path],
     data_dirs: Sequence[str | Path],
 ) -> dict[int, str]:
-    """Return each sentence of some tasks by its number."""
+    """Returns each sentence of some tasks by its number."""
     tables = [table for task in tasks if KINDS[task.kind].has_text for table in task.items]
     wanted = {number for table in tables for side in SENTENCES for number in table[side].tolist()}
     return texts_of(records, wanted, data, data_dirs, remedy="make a page --without-text")

@@ -1,4 +1,4 @@
-"""What is told of each item: what people say, what each model says, and what that does to the score."""
+"""The items of one or two runs, with ranks, influences and gains, as the data of the explorer page."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,60 +9,48 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from stsbench.data.shared import FOLDED, SENTENCES
+from stsbench.data.shared import SENTENCES
 from stsbench.judging.aligned import AlignedScores
 from stsbench.records.kinds import KINDS
-from stsbench.statistics import LEVEL
 from stsbench.statistics.correlations import average_ranks, members_of
-from stsbench.statistics.dependence import Sharing
-from stsbench.statistics.intervals import t_quantile
 
 Floats = NDArray[np.float64]
 
 MODELS = ("a", "b")
-"""What stands at the end of a column's name for the first and for the second run."""
+"""The suffixes of the columns of the first and the second run."""
 
 
 @dataclass(frozen=True)
 class Total:
-    """The scores on a task, or on average.
-
-    Attributes:
-        name: what it is called.
-        scores: of each model, x 100.
-    """
+    """The scores of each model x 100 on a task or on average."""
 
     name: str
     scores: tuple[float, ...]
 
     @classmethod
     def of(cls, task: AlignedScores) -> "Total":
-        """Return those of one or two aligned models."""
+        """Returns the scores of aligned models."""
         return cls(task.task, tuple((100 * task.scores).tolist()))
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as the page's script reads it."""
+        """Returns the data of the page's script."""
         return {"name": self.name, "scores": [_rounded(score, 6) for score in self.scores]}
 
 
 @dataclass(frozen=True, eq=False)
 class TaskItems:
-    """The n items of a task, as one or two models were scored on them.
+    """The n items of a task with the scores of one or two models.
 
     Attributes:
-        total: its scores.
-        average: what the mean over the tasks of its kind is called.
+        total: the scores.
+        average: name of the mean over the tasks of its kind.
         unit: the plural noun for its items.
-        statistic: what the score is.
-        table: a row an item. `rank_gold`, `rank_a`: per cent of the items that are lower, ties half, among those
-            that are ranked together (the task's, or a subset's where the score is a mean over subsets).
-            `residual_a`: `rank_a` less `rank_gold`: how far too high the model puts the pair. `influence_a`: the
-            item's influence x 100 (`Statistic.influences`): the score is about so much higher for its being there.
-            `gain`: what it adds to the difference of the two scores x 100: the difference of its influences, and
-            its even share of the whole (of its subset's where the score is a mean over subsets), so that they add
-            up to the difference. `shares`: how many other items have one of its sentences. `longer`: words by
-            which its longer sentence is longer.
-        is_stratified: whether the interval of a sum takes the subsets, as they are, for given (`task_terms`).
+        statistic: name of the score.
+        table: one row per item. `rank_gold`, `rank_a`: percentile rank in the task, or in its subset if the score
+            is a mean over subsets. `residual_a`: `rank_a` minus `rank_gold`. `influence_a`: influence on the score
+            x 100 (`Statistic.influences`). `gain`: contribution to the difference of the two scores x 100, the
+            difference of the influences plus an even share of the difference, so that gains add up to it.
+            `longer`: difference in words.
     """
 
     total: Total
@@ -70,43 +58,35 @@ class TaskItems:
     unit: str
     statistic: str
     table: pd.DataFrame
-    is_stratified: bool
 
     @property
     def is_ranked(self) -> bool:
-        """Whether gold scores are held against a similarity."""
+        """Whether gold scores are compared with a similarity."""
         return "rank_gold" in self.table.columns
 
 
 def items_of(task: AlignedScores, statistic: str) -> TaskItems:
-    """Return the items of a task whose aligned tables are whole.
-
-    Args:
-        task: one or two models on it.
-        statistic: what the score is called.
-    """
+    """Returns the items of a task with all columns, for one or two models; `statistic` names the score."""
     first, kind = task.items[0], KINDS[task.kind]
-    told = ["item_id", "subset", *(name for name in ("gold", "label", "fold") if name in kind.columns)]
-    columns: dict[str, Any] = {name: first[name] for name in told}
-    columns |= {name: first[name] for name in (*SENTENCES, *FOLDED)}
-    columns["shares"] = shares(task.sharing)
+    names = ["item_id", "subset", *(name for name in ("gold", "label", "fold") if name in kind.columns)]
+    columns: dict[str, Any] = {name: first[name] for name in names}
+    columns |= {name: first[name] for name in SENTENCES}
     if "words_a" in first.columns:
         columns["longer"] = np.abs(first["words_a"].astype(np.int64) - first["words_b"])
     influences = [task.statistic.influences(table) for table in task.items]
     for end, table, influence in zip(MODELS, task.items, influences, strict=False):
-        said = [name for name in ("prediction", "correct", "score") if name in kind.columns]
-        columns |= {f"{name}_{end}": table[name] for name in said}
+        outcomes = [name for name in ("prediction", "correct", "score") if name in kind.columns]
+        columns |= {f"{name}_{end}": table[name] for name in outcomes}
         columns[f"influence_{end}"] = 100 * influence
     if kind.by_similarity:
         columns |= _ranked(task)
     if len(task.scores) == len(MODELS):
         columns["gain"] = 100 * (influences[1] - influences[0] + _even_shares(task))
-    whole, stratified = Total.of(task), task.statistic.is_stratified
-    return TaskItems(whole, kind.average, kind.unit, statistic, pd.DataFrame(columns), stratified)
+    return TaskItems(Total.of(task), kind.average, kind.unit, statistic, pd.DataFrame(columns))
 
 
 def _even_shares(task: AlignedScores) -> Floats:
-    """Return what each item adds to the difference of two models where all of them add the same."""
+    """Returns the (n,) contributions to the difference of two models if all items contribute equally."""
     if task.statistic.over_subsets == "all":
         return np.full(task.size, float(np.diff(task.scores)[0]) / task.size)
     members = members_of(pd.factorize(task.items[0]["subset"])[0], task.size)
@@ -119,7 +99,7 @@ def _even_shares(task: AlignedScores) -> Floats:
 
 
 def _ranked(task: AlignedScores) -> dict[str, Floats]:
-    """Return the similarity of each model, the ranks of gold and of it, and how far these are apart."""
+    """Returns the similarities, the percentile ranks of gold scores and similarities, and their differences."""
     similarity = task.statistic.columns[0]
     groups = [np.arange(task.size)]
     if task.statistic.over_subsets != "all":
@@ -133,7 +113,7 @@ def _ranked(task: AlignedScores) -> dict[str, Floats]:
 
 
 def percentiles(values: Floats, groups: Sequence[NDArray[np.intp]]) -> Floats:
-    """Return the per cent of a group that is lower than each of its (n,) values, ties half.
+    """Returns the percentile rank of each of (n,) values in its group, with mean ranks for ties.
 
     >>> percentiles(np.array([1.0, 3.0, 3.0, 5.0]), [np.arange(4)]).tolist()
     [12.5, 50.0, 50.0, 87.5]
@@ -144,26 +124,8 @@ def percentiles(values: Floats, groups: Sequence[NDArray[np.intp]]) -> Floats:
     return ranks
 
 
-def shares(sharing: Sharing) -> NDArray[np.intp]:
-    """Return how many other pairs have at least one of each pair's sentences.
-
-    >>> shares(Sharing.of(["a", "a", "b", "c"], ["b", "b", "d", "c"])).tolist()
-    [2, 2, 2, 0]
-    """
-    apart = sharing.first != sharing.second
-    stands_in = np.bincount(sharing.first, minlength=sharing.sentences)
-    stands_in += np.bincount(sharing.second[apart], minlength=sharing.sentences)
-    others = stands_in[sharing.first] - 1
-    others[apart] += stands_in[sharing.second[apart]] - 1
-    # Who shares both was counted twice.
-    different, codes = sharing.same_two
-    if len(different):
-        others[different] -= np.bincount(codes)[codes] - 1
-    return others
-
-
 def overlap_of(first: str, second: str) -> float:
-    """Return the words that two sentences have both, over those that either has (Jaccard), whatever their case.
+    """Returns the Jaccard overlap of the case-folded words of two sentences.
 
     >>> round(overlap_of("A dog runs .", "a cat runs ."), 2)
     0.6
@@ -175,27 +137,22 @@ def overlap_of(first: str, second: str) -> float:
 def payload(
     tasks: Sequence[TaskItems], averages: Sequence[Total], models: Sequence[str], texts: Mapping[int, str] | None
 ) -> dict[str, Any]:
-    """Return all of it as the page's script reads it: columns over the items of all tasks, one after the other.
-
-    Texts and sentences are told once each, and an item names them by their places.
+    """Returns the data of the page's script: columns over the items of all tasks; texts by position.
 
     Args:
-        tasks: with the items of the same models.
-        averages: over the tasks of a kind.
-        models: what they are called.
-        texts: each sentence by its number (`data.shared.sentence_ids`), where items have some; None for a page
-            without text.
+        tasks: the items of each task.
+        averages: the averages over tasks.
+        models: the models' labels.
+        texts: each sentence by its number (`data.shared.sentence_ids`); None for a page without text.
     """
     numbers = [np.concatenate([task.table[name] for task in tasks]) for name in SENTENCES]
     nodes, codes = np.unique(np.concatenate(numbers), return_inverse=True)
-    folded = np.zeros(len(nodes), dtype=np.uint64)
-    folded[codes] = np.concatenate([task.table[name] for name in FOLDED for task in tasks])
     size = len(numbers[0])
     names = list(dict.fromkeys(name for task in tasks for name in task.table.columns))
     columns: dict[str, Any] = {}
     dictionaries: dict[str, list[str]] = {}
     for name in names:
-        if name in (*SENTENCES, *FOLDED):
+        if name in SENTENCES:
             continue
         values = [value for task in tasks for value in _values(task.table, name)]
         if any(isinstance(value, str) for value in values) and name != "item_id":
@@ -223,29 +180,17 @@ def payload(
                 "statistic": task.statistic,
                 "size": len(task.table),
                 "ranked": task.is_ranked,
-                "stratified": task.is_stratified,
             }
             for task in tasks
         ],
-        "quantiles": _quantiles() if len(models) == len(MODELS) else [],
         "names": dictionaries,
         "columns": columns,
         "sentences": sentences,
-        "folded": np.unique(folded, return_inverse=True)[1].tolist(),
     }
 
 
-_STEPS = 256
-
-
-def _quantiles() -> list[float]:
-    """Return Student's t of the intervals by 1 over its degrees of freedom: at 0, 1/256, ..., 1."""
-    degrees = [_STEPS / step if step else math.inf for step in range(_STEPS + 1)]
-    return [round(t_quantile((1 + LEVEL) / 2, df), 6) for df in degrees]
-
-
 _DECIMALS = {"similarity": 5, "rank": 2, "residual": 2, "influence": 7, "gain": 7, "gold": 4, "score": 6}
-"""How many of a column are told; more are noise, and make the page large."""
+"""The decimals of each column in the page."""
 
 
 def _values(table: pd.DataFrame, name: str) -> list[Any]:

@@ -23,10 +23,10 @@ from stsbench.data.locate import remedy
 from stsbench.data.overview import verify
 from stsbench.encoders.cache import (
     CacheFile,
+    board_dir,
     cache_files,
     compiled_dir,
     embeddings_dir,
-    kept_by_board,
 )
 from stsbench.encoders.cache import clear_cache as clear_embeddings
 from stsbench.encoders.cache import remove as remove_file
@@ -278,25 +278,21 @@ def cache_contents() -> CacheContents:
     with _told("read"):
         stores = token_store.stores()
         size = sum(map(token_store.bytes_of, stores))
-        compiled, board = (sum(file.stat().st_size for file in files) for files in (_compiled(), _kept_by_board()))
+        folders = compiled_dir(), board_dir()
+        compiled, board = (sum(file.stat().st_size for file in _below(folder)) for folder in folders)
         return CacheContents(tuple(cache_files()), len(stores), size, compiled, board)
 
 
 def clear_cache() -> int:
     """Delete embeddings, tokenised corpora, compiled networks and what the board keeps; return how many bytes."""
     with _told("clear"):
-        freed = sum(map(remove_file, [*_compiled(), *_kept_by_board()]))
+        freed = sum(map(remove_file, [*_below(compiled_dir()), *_below(board_dir())]))
         rmtree(compiled_dir(), ignore_errors=True)  # what is left are empty folders
         return freed + clear_embeddings() + token_store.clear_stores()
 
 
-def _compiled() -> list[Path]:
-    return [path for path in compiled_dir().rglob("*") if path.is_file()]
-
-
-def _kept_by_board() -> list[Path]:
-    board = kept_by_board()
-    return [path for path in (board, board.with_name(f"{board.name}-journal")) if path.is_file()]
+def _below(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
 
 
 @contextmanager

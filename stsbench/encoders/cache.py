@@ -246,9 +246,9 @@ def compiled_dir() -> Path:
     return cache_dir() / "compiled"
 
 
-def kept_by_board() -> Path:
-    """Returns the file in which the board stores what it computed from records."""
-    return cache_dir() / "board" / "kept.sqlite"
+def board_dir() -> Path:
+    """Returns the folder in which the board stores what it computed from records."""
+    return cache_dir() / "board"
 
 
 def cache_files(folder: Path | None = None) -> list[CacheFile]:
@@ -290,15 +290,13 @@ def max_cache_bytes() -> int:
 def touch_and_trim(used: Path, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
     """Marks a cache file as used and deletes the least recently used files above the size limit.
 
-    The file in use is kept even if it exceeds the limit alone. In your own cache, the board's file counts too.
+    The file in use is kept even if it exceeds the limit alone.
     """
     folder = used.parent
     try:
         with suppress(FileNotFoundError):
             os.utime(used)
         files = list(folder.glob(_OURS))
-        if folder == embeddings_dir() and kept_by_board().is_file():
-            files.append(kept_by_board())
         total = 0
         for path in sorted(files, key=lambda path: path.stat().st_mtime, reverse=True):
             total += path.stat().st_size

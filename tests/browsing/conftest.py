@@ -1,6 +1,5 @@
 """Folders of runs that differ a little."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,6 @@ import numpy as np
 import pytest
 
 import stsbench as sb
-from stsbench.records.store import save_run
 
 Runs = Callable[..., Path]
 
@@ -36,20 +34,5 @@ def board_runs(tmp_path: Path, hash_encode: Callable[..., Any], toy_data: Callab
             encode.__module__, encode.__qualname__ = "__main__", name
             sb.evaluate(encode, data, use_cache=False, out=root / name)
         return root
-
-    return made
-
-
-@pytest.fixture
-def as_seeds() -> Callable[..., None]:
-    """Return what makes runs seeds of one recipe: weights of their own, and the recipe beside each."""
-
-    def made(root: Path, *names: str) -> None:
-        for seed, name in enumerate(names):
-            record = sb.load_run(root / name)
-            model = record.model.model_copy(update={"name": name, "weights_sha256": f"{seed:064x}"})
-            changed = record.model_copy(update={"model": model}).with_items(record.items, root / name)
-            save_run(changed, root / name, overwrite=True)
-            (root / name / "recipe.yaml").write_text(json.dumps({"seed": seed, "rate": 0.1}))
 
     return made

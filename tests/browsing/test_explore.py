@@ -62,7 +62,7 @@ def test_the_sample_has_its_sentences(hash_encode: Callable[..., Any]) -> None:
 
 
 def test_two_are_the_most(record: sb.RunRecord) -> None:
-    with pytest.raises(sb.UserError, match="3 runs were named: explore one, or two"):
+    with pytest.raises(sb.UserError, match="3 runs are named: explore one, or two"):
         sb.explore([record, record, record])
 
 

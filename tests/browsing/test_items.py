@@ -11,7 +11,6 @@ from scipy.stats import rankdata, spearmanr
 
 import stsbench as sb
 from stsbench.browsing.items import overlap_of, percentiles
-from stsbench.statistics.dependence import Sharing
 
 Make = Callable[..., sb.RunRecord]
 
@@ -96,25 +95,7 @@ def test_gains_add_up_to_the_difference(make: Make) -> None:
     assert gains.mean() == pytest.approx(average.scores[1] - average.scores[0])
 
 
-def test_shares_counts_each_other_pair_once() -> None:
-    rng = np.random.default_rng(0)
-    from stsbench.browsing.items import shares
-
-    first, second = rng.integers(0, 12, 40), rng.integers(0, 12, 40)
-    pairs = [set(pair) for pair in zip(first.tolist(), second.tolist(), strict=True)]
-    expected = [sum(bool(one & other) for other in pairs) - 1 for one in pairs]
-    assert shares(Sharing.of(first, second)).tolist() == expected
-
-
 def test_ties_share_a_place_and_a_sentence_overlaps_with_itself() -> None:
     assert percentiles(np.zeros(4), [np.arange(4)]).tolist() == [50.0] * 4
     assert overlap_of("A b b", "b A") == 1.0
     assert overlap_of("a", "b") == 0.0
-
-
-def test_the_page_tells_what_the_frame_holds(make: Make) -> None:
-    explored = sb.explore(make(), without_text=True)
-    frame = explored.frame.set_index("task").loc["toy"]
-    assert spearmanr(frame["rank_gold"], frame["rank_a"])[0] == pytest.approx(
-        explored.tasks[0].total.scores[0] / 100
-    )

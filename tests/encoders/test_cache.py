@@ -17,7 +17,6 @@ from stsbench.encoders.cache import (
     cache_files,
     clear_cache,
     embeddings_dir,
-    kept_by_board,
     max_cache_bytes,
     touch_and_trim,
 )
@@ -210,19 +209,6 @@ def test_the_cache_may_be_deleted_while_an_encoding_ends(tmp_path, monkeypatch):
 
     touch_and_trim(Vanishing(tmp_path) / caches[0].path.name, max_bytes=1)
     assert not cache_files(tmp_path)
-
-
-def test_the_user_s_limit_holds_for_the_board_s_file_too(tiny, monkeypatch):
-    kept_by_board().parent.mkdir(parents=True)
-    kept_by_board().write_bytes(bytes(1000))
-    monkeypatch.setenv("STSBENCH_CACHE_SIZE", "1MB")
-    folder = tiny()
-    embed(load(folder), ["the dog"])
-    assert kept_by_board().exists()
-    monkeypatch.setenv("STSBENCH_CACHE_SIZE", "500")
-    embed(load(folder, pooling="max"), ["the dog"])
-    assert not kept_by_board().exists()
-    assert [file.identity["pooling"] for file in cache_files()] == ["max"]
 
 
 def test_above_the_size_limit_the_least_recently_used_go_first(tmp_path):

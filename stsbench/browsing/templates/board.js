@@ -4,7 +4,7 @@
   const by = (id) => document.getElementById(id);
   const PAGE = 100, PERCENT = `${Number((100 * data.level).toPrecision(6))} %`, ALPHA = `${Number((100 - 100 * data.level).toPrecision(6))} %`;
 
-  const USUAL = { table: "0", q: "", alike: "", fold: "", published: "", sort: "", page: "1", a: "", b: "", x: "", y: "", columns: "" };
+  const USUAL = { table: "0", q: "", alike: "", published: "", sort: "", page: "1", a: "", b: "", x: "", y: "", columns: "" };
   const state = { ...USUAL, ranges: {} };
   const section = () => data.sections[state.table];
 
@@ -25,7 +25,7 @@
     inOrder.forEach(([number, { name, is_average: isAverage }]) => {
       const what = isAverage ? "The mean of its tasks" : "The score on the task";
       list.push([`s${number}`, name, 2, `${what} x 100, with its ${PERCENT} interval below.`, true]);
-      if (letters[name]) list.push([`g${number}`, tasks.length > 1 ? `Groups of ${name}` : "Groups", null, `Runs that share a letter cannot be told apart at ${ALPHA} on ${name}, corrected for all pairs of the runs that have letters.`, true]);
+      if (letters[name]) list.push([`g${number}`, tasks.length > 1 ? `Groups of ${name}` : "Groups", null, `Runs that share a letter do not differ significantly on ${name} (${ALPHA}, corrected for all pairs).`, true]);
     });
     return [...list, ...data.facts.map(({ name, heading, decimals, help, shown }) => [name, heading, decimals, help, shown])];
   }, () => state.table);
@@ -67,28 +67,19 @@
 
   // Letters stand together, the numbers of more than 52 groups apart.
   const groupText = (groups) => groups.join(groups.every((name) => /^\p{L}$/u.test(name)) ? "" : " ");
-  // A line of the table: a run, several seeds of a method, or a published row.
-  const isAlike = (place) => Object.values(section().alike).every((places) => places.includes(place));
+  // A line of the table: a run or a published row.
+  const isAlike = (place) => Object.values(section().ties).every((places) => places.includes(place));
   const lines = once(() => {
-    const { runs, folds, published, letters, columns: tasks } = section(), folded = new Set();
+    const { runs, published, letters, columns: tasks } = section();
     const list = [];
-    if (state.fold) {
-      for (const { name, places, scores } of folds) {
-        places.forEach((place) => folded.add(place));
-        const values = scores.map(([mean, low, high]) => [mean, low, high]);
-        const first = scores[tasks.findIndex((task) => task.is_headline)];
-        list.push({ name, under: `${places.length} seeds, sd ${number(first[3])}`, scores: values, of: "seeds" });
-      }
-    }
     const letter = Object.fromEntries(Object.entries(letters).map(([name, of]) => [name, new Map(of)]));
     runs.forEach((run, place) => {
-      if (folded.has(place)) return;
       const groups = Object.fromEntries(tasks.map(({ name }, index) => [`g${index}`, groupText(letter[name]?.get(place) ?? [])]));
       list.push({ ...run, ...groups, place, of: "run" });
     });
     if (state.published) for (const row of published) list.push({ name: row.name, under: row.row, about: row.source, scores: row.scores.map((value) => [value ?? null, null, null]), of: "paper" });
     return list;
-  }, () => [state.table, state.fold, state.published].join());
+  }, () => [state.table, state.published].join());
   const scored = (line, id) => (/^s\d+$/.test(id) ? line.scores[Number(id.slice(1))] : null);
   const value = (line, id) => {
     const score = scored(line, id);
@@ -126,47 +117,44 @@
     else state.b = run;
   };
 
-  // What `compare` says: a pattern, whose holes are the names and the numbers as it prints them.
+  // The sentence of `compare`.
   const sentence = (one, other) => {
-    const { judged, patterns, pairs, runs } = section(), at = [judged.indexOf(one), judged.indexOf(other)].sort((x, y) => x - y);
-    if (at[0] < 0) return null;
-    const [low, high] = at, [pattern, ...said] = pairs[low * (2 * judged.length - low - 1) / 2 + high - low - 1].split(" ");
-    const names = { "\x00": runs[judged[low]].name, "\x01": runs[judged[high]].name };
-    return { a: judged[low], b: judged[high], text: patterns[pattern].replace(/\p{Cc}/gu, (hole) => names[hole] ?? said.shift()) };
+    const { compared, sentences } = section(), [low, high] = [compared.indexOf(one), compared.indexOf(other)].sort((x, y) => x - y);
+    if (low < 0) return null;
+    return { a: compared[low], b: compared[high], text: sentences[low * (2 * compared.length - low - 1) / 2 + high - low - 1] };
   };
   // Two that differ by themselves may share a group: of many pairs some differ by chance.
   const grouped = (a, b) => {
-    const { letters, judged } = section(), [[headline, of]] = Object.entries(letters), pairs = judged.length * (judged.length - 1) / 2;
+    const { letters, compared } = section(), [[headline, of]] = Object.entries(letters), pairs = compared.length * (compared.length - 1) / 2;
     const [one, other] = [a, b].map((place) => of.find(([own]) => own === place)?.[1] ?? []);
     const shared = one.some((name) => other.includes(name));
-    return `That is of these two alone. Corrected for all ${count(pairs)} pairs of runs, as groups are, ${headline} ${shared ? "does not tell them apart" : "tells them apart"}.`;
+    return `${shared ? "Not" : "Still"} significant on ${headline} after correcting for all ${count(pairs)} pairs of runs.`;
   };
   const compare = () => {
-    const places = picked(), { runs, judged } = section(), box = by("sentence");
+    const places = picked(), { runs, compared } = section(), box = by("sentence");
     if (places.length < 2) {
-      const text = places.length ? `${runs[places[0]].name} is chosen: choose another one beside it.` : "Choose two runs in the table, and this says whether their difference is real.";
+      const text = places.length ? `${runs[places[0]].name} is chosen: choose a second run.` : "Choose two runs in the table to compare them.";
       box.replaceChildren(make("p", text, { dir: "auto" }));
       return;
     }
     const found = sentence(...places), [a, b] = found ? [found.a, found.b] : places;
-    const why = judged.length ? `Compared here are the ${count(judged.length)} highest runs of the table that have a score on each task; this tells of others:` : "There are no pairs of these runs here to compare, only scores.";
+    const why = compared.length ? `The page compares the ${count(compared.length)} highest runs with a score on each task. Compare others by command:` : "These runs have scores only, no pairs to compare.";
     const parts = [make("p", found ? found.text : why, { dir: "auto" })];
-    if (found && judged.length > 2) parts.push(make("p", grouped(a, b)));
+    if (found && compared.length > 2) parts.push(make("p", grouped(a, b)));
     const facts = [[a, "A"], [b, "B"]].map(([place, letter]) => `${letter}, ${runs[place].name}: ${section().columns.map(({ name }, number_) => `${name} ${number(runs[place].scores[number_][0])}`).join(", ")}.`);
     parts.push(...facts.map((fact) => make("p", fact, { dir: "auto" })));
     const line = make("p");
     const quoted = (text) => (/^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
     const placed = (place) => quoted([data.root, runs[place].run].filter(Boolean).join("/"));
     line.append(make("code", `stsbench compare ${placed(a)} ${placed(b)}`));
-    if (judged.length) parts.push(line);
+    if (compared.length) parts.push(line);
     box.replaceChildren(...parts);
   };
 
   const tell = (list) => {
-    const runs = list.filter(({ of }) => of === "run").length, all = section().runs.length, folds = list.filter(({ of }) => of === "seeds").length;
-    const more = folds ? `, and ${count(folds)} ${folds > 1 ? "methods" : "method"} over seeds` : "";
-    const { judged } = section(), some = judged.length && judged.length < all ? ` The ${count(judged.length)} highest are compared with each other.` : "";
-    by("told").textContent = `${count(runs)} of ${count(all)} runs${more}.${some}`;
+    const runs = list.filter(({ of }) => of === "run").length, all = section().runs.length;
+    const { compared } = section(), some = compared.length && compared.length < all ? ` The ${count(compared.length)} highest are compared with each other.` : "";
+    by("told").textContent = `${count(runs)} of ${count(all)} runs.${some}`;
   };
   const head = (list) => {
     const row = by("rows").querySelector("thead tr");
@@ -222,7 +210,7 @@
         });
         button.dataset.run = line.run;
         first.append(button);
-      } else first.textContent = line.of === "paper" ? "published" : "seeds";
+      } else first.textContent = "published";
       row.append(first, ...titles.map((title) => cell(line, title)));
       return row;
     }));
@@ -288,8 +276,8 @@
     for (const line of dots) {
       const [score, low, high] = scored(line, y), at = across(scale(value(line, x)));
       if (few && low !== null) image.append(svg("line", { class: "limits", x1: at, x2: at, y1: up(low), y2: up(high) }));
-      const kinds = [isAlike(line.place) && section().judged.length ? "alike" : "", chosen.has(line.place) ? "picked" : ""].filter(Boolean).join(" ");
-      const said = `${line.name}: ${heading(y)} ${number(score)}${low === null ? "" : ` [${number(low)}, ${number(high)}]`}, ${heading(x)} ${number(value(line, x), column(x)[2])}${kinds.includes("alike") ? ", not told apart from the highest" : ""}`;
+      const kinds = [isAlike(line.place) && section().compared.length ? "alike" : "", chosen.has(line.place) ? "picked" : ""].filter(Boolean).join(" ");
+      const said = `${line.name}: ${heading(y)} ${number(score)}${low === null ? "" : ` [${number(low)}, ${number(high)}]`}, ${heading(x)} ${number(value(line, x), column(x)[2])}${kinds.includes("alike") ? ", tied with the best" : ""}`;
       const dot = svg("circle", { cx: at, cy: up(score), r: few ? 5 : 3.5, class: kinds, role: "img", "aria-label": said });
       // The keyboard goes through as many as one would read; the table has all.
       if (few) dot.setAttribute("tabindex", "0");
@@ -321,7 +309,7 @@
     controls();
   };
   const controls = () => {
-    const { folds, published, judged, letters } = section();
+    const { published, compared, letters } = section();
     options(by("table"), data.sections.map(({ name, runs }, place) => [String(place), `${count(runs.length)} ${runs.length > 1 ? "runs" : "run"}: ${name}`]), state.table);
     by("apart").replaceChildren(...data.sections.flatMap(({ why, runs }, place) => {
       if (!why) return [];
@@ -336,11 +324,10 @@
     by("others").open = others <= 3;
     by("others").querySelector("summary").textContent = `${others} ${others > 1 ? "tables" : "table"} more, and why ${others > 1 ? "they stand" : "it stands"} apart`;
     by("words").value = state.q;
-    by("alike-label").hidden = judged.length < 2;
-    by("alike-label").querySelector("span").textContent = `Not told apart from the highest (${Object.keys(letters).join(", ")}), corrected for all pairs`;
-    by("fold-label").hidden = !folds.length;
+    by("alike-label").hidden = compared.length < 2;
+    by("alike-label").querySelector("span").textContent = `Tied with the best (${Object.keys(letters).join(", ")}), corrected for all pairs`;
     by("published-label").hidden = !published.length;
-    for (const name of ["alike", "fold", "published"]) by(name).checked = Boolean(state[name]);
+    for (const name of ["alike", "published"]) by(name).checked = Boolean(state[name]);
     const visible = new Set(shown().map(([id]) => id)), { facts, tasks, x, y } = axes();
     by("choose").querySelector("div").replaceChildren(...columns().slice(1).map(([id, title]) => {
       const label = make("label"), input = make("input", "", { type: "checkbox", checked: visible.has(id) });
@@ -393,7 +380,6 @@
   });
   changed("words", "q", "input");
   changed("alike", "alike");
-  changed("fold", "fold");
   changed("published", "published");
   changed("across", "x");
   changed("up", "y");

@@ -22,9 +22,8 @@
     ["gain", "Gain B over A", 3, "What the item adds to the difference of the two scores x 100. All of a task add up to the difference."],
     ...ends.map((end) => [`influence_${end}`, `Influence${of(end)}`, 3, "What the item does to the score x 100, to first order: with it the score is so much higher than without. All of a task add up to 0."]),
     ...ends.map((end) => [`residual_${end}`, `Off by${of(end)}`, 1, "The model's rank less the rank by gold: above 0 the model takes the pair for more alike than people do."]),
-    ["longer", "Words longer", 0, "By how many words the longer sentence is longer."],
+    ["longer", "Words longer", 0, "Difference in words."],
     ["overlap", "Overlap", 2, "Words that both sentences have, over words that either has."],
-    ["shares", "Shares", 0, "How many other pairs of the task have one of its sentences."],
     ["rank_gold", "Rank by gold", 1, "Per cent of the pairs that people gave less, ties half."],
     ...ends.map((end) => [`rank_${end}`, `Rank${of(end)}`, 1, "Per cent of the pairs that the model gave less, ties half."]),
   ];
@@ -157,41 +156,7 @@
     return items.slice().sort((a, b) => { const [x, y] = [key(a), key(b)]; return x < y ? -1 : x > y ? 1 : a - b; });
   };
 
-  // The sum of some items' contributions and its standard error, as `statistics.dependence.variance` has it: those
-  // that share a sentence depend on each other.
   const sumOf = (items, name) => items.reduce((sum, item) => sum + columns[name][item], 0) / chosen().tasks.length;
-  // Student's t by 1 over its degrees of freedom (Satterthwaite's): between those that are told, a straight line.
-  const quantile = (share) => {
-    const at = Math.min(1, share) * (data.quantiles.length - 1), low = Math.min(Math.floor(at), data.quantiles.length - 2);
-    return data.quantiles[low] + (at - low) * (data.quantiles[low + 1] - data.quantiles[low]);
-  };
-  const total = (items, name) => {
-    const all = members(), share = chosen().tasks.length, of_tasks = share > 1;
-    const one = new Float64Array(size);
-    for (const item of items) one[item] = columns[name][item] / share;
-    const totals = new Map(), sizes = new Map(), sums = new Map(), twice = new Map();
-    const add = (map, key, value) => map.set(key, (map.get(key) ?? 0) + value);
-    // The tasks are fixed, and of a correlation the subsets: what varies is which items of each there are.
-    const part = (item) => { const task = columns.task[item]; return data.tasks[task].stratified ? task + data.tasks.length * (1 + columns.subset[item]) : task; };
-    for (const item of all) { add(totals, part(item), one[item]); add(sizes, part(item), 1); }
-    const node = (side, item) => (of_tasks ? data.folded[columns[side][item]] : columns[side][item]);
-    let [independent, fourths] = [0, 0];
-    for (const item of all) {
-      const value = one[item] - totals.get(part(item)) / sizes.get(part(item)), first = node("first", item), second = node("second", item);
-      independent += value ** 2;
-      fourths += value ** 4;
-      add(sums, first, value);
-      if (first === second) continue;
-      add(sums, second, value);
-      add(twice, Math.min(first, second) * data.folded.length + Math.max(first, second), value);
-    }
-    const powers = (map, power) => { let sum = 0; for (const value of map.values()) sum += value ** power; return sum; };
-    let estimate = powers(sums, 2) - powers(twice, 2);
-    if (estimate < independent * (1 - 1e-9)) estimate = independent;
-    else fourths = Math.max(fourths, powers(sums, 4) - powers(twice, 4));
-    return { sum: sumOf(items, name), reach: estimate > 0 ? quantile(fourths / estimate ** 2) * Math.sqrt(Math.max(estimate, independent)) : NaN };
-  };
-
   const number = (value, digits = 2) => (Number.isNaN(value) ? "–" : value.toFixed(digits).replace(/^-(0\.?0*)$/, "$1").replace("-", "\u2212"));
   const count = (value) => value.toLocaleString("en");
   const make = (tag, text = "", more = {}) => Object.assign(document.createElement(tag), { textContent: text, ...more });
@@ -200,16 +165,14 @@
     const { name, scores } = chosen(), unit = data.tasks[chosen().tasks[0]].unit, every = members().length;
     let text = `${count(items.length)} of ${count(every)} ${unit}. `;
     if (two) {
-      const { sum, reach } = total(items, "gain");
-      const limits = Number.isNaN(reach) ? "" : ` [${number(sum - reach)}, ${number(sum + reach)}]`;
-      text += `They make ${number(sum)}${limits} of the difference of ${number(scores[1] - scores[0])} on ${name} (B ${number(scores[1])}, A ${number(scores[0])}).`;
-      const share = Math.round(100 * sum / (scores[1] - scores[0]));
-      if (items.length && items.length < every && Number.isFinite(share)) text += ` That is ${number(share, 0)} % of it, by ${number(100 * items.length / every, 100 * items.length < every ? 2 : 0)} % of the ${unit}${share > 100 ? ": others take some of it back" : ""}.`;
-      // A choice by the outcome makes its own difference.
-      if (state.verdict && items.length < every) text += ` Chosen by which model is wrong, they do not tell which kind of ${unit} makes a difference: show all of a kind.`;
+      const sum = sumOf(items, "gain"), share = Math.round(100 * sum / (scores[1] - scores[0]));
+      text += `These ${unit} account for ${number(sum)} of the ${number(scores[1] - scores[0])} difference in ${name} (B ${number(scores[1])}, A ${number(scores[0])}).`;
+      if (items.length && items.length < every && Number.isFinite(share)) text += ` That is ${number(share, 0)} % of it, from ${number(100 * items.length / every, 100 * items.length < every ? 2 : 0)} % of the ${unit}.`;
+      // A selection by outcome has a difference of its own.
+      if (state.verdict && items.length < every) text += ` They were selected by outcome: to compare kinds of ${unit}, show all of a kind.`;
     } else {
       text += `${name} is ${scores[0] === null ? "–" : number(scores[0])}`;
-      text += items.length < every ? `; their influence adds up to ${number(sumOf(items, "influence_a"))}.` : ".";
+      text += items.length < every ? `; their influences add up to ${number(sumOf(items, "influence_a"))}.` : ".";
     }
     const column = state.sort.replace("-", "");
     const meant = state.sort.startsWith("influence") ? ": what costs the score most" : "";
@@ -228,7 +191,7 @@
   };
   const head = (list) => {
     const row = by("rows").querySelector("thead tr");
-    const item = make("th", "", { scope: "col", title: "In the order of the data." }), inOrder = make("button", "Item", { type: "button" });
+    const item = make("th", "", { scope: "col", title: "Order of the data." }), inOrder = make("button", "Item", { type: "button" });
     item.setAttribute("aria-sort", state.sort === "" ? "ascending" : "none");
     inOrder.addEventListener("click", () => { Object.assign(state, { sort: "", page: "1" }); show(); row.querySelector("button").focus(); });
     item.append(inOrder);

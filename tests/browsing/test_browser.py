@@ -1,0 +1,146 @@
+"""The explorer and the board in Chromium; skipped where it is absent."""
+
+from collections.abc import Callable, Iterator
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from browser import browser_or_skip, has_contrast, passes_axe
+
+import stsbench as sb
+
+pytestmark = pytest.mark.slow
+ENTER = "\ue007"
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[Any]:
+    with browser_or_skip(tmp_path / "profile") as started:
+        yield started
+
+
+@pytest.fixture
+def runs(hash_encode: Callable[..., Any], toy_data: Callable[..., Any]) -> list[sb.RunRecord]:
+    data = [toy_data("toy", pairs=60), toy_data("other", pairs=50, seed=1)]
+    return [
+        sb.evaluate(lambda sentences, add=add: hash_encode(sentences) + add, data, use_cache=False)
+        for add in (0.0, 0.7)
+    ]
+
+
+def told(browser: Any) -> str:
+    text: str = browser.run("return document.getElementById('told').textContent")
+    return text.replace("\u2212", "-")
+
+
+def rows(browser: Any) -> list[list[str]]:
+    found: list[list[str]] = browser.run(
+        "return [...document.querySelectorAll('#rows tbody tr')].map("
+        "(row) => [...row.cells].map((cell) => cell.firstChild?.textContent ?? ''))"
+    )
+    return found
+
+
+def choose(browser: Any, name: str, value: str | bool, event: str = "change") -> None:
+    browser.run(
+        "const [name, value, event] = arguments; const field = document.getElementById(name);"
+        "if (field.type === 'checkbox') field.checked = value; else field.value = value;"
+        "field.dispatchEvent(new Event(event));",
+        name,
+        value,
+        event,
+    )
+
+
+def press(browser: Any, label: str) -> None:
+    """Presses a button by its label with the keyboard."""
+    browser.run(
+        "[...document.querySelectorAll('button')].find((own) => own.getAttribute('aria-label') === arguments[0]"
+        " || own.textContent === arguments[0]).focus()",
+        label,
+    )
+    browser.press(ENTER)
+
+
+def fits(browser: Any) -> None:
+    browser.run("for (const own of document.querySelectorAll('details')) own.open = true")
+    for width in (360, 768, 1440):
+        browser.resize(width)
+        assert browser.run("return document.documentElement.scrollWidth") == width
+    has_contrast(browser)
+    passes_axe(browser)
+    assert browser.console() == []
+
+
+def test_the_explorer_selects_pairs_and_sums_their_gains(
+    browser: Any, runs: list[sb.RunRecord], tmp_path: Path
+) -> None:
+    explored = sb.explore(runs, tmp_path / "pairs.html", without_text=True)
+    browser.open(tmp_path / "pairs.html")
+    choose(browser, "task", "1")
+    choose(browser, "verdict", "a")
+    frame = explored.frame.set_index("task").loc["toy"]
+    kept = frame[(frame["residual_a"].abs() >= 25) & (frame["residual_b"].abs() < 25)]
+    assert 0 < len(kept) < len(frame)
+    assert told(browser).startswith(
+        f"{len(kept)} of 60 pairs. These pairs account for {kept['gain'].sum():.2f} of"
+    )
+    address = "return location.hash"
+    before = browser.run(address)
+    browser.reload()
+    assert (browser.run(address), len(rows(browser))) == (before, len(kept))
+    # An address that is not the page's own breaks nothing.
+    for wrong in ("task=map", "verdict=constructor", "in.toString=1~2&wrong=none&page=-1"):
+        browser.run("location.hash = arguments[0]", wrong)
+        assert told(browser).startswith("110 of 110 pairs")
+    fits(browser)
+
+
+def test_the_explorer_sorts_searches_and_opens_a_pair(browser: Any, hash_encode: Any, tmp_path: Path) -> None:
+    explored = sb.explore(sb.evaluate(hash_encode, "sample", use_cache=False), tmp_path / "pairs.html")
+    browser.resize(1440, 900)
+    browser.open(tmp_path / "pairs.html")
+    top = "return document.querySelector('#rows tbody tr').getBoundingClientRect().top"
+    assert browser.run(top) < 900
+    frame = explored.frame
+    # The most costly pairs come first.
+    costs = frame.set_index("item_id")["influence_a"]
+    assert [costs[row[0]] for row in rows(browser)] == pytest.approx(sorted(costs)[:50], abs=1e-6)
+    choose(browser, "words", "NOT", "input")
+    sides = pd.concat(
+        [frame[side].str.lower().str.contains("not") for side in ("sentence_a", "sentence_b")], axis=1
+    )
+    assert told(browser).startswith(f"{sides.any(axis=1).sum()} of {len(frame)} pairs")
+    first = rows(browser)[0][0]
+    press(browser, first)
+    assert browser.run("return document.activeElement.textContent") == f"sample, item {first}"
+    fits(browser)
+
+
+def test_the_board_compares_sorts_and_filters(
+    browser: Any, board_runs: Callable[..., Path], hash_encode: Any, tmp_path: Path
+) -> None:
+    root = board_runs(alpha=0.0, beta=0.5, gamma=0.53)
+    sb.evaluate(hash_encode, "sample", use_cache=False, out=root / "sample")
+    section, _ = sb.board(root, tmp_path / "board.html").sections
+    browser.open(tmp_path / "board.html")
+    sentence = "return document.querySelector('#sentence p').textContent"
+    for high, low in combinations(range(3), 2):
+        a, b = (section.runs[place] for place in (low, high))
+        for run in (b, a):
+            press(browser, f"Compare {run.name}")
+        assert browser.run(sentence) == sb.compare(a.record, b.record).sentence
+        for run in (a, b):
+            press(browser, f"Compare {run.name}")
+    press(browser, "Model")
+    assert [row[1] for row in rows(browser)] == ["alpha", "beta", "gamma"]
+    choose(browser, "alike", value=True)
+    tied = {section.runs[place].name for place in section.ties["Avg."]}
+    assert {row[1] for row in rows(browser)} == tied < {"alpha", "beta", "gamma"}
+    browser.reload()
+    assert {row[1] for row in rows(browser)} == tied
+    choose(browser, "words", "a ET", "input")
+    assert [row[1] for row in rows(browser)] == ["beta"]
+    fits(browser)

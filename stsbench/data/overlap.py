@@ -11,7 +11,7 @@ import pandas as pd
 
 from stsbench.data.sentences import Sentences, read_corpus_set, read_sets
 from stsbench.data.shared import IDS, LETTERS, RELEASED, unordered_pairs
-from stsbench.render.cells import file_labels
+from stsbench.render.cells import unique_labels
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
 
@@ -100,7 +100,7 @@ def overlap(
      ['sample', 'corpus sample', 'sentences', 'letters and digits', 1]]
     """
     sets = [(texts.name, _keys(texts)) for texts in read_sets(tasks or ["sts"], data_dirs)]
-    labels = file_labels([Path(corpus) for corpus in corpora])
+    labels = unique_labels([Path(corpus).name for corpus in corpora])
     # A corpus may have the name of a task.
     read = [
         (f"corpus {label}", _keys(read_corpus_set(corpus, columns)))

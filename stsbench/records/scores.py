@@ -177,7 +177,9 @@ def _rows_of_model(label: str, record: "RunRecord", kind: str, *, intervals: boo
     def cells(name: str, rows: Mapping[str, Row], column: str) -> dict[str, Any]:
         return {"model": name, **{key: row[column] for key, row in rows.items()}}
 
-    headline, below = headline_cells(record, kind), KINDS[kind].below
+    is_single, below = len(record.scores_of(kind)) == 1, KINDS[kind].below
+    # For a single task, its subsets have columns, too.
+    headline = {column_of(row): row for row in headline_rows(record, kind) if is_single or not row["subset"]}
     yield cells(label, headline, "score")
     if intervals and record.protocol.interval:
         tail = 50 * (1 - record.protocol.level)
@@ -186,12 +188,6 @@ def _rows_of_model(label: str, record: "RunRecord", kind: str, *, intervals: boo
     if intervals and below:
         others = {column_of(row): row for row in rows_of_kind(record, kind) if row["metric"] == below}
         yield cells(f"  {below}", others, "score")
-
-
-def headline_cells(record: "RunRecord", kind: str) -> dict[str, Row]:
-    """Return the rows of a kind's headlines by column; for a single task also those of its subsets."""
-    is_single = len(record.scores_of(kind)) == 1
-    return {column_of(row): row for row in headline_rows(record, kind) if is_single or not row["subset"]}
 
 
 def column_of(row: Row) -> str:

@@ -1,12 +1,9 @@
 """The text of table cells: one line, harmless to a terminal, and unique column headings."""
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from pathlib import Path
 from typing import Any
-from unicodedata import normalize
 
 import pandas as pd
 
@@ -35,14 +32,14 @@ def unique_labels(names: Sequence[str], taken: Iterable[str] = ()) -> list[str]:
     >>> unique_labels(["a", "b", "a", "a [2]"]), unique_labels(["Avg."], taken=["Avg."])
     (['a', 'b', 'a [3]', 'a [2]'], ['Avg. [2]'])
     """
-    used, wanted = {_comparable(name) for name in taken}, {_comparable(name) for name in names}
+    used, wanted = set(taken), set(names)
     chosen = []
     for name in names:
         label, number = name, 1
-        while _comparable(label) in used or (number > 1 and _comparable(label) in wanted):
+        while label in used or (number > 1 and label in wanted):
             number += 1
             label = f"{name} [{number}]"
-        used.add(_comparable(label))
+        used.add(label)
         chosen.append(label)
     return chosen
 
@@ -55,21 +52,6 @@ def labels_beside(names: Iterable[str], taken: Iterable[str]) -> dict[str, str]:
     """
     distinct = list(dict.fromkeys(names))
     return dict(zip(distinct, unique_labels(distinct, taken), strict=True))
-
-
-def file_labels(paths: Sequence[Path]) -> list[str]:
-    """Returns unique labels for files: the name, or the path if several files have the name.
-
-    >>> file_labels([Path("a/wiki.txt"), Path("b/wiki.txt"), Path("b/news.txt")])
-    ['a/wiki.txt', 'b/wiki.txt', 'news.txt']
-    """
-    times = Counter(path.name for path in paths)
-    return unique_labels([str(path) if times[path.name] > 1 else path.name for path in paths])
-
-
-def _comparable(name: str) -> str:
-    """Normalises Unicode and spaces, so that labels that look the same compare equal."""
-    return normalize("NFC", " ".join(one_line(name).split()))
 
 
 def columns_of(frame: pd.DataFrame, decimals: int) -> list[Column]:

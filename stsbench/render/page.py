@@ -1,6 +1,5 @@
 """Self-contained HTML pages: templates, styles, and the content security policy."""
 
-import re
 from abc import abstractmethod
 from base64 import b64encode
 from collections.abc import Sequence
@@ -75,25 +74,9 @@ def render_page(
         keep_trailing_newline=True,
     )
     environment.filters["line"] = one_line
-    environment.filters["sentence"] = as_sentence
     environment.filters["plain"] = lambda text: escape_markdown(one_line(text).strip())
     css, js = (_assets(package, names) for names in (style, script))
     return environment.get_template(template).render(css=css, script=js, policy=_policy(css, js), **content)
-
-
-_OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*(?: [\w-]{1,20}:[\w-]{1,20}(?![\w:-]))?")
-"""A command-line option in a sentence, with a task and split: `--tasks SICK-R:all`."""
-
-
-def as_sentence(text: str) -> "Markup":
-    """Returns text as one line of HTML, with command-line options as code.
-
-    >>> print(as_sentence("a < b with --tasks STS12:all"))
-    a &lt; b with <code class="option">--tasks STS12:all</code>
-    """
-    from markupsafe import Markup
-
-    return Markup(_OPTION.sub(r'<code class="option">\g<0></code>', escape(one_line(text))))  # escaped before
 
 
 def _policy(css: str, script: str) -> str:

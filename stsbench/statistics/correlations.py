@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 Metric = Literal["spearman", "pearson", "kendall"]
@@ -106,7 +107,7 @@ def is_undefined(values: Floats) -> bool:
 
 
 def average_ranks(values: ArrayLike) -> Floats:
-    """Returns the ranks 1..n along the last axis of (..., n) numbers; ties share their average rank.
+    """Returns the ranks 1..n of (n,) numbers, or of each row of (k, n); ties share their average rank.
 
     A NaN makes all ranks of its row NaN. Ranks are multiples of a half, so float64 holds them exactly.
 
@@ -114,18 +115,10 @@ def average_ranks(values: ArrayLike) -> Floats:
     [2.5, 1.0, 2.5]
     """
     samples = np.asarray(values, dtype=np.float64)
-    order = np.argsort(samples, axis=-1)
-    ordered = np.take_along_axis(samples, order, axis=-1)
-    places = np.arange(1.0, samples.shape[-1] + 1)
-    begins, ends = np.ones((2, *samples.shape), dtype=bool)
-    begins[..., 1:] = ends[..., :-1] = ordered[..., 1:] != ordered[..., :-1]
-    # Tied values share the mean of their first and last place.
-    first = np.maximum.accumulate(np.where(begins, places, 0), axis=-1)
-    last = np.minimum.accumulate(np.where(ends, places, np.inf)[..., ::-1], axis=-1)[..., ::-1]
-    ranks: Floats = np.empty(samples.shape)
-    np.put_along_axis(ranks, order, (first + last) / 2, axis=-1)
-    ranks[np.isnan(samples).any(axis=-1)] = np.nan
-    return ranks
+    rows = np.atleast_2d(samples)
+    ranks = pd.DataFrame(rows.T).rank().to_numpy(dtype=np.float64).T.copy()
+    ranks[np.isnan(rows).any(axis=1)] = np.nan
+    return ranks.reshape(samples.shape)
 
 
 def correlate_rows(gold: ArrayLike, samples: ArrayLike) -> tuple[Floats, Floats]:

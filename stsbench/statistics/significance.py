@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtr
 
+from stsbench.statistics.correlations import as_pairs
 from stsbench.statistics.intervals import tail
 
 
@@ -121,9 +122,7 @@ def mcnemar(first: ArrayLike, second: ArrayLike) -> McNemar:
     >>> mcnemar([1, 1, 1, 1, 1, 1, 0, 0], [0, 0, 0, 0, 0, 0, 0, 1])
     McNemar(only_first=6, only_second=1, p_value=0.125)
     """
-    right1, right2 = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
-    if right1.ndim != 1 or right1.shape != right2.shape:
-        raise ValueError(f"expected two vectors of one length, got shapes {right1.shape} and {right2.shape}")
+    right1, right2 = (side > 0 for side in as_pairs(first, second))
     only_first, only_second = int((right1 & ~right2).sum()), int((right2 & ~right1).sum())
     if only_first == only_second:
         return McNemar(only_first, only_second, 1.0)

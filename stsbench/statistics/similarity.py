@@ -1,6 +1,6 @@
 """Similarities of sentence pairs, in float64."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -57,36 +57,32 @@ def pair_similarities(
         block = slice(start, start + step)
         u = vectors[left[block]].astype(np.float64)
         v = vectors[right[block]].astype(np.float64)
-        for kind, of_block in _similarities(u, v, kinds):
-            values[kind][block] = of_block
+        for kind in kinds:
+            values[kind][block] = _FORMULAS[kind](u, v)
     if "cosine" in values:
         same = (left == right) & (values["cosine"] > 0)
         values["cosine"][same] = 1.0
     return values
 
 
-def _similarities(u: Floats, v: Floats, kinds: Sequence[Similarity]) -> Iterator[tuple[Similarity, Floats]]:
-    """Yields similarities of the rows of two (n, d) matrices, computing shared parts once."""
-    products = _dot(u, v) if {"cosine", "dot"} & set(kinds) else np.empty(0)
-    difference = u - v if {"euclidean", "manhattan"} & set(kinds) else np.empty(0)
-    for kind in kinds:
-        match kind:
-            case "cosine":
-                norms = np.sqrt(_dot(u, u)) * np.sqrt(_dot(v, v))
-                norms[norms == 0] = 1.0
-                yield kind, np.clip(products / norms, -1.0, 1.0)
-            case "dot":
-                yield kind, products
-            # Subtracting from zero avoids -0 for a distance of 0.
-            case "euclidean":
-                yield kind, 0.0 - np.sqrt(_dot(difference, difference))
-            case "manhattan":
-                yield kind, 0.0 - np.abs(difference).sum(axis=1)
-
-
 def _dot(u: Floats, v: Floats) -> Floats:
     products: Floats = np.einsum("ij,ij->i", u, v)
     return products
+
+
+def _cosine(u: Floats, v: Floats) -> Floats:
+    norms = np.sqrt(_dot(u, u)) * np.sqrt(_dot(v, v))
+    norms[norms == 0] = 1.0
+    return np.clip(_dot(u, v) / norms, -1.0, 1.0)
+
+
+# Subtracting from zero avoids -0 for a distance of 0.
+_FORMULAS: Mapping[Similarity, Callable[[Floats, Floats], Floats]] = {
+    "cosine": _cosine,
+    "dot": _dot,
+    "euclidean": lambda u, v: 0.0 - np.sqrt(_dot(u - v, u - v)),
+    "manhattan": lambda u, v: 0.0 - np.abs(u - v).sum(axis=1),
+}
 
 
 def zero_rows(vectors: NDArray[np.floating[Any]]) -> NDArray[np.bool_]:

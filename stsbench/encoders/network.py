@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Spans = Callable[[str, "Tensor", "Tensor"], "Tensor"]
-"""Another reading of padded rows: from a pooling's place, the (start, stop) columns that it reads and the mask, to
-the columns to read instead."""
+"""From a pooling's place, the (start, stop) columns that it reads, and the mask to the columns to read instead."""
 
 
 @dataclass

@@ -5,8 +5,7 @@ read are always there.
 """
 
 import re
-from collections.abc import Callable, Sequence, Sized
-from dataclasses import dataclass
+from collections.abc import Sequence, Sized
 from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
 
@@ -46,8 +45,7 @@ class Rendered(tuple[int, ...]):
         return made
 
 
-@dataclass(frozen=True)
-class Alone:
+class Alone(NamedTuple):
     """The template without a sentence, and the token (`gap`) before which the sentence would be."""
 
     part: Part
@@ -61,7 +59,7 @@ def render(
     prepared = [template.prepared(sentence) for sentence in sentences]
     written = [_Text(template, text, tokenizer) for text in template.texts]
     for text in written:
-        around = len(text.part("").ids)
+        around = len(text.parts([""])[0].ids)
         if limit is not None and around >= limit:
             raise UserError(
                 f"template {template.name} takes {around} of {limit} sub-words. Use a larger --max-length."
@@ -81,17 +79,14 @@ def alone(template: Template, tokenizer: Tokenizer) -> list[Alone]:
     """Returns each text of a template with a space in place of the sentence."""
     texts = []
     for text in template.texts:
-        written, at = "", 0
-        for piece in Template.pieces(text):
-            if piece == _SENTENCE:
-                # A single space: byte-level tokenizers turn a second one into a token.
-                written, at = written.rstrip(" ") + " ", len(written.rstrip(" "))
-            else:
-                filled = _fill(piece, tokenizer)
-                written += filled.lstrip(" ") if written.endswith(" ") else filled
-        mask = tokenizer.mask
-        masks = [(match.start(), match.end()) for match in re.finditer(re.escape(mask), written)] if mask else []
-        ((ids, (place, *spans)),) = tokenizer.locate([written], [[(at, len(written)), *masks]])
+        before, after = text.replace(_MASK, str(tokenizer.mask)).split(_SENTENCE)
+        # A single space: byte-level tokenizers turn a second one into a token.
+        before, after = before.rstrip(" "), after.lstrip(" ")
+        written = f"{before} {after}"
+        masks = (
+            [match.span() for match in re.finditer(re.escape(tokenizer.mask), written)] if tokenizer.mask else []
+        )
+        ((ids, (place, *spans)),) = tokenizer.locate([written], [[(len(before), len(written)), *masks]])
         texts.append(Alone(Part(ids, tuple(_mask_in(ids, span, tokenizer) for span in spans), ()), place[0]))
     return texts
 
@@ -104,22 +99,20 @@ class _Text:
         self._pieces = Template.pieces(text)
         if _MASK in self._pieces and tokenizer.mask_id is None:
             raise UserError(f"template {template.name} has a {{mask}}, but {tokenizer.name} has no mask token.")
-        self.parts: Callable[[Sequence[str]], list[Part]] = (
-            self._together if template.tokenize == "together" else self._apart
-        )
+        self._is_together = template.tokenize == "together"
 
-    def part(self, sentence: str) -> Part:
-        """Returns one sentence in the text."""
-        return self.parts([sentence])[0]
+    def parts(self, sentences: Sequence[str]) -> list[Part]:
+        """Returns sentences in the text."""
+        return self._together(sentences) if self._is_together else self._apart(sentences)
 
     def cut(self, sentence: str, limit: int) -> Part:
         """Returns the longest prefix of a sentence, in whole sub-words, whose text fits the limit."""
         ends = self._tokenizer.ends(sentence)
         fits, too_long = 0, len(ends)
-        best = self.part("")
+        (best,) = self.parts([""])
         while too_long - fits > 1:
             middle = (fits + too_long) // 2
-            part = self.part(sentence[: ends[middle - 1]])
+            (part,) = self.parts([sentence[: ends[middle - 1]]])
             if len(part.ids) <= limit:
                 fits, best = middle, part
             else:
@@ -127,9 +120,11 @@ class _Text:
         return best
 
     def _together(self, sentences: Sequence[str]) -> list[Part]:
-        """Returns sentences in the text, tokenised together."""
         tokenizer = self._tokenizer
-        fixed = [None if piece == _SENTENCE else _fill(piece, tokenizer) for piece in self._pieces]
+        fixed = [
+            None if piece == _SENTENCE else str(tokenizer.mask) if piece == _MASK else piece
+            for piece in self._pieces
+        ]
         texts, places = [], []
         for sentence in sentences:
             words = [sentence if word is None else word for word in fixed]
@@ -143,7 +138,6 @@ class _Text:
         ]
 
     def _apart(self, sentences: Sequence[str]) -> list[Part]:
-        """Returns sentences in the text, each piece tokenised separately."""
         fixed = [None if piece == _SENTENCE else self._ids_of(piece) for piece in self._pieces]
         parts = []
         for tokens in self._tokenizer(list(sentences), special_tokens=False):
@@ -168,10 +162,6 @@ class _Text:
             # A tokenizer without such a token does not add one to its texts either.
             return () if token is None else (token,)
         return tokenizer([piece], special_tokens=False)[0]
-
-
-def _fill(piece: str, tokenizer: Tokenizer) -> str:
-    return str(tokenizer.mask) if piece == _MASK else piece
 
 
 def _mask_in(ids: tuple[int, ...], span: Span, tokenizer: Tokenizer) -> int:

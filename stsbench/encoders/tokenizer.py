@@ -92,9 +92,9 @@ class Tokenizer:
         tokenizer.model_max_length = NO_LIMIT
         tokenizer.padding_side = "right"
         with reporting_failures(f"tokenize with the tokenizer of {checkpoint.name}"):
-            token_types = tokenizer("a").get("token_type_ids")
+            token_types = tokenizer("a").get("token_type_ids") or ()
             self.special_tokens = int(tokenizer.num_special_tokens_to_add())
-        if any(token_types or ()):
+        if any(token_types):
             raise UserError(
                 f"the tokenizer of {checkpoint.name} marks token types in single sentences, which is not "
                 "supported. Save its vectors and score them with --vectors."
@@ -110,7 +110,7 @@ class Tokenizer:
         """Returns the token ids of each text, truncated to `limit` if given."""
         if not texts:
             return []
-        with told_tokenizing(self.name, texts):
+        with reporting_tokenizing(self.name, texts):
             encoded = self._tokenizer(
                 list(texts),
                 add_special_tokens=special_tokens,
@@ -138,8 +138,8 @@ class Tokenizer:
         located = []
         for start in range(0, len(texts), _LOCATED_AT_ONCE):
             block = slice(start, start + _LOCATED_AT_ONCE)
-            for encoding, wanted in zip(self._with_offsets(texts[block]), spans[block], strict=True):
-                located.append((tuple(encoding.ids), [_tokens_of(encoding, span) for span in wanted]))
+            for encoding, of_text in zip(self._with_offsets(texts[block]), spans[block], strict=True):
+                located.append((tuple(encoding.ids), [_tokens_of(encoding, span) for span in of_text]))
         return located
 
     def ends(self, text: str) -> list[int]:
@@ -156,7 +156,7 @@ class Tokenizer:
         # A tokenizer.json may ask for both.
         backend.no_truncation()
         backend.no_padding()
-        with told_tokenizing(self.name, texts):
+        with reporting_tokenizing(self.name, texts):
             encodings: Sequence[Any] = backend.encode_batch(list(texts), add_special_tokens=special_tokens)
         return encodings
 
@@ -189,7 +189,7 @@ def _first(*tokens: int | None) -> int | None:
 
 
 @contextmanager
-def told_tokenizing(name: str, texts: Sequence[str]) -> Iterator[None]:
+def reporting_tokenizing(name: str, texts: Sequence[str]) -> Iterator[None]:
     """Turns a tokenizer's error into a UserError: about a text that is not UTF-8, or else about the tokenizer."""
     with reporting_failures(f"tokenize with the tokenizer of {name}"):
         try:

@@ -64,19 +64,14 @@ def _without_prefix_of(model: Any) -> Callable[[str], str]:
 
 def require_memory_for(checkpoint: Checkpoint, precision: str) -> None:
     """Checks that the weights fit in memory before they are read."""
-    numbers = sum(_count(file) for file in checkpoint.weight_files())
+    tensors = [tensor for file in checkpoint.weight_files() for tensor in described(file).values()]
+    numbers = sum(prod(tensor.shape) for tensor in tensors)
     is_full = precision == "fp32"
     require_memory(
         numbers * (4 if is_full else 2),
         f"the weights of {checkpoint.name} in {precision}",
         f"use {'--precision bf16, ' if is_full else ''}a smaller model or a machine with more memory",
     )
-
-
-def _count(path: Path) -> int:
-    if path.suffix != ".safetensors":
-        return path.stat().st_size // 4
-    return sum(prod(tensor.shape) for tensor in described(path).values())
 
 
 def read_weights(path: Path, device: str = "cpu") -> "dict[str, Tensor]":

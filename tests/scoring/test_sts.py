@@ -127,21 +127,6 @@ def test_the_average_is_the_plain_mean_of_several_tasks(hash_encode: Encode, toy
     assert [subset.subset for subset in sample.scores[0].subsets] == list(sample.items["subset"].unique())
 
 
-def test_zero_and_identical_pairs_are_counted(toy_data: Data) -> None:
-    data = toy_data(pairs=60)
-    data.pairs.loc[:4, "sentence2"] = data.pairs.loc[:4, "sentence1"]
-    words = ("owl", "bus")
-    record = sb.evaluate(lambda texts: [[float(word in text.split()) for word in words] for text in texts], data)
-    sides = [
-        data.pairs[side].map(lambda text: not {*words} & {*text.split()}) for side in ("sentence1", "sentence2")
-    ]
-    unknown = (sides[0] | sides[1]).to_numpy()
-    assert record.scores[0].counts["zero_pairs"] == unknown.sum() > 0
-    assert record.scores[0].counts["identical_pairs"] >= 5
-    assert (record.items["cosine"][unknown] == 0).all()
-    assert record.scores[0].value is not None
-
-
 def test_constant_similarities_have_no_correlation(toy_data: Data) -> None:
     sets = [toy_data("a"), toy_data("b", seed=1)]
     record = sb.evaluate(lambda sentences: np.ones((len(sentences), 3)), sets)

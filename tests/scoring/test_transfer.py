@@ -48,6 +48,13 @@ def test_real_tasks_are_sorted_as_senteval_sorts_them(senteval, name):
     assert arrange(data).order.tolist() == order_by_python(data)
 
 
+@pytest.mark.parametrize("design", ["nested", "kfold", "split"])
+def test_a_net_stops_by_the_rows_that_select_its_regulariser(toy, design):
+    for selection in arrange(toy(design)).selections(3, 1111):
+        assert all(fold.dev.tolist() == fold.held_out.tolist() for fold in selection.folds)
+        assert (selection.final.dev is None) == (design != "split")
+
+
 def fit(x, y, c):
     return LogisticRegression(C=c, tol=1e-10, max_iter=20_000).fit(x, y)
 

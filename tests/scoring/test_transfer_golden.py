@@ -10,7 +10,6 @@ import stsbench as sb
 from stsbench.data.benchmarks import load_labelled
 from stsbench.scoring.classifiers import LogisticRegression as Ours
 from stsbench.scoring.classifiers import arrange, stratified
-from stsbench.scoring.kinds.classification import classify
 
 pytestmark = [pytest.mark.shared, pytest.mark.minilm]
 
@@ -68,12 +67,3 @@ def test_every_prediction_is_scikit_learns_on_cr_and_trec(read, minilm_sides, na
     if task.design == "nested":
         folds += [inner for outer in folds for inner in stratified(y, outer.train, 10, 1111)]
     assert disagreements(x, y, len(data.classes), folds, Ours().grid(task.design)) == 0
-
-
-@pytest.mark.long
-def test_the_net_of_the_simcse_papers_is_near_the_logistic_regression(read, minilm_sides):
-    data = read("CR")
-    # Three folds, not ten: a net is noisy anyway, and ten take minutes.
-    vectors = minilm_sides(data.items)[0]
-    net = classify(data, vectors, classifier="mlp-adam", kfold=3)
-    assert net.acc == pytest.approx(classify(data, vectors, kfold=3).acc, abs=1.5)

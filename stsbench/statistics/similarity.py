@@ -73,7 +73,8 @@ def _dot(u: Floats, v: Floats) -> Floats:
 def _cosine(u: Floats, v: Floats) -> Floats:
     norms = np.sqrt(_dot(u, u)) * np.sqrt(_dot(v, v))
     norms[norms == 0] = 1.0
-    return np.clip(_dot(u, v) / norms, -1.0, 1.0)
+    cosines: Floats = np.clip(_dot(u, v) / norms, -1.0, 1.0)
+    return cosines
 
 
 # Subtracting from zero avoids -0 for a distance of 0.

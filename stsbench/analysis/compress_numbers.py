@@ -117,7 +117,8 @@ def scores_of(
         seed: the seed of the draws.
         similarity: `cosine` or `dot` for floats and int8; binary vectors use the Hamming distance.
     """
-    principal = principal_of(model.calibration)
+    # Alone, as busy cores slow down a decomposition in several threads.
+    (principal,) = in_threads(principal_of, [model.calibration])
     width, rank = sizes[0], principal.directions.shape[1]
     orders = [generator(seed, "compress", str(draw)).permutation(width) for draw in range(draws)]
     places = {(width, ALL): [np.arange(width)]}

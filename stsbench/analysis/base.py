@@ -375,8 +375,8 @@ def with_intervals(
 def in_columns(rows: pd.DataFrame, keys: list[str], columns: str, values: str) -> pd.DataFrame:
     """Pivots to wide format, keeping the order in which keys and columns first occur."""
     wide = rows.pivot_table(index=keys, columns=columns, values=values, sort=False, aggfunc="first", dropna=False)
-    wide = wide.reindex(pd.MultiIndex.from_frame(rows[keys].drop_duplicates())).dropna(how="all")
-    return wide.reset_index().rename_axis(columns=None)
+    wide = wide.dropna(how="all").reset_index().rename_axis(columns=None)
+    return rows[keys].drop_duplicates().merge(wide, on=keys)
 
 
 def by_task(rows: pd.DataFrame, keys: list[str], values: str = "value") -> pd.DataFrame:

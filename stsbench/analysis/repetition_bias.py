@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
-from stsbench.analysis.base import Analysis, Row, mean
+from stsbench.analysis.base import Analysis, Row, in_columns, intervals_of, mean
 from stsbench.analysis.parameters import CORPUS, SEED, parameter
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
@@ -17,8 +17,9 @@ from stsbench.cli.options import LARGEST
 from stsbench.data.corpus import load_corpus
 from stsbench.published.catalogue import rows_of, systems
 from stsbench.published.catalogue import table as published_table
-from stsbench.render.table import Table, Tables, interval
+from stsbench.render.table import Table, Tables
 from stsbench.scoring.subjects import Subject, vectors_of
+from stsbench.statistics import LEVEL
 from stsbench.statistics.dependence import Sharing, variance
 from stsbench.statistics.influence import Linear, mean_terms
 from stsbench.statistics.intervals import plain_interval, reach_of_mean
@@ -31,8 +32,6 @@ Cosines = tuple[NDArray[np.float64], NDArray[np.float64]]
 Q_S1, Q_S2, RISE = "q-s1", "q-s2", "rise"
 QUERIES, SEEDS = "queries", "seeds"
 TOGETHER = "all"
-
-_LEVEL = 0.95
 
 _PUBLISHED = {"q-s1": Q_S1, "q-s2": Q_S2, "delta": RISE}
 """The measures in the columns of the paper's table."""
@@ -111,7 +110,7 @@ class RepetitionBias(Analysis):
             values = np.array([estimate.value for estimate in by_seed])
             value, half = float(values.mean()), float("nan")
             if len(values) > 1:
-                half = reach_of_mean(float(values.std(ddof=1)), len(values), _LEVEL)
+                half = reach_of_mean(float(values.std(ddof=1)), len(values), LEVEL)
             yield about | {"interval": SEEDS, "value": value, "low": value - half, "high": value + half}
 
     def _published_rows(self) -> pd.DataFrame:
@@ -129,17 +128,15 @@ class RepetitionBias(Analysis):
         )
 
     def table(self) -> Tables:
-        frame, rows = self.frame, []
-        for model, part in frame[frame["seed"] == TOGETHER].groupby("model", sort=False):
-            row: Row = {"model": model}
-            for measure in (Q_S1, Q_S2, RISE):
-                row[measure] = part.loc[part["measure"] == measure, "value"].iloc[0]
-            for name in (QUERIES, SEEDS):
-                limits = part.loc[(part["measure"] == RISE) & (part["interval"] == name), ["low", "high"]]
-                row[f"over {name}"] = interval(*limits.iloc[0]) if len(limits) else ""
-            rows.append(row)
-        caption = f"Mean cosine x 100 before and after repeating shared words in {frame['corpus'].iloc[0]}"
-        return Tables([Table(pd.DataFrame(rows), caption)])
+        together = self.frame[self.frame["seed"] == TOGETHER]
+        table = in_columns(together, ["model"], "measure", "value")
+        rises = together[together["measure"] == RISE]
+        for name in (QUERIES, SEEDS):
+            rows = rises[rises["interval"] == name]
+            limits = dict(zip(rows["model"], intervals_of(rows), strict=True))
+            table[f"over {name}"] = table["model"].map(limits).fillna("")
+        caption = f"Mean cosine x 100 before and after repeating shared words in {self.frame['corpus'].iloc[0]}"
+        return Tables([Table(table, caption)])
 
     def numbers(self) -> dict[str, float]:
         together = self.frame[self.frame["seed"] == TOGETHER].drop_duplicates("measure")
@@ -154,7 +151,7 @@ class RepetitionBias(Analysis):
 def _over_queries(estimate: Linear) -> dict[str, float]:
     """Returns an estimate's value and interval; queries are independent."""
     terms = np.concatenate(list(estimate.terms.values()))
-    low, high, _ = plain_interval(estimate.value, variance(terms, Sharing.independent(len(terms))), _LEVEL)
+    low, high, _ = plain_interval(estimate.value, variance(terms, Sharing.independent(len(terms))), LEVEL)
     return {"value": estimate.value, "low": low, "high": high}
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stsbench.analysis.base import OfSentences, Row
+from stsbench.analysis.base import OfSentences, Row, in_columns
 from stsbench.analysis.inputs import PairVectors
 from stsbench.base.errors import UserError
 from stsbench.render.charts import line, plain_logarithms
@@ -74,11 +74,8 @@ class Spectrum(OfSentences):
 
     def table(self) -> Tables:
         numbers = self.frame[self.frame["measure"] != SINGULAR]
-        names = [_label(row) for row in numbers.to_dict("records")]
-        wide = numbers.assign(name=names).pivot_table(
-            index=["model", "dimensions", "centred"], columns="name", values="value", sort=False, dropna=False
-        )
-        wide = wide.dropna(how="all").reset_index()
+        named = numbers.assign(name=[_label(row) for row in numbers.to_dict("records")])
+        wide = in_columns(named, ["model", "dimensions", "centred"], "name", "value")
         order = [RANK, *(f"top {k} share" for k in TOP), PARTITION, ISOSCORE]
         table = wide[["model", "dimensions", "centred", *order]]
         table = table.assign(centred=table["centred"].map({True: "yes", False: "no"}))

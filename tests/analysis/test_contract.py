@@ -87,7 +87,7 @@ def test_a_result_has_frame_tables_figure_section_and_json(
     assert len(result.frame) == len(result.to_dict()) > 0
     assert result.to_dict() == json.loads(result.to("json"))
     tables = result.table()
-    assert all(table.caption for table in tables)
+    assert all(table.caption and len(table.frame) for table in tables)
     assert str(tables) == str(result)
     assert all(note in str(result) for note in result.notes)
     assert all(isinstance(number, float) for number in result.numbers().values())

@@ -56,7 +56,7 @@ def reproduce(
     interval: Interval = "dyadic",
     data_dirs: DataDirs = None,
     retry: Annotated[bool, typer.Option("--retry", help="Run failed jobs again.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what remains to be done.")] = False,
+    status: Annotated[bool, typer.Option("--status", help="Print the jobs and their states; run none.")] = False,
     list_: Annotated[
         bool,
         typer.Option("--list", help="List the tables and figures that can be made, or the needs of a named one."),
@@ -75,8 +75,9 @@ def reproduce(
     * `stsbench reproduce --list esimcse-coling2022-9`
     * `stsbench reproduce esimcse-coling2022-9 --scale demo`
     * `stsbench reproduce esimcse-coling2022-4 --scale laptop --corpus wiki.txt --out runs/parts`
-    * `stsbench reproduce mocose-acl2022-7 --scale laptop --corpus wiki.txt --dry-run`
+    * `stsbench reproduce mocose-acl2022-7 --scale laptop --corpus wiki.txt --status`
     """
+    from stsbench.render.table import Tables
     from stsbench.reports.report import write_reproduction
     from stsbench.reproduction.reproduce import reproduce as reproduce_table
     from stsbench.reproduction.reproduce import reproductions
@@ -103,12 +104,12 @@ def reproduce(
             interval=interval,
             data_dirs=data_dirs or (),
             retry=retry,
-            dry_run=dry_run,
+            status=status,
             progress=progress,
             notice=lambda sentence: print_notes(sentence, quiet=output.quiet),
         )
     if not isinstance(result, Reproduction):
-        print_result(result, output)
+        print_result(result, output, tables=Tables([result.status()]))
         return
     page = write_reproduction(result)
     print_result(result, output, figure=figure)

@@ -28,7 +28,6 @@ from stsbench.reproduction.table_plan import (
 )
 from stsbench.scoring.run import RUNS
 from stsbench.statistics import DEPENDENCE, Dependence
-from stsbench.sweeps.forecast import Forecast
 from stsbench.sweeps.result import Sweep
 from stsbench.sweeps.sweep import sweep
 
@@ -51,10 +50,10 @@ def reproduce(
     interval: Dependence = DEPENDENCE,
     data_dirs: Sequence[str | Path] = (),
     retry: bool = False,
-    dry_run: bool = False,
+    status: bool = False,
     progress: Progress = silent,
     notice: Callable[[str], None] = lambda _: None,
-) -> Reproduction | Forecast:
+) -> Reproduction | Sweep:
     """Make a published table or figure again: train and measure what its plan says, and answer its claims.
 
     The folder is an experiment's (see `sweep`): stopped or killed, the same call goes on, and what is done is
@@ -77,13 +76,13 @@ def reproduce(
         interval: which pairs depend on each other, in the tests of the claims.
         data_dirs: folders to look for data in.
         retry: whether to run failed jobs again.
-        dry_run: whether to say only what there is to do, how long it takes and how much disk it needs.
+        status: return the jobs and their states without running any.
         progress: told how many jobs are done.
         notice: told what the person should know.
 
     Returns:
         `.table()` has the paper's table with ours, `.answers` what was found about each claim, `.section()` a part
-        of a report; of a dry run the forecast.
+        of a report; with `status` the jobs.
 
     Raises:
         UserError: if there is no such table or scale, it cannot be made (saying why), or what it needs is missing.
@@ -126,11 +125,11 @@ def reproduce(
         device=device,
         data_dirs=data_dirs if few is None else (few, *data_dirs),
         retry=retry,
-        dry_run=dry_run,
+        status=status,
         progress=progress,
         notice=notice,
     )
-    if not isinstance(result, Sweep):
+    if status:
         return result
     return read_reproduction(plan, name, size, result, interval=interval, data_dirs=folders)
 

@@ -24,8 +24,7 @@ def sweep(
     device: JobDevice = "auto",
     data_dirs: DataDirs = None,
     retry: Annotated[bool, typer.Option("--retry", help="Run failed jobs again.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what remains to be done.")] = False,
-    status: Annotated[bool, typer.Option("--status", help="Only print which jobs are done.")] = False,
+    status: Annotated[bool, typer.Option("--status", help="Print the jobs and their states; run none.")] = False,
     figure: FigureChoice = FigureChoice(),
     output: Output = Output(),
 ) -> None:
@@ -35,13 +34,12 @@ def sweep(
     are never repeated. Exit code 1: a job failed.
 
     Examples:
-    * `stsbench sweep experiment.yaml --dry-run`
+    * `stsbench sweep experiment.yaml --status`
     * `stsbench sweep experiment.yaml --out runs/rate`
     * `stsbench sweep runs/rate --status`
     * `stsbench sweep runs/rate --retry --on slurm`
     """
     from stsbench.render.table import Tables
-    from stsbench.sweeps.result import Sweep
     from stsbench.sweeps.sweep import sweep as run_sweep
 
     with progress_bars(quiet=output.quiet) as progress:
@@ -53,14 +51,10 @@ def sweep(
             device=device,
             data_dirs=data_dirs or (),
             retry=retry,
-            dry_run=dry_run,
             status=status,
             progress=progress,
             notice=lambda sentence: print_notes(sentence, quiet=output.quiet),
         )
-    if not isinstance(result, Sweep):
-        print_result(result, output)
-        return
     print_result(result, output, figure=figure, tables=Tables([result.status()]) if status else None)
     if not status:
         print_notes(f"tables and figures in {result.folder}", quiet=output.quiet)

@@ -24,7 +24,7 @@ from stsbench.base.machine import is_of_memory
 from stsbench.base.progress import Progress
 from stsbench.sweeps.folder import ExperimentFolder, Running, write_json
 from stsbench.sweeps.jobs import Job, inputs_now, outdated
-from stsbench.sweeps.measuring import PROBE, Measuring, log_line, probe, read_tasks
+from stsbench.sweeps.measuring import Measuring, log_line, read_tasks
 from stsbench.training.folder import RunFolder
 
 if TYPE_CHECKING:
@@ -51,8 +51,6 @@ def main(arguments: Sequence[str]) -> int:
     try:
         if unit == PREPARE:
             prepare(folder)
-        elif unit.startswith(PROBE):
-            probe(folder, unit.removeprefix(PROBE))
         else:
             run_unit(folder, unit)
     except Exception as error:

@@ -13,7 +13,6 @@ from stsbench.scoring.run import RUNS
 from stsbench.sweeps.executors import Executor, LocalPool, Work
 from stsbench.sweeps.experiment import Experiment, read_experiment
 from stsbench.sweeps.folder import ExperimentFolder, Running, read_json
-from stsbench.sweeps.forecast import Forecast, forecast
 from stsbench.sweeps.jobs import Job, jobs_of, outdated, recalled, units_of
 from stsbench.sweeps.result import Sweep
 from stsbench.sweeps.run_job import LESS_MEMORY, PREPARE
@@ -34,11 +33,10 @@ def sweep(
     device: str = "auto",
     data_dirs: Sequence[str | Path] = (),
     retry: bool = False,
-    dry_run: bool = False,
     status: bool = False,
     progress: Progress = silent,
     notice: Callable[[str], None] = lambda _: None,
-) -> Sweep | Forecast:
+) -> Sweep:
     """Train and measure along the axes of an experiment: what is done is never done again.
 
     The folder is the only state. A job writes its own folder in it, whole or absent; a sweep that was stopped or
@@ -54,13 +52,12 @@ def sweep(
         device: where local jobs compute: `auto`, `cpu`, `cuda` or `mps`.
         data_dirs: folders to look for data in, before `STSBENCH_DATA` and the cache.
         retry: whether to run failed jobs again.
-        dry_run: whether to say only what there is to do, how long it takes and how much disk it needs.
-        status: whether to say only which jobs are done.
+        status: return the jobs and their states without running any.
         progress: told how many jobs are done.
         notice: told what the person should know.
 
     Returns:
-        The jobs, their numbers and the cells; of a dry run the forecast.
+        The jobs, their numbers and the cells.
 
     Raises:
         UserError: for a person's mistake, in one sentence; nothing that was done is lost.
@@ -75,14 +72,11 @@ def sweep(
     held: tuple[Job, ...] = ()
     with suppress(UserError):  # where there is no list that can be read
         held = folder.job_list().jobs
-    jobs = recalled(jobs_of(asked, fetch=not (status or dry_run)), held)
+    jobs = recalled(jobs_of(asked, fetch=not status), held)
     executor = executor_of(on, asked, workers=workers, device=device)
     folders = tuple(Path(path).expanduser().absolute() for path in data_dirs)
     if status:
         return Sweep(asked, folder.path, job_states(folder, jobs))
-    if dry_run:
-        places = len(executor.places) if isinstance(executor, LocalPool) else workers or 1
-        return forecast(asked, folder, job_states(folder, jobs), places=places, data_dirs=folders, notice=notice)
     require(MODELS, "to train and measure checkpoints")
     with folder.alone():
         folder.claim(asked, jobs)

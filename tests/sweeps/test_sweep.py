@@ -1,6 +1,5 @@
 """A sweep does what is left, tells what failed, and comes to tables that other verbs take."""
 
-import json
 import re
 import shutil
 import signal
@@ -398,25 +397,3 @@ def test_where_jobs_run_is_checked(experiment: Make) -> None:
         executor_of("local", asked, workers=0, device="auto")
     assert executor_of("ray", asked, workers=3, device="auto") == RayCluster(Ray(gpus=1), 2, 3)
     assert executor_of("slurm", asked, workers=None, device="auto") == SlurmArray(Slurm(), 2, None)
-
-
-def test_a_dry_run_counts_jobs_and_times_a_few_steps_and_leaves_nothing(
-    finished: Sweep, experiment: Make, serial: list[str], tmp_path: Path
-) -> None:
-    asked = experiment(axes={"optimiser.learning_rate": [1e-3, 3e-3]}, seeds=[1, 2, 3])
-    told: list[str] = []
-    forecast = sb.sweep(asked, tmp_path / "x", dry_run=True, notice=told.append)
-    row = forecast.frame.iloc[0]
-    assert (row["jobs"], row["done"], row["left"]) == (6, 0, 6)
-    assert 0 < row["hours"] < 1
-    assert 0 < row["kept"] < 1e8
-    assert told == ["timing a few steps of learning_rate 0.001, seed 1"]
-    assert not (tmp_path / "x").exists()
-    assert serial == []
-    # Of an experiment that was begun the finished jobs say it.
-    more = experiment(**finished.experiment.model_dump() | {"seeds": [1, 2, 3]})
-    row = sb.sweep(more, finished.folder, dry_run=True).frame.iloc[0]
-    assert (row["jobs"], row["done"], row["left"]) == (6, 4, 2)
-    # Each job left takes as long as those of its cell did.
-    assert row["hours"] == pytest.approx(finished.frame["seconds"].sum() / 2 / 3600)
-    assert json.loads(json.dumps(forecast.to_dict()))

@@ -79,7 +79,6 @@ def test_a_job_file_that_was_changed_is_one_sentence_that_names_it(key: str, don
     for use in (
         lambda: sb.sweep(done.folder, status=True),
         lambda: sb.sweep(done.folder),
-        lambda: sb.sweep(done.folder, dry_run=True),
     ):
         with pytest.raises(UserError, match=r"job\.json"):
             use()

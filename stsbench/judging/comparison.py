@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import pandas as pd
 
 from stsbench.base.words import listed
-from stsbench.judging.judgement import Judgement, OfTask, by_kind, p_text
+from stsbench.judging.judgement import OfTask, OfTwo, by_kind, p_text
 from stsbench.records.kinds import KINDS
 from stsbench.render.charts import forest
 from stsbench.render.figures import shortened, svg_of
@@ -115,14 +115,12 @@ def corrected(rows: Sequence[_Tested], tests: Sequence[str] = ("p",)) -> list[_T
 
 
 @dataclass(frozen=True)
-class ComparisonResult(Judgement):
+class ComparisonResult(OfTwo):
     """What comparing two models and comparing two methods have in common."""
 
     caption: ClassVar[str]
     """The caption of the figure."""
 
-    a: str
-    b: str
     rows: tuple[Any, ...]
     level: float
 
@@ -133,11 +131,6 @@ class ComparisonResult(Judgement):
     @abstractmethod
     def plot(self) -> "Figure":
         """Returns a forest plot."""
-
-    @property
-    def legend(self) -> list[str]:
-        """Which run is A and which is B."""
-        return [f"{letter}: {name}" for letter, name in (("A", self.a), ("B", self.b)) if name]
 
     def section(self, number: int = 1) -> Section:
         """Returns the comparison as a section of a report; the number makes its names unique."""

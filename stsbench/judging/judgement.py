@@ -56,6 +56,19 @@ class Judgement(Result):
         return [*self.sentence.splitlines(), *self.remarks]
 
 
+@dataclass(frozen=True)
+class OfTwo(Judgement):
+    """A judgement of two models or methods, named A and B; `b` is empty if there is only one."""
+
+    a: str
+    b: str
+
+    @property
+    def legend(self) -> list[str]:
+        """Which is A and which is B."""
+        return [f"{letter}: {name}" for letter, name in (("A", self.a), ("B", self.b)) if name]
+
+
 class HasKind(Protocol):
     """A score or a row of a result, with the kind of its task."""
 

@@ -16,7 +16,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import rounded_up
 from stsbench.judging.aligned import MANY, AlignedScores, aligned_scores
-from stsbench.judging.judgement import Judgement
+from stsbench.judging.judgement import OfTwo
 from stsbench.judging.runs import Run, named_runs, require_distinct_models
 from stsbench.published.measured import seeds
 from stsbench.records.kinds import AVERAGES
@@ -59,7 +59,7 @@ class PlannedTask:
 
 
 @dataclass(frozen=True)
-class Plan(Judgement):
+class Plan(OfTwo):
     """What a comparison of two models on these pairs can detect, and what a comparison of two methods needs.
 
     Attributes:
@@ -70,8 +70,6 @@ class Plan(Judgement):
         interval: which pairs are treated as dependent.
     """
 
-    a: str
-    b: str
     rows: tuple[PlannedTask, ...]
     difference: float | None
     spread: str
@@ -93,11 +91,6 @@ class Plan(Judgement):
                 f"{planned} needs {here} seeds of each on these pairs; to hold on other pairs too, {anywhere}"
             )
         return f"{sentence}."
-
-    @property
-    def legend(self) -> list[str]:
-        """Which run is A and which is B."""
-        return [f"A: {self.a}", f"B: {self.b}"]
 
     @property
     def frame(self) -> pd.DataFrame:

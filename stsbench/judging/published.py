@@ -7,7 +7,7 @@ import pandas as pd
 
 from stsbench.base.errors import UserError
 from stsbench.encoders.protocol import WITH_POOLINGS
-from stsbench.encoders.use import DEFAULTS
+from stsbench.encoders.use import DEFAULTS, SIGNED
 from stsbench.encoders.use_text import shown
 from stsbench.judging.matching import Fit, fitting, is_score, measured_scores, open_fields
 from stsbench.judging.verdicts import CellCheck, Check, FieldDifference, within
@@ -153,14 +153,8 @@ def _checkpoint_compared(row: PublishedRow, record: RunRecord) -> tuple[list[Fie
 
 
 _UNSTATED = (
-    "prompt",
-    "prompts",
-    "template",
-    "precision",
-    "dimensions",
+    *(name for name in SIGNED if name not in {"pooling", "max_length", "backend", "normalize"}),
     "postprocessing",
-    "attention",
-    "attention_mask",
 )
 """Settings that few rows state; their defaults are assumed."""
 

@@ -195,11 +195,8 @@ class RankResult(Judgement):
                 "first": f"{100 * row.first:.0f} %",
             }
             if task.is_average:
-                columns |= {
-                    "to first": row.to_first,
-                    f"tasks {low}": row.tasks_low,
-                    f"tasks {high}": row.tasks_high,
-                }
+                over = {"to first": row.to_first, f"tasks {low}": row.tasks_low, f"tasks {high}": row.tasks_high}
+                columns |= over
             rows.append(columns)
         yield Table(pd.DataFrame(rows), headline=task.task)
         if task.is_average:
@@ -277,12 +274,7 @@ def rank(
     named, left_out = comparable_runs(named_runs(runs))
     tasks, notes = aligned_scores(named, progress=progress)
     require_distinct_models(named)  # after the check of protocols, whose message says more
-    how: dict[str, Any] = {
-        "simultaneous": simultaneous,
-        "adjustment": adjustment,
-        "level": level,
-        "draws": draws,
-    }
+    how: Any = {"simultaneous": simultaneous, "adjustment": adjustment, "level": level, "draws": draws}
     ranked: list[RankedTask] = []
     for task in tasks:
         before = [other for other in ranked if other.kind == task.kind] if task.is_average else []

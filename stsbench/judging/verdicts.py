@@ -101,7 +101,7 @@ class CellCheck:
 
     def not_comparable(self, *differences: FieldDifference) -> "CellCheck":
         """Returns the cell with the choices that make the two scores incomparable."""
-        reason = ", ".join(map(str, differences))
+        reason = differences_text(differences)
         return replace(self, verdict="not comparable", reason=reason, differences=differences)
 
     @property

@@ -74,8 +74,11 @@ def test_correlations_are_over_all_pairs_and_an_undefined_one_stays_undefined(
     # The protocol's own aggregation is over subsets.
     assert score.value == run.scores[0].number("spearman", "all").value != run.scores[0].value
     assert not exported.notes
-    constant = sb.evaluate(lambda texts: np.ones((len(texts), 2)), toy_data("STS12"))
-    exported = export_results(constant, tmp_path / "b")
+    sb.evaluate(lambda texts: np.ones((len(texts), 2)), toy_data("STS12"), out=tmp_path / "run")
+    (tmp_path / "run" / ITEMS).unlink()
+    exported = export_results(tmp_path / "run", tmp_path / "b")
+    assert any("items.parquet is missing" in note for note in exported.notes)
+    assert not any(name.startswith("manhattan") for name in entry_of(exported.folder))
     assert math.isnan(exported.frame["score"].iloc[0])
     assert import_results(exported.folder).scores[0].value is None
 
@@ -102,18 +105,6 @@ def test_a_record_without_a_task_of_mteb_or_an_impossible_name_is_an_error(
     with pytest.raises(UserError, match="is not UTF-8"):
         export_results(record, tmp_path / "mteb", model="half\udcff")
     assert not list(tmp_path.iterdir())
-
-
-def test_without_items_only_the_record_s_own_similarity_is_written(
-    hash_encode: Encode, toy_data: Toy, tmp_path: Path
-) -> None:
-    saved = sb.evaluate(hash_encode, toy_data("STS12"), out=tmp_path / "run")
-    (tmp_path / "run" / ITEMS).unlink()
-    exported = export_results(tmp_path / "run", tmp_path)
-    entry = entry_of(exported.folder)
-    assert entry["main_score"] == saved.scores[0].value
-    assert not any(name.startswith(("euclidean", "manhattan")) for name in entry)
-    assert any("items.parquet is missing" in note for note in exported.notes)
 
 
 def test_mteb_loads_the_files_and_prints_the_same_scores(record: sb.RunRecord, tmp_path: Path) -> None:

@@ -114,14 +114,6 @@ def test_subsets_dev_scores_and_names_are_read_and_regressors_are_left_out(write
     assert (named.name, named.weights_sha256) == ("a/b", "f" * 64)
 
 
-def test_an_undefined_correlation_stays_undefined(write: Write) -> None:
-    content = {"STS12": year(pooled=True), "STS13": year(pooled=True)}
-    content["STS12"]["all"]["spearman"]["all"] = math.nan
-    run = import_results(write(content))
-    assert (run.scores[0].value, [average.value for average in run.averages]) == (None, [None])
-    assert any("the spearman of STS12 is NaN in the file" in note for note in run.notes)
-
-
 def test_a_folder_of_mteb_s_results_is_one_record(write: Write, tmp_path: Path) -> None:
     where = "results/owner__model/5c38ec7/"
     for name in ("STS12", "SICK-R", "Banking77Classification"):

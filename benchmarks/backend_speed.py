@@ -4,7 +4,7 @@
     python benchmarks/backend_speed.py --fast [--task STS-B] [--rounds 3] [--models minilm]
 
 Encodes the distinct sentences of one task with the packaged all-MiniLM-L6-v2 (or the models named) in batches
-sorted by length, of one token budget: torch fp32 and bf16, OpenVINO fp32 and int8, ONNX Runtime fp32. Rounds take
+sorted by length, of one token budget: torch fp32 and bf16, OpenVINO fp32 and int8. Rounds take
 turns; the first pass, which loads or compiles, is told apart. Behind the ratio are the score (Spearman x 100) and
 the cosines to torch in fp32. A back end that is not installed is left out, and named.
 
@@ -29,7 +29,7 @@ from stsbench.encoders.plan import embed
 from stsbench.encoders.postprocess import normalize
 from stsbench.statistics.correlations import spearman
 
-NAMES = ("fp32", "bf16", "openvino-fp32", "openvino-int8", "onnx-fp32")
+NAMES = ("fp32", "bf16", "openvino-fp32", "openvino-int8")
 POOLINGS = ("avg", "cls_before_pooler")
 
 

@@ -1,8 +1,8 @@
-"""Faster computation of a checkpoint: OpenVINO and ONNX Runtime, and `--fast`, which chooses.
+"""Faster computation of a checkpoint: OpenVINO, and `--fast`, which chooses.
 
-A back end replaces the layers only: pooling, heads, tail, tokenizer and planner stay. sentence-transformers and
-optimum export the last layer only, so torch's, OpenVINO's and NNCF's exporters are called here. OpenVINO's int8 is
-static: ranges of numbers are found once, on calibration sentences, so that a vector does not depend on its batch.
+OpenVINO replaces the layers only: pooling, heads, tail, tokenizer and planner stay. sentence-transformers and
+optimum export the last layer only, so OpenVINO's and NNCF's exporters are called here. int8 is static: ranges of
+numbers are found once, on calibration sentences, so that a vector does not depend on its batch.
 """
 
 import hashlib
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from stsbench.encoders.network import Network
 
-CANDIDATES = ((TORCH, "bf16"), ("openvino", "int8"), ("openvino", FP32), ("onnx", FP32))
+CANDIDATES = ((TORCH, "bf16"), ("openvino", "int8"), ("openvino", FP32))
 """The programs and precisions that `--fast` tries; on a GPU the first only."""
 
 FASTER = 1.1
@@ -63,6 +63,8 @@ LARGEST_LOSS = 0.005
 CALIBRATION_SENTENCES = 256
 _CALIBRATION_SEED = 0
 _TIMED, _ROUNDS = 128, 3
+
+_FILE = "model.xml"
 
 _HINTS = {"fp32": "f32", "bf16": "bf16", "int8": "f32"}
 """OpenVINO's hint for layers that are not quantised; its default on a CPU is not fp32."""
@@ -128,16 +130,15 @@ def compiled(
     backend, precision = use.backend, use.precision
     versions = [f"{package} {version(package)}" for package in PACKAGES[backend].values()]
     folder = compiled_dir() / fingerprint([backend, precision, versions, list(about), list(samples)])[:32]
-    name, export, load = _PROGRAMS[backend]
     if not folder.is_dir():
         try:
             with atomic_folder(folder) as being_made, _quiet():
-                export(_layers_of(network.model), being_made / name, precision, samples)
+                _export(_layers_of(network.model), being_made / _FILE, precision, samples)
         except Exception as error:  # exporters raise many types for unsupported architectures
             reason = (str(error).strip().splitlines() or ["no reason given"])[0][:200]
             raise UserError(f"{backend} cannot compile {network.name} ({reason}). Leave out --backend.") from error
     model = CompiledModel(
-        compute=load(folder / name, precision),
+        compute=_load(folder / _FILE, precision),
         known_tokens=network.model.get_input_embeddings().num_embeddings,
         config=network.model.config,
         pooler=getattr(network.model, "pooler", None),
@@ -170,19 +171,13 @@ def _layers_of(model: Any) -> "nn.Module":
     return Layers().eval()
 
 
-def _example() -> "tuple[Tensor, Tensor]":
-    """Returns ids and mask of two rows of different lengths, so that the mask is traced."""
+def _export(layers: "nn.Module", file: Path, precision: str, samples: Sequence[TokenSequence]) -> None:
+    openvino = _quiet_openvino()
     import torch
 
-    ids = torch.ones((2, 8), dtype=torch.long)
-    mask = torch.ones_like(ids)
+    # Two rows of different lengths, so that the mask is traced.
+    ids, mask = torch.ones((2, 8), dtype=torch.long), torch.ones((2, 8), dtype=torch.long)
     mask[1, 5:] = 0
-    return ids, mask
-
-
-def _export_openvino(layers: "nn.Module", file: Path, precision: str, samples: Sequence[TokenSequence]) -> None:
-    openvino = _quiet_openvino()
-    ids, mask = _example()
     model = openvino.convert_model(layers, example_input={"input_ids": ids, "attention_mask": mask})
     if precision == "int8":
         import nncf
@@ -198,7 +193,7 @@ def _export_openvino(layers: "nn.Module", file: Path, precision: str, samples: S
     openvino.save_model(model, file, compress_to_fp16=False)
 
 
-def _load_openvino(file: Path, precision: str) -> _Compute:
+def _load(file: Path, precision: str) -> _Compute:
     openvino = _quiet_openvino()
     import torch
 
@@ -217,46 +212,6 @@ def _quiet_openvino() -> Any:
     import openvino
 
     return openvino
-
-
-def _export_onnx(layers: "nn.Module", file: Path, _precision: str, _samples: Sequence[TokenSequence]) -> None:
-    import torch
-
-    ids, mask = _example()
-    with torch.inference_mode():
-        names = [f"state{number}" for number in range(len(layers(ids, mask)))]
-    sizes = {0: "rows", 1: "width"}
-    torch.onnx.export(
-        layers,
-        (ids, mask),
-        file,
-        input_names=["input_ids", "attention_mask"],
-        output_names=names,
-        dynamic_axes={"input_ids": sizes, "attention_mask": sizes},
-        dynamo=False,
-    )
-
-
-def _load_onnx(file: Path, _precision: str) -> _Compute:
-    import onnxruntime
-    import torch
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = torch.get_num_threads()
-    session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
-
-    def compute(ids: _Integers, mask: _Integers) -> list[np.ndarray]:
-        states: list[np.ndarray] = session.run(None, {"input_ids": ids, "attention_mask": mask})
-        return states
-
-    return compute
-
-
-_PROGRAMS: dict[str, tuple[str, Callable[..., None], Callable[[Path, str], _Compute]]] = {
-    "openvino": ("model.xml", _export_openvino, _load_openvino),
-    "onnx": ("model.onnx", _export_onnx, _load_onnx),
-}
-"""For each program the file of compiled layers, and the functions that write and load it."""
 
 
 def quickest(encoder: Any, progress: Progress = silent) -> Any:
@@ -291,7 +246,7 @@ def _depends_on(encoder: Any) -> list[Any]:
     from torch.backends.cpu import get_cpu_capability
 
     use = encoder.identity.use
-    installed = [not missing(backend) for backend in ("openvino", "onnx")]
+    installed = not missing("openvino")
     device = torch.cuda.get_device_name() if use.device == "cuda" else ""
     machine = [platform.node(), platform.machine(), get_cpu_capability(), torch.get_num_threads(), device]
     processing = [getattr(use, name) for name in names("afterwards")]

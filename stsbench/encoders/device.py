@@ -17,7 +17,7 @@ DEVICES = ("auto", "cpu", "cuda", "mps")
 DEVICE_OF_JOBS = "STSBENCH_DEVICE"
 """The environment variable by which a sweep passes its `--device` to the processes of its jobs."""
 
-BACKENDS = {TORCH: tuple(PRECISIONS), "openvino": ("fp32", "bf16", "int8"), "onnx": ("fp32",)}
+BACKENDS = {TORCH: tuple(PRECISIONS), "openvino": ("fp32", "bf16", "int8")}
 """The precisions of each program. In those that are missing, a vector would depend on its batch."""
 
 

@@ -124,7 +124,7 @@ class Loading:
     # In a signature it is a part of the precision: `openvino-int8`.
     backend: str = _option(
         TORCH,
-        "The program that computes: `torch`, `openvino` or `onnx` (on the CPU).",
+        "The program that computes: `torch`, or `openvino` (on the CPU).",
         sign="",
     )
     precision: str = _option(

@@ -200,9 +200,9 @@ def _revision(world: World, other: bool) -> Encoder:
 
 @row("Use.backend")
 def _backend(world: World, other: bool) -> Encoder:
-    pytest.importorskip("onnxruntime")
-    pytest.importorskip("onnx")
-    return load(world.plain(), pooling="avg", backend="onnx" if other else "torch")
+    pytest.importorskip("openvino")
+    pytest.importorskip("nncf")
+    return load(world.plain(), pooling="avg", backend="openvino" if other else "torch")
 
 
 @row("Use.attention_mask")

@@ -191,7 +191,7 @@ def test_a_model_is_loaded_once_by_the_library_and_not_counted_as_encoding(tiny,
     [
         (lambda modules: modules.replace("StaticEmbedding", "WordEmbeddings"), {"pooling": "avg"}, "config.json"),
         (lambda modules: modules.replace("sentence_transformers.", "own."), {}, "--trust-remote-code"),
-        (None, {"backend": "onnx"}, "--backend"),
+        (None, {"backend": "openvino"}, "--backend"),
         (None, {"template": "promptbert"}, "--template"),
         (None, {"attention": "eager"}, "--attention"),
         (None, {"attention_mask": "causal"}, "--attention-mask"),

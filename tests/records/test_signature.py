@@ -37,7 +37,7 @@ def test_a_signature_is_written_as_documented() -> None:
         pooling=hostile_text,
         prompt=hostile_text,
         template=hostile_text,
-        backend=st.sampled_from(["torch", "openvino", "onnx"]),
+        backend=st.sampled_from(["torch", "openvino"]),
         precision=st.sampled_from(["fp32", "bf16", "fp16", "int8#1a2b"]),
         normalize=st.none() | st.booleans(),
         max_length=st.none() | st.integers(1, 10**6),
@@ -75,7 +75,7 @@ def test_two_scores_compare_only_if_every_field_of_the_protocol_agrees(name: str
 
 @pytest.mark.parametrize("name", SIGNED)
 def test_two_scores_compare_whatever_the_use_of_the_model(name: str) -> None:
-    changed = {"max_length": 128, "dimensions": 8, "precision": "bf16", "backend": "onnx", "normalize": True}
+    changed = {"max_length": 128, "dimensions": 8, "precision": "bf16", "backend": "openvino", "normalize": True}
     other = replace(PLAIN, use=replace(PLAIN.use, **{name: changed.get(name, "other")}), version="0.2.0")
     assert (other.protocol, other.model != PLAIN.model) == (PLAIN.protocol, True)
     assert other.model_fields()[name] != PLAIN.model_fields()[name]

@@ -289,7 +289,7 @@ def test_every_loading_option_and_every_part_of_post_processing_may_be_an_axis(
         "revision": [None, "main"],
         "trust_remote_code": [False, True],
         "template": ["none", "e5"],
-        "backend": ["torch", "onnx"],
+        "backend": ["torch", "openvino"],
         "dimensions": [4, 8],
         "whiten": [4, 8],
         "normalize": [True, False],

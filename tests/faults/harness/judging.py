@@ -37,7 +37,7 @@ _VOLATILE = {
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x9b]")
 _LONGEST_LINE = 3000
 _COMPILED = "cache/compiled"
-"""Where a back end's form of a model is kept: that of ONNX is made wherever its packages are there."""
+"""Where a back end's form of a model is kept."""
 
 
 @dataclass(frozen=True)

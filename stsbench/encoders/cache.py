@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -47,7 +47,6 @@ CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, content BLOB, checksum
 _TEXT = struct.Struct(f"<{KEY_BYTES}sq?")
 _OURS = "*.vectors"
 _KEYS_PER_QUERY = 10_000
-_SHOWN = {"name", "use", "pooling", "precision", "device", "weights_sha256"}
 _WAIT_SECONDS = 10.0
 _UNUSABLE = {
     getattr(sqlite3, f"SQLITE_{name}")
@@ -74,16 +73,16 @@ class CacheFile:
     """A summary of one cache file, for display."""
 
     path: Path
-    identity: dict[str, object]
+    identity: dict[str, Any]
     vectors: int
     size: int
     last_used: float
 
     @property
-    def use(self) -> dict[str, object]:
+    def use(self) -> dict[str, Any]:
         """How the model was used: prompt, maximum length, ..."""
-        use = self.identity["use"]
-        return use if isinstance(use, dict) else {}
+        use: dict[str, Any] = self.identity["use"]
+        return use
 
 
 class _DamagedError(Exception):
@@ -258,9 +257,8 @@ def cache_files(folder: Path | None = None) -> list[CacheFile]:
         with suppress(OSError, _DamagedError, ValueError, TypeError), _opened(path) as connection:
             (description,) = connection.execute("SELECT description FROM about").fetchone()
             (count,) = connection.execute("SELECT COUNT(key) FROM vectors").fetchone()
-            identity, state = json.loads(description), path.stat()
-            if isinstance(identity, dict) and identity.keys() >= _SHOWN:
-                files.append(CacheFile(path, identity, count, state.st_size, state.st_mtime))
+            state = path.stat()
+            files.append(CacheFile(path, json.loads(description), count, state.st_size, state.st_mtime))
     return sorted(files, key=lambda file: -file.last_used)
 
 

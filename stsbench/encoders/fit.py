@@ -197,10 +197,8 @@ def _require_plain(base: Encoder) -> None:
         raise UserError(
             f"{identity.name} is not a model whose weights have a hash, or is fitted already: use a checkpoint."
         )
-    fields = identity.use.changed("afterwards")
-    if identity.use.template is not None:
-        fields = ["template", *fields]
-    for name in fields:
+    template = ["template"] if identity.use.template is not None else []
+    for name in (*template, *identity.use.changed("afterwards")):
         raise UserError(
             f"{identity.name} is used with {option_of(name)}, for which nothing is fitted: leave it out."
         )

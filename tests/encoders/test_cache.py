@@ -74,14 +74,6 @@ def test_only_new_token_sequences_are_encoded(tiny, sentences):
     assert embed(load(folder), [sentences[1].upper().replace(" ", "  ")]).cost.encoded == 0
 
 
-def test_without_the_cache_nothing_is_read_or_written(tiny, sentences):
-    folder = tiny()
-    embed(load(folder), sentences, use_cache=False)
-    assert not embeddings_dir().exists()
-    embed(load(folder), sentences)
-    assert embed(load(folder), sentences, use_cache=False).cost.encoded == 8
-
-
 def flip_weights(folder):
     """Change a byte of the weights in place, with the same size and time."""
     weights = folder / "model.safetensors"
@@ -227,14 +219,9 @@ def test_above_the_size_limit_the_least_recently_used_go_first(tmp_path):
     ("text", "size"),
     [
         (None, DEFAULT_MAX_BYTES),
-        ("", DEFAULT_MAX_BYTES),
         ("0", 0),
         ("123456", 123_456),
-        ("5GB", 5 * 10**9),
         (" 1.5 gb ", 1_500_000_000),
-        ("500M", 500_000_000),
-        ("2TB", 2 * 10**12),
-        ("10B", 10),
         ("9" * 400, 2**62),
         *((mistake, None) for mistake in ("much", "-1", "5 parsecs", "1,5GB")),
     ],
@@ -248,15 +235,6 @@ def test_the_size_limit_is_read_or_refused(text, size, monkeypatch):
             max_cache_bytes()
     else:
         assert max_cache_bytes() == size
-
-
-@pytest.mark.parametrize("about", ["'[]'", "'{}'", "7", "'no JSON'", "NULL"])
-def test_a_file_whose_identity_is_damaged_is_not_listed(about, tmp_path):
-    cache = cache_of(1, tmp_path)
-    fill(cache)
-    assert len(cache_files(tmp_path)) == 1
-    sql(f"UPDATE about SET description = {about}")(cache.path)
-    assert cache_files(tmp_path) == []
 
 
 def test_the_cache_can_be_listed_and_cleared_but_for_files_of_others(tiny, sentences):

@@ -1,7 +1,6 @@
 """`embed`: what is in the file, what a kill costs, and which vectors are refused."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -181,6 +180,8 @@ def test_what_cannot_be_hashed_is_never_gone_on_with(lines, tmp_path):
         ({}, {"whiten": 4}, "cannot be whitened"),
         ({}, {"prompts": "query: ,passage: "}, "sentences have no side"),
         ({"sentences": "empty.txt"}, {}, r"empty\.txt has no sentences"),
+        ({"stored": "fp16", "encoder": lambda texts: [[1e6, 0.0] for _ in texts]}, {}, "do not fit in fp16"),
+        ({"stored": "fp16", "encoder": lambda texts: [[1e-9, 0.0] for _ in texts]}, {}, "do not fit in fp16"),
     ],
 )
 def test_mistakes_are_reported_before_anything_is_written(
@@ -191,13 +192,6 @@ def test_mistakes_are_reported_before_anything_is_written(
     with pytest.raises(UserError, match=sentence):
         embed_file(**{"sentences": lines, "encoder": sb.load(bert, **use), "out": tmp_path / "v.npy", **changes})
     assert not list(tmp_path.glob("v*"))
-
-
-@pytest.mark.parametrize("number", [1e6, 1e-9])
-def test_numbers_that_fp16_does_not_hold(lines, tmp_path, number):
-    with pytest.raises(UserError, match="do not fit in fp16: leave out --stored fp16"):
-        embed_file(lines, lambda texts: [[number, 0.0] for _ in texts], out=tmp_path / "v.npy", stored="fp16")
-    assert not (tmp_path / "v.npy").exists()
 
 
 @pytest.mark.parametrize(
@@ -280,12 +274,3 @@ def test_embed_takes_whatever_load_takes_and_returns_a_row_per_text(tiny, tmp_pa
     assert sb.embed(lambda batch: [[len(text), 1.0] for text in batch], texts).tolist() == [[7, 1], [9, 1], [7, 1]]
     with pytest.raises(UserError, match="give a list"):
         sb.embed(folder, "the dog")
-
-
-@pytest.mark.parametrize("ending", ["", ".json"])
-def test_a_pipe_is_refused_and_not_waited_for(tmp_path, ending):
-    os.mkfifo(tmp_path / f"lines.npy{ending}")
-    if ending:
-        (tmp_path / "lines.npy").touch()
-    with pytest.raises(UserError, match="is a pipe or device, not a file"):
-        Embedded.read(tmp_path / "lines.npy")

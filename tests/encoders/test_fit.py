@@ -65,17 +65,6 @@ def test_a_whitening_makes_the_covariance_of_its_sentences_the_identity(tiny_ber
     np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
-def test_a_whitening_to_all_dimensions_keeps_those_in_which_the_sentences_vary(tiny_bert, tmp_path):
-    texts = TEXTS[:9]
-    fitted = sb.fit("whitening", tiny_bert, sentences=texts, out=tmp_path / "few", use_cache=False)
-    assert (fitted.about.dimensions, fitted.about.width, len(fitted.frame)) == (8, 32, 8)
-    assert fitted.table()[0].frame.iloc[0]["Dimensions"] == "8 of 32"
-    assert len(fitted.table()[0].notes) == 1
-    asked = sb.fit("whitening", tiny_bert, sentences=texts, out=tmp_path / "eight", dimensions=8, use_cache=False)
-    assert not asked.table()[0].notes
-    np.testing.assert_array_equal(vectors(asked.folder, texts), vectors(fitted.folder, texts))
-
-
 def test_sentence_transformers_reads_a_whitening_and_gives_the_same_vectors(normalised, tmp_path):
     library = pytest.importorskip("sentence_transformers")
     fitted = sb.fit("whitening", normalised, sentences=TEXTS, out=tmp_path / "w", dimensions=5)
@@ -173,10 +162,11 @@ def test_a_whitening_of_word_vectors_and_of_a_pooling_that_the_library_lacks_nam
     found = vectors(fitted.folder, [*TEXTS, "zzzz"])
     np.testing.assert_allclose(np.cov(found[:-1], rowvar=False), np.eye(3), atol=1e-4)
     assert not found[-1].any()  # no known word: no vector
-    layers = load_with(tiny_bert, Use(pooling="avg_first_last", max_length=20))
+    layers = load_with(tiny_bert, Use(pooling="avg_first_last", max_length=20, attention_mask="causal"))
     other = sb.fit("whitening", layers, sentences=TEXTS, out=tmp_path / "x", dimensions=3)
     again = sb.load(other.folder)
-    assert (again.identity.use.pooling, again.identity.use.max_length) == ("avg_first_last", 20)
+    use = again.identity.use
+    assert (use.pooling, use.max_length, use.attention_mask) == ("avg_first_last", 20, "causal")
     np.testing.assert_allclose(np.cov(vectors(again, TEXTS), rowvar=False), np.eye(3), atol=1e-4)
 
 
@@ -191,18 +181,6 @@ def test_a_fit_is_used_as_it_was_fitted_but_for_the_precision(white, flow):
         )
         same = sb.load(folder, pooling="avg", max_length=64, template="none")
         assert same.identity == sb.load(folder).identity
-
-
-@pytest.mark.parametrize(("method", "options"), [("whitening", {"dimensions": 6}), ("flow", FLOW)])
-def test_a_fit_remembers_the_attention_mask_of_its_model(method, options, tiny_bert, tmp_path):
-    causal = sb.load(str(tiny_bert), pooling="avg", attention_mask="causal")
-    folder = sb.fit(method, causal, sentences=TEXTS, out=tmp_path / "fit", use_cache=False, **options).folder
-    fitted = sb.load(str(folder))
-    assert fitted.identity.use.attention_mask == "causal"
-    expected = fitted.tail(vectors(causal, TEXTS, use_cache=False))
-    np.testing.assert_allclose(vectors(fitted, TEXTS, use_cache=False), expected, rtol=0, atol=1e-4)
-    # No file of sentence-transformers states a mask.
-    assert not (folder / "modules.json").exists()
 
 
 def edit(file: Path, **entries) -> None:

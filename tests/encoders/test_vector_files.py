@@ -79,15 +79,6 @@ def test_lengths_count_words_known_or_not_and_their_order_does_not_matter(file):
     assert np.array_equal(forth, back)
 
 
-def test_a_second_run_reads_neither_words_nor_vectors(file, monkeypatch):
-    path = file()
-    first = embed(load(path), ["the dog", "café"])
-    monkeypatch.setattr(StaticEncoder, "_read", None)
-    second = embed(load(path), ["the dog", "café"])
-    assert second.cost.encoded == 0
-    assert np.array_equal(first.vectors["avg"], second.vectors["avg"])
-
-
 @pytest.mark.parametrize(("free", "scans"), [(None, 2), (10, 6)])
 def test_from_the_second_scan_on_all_words_are_kept_if_they_fit_in_memory(
     free, scans, file, vectors_of, monkeypatch

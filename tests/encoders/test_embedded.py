@@ -255,7 +255,7 @@ def test_retrieve_finds_among_vectors_what_it_finds_among_sentences(lines, encod
     sb.evaluate(sb.load(bert, whiten=2), "sample", out=tmp_path / "run")
     with pytest.raises(UserError, match="are not whitened"):
         sb.retrieve(tmp_path / "run", corpus=made.path, **asked)
-    with pytest.raises(UserError, match="50 neighbours: .* 43 sentences"):
+    with pytest.raises(UserError, match=r"50 neighbours: .* 43 sentences"):
         sb.retrieve(encoder, query="x", corpus=made.path, k=50)
     lines.write_text("Other.\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"lines\.txt, the source of .* is missing or has changed"):

@@ -1,8 +1,8 @@
-"""Benchmark data: what there is, where it is, getting it, reading it; corpora, people's own pairs, the sample.
+"""Benchmark data: the catalogue, downloading and reading it; your own tables, corpora, and the bundled sample.
 
-Read `catalogue` (what there is), `locate` and `fetch` (with `download`), `rows` (one reader of files) and
-`layouts` (the shapes of catalogued ones), then what gives tables (`tables`): `benchmarks` (`load_sts`,
-`load_labelled`), `own_pairs` (`load_pairs`) and `corpus`; `sentences` gives what a name stands for.
-`overview` answers `stsbench data list`, `verify` and `where` with a `DataOverview`, `describe` what a table holds.
-What sets share is counted on the numbers of `shared`: `overlap` shows it, `views` leave it out of a score.
+`catalogue` describes the data sets, `locate` finds and `fetch` downloads their files. `rows` streams a file, and
+`read_table` (`reading`) checks a user's table against a schema: `own_pairs`, `triples`, `qrels`. `layouts` and
+`benchmarks` read catalogued files (`load_sts`, `load_labelled`) into the tables of `tables`. `corpus` and
+`sentences` read sentences; `shared` compares them, for `overlap` and `views`. `overview` lists and verifies the data,
+`describe` describes scored pairs.
 """

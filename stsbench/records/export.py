@@ -89,8 +89,16 @@ def export_results(
     rows = []
     for score, values in exported:
         task, split = _MTEB_NAMES[score.task], MTEB_SPLITS[score.task][score.split]
-        content = files.setdefault(f"{task}.json", _task_result(task, score, record))
-        content["scores"][split] = [
+        result = {
+            # MTEB writes the commit of its copy of the data; these scores are of other files.
+            "dataset_revision": f"stsbench:{score.data.sha256[:12]}",
+            "task_name": task,
+            "mteb_version": None,
+            "scores": {},
+            "evaluation_time": sum(record.seconds.values()) or None,
+            "kg_co2_emissions": None,
+        }
+        files.setdefault(f"{task}.json", result)["scores"][split] = [
             values
             | {"main_score": values["cosine_spearman"], "hf_subset": "default", "languages": ["eng-Latn"]}
             | {"stsbench_signature": score.signature}
@@ -111,20 +119,17 @@ def _exportable(record: RunRecord) -> tuple[list[tuple[Score, dict[str, float]]]
     except MissingTableError as error:
         lacking = str(error)
     exported: dict[tuple[str, str], tuple[Score, dict[str, float]]] = {}
-    notes, unknown = [], []
+    unknown = []
     for label, score in zip(task_labels(record.scores), record.scores, strict=True):
         place = score.task, score.split
         values = dict(_values(score, record.protocol.similarity, tables.get(score.key)))
-        if score.training or score.statistic not in CORRELATIONS or place[1] not in MTEB_SPLITS.get(place[0], {}):
-            unknown.append(label)
-        elif place in exported:
-            notes.append(f"{label} is left out: MTEB has each task once.")
-        elif not {f"cosine_{metric}" for metric in _METRICS} <= values.keys():
-            notes.append(f"{label} is left out: MTEB needs a cosine score over all pairs.")
-        else:
+        is_sts = score.statistic in CORRELATIONS and not score.training
+        is_known = is_sts and score.split in MTEB_SPLITS.get(score.task, {})
+        if is_known and place not in exported and {f"cosine_{metric}" for metric in _METRICS} <= values.keys():
             exported[place] = score, values
-    if unknown:
-        notes.append(f"left out (not in MTEB): {listed(unknown)}.")
+        else:
+            unknown.append(label)
+    notes = [f"left out (not in MTEB, or without cosines of all pairs): {listed(unknown)}."] if unknown else []
     if any(name.startswith("SICK-R") for name in unknown):
         notes.append("MTEB's SICK-R is all 9,927 pairs: measure with --protocol mteb, or SICK-R:all.")
     if exported and lacking:
@@ -144,18 +149,6 @@ def _values(score: Score, similarity: str, items: pd.DataFrame | None) -> Iterat
             yield metric, value
             if similarity in _SIMILARITIES:
                 yield f"{similarity}_{metric}", value
-
-
-def _task_result(task: str, score: Score, record: RunRecord) -> dict[str, Any]:
-    return {
-        # MTEB writes the commit of its copy of the data; these scores are of other files.
-        "dataset_revision": f"stsbench:{score.data.sha256[:12]}",
-        "task_name": task,
-        "mteb_version": None,
-        "scores": {},
-        "evaluation_time": sum(record.seconds.values()) or None,
-        "kg_co2_emissions": None,
-    }
 
 
 def _as_folder(name: str) -> str:

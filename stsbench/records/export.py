@@ -89,7 +89,7 @@ def export_results(
     rows = []
     for score, values in exported:
         task, split = _MTEB_NAMES[score.task], MTEB_SPLITS[score.task][score.split]
-        result = {
+        result: dict[str, Any] = {
             # MTEB writes the commit of its copy of the data; these scores are of other files.
             "dataset_revision": f"stsbench:{score.data.sha256[:12]}",
             "task_name": task,

@@ -102,8 +102,6 @@ def search_further(
         causes = explorer.search.beyond.explanations
         if causes and causes[0].best.count <= 1 and explorer.search.beyond.chance(1) < WEAK:
             break
-    if isinstance(case.encoder, TransformerEncoder) and len(encoded.cuts) == 1:
-        innocent = (*innocent, "a maximum length (none cuts a sentence elsewhere)")
     taken = time.perf_counter() - explorer.begun
     return explorer.search, Further(tuple(tried), tuple(untried), innocent, explorer.sentences, taken)
 

@@ -1,6 +1,5 @@
 """The verdict of a diagnosis and its remarks."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from stsbench.base.words import listed
@@ -23,7 +22,7 @@ def verdict(search: Search, beyond: Search | None = None) -> str:
     """
     subject, default = _subject(search.claim), search.default
     if default.fits:
-        return f"{subject} {_verb(search, 'match')} your setting: there is no gap to explain."
+        return f"Your setting gives {_lower(subject)}: there is no gap to explain."
     own = f"Your setting {_result(search, default)}."
     if search.explanations:
         best = search.explanations[0].best
@@ -32,7 +31,7 @@ def verdict(search: Search, beyond: Search | None = None) -> str:
                 f"{_COUNTS.get(best.count, best.count)} together do: {setting(best)} ({_result(search, best)})."
             )
             return f"No single choice explains {_lower(subject)}. {together} {own}"
-        cause = f"{subject} {_verb(search, 'come')} from {setting(best)}"
+        cause = f"{subject} {'come' if len(best.scores) > 1 else 'comes'} from {setting(best)}"
         number = f", which {_result(search, best)}" if len(best.scores) == 1 else ""
         return f"{cause}{number}. {_upper(best.changes[0].default)} {_result(search, default)}."
     if search.coincidences:
@@ -127,12 +126,6 @@ def _subject(claim: Claim) -> str:
     return f"Your {value} {value.on}" if claim.row is None else f"The {value} {value.on} of {claim.row.name}"
 
 
-def _verb(search: Search, plural: str) -> str:
-    if len(search.claim.values) > 1:
-        return plural
-    return f"{plural}es" if plural.endswith("ch") else f"{plural}s"
-
-
 def _upper(text: str) -> str:
     return text[0].upper() + text[1:]
 
@@ -143,7 +136,7 @@ def _lower(text: str) -> str:
 
 def _result(search: Search, candidate: Candidate) -> str:
     """Returns what a setting gives and how far off it is; for several numbers, how many match and the farthest."""
-    values: Sequence[Any] = search.claim.values
+    values = search.claim.values
     if len(values) == 1:
         score, value = candidate.scores[0], values[0]
         number = f"gives {score:.{max(2, value.decimals)}f}"

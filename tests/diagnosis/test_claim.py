@@ -13,33 +13,29 @@ def test_a_bare_number_is_of_the_task_or_of_the_average_of_the_tasks() -> None:
     assert claim.about(("STS16",)).tasks == ("STS16",)
     assert claim.about(SEVEN).tasks == ("Avg.",)
     assert read_claim("sickr=77.58").about(SEVEN).tasks == ("SICK-R",)
-
-
-def test_the_tolerance_is_half_a_unit_of_the_last_digit_and_noise() -> None:
-    assert [read_claim(text).values[0].tolerance for text in ("76.25", "76.3", "76")] == pytest.approx(
-        [0.005 + NOISE, 0.05 + NOISE, 0.5 + NOISE]
-    )
-    assert read_claim("76.25", tolerance=0.3).values[0].tolerance == 0.3
+    assert read_claim(76.25) == claim
+    assert read_claim({"STS16": 81.2139, "avg": 78.9}) == read_claim("STS16=81.2139, Avg.=78.90")
 
 
 @pytest.mark.parametrize(
-    ("text", "score", "printed"),
-    [("0.7625", 76.25, "76.25"), ("0.763", 76.3, "76.3"), ("76.25%", 76.25, "76.25"), ("0.76%", 0.76, "0.76")],
+    ("text", "printed", "tolerance"),
+    [
+        ("76.25", "76.25", 0.005),
+        ("76", "76", 0.5),
+        ("0.7625", "76.25", 0.005),
+        ("0.763", "76.3", 0.05),
+        ("76.25%", "76.25", 0.005),
+        ("0.76%", "0.76", 0.005),
+        ("STS16=0.76,STS12=81.21", "0.76", 0.005),  # a low score among others
+    ],
+    ids=range(7),
 )
-def test_a_number_on_the_scale_to_1_is_read_so_and_said(text: str, score: float, printed: str) -> None:
+def test_a_number_is_read_with_its_digits_on_either_scale(text: str, printed: str, tolerance: float) -> None:
     claim = read_claim(text)
-    assert (claim.values[0].score, str(claim.values[0])) == (score, printed)
-    assert bool(claim.notes) == (not text.endswith("%"))
-
-
-def test_one_small_number_among_others_is_a_low_score() -> None:
-    low, high = read_claim("STS16=0.76,STS12=81.21").values
-    assert (low.score, high.score) == (0.76, 81.21)
-
-
-def test_numbers_and_mappings_are_claims_too() -> None:
-    assert read_claim(76.25) == read_claim("76.25")
-    assert read_claim({"STS16": 81.2139, "avg": 78.9}) == read_claim("STS16=81.2139, Avg.=78.90")
+    assert str(claim.values[0]) == printed
+    assert claim.values[0].tolerance == pytest.approx(tolerance + NOISE)
+    assert bool(claim.notes) == (text in {"0.7625", "0.763"})
+    assert read_claim(text, tolerance=0.3).values[0].tolerance == 0.3
 
 
 @pytest.mark.parametrize(
@@ -69,26 +65,17 @@ def test_a_tolerance_is_a_positive_number_of_points(tolerance: float) -> None:
         read_claim("76.25", tolerance)
 
 
-def test_a_row_claims_its_tasks_and_leaves_the_average_that_follows_from_them() -> None:
+def test_a_row_claims_its_tasks_in_points_with_what_its_source_states() -> None:
     claim = read_claim("row:unsup-simcse-bert-base")
-    assert claim.tasks == SEVEN
     assert claim.row is not None
-    assert str(claim.values[0]) == "68.40"
-
-
-def test_a_row_on_the_scale_to_1_is_claimed_in_points_with_what_it_states() -> None:
+    assert (claim.tasks, str(claim.values[0])) == (SEVEN, "68.40"), "the average follows from the seven"
     claim = read_claim("row:mteb-all-minilm-l6-v2/all-minilm-l6-v2")
     assert claim.tasks == ("STS12", "STS13", "STS15", "STS16", "STS-B", "SICK-R")
     sick = claim.values[-1]
     assert (str(sick), sick.tolerance) == ("77.58", pytest.approx(NOISE))
     assert ("SICK-R split", "all") in sick.stated
-    assert "text" not in dict(sick.stated), "the row leaves the text open"
-
-
-def test_a_row_states_how_its_model_was_used_as_far_as_its_source_says_it() -> None:
-    (first, *_) = read_claim("row:prompteol").values
-    assert dict(first.stated)["template"] == "prompteol"
-    assert "precision" not in dict(first.stated), "the command's code says it, the page does not"
-    (first, *_) = read_claim("row:promcse").values
-    assert dict(first.stated)["pooling"] == "cls_before_pooler"
-    assert [value.task for value in read_claim("row:diffcse").values] == list(SEVEN)
+    assert "text" not in dict(sick.stated), "the row does not state the text"
+    stated = dict(read_claim("row:prompteol").values[0].stated)
+    assert stated["template"] == "prompteol"
+    assert "precision" not in stated, "the command's code states it, the page does not"
+    assert dict(read_claim("row:promcse").values[0].stated)["pooling"] == "cls_before_pooler"

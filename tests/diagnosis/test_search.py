@@ -37,58 +37,46 @@ def search(claim: str | Mapping[str, float], *, tolerance: float | None = None, 
     return Search(Grid(AXES, arrays), read_claim(claim, tolerance).about(tuple(scores)))
 
 
-def changes(candidate) -> dict[str, str]:
-    return candidate.choices
-
-
 #                  avg: spearman  pearson | cls: spearman  pearson, each by the two similarities
 SCORES = [[80.00, 81.00], [82.00, 83.00], [70.00, 71.00], [72.00, 73.00]]
 
 
-def test_the_one_choice_that_gives_the_claim_is_found() -> None:
-    found = search("70.00", STS16=SCORES)
-    (explanation,) = found.explanations
-    assert changes(explanation.best) == {"pooling": "cls"}
-    assert (explanation.best.count, explanation.best.scores, found.default.scores) == (1, (70.0,), (80.0,))
-    assert not found.default.fits
+@pytest.mark.parametrize(
+    ("scores", "claim", "expected"),
+    [
+        (SCORES, "70.00", [{"pooling": "cls"}]),
+        # A similarity with a scaling counts as two choices.
+        (SCORES, "71.00", [{"pooling": "cls", "similarity": "euclidean", "normalize": "True"}]),
+        # Fewer changes go before a smaller distance.
+        ([[80, 80], [82.03, 80], [70, 71], [82, 73]], "82.00", [{"metric": "pearson"}]),
+        # A setting is left out if a part of its changes would do.
+        ([[80, 80], [80, 80], [70, 70], [70.01, 72]], "70.00", [{"pooling": "cls"}]),
+        ([[80, 80], [80, 80], [70, 70], [70.01, 72]], "80.00", [{}]),
+        # Settings that print the same are one cause, named by the more usual mistake; others are two.
+        ([[80, 80], [70.001, 80], [70.004, 71], [72, 73]], "70.00", [{"pooling": "cls"}]),
+        ([[80, 80], [70.02, 80], [70, 71], [72, 73]], "70.00", [{"pooling": "cls"}, {"metric": "pearson"}]),
+    ],
+    ids=range(7),
+)
+def test_explanations_are_minimal_and_the_simplest_comes_first(
+    scores: list, claim: str, expected: list[dict[str, str]]
+) -> None:
+    found = search(claim, tolerance=0.05, STS16=scores)
+    best = [cause.best for cause in found.explanations]
+    assert [candidate.choices for candidate in best][: len(expected)] == expected
+    assert best[0].count == len(expected[0])
+    assert found.default.fits == (expected == [{}])
 
 
-def test_a_similarity_with_a_scaling_counts_as_two_choices() -> None:
-    (explanation,) = search("71.00", STS16=SCORES).explanations
-    assert changes(explanation.best) == {"pooling": "cls", "similarity": "euclidean", "normalize": "True"}
-
-
-def test_fewer_changes_go_before_smaller_distance() -> None:
-    scores = [[80.00, 80.00], [82.03, 80.00], [70.00, 71.00], [82.00, 73.00]]
-    best = [changes(one.best) for one in search("82.00", tolerance=0.05, STS16=scores).explanations]
-    assert best[0] == {"metric": "pearson"}
-
-
-def test_a_setting_is_left_out_if_part_of_its_changes_would_do() -> None:
-    scores = [[80.00, 80.00], [80.00, 80.00], [70.00, 70.00], [70.01, 72.00]]
-    found = search("70.00", tolerance=0.05, STS16=scores)
-    assert [changes(one.best) for one in found.explanations] == [{"pooling": "cls"}]
-    assert search("80.00", STS16=scores).default.fits
-    assert [one.best.count for one in search("80.00", STS16=scores).explanations] == [0]
-
-
-def test_settings_with_the_same_printed_numbers_are_merged_and_the_more_usual_mistake_named() -> None:
-    scores = [[80.00, 80.00], [70.001, 80.00], [70.004, 71.00], [72.00, 73.00]]
-    (explanation,) = search("70.00", STS16=scores).explanations
-    assert changes(explanation.best) == {"pooling": "cls"}, "pooling goes before metric where both print the claim"
-    assert [changes(other) for other in explanation.alike] == [{"metric": "pearson"}]
-
-
-def test_settings_that_print_different_numbers_are_not_merged() -> None:
-    scores = [[80.00, 80.00], [70.02, 80.00], [70.00, 71.00], [72.00, 73.00]]
-    found = search("70.00", tolerance=0.05, STS16=scores)
-    assert [changes(one.best) for one in found.explanations] == [{"pooling": "cls"}, {"metric": "pearson"}]
+def test_settings_that_print_the_same_are_alike() -> None:
+    (cause,) = search("70.00", STS16=[[80, 80], [70.001, 80], [70.004, 71], [72, 73]]).explanations
+    assert [candidate.choices for candidate in cause.alike] == [{"metric": "pearson"}]
 
 
 def test_several_numbers_must_fit_together() -> None:
     other = [[50, 50], [51, 50], [60, 50], [61, 50]]
     found = search({"STS16": 82.00, "STS12": 51.00}, STS16=SCORES, STS12=other)
-    assert changes(found.explanations[0].best) == {"metric": "pearson"}
+    assert found.explanations[0].best.choices == {"metric": "pearson"}
     nothing = search({"STS16": 82.00, "STS12": 60.00}, STS16=SCORES, STS12=other)
     assert not nothing.explanations
     assert nothing.given_by(nothing.most) in ([True, False], [False, True])
@@ -98,7 +86,7 @@ def test_several_numbers_must_fit_together() -> None:
 def test_where_nothing_fits_the_nearest_is_named_and_how_far_off() -> None:
     found = search("84.00", STS16=SCORES)
     assert not found.explanations
-    assert (changes(found.nearest_single), found.nearest_single.distance) == ({"metric": "pearson"}, 2.0)
+    assert (found.nearest_single.choices, found.nearest_single.distance) == ({"metric": "pearson"}, 2.0)
     assert (found.nearest.count, found.nearest.distance) == (3, 1.0)
 
 
@@ -172,7 +160,7 @@ def test_a_point_is_left_out_if_part_of_its_changes_would_do() -> None:
         point([[4, 60.02], [2, 3]], template="c", rules="b"),
     )
     found = Search(grid, read_claim("60.00", 0.05).about(("STS16",))).beyond
-    assert [changes(cause.best) for cause in found.explanations] == [
+    assert [cause.best.choices for cause in found.explanations] == [
         {"template": "a"},
         {"template": "c", "rules": "b", "similarity": "euclidean", "normalize": "True"},
     ]

@@ -51,7 +51,7 @@ def diagnosis(claim: str) -> Diagnosis:
             "and SICK-R split all (gives them all). Your setting gives 0 of 2 and is up to 2.22 off (STS16: 78.99 "
             "instead of 81.21).",
         ),
-        ("STS16=78.99", "Your 78.99 on STS16 matches your setting: there is no gap to explain."),
+        ("STS16=78.99", "Your setting gives your 78.99 on STS16: there is no gap to explain."),
         (
             "78.99",
             "Your 78.99 as the average comes from STS16 alone, which gives 78.99. Your setting (average of all "
@@ -105,13 +105,6 @@ def test_the_table_and_the_data_have_the_claim_your_setting_and_what_explains_it
             < text.index(found.remarks[0])
         )
     assert diagnosis("STS16=90.00").to_dict()["explained"] is False
-
-
-def test_the_grid_has_a_row_per_score() -> None:
-    table = GRID.frame
-    assert len(table) == 6 + 4
-    row = table[(table["task"] == "SICK-R") & (table["split"] == "all") & (table["pooling"] == "avg")]
-    assert (row["score"].item(), row["changes"].item(), row["aggregation"].item()) == (77.58, 1, "all")
 
 
 MINILM = checkpoints()["all-minilm-l6-v2"].weights_sha256

@@ -60,7 +60,7 @@ def diagnose(
         progress: receives the progress of each stage.
 
     Returns:
-        A diagnosis: `.verdict` is the answer in words, `.table()` lists the settings that matter, `.frame` has all
+        A diagnosis. Its `.verdict` is the answer in words, `.table()` lists the settings that matter, `.frame` has all
         scores, `.plot()` draws single changes.
 
     Raises:

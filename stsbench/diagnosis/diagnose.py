@@ -60,8 +60,8 @@ def diagnose(
         progress: receives the progress of each stage.
 
     Returns:
-        A diagnosis. Its `.verdict` is the answer in words, `.table()` lists the settings that matter, `.frame` has all
-        scores, `.plot()` draws single changes.
+        A diagnosis. Its `.verdict` is the answer in words, `.table()` lists the settings that matter, `.frame` has
+        all scores, `.plot()` draws single changes.
 
     Raises:
         UserError: if the claim cannot be read, data are missing, or an option is invalid.

@@ -195,3 +195,25 @@ def test_an_interval_is_wider_where_a_chain_joins_sentences_and_absent_where_non
     assert (wider.dropna() > -1e-9).all()
     # Of the sample's few hubs no two are of one chain.
     assert (wider > 1e-9).any() or verb is sb.hubness
+
+
+def test_zero_vectors_are_left_out_and_counted(plain: Plain, hash_encode: Encode) -> None:
+    def is_known(text: str) -> bool:
+        return "the" in text.split()
+
+    def partly(texts: list[str]) -> Any:
+        return np.asarray(hash_encode(texts)) * np.array([[is_known(text)] for text in texts])
+
+    known = sum(map(is_known, plain.texts))
+    assert 50 < known < len(plain.texts)
+    assert set(sb.dimensions(partly, tasks=["sample"]).frame["sentences"]) == {known}
+    assert set(sb.hubness(partly, tasks=["sample"]).frame["sentences"]) == {known}
+    collapse = sb.length_collapse(partly, tasks=["sample"])
+    cosines = collapse.frame[collapse.frame["measure"] == "cosine"]
+    assert (cosines["sentences"].sum(), cosines["zero"].sum()) == (known, len(plain.texts) - known)
+    assert f"{len(plain.texts) - known:,} zero vectors are left out" in str(collapse)
+    best = plain.pairs.sort_values("gold", ascending=False, kind="stable").head(len(plain.pairs) // 4)
+    pairs = set(zip(best["sentence1"], best["sentence2"], strict=True))
+    searches = pairs | {(other, one) for one, other in pairs}
+    ranks = sb.evalrank(partly, task="sample", centred=False).frame.iloc[0]
+    assert ranks["lost"] == sum(not (is_known(one) and is_known(other)) for one, other in searches) > 0

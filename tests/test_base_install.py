@@ -58,7 +58,7 @@ ENCODING = (
     ("train", "demo", "--out", "trained"),
     ("fit", "whitening", "--model", "minilm", "--sentences", "sample", "--out", "fitted"),
     ("sweep", "experiment.yaml", "--out", "swept"),
-    ("reproduce", "esimcse-coling2022-9", "--scale", "wiring", "--out", "reproduced"),
+    ("reproduce", "esimcse-coling2022-9", "--scale", "demo", "--out", "reproduced"),
 )
 """Commands that encode with a checkpoint, or train."""
 

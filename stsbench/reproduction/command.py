@@ -28,10 +28,7 @@ def reproduce(
     ] = "",
     scale: Annotated[
         str,
-        typer.Option(
-            help="`demo` (minutes), `laptop` (a small base, a few thousand sentences), `paper`, or `wiring` "
-            "(random weights, to test the pipeline)."
-        ),
+        typer.Option(help="`demo` (minutes), `laptop` (a small base, a few thousand sentences) or `paper`."),
     ] = "demo",
     out: Annotated[
         Path | None,

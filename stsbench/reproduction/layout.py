@@ -12,7 +12,7 @@ from stsbench.data.locate import places
 from stsbench.published.catalogue import checkpoint_of_system, exhibits, tables
 from stsbench.published.schema import PublishedTable
 from stsbench.records.labels import distinct_labels
-from stsbench.reproduction.stand_ins import labelled_path, tried
+from stsbench.reproduction.samples import labelled_path
 from stsbench.reproduction.table_plan import PlannedRow, RowPlan, Scale, ScaleName, TablePlan, scales
 from stsbench.scoring.settings import Protocol
 from stsbench.scoring.tasks import parse_tasks
@@ -124,8 +124,6 @@ def _changes(
 def _as_it_is(row: PlannedRow, place: RowPlan, size: Scale, data_dirs: Sequence[Path]) -> dict[str, Any] | str:
     """Return the changes of a row that is measured without training, or why it cannot be; empty for a training."""
     if pattern := place.file or row.file:
-        if size.tried:
-            return {"checkpoint": pattern}
         for data in places(data_dirs):
             for path in sorted(data.folder.glob(pattern)):
                 if path.is_file():
@@ -200,8 +198,7 @@ def _rows(
     trained |= settings
     if text := corpus or size.corpus:
         trained["corpus"] = text
-    rows = {made.label: {**made.changes, **(trained if made.is_trained else {})} for made in planned.made}
-    return {label: tried(changes) for label, changes in rows.items()} if size.tried else rows
+    return {made.label: {**made.changes, **(trained if made.is_trained else {})} for made in planned.made}
 
 
 def tasks_of(plan: TablePlan, name: str, scale: ScaleName, *, here: bool = False) -> str | None:

@@ -220,7 +220,7 @@ def read_reproduction(
         folder=sweep.folder,
         stand_ins={recipe: trained for recipe, trained in swaps.items() if trained != recipe},
         measured_on=_measured_on(plan, name, scale, sweep.experiment),
-        notes=(*_notes(plan, name, scale, planned, sweep.experiment), *comparer.notes),
+        notes=(*_notes(plan, name, planned, sweep.experiment), *comparer.notes),
         odd=tuple(_same_weights(sweep, labels.rows)),
     )
 
@@ -241,14 +241,14 @@ def _measured_on(plan: TablePlan, name: str, scale: ScaleName, experiment: Exper
     return f"{rows} rows of each split" if rows else ""
 
 
-def _notes(plan: TablePlan, name: str, scale: ScaleName, planned: Layout, experiment: Experiment) -> Iterator[str]:
+def _notes(plan: TablePlan, name: str, planned: Layout, experiment: Experiment) -> Iterator[str]:
     """Yield what a reader should know: our reading, the plan's notes, which word vectors, and of one seed."""
     if plan.reading:
         yield f"Our reading, not the paper's word: {plan.reading}."
     yield from plan.notes
     rows, labels = plan.rows_of(name), plan.names_of(name).rows
     for made in planned.made:
-        if (pattern := rows[made.row].file) and not scales()[scale].tried:
+        if pattern := rows[made.row].file:
             mean = f"{labels[made.row]} is the mean of the word vectors in {Path(made.checkpoint).name}"
             stands_in = ", which stands in: the paper does not say which file it used" if "*" in pattern else ""
             yield f"{mean}{stands_in}."

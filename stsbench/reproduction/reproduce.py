@@ -15,7 +15,7 @@ from stsbench.render.table import Table, Tables
 from stsbench.reproduction.layout import experiment_of, layout, read_by
 from stsbench.reproduction.reading import counted, read_reproduction
 from stsbench.reproduction.reproduced import Reproduction
-from stsbench.reproduction.stand_ins import excerpt, make_stand_ins
+from stsbench.reproduction.samples import excerpt, make_labelled
 from stsbench.reproduction.table_plan import (
     SCALES,
     ScaleName,
@@ -62,8 +62,7 @@ def reproduce(
     Args:
         table: which, as `reproductions` lists them: `esimcse-coling2022-9`, `mocose-acl2022-figure-8`.
         scale: how much is trained: `demo` (a few steps, minutes), `laptop` (the same axis from a small base and a
-            few thousand sentences), `paper` (the paper's own base, corpus and seeds) or `wiring` (every row of the
-            paper's from random weights, offline: whether all of it can be made).
+            few thousand sentences) or `paper` (the paper's own base, corpus and seeds).
         out: the folder of the experiment; by default `runs/TABLE-SCALE`.
         on: where jobs run: `local`, `ray` or `slurm`.
         corpus: the file to train on; by default the sample at `demo`, else the fetched `wiki1m`.
@@ -113,9 +112,8 @@ def reproduce(
         here=few is not None,
         data_dirs=folders,
     )
-    (rows,) = experiment.axes.values()
-    assert isinstance(rows, dict)
-    make_stand_ins(rows.values())
+    if scales()[size].labelled and plan.labelled:
+        make_labelled()
     place = Path(out).expanduser() if out is not None else RUNS / experiment.name
     result = sweep(
         experiment,
@@ -137,7 +135,7 @@ def reproduce(
 def _corpus(plan: TablePlan, name: str, scale: ScaleName) -> str:
     """Return the corpus of a scale, where the person names none."""
     size = scales()[scale]
-    if size.corpus or size.tried or not any(made.is_trained for made in layout(plan, name, scale).made):
+    if size.corpus or not any(made.is_trained for made in layout(plan, name, scale).made):
         return size.corpus
     from stsbench.data.catalogue import source
     from stsbench.data.locate import places
@@ -192,9 +190,7 @@ class Reproductions(Result):
             return Tables([self._facts()])
         frame = self.frame
         can = frame["can be made"] != ""
-        # At the scale wiring everything is made that the scale paper makes.
-        at = frame["can be made"].str.removesuffix(", wiring")
-        made = frame.assign(at=at)[can][["table", "at", "claims", "shows"]]
+        made = frame.rename(columns={"can be made": "at"})[can][["table", "at", "claims", "shows"]]
         cannot = frame[~can][["table", "why not"]]
         whole = "One of them with all that it takes: `stsbench reproduce --list NAME`."
         return Tables(

@@ -22,7 +22,7 @@ from stsbench.base.words import suggestion
 from stsbench.published.catalogue import exhibit, tables
 from stsbench.published.schema import PublishedTable
 
-ScaleName = Literal["demo", "laptop", "paper", "wiring"]
+ScaleName = Literal["demo", "laptop", "paper"]
 SCALES: tuple[ScaleName, ...] = get_args(ScaleName)
 
 PLANS = Path(str(files("stsbench.reproduction") / "plans"))
@@ -51,7 +51,6 @@ class Scale(PlanPart):
         corpus: what is trained on; empty for what the person names, or a fetched `wiki1m`.
         labelled: whether tables of the sample stand in for labelled ones that nobody named.
         checkpoints: whether public checkpoints are measured; else their rows are trained or left out.
-        tried: whether encoders of random weights stand in for all bases and checkpoints (see `stand_ins`).
         last: whether the last step is measured beside the selected one; false where they are the same.
         options: of analyses.
         sample_options: of analyses, where the sample stands in for the paper's tasks.
@@ -68,7 +67,6 @@ class Scale(PlanPart):
     corpus: str = ""
     labelled: bool = False
     checkpoints: bool = False
-    tried: bool = False
     last: bool = True
     options: Mapping[str, Mapping[str, Any]] = {}
     sample_options: Mapping[str, Mapping[str, Any]] = {}

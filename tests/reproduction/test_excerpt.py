@@ -6,7 +6,7 @@ import pytest
 
 from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_labelled, load_sts
-from stsbench.reproduction.stand_ins import excerpt
+from stsbench.reproduction.samples import excerpt
 from stsbench.scoring.tasks import STS_TASKS, TRANSFER_TASKS
 
 

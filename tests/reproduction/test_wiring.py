@@ -2,17 +2,17 @@
 
 import subprocess
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from small_experiments import in_this_process
+from wiring import wiring, word_vectors
 
 import stsbench as sb
-from stsbench.base.errors import UserError
 from stsbench.reports.report import write_reproduction
 from stsbench.reproduction.layout import layout, on_sample
 from stsbench.reproduction.reproduced import Reproduction
-from stsbench.reproduction.stand_ins import encoder_folder
 from stsbench.reproduction.table_plan import plan_of, plans
 from stsbench.sweeps.result import read_sweep
 
@@ -28,6 +28,12 @@ def part_of_this_commit() -> int:
     return int(told.stdout.strip() or "0", 16) % PARTS
 
 
+@pytest.fixture(autouse=True)
+def _scale() -> Iterator[None]:
+    with wiring():
+        yield
+
+
 @pytest.fixture(scope="module")
 def stand_ins(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a cache in which stand-ins are made once."""
@@ -39,7 +45,9 @@ def made(name: str, folder: Path, cache: Path, patch: pytest.MonkeyPatch) -> Rep
     patch.setenv("STSBENCH_CACHE", str(cache))
     named = {"labelled.folder": str(LABELLED)} if plan_of(name).labelled and LABELLED.is_dir() else None
     with in_this_process():
-        found = sb.reproduce(name, scale="wiring", out=folder, settings=named)
+        found = sb.reproduce(
+            name, scale="wiring", out=folder, settings=named, data_dirs=[word_vectors(folder.with_name("words"))]
+        )
     assert isinstance(found, Reproduction)
     return found
 
@@ -98,11 +106,3 @@ def test_the_scores_of_task_heads_fill_the_columns_of_the_multi_task_table(
     columns = ("sentiment", "paraphrase", "sts")
     assert filled == {(row, column) for row in ("baseline", "simcse", "gaussian") for column in columns}
     assert all(0 <= abs(cell.here) <= 100 for cell in found.cells if cell.runs)
-
-
-def test_every_encoder_that_a_plan_names_has_a_random_one_of_its_own_architecture() -> None:
-    assert encoder_folder("FacebookAI/roberta-large") != encoder_folder("FacebookAI/roberta-base")
-    assert encoder_folder("johngiorgi/declutr-base").name.startswith("roberta-")
-    assert encoder_folder("sentence-transformers/all-mpnet-base-v2").name.startswith("mpnet-")
-    with pytest.raises(UserError, match="does not say its architecture"):
-        encoder_folder("somebody/model")

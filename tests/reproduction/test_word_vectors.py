@@ -12,7 +12,6 @@ from stsbench.data.benchmarks import sample_sentences
 from stsbench.reports.report import write_reproduction
 from stsbench.reproduction.layout import layout
 from stsbench.reproduction.reproduced import Reproduction
-from stsbench.reproduction.stand_ins import encoder_folder
 from stsbench.reproduction.table_plan import plan_of, plans
 from stsbench.reproduction.tables import ReproducedCell
 
@@ -65,14 +64,6 @@ def test_the_page_says_which_file_stands_in_and_the_row_is_what_run_measures(
     assert said in write_reproduction(found).read_text(encoding="utf-8")
     run = sb.evaluate(str(vectors / "glove.tiny.txt"), tasks="sample")
     assert cells_of(found)["Avg."].here == pytest.approx(100 * run.scores[0].value, abs=1e-9)
-
-
-def test_at_the_scale_wiring_random_word_vectors_stand_in() -> None:
-    plan = plan_of(TABLE)
-    assert ROW not in layout(plan, TABLE, "wiring").missing
-    made = encoder_folder("glove*.txt")
-    assert made.suffix == ".txt"
-    assert encoder_folder("word2vec.bin") != made
 
 
 @pytest.mark.long

@@ -1,0 +1,221 @@
+"""The scale `wiring`: every row of the papers' plans, from tiny random encoders and two training steps.
+
+An encoder has the architecture in its name and weights drawn by its name. Corpora and word vectors are made of the
+bundled sample. Everything is in the cache.
+"""
+
+import json
+import re
+import string
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stsbench.base.files import atomic_folder, atomic_path, cache_dir
+from stsbench.base.manifest import fingerprint
+from stsbench.data.benchmarks import sample_sentences
+from stsbench.reproduction import layout, table_plan
+from stsbench.training.recipe_files import read_recipe
+
+WIRING = {
+    "about": "tiny random encoders, two steps each, on a few rows of each task; the numbers mean nothing",
+    "seeds": [42],
+    "set": {
+        "precision": "fp32",
+        "corpus.max_length": 16,
+        "selection.task": "sample",
+        "selection.every": 1000,
+        "selection.last": True,
+    },
+    "last": False,
+    "rows": 60,
+    "corpus": "sample",
+    "labelled": True,
+    "checkpoints": True,
+    "options": {"repetition-bias": {"queries": 5, "seeds": 2}},
+    "silent": "random weights say nothing of a method",
+}
+_STEPS, _CORPUS_ROWS = 2, 2048
+_SHORTEST, _LENGTHS = 1, 13
+_SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
+_POSITIONS = 32
+_SPREAD = 0.1
+"""Larger than usual, so that sentences get different vectors."""
+
+_ARCHITECTURES = ("roberta", "mpnet", "bert")
+
+
+@contextmanager
+def wiring() -> Iterator[None]:
+    """Adds the scale `wiring` inside a block."""
+    read, rows = table_plan.read_plan_file, layout._rows
+
+    def with_wiring(path: Path) -> dict[str, Any]:
+        written = read(path)
+        if path == table_plan.SCALES_FILE:
+            of_demo = {key: written["demo"][key] for key in ("tasks", "sample_options")}
+            written["wiring"] = {**WIRING, **of_demo}
+        return written
+
+    def replaced(plan: Any, planned: Any, size: Any, **options: Any) -> dict[str, dict[str, Any]]:
+        made = rows(plan, planned, size, **options)
+        return (
+            {label: tried(changes) for label, changes in made.items()} if size.about == WIRING["about"] else made
+        )
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table_plan, "SCALES", (*table_plan.SCALES, "wiring"))
+        patch.setattr(table_plan, "read_plan_file", with_wiring)
+        patch.setattr(layout, "_rows", replaced)
+        table_plan.scales.cache_clear()
+        yield
+    table_plan.scales.cache_clear()
+
+
+def tried(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a row's changes with random encoders, a small corpus, and two training steps."""
+    if "checkpoint" in changes:
+        name = str(changes["checkpoint"])
+        return changes if Path(name).is_file() else {**changes, "checkpoint": str(encoder_folder(name))}
+    replaced = {key: _with_encoders(value) for key, value in changes.items() if key != "corpus"}
+    settings = [f"{key}={json.dumps(value)}" for key, value in replaced.items() if key != "recipe"]
+    recipe = read_recipe(str(changes["recipe"]), settings)
+    changed = {
+        "base": str(encoder_folder(recipe.base)),
+        "corpus": str(_corpus(recipe.corpus.columns)),
+        "corpus.rows": _STEPS * recipe.optimiser.batch * recipe.optimiser.accumulate,
+        "optimiser.epochs": 1,
+    }
+    for name, task in recipe.tasks.items():
+        rows = _STEPS * (task.batch or recipe.optimiser.batch)
+        changed[f"tasks.{name}.rows"] = rows if task.dev else round(rows / (1 - task.share_held_out))
+        if task.dev:
+            changed[f"tasks.{name}.dev_rows"] = rows
+    return {**changed, **replaced}
+
+
+def _with_encoders(value: Any) -> Any:
+    """Returns a value of a recipe with random encoders in place of those that views read."""
+    if isinstance(value, Mapping):
+        return {
+            key: str(encoder_folder(str(part))) if key == "model" else _with_encoders(part)
+            for key, part in value.items()
+        }
+    return [_with_encoders(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+def encoder_folder(name: str) -> Path:
+    """Returns the random encoder for a name; makes it if missing."""
+    known = (architecture for architecture in _ARCHITECTURES if architecture in name.casefold())
+    architecture = "roberta" if "declutr" in name.casefold() else next(known)
+    digest = fingerprint(f"{name} {_SIZES} {_POSITIONS} {_SPREAD}")[:12]
+    folder = cache_dir() / "stand-ins" / f"{architecture}-{digest}"
+    if not folder.is_dir():
+        with atomic_folder(folder) as building:
+            _make_encoder(folder.name, building)
+    return folder
+
+
+def word_vectors(folder: Path) -> Path:
+    """Writes random word vectors as GloVe's and word2vec's files have them; returns the folder."""
+    folder.mkdir(exist_ok=True)
+    words = sorted({word for text in sample_sentences() for word in text.lower().split()})
+    for number, name in enumerate(("glove.txt", "word2vec.txt")):
+        draws = np.random.default_rng(number).normal(scale=_SPREAD, size=(len(words), _SIZES["hidden_size"]))
+        lines = (
+            f"{word} {' '.join(f'{value:.5f}' for value in row)}\n" for word, row in zip(words, draws, strict=True)
+        )
+        (folder / name).write_text("".join(lines), encoding="utf-8")
+    return folder
+
+
+def _corpus(columns: int) -> Path:
+    """Returns a corpus of the sample's sentences, cut to many lengths and numbered; makes it if missing."""
+    path, sentences = cache_dir() / "stand-ins" / f"corpus-{columns}.tsv", sample_sentences()
+
+    def sentence(place: int) -> str:
+        words = sentences[place % len(sentences)].split()
+        return f"{' '.join(words[: _SHORTEST + place % _LENGTHS])} {place}"
+
+    if not path.is_file():
+        rows = (map(sentence, range(first, first + _CORPUS_ROWS)) for first in range(columns))
+        with atomic_path(path) as temporary:
+            lines = ("\t".join(row) + "\n" for row in zip(*rows, strict=True))
+            temporary.write_text("".join(lines), encoding="utf-8")
+    return path
+
+
+def _make_encoder(name: str, folder: Path) -> None:
+    """Writes an encoder with random weights, a head for masked language modelling, a pooler and a tokenizer."""
+    import torch
+    from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM
+    from transformers.utils import logging
+
+    architecture, _, digest = name.partition("-")
+    tokenizer = _tokenizer(architecture)
+    config = AutoConfig.for_model(
+        architecture,
+        vocab_size=len(tokenizer),
+        max_position_embeddings=_POSITIONS,
+        pad_token_id=tokenizer.pad_token_id,
+        bos_token_id=tokenizer.cls_token_id,
+        eos_token_id=tokenizer.sep_token_id,
+        **_SIZES,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(digest, 16))
+        whole = AutoModelForMaskedLM.from_config(config)
+        # A masked language model has no pooler.
+        setattr(whole, whole.base_model_prefix, AutoModel.from_config(config))
+        whole.tie_weights()
+        with torch.no_grad():
+            for parameter in whole.parameters():
+                parameter.normal_(std=_SPREAD)
+    logging.disable_progress_bar()
+    whole.save_pretrained(folder)
+    logging.enable_progress_bar()
+    tokenizer.save_pretrained(folder)
+
+
+def _tokenizer(architecture: str) -> Any:
+    """Returns a tokenizer of letters: word pieces, or bytes for RoBERTa."""
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    if architecture == "bert":
+        pad, unknown, first, last, mask = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
+    else:
+        pad, unknown, first, last, mask = "<pad>", "<unk>", "<s>", "</s>", "<mask>"
+    # RoBERTa counts positions from the padding id.
+    names = [first, pad, last, unknown, mask]
+    if architecture == "roberta":
+        signs = sorted(pre_tokenizers.ByteLevel.alphabet())
+        pieces = {name: place for place, name in enumerate([*names, *signs])}
+        tokenizer = Tokenizer(models.BPE(pieces, [], unk_token=unknown))
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        tokenizer.decoder = decoders.ByteLevel()
+    else:
+        words = sorted({word for text in sample_sentences() for word in re.findall(r"[a-z]+", text.lower())})
+        letters = [*string.ascii_lowercase, *string.digits]
+        vocabulary = [*names, *string.punctuation, *letters, *(f"##{letter}" for letter in letters)]
+        pieces = {name: place for place, name in enumerate(dict.fromkeys([*vocabulary, *words]))}
+        tokenizer = Tokenizer(models.WordPiece(pieces, unk_token=unknown))
+        tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+        tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        tokenizer.decoder = decoders.WordPiece()
+    ends = [(first, names.index(first)), (last, names.index(last))]
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{first} $A {last}", pair=f"{first} $A {last} $B {last}", special_tokens=ends
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token=pad,
+        unk_token=unknown,
+        cls_token=first,
+        sep_token=last,
+        mask_token=mask,
+    )

@@ -46,7 +46,7 @@ Run = RunRecord | str | Path
 
 @look("page")
 def report(
-    runs: "Reproduction | Run | Sequence[Run]",
+    runs: "Reproduction | RunRecord | str | Path | Sequence[RunRecord | str | Path]",
     out: str | Path = "report",
     *,
     paper: str | None = None,

@@ -89,7 +89,7 @@ nitpick_ignore_regex = [
     ),
     ("py:class", r"stsbench\.(published\.schema\.Usage|render\.section\.Pointer)"),
     ("py:class", r"stsbench\.(render\.table\._Frame|data\.tables\._Pairs)"),
-    ("py:class", r"stsbench\.browsing\.kept\.Kept"),
+    ("py:class", r"stsbench\.browsing\.summaries\.RunSummary"),
     ("py:class", r"stsbench\.(encoders\.hashed\.HashedFiles|scoring\.(task\.Task|gold\.MtebTask))"),
     ("py:class", r"stsbench\.(records\.parts\.RecordPart|compat\.senteval\.utils\.dotdict)"),
     ("py:class", r"stsbench\.records\.imports\.mteb\.Predictions"),

@@ -83,7 +83,8 @@ class LabelledData:
         items: one row per item: split ("all" in a task without splits), item_id (str), label (int or str, as in
             the files), sentence1 (str), sentence2 (str, or None in a task of single sentences).
         classes: the labels in SentEval's order, whose index is SentEval's number.
-        status, sha256, files, problems: see `StsData`.
+
+    `status`, `sha256`, `files` and `problems` are those of `StsData`.
     """
 
     task: str

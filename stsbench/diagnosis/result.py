@@ -82,7 +82,7 @@ class Diagnosis(Result):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What else to know: what cannot be distinguished, how strong the evidence is, what is published."""
+        """Which settings cannot be distinguished, how strong the evidence is, and published facts."""
         return (*words.remarks(self.answer), *self.facts, *self.claim.notes)
 
     def table(self, most: int = 10) -> Tables:

@@ -118,7 +118,7 @@ def test_nothing_is_left_of_what_could_not_be_done(ended: dict[tuple[str, ...], 
 def test_a_report_says_which_analyses_would_need_the_model(ended: dict[tuple[str, ...], Any]) -> None:
     (page,) = ended["page",]
     assert "-10.54" in page
-    (line,) = re.findall(r"(.*): .* cannot be loaded: .* pip install &#x27;stsbench\[minilm\]&#x27;[.;]", page)
+    (line,) = re.findall(r"(.*): .* cannot be loaded: .* pip install &#39;stsbench\[minilm\]&#39;[.;]", page)
     assert {"spectrum", "dimensions", "probes", "retrieve"} <= set(re.findall(r"[\w-]+", line))
 
 

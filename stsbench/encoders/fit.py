@@ -125,7 +125,7 @@ def fit(
         sentences: what to fit on: a task as in `run --tasks` (`STS-B`, `STS-B:all`, `SICK-R`), `sts`, `nli` (dev
             and test of SNLI), `sample`, `sample-sentences`, a text file with one sentence per line, or several
             with commas; or a list of sentences.
-        out: the folder to write, new or empty.
+        out: the folder to write; an earlier fit in it is replaced.
         dimensions: of a whitening, the number of directions of largest variance to keep; default: all in which
             the sentences vary.
         steps: of a flow, the number of optimiser steps; default: one pass over the sentences. The state with the
@@ -148,8 +148,8 @@ def fit(
     options: dict[str, Any] = {"steps": steps, "learning_rate": learning_rate, "seed": seed}
     of_flow = {name: value for name, value in options.items() if value is not None}
     _require_options(method, dimensions, of_flow)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UserError(f"{folder} is not empty: choose another folder with --out.")
+    if folder.exists() and not (folder / FIT).is_file() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(f"{folder} contains something other than a fit: choose another folder with --out.")
     base = load(encoder)
     _require_plain(base)
     texts = _sentences(sentences, data_dirs)

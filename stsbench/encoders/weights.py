@@ -102,9 +102,14 @@ def described(path: Path) -> dict[str, Described]:
     Every kind of floating-point number in a file saved by torch is reported as F32.
     """
     if path.suffix != ".safetensors":
+        from torch import Tensor
+
+        weights = read_weights(path, device="meta")
+        if others := [name for name, value in weights.items() if not isinstance(value, Tensor)]:
+            raise UserError(f"{path} holds {_first_of(others)}, which is not a tensor. Use a checkpoint of weights.")
         return {
             tensor: Described("F32" if value.is_floating_point() else str(value.dtype), tuple(value.shape))
-            for tensor, value in read_weights(path, device="meta").items()
+            for tensor, value in weights.items()
         }
     from safetensors import SafetensorError, safe_open
 

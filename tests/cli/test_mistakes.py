@@ -111,7 +111,7 @@ OPTIONS = [
 
 MODELS = [
     ("./nowhere", "no such model: ./nowhere"),
-    ("toys:nothing", "toys has no 'nothing'"),
+    ("toys:nothing", "has no attribute 'nothing'"),
     ("nomodule:encode", "nomodule"),
     ("toys:number", "toys:number is a int"),
     ("toys:one_row_more", r"toys:one_row_more returned float64 of shape \(\d+, 3\) for \d+ sentences"),

@@ -282,11 +282,17 @@ def test_bad_input_is_reported_and_nothing_is_written(options, message, tiny_ber
     assert not list(tmp_path.glob(".new*"))
 
 
-def test_nothing_is_overwritten_and_a_fit_is_not_fitted_for(tiny_bert, white, tmp_path):
-    before = {path: path.read_bytes() for path in white.rglob("*") if path.is_file()}
-    with pytest.raises(UserError, match="is not empty: choose another folder with --out"):
-        sb.fit("whitening", tiny_bert, sentences=TEXTS, out=white, dimensions=6)
-    assert {path: path.read_bytes() for path in white.rglob("*") if path.is_file()} == before
+def test_only_a_fit_is_replaced_and_a_fit_is_not_fitted_for(tiny_bert, white, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "mine.txt").write_text("mine")
+    with pytest.raises(UserError, match="something other than a fit: choose another folder with --out"):
+        sb.fit("whitening", tiny_bert, sentences=TEXTS, out=other)
+    assert [path.name for path in other.iterdir()] == ["mine.txt"]
+    again = sb.fit("whitening", tiny_bert, sentences=TEXTS, out=tmp_path / "again")
+    first = {path.name: path.read_bytes() for path in again.folder.rglob("*") if path.is_file()}
+    again = sb.fit("whitening", tiny_bert, sentences=TEXTS, out=tmp_path / "again")
+    assert {path.name: path.read_bytes() for path in again.folder.rglob("*") if path.is_file()} == first
     with pytest.raises(UserError, match="is fitted already"):
         sb.fit("whitening", white, sentences=TEXTS, out=tmp_path / "new")
     with pytest.raises(UserError, match="white"):

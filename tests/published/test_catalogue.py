@@ -44,7 +44,7 @@ def test_every_named_system_has_a_row_with_an_average(name: str) -> None:
         (lambda: row("princeton-nlp/sup-simcse-bert-large-uncased"), "no row of sup-simcse-bert-large"),
         (lambda: row("infocse-bert-large"), "only its STS average"),
         (lambda: row("mocose").cell("STS17"), "has no value for 'STS17'"),
-        (lambda: system("mocosee"), "did you mean .*mocose"),
+        (lambda: system("mocose-bert-bse"), "did you mean .*mocose-bert-base"),
         (lambda: table("zzzzzz"), "stsbench published list"),
         (lambda: exhibit("mocose-acl2022-figur-1"), "did you mean .*mocose-acl2022-figure-1"),
         (lambda: system("nature"), "there is no published system 'nature'"),

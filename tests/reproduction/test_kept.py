@@ -67,7 +67,7 @@ def test_a_kept_reproduction_is_small_and_holds_no_sentence_and_no_place_of_a_ma
         if path.suffix in {".json", ".jsonl", ".yaml", ".csv"}:
             assert not _PLACE.search(path.read_text(encoding="utf-8")), path
     page = (folder / "report" / "README.md").read_text(encoding="utf-8")
-    assert page.index("## Summary") < page.index("## Table")
+    assert page.index("## In short") < page.index("## Table")
 
 
 def test_the_page_tells_of_every_kept_reproduction_with_its_table_and_its_status() -> None:

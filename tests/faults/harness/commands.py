@@ -252,7 +252,7 @@ USES: dict[str, tuple[Use, ...]] = {
     ),
     # What it trains and measures is an experiment, which `sweep` stands for.
     "reproduce": (_use("reproduce --list --json"),),
-    "fit whitening": (
+    "fit": (
         _use(
             "fit whitening -m model --sentences corpus.txt --dimensions 4 --out new --json -q --no-cache",
             {**_CHECKPOINT, "corpus.txt": THEIRS},
@@ -263,10 +263,8 @@ USES: dict[str, tuple[Use, ...]] = {
             {"words.txt": THEIRS, **_STS13},
             ["new", "../cache/embeddings"],
         ),
-    ),
-    "fit flow": (
         _use(
-            "fit flow -m model --sentences corpus.txt --steps 3 --batch 8 --depth 2 --width 4 --out new --json -q",
+            "fit flow -m model --sentences corpus.txt --steps 3 --out new --json -q",
             {**_CHECKPOINT, "corpus.txt": THEIRS},
             ["new", "../cache/embeddings"],
         ),

@@ -193,7 +193,7 @@ def build(root: Path, parent: Parent, seed: int, *, is_whole: bool = True) -> Wo
     made("run", "-m", "words.txt", "--data", "kinds.tsv", "--out", "runs/k", "-q")
     fitted = ("-m", "model", "--sentences", "corpus.txt", "-q")
     made("fit", "whitening", *fitted, "--dimensions", "3", "--out", "white")
-    made("fit", "flow", *fitted, "--steps", "3", "--batch", "8", "--depth", "2", "--width", "4", "--out", "flow")
+    made("fit", "flow", *fitted, "--steps", "3", "--out", "flow")
     made("embed", "corpus.txt", "-m", "model", "--out", "embedded.npy", "-q")
     made("report", "runs/a", "--no-analyses", "--out", "report", "-q")
     # Killed when it has saved once: one to go on with.

@@ -262,4 +262,4 @@ def _comparisons(runs: Sequence[BoardRun], headlines: Sequence[str], intervals: 
         letters[task.task] = list(ranking.letters)
         ties[task.task] = np.flatnonzero(ranking.p[best] >= 1 - intervals.level).tolist()
     pairs = every_two(tasks, [run.name for run in runs], intervals)
-    return {"letters": letters, "ties": ties, "sentences": [comparison.sentence for *_, comparison in pairs]}
+    return {"letters": letters, "ties": ties, "sentences": [comparison.sentence for comparison in pairs]}

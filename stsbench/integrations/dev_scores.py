@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from torch import nn
 
     from stsbench.encoders.callables import EncodeFunction
-    from stsbench.judging.comparison import Difference
-
 DEV_TASK = "STS-B:dev"
 """What a training is selected on where nobody says otherwise, as in the papers."""
 
@@ -64,7 +62,7 @@ class DevScore:
     step: int
     metric: str
     record: RunRecord
-    rise: "Difference | None" = None
+    rise: Mapping[str, Any] | None = None
     without_rise: int | None = None
 
     @property
@@ -84,7 +82,7 @@ class DevScore:
         """The scores, and how far the primary one rose, all between -1 and 1; then the count without a rise."""
         metrics = self.scores
         if self.rise is not None:
-            rise = (self.rise.difference, self.rise.low, self.rise.high)
+            rise = [self.rise[name] for name in ("difference", *_LIMITS)]
             metrics |= {name: number / 100 for name, number in zip(RISE, rise, strict=True)}
         if self.without_rise is not None:
             metrics[WITHOUT_RISE] = float(self.without_rise)
@@ -240,14 +238,14 @@ class DevScores:
             self._without_rise += 1
         return DevScore(step, self._of_task, record, rise, self._without_rise)
 
-    def _difference(self, reference: RunRecord, record: RunRecord) -> "Difference":
+    def _difference(self, reference: RunRecord, record: RunRecord) -> dict[str, Any]:
         comparison: Any = compare(reference, record, intervals=self.intervals)  # of two runs a `Comparison`
-        differences: list[Difference] = [row for row in comparison.rows if not row.subset]
-        return differences[-1]  # the average comes last
+        rows: list[dict[str, Any]] = comparison.rows[comparison.rows["subset"] == ""].to_dict("records")
+        return rows[-1]  # the average comes last
 
 
-def _is_rise(difference: "Difference") -> bool:
+def _is_rise(difference: Mapping[str, Any]) -> bool:
     """Return whether a score is above the reference's by more than chance; any is above one that is undefined."""
-    if math.isnan(difference.a):
-        return not math.isnan(difference.b)
-    return verdict(difference.low, difference.high) == "better"
+    if math.isnan(difference["a"]):
+        return not math.isnan(difference["b"])
+    return verdict(difference["low"], difference["high"]) == "better"

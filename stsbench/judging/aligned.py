@@ -15,9 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import listed
-from stsbench.judging.judgement import OfTask
 from stsbench.judging.runs import model_of, require_items
-from stsbench.records.kinds import KINDS
+from stsbench.records.kinds import AVERAGES, KINDS
 from stsbench.records.labels import task_labels
 from stsbench.records.parts import Score
 from stsbench.records.record import RunRecord
@@ -47,7 +46,7 @@ _TRUTHS = ("gold", "label")
 
 
 @dataclass(frozen=True, eq=False)
-class AlignedScores(OfTask):
+class AlignedScores:
     """The scores of m models on the same n items of one task, one of its subsets, or an average over tasks.
 
     Attributes:
@@ -69,6 +68,11 @@ class AlignedScores(OfTask):
     sharing: Sharing
     folded: Sharing
     items: tuple[pd.DataFrame, ...] = ()
+
+    @property
+    def is_average(self) -> bool:
+        """Whether this is the average over tasks."""
+        return self.task in AVERAGES
 
     @property
     def size(self) -> int:

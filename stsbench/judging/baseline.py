@@ -14,7 +14,6 @@ from stsbench.base.errors import UserError
 from stsbench.base.words import rounded_up
 from stsbench.encoders.use_text import shown
 from stsbench.judging.aligned import FEWEST, MANY, AlignedScores, aligned_scores
-from stsbench.judging.judgement import by_kind
 from stsbench.judging.verdicts import CellCheck, Check, FieldDifference, within
 from stsbench.records.kinds import KINDS
 from stsbench.records.labels import model_labels, task_labels
@@ -40,8 +39,8 @@ def check_baseline(record: RunRecord, baseline: RunRecord, max_drop: float = MAX
         raise UserError(f"a drop of {max_drop:g} points: give 0 or more.")
     labels = dict(zip([score.key for score in baseline.scores], task_labels(baseline.scores), strict=True))
     cells: list[CellCheck] = []
-    for kind, scores in by_kind(baseline.scores).items():
-        checked = [_compared(labels[old.key], old, record.scores, max_drop) for old in scores]
+    for kind in dict.fromkeys(score.kind for score in baseline.scores):
+        checked = [_compared(labels[old.key], old, record.scores, max_drop) for old in baseline.scores_of(kind)]
         cells += checked
         if (
             (average := KINDS[kind].average)

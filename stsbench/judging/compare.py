@@ -1,17 +1,19 @@
 """`compare`: is the difference between two models, or two methods over seeds, real?"""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.judging.aligned import FEWEST, AlignedScores, aligned_scores
-from stsbench.judging.comparison import TESTS, Comparison, Difference, corrected
-from stsbench.judging.judgement import by_kind
+from stsbench.judging.comparison import TESTS, Comparison, corrected
+from stsbench.judging.judgement import records
 from stsbench.judging.runs import Run, named_runs, records_of, runs_by_folder, shared_name
 from stsbench.judging.seeds import SeedsComparison, compare_seeds
 from stsbench.records.record import RunRecord
@@ -22,6 +24,9 @@ from stsbench.statistics.estimate import Estimate
 
 _TOPICS_MATTER = 1.2
 """Ratio of the standard error by components to the dyadic one that is worth a note."""
+
+_UNDEFINED = ("low", "high", "p", "effect", "effect_low", "effect_high", "test_p")
+"""The numbers of a difference that some rows lack."""
 
 
 def compare(
@@ -90,58 +95,56 @@ def _method_names(a: Sequence[str], b: Sequence[str]) -> tuple[str, str]:
     return shared_a or a[0], shared_b or next(iter(b), "")
 
 
-def differences(tasks: Sequence[AlignedScores], intervals: Intervals) -> tuple[Difference, ...]:
-    """Returns how two models, A first, differ on each task, followed by its subsets, and on average."""
-    rows: list[Difference] = []
-    for of_kind in by_kind(tasks).values():
-        of_tasks = [
-            _difference(part, intervals, subset=subset)
-            for task in of_kind
-            for subset, part in (("", task), *task.subsets())
-        ]
-        rows += corrected(of_tasks, ("p", "test_p"))
-    return tuple(rows)
+def differences(tasks: Sequence[AlignedScores], intervals: Intervals) -> pd.DataFrame:
+    """Returns the `rows` of a `Comparison` of two models, A first."""
+    parts = [(subset, part) for task in tasks for subset, part in (("", task), *task.subsets())]
+    rows = pd.DataFrame([_difference(part, intervals, subset) for subset, part in parts])
+    return corrected(rows, intervals.level, tests=("p", "test_p"), by=("kind", rows["subset"] != ""))
 
 
-def dependence_notes(rows: Sequence[Difference], intervals: Intervals) -> Iterator[str]:
+def dependence_notes(rows: pd.DataFrame, intervals: Intervals) -> Iterator[str]:
     """Yields notes on which pairs are treated as dependent, and where another choice would matter."""
     if intervals.interval == "independent":
         yield "intervals treat all pairs as independent, although some share sentences (--interval dyadic)."
         return
     yield "pairs that share a sentence are treated as dependent (docs: error bars)."
-    tests = [TESTS[test] for test in dict.fromkeys(row.test for row in rows if row.test)]
+    tests = [TESTS[test] for test in rows["test"].unique() if test]
     if tests:
         names = " and ".join(f"{test}' test" if test.endswith("s") else f"{test}'s test" for test in tests)
         yield f"{names} ignores shared sentences; the intervals and p account for them."
+    if "se_components" not in rows:
+        return
+    are_larger = (rows["subset"] == "") & (rows["se_components"] > _TOPICS_MATTER * rows["se_dyadic"])
     apart = [
-        f"{row.task} {row.details['se_components']:.2f} instead of {row.details['se_dyadic']:.2f}"
-        for row in rows
-        if not row.subset
-        and row.details.get("se_components", 0.0) > _TOPICS_MATTER * row.details.get("se_dyadic", 0.0)
+        f"{row.task} {row.se_components:.2f} instead of {row.se_dyadic:.2f}" for row in records(rows[are_larger])
     ]
     if apart:
         yield f"standard errors are larger if topics are dependent (--interval components): {'; '.join(apart)}."
 
 
-def _difference(task: AlignedScores, intervals: Intervals, *, subset: str = "") -> Difference:
+def _difference(task: AlignedScores, intervals: Intervals, subset: str) -> dict[str, Any]:
     effect, (a, b) = task.statistic.effect, (100 * task.scores).tolist()
-    row = Difference(task.kind, task.task, subset, task.size, a, b, b - a, interval=intervals.interval)
-    if task.items and (test := task.statistic.independent_test(task.scores, *task.items)):
-        row = replace(row, test=test.name, test_p=test.p, details=test.details)
+    row: dict[str, Any] = {"kind": task.kind, "task": task.task, "subset": subset, "size": task.size}
+    row |= {"a": a, "b": b, "difference": b - a, **dict.fromkeys(_UNDEFINED, math.nan)}
+    row |= {"effect_size": effect.name if effect else "", "test": "", "interval": intervals.interval}
+    test = task.statistic.independent_test(task.scores, *task.items) if task.items else None
+    if test:
+        row |= {"test": test.name, "test_p": test.p}
     if effect:
         # Fisher's transform of a perfect correlation is infinite, and the difference of two of them undefined.
         with np.errstate(divide="ignore", invalid="ignore"):
-            row = replace(row, effect_size=effect.name, effect=float(np.diff(effect.of(task.scores))[0]))
-    if task.size < FEWEST or np.isnan(task.scores).any():
-        return row
-    by_method = {method: task.estimate((-1, 1), method) for method in INTERVALS}
-    estimate = by_method[intervals.interval or DEPENDENCE]
-    row = replace(row, **_limits(estimate, intervals.level))
-    if estimate.value == 0 and not estimate.variance.value:
-        return replace(row, effect_low=0.0, effect_high=0.0) if effect else row
-    errors = {f"se_{method}": 100 * of.variance.standard_error for method, of in by_method.items()}
-    row = replace(row, details={"df": estimate.variance.df, **errors, **row.details})
-    return replace(row, **_effect_limits(task, intervals)) if effect else row
+            row["effect"] = float(np.diff(effect.of(task.scores))[0])
+    if task.size >= FEWEST and not np.isnan(task.scores).any():
+        by_method = {method: task.estimate((-1, 1), method) for method in INTERVALS}
+        estimate = by_method[intervals.interval or DEPENDENCE]
+        row |= _limits(estimate, intervals.level)
+        if estimate.value == 0 and not estimate.variance.value:
+            row |= {"effect_low": 0.0, "effect_high": 0.0} if effect else {}
+        else:
+            row["df"] = estimate.variance.df
+            row |= {f"se_{method}": 100 * of.variance.standard_error for method, of in by_method.items()}
+            row |= _effect_limits(task, intervals) if effect else {}
+    return row | dict(test.details if test else {})
 
 
 def _limits(estimate: Estimate, level: float) -> dict[str, Any]:
@@ -163,25 +166,23 @@ def _effect_limits(task: AlignedScores, intervals: Intervals) -> dict[str, Any]:
     return {"effect_low": low, "effect_high": high}
 
 
-def every_two(
-    tasks: Sequence[AlignedScores], names: Sequence[str], intervals: Intervals
-) -> Iterator[tuple[int, int, Comparison]]:
+def every_two(tasks: Sequence[AlignedScores], names: Sequence[str], intervals: Intervals) -> Iterator[Comparison]:
     """Yields the comparison of every two of m models, without subsets, effect sizes and other tests.
 
     Args:
         tasks: m models on each task; after the tasks of a kind their average. All scores are defined.
-        names: names of the models, (m,).
+        names: names of the models, (m,); the earlier one of two is A.
         intervals: how intervals and p-values are computed.
-
-    Yields:
-        The positions of A and B, A first, and the comparison.
     """
     estimates = [(task, task.differences(intervals.interval or DEPENDENCE)) for task in tasks]
-    for one, other in combinations(range(len(names)), 2):
-        rows = []
+    rows: list[dict[str, Any]] = []
+    for a, b in combinations(range(len(names)), 2):
         for task, of_task in estimates:
-            a, b = 100 * float(task.scores[one]), 100 * float(task.scores[other])
-            limits = _limits(of_task[one, other], intervals.level) if task.size >= FEWEST else {}
-            rows.append(Difference(task.kind, task.task, "", task.size, a, b, b - a, **limits))
-        judged = tuple(row for of_kind in by_kind(rows).values() for row in corrected(of_kind))
-        yield one, other, Comparison(names[one], names[other], judged, intervals.level)
+            first, second = 100 * float(task.scores[a]), 100 * float(task.scores[b])
+            row = {"pair": (a, b), "kind": task.kind, "task": task.task, "subset": "", "size": task.size}
+            row |= {"a": first, "b": second, "difference": second - first}
+            limits = _limits(of_task[a, b], intervals.level) if task.size >= FEWEST else {}
+            rows.append(row | dict.fromkeys(("low", "high", "p"), math.nan) | limits)
+    every = corrected(pd.DataFrame(rows), intervals.level, by=("pair", "kind"))
+    for (a, b), of_pair in every.groupby(every.pop("pair"), sort=False):
+        yield Comparison(names[a], names[b], of_pair, intervals.level)

@@ -3,16 +3,16 @@
 import html
 import math
 from abc import abstractmethod
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
-from stsbench.records.kinds import AVERAGES
+import pandas as pd
+
 from stsbench.render.result import Result
 from stsbench.render.text import one_line
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Judgement(Result):
     """A result whose answer is a sentence. It is shown as legend, tables, sentence and remarks.
 
@@ -56,12 +56,22 @@ class Judgement(Result):
         return [*self.sentence.splitlines(), *self.remarks]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class OfTwo(Judgement):
-    """A judgement of two models or methods, named A and B; `b` is empty if there is only one."""
+    """A judgement of two models or methods, named A and B; `b` is empty if there is only one.
+
+    Attributes:
+        rows: a row per task; after the tasks of a kind a row for their average.
+    """
 
     a: str
     b: str
+    rows: pd.DataFrame
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One row per task and average."""
+        return self.rows
 
     @property
     def legend(self) -> list[str]:
@@ -69,34 +79,9 @@ class OfTwo(Judgement):
         return [f"{letter}: {name}" for letter, name in (("A", self.a), ("B", self.b)) if name]
 
 
-class HasKind(Protocol):
-    """A score or a row of a result, with the kind of its task."""
-
-    @property
-    def kind(self) -> str: ...
-
-
-class OfTask:
-    """A row of a result on one task, or on the average over the tasks of a kind."""
-
-    kind: str
-    task: str
-
-    @property
-    def is_average(self) -> bool:
-        """Whether this is the average over tasks."""
-        return self.task in AVERAGES
-
-
-_Row = TypeVar("_Row", bound=HasKind)
-
-
-def by_kind(rows: Iterable[_Row]) -> dict[str, list[_Row]]:
-    """Groups rows by the kind of their task, in their order."""
-    kinds: dict[str, list[_Row]] = {}
-    for row in rows:
-        kinds.setdefault(row.kind, []).append(row)
-    return kinds
+def records(rows: pd.DataFrame) -> list[Any]:
+    """Returns rows as named tuples."""
+    return list(rows.itertuples(index=False))
 
 
 def p_text(p: float) -> str | None:
@@ -112,6 +97,8 @@ def p_text(p: float) -> str | None:
 
 def _plain(value: Any) -> Any:
     """Returns nested data with None for numbers that JSON does not have."""
+    if isinstance(value, pd.DataFrame):
+        value = value.to_dict("records")
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

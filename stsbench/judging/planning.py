@@ -7,7 +7,8 @@ which more pairs do not reduce.
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import rounded_up
 from stsbench.judging.aligned import MANY, AlignedScores, aligned_scores
-from stsbench.judging.judgement import OfTwo
+from stsbench.judging.judgement import OfTwo, records
 from stsbench.judging.runs import Run, named_runs, require_distinct_models
 from stsbench.published.measured import seeds
 from stsbench.records.kinds import AVERAGES
@@ -28,49 +29,26 @@ from stsbench.statistics.intervals import detectable, pairs_needed, seeds_needed
 _NO_VARIANCE = Variance(0.0, 0.0, math.inf)
 
 
-@dataclass(frozen=True)
-class PlannedTask:
-    """What one task or average can show; scores and differences x 100. Unknown values are NaN.
-
-    Attributes:
-        kind: kind of the task (see `stsbench.records.kinds`).
-        task: name of the task or average.
-        size: number of pairs or items.
-        a: score of A; `b`: of B.
-        error: standard error of their difference.
-        smallest: smallest difference that these pairs detect with the planned power.
-        pairs: number of similar pairs that detect the planned difference, or that of A and B; infinite if it is 0.
-        seed_sd: standard deviation of a method's scores over seeds.
-        seeds_here: runs of each method that detect the difference on these pairs; 0 if no number is enough.
-        seeds_anywhere: runs of each that detect it on other pairs too; 0 if no number is enough.
-    """
-
-    kind: str
-    task: str
-    size: int
-    a: float
-    b: float
-    error: float
-    smallest: float
-    pairs: float
-    seed_sd: float = math.nan
-    seeds_here: int = 0
-    seeds_anywhere: int = 0
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Plan(OfTwo):
     """What a comparison of two models on these pairs can detect, and what a comparison of two methods needs.
 
     Attributes:
         a: name of A; `b`: of B.
-        rows: each task; after the tasks of a kind their average.
+        rows: a row per task; after the tasks of a kind their average. Scores and differences are x 100.
+
+            - `kind`, `task`, `size` in pairs or items, the scores `a` and `b`;
+            - `error`: standard error of their difference; `smallest`: the smallest difference that these pairs
+              detect with the planned power; `pairs`: number of similar pairs that detect the planned difference,
+              or that of A and B (infinite if it is 0);
+            - `seed_sd`: standard deviation of a method's scores over seeds, NaN if unknown; `seeds_here`: runs of
+              each method that detect the difference on these pairs; `seeds_anywhere`: on other pairs too. 0 if no
+              number is enough.
         difference: the planned difference in points; None for the difference of A and B.
         spread: where the standard deviation over seeds comes from; empty if there is none.
         interval: which pairs are treated as dependent.
     """
 
-    rows: tuple[PlannedTask, ...]
     difference: float | None
     spread: str
     interval: Dependence
@@ -78,7 +56,7 @@ class Plan(OfTwo):
     @property
     def sentence(self) -> str:
         """The smallest detectable difference, and the pairs and seeds for the planned one."""
-        last = self.rows[-1]
+        last = records(self.rows)[-1]
         planned = f"{self.difference:g}" if self.difference else f"{abs(last.a - last.b):.2f}"
         sentence = f"These pairs detect a difference of {last.smallest:.2f} points on {last.task} with 80 % power"
         if last.pairs < MANY:
@@ -92,32 +70,25 @@ class Plan(OfTwo):
             )
         return f"{sentence}."
 
-    @property
-    def frame(self) -> pd.DataFrame:
-        """One row per task and average, with the columns of `PlannedTask`."""
-        return pd.DataFrame([asdict(row) for row in self.rows])
-
     def table(self) -> Tables:
         """Returns standard errors, smallest detectable differences, pairs and, if requested, seeds."""
         planned = "A - B" if self.difference is None else f"{self.difference:g}"
-        rows = []
-        for row in self.rows:
-            cells: dict[str, object] = {
-                "task": row.task,
-                "pairs": row.size,
-                "A": row.a,
-                "B": row.b,
-                "standard error": row.error,
-                "smallest": row.smallest,
-                f"pairs for {planned}": f"{rounded_up(row.pairs):,}" if row.pairs < MANY else "–",
+        heads = {"task": "task", "size": "pairs", "a": "A", "b": "B", "error": "standard error"}
+        heads |= {"smallest": "smallest", "pairs": f"pairs for {planned}"}
+        pairs = self.rows["pairs"].map(lambda pairs: f"{rounded_up(pairs):,}" if pairs < MANY else "–")
+        shown = self.rows.assign(pairs=pairs)
+        if self.spread:
+            heads |= {
+                "seed_sd": "seeds' sd",
+                "seeds_here": f"seeds for {planned}",
+                "seeds_anywhere": "on other pairs",
             }
-            if self.spread:
-                is_known = not math.isnan(row.seed_sd)
-                cells["seeds' sd"] = row.seed_sd
-                cells[f"seeds for {planned}"] = _count(row.seeds_here) if is_known else None
-                cells["on other pairs"] = _count(row.seeds_anywhere) if is_known else None
-            rows.append(cells)
-        return Tables([Table(pd.DataFrame(rows), headline="smallest")])
+            is_known = shown["seed_sd"].notna()
+            for name in ("seeds_here", "seeds_anywhere"):
+                shown[name] = (
+                    shown[name].map(lambda seeds: f"{seeds}" if seeds else "none is enough").where(is_known)
+                )
+        return Tables([Table(shown[list(heads)].rename(columns=heads), headline="smallest")])
 
     @property
     def remarks(self) -> list[str]:
@@ -157,8 +128,8 @@ def plan(
         >>> import stsbench as sb
         >>> models = [lambda texts, k=k: [[len(s), s.count("e"), k * s.count("o")] for s in texts] for k in (0, 3)]
         >>> planned = plan(*(sb.evaluate(model, "sample") for model in models), difference=2, spread=0.9)
-        >>> planned.rows[0].seeds_here
-        5
+        >>> planned.rows["seeds_here"].tolist()
+        [5]
     """
     if difference is not None and not (math.isfinite(difference) and difference > 0):
         raise UserError(f"a difference of {difference:g} points: give more than 0, such as 0.5.")
@@ -168,19 +139,19 @@ def plan(
     spreads, spread_source = _spreads(spread, [task.task for task in tasks])
     rows = [_planned(task, interval, difference, spreads.get(task.task, math.nan)) for task in tasks]
     first, second = named
-    return Plan(first, second, tuple(rows), difference, spread_source, interval, notes=notes)
+    return Plan(first, second, pd.DataFrame(rows), difference, spread_source, interval, notes=notes)
 
 
-def _planned(task: AlignedScores, method: Dependence, difference: float | None, sd: float) -> PlannedTask:
+def _planned(task: AlignedScores, method: Dependence, difference: float | None, sd: float) -> dict[str, Any]:
     a, b = (100 * task.scores).tolist()
     planned, variance = difference or abs(a - b), task.estimate((-1, 1), method).in_points.variance
     smallest = detectable(variance.standard_error)
-    pairs = pairs_needed(task.size, planned, smallest)
-    row = PlannedTask(task.kind, task.task, task.size, a, b, variance.standard_error, smallest, pairs)
-    if math.isnan(sd):
-        return row
-    here, anywhere = (seeds_needed(planned, sd, over) or 0 for over in (_NO_VARIANCE, variance))
-    return replace(row, seed_sd=sd, seeds_here=here, seeds_anywhere=anywhere)
+    row = {"kind": task.kind, "task": task.task, "size": task.size, "a": a, "b": b}
+    row |= {"error": variance.standard_error, "smallest": smallest}
+    row |= {"pairs": pairs_needed(task.size, planned, smallest), "seed_sd": sd}
+    for name, over in (("seeds_here", _NO_VARIANCE), ("seeds_anywhere", variance)):
+        row[name] = 0 if math.isnan(sd) else seeds_needed(planned, sd, over) or 0
+    return row
 
 
 def _spreads(spread: float | str | None, tasks: Sequence[str]) -> tuple[dict[str, float], str]:
@@ -196,7 +167,3 @@ def _spreads(spread: float | str | None, tasks: Sequence[str]) -> tuple[dict[str
     averages = [task for task in tasks if task in AVERAGES]
     # The given number is about the average, or about the only task.
     return dict.fromkeys(averages or tasks, spread), f"a standard deviation of {spread:g}, as given"
-
-
-def _count(number: int) -> str:
-    return f"{number}" if number else "none is enough"

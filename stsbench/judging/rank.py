@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,16 +12,16 @@ from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import listed, suggestion
 from stsbench.judging.aligned import AlignedScores, Floats, aligned_scores, comparable_runs
-from stsbench.judging.judgement import Judgement, OfTask, by_kind
+from stsbench.judging.judgement import Judgement, records
 from stsbench.judging.runs import Run, named_runs, require_distinct_models
-from stsbench.records.kinds import KINDS
+from stsbench.records.kinds import AVERAGES, KINDS
 from stsbench.render.charts import forest
 from stsbench.render.figures import shortened
 from stsbench.render.table import Table, Tables
 from stsbench.statistics import DEPENDENCE, LEVEL, Dependence
 from stsbench.statistics.dependence import shared_sums
 from stsbench.statistics.estimate import verdict_of_p
-from stsbench.statistics.intervals import reach_of_mean
+from stsbench.statistics.intervals import Limits, reach_of_mean
 from stsbench.statistics.ranks import Adjustment, Ranking, letters_text, rank_scores
 
 if TYPE_CHECKING:
@@ -36,72 +36,29 @@ SEED = 12345
 _FEW = 3
 """Largest number of models that a sentence names."""
 
+_OVER_TASKS = ("to_first", "tasks_low", "tasks_high")
+
 _LABEL = 22
 """Characters of a model's name that leave room for the scores in a narrow figure."""
 
 
-@dataclass(frozen=True)
-class RankedScore:
-    """A model on one task or on average.
-
-    Attributes:
-        model: name of the model.
-        score: score x 100 with its own interval `low` to `high`, NaN if undefined.
-        rank: rank by the score; 1 is the highest.
-        best: best rank in its rank interval; `worst`: the worst.
-        letters: its groups; models that share a letter do not differ significantly.
-        first: share of bootstrap draws in which it is the highest, from 0 to 1.
-        to_first: of an average: its difference from the first model in points, with the interval `tasks_low` to
-            `tasks_high` over other tasks. NaN for the first, and without an average or spread.
-    """
-
-    model: str
-    score: float
-    low: float
-    high: float
-    rank: int
-    best: int
-    worst: int
-    letters: tuple[str, ...]
-    first: float
-    to_first: float = math.nan
-    tasks_low: float = math.nan
-    tasks_high: float = math.nan
-
-    @property
-    def ranks(self) -> str:
-        """The rank interval as text."""
-        return f"{self.best} to {self.worst}" if self.best < self.worst else f"{self.best}"
-
-
-@dataclass(frozen=True)
-class RankedTask(OfTask):
-    """The ranking of all models on one task or on average.
-
-    Attributes:
-        kind: kind of the task (see `stsbench.records.kinds`).
-        task: name of the task or average.
-        size: number of pairs or items.
-        rows: the models, highest score first.
-        p: p-values of all differences in the order of `rows`, corrected for all pairs of models.
-        tasks: number of tasks in an average, otherwise 1.
-    """
-
-    kind: str
-    task: str
-    size: int
-    rows: tuple[RankedScore, ...]
-    p: tuple[tuple[float, ...], ...]
-    tasks: int = 1
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RankResult(Judgement):
     """The order of models, and how certain it is.
 
     Attributes:
         models: names of the models, in the order given.
-        tasks: the ranking of each task; after the tasks of a kind that of their average.
+        rows: for each task, and after the tasks of a kind their average, a row per model, highest score first.
+
+            - `kind`, `task`, `size` in pairs or items, `model`;
+            - `score` x 100 with its own interval `low` to `high`, NaN if undefined;
+            - `rank` by the score, 1 is the highest; `best` to `worst`: its rank interval; `letters`: its groups,
+              models that share a letter do not differ significantly;
+            - `first`: share of bootstrap draws in which it is the highest, from 0 to 1;
+            - `to_first`: of an average, its difference from the first model in points, with the interval
+              `tasks_low` to `tasks_high` over other tasks. NaN for the first, and without an average or spread;
+            - `tasks`: number of tasks in an average, otherwise 1.
+        p: by task, the (m, m) p-values of all differences in the order of its rows, corrected for all pairs.
         simultaneous: whether the rank intervals of a task hold for all models at once.
         adjustment: how p-values are corrected for all pairs of models.
         interval: which pairs are treated as dependent.
@@ -110,7 +67,8 @@ class RankResult(Judgement):
     """
 
     models: tuple[str, ...]
-    tasks: tuple[RankedTask, ...]
+    rows: pd.DataFrame
+    p: Mapping[str, Sequence[Sequence[float]]]
     simultaneous: bool
     adjustment: Adjustment
     interval: Dependence
@@ -118,24 +76,32 @@ class RankResult(Judgement):
     draws: int
 
     @property
-    def headlines(self) -> list[RankedTask]:
-        """For each kind the ranking by its average, or the rankings of its tasks if it has no average."""
-        kinds = by_kind(self.tasks).items()
-        return [task for kind, tasks in kinds for task in (tasks[-1:] if KINDS[kind].average else tasks)]
+    def frame(self) -> pd.DataFrame:
+        """One row per task and model."""
+        return self.rows
+
+    @property
+    def headlines(self) -> list[str]:
+        """For each kind its average, or its tasks if it has no average."""
+        kinds = ((KINDS[str(kind)], rows["task"].unique()) for kind, rows in self.rows.groupby("kind", sort=False))
+        return [task for kind, tasks in kinds for task in (tasks[-1:] if kind.average else tasks)]
+
+    def of(self, task: str) -> pd.DataFrame:
+        """Returns the rows of a task or average, with its rank intervals as text in `ranks`.
+
+        Raises:
+            UserError: if the task was not ranked.
+        """
+        if task not in self.p:
+            raise UserError(f"{task!r} was not ranked: {suggestion(task, self.p)}")
+        rows = self.rows[self.rows["task"] == task].reset_index(drop=True)
+        limits = zip(rows["best"], rows["worst"], strict=True)
+        return rows.assign(ranks=[f"{best} to {worst}" if best < worst else f"{best}" for best, worst in limits])
 
     @property
     def sentence(self) -> str:
         """Which model leads and which are tied with it, one sentence for each headline."""
-        return " ".join(self._sentence(task) for task in self.headlines)
-
-    @property
-    def frame(self) -> pd.DataFrame:
-        """One row per task and model, with the columns of `RankedScore`, `kind`, `task`, `size` and `tasks`."""
-        return pd.DataFrame(
-            {"kind": task.kind, "task": task.task, "size": task.size} | asdict(row) | {"tasks": task.tasks}
-            for task in self.tasks
-            for row in task.rows
-        )
+        return " ".join(map(self._sentence, self.headlines))
 
     def table(self) -> Tables:
         """Returns the ranking by each headline, and the scores of all tasks with their groups."""
@@ -150,23 +116,11 @@ class RankResult(Judgement):
         Raises:
             UserError: if the task was not ranked.
         """
-        tasks = {item.task: item for item in self.tasks}
-        if task is not None and task not in tasks:
-            raise UserError(f"{task!r} was not ranked: {suggestion(task, tasks)}")
-        chosen = self.headlines[0] if task is None else tasks[task]
-        rows = [
-            {
-                "label": f"{shortened(row.model, _LABEL)}, rank {row.ranks}",
-                "series": "",
-                "value": row.score,
-                "low": row.low,
-                "high": row.high,
-                "filled": chosen.p[0][place] >= 1 - self.level,
-                "summary": False,
-            }
-            for place, row in enumerate(chosen.rows)
-        ]
-        return forest(pd.DataFrame(rows), chosen.task)
+        task = self.headlines[0] if task is None else task
+        rows = self.of(task).rename(columns={"score": "value"})
+        label = rows["model"].map(lambda name: shortened(name, _LABEL)) + ", rank " + rows["ranks"]
+        filled = [p >= 1 - self.level for p in self.p[task][0]]
+        return forest(rows.assign(label=label, series="", filled=filled, summary=False), task)
 
     @property
     def remarks(self) -> list[str]:
@@ -179,40 +133,31 @@ class RankResult(Judgement):
             *super().remarks,
         ]
 
-    def _tables(self, task: RankedTask) -> Iterator[Table]:
+    def _tables(self, task: str) -> Iterator[Table]:
         """Yields the ranking by a headline; by an average also the scores of all tasks with their groups."""
         low, high = (f"{100 * share:g} %" for share in ((1 - self.level) / 2, (1 + self.level) / 2))
-        rows = []
-        for row in task.rows:
-            columns: dict[Any, object] = {
-                "rank": row.rank,
-                "ranks": row.ranks,
-                "model": row.model,
-                task.task: row.score,
-                low: row.low,
-                high: row.high,
-                "groups": letters_text(row.letters),
-                "first": f"{100 * row.first:.0f} %",
-            }
-            if task.is_average:
-                over = {"to first": row.to_first, f"tasks {low}": row.tasks_low, f"tasks {high}": row.tasks_high}
-                columns |= over
-            rows.append(columns)
-        yield Table(pd.DataFrame(rows), headline=task.task)
-        if task.is_average:
-            frame = pd.DataFrame({"model": [row.model for row in task.rows]})
-            for item in by_kind(self.tasks)[task.kind]:
-                texts = {row.model: f"{row.score:.2f} {letters_text(row.letters)}" for row in item.rows}
-                frame[item.task] = frame["model"].map(texts)
-            yield Table(frame)
+        rows = self.of(task)
+        shown = rows.assign(
+            groups=rows["letters"].map(letters_text), first=[f"{100 * share:.0f} %" for share in rows["first"]]
+        )
+        heads = {"rank": "rank", "ranks": "ranks", "model": "model", "score": task, "low": low, "high": high}
+        heads |= {"groups": "groups", "first": "first"}
+        if task in AVERAGES:
+            heads |= {"to_first": "to first", "tasks_low": f"tasks {low}", "tasks_high": f"tasks {high}"}
+        yield Table(shown[list(heads)].rename(columns=heads), headline=task)
+        if task in AVERAGES:
+            of_kind = self.rows[self.rows["kind"] == rows["kind"][0]]
+            groups = [f"{row.score:.2f} {letters_text(row.letters)}" for row in records(of_kind)]
+            wide = of_kind.assign(text=groups).pivot_table("text", "model", "task", aggfunc="first", sort=False)
+            yield Table(wide.loc[rows["model"], of_kind["task"].unique()].rename_axis(columns=None).reset_index())
 
-    def _sentence(self, task: RankedTask) -> str:
-        first, *others = task.rows
-        where = f"on {KINDS[task.kind].words} average" if task.is_average else f"on {task.task}"
+    def _sentence(self, task: str) -> str:
+        (first, *others), (_, *p) = records(self.of(task)), self.p[task][0]
+        where = f"on {KINDS[first.kind].words} average" if task in AVERAGES else f"on {task}"
         tied = [
             row.model
-            for row, p in zip(others, task.p[0][1:], strict=True)
-            if verdict_of_p(row.score - first.score, p, self.level) == "undecided"
+            for row, of_row in zip(others, p, strict=True)
+            if verdict_of_p(row.score - first.score, of_row, self.level) == "undecided"
         ]
         leads = f"{first.model} leads {where} with {first.score:.2f}"
         if not tied:
@@ -262,8 +207,8 @@ def rank(
         >>> import stsbench as sb
         >>> models = [lambda texts, k=k: [[len(s), s.count("e"), k * s.count("o")] for s in texts] for k in (0, 3)]
         >>> ranking = rank([sb.evaluate(model, "sample") for model in models])
-        >>> [(row.rank, row.best, row.worst) for row in ranking.tasks[0].rows]
-        [(1, 1, 2), (2, 1, 2)]
+        >>> ranking.frame[["rank", "best", "worst"]].values.tolist()
+        [[1, 1, 2], [2, 1, 2]]
     """
     if not 0 < level < 1:
         raise UserError(f"a level of {level}: give a number between 0 and 1, such as 0.95.")
@@ -275,13 +220,19 @@ def rank(
     tasks, notes = aligned_scores(named, progress=progress)
     require_distinct_models(named)  # after the check of protocols, whose message says more
     how: Any = {"simultaneous": simultaneous, "adjustment": adjustment, "level": level, "draws": draws}
-    ranked: list[RankedTask] = []
+    frames, p = [], {}
     for task in tasks:
-        before = [other for other in ranked if other.kind == task.kind] if task.is_average else []
         ranking = ranking_of(task, interval, seed=SEED, **how)
-        ranked.append(_ranked_task(task, tuple(named), ranking, tasks=before, interval=interval, level=level))
-    notes = (*left_out, *notes)
-    return RankResult(tuple(named), tuple(ranked), interval=interval, notes=notes, **how)
+        order = np.argsort(-task.scores, kind="stable")
+        limits = [task.limits(place, interval, level) for place in range(len(named))]
+        rows = _ranked(task, list(named), ranking, limits).iloc[order].reset_index(drop=True)
+        of_kind = [other for other in tasks if other.kind == task.kind and not other.is_average]
+        if task.is_average:
+            rows.loc[1:, list(_OVER_TASKS)] = [_over_tasks(of_kind, place, order[0], level) for place in order[1:]]
+        frames.append(rows.assign(tasks=len(of_kind) if task.is_average else 1))
+        p[task.task] = ranking.p[np.ix_(order, order)].tolist()
+    rows = pd.concat(frames, ignore_index=True)
+    return RankResult(tuple(named), rows, p, interval=interval, notes=(*left_out, *notes), **how)
 
 
 def ranking_of(task: AlignedScores, interval: Dependence = DEPENDENCE, **how: Any) -> Ranking:
@@ -312,46 +263,26 @@ def _degrees_of_freedom(task: AlignedScores, method: Dependence) -> float:
     return float(min((df for df in freedoms if np.isfinite(df)), default=np.inf))
 
 
-def _ranked_task(
-    task: AlignedScores,
-    names: Sequence[str],
-    ranking: Ranking,
-    *,
-    tasks: Sequence[RankedTask],
-    interval: Dependence,
-    level: float,
-) -> RankedTask:
-    """Returns the rows of a ranking; for an average `tasks` are the rankings of its tasks."""
-    rows: list[RankedScore] = []
-    order = np.argsort(-task.scores, kind="stable")
-    of_tasks = [{row.model: row.score for row in other.rows} for other in tasks]
-    for place in order:
-        limits = task.limits(place, interval, level)
-        row = RankedScore(
-            model=names[place],
-            score=100 * float(task.scores[place]),
-            low=100 * limits.low,
-            high=100 * limits.high,
-            rank=int(ranking.rank[place]),
-            best=int(ranking.best[place]),
-            worst=int(ranking.worst[place]),
-            letters=ranking.letters[place],
-            first=float(ranking.first[place]),
-        )
-        if rows and tasks:
-            row = replace(row, **_over_tasks(of_tasks, row.model, rows[0].model, level))
-        rows.append(row)
-    p = tuple(map(tuple, ranking.p[np.ix_(order, order)].tolist()))
-    return RankedTask(task.kind, task.task, task.size, tuple(rows), p, max(1, len(tasks)))
+def _ranked(
+    task: AlignedScores, models: Sequence[str], ranking: Ranking, limits: Sequence[Limits]
+) -> pd.DataFrame:
+    """Returns the rows of a task or average, in the order of the models."""
+    columns = {"kind": task.kind, "task": task.task, "size": task.size, "model": models}
+    columns |= {"score": 100 * task.scores}
+    columns |= {name: [100 * getattr(of_model, name) for of_model in limits] for name in ("low", "high")}
+    columns |= {name: getattr(ranking, name) for name in ("rank", "best", "worst", "letters", "first")}
+    return pd.DataFrame(columns | dict.fromkeys(_OVER_TASKS, math.nan))
 
 
-def _over_tasks(scores: Sequence[Mapping[str, float]], model: str, first: str, level: float) -> dict[str, Any]:
-    """Returns the mean difference of two models over k tasks, and its limits over other tasks.
+def _over_tasks(
+    tasks: Sequence[AlignedScores], place: int, first: int, level: float
+) -> tuple[float, float, float]:
+    """Returns the mean difference of a model from the first over k tasks, and its limits over other tasks.
 
     The tasks are treated as a random sample: Student's t with k - 1 degrees of freedom. Choosing the best of
     several models as the first is not corrected for. There are no limits if all differences are equal.
     """
-    differences = np.array([of_task[model] for of_task in scores]) - [of_task[first] for of_task in scores]
+    differences = np.array([100 * float(task.scores[place]) - 100 * float(task.scores[first]) for task in tasks])
     mean, error = float(differences.mean()), float(differences.std(ddof=1))
     reach = reach_of_mean(error, len(differences), level) or math.nan
-    return {"to_first": mean, "tasks_low": mean - reach, "tasks_high": mean + reach}
+    return mean, mean - reach, mean + reach

@@ -7,7 +7,7 @@ runs are the sample. Scores also vary with the pairs, so intervals are over othe
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.judging.aligned import AlignedScores, aligned_scores, common_values
-from stsbench.judging.comparison import ComparisonResult, Judged, corrected, verdict_sentence
-from stsbench.judging.judgement import by_kind, p_text
+from stsbench.judging.comparison import ComparisonResult, corrected, verdict_sentence
+from stsbench.judging.judgement import p_text
 from stsbench.judging.runs import require_seeds_of_one_recipe
-from stsbench.records.kinds import KINDS
+from stsbench.records.kinds import AVERAGES, KINDS
 from stsbench.records.record import RunRecord
 from stsbench.render.charts import forest
 from stsbench.render.table import Table, Tables, interval
@@ -45,99 +45,61 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Floats = NDArray[np.float64]
+Row = dict[Any, Any]
 
 ENOUGH = 5
 """Runs of each method that a test needs."""
 
 
-@dataclass(frozen=True)
-class Method:
-    """The scores x 100 of one method's runs on one task or on average. Undefined values are NaN.
-
-    Attributes:
-        runs: number of runs; 0 if there is no such method.
-        mean: mean of the scores; `sd` is their sample standard deviation, `lowest` and `highest` their range.
-        low: lower limit of the interval of the mean over other seeds and other pairs, `high` the upper; from two
-            runs on.
-        seed_share: share of that variance due to seeds, `pair_share` due to pairs (the rest is their interaction);
-            NaN without pairs, when the interval is over seeds alone.
-        iqm: interquartile mean, `iqm_low` and `iqm_high` its bootstrap limits over whole runs; from `ENOUGH` runs.
-    """
-
-    runs: int = 0
-    mean: float = math.nan
-    sd: float = math.nan
-    lowest: float = math.nan
-    highest: float = math.nan
-    low: float = math.nan
-    high: float = math.nan
-    seed_share: float = math.nan
-    pair_share: float = math.nan
-    iqm: float = math.nan
-    iqm_low: float = math.nan
-    iqm_high: float = math.nan
+_METHOD = (
+    "mean",
+    "sd",
+    "lowest",
+    "highest",
+    "low",
+    "high",
+    "seed_share",
+    "pair_share",
+    "iqm",
+    "iqm_low",
+    "iqm_high",
+)
+_DIFFERENCE = (
+    *("difference", "low", "high", "p", "p_holm", "permutation_p", "seed_share", "pair_share"),
+    *("seeds_low", "seeds_high", "seeds_p", "improvement", "improvement_low", "improvement_high"),
+)
 
 
-@dataclass(frozen=True)
-class SeedsDifference(Judged):
-    """Two methods on one task or on average. Scores are x 100; undefined values are NaN.
-
-    Attributes:
-        kind: kind of the task (see `stsbench.records.kinds`).
-        task: name of the task or average.
-        a: method A; `b`: method B, without runs if only A is described.
-        difference: mean of B minus mean of A, with its interval `low` to `high` over other seeds and other pairs.
-            This and all p-values need `ENOUGH` runs of each.
-        p: two-sided p-value of the difference; `p_holm`: after Holm's correction over the tasks.
-        seed_share: share of the difference's variance due to seeds; `pair_share`: due to pairs.
-        seeds_low: lower limit of Welch's t test over other seeds on these pairs; `seeds_high`, `seeds_p` likewise.
-        permutation_p: p-value of the permutation test of the runs on these pairs, not corrected.
-        improvement: probability that a run of B beats one of A; `improvement_low` and `improvement_high` are its
-            bootstrap limits over whole runs.
-    """
-
-    kind: str
-    task: str
-    a: Method
-    b: Method = Method()
-    difference: float = math.nan
-    low: float = math.nan
-    high: float = math.nan
-    p: float = math.nan
-    p_holm: float = math.nan
-    permutation_p: float = math.nan
-    seed_share: float = math.nan
-    pair_share: float = math.nan
-    seeds_low: float = math.nan
-    seeds_high: float = math.nan
-    seeds_p: float = math.nan
-    improvement: float = math.nan
-    improvement_low: float = math.nan
-    improvement_high: float = math.nan
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SeedsComparison(ComparisonResult):
-    """One or two methods over seeds. The attributes are those of `Comparison`; `b` is empty for one method."""
+    """One or two methods over seeds.
+
+    Attributes:
+        a: name of method A; `b`: of method B, empty if only A is described.
+        rows: a row per task; after the tasks of a kind their average. Scores are x 100, undefined values NaN.
+
+            - `kind`, `task`;
+            - `difference`: mean of B minus mean of A, with its interval `low` to `high` over other seeds and other
+              pairs. This and all p-values need `ENOUGH` runs of each method;
+            - `p`: its two-sided p-value; `p_holm`: after Holm's correction over the tasks; `verdict`: of B;
+            - `seed_share`: share of its variance due to seeds; `pair_share`: due to pairs (the rest is their
+              interaction);
+            - `seeds_low`, `seeds_high`, `seeds_p`: Welch's t test over other seeds on these pairs;
+              `permutation_p`: the permutation test;
+            - `improvement`: probability that a run of B beats one of A, with its bootstrap limits over whole runs;
+            - of each method, as in `a_runs`: number of `runs`, their `mean`, sample standard deviation `sd` and
+              range `lowest` to `highest`; from two runs on the interval `low` to `high` of the mean, with
+              `seed_share` and `pair_share` (NaN if the interval is over seeds alone); from `ENOUGH` runs on the
+              interquartile mean `iqm` with its bootstrap limits.
+        level: level of the intervals.
+    """
 
     caption = "mean and range over seeds"
-
-    rows: tuple[SeedsDifference, ...]
 
     @property
     def sentence(self) -> str:
         """The result, one sentence for each kind of task; a claim needs `ENOUGH` runs of each method."""
-        return " ".join(map(self._sentence, by_kind(self.rows).values()))
-
-    @property
-    def frame(self) -> pd.DataFrame:
-        """One row per task and average, with the columns of `SeedsDifference`, and of `Method` as `a_mean` ..."""
-        rows = []
-        for row in self.rows:
-            columns = asdict(row)
-            methods = {side: columns.pop(side) for side in ("a", "b")}
-            rows.append(columns | {f"{side}_{name}": x for side, of in methods.items() for name, x in of.items()})
-        return pd.DataFrame(rows)
+        return " ".join(self._sentence(rows) for _, rows in self.rows.groupby("kind", sort=False))
 
     def table(self, *, subsets: bool = False) -> Tables:
         """Returns a table of scores, and one of variance shares and whole-run statistics.
@@ -145,86 +107,82 @@ class SeedsComparison(ComparisonResult):
         Args:
             subsets: without effect: methods are compared by whole tasks.
         """
-        frames = [pd.DataFrame(map(cells, self.rows)) for cells in (self._cells, self._whole_run_cells)]
+        records = self.rows.to_dict("records")
+        frames = [pd.DataFrame(map(cells, records)) for cells in (self._cells, self._whole_run_cells)]
         # Columns that need more runs, or a second method, are empty.
         scores, more = (frame.replace("", None).dropna(axis="columns", how="all") for frame in frames)
         return Tables([Table(scores, headline="B − A"), *([Table(more)] if len(more.columns) > 1 else [])])
 
     def plot(self) -> "Figure":
         """Returns a forest plot of means and ranges."""
-        rows = [
-            {
-                "label": row.task,
-                "series": name,
-                "value": method.mean,
-                "low": method.lowest,
-                "high": method.highest,
-                "filled": True,
-                "summary": not row.is_task,
-            }
-            for row in self.rows
-            for _, name, method in self._methods(row)
+        columns = {"mean": "value", "lowest": "low", "highest": "high"}
+        sides = [
+            pd.DataFrame({name: self.rows[f"{side}_{column}"] for column, name in columns.items()}).assign(
+                label=self.rows["task"], series=name, filled=True, summary=self.rows["task"].isin(AVERAGES)
+            )
+            for side, name in self._methods
         ]
-        return forest(pd.DataFrame(rows), self.caption)
+        return forest(pd.concat(sides).sort_index(kind="stable"), self.caption)
 
     @property
     def remarks(self) -> list[str]:
         """What few runs cannot show, and the notes, one line each."""
+        last = self.rows.to_dict("records")[-1]
         few = [
-            f"note: {name}: {_few_runs_text(method.runs, method.sd)}"
-            for _, name, method in self._methods(self.rows[-1])
-            if method.runs < ENOUGH
+            f"note: {name}: {_few_runs_text(last[f'{side}_runs'], last[f'{side}_sd'])}"
+            for side, name in self._methods
+            if last[f"{side}_runs"] < ENOUGH
         ]
         return [*few, *super().remarks]
 
-    def _methods(self, row: SeedsDifference) -> list[tuple[str, str, Method]]:
-        """Returns letter, name and numbers of the methods that have runs."""
-        methods = (("A", self.a, row.a), ("B", self.b, row.b))
-        return [method for method in methods if method[2].runs]
+    @property
+    def _methods(self) -> list[tuple[str, str]]:
+        """The sides, `a` and `b`, and names of the methods that have runs."""
+        sides = (("a", self.a), ("b", self.b))
+        return [(side, name) for side, name in sides if self.rows[f"{side}_runs"].iloc[0]]
 
-    def _sentence(self, rows: Sequence[SeedsDifference]) -> str:
-        last = rows[-1]
-        where = f"on {last.task}" if last.is_task else f"on {KINDS[last.kind].words} average"
-        spreads = ", ".join(f"{name}: {_spread_text(method)}" for _, name, method in self._methods(last))
-        if not last.b.runs:
+    def _sentence(self, rows: pd.DataFrame) -> str:
+        last = rows.to_dict("records")[-1]
+        task = last["task"]
+        where = f"on {KINDS[last['kind']].words} average" if task in AVERAGES else f"on {task}"
+        spreads = ", ".join(f"{name}: {_spread_text(last, side)}" for side, name in self._methods)
+        if not last["b_runs"]:
             return f"{spreads} {where}."
-        if min(last.a.runs, last.b.runs) < ENOUGH:
+        if min(last["a_runs"], last["b_runs"]) < ENOUGH:
             return f"{spreads} {where}; a test needs {ENOUGH} runs of each."
         return f"{spreads} {where}. {verdict_sentence(rows, self.level, (self.a, self.b))}"
 
-    def _cells(self, row: SeedsDifference) -> dict[str, object]:
-        cells: dict[str, object] = {"task": row.task}
-        for letter, _, method in self._methods(row):
-            range_text = f"{method.lowest:.2f} to {method.highest:.2f}" if method.runs > 1 else None
-            cells |= {letter: method.mean, f"sd {letter}": method.sd, f"range {letter}": range_text}
-        low, high = self._limits
-        return cells | {
-            "B − A": row.difference,
-            low: row.low,
-            high: row.high,
-            "p": p_text(row.p),
-            "p (Holm)": p_text(row.p_holm),
-            "seeds alone p": p_text(row.seeds_p),
-            "permutation p": p_text(row.permutation_p),
-        }
-
-    def _whole_run_cells(self, row: SeedsDifference) -> dict[str, object]:
-        cells: dict[str, object] = {"task": row.task}
-        for letter, _, method in self._methods(row):
+    def _cells(self, row: Row) -> Row:
+        cells: Row = {"task": row["task"]}
+        for side, _ in self._methods:
+            low, high, letter = row[f"{side}_lowest"], row[f"{side}_highest"], side.upper()
+            range_text = f"{low:.2f} to {high:.2f}" if row[f"{side}_runs"] > 1 else None
             cells |= {
-                f"{letter} {100 * self.level:g} %": interval(method.low, method.high),
-                f"seeds {letter}": _percent(method.seed_share),
-                f"pairs {letter}": _percent(method.pair_share),
-                f"IQM {letter}": _with_limits(method.iqm, method.iqm_low, method.iqm_high),
+                letter: row[f"{side}_mean"],
+                f"sd {letter}": row[f"{side}_sd"],
+                f"range {letter}": range_text,
             }
-        better = _with_limits(row.improvement, row.improvement_low, row.improvement_high)
-        return cells | {"P(B > A)": better}
+        low, high = self._limits
+        cells |= {"B − A": row["difference"], low: row["low"], high: row["high"]}
+        tests = {"p": "p", "p (Holm)": "p_holm", "seeds alone p": "seeds_p", "permutation p": "permutation_p"}
+        return cells | {head: p_text(row[name]) for head, name in tests.items()}
+
+    def _whole_run_cells(self, row: Row) -> Row:
+        cells: Row = {"task": row["task"]}
+        for side, _ in self._methods:
+            letter = side.upper()
+            cells |= {
+                f"{letter} {100 * self.level:g} %": interval(row[f"{side}_low"], row[f"{side}_high"]),
+                f"seeds {letter}": _percent(row[f"{side}_seed_share"]),
+                f"pairs {letter}": _percent(row[f"{side}_pair_share"]),
+                f"IQM {letter}": _with_limits(row, f"{side}_iqm"),
+            }
+        return cells | {"P(B > A)": _with_limits(row, "improvement")}
 
 
-def _spread_text(method: Method) -> str:
-    if method.runs == 1:
-        return f"{method.mean:.2f} (one run)"
-    return f"{method.mean:.2f} ± {method.sd:.2f} over {method.runs} runs"
+def _spread_text(row: Row, side: str) -> str:
+    runs, mean, sd = (row[f"{side}_{name}"] for name in ("runs", "mean", "sd"))
+    return f"{mean:.2f} (one run)" if runs == 1 else f"{mean:.2f} ± {sd:.2f} over {runs} runs"
 
 
 def _few_runs_text(runs: int, sd: float) -> str:
@@ -238,7 +196,8 @@ def _percent(share: float) -> str:
     return "" if math.isnan(share) else f"{100 * share:.0f} %"
 
 
-def _with_limits(value: float, low: float, high: float) -> str:
+def _with_limits(row: Row, name: str) -> str:
+    value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
     return "" if math.isnan(value) else f"{value:.2f} {interval(low, high)}"
 
 
@@ -283,11 +242,10 @@ def compare_seeds(
         _difference(kind, task, (values[: len(a)], values[len(a) :]), aligned.get(task), settings)
         for (kind, task), values in scores.items()
     ]
-    judged = tuple(row for of_kind in by_kind(rows).values() for row in corrected(of_kind))
     unknown = [name for name, record in runs.items() if record.model.weights_sha256 is None]
     if unknown:
         notes.append(f"no weights are known for {', '.join(unknown)}: they may be the same model.")
-    return SeedsComparison(*names, rows=judged, level=level, notes=(*left_out, *notes))
+    return SeedsComparison(*names, corrected(pd.DataFrame(rows), level), level, notes=(*left_out, *notes))
 
 
 def _aligned(runs: Mapping[str, RunRecord]) -> tuple[dict[str, AlignedScores], list[str]]:
@@ -303,53 +261,49 @@ def _aligned(runs: Mapping[str, RunRecord]) -> tuple[dict[str, AlignedScores], l
 
 def _difference(
     kind: str, task: str, methods: tuple[Floats, Floats], aligned: AlignedScores | None, settings: _Settings
-) -> SeedsDifference:
+) -> Row:
     a, b = methods
-    row = SeedsDifference(kind, task, _method(a, aligned, 0, settings))
-    if len(b):
-        row = replace(row, b=_method(b, aligned, len(a), settings))
+    row: Row = {"kind": kind, "task": task} | dict.fromkeys(_DIFFERENCE, math.nan)
+    for side, scores, start in (("a", a, 0), ("b", b, len(a))):
+        row |= {f"{side}_{name}": number for name, number in _method(scores, aligned, start, settings).items()}
     if min(len(a), len(b)) < ENOUGH:
         return row
     test = compare_means(a, b, level=settings.level)
     drawn = improvement(a[settings.draws[0]], b[settings.draws[1]])
-    low, high = percentile_interval(drawn, settings.level)
-    row = replace(
-        row,
-        difference=test.difference,
-        low=test.low,
-        high=test.high,
-        p=test.welch_p,
-        seeds_low=test.low,
-        seeds_high=test.high,
-        seeds_p=test.welch_p,
-        permutation_p=test.permutation_p,
-        improvement=float(improvement(a, b)),
-        improvement_low=low,
-        improvement_high=high,
-    )
-    if aligned is None:
-        return row
-    estimate, shares = estimate_over_seeds(test.difference, methods, aligned, settings.dependence)
-    low, high, _ = estimate.interval(settings.level)
-    return replace(row, low=low, high=high, p=estimate.p, **shares)
+    for name in ("", "seeds_"):
+        row |= {f"{name}low": test.low, f"{name}high": test.high, f"{name}p": test.welch_p}
+    row |= {"difference": test.difference, "permutation_p": test.permutation_p}
+    row |= {"improvement": float(improvement(a, b)), **_limits("improvement", drawn, settings.level)}
+    if aligned is not None:
+        estimate, shares = estimate_over_seeds(test.difference, methods, aligned, settings.dependence)
+        low, high, _ = estimate.interval(settings.level)
+        row |= {"low": low, "high": high, "p": estimate.p, **shares}
+    return row
 
 
-def _method(scores: Floats, aligned: AlignedScores | None, start: int, settings: _Settings) -> Method:
+def _method(scores: Floats, aligned: AlignedScores | None, start: int, settings: _Settings) -> Row:
     """Returns the statistics of the runs that start at a position among all runs."""
-    method, size = Method(*spread(scores)), len(scores)
+    size = len(scores)
+    numbers: Row = {"runs": size} | dict.fromkeys(_METHOD, math.nan)
+    if size:
+        numbers |= dict(zip(("runs", *_METHOD), spread(scores), strict=False))
     if size > 1:
         if aligned is None:
-            estimate = Estimate.with_error(method.mean, float(scores.var(ddof=1)) / size, size - 1)
+            estimate = Estimate.with_error(numbers["mean"], float(scores.var(ddof=1)) / size, size - 1)
         else:
-            estimate, shares = estimate_over_seeds(method.mean, [scores], aligned, settings.dependence, start)
-            method = replace(method, **shares)
+            estimate, shares = estimate_over_seeds(numbers["mean"], [scores], aligned, settings.dependence, start)
+            numbers |= shares
         low, high, _ = estimate.interval(settings.level)
-        method = replace(method, low=low, high=high)
+        numbers |= {"low": low, "high": high}
     if size >= ENOUGH:
         drawn = interquartile_mean(scores[settings.draws[1 if start else 0]])
-        low, high = percentile_interval(drawn, settings.level)
-        method = replace(method, iqm=float(interquartile_mean(scores)), iqm_low=low, iqm_high=high)
-    return method
+        numbers |= {"iqm": float(interquartile_mean(scores)), **_limits("iqm", drawn, settings.level)}
+    return numbers
+
+
+def _limits(name: str, drawn: Floats, level: float) -> Row:
+    low, high = percentile_interval(drawn, level)
+    return {f"{name}_low": low, f"{name}_high": high}
 
 
 def estimate_over_seeds(

@@ -9,7 +9,7 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from stsbench.base.errors import UserError
-from stsbench.judging.seeds import SeedsDifference, compare_seeds
+from stsbench.judging.seeds import compare_seeds
 from stsbench.render.charts import line
 from stsbench.render.figures import ONE_COLOUR, colours, legend_above, new_figure, shortened, style
 from stsbench.scoring.recompute import require_recomputed
@@ -105,13 +105,12 @@ def _intervals(states: "Sequence[JobState]") -> tuple[dict[str, dict[str, Any]],
     except UserError as error:
         # A score is undefined in one of them, or two seeds came to the same weights.
         return {}, str(error)
-    return {row.task: _of_seeds(row) for row in compared.rows}, ""
+    return {row["task"]: _of_seeds(row) for row in compared.rows.to_dict("records")}, ""
 
 
-def _of_seeds(row: SeedsDifference) -> dict[str, Any]:
-    method = row.a
-    over = _SEEDS if np.isnan(method.pair_share) else _BOTH
-    return _interval(method.low, method.high, over, method.seed_share, method.pair_share)
+def _of_seeds(row: Mapping[Any, Any]) -> dict[str, Any]:
+    over = _SEEDS if np.isnan(row["a_pair_share"]) else _BOTH
+    return _interval(row["a_low"], row["a_high"], over, row["a_seed_share"], row["a_pair_share"])
 
 
 def _interval(low: float, high: float, over: str, seeds: float = nan, pairs: float = nan) -> dict[str, Any]:

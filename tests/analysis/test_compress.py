@@ -91,7 +91,7 @@ def test_a_difference_its_interval_and_the_verdict_are_those_of_compare_and_chec
         cell = frame[(frame["dimensions"] == 5) & (frame["kept"] == "leading") & (frame["stored"] == "fp32")].iloc[
             0
         ]
-        row = sb.compare(full, leading).rows[0]
+        row = sb.compare(full, leading).rows.iloc[0]
         assert (cell["difference"], cell["low"], cell["high"]) == pytest.approx(
             (row.difference, row.low, row.high)
         )
@@ -113,7 +113,7 @@ def test_of_several_tasks_the_average_is_compared_with_its_shared_sentences(
 
     sets = [load_pairs(file, "subset") for file in files]
     full, leading = (sb.evaluate(sb.load(hash_encode, dimensions=kept), sets) for kept in (None, 5))
-    average = sb.compare(full, leading).rows[-1]
+    average = sb.compare(full, leading).rows.iloc[-1]
     assert average.task == "Avg."
     frame = sb.compress(full, sizes=SIZES, data=files).frame
     cell = frame[(frame["dimensions"] == 5) & (frame["kept"] == "leading") & (frame["stored"] == "fp32")]

@@ -131,7 +131,7 @@ def test_all_runs_after_an_option_belong_to_it(stsbench: Stsbench, on_sample: Ca
     rows = json.loads(
         stsbench("compare", "--a", *(f"seeds/{name}" for name in ("w1", "w2", "l1", "l2")), "--json").out
     )["rows"]
-    assert (rows[0]["a"]["runs"], rows[0]["p"]) == (4, None)
+    assert (rows[0]["a_runs"], rows[0]["p"]) == (4, None)
 
 
 def test_rank_prints_groups_draws_and_leaves_experiments_out(runs: Stsbench) -> None:

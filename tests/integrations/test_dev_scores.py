@@ -71,7 +71,7 @@ def test_a_climb_whose_every_step_may_be_chance_adds_up_to_a_rise(own: StsData) 
     make, dev, model = planted(own), DevScores(own), torch.nn.Identity()
     climb = [make(noise, seed) for seed, noise in enumerate((0.40, 0.36, 0.32, 0.28))]
     runs = [sb.evaluate(encode, own) for encode in climb]
-    steps = [sb.compare(before, behind).rows[0] for before, behind in pairwise(runs)]
+    steps = [sb.compare(before, behind).rows.iloc[0] for before, behind in pairwise(runs)]
     assert all(step.difference > 0 > step.low for step in steps)
     assert [dev.measure(model, encode, step).without_rise for step, encode in enumerate(climb)] == [0, 1, 2, 0]
 
@@ -88,7 +88,7 @@ def test_the_rise_is_what_compare_says_of_the_two(own: StsData) -> None:
     dev, model, make = DevScores(own), torch.nn.Identity(), planted(own)
     dev.measure(model, make(0.4), 10)
     found = dev.measure(model, make(0.2), 20)
-    row = sb.compare(sb.evaluate(make(0.4), own), sb.evaluate(make(0.2), own)).rows[0]
+    row = sb.compare(sb.evaluate(make(0.4), own), sb.evaluate(make(0.2), own)).rows.iloc[0]
     assert [found.metrics[name] for name in ("rise", "rise_low", "rise_high")] == pytest.approx(
         [row.difference / 100, row.low / 100, row.high / 100]
     )
@@ -192,7 +192,7 @@ def test_several_tasks_are_judged_by_their_average(benchmark_folder: Path, hash_
     )
     assert found.metrics["average_pearson_cosine"] == other.averages[0].value
     assert found.metrics["sts-b-dev_pearson_cosine"] == other.scores[1].value
-    assert found.metrics["rise"] == pytest.approx(sb.compare(run, other).rows[-1].difference / 100)
+    assert found.metrics["rise"] == pytest.approx(sb.compare(run, other).rows["difference"].iloc[-1] / 100)
 
 
 def test_tasks_without_one_score_to_judge_by_are_refused(benchmark_folder: Path) -> None:

@@ -227,7 +227,7 @@ def test_records_of_the_evaluations_compare(sentence_model: Callable[[], Any], r
     evaluator = StsEvaluator("sample", out=tmp_path / "dev", name="held out", write_csv=False)
     trained(sentence_model(), rows, tmp_path / "out", evaluator=evaluator)
     comparison = sb.compare(tmp_path / "dev" / "step-000004", tmp_path / "dev" / "step-000008")
-    assert comparison.rows[0].difference / 100 == pytest.approx(evaluator.dev.history[1]["rise"])
+    assert comparison.rows["difference"][0] / 100 == pytest.approx(evaluator.dev.history[1]["rise"])
     assert not list((tmp_path / "out").rglob("*.csv"))
     assert evaluator.primary_metric == "held out_spearman_cosine"
     assert json.loads((tmp_path / "dev" / "step-000004" / "run.json").read_text())["model"]["name"] == "step 4"

@@ -12,6 +12,7 @@ from changed_records import with_columns, with_rows
 import stsbench as sb
 from stsbench.data.tables import StsData
 from stsbench.judging.aligned import AlignedScores, aligned_scores
+from stsbench.judging.judgement import records
 from stsbench.scoring.import_results import import_results
 from stsbench.scoring.kinds.pair_classification import PairClassification
 from stsbench.scoring.kinds.relatedness import Relatedness
@@ -64,14 +65,14 @@ def aligned(*records: sb.RunRecord) -> tuple[AlignedScores, ...]:
 def test_every_kind_of_score_is_compared_ranked_gated_and_planned(run: Maker) -> None:
     old, new = run(0.0), run(3.0)
     score = old.scores[0]
-    (row, *subsets) = sb.compare(old, new).rows
+    row, *subsets = records(sb.compare(old, new).rows)
     assert (row.kind, row.size) == (score.kind, score.items)
     assert row.a == pytest.approx(100 * (score.value or 0), abs=1.0)  # nested folds: the mean over folds
     assert row.difference != 0
     assert row.low < row.difference < row.high
     assert 0 < row.p < 1
     assert {part.subset for part in subsets} <= {"first", "second"}
-    ranked = sb.rank([old, new]).tasks[0].rows
+    ranked = records(sb.rank([old, new]).rows)
     assert {place.score for place in ranked} == {row.a, row.b}
     assert all(place.low < place.score < place.high for place in ranked)
     wide = sb.check(new, baseline=old, margin=99.0)
@@ -82,8 +83,8 @@ def test_every_kind_of_score_is_compared_ranked_gated_and_planned(run: Maker) ->
     assert wide.cells[0].loss_low < loss < wide.cells[0].loss_high
     assert sb.check(new, baseline=old, max_drop=99.0).verdict == "pass"
     assert sb.check(new, baseline=old, max_drop=0.0).verdict == ("fail" if loss > 0 else "pass")
-    assert sb.plan(old, new, difference=1.0).rows[0].error > 0
-    assert sb.compare([old], [new]).rows[0].a.mean == pytest.approx(100 * (score.value or 0))
+    assert sb.plan(old, new, difference=1.0).rows["error"][0] > 0
+    assert sb.compare([old], [new]).rows["a_mean"][0] == pytest.approx(100 * (score.value or 0))
 
 
 @every_kind
@@ -115,7 +116,7 @@ def test_other_items_or_another_truth_under_the_same_signature_do_not_compare(ru
 @pytest.mark.parametrize("run", ["pair-classification"], indirect=True)
 def test_each_subset_of_a_pair_classification_has_its_average_precision(run: Maker) -> None:
     old, new = run(0.0), run(0.4)
-    row, *subsets = sb.compare(old, new).rows
+    row, *subsets = records(sb.compare(old, new).rows)
     assert [part.subset for part in subsets] == ["first", "second"]
     items = new.items[new.items["subset"] == "second"]
     assert subsets[1].b == pytest.approx(100 * average_precision(items["gold"], items["cosine"]))

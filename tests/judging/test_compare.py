@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 from collections.abc import Callable
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ import stsbench as sb
 from stsbench.data.tables import StsData
 from stsbench.judging.aligned import AlignedScores, aligned_scores, with_average
 from stsbench.judging.compare import dependence_notes, differences, every_two
-from stsbench.judging.comparison import Difference, verdict_sentence
+from stsbench.judging.comparison import corrected, verdict_sentence
+from stsbench.judging.judgement import records as as_tuples
 from stsbench.scoring.statistic import Accuracy
 from stsbench.statistics.correlations import spearman
 from stsbench.statistics.dependence import Sharing, variance
@@ -30,9 +32,9 @@ Two = tuple[sb.RunRecord, sb.RunRecord]
 DYADIC = sb.Intervals()
 
 
-def rows_of(a: sb.RunRecord, b: sb.RunRecord, intervals: sb.Intervals = DYADIC) -> dict[Any, Difference]:
+def rows_of(a: sb.RunRecord, b: sb.RunRecord, intervals: sb.Intervals = DYADIC) -> dict[Any, Any]:
     tasks, _ = aligned_scores({"one": a, "two": b}, may_be_undefined=True)
-    return {(row.task, row.subset): row for row in differences(tasks, intervals)}
+    return {(row.task, row.subset): row for row in as_tuples(differences(tasks, intervals))}
 
 
 def test_scores_are_those_of_the_records(measure: Measure) -> None:
@@ -56,8 +58,8 @@ def test_intervals_p_values_and_tests_by_a_plain_computation(measure: Measure) -
     assert (row.low, row.high) == pytest.approx((100 * low, 100 * high))
     assert row.p == pytest.approx(two_sided_p(difference, spread))
     by_clusters = variance(terms[1] - terms[0], sharing, "components").standard_error
-    assert row.details["se_components"] == pytest.approx(100 * by_clusters)
-    assert row.details["se_dyadic"] == pytest.approx(100 * spread.standard_error)
+    assert row.se_components == pytest.approx(100 * by_clusters)
+    assert row.se_dyadic == pytest.approx(100 * spread.standard_error)
     # Cohen's q by the delta method.
     slopes = [1 / (1 - (score / 100) ** 2) for score in (row.a, row.b)]
     of_q = variance(slopes[1] * terms[1] - slopes[0] * terms[0], sharing)
@@ -65,7 +67,7 @@ def test_intervals_p_values_and_tests_by_a_plain_computation(measure: Measure) -
     # Williams' test where the score is one correlation.
     gold, one, two = items["gold"], *(record.items.loc[items.index, "cosine"] for record in (a, b))
     expected = williams(spearman(two, gold), spearman(one, gold), spearman(one, two), len(items), ranks=True)
-    assert (row.test_p, row.details["williams_t"]) == pytest.approx((expected.p_value, expected.statistic))
+    assert (row.test_p, row.williams_t) == pytest.approx((expected.p_value, expected.statistic))
     assert math.isnan(rows["Avg.", ""].test_p)
     # Holm's correction over the tasks, and over all subsets.
     first, second = sorted([rows["x", ""], rows["y", ""]], key=lambda row: row.p)
@@ -81,7 +83,7 @@ def test_the_average_accounts_for_sentences_that_tasks_share(measure: Measure, t
     both = [one, dataclasses.replace(one, task="again")]
     rows, apart = (rows_of(measure(data), measure(data, noise=1)) for data in (both, None))
 
-    def width(row: Difference) -> float:
+    def width(row: Any) -> float:
         return row.high - row.low
 
     # The same pairs twice say no more than once.
@@ -129,59 +131,63 @@ def on_items(task: str = "TREC", *, shares: tuple[float, float], size: int = 200
 
 def test_accuracies_have_mcnemars_test_and_cohens_h() -> None:
     task = on_items(shares=(0.7, 0.8))
-    (row,) = differences([task], DYADIC)
+    (row,) = as_tuples(differences([task], DYADIC))
     a, b = (table["correct"] > 0 for table in task.items)
     assert (row.a, row.b, row.size) == pytest.approx((100 * a.mean(), 100 * b.mean(), 200))
     assert (row.test, row.test_p) == ("mcnemar", mcnemar(a, b).p_value)
-    assert (row.details["only_a"], row.details["only_b"]) == ((a & ~b).sum(), (b & ~a).sum())
+    assert (row.only_a, row.only_b) == ((a & ~b).sum(), (b & ~a).sum())
     cohens_h = 2 * math.asin(math.sqrt(row.b / 100)) - 2 * math.asin(math.sqrt(row.a / 100))
     assert (row.effect_size, row.effect) == ("h", pytest.approx(cohens_h))
     assert row.effect_low < row.effect < row.effect_high
-    (large,) = differences([on_items(shares=(0.80, 0.82), size=3000)], DYADIC)
+    (large,) = as_tuples(differences([on_items(shares=(0.80, 0.82), size=3000)], DYADIC))
     assert large.p == pytest.approx(large.test_p, abs=0.05)
     tasks = with_average([on_items("MR", shares=(0.7, 0.9)), on_items(shares=(0.7, 0.72), seed=1)])
-    rows = {row.task: row for row in differences(tasks, DYADIC)}
+    rows = {row.task: row for row in as_tuples(differences(tasks, DYADIC))}
     assert rows["Avg. transfer"].b == pytest.approx((rows["MR"].b + rows["TREC"].b) / 2)
     assert rows["MR"].p_holm == pytest.approx(2 * rows["MR"].p)
 
 
-def row(task: str, difference: float, p: float, p_holm: float = math.nan) -> Difference:
+def row(task: str, difference: float, p: float) -> dict[str, Any]:
     low, high = difference - 0.3, difference + 0.3
-    scores = (100, 70.0, 70.0 + difference, difference)
-    return Difference("sts", task, "", *scores, low, high, p, p_holm=p_holm)
+    return {"kind": "sts", "task": task, "difference": difference, "low": low, "high": high, "p": p}
 
 
 NAN = math.nan
 
 
 def test_the_verdict() -> None:
-    x, y, z = row("x", -1, 0.001, 0.003), row("y", 1, 0.001, 0.003), row("z", 1, 0.02, 0.06)
+    a, b, c = row("x", -1, 0.001), row("y", 1, 0.001), row("z", 1, 0.06)
     for rows, level, sentence in (
         (
-            [x, y, z, row("Avg.", 0.2, 0.2)],
+            [a, b, c, row("Avg.", 0.2, 0.2)],
             0.95,
             "B is better on y; A is better on x; average difference 0.20 [-0.10",
         ),
-        ([z, row("Avg.", 0.1, 0.3)], 0.95, "No significant difference on z: 1.00 [0.70, 1.30], p = 0.020."),
-        ([z, z, row("Avg.", 0.1, 0.3)], 0.95, "No significant difference on any task; average difference 0.10"),
+        ([c, row("Avg.", 0.1, 0.3)], 0.95, "No significant difference on z: 1.00 [0.70, 1.30], p = 0.060."),
+        ([c, c, row("Avg.", 0.1, 0.3)], 0.95, "No significant difference on any task; average difference 0.10"),
         (
-            [y, y, row("Avg.", 1.0, 0.0001)],
+            [row("x", 1, 0.03), row("y", 1, 0.03), c, row("Avg.", 1, 0.03)],
+            0.95,
+            "No significant difference on any",
+        ),
+        (
+            [b, b, row("Avg.", 1.0, 0.0001)],
             0.95,
             "B is better on all tasks; average difference 1.00 [0.70, 1.30], p < ",
         ),
-        ([row("x", NAN, NAN), y, row("Avg.", NAN, NAN)], 0.95, "B is better on y; x could not be tested; average"),
-        ([x], 0.95, "A is better on x: -1.00 [-1.30, -0.70], p = 0.001."),
-        ([y], 0.999, "No significant difference on y: "),
+        ([row("x", NAN, NAN), b, row("Avg.", NAN, NAN)], 0.95, "B is better on y; x could not be tested; average"),
+        ([a], 0.95, "A is better on x: -1.00 [-1.30, -0.70], p = 0.001."),
+        ([b], 0.9995, "No significant difference on y: "),
     ):
-        assert verdict_sentence(rows, level).startswith(sentence)
+        assert verdict_sentence(corrected(pd.DataFrame(rows), level), level).startswith(sentence)
 
 
 def test_notes_name_what_is_dependent(measure: Measure) -> None:
-    rows = list(rows_of(measure(), measure(noise=1)).values())
+    rows = sb.compare(measure(), measure(noise=1)).rows
     assert "Williams' test ignores shared sentences" in " ".join(dependence_notes(rows, DYADIC))
     for error, is_noted in ((1.5, True), (1.1, False)):
-        changed = dataclasses.replace(rows[0], details={"se_dyadic": 1.0, "se_components": error})
-        assert ("x 1.50 instead of 1.00" in " ".join(dependence_notes([changed], DYADIC))) == is_noted
+        changed = rows.assign(se_dyadic=1.0, se_components=error)
+        assert ("x 1.50 instead of 1.00" in " ".join(dependence_notes(changed, DYADIC))) == is_noted
 
 
 @pytest.fixture(scope="module")
@@ -234,14 +240,12 @@ def test_how_a_comparison_is_shown(records: Two) -> None:
 def test_every_two_models_are_compared_as_two_are(measure: Measure) -> None:
     runs = {str(noise): measure(noise=noise, seed=1) for noise in (0.0, 0.5, 1.0)}
     tasks, _ = aligned_scores(runs)
-    for one, other, comparison in every_two(tasks, list(runs), DYADIC):
-        expected = [
-            row for row in sb.compare(*(list(runs.values())[n] for n in (one, other))).rows if not row.subset
-        ]
-        assert [row.task for row in comparison.rows] == [row.task for row in expected]
-        for name in ("a", "b", "difference", "low", "high", "p", "p_holm"):
-            numbers = ([getattr(row, name) for row in rows] for rows in (comparison.rows, expected))
-            assert next(numbers) == pytest.approx(next(numbers), nan_ok=True)
+    pairs = every_two(tasks, list(runs), DYADIC)
+    for (one, other), comparison in zip(combinations(runs, 2), pairs, strict=True):
+        expected = sb.compare(runs[one], runs[other])
+        whole = expected.rows[expected.rows["subset"] == ""][list(comparison.rows)]
+        pd.testing.assert_frame_equal(comparison.rows.reset_index(drop=True), whole.reset_index(drop=True))
+        assert (comparison.a, comparison.b) == (one, other)
 
 
 def test_compare_plan_and_rank_agree_whatever_the_records_intervals(records: Two) -> None:
@@ -250,12 +254,13 @@ def test_compare_plan_and_rank_agree_whatever_the_records_intervals(records: Two
         protocol = record.protocol.model_copy(update={"interval": "independent"})
         independent.append(record.model_copy(update={"protocol": protocol}).with_items(record.items))
     compared = sb.compare(*independent)
-    assert compared.rows == sb.compare(*records).rows
-    assert sb.plan(*independent).rows == sb.plan(*records).rows
-    ranked = {task.task: task.p[0][1] for task in sb.rank(independent).tasks}
-    assert {row.task: row.p for row in compared.rows if not row.subset} == pytest.approx(ranked)
+    pd.testing.assert_frame_equal(compared.rows, sb.compare(*records).rows)
+    pd.testing.assert_frame_equal(sb.plan(*independent).rows, sb.plan(*records).rows)
+    ranked = {task: p[0][1] for task, p in sb.rank(independent).p.items()}
+    whole = compared.rows[compared.rows["subset"] == ""]
+    assert whole.set_index("task")["p"].to_dict() == pytest.approx(ranked)
     other = sb.compare(*records, intervals=sb.Intervals(interval="independent"))
-    assert [row.low for row in other.rows] != [row.low for row in compared.rows]
+    assert other.rows["low"].tolist() != compared.rows["low"].tolist()
 
 
 def test_mistakes(records: Two) -> None:

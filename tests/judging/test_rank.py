@@ -16,6 +16,7 @@ import stsbench as sb
 from stsbench.data.tables import StsData
 from stsbench.judging.aligned import AlignedScores
 from stsbench.judging.compare import differences
+from stsbench.judging.judgement import records
 from stsbench.judging.rank import ranking_of
 from stsbench.records.store import save_run
 from stsbench.scoring.statistic import Correlation
@@ -52,29 +53,25 @@ def runs(measure: Measure, toy_data: Data) -> list[sb.RunRecord]:
 
 def test_the_good_one_leads_two_cannot_be_told_apart_and_the_bad_one_is_last(runs: list[sb.RunRecord]) -> None:
     ranking = sb.rank(runs)
-    assert [task.task for task in ranking.tasks] == ["x", "y", "Avg."]
-    average = ranking.headlines[0]
-    names = [row.model for row in average.rows]
+    assert (list(ranking.p), ranking.headlines) == (["x", "y", "Avg."], ["Avg."])
+    average = ranking.of("Avg.")
+    names = average["model"].tolist()
     assert names[0] == "noise 0.2"
     assert set(names[1:3]) == {"noise 3", "noise 3.01"}
-    assert [(row.best, row.worst) for row in average.rows] == [(1, 1), (2, 3), (2, 3), (4, 4)]
-    assert ["".join(row.letters) for row in average.rows] == ["a", "b", "b", "c"]
-    assert average.rows[0].first == 1.0
-    assert ranking.sentence.startswith(f"noise 0.2 leads on STS average with {average.rows[0].score:.2f}, signif")
+    assert average[["best", "worst"]].values.tolist() == [[1, 1], [2, 3], [2, 3], [4, 4]]
+    assert average["letters"].map("".join).tolist() == ["a", "b", "b", "c"]
+    assert average["first"][0] == 1.0
+    assert ranking.sentence.startswith(f"noise 0.2 leads on STS average with {average['score'][0]:.2f}, signif")
     assert "statistically tied with it: noise 3" in sb.rank([runs[0], runs[2]]).sentence
 
 
 def test_its_scores_and_intervals_are_those_of_the_records(measure: Measure) -> None:
     runs = [of_weights(measure(noise=noise, seed=7), str(noise)) for noise in (0.0, 2.0)]
-    ranking = sb.rank(runs)
-    for task, score in zip(ranking.tasks, runs[0].scores, strict=False):
-        row = next(row for row in task.rows if row.model == "0.0")
+    rows = sb.rank(runs).rows
+    parts = [*runs[0].scores, *runs[0].averages]
+    for row, score in zip(records(rows[rows["model"] == "0.0"]), parts, strict=True):
         assert row.score == pytest.approx(100 * (score.value or 0))
         assert (row.low, row.high) == pytest.approx(tuple(100 * limit for limit in score.interval or ()))
-    average = next(row for row in ranking.tasks[-1].rows if row.model == "0.0")
-    assert (average.low, average.high) == pytest.approx(
-        tuple(100 * limit for limit in runs[0].averages[0].interval or ())
-    )
 
 
 def six_models(seed: int, pairs: int = 150, sentences: int = 60) -> AlignedScores:
@@ -105,15 +102,13 @@ def test_a_further_model_never_lowers_a_corrected_p(adjustment: Adjustment, inte
                 assert p[one, other] >= smaller.get(pair, 0.0)
                 smaller[pair] = p[one, other]
             if size == 2:
-                (row,) = differences([some], sb.Intervals(interval))
-                assert p[0, 1] == pytest.approx(row.p, rel=1e-12)
+                assert p[0, 1] == pytest.approx(differences([some], sb.Intervals(interval))["p"][0], rel=1e-12)
 
 
 def test_simultaneous_intervals_are_no_narrower_and_the_output_says_which(runs: list[sb.RunRecord]) -> None:
     marginal, together = sb.rank(runs), sb.rank(runs, simultaneous=True)
-    for one, other in zip(marginal.tasks, together.tasks, strict=True):
-        for own, wide in zip(one.rows, other.rows, strict=True):
-            assert wide.best <= own.best <= own.rank <= own.worst <= wide.worst
+    for alone, wide in zip(records(marginal.rows), records(together.rows), strict=True):
+        assert wide.best <= alone.best <= alone.rank <= alone.worst <= wide.worst
     assert "rank intervals per model" in str(marginal)
     assert "rank intervals for all models at once" in str(together)
     assert "Holm" in str(sb.rank(runs, adjustment="holm"))
@@ -127,7 +122,7 @@ def test_how_a_ranking_is_shown(runs: list[sb.RunRecord]) -> None:
     assert len(ranking.frame) == 3 * 4
     content = json.loads(ranking.to("json"))
     assert content["sentence"] == ranking.sentence
-    assert len(content["tasks"][0]["p"]) == 4
+    assert (len(content["p"]["x"]), content["rows"][0]["model"]) == (4, "noise 0.2")
     (axes,) = ranking.plot().axes
     labels = [label.get_text() for label in axes.get_yticklabels()]
     assert labels[:2] == ["noise 0.2, rank 1", f"{headline.frame['model'][1]}, rank 2 to 3"]
@@ -179,16 +174,12 @@ def test_the_average_has_intervals_over_other_tasks(
     runs: list[sb.RunRecord], measure: Measure, toy_data: Data
 ) -> None:
     ranking = sb.rank(runs, draws=200)
-    *tasks, average = ranking.tasks
-    scores = {row.model: [] for row in average.rows}  # type: ignore[var-annotated]
-    for task in tasks:
-        for row in task.rows:
-            scores[row.model].append(row.score)
-            assert np.isnan([row.to_first, row.tasks_low, row.tasks_high]).all()
-    first, *others = average.rows
-    assert np.isnan([first.to_first, first.tasks_low, first.tasks_high]).all()
+    tasks = ranking.rows[ranking.rows["tasks"] == 1]
+    first, *others = records(ranking.of("Avg."))
+    for row in (first, *records(tasks)):
+        assert np.isnan([row.to_first, row.tasks_low, row.tasks_high]).all()
     for row in others:
-        paired = ttest_rel(scores[row.model], scores[first.model])
+        paired = ttest_rel(*(tasks["score"][tasks["model"] == of.model] for of in (row, first)))
         assert row.to_first == pytest.approx(row.score - first.score)
         assert (row.tasks_low, row.tasks_high) == pytest.approx(tuple(paired.confidence_interval(0.95)))
     assert ranking.frame["tasks"].tolist() == [1] * 8 + [2] * 4

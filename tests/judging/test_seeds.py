@@ -15,6 +15,7 @@ from changed_records import with_values
 
 import stsbench as sb
 from stsbench.data.tables import StsData
+from stsbench.judging.judgement import records
 from stsbench.judging.runs import group_seeds
 from stsbench.judging.seeds import SeedsComparison, compare_seeds
 from stsbench.published.measured import seeds
@@ -63,57 +64,57 @@ def test_the_statistics_of_five_runs(measure: Measure) -> None:
     rng, record = np.random.default_rng(0), measure()
     one, two = rng.normal(0.75, 0.004, 6).tolist(), rng.normal(0.77, 0.004, 5).tolist()
     result = compared(runs_of(record, one, "a"), runs_of(record, two, "b"))
-    row = result.rows[0]
-    assert [row.task for row in result.rows] == ["x", "y", "Avg."]
-    assert (row.a.runs, row.b.runs) == (6, 5)
-    assert (row.a.mean, row.a.sd) == pytest.approx((100 * np.mean(one), 100 * np.std(one, ddof=1)))
-    assert (row.b.lowest, row.b.highest) == pytest.approx((100 * min(two), 100 * max(two)))
+    rows = records(result.rows)
+    row = rows[0]
+    assert result.rows["task"].tolist() == ["x", "y", "Avg."]
+    assert (row.a_runs, row.b_runs) == (6, 5)
+    assert (row.a_mean, row.a_sd) == pytest.approx((100 * np.mean(one), 100 * np.std(one, ddof=1)))
+    assert (row.b_lowest, row.b_highest) == pytest.approx((100 * min(two), 100 * max(two)))
     test = scipy.stats.ttest_ind(two, one, equal_var=False)
     limits = test.confidence_interval()
     assert (row.p, row.low, row.high) == pytest.approx((test.pvalue, 100 * limits.low, 100 * limits.high))
-    assert [row.p_holm for row in result.rows[:2]] == pytest.approx(holm([row.p] * 2).tolist())
-    assert math.isnan(result.rows[-1].p_holm)
+    assert [row.p_holm for row in rows[:2]] == pytest.approx(holm([row.p] * 2).tolist())
+    assert math.isnan(rows[-1].p_holm)
     assert "b is better on all tasks" in result.sentence
-    assert result.frame["a_mean"].tolist() == [row.a.mean for row in result.rows]
 
 
 def test_fewer_runs_have_a_spread_and_no_test(measure: Measure, toy_data: Data) -> None:
     record = measure()
     result = compared(runs_of(record, [0.7, 0.8], "a"), runs_of(record, [0.71, 0.72, 0.74, 0.77, 0.7], "b"))
-    for row in result.rows:
-        assert row.b.sd > 0
+    for row in records(result.rows):
+        assert row.b_sd > 0
         assert np.isnan([row.difference, row.low, row.high, row.p, row.permutation_p]).all()
     assert "a test needs 5 runs of each" in result.sentence
     alone = compared(runs_of(record, [0.75, 0.76, 0.77], "a"), {})
     assert alone.sentence == "a: 76.00 ± 1.00 over 3 runs on STS average."
-    assert alone.rows[0].b.runs == 0
+    assert alone.rows["b_runs"][0] == 0
     low, high = np.sqrt(2 / scipy.stats.chi2(2).ppf([0.975, 0.025]))
     assert any(f"a true one from {low:.2f} to {high:.2f}" in line for line in alone.remarks)
     single = compared({"a0": record}, {})
-    assert math.isnan(single.rows[0].a.low)
+    assert math.isnan(single.rows["a_low"][0])
     assert any("one run measures this checkpoint" in line for line in single.remarks)
     assert single.notes[0].startswith("no weights are known for a0")
     more = trained(measure([toy_data("x"), toy_data("z")]), "a0", 0.5)
     result = compared({"a0": more}, {"b0": trained(measure([toy_data("x")]), "b0", 0.6)})
-    assert [row.task for row in result.rows] == ["x"]
+    assert result.rows["task"].tolist() == ["x"]
     assert "not all records hold z: left out." in result.notes
 
 
 def test_the_interval_of_a_mean_is_over_seeds_and_pairs(measure: Measure) -> None:
     runs = with_noise(measure, 0.7, 0, 5)
-    scores, method = np.array(averages(runs)), compared(runs, {}).rows[-1].a
+    scores, row = np.array(averages(runs)), records(compared(runs, {}).rows)[-1]
     seeds_alone = scipy.stats.t.ppf(0.975, 4) * scores.std(ddof=1) / math.sqrt(5)
-    assert method.high - method.mean == pytest.approx(method.mean - method.low)
-    assert method.high - method.mean > seeds_alone
-    assert 0.3 < method.pair_share <= 1
-    assert 0 <= method.seed_share <= 1
-    assert method.iqm == pytest.approx(np.sort(scores)[1:4] @ [0.75, 1, 0.75] / 2.5)
+    assert row.a_high - row.a_mean == pytest.approx(row.a_mean - row.a_low)
+    assert row.a_high - row.a_mean > seeds_alone
+    assert 0.3 < row.a_pair_share <= 1
+    assert 0 <= row.a_seed_share <= 1
+    assert row.a_iqm == pytest.approx(np.sort(scores)[1:4] @ [0.75, 1, 0.75] / 2.5)
 
 
 def test_the_difference_of_methods_is_over_seeds_and_pairs(measure: Measure) -> None:
     one, two = with_noise(measure, 3.0, 0, 5), with_noise(measure, 0.3, 10, 6)
     result = compared(one, two)
-    row, test = result.rows[-1], scipy.stats.ttest_ind(averages(two), averages(one), equal_var=False)
+    row, test = records(result.rows)[-1], scipy.stats.ttest_ind(averages(two), averages(one), equal_var=False)
     limits = test.confidence_interval()
     assert (row.seeds_low, row.seeds_high, row.seeds_p) == pytest.approx((limits.low, limits.high, test.pvalue))
     assert row.high - row.low > row.seeds_high - row.seeds_low
@@ -128,10 +129,10 @@ def test_without_items_the_interval_is_over_seeds_alone(measure: Measure) -> Non
     runs = runs_of(measure(), [0.74, 0.75, 0.77], "a")
     result = compared({name: run.with_items(None) for name, run in runs.items()}, {})
     assert "intervals are over seeds alone" in result.notes[0]
-    method = result.rows[-1].a
+    row = records(result.rows)[-1]
     reach = scipy.stats.t.ppf(0.975, 2) * np.std([74, 75, 77], ddof=1) / math.sqrt(3)
-    assert method.high - method.mean == pytest.approx(reach)
-    assert math.isnan(method.pair_share)
+    assert row.a_high - row.a_mean == pytest.approx(reach)
+    assert math.isnan(row.a_pair_share)
 
 
 def test_runs_that_are_not_seeds_of_one_recipe(measure: Measure, toy_data: Data) -> None:
@@ -156,8 +157,8 @@ def test_runs_that_are_not_seeds_of_one_recipe(measure: Measure, toy_data: Data)
         with pytest.raises(sb.UserError, match=fragment):
             compared(a, b)
     # Two methods may differ, or share weights.
-    assert compared({"a0": lengths["a0"]}, {"b0": lengths["a1"]}).rows
-    assert compared({"a0": same}, {"b0": same}).rows[0].a.mean == 50
+    assert len(compared({"a0": lengths["a0"]}, {"b0": lengths["a1"]}).rows)
+    assert compared({"a0": same}, {"b0": same}).rows["a_mean"][0] == 50
 
 
 def test_recipes_of_seeds_differ_in_the_seed_alone(measure: Measure, tmp_path: Path) -> None:
@@ -170,7 +171,7 @@ def test_recipes_of_seeds_differ_in_the_seed_alone(measure: Measure, tmp_path: P
     runs = runs_of(measure(), [0.7, 0.8], "a")
     runs["b2"] = trained(runs["a0"], "b2", 0.6)
     recipes = {"a0": trained_by(runs["a0"], "a0", 0.05), "a1": trained_by(runs["a1"], "a1", 0.05)}
-    assert compared(recipes, {}).rows[0].a.runs == 2
+    assert compared(recipes, {}).rows["a_runs"][0] == 2
     recipes["b2"] = trained_by(runs["b2"], "b2", 0.1)
     assert group_seeds(recipes | {"again": recipes["a1"], "none": runs["a0"]}) == [["a0", "a1"]]
     with pytest.raises(sb.UserError, match=r"objective\.temperature is 0\.05 in the first and 0\.1 in the second"):
@@ -184,13 +185,13 @@ def two(measure: Measure) -> Two:
 
 def test_a_plan_follows_from_the_standard_errors(two: Two) -> None:
     planned, compared = sb.plan(*two), sb.compare(*two)
-    assert [row.task for row in planned.rows] == ["x", "y", "Avg."]
-    for row in planned.rows:
-        (difference,) = (other for other in compared.rows if (other.task, other.subset) == (row.task, ""))
-        assert row.error == pytest.approx(difference.details["se_dyadic"])
+    differences = compared.rows.set_index(["task", "subset"])
+    assert planned.rows["task"].tolist() == ["x", "y", "Avg."]
+    for row in records(planned.rows):
+        assert row.error == pytest.approx(differences["se_dyadic"][row.task, ""])
         assert row.smallest == pytest.approx(detectable(row.error)) == pytest.approx(2.8016 * row.error, rel=1e-3)
         assert row.pairs == pytest.approx(row.size * (row.smallest / (row.a - row.b)) ** 2)
-    for row in sb.plan(*two, difference=1.0).rows:
+    for row in records(sb.plan(*two, difference=1.0).rows):
         assert row.pairs == pytest.approx(row.size * row.smallest**2)
 
 
@@ -198,18 +199,18 @@ def test_the_planned_number_of_pairs_is_enough(measure: Measure, toy_data: Data)
     few, many = (
         [measure([toy_data("x", pairs=n)], noise=noise, seed=7) for noise in (0.0, 0.5)] for n in (200, 3200)
     )
-    smallest = sb.plan(*many).rows[-1].smallest
-    assert sb.plan(*few, difference=smallest).rows[-1].pairs == pytest.approx(3200, rel=0.4)
+    smallest = sb.plan(*many).rows["smallest"].iloc[-1]
+    assert sb.plan(*few, difference=smallest).rows["pairs"].iloc[-1] == pytest.approx(3200, rel=0.4)
 
 
 def test_the_planned_number_of_seeds(two: Two) -> None:
     planned = sb.plan(*two, difference=1.0, spread=0.8)
-    assert [math.isnan(row.seed_sd) for row in planned.rows] == [True, True, False]
-    assert (planned.rows[-1].seeds_here, planned.rows[-1].seeds_anywhere) == (12, 0)
+    assert planned.rows["seed_sd"].isna().tolist() == [True, True, False]
+    assert planned.rows[["seeds_here", "seeds_anywhere"]].values.tolist() == [[0, 0], [0, 0], [12, 0]]
     assert "no number is enough" in planned.sentence
-    large = sb.plan(*two, difference=30.0, spread=20.0).rows[-1]
+    large = records(sb.plan(*two, difference=30.0, spread=20.0).rows)[-1]
     assert large.seeds_anywhere >= large.seeds_here > 1
-    known = sb.plan(*two, difference=1.0, spread=SIMCSE).rows[-1]
+    known = records(sb.plan(*two, difference=1.0, spread=SIMCSE).rows)[-1]
     assert known.seed_sd == pytest.approx(seeds(SIMCSE)["Avg."].std())
     (table,) = sb.plan(*two, spread=0.9).table()
     assert list(table.frame.columns)[-3:] == ["seeds' sd", "seeds for A - B", "on other pairs"]

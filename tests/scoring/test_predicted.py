@@ -102,7 +102,7 @@ def test_two_retrieval_runs_are_imported_compared_ranked_and_gated(
     assert row["difference"] == pytest.approx(100 * (by_query["words"] - by_query["letters"]).mean(), abs=1e-9)
     assert row["low"] < row["difference"] < row["high"]
     ranking = sb.rank(["runs/words", "runs/letters"])
-    assert [row.model for row in ranking.tasks[0].rows] == ["owner/letters", "owner/words"]
+    assert ranking.rows["model"].tolist() == ["owner/letters", "owner/words"]
     gate = ["check", "runs/words", "--baseline", "runs/letters", "--margin"]
     assert runner.invoke(app, [*gate, "90"]).exit_code == 0
     assert runner.invoke(app, [*gate, "0.1"]).exit_code == 3

@@ -36,12 +36,13 @@ def test_the_highest_runs_are_compared_as_compare_and_rank_do(
         sentence = sb.compare(records[low], records[high]).sentence
         assert section.sentence(low, high) == section.sentence(high, low) == sentence
     assert section.sentence(1, 1) == ""
-    ranking = sb.rank([root / name for name in KNOWN]).headlines[0]
-    theirs = {ranked.model: set(ranked.letters) for ranked in ranking.rows}
+    ranking = sb.rank([root / name for name in KNOWN])
+    average = ranking.of("Avg.")
+    theirs = dict(zip(average["model"], map(set, average["letters"]), strict=True))
     ours = {section.runs[place].name: set(letters) for place, letters in section.letters["Avg."].items()}
     for one, other in combinations(ours, 2):
         assert bool(ours[one] & ours[other]) == bool(theirs[one] & theirs[other])
-    tied = {ranked.model for ranked, p in zip(ranking.rows, ranking.p[0], strict=True) if p >= 0.05}
+    tied = {model for model, p in zip(average["model"], ranking.p["Avg."][0], strict=True) if p >= 0.05}
     assert {section.runs[place].name for place in section.ties["Avg."]} == tied
     assert 1 < len(tied) < len(theirs)
     monkeypatch.setattr(sections, "COMPARED", 3)

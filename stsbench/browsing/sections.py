@@ -261,5 +261,5 @@ def _comparisons(runs: Sequence[BoardRun], headlines: Sequence[str], intervals: 
         best = int(np.argsort(-task.scores, kind="stable")[0])
         letters[task.task] = list(ranking.letters)
         ties[task.task] = np.flatnonzero(ranking.p[best] >= 1 - intervals.level).tolist()
-    pairs = every_two(tasks, [run.name for run in runs], intervals)
-    return {"letters": letters, "ties": ties, "sentences": [comparison.sentence for comparison in pairs]}
+    sentences = every_two(tasks, [run.name for run in runs], intervals)
+    return {"letters": letters, "ties": ties, "sentences": list(sentences)}

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, groupby
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import pandas as pd
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.judging.aligned import FEWEST, AlignedScores, aligned_scores
-from stsbench.judging.comparison import TESTS, Comparison, corrected
+from stsbench.judging.comparison import TESTS, Comparison, comparison_sentence, corrected
 from stsbench.judging.judgement import records
 from stsbench.judging.runs import Run, named_runs, records_of, runs_by_folder, shared_name
 from stsbench.judging.seeds import SeedsComparison, compare_seeds
@@ -166,8 +166,8 @@ def _effect_limits(task: AlignedScores, intervals: Intervals) -> dict[str, Any]:
     return {"effect_low": low, "effect_high": high}
 
 
-def every_two(tasks: Sequence[AlignedScores], names: Sequence[str], intervals: Intervals) -> Iterator[Comparison]:
-    """Yields the comparison of every two of m models, without subsets, effect sizes and other tests.
+def every_two(tasks: Sequence[AlignedScores], names: Sequence[str], intervals: Intervals) -> Iterator[str]:
+    """Yields the sentence of the comparison of every two of m models, as positions (0, 1), (0, 2), ...
 
     Args:
         tasks: m models on each task; after the tasks of a kind their average. All scores are defined.
@@ -179,10 +179,9 @@ def every_two(tasks: Sequence[AlignedScores], names: Sequence[str], intervals: I
     for a, b in combinations(range(len(names)), 2):
         for task, of_task in estimates:
             first, second = 100 * float(task.scores[a]), 100 * float(task.scores[b])
-            row = {"pair": (a, b), "kind": task.kind, "task": task.task, "subset": "", "size": task.size}
-            row |= {"a": first, "b": second, "difference": second - first}
+            row = {"pair": (a, b), "kind": task.kind, "task": task.task, "difference": second - first}
             limits = _limits(of_task[a, b], intervals.level) if task.size >= FEWEST else {}
             rows.append(row | dict.fromkeys(("low", "high", "p"), math.nan) | limits)
-    every = corrected(pd.DataFrame(rows), intervals.level, by=("pair", "kind"))
-    for (a, b), of_pair in every.groupby(every.pop("pair"), sort=False):
-        yield Comparison(names[a], names[b], of_pair, intervals.level)
+    every = records(corrected(pd.DataFrame(rows), intervals.level, by=("pair", "kind")))
+    for (a, b), of_pair in groupby(every, key=lambda row: row.pair):
+        yield comparison_sentence(list(of_pair), intervals.level, (names[a], names[b]))

@@ -105,12 +105,8 @@ class Comparison(ComparisonResult):
     @property
     def sentence(self) -> str:
         """The verdict, one sentence for each kind of task."""
-        whole = self.rows[self.rows["subset"] == ""].groupby("kind", sort=False)
-        sentences = {str(kind): verdict_sentence(rows, self.level, (self.a, self.b)) for kind, rows in whole}
-        if len(sentences) == 1:
-            return next(iter(sentences.values()))
-        words = {kind: KINDS[kind].words for kind in sentences}
-        return " ".join(f"{words[kind][:1].upper()}{words[kind][1:]}: {text}" for kind, text in sentences.items())
+        whole = records(self.rows[self.rows["subset"] == ""])
+        return comparison_sentence(whole, self.level, (self.a, self.b))
 
     def table(self, *, subsets: bool = False) -> Tables:
         """Returns a table for each kind of task.
@@ -142,23 +138,35 @@ class Comparison(ComparisonResult):
         return rows.assign(**texts)[list(shown)].rename(columns=shown)
 
 
-def verdict_sentence(rows: pd.DataFrame, level: float, names: tuple[str, str] = ("A", "B")) -> str:
+def comparison_sentence(rows: Sequence[Any], level: float, names: tuple[str, str]) -> str:
+    """Returns the verdict on whole tasks and averages, one sentence for each kind of task."""
+    sentences = {
+        kind: verdict_sentence([row for row in rows if row.kind == kind], level, names)
+        for kind in dict.fromkeys(row.kind for row in rows)
+    }
+    if len(sentences) == 1:
+        return next(iter(sentences.values()))
+    words = {kind: KINDS[kind].words for kind in sentences}
+    return " ".join(f"{words[kind][:1].upper()}{words[kind][1:]}: {text}" for kind, text in sentences.items())
+
+
+def verdict_sentence(rows: Sequence[Any], level: float, names: tuple[str, str] = ("A", "B")) -> str:
     """Returns one sentence on the tasks and the average, the last row if there are several tasks."""
-    tasks = rows[~rows["task"].isin(AVERAGES)]
+    tasks = [row for row in rows if row.task not in AVERAGES]
     if len(tasks) == 1:
-        (only,) = records(tasks)
+        (only,) = tasks
         winner = {"better": names[1], "worse": names[0]}.get(only.verdict)
         start = f"{winner} is better" if winner else "No significant difference"
         return f"{start} on {only.task}: {_tested(only)}."
     parts = []
     for name, wins in ((names[1], "better"), (names[0], "worse")):
-        won = list(tasks["task"][tasks["verdict"] == wins])
+        won = [row.task for row in tasks if row.verdict == wins]
         if won:
             parts.append(f"{name} is better on {'all tasks' if len(won) == len(tasks) else listed(won)}")
     parts = parts or ["No significant difference on any task"]
-    if untested := list(tasks["task"][tasks["p"].isna()]):
+    if untested := [row.task for row in tasks if math.isnan(row.p)]:
         parts.append(f"{listed(untested)} could not be tested")
-    average = records(rows)[-1]
+    average = rows[-1]
     if average.task in AVERAGES:
         significant = "not significant" if average.verdict == "undecided" else "significant"
         at_level = "" if math.isnan(average.p) else f" ({significant} at {100 * (1 - level):g} %)"

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from stsbench.base.errors import UserError
 from stsbench.judging.aligned import AlignedScores, aligned_scores, common_values
 from stsbench.judging.comparison import ComparisonResult, corrected, verdict_sentence
-from stsbench.judging.judgement import p_text
+from stsbench.judging.judgement import p_text, records
 from stsbench.judging.runs import require_seeds_of_one_recipe
 from stsbench.records.kinds import AVERAGES, KINDS
 from stsbench.records.record import RunRecord
@@ -150,7 +150,7 @@ class SeedsComparison(ComparisonResult):
             return f"{spreads} {where}."
         if min(last["a_runs"], last["b_runs"]) < ENOUGH:
             return f"{spreads} {where}; a test needs {ENOUGH} runs of each."
-        return f"{spreads} {where}. {verdict_sentence(rows, self.level, (self.a, self.b))}"
+        return f"{spreads} {where}. {verdict_sentence(records(rows), self.level, (self.a, self.b))}"
 
     def _cells(self, row: Row) -> Row:
         cells: Row = {"task": row["task"]}

@@ -23,7 +23,7 @@ from stsbench.scoring.kinds import in_order
 from stsbench.scoring.kinds.sts import rater_part
 from stsbench.scoring.recompute import averages, counts_in
 from stsbench.scoring.settings import Settings, Stages
-from stsbench.scoring.statistic import Estimate
+from stsbench.scoring.statistic import ItemsEstimate
 from stsbench.scoring.task import Items, Rows, Scoring, Task, Vectors
 
 
@@ -155,7 +155,7 @@ class Recording:
             # The measurement may have taken hours, so save it beside the other one.
             raise SavedBesideError(taken, save_beside(record, out)) from taken
 
-    def _score(self, number: int, items: Items, truncated: int) -> tuple[Score, Estimate]:
+    def _score(self, number: int, items: Items, truncated: int) -> tuple[Score, ItemsEstimate]:
         task, signature = self.tasks[number], self.signatures[number]
         computed = task.numbers(
             Rows.of(items.table, signature.split), Scoring(signature, items.training, self.settings.intervals)

@@ -21,7 +21,7 @@ from stsbench.records.record import RECORD, MissingTableError, RunRecord
 from stsbench.scoring.kinds import numbers_of
 from stsbench.scoring.kinds.sts import rater_part
 from stsbench.scoring.settings import Intervals
-from stsbench.scoring.statistic import Estimate, mean_interval
+from stsbench.scoring.statistic import ItemsEstimate, mean_interval
 from stsbench.scoring.task import Rows
 
 EXACT = 1e-12
@@ -152,7 +152,7 @@ def counts_in(items: pd.DataFrame) -> dict[str, int]:
 
 
 def averages(
-    scores: Sequence[Score], estimates: Sequence[Estimate], intervals: Intervals
+    scores: Sequence[Score], estimates: Sequence[ItemsEstimate], intervals: Intervals
 ) -> tuple[AveragePart, ...]:
     """Returns the mean headline score of each kind with several tasks, with its interval.
 

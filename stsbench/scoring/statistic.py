@@ -300,7 +300,7 @@ def sharing_of(table: pd.DataFrame, *, folded: bool = False) -> Sharing:
 
 
 @dataclass(frozen=True, eq=False)
-class Estimate:
+class ItemsEstimate:
     """The value of a statistic on some items, with its interval.
 
     Attributes:
@@ -318,7 +318,7 @@ class Estimate:
     @classmethod
     def of(
         cls, statistic: Statistic, items: pd.DataFrame, intervals: Intervals, sharing: Sharing | None = None
-    ) -> "Estimate":
+    ) -> "ItemsEstimate":
         """Computes a statistic; `sharing` is by default that of the items."""
         value = float(statistic.value(items))
         if intervals.interval is None:
@@ -347,7 +347,7 @@ class Estimate:
 
 
 def mean_interval(
-    estimates: Sequence[Estimate], intervals: Intervals, bounds: tuple[float, float] = (-1.0, 1.0)
+    estimates: Sequence[ItemsEstimate], intervals: Intervals, bounds: tuple[float, float] = (-1.0, 1.0)
 ) -> Interval | None:
     """Returns the interval of a mean over tasks, clipped to `bounds`; None without intervals.
 

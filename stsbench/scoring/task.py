@@ -13,7 +13,7 @@ from stsbench.data.tables import FileRead, Status, StsData
 from stsbench.records.parts import Number, Training
 from stsbench.records.signature import Signature
 from stsbench.scoring.settings import Intervals, Settings
-from stsbench.scoring.statistic import Estimate, Statistic
+from stsbench.scoring.statistic import ItemsEstimate, Statistic
 
 Texts = pd.Series | Sequence[str]
 """(n,) texts."""
@@ -72,7 +72,7 @@ class Numbers:
     """The numbers of a task, the headline first, and the headline's estimate."""
 
     numbers: tuple[Number, ...]
-    headline: Estimate
+    headline: ItemsEstimate
 
 
 @dataclass(frozen=True)

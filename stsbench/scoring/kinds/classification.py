@@ -33,7 +33,7 @@ from stsbench.scoring.classifiers import (
 from stsbench.scoring.classifiers import Rows as Positions
 from stsbench.scoring.mlp import Mlp
 from stsbench.scoring.settings import CLASSIFIERS, KFOLD, SEED, Settings
-from stsbench.scoring.statistic import F1, Accuracy, Estimate
+from stsbench.scoring.statistic import F1, Accuracy, ItemsEstimate
 from stsbench.scoring.task import Items, Meaning, Numbers, Rows, Scoring, Vectors, item_columns
 
 _TESTED: Mapping[Design, str] = {"nested": "all", "kfold": "test", "split": "test"}
@@ -102,7 +102,7 @@ class Classification:
         result = classify(
             self.data, *sides, classifier=how.classifier, seed=how.seed, kfold=how.kfold, device=vectors.device
         )
-        devacc = _number("devacc", result.devacc, Estimate.of(Accuracy(), result.dev, settings.intervals))
+        devacc = _number("devacc", result.devacc, ItemsEstimate.of(Accuracy(), result.dev, settings.intervals))
         notes = tuple(f"{self.data.task}: {note}" for note in result.notes)
         return Items(result.table, result.training, (devacc,), notes)
 
@@ -114,14 +114,14 @@ class Classification:
     def numbers(rows: Rows, how: Scoring) -> Numbers:
         """Returns `acc`, `devacc` if the held-out rows are in the table, and `f1` for two classes of pairs."""
         assert how.training is not None, "a classifier was trained"
-        acc = Estimate.of(Accuracy(), rows.scored, how.intervals)
+        acc = ItemsEstimate.of(Accuracy(), rows.scored, how.intervals)
         numbers = [_number("acc", nested_accuracy(_by_fold(rows.scored)), acc)]
         if len(rows.held_out):
             held_out = [fold[:, np.newaxis] for fold in _by_fold(rows.held_out)]
-            devacc = Estimate.of(Accuracy(), rows.held_out, how.intervals)
+            devacc = ItemsEstimate.of(Accuracy(), rows.held_out, how.intervals)
             numbers.append(_number("devacc", percent(mean_accuracy(held_out)[0]), devacc))
         if how.training.positive:
-            f1 = Estimate.of(F1(how.training.positive), rows.scored, how.intervals)
+            f1 = ItemsEstimate.of(F1(how.training.positive), rows.scored, how.intervals)
             numbers.append(_number("f1", percent(f1.value), f1))
         return Numbers(tuple(numbers), acc)
 
@@ -272,7 +272,7 @@ def _by_fold(table: pd.DataFrame) -> list[NDArray[np.bool_]]:
     return [(of_fold > 0).to_numpy() for _, of_fold in table.groupby("fold")["correct"]]
 
 
-def _number(statistic: str, percent: float, estimate: Estimate) -> Number:
+def _number(statistic: str, percent: float, estimate: ItemsEstimate) -> Number:
     # The nearest number with two decimals of a percent, free of the quotient's rounding error. Limits pass through
     # percent, too, so that they round like the scores.
     limits = estimate.interval

@@ -22,7 +22,7 @@ from stsbench.data.tables import FileRead, Status
 from stsbench.records.kinds import GIVEN
 from stsbench.records.signature import Signature
 from stsbench.scoring.settings import GIVEN_SIMILARITY, Protocol, Settings
-from stsbench.scoring.statistic import Estimate, Mean, MeanShare
+from stsbench.scoring.statistic import ItemsEstimate, Mean, MeanShare
 from stsbench.scoring.task import Items, Meaning, Numbers, Rows, Scoring, Vectors
 
 MEAN: Final = "mean"
@@ -89,7 +89,7 @@ class GivenItems:
     @staticmethod
     def numbers(rows: Rows, how: Scoring) -> Numbers:
         """Returns the mean of the scores."""
-        mean = Estimate.of(GivenItems.statistic(how.signature), rows.scored, how.intervals)
+        mean = ItemsEstimate.of(GivenItems.statistic(how.signature), rows.scored, how.intervals)
         return Numbers((mean.number(how.signature.metric),), mean)
 
 

@@ -11,7 +11,7 @@ from stsbench.records.kinds import PAIR_CLASSIFICATION
 from stsbench.records.signature import Signature
 from stsbench.scoring.kinds.sts import ComparedPairs
 from stsbench.scoring.settings import Settings
-from stsbench.scoring.statistic import AveragePrecision, Estimate, ThresholdAccuracy
+from stsbench.scoring.statistic import AveragePrecision, ItemsEstimate, ThresholdAccuracy
 from stsbench.scoring.task import Meaning, Numbers, Rows, Scoring
 
 
@@ -44,6 +44,6 @@ class PairClassification(ComparedPairs):
     def numbers(rows: Rows, how: Scoring) -> Numbers:
         """Returns average precision, and the accuracy at the best threshold."""
         similarity = how.signature.similarity
-        precision = Estimate.of(AveragePrecision(similarity), rows.scored, how.intervals)
-        accuracy = Estimate.of(ThresholdAccuracy(similarity), rows.scored, how.intervals)
+        precision = ItemsEstimate.of(AveragePrecision(similarity), rows.scored, how.intervals)
+        accuracy = ItemsEstimate.of(ThresholdAccuracy(similarity), rows.scored, how.intervals)
         return Numbers((precision.number("ap"), accuracy.number("accuracy")), precision)

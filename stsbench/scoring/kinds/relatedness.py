@@ -25,7 +25,7 @@ from stsbench.scoring.classifiers import token_counts
 from stsbench.scoring.kinds.classification import pair_features
 from stsbench.scoring.kinds.sts import demand_spread
 from stsbench.scoring.settings import SEED, Settings
-from stsbench.scoring.statistic import Correlation, Estimate
+from stsbench.scoring.statistic import Correlation, ItemsEstimate
 from stsbench.scoring.task import Items, Meaning, Numbers, Rows, Scoring, Vectors, item_columns
 from stsbench.statistics.correlations import pearson, spearman
 
@@ -106,7 +106,8 @@ class Relatedness:
         tested = rows.scored
         values = scores_on_test(tested[SUPERVISED].to_numpy(), tested["gold"].to_numpy())
         estimates = {
-            name: Estimate.of(Correlation(name, "all", SUPERVISED), tested, how.intervals) for name in _CORRELATE
+            name: ItemsEstimate.of(Correlation(name, "all", SUPERVISED), tested, how.intervals)
+            for name in _CORRELATE
         }
         intervals = {str(name): estimate.interval for name, estimate in estimates.items()}
         numbers = [

@@ -16,7 +16,7 @@ from stsbench.records.kinds import STS
 from stsbench.records.parts import RaterPart
 from stsbench.records.signature import Signature
 from stsbench.scoring.settings import AGGREGATIONS, GIVEN_SIMILARITY, Intervals, Settings
-from stsbench.scoring.statistic import Correlation, Estimate, sharing_of
+from stsbench.scoring.statistic import Correlation, ItemsEstimate, sharing_of
 from stsbench.scoring.task import Items, Meaning, Numbers, Rows, Scoring, Task, Vectors, item_columns
 from stsbench.statistics.correlations import Aggregation, Metric, ceiling, reliability
 from stsbench.statistics.dependence import Sharing
@@ -81,7 +81,7 @@ class StsPairs(ComparedPairs):
             for metric in dict.fromkeys((headline.metric, *_METRICS)):
                 statistic = replace(headline, metric=metric, aggregation=by or "all")
                 intervals = how.intervals if metric == headline.metric else Intervals(None)
-                estimates.append(Estimate.of(statistic, items, intervals, shared))
+                estimates.append(ItemsEstimate.of(statistic, items, intervals, shared))
                 numbers.append(estimates[-1].number(metric, by or "", subset))
         return Numbers(tuple(numbers), estimates[0])
 

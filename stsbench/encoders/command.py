@@ -47,7 +47,11 @@ def fit(
     out: Annotated[
         Path,
         typer.Option(
-            "--out", "-o", callback=new_folder, help="The folder to write; an earlier fit is replaced.", rich_help_panel=RUN
+            "--out",
+            "-o",
+            callback=new_folder,
+            help="The folder to write; an earlier fit is replaced.",
+            rich_help_panel=RUN,
         ),
     ],
     encoder: _Model = "minilm",

@@ -106,7 +106,9 @@ def described(path: Path) -> dict[str, Described]:
 
         weights = read_weights(path, device="meta")
         if others := [name for name, value in weights.items() if not isinstance(value, Tensor)]:
-            raise UserError(f"{path} holds {_first_of(others)}, which is not a tensor. Use a checkpoint of weights.")
+            raise UserError(
+                f"{path} holds {_first_of(others)}, which is not a tensor. Use a checkpoint of weights."
+            )
         return {
             tensor: Described("F32" if value.is_floating_point() else str(value.dtype), tuple(value.shape))
             for tensor, value in weights.items()

@@ -110,11 +110,11 @@ def fitting(setting: Setting, scores: Sequence[MeasuredScore]) -> Fit:
         part = setting.model_copy(update={"task": task})
         of_task = [score for score in scores if score.of.task == task]
         if of_task:
-            parts.append((part, min(of_task, key=lambda score: len(_differences(part, score)))))
+            parts.append((part, min(of_task, key=lambda score: len(_compared(part, score)[0]))))
         else:
             missing.append(task)
     value = None if missing else plain_mean([score.score for _, score in parts])
-    gaps = dict.fromkeys(gap for part in parts for gap in _differences(*part))
+    gaps = dict.fromkeys(gap for part in parts for gap in _compared(*part)[0])
     return Fit(value, tuple(parts), tuple(gaps), tuple(missing))
 
 
@@ -123,7 +123,7 @@ def open_fields(fits: Iterable[Fit]) -> list[str]:
     parts = {part.task: (part, score) for fit in fits for part, score in fit.parts}
     tasks: dict[tuple[str, str], list[str]] = {}
     for task, part in parts.items():
-        for field in _open_fields(*part):
+        for field in _compared(*part)[1]:
             tasks.setdefault(field, []).append(task)
     return [
         f"{name}: {why}" if len(of) == len(parts) else f"{name} ({', '.join(of)}): {why}"
@@ -155,22 +155,39 @@ def published_beside(record: RunRecord) -> Iterator[Comparable]:
             yield rows()[system], values
 
 
-def _differences(setting: Setting, score: MeasuredScore) -> tuple[FieldDifference, ...]:
-    """Returns the choices that make a measured score incomparable with a published value.
+def _compared(setting: Setting, score: MeasuredScore) -> tuple[list[FieldDifference], list[tuple[str, str]]]:
+    """Compares a measured score with a published value's setting.
 
     What a paper leaves open and its authors' code fixes counts as stated. What nobody states, and what an imported
-    file leaves open, matches any value (see `open_fields`).
+    file leaves open, matches any value.
+
+    Returns:
+        The choices that make the two incomparable; and those that match only because they are not stated, with
+        the reason.
     """
-    fields = [
-        FieldDifference(name, here, there, _remedy(name, setting, there))
-        for name in _FIELDS
-        if (here := score.choices.get(name)) and (there := getattr(setting, name)) and here not in {there, UNKNOWN}
-    ]
+    differences, unstated = [], []
+    for name in _FIELDS:
+        here, there = score.choices.get(name), getattr(setting, name)
+        if here == UNKNOWN:
+            unstated.append((name, "not stated by the imported file" + (f"; expected {there}" if there else "")))
+        elif here is not None and not there:
+            unstated.append((name, f"not stated by the source; this run uses {here}"))
+        elif here and here != there:
+            differences.append(FieldDifference(name, here, there, _remedy(name, setting, there)))
+        elif here is not None and name in setting.open:
+            unstated.append((name, f"not stated by the paper; assumed to be {there}"))
     if setting.group:
-        fields.append(FieldDifference("group", "all data", setting.group))
-    if (data := _OTHER_DATA.get(score.choices["data"])) is not None:
-        fields.append(FieldDifference("data", data, "the released files", "`stsbench data verify` lists changes"))
-    return tuple(fields)
+        differences.append(FieldDifference("group", "all data", setting.group))
+    # Rows do not name their files; they are assumed to be the released ones.
+    data = score.choices["data"]
+    if data in _OTHER_DATA:
+        remedy = "`stsbench data verify` lists changes"
+        differences.append(FieldDifference("data", _OTHER_DATA[data], "the released files", remedy))
+    if data in {UNKNOWN, "unknown"}:
+        unstated.append(("data", "not stated by the imported file"))
+    if "classifier" in setting.open and (here := score.choices.get("classifier")):
+        unstated.append(("classifier", f"not stated by the paper; this run uses {here}"))
+    return differences, unstated
 
 
 def _remedy(field: str, setting: Setting, there: str) -> str:
@@ -180,23 +197,6 @@ def _remedy(field: str, setting: Setting, there: str) -> str:
     elif there in _OPTIONS[field]:
         remedies.append(f"measure with --{field} {there}")
     return "; ".join(remedies)
-
-
-def _open_fields(setting: Setting, score: MeasuredScore) -> Iterator[tuple[str, str]]:
-    """Yields each choice that matches only because it is not stated, and the reason."""
-    for name in (*_FIELDS, "data"):
-        here, there = score.choices.get(name), "" if name == "data" else getattr(setting, name)
-        if here in {UNKNOWN, "unknown"}:
-            yield name, "not stated by the imported file" + (f"; expected {there}" if there else "")
-        elif here is None or name == "data":
-            # Rows do not name their files; they are assumed to be the released ones.
-            continue
-        elif not there:
-            yield name, f"not stated by the source; this run uses {here}"
-        elif name in setting.open:
-            yield name, f"not stated by the paper; assumed to be {there}"
-    if "classifier" in setting.open and (here := score.choices.get("classifier")):
-        yield "classifier", f"not stated by the paper; this run uses {here}"
 
 
 def is_score(cell: PublishedCell) -> bool:

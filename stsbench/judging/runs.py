@@ -1,10 +1,10 @@
 """Reads the runs to judge, and checks that they are distinct models or seeds of one recipe."""
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from os.path import commonprefix
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import yaml
 
@@ -18,8 +18,6 @@ Run = RunRecord | str | Path
 """A record, or its folder or `run.json`."""
 
 _RECIPE = "recipe.yaml"
-
-_Name = TypeVar("_Name", bound=Hashable)
 
 
 def records_of(runs: Iterable[Run]) -> list[RunRecord]:
@@ -114,28 +112,6 @@ def require_seeds_of_one_recipe(runs: Mapping[str, RunRecord]) -> None:
                 )
 
 
-def method_of(record: RunRecord) -> str:
-    """Returns a text that seeds of one recipe share; empty if no recipe is beside record or checkpoint."""
-    settings = _settings(record)
-    return repr(sorted(settings.items(), key=str)) if settings["recipe"] else ""
-
-
-def group_seeds(
-    runs: Mapping[_Name, RunRecord], method: Callable[[RunRecord], str] = method_of
-) -> list[list[_Name]]:
-    """Groups the runs that are seeds of one method: `method` agrees, the weights do not.
-
-    Returns:
-        The names of each method with at least two seeds; of several runs of the same weights the first.
-    """
-    methods: dict[str, dict[str, _Name]] = {}
-    for name, record in runs.items():
-        weights = record.model.weights_sha256
-        if weights and (text := method(record)):
-            methods.setdefault(text, {}).setdefault(weights, name)
-    return [list(seeds.values()) for seeds in methods.values() if len(seeds) > 1]
-
-
 def _settings(record: RunRecord) -> dict[str, Any]:
     """Returns the settings that seeds of one recipe share; None for unknown ones."""
     model, recipe = record.model, _recipe_of(record)
@@ -148,21 +124,12 @@ def _settings(record: RunRecord) -> dict[str, Any]:
     }
 
 
-def recipe_files(record: RunRecord) -> list[Path]:
-    """Returns the recipes beside a record and beside its checkpoint."""
-    files = []
-    for folder in filter(None, [record.folder, Path(record.model.name).expanduser()]):
-        with suppress(OSError):  # too long a name, or a folder that cannot be read
-            if (path := folder / _RECIPE).is_file():
-                files.append(path)
-    return files
-
-
 def _recipe_of(record: RunRecord) -> dict[str, Any]:
-    """Returns the recipe of a run's training; empty without a readable one."""
-    for path in recipe_files(record):
+    """Returns the recipe beside a record, or beside its checkpoint; empty without a readable one."""
+    for folder in filter(None, [record.folder, Path(record.model.name).expanduser()]):
+        # The name of a model can be too long for a path.
         with suppress(OSError, ValueError, yaml.YAMLError):
-            recipe = yaml.safe_load(path.read_text(encoding="utf-8"))
+            recipe = yaml.safe_load((folder / _RECIPE).read_text(encoding="utf-8"))
             if isinstance(recipe, dict):
                 return recipe
     return {}

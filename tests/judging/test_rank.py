@@ -163,9 +163,7 @@ def test_mistakes(runs: list[sb.RunRecord]) -> None:
     ):
         with pytest.raises(sb.UserError, match=fragment):
             sb.rank(models, **options)  # type: ignore[arg-type]
-
-
-def test_the_same_weights_used_otherwise_are_another_model(runs: list[sb.RunRecord]) -> None:
+    # The same weights, used in another way, are another model.
     shorter = runs[0].model.model_copy(update={"use": replace(runs[0].model.use, dimensions=4)})
     assert len(sb.rank([runs[0], runs[0].model_copy(update={"model": shorter})]).models) == 2
 

@@ -20,9 +20,9 @@ from stsbench.diagnosis.claim import read_claim
 from stsbench.diagnosis.grid import Grid
 from stsbench.diagnosis.result import Diagnosis
 from stsbench.diagnosis.search import Search
-from stsbench.judging.comparison import Comparison, Difference
-from stsbench.judging.rank import RankedScore, RankedTask, RankResult
-from stsbench.judging.seeds import Method, SeedsComparison, SeedsDifference
+from stsbench.judging.comparison import Comparison
+from stsbench.judging.rank import RankResult
+from stsbench.judging.seeds import SeedsComparison
 from stsbench.published.catalogue import exhibits
 from stsbench.published.measured import logged_dev_scores
 from stsbench.render.charts import curves
@@ -55,30 +55,31 @@ TASKS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R", "Avg.")
 
 def comparison() -> Any:
     rows = [
-        Difference("sts", task, "", 1000, 70.0, 71.0, 1.0 + n / 3, n / 3, 2.0 + n / 3, 0.01, 0.1, 0, 0.04)
+        {"kind": "sts", "task": task, "subset": "", "difference": 1.0 + n / 3, "low": n / 3, "high": 2.0 + n / 3}
+        | {"verdict": "better" if task == "Avg." else "undecided"}
         for n, task in enumerate(TASKS)
     ]
-    return Comparison(*NAMES[:2], tuple(rows), 0.95)
+    return Comparison(*NAMES[:2], pd.DataFrame(rows), 0.95)
 
 
 def over_seeds(names: tuple[str, ...]) -> Any:
     rows = [
-        SeedsDifference(
-            "sts", task, Method(3, 70.0 + n, 0.8, 69.0 + n, 71.5 + n), Method(5, 71.0 + n, 0.6, 70.0 + n, 72.0 + n)
-        )
+        {"task": task, "a_runs": 3, "a_mean": 70.0 + n, "a_lowest": 69.0 + n, "a_highest": 71.5 + n}
+        | {"b_runs": 5, "b_mean": 71.0 + n, "b_lowest": 70.0 + n, "b_highest": 72.0 + n}
         for n, task in enumerate(TASKS)
     ]
-    return SeedsComparison(*names[:2], tuple(rows), 0.95)
+    return SeedsComparison(*names[:2], pd.DataFrame(rows), 0.95)
 
 
 def ranking(count: int) -> Any:
     names = [*NAMES, *(f"model {n}" for n in range(count))][:count]
-    rows = tuple(
-        RankedScore(name, 80 - n / 2, 79 - n / 2, 81 - n / 2, n + 1, max(1, n - 1), min(count, n + 3), "abc", 0.5)
+    rows = [
+        {"kind": "sts", "task": "Avg.", "model": name, "score": 80 - n / 2, "low": 79 - n / 2, "high": 81 - n / 2}
+        | {"best": max(1, n - 1), "worst": min(count, n + 3)}
         for n, name in enumerate(names)
-    )
-    task = RankedTask("sts", "Avg.", 1000, rows, ((1.0,) * count,) * count)
-    return RankResult(tuple(names), (task,), True, "max", "dyadic", 0.95, 10)
+    ]
+    p = {"Avg.": ((1.0,) * count,) * count}
+    return RankResult(tuple(names), pd.DataFrame(rows), p, True, "max", "dyadic", 0.95, 10)
 
 
 def reproduced(rows: dict[str, float]) -> Any:

@@ -149,9 +149,6 @@ Devices = Annotated[
     str | None,
     run_option(help="Share the work over GPUs (`0,1`, or `all`), or over groups of CPU cores if there is no GPU."),
 ]
-OnRay = Annotated[
-    str | None, run_option(help="`ray`: share the work over a Ray cluster (`pip install 'stsbench[ray]'`).")
-]
 Workers = Annotated[
     int | None,
     typer.Option(min=1, max=10_000, help="Jobs to run at once; by default one per GPU or per group of CPU cores."),

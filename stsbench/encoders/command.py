@@ -15,7 +15,6 @@ from stsbench.cli.options import (
     DataDirs,
     Devices,
     NoCache,
-    OnRay,
     Output,
     new_file,
     new_folder,
@@ -145,7 +144,6 @@ def embed(
         str, typer.Option(help="The number format: `fp32` or `fp16`.", rich_help_panel=RUN)
     ] = "fp32",
     devices: Devices = None,
-    on: OnRay = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace other vectors in that file.", rich_help_panel=RUN)
     ] = False,
@@ -165,7 +163,9 @@ def embed(
     from stsbench.encoders.load import load_with
     from stsbench.encoders.places import placed
 
-    loaded = placed(load_with(encoder, use), devices, on)
+    loaded = load_with(encoder, use)
+    if devices is not None:
+        loaded = placed(loaded, devices)
     with progress_bars(quiet=output.quiet) as progress:
         embedded = embed_file(
             sentences,

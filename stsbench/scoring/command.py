@@ -17,7 +17,6 @@ from stsbench.cli.options import (
     Devices,
     IntervalChoice,
     NoCache,
-    OnRay,
     Output,
     SubsetColumn,
     Subsets,
@@ -192,7 +191,6 @@ class RunChoice:
         ),
     ] = False
     devices: Devices = None
-    on: OnRay = None
 
     def applied(self, models: "list[LazyModel]", progress: "Progress") -> "list[LazyModel]":
         """Returns the models, computed where you chose."""
@@ -200,9 +198,9 @@ class RunChoice:
 
         if self.out is not None and len(models) > 1:
             raise UserError("--out is a single folder, but there are several models: leave it out.")
-        if not (self.fast or self.devices or self.on):
+        if not (self.fast or self.devices):
             return models
-        return [computed_by(model, progress, fast=self.fast, devices=self.devices, on=self.on) for model in models]
+        return [computed_by(model, progress, fast=self.fast, devices=self.devices) for model in models]
 
 
 @expand

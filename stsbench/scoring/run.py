@@ -80,7 +80,7 @@ def choose_models(
 
 
 def computed_by(
-    model: LazyModel, progress: Progress, *, fast: bool = False, devices: str | None = None, on: str | None = None
+    model: LazyModel, progress: Progress, *, fast: bool = False, devices: str | None = None
 ) -> LazyModel:
     """Returns a model with the fastest backend (see `fast`), or spread over devices."""
 
@@ -90,7 +90,7 @@ def computed_by(
             from stsbench.encoders.backends import quickest
 
             encoder = quickest(encoder, progress)
-        return placed(encoder, devices, on)
+        return encoder if devices is None else placed(encoder, devices)
 
     return replace(model, load=cache(load))
 

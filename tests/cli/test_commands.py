@@ -47,7 +47,7 @@ VERBS: dict[str, tuple[list[Any], set[str], set[str]]] = {
         [sb.evaluate, sb.protocol, choose_models],
         {"encoder", "name", "intervals", "use", "classification", "view"},
         {"interval", "no_intervals", "classifier", "kfold", "classifier_seed", "subset_column"}
-        | {"exclude", "exclude_overlap", "fast", "devices", "on"},
+        | {"exclude", "exclude_overlap", "fast", "devices"},
     ),
     "import": ([sb.import_results], set(), set()),
     "show": ([sb.show], set(), set()),
@@ -65,7 +65,7 @@ VERBS: dict[str, tuple[list[Any], set[str], set[str]]] = {
     "sweep": ([sb.sweep], set(), set()),
     "reproduce": ([sb.reproduce], {"settings"}, {"set_", "list_"}),
     "fit": ([sb.fit], set(), set()),
-    "embed": ([sb.embed_file], set(), {"devices", "on"}),
+    "embed": ([sb.embed_file], set(), {"devices"}),
     "diagnose": ([sb.diagnose], {"encoder"}, {"model", "vectors", "sentences", "out"}),
     "explain": (
         [sb.explain],

@@ -13,7 +13,7 @@ import torch
 import stsbench as sb
 from stsbench.base.errors import UserError
 from stsbench.encoders import places
-from stsbench.encoders.places import Cores, Gpu, RayWorker, placed
+from stsbench.encoders.places import Cores, Gpu, placed
 from stsbench.encoders.plan import embed
 
 TEXT = "a small cat sat on the old mat by the door and the dog ran home over the green field"
@@ -115,12 +115,6 @@ def test_what_is_not_there_is_refused(bert, monkeypatch):
     for devices, device in (("0,2", "cuda"), ("0", "mps")):
         with pytest.raises(UserError, match="--devices"):
             places._local(devices, device)
-    for options, words in (
-        ({"devices": "0", "on": "ray"}, "leave one of them out"),
-        ({"on": "slurm"}, "expected `ray`"),
-    ):
-        with pytest.raises(UserError, match=words):
-            placed(encoder, **options)
     with pytest.raises(UserError, match=r"--devices needs a checkpoint .* leave it out"):
         placed(sb.load(lambda texts: [[1.0] for _ in texts]), "all")
 
@@ -131,8 +125,8 @@ def test_sides_and_fitted_encoders_share_their_checkpoints_batches(bert, tmp_pat
     data = tmp_path / "pairs.tsv"
     data.write_text("".join(f"{a}\t{b}\t{len(b) % 5}\n" for a, b in pairwise(LINES)))
     alone, shared = (
-        sb.evaluate(placed(sb.load(folder, **sided), devices), data=data, use_cache=False)
-        for devices in (None, "all")
+        sb.evaluate(model, data=data, use_cache=False)
+        for model in (sb.load(folder, **sided), placed(sb.load(folder, **sided), "all"))
     )
     assert shared.items["cosine"].tolist() == alone.items["cosine"].tolist()
     (tmp_path / "lines.txt").write_text("\n".join(LINES), encoding="utf-8")
@@ -140,56 +134,3 @@ def test_sides_and_fitted_encoders_share_their_checkpoints_batches(bert, tmp_pat
     white = sb.load(fitted.folder)
     assert np.array_equal(vectors(placed(white, "0,1")), vectors(white))
     assert len(placed(white, "0,1").base.places) == 2
-
-
-class _InProcess:
-    """What Ray does, in this process: arguments and results go through pickles."""
-
-    class exceptions:
-        class RayError(Exception):
-            """As Ray's."""
-
-        class RayTaskError(RayError):
-            """As Ray's."""
-
-    @staticmethod
-    def get(result):
-        return result()
-
-
-class _Actor:
-    def __init__(self):
-        self.forward = self
-        self.worker = places._Worker(torch.get_num_threads())
-
-    def remote(self, *arguments):
-        return lambda: self.worker.forward(*arguments)
-
-
-@pytest.fixture
-def worker():
-    places._unpickled.cache_clear()
-    places._with_settings.cache_clear()
-    return RayWorker(_InProcess, _Actor(), "here")
-
-
-def test_encoders_that_share_a_network_share_one_on_a_worker(bert, worker):
-    encoder = sb.load(bert)
-    encoder.places = (worker,)
-    prompted = encoder.with_use(prompt="say: ")
-    assert np.array_equal(vectors(encoder), vectors(sb.load(bert)))
-    assert np.array_equal(vectors(prompted), vectors(sb.load(bert, prompt="say: ")))
-    network, _ = places._pickled(prompted)
-    assert network == places._pickled(encoder)[0]
-    assert places._unpickled(network)._network is not encoder._network
-
-
-def test_a_worker_with_other_files_is_refused(bert, worker):
-    encoder = sb.load(bert)
-    encoder.places = (worker,)
-    _ = encoder.identity
-    network, _ = places._pickled(encoder)
-    config = bert / "config.json"
-    config.write_text(config.read_text() + "\n", encoding="utf-8")
-    with pytest.raises(UserError, match="differs between this machine and the worker's"):
-        places._unpickled(network)

@@ -159,6 +159,8 @@ def files_below(folder: Path, *, most: int | None = None) -> list[Path]:
     """
 
     def refuse(error: OSError) -> None:
+        if isinstance(error, FileNotFoundError):  # deleted meanwhile
+            return
         raise UserError(
             f"cannot list {error.filename} ({error.strerror or error}): check its permissions."
         ) from error

@@ -78,16 +78,17 @@ def plain(senteval: Path) -> Plain:
 def test_what_the_sts_tasks_share_is_as_the_page_says(plain: Plain) -> None:
     years = [pair for name in YEARS for pair in plain.year(name)]
     splits = {split: plain.stsb(split) for split in ("train", "dev", "test")}
-    assert says(f"with {len(years):,} scored pairs")
+    assert says(f"STS12 to STS16 have {len(years):,} scored pairs")
     assert says(f"| by letters and digits | {len(set(years)):,} | {len(set(years) & set(splits['train'])):,} |")
-    assert says(f"and {len(inside(years) & inside(splits['train'])):,} of their distinct sentences stand in")
+    also = len(inside(years) & inside(splits["train"]))
+    assert says(f"STS-B's train split also has {also:,} of their distinct sentences")
     again = sum(pair in set(years) for pair in splits["test"])
-    assert says(f"Of STS-B's {len(splits['test']):,} test pairs {again:,} are test pairs of STS12 to STS16")
+    assert says(f"Of STS-B's {len(splits['test']):,} test pairs, {again:,} are test pairs of STS12 to STS16")
     own = [len(set(splits["test"]) & set(splits[split])) for split in ("train", "dev")]
-    assert says(f"{own[0]} distinct ones are pairs of STS-B's own train split, {own[1]} of its dev split")
+    assert says(f"train split has {own[0]} of its distinct test pairs, and its dev split {own[1]}")
     train, test = plain.sick("train"), plain.sick("test_annotated")
-    assert says(f"Of SICK-R, {len(set(train) & set(test))} test pairs are train pairs")
-    assert says(f"and {len(inside(train) & inside(test)):,} sentences of the test split stand in the train split")
+    shared = len(set(train) & set(test)), len(inside(train) & inside(test))
+    assert says(f"SICK-R's train split has {shared[0]} pairs and {shared[1]:,} sentences of its test split")
 
 
 def test_what_the_transfer_tasks_share_is_as_the_page_says(plain: Plain) -> None:
@@ -123,7 +124,7 @@ def test_as_many_pairs_are_left_out_as_the_page_says(plain: Plain) -> None:
     left_out = [sum(bool(pair & seen) for pair in pairs) for pairs in tasks]
     for counts in (once, left_out):
         assert says(f"| pairs left out | {' | '.join(f'{count:,}' for count in counts)} | |")
-    assert says(f"`stsb-train.txt` holds the {len(distinct_as_released(plain)):,} distinct sentences")
+    assert says(f"`stsb-train.txt` has the {len(distinct_as_released(plain)):,} distinct sentences")
 
 
 def distinct_as_released(plain: Plain) -> set[str]:

@@ -13,7 +13,7 @@ from stsbench.base.files import require_writable
 from stsbench.base.progress import Progress, silent
 from stsbench.browsing.items import MODELS, TaskItems, Total, items_of, payload
 from stsbench.data.shared import SENTENCES
-from stsbench.judging.aligned import AlignedScores, aligned_scores, common_scores
+from stsbench.judging.aligned import AlignedScores, aligned_scores
 from stsbench.judging.runs import Run, named_runs
 from stsbench.records.kinds import KINDS
 from stsbench.records.record import RunRecord
@@ -133,12 +133,7 @@ def explore(
     records = list(named.values())
     notes = require_recomputed(*records, intervals=False)
     aligned, left_out = aligned_scores(named, may_be_undefined=True, whole=True, progress=progress)
-    common = {label: next(iter(by_run.values())) for label, by_run in common_scores(named)[0].items()}
-    tasks = tuple(
-        items_of(task, f"{common[task.task].statistic.capitalize()} x 100")
-        for task in aligned
-        if not task.is_average
-    )
+    tasks = tuple(items_of(task) for task in aligned if not task.is_average)
     averages = tuple(Total.of(task) for task in aligned if task.is_average)
     texts = None if without_text else _texts_of(aligned, records, data, data_dirs) or None
     explored = Explored(tuple(named), tasks, averages, texts, (*left_out, *notes))

@@ -45,7 +45,6 @@ class TaskItems:
         total: the scores.
         average: name of the mean over the tasks of its kind.
         unit: the plural noun for its items.
-        statistic: name of the score.
         table: one row per item. `rank_gold`, `rank_a`: percentile rank in the task, or in its subset if the score
             is a mean over subsets. `residual_a`: `rank_a` minus `rank_gold`. `influence_a`: influence on the score
             x 100 (`Statistic.influences`). `gain`: contribution to the difference of the two scores x 100, the
@@ -56,7 +55,6 @@ class TaskItems:
     total: Total
     average: str
     unit: str
-    statistic: str
     table: pd.DataFrame
 
     @property
@@ -65,8 +63,8 @@ class TaskItems:
         return "rank_gold" in self.table.columns
 
 
-def items_of(task: AlignedScores, statistic: str) -> TaskItems:
-    """Returns the items of a task with all columns, for one or two models; `statistic` names the score."""
+def items_of(task: AlignedScores) -> TaskItems:
+    """Returns the items of a task with all columns, for one or two models."""
     first, kind = task.items[0], KINDS[task.kind]
     names = ["item_id", "subset", *(name for name in ("gold", "label", "fold") if name in kind.columns)]
     columns: dict[str, Any] = {name: first[name] for name in names}
@@ -82,7 +80,7 @@ def items_of(task: AlignedScores, statistic: str) -> TaskItems:
         columns |= _ranked(task)
     if len(task.scores) == len(MODELS):
         columns["gain"] = 100 * (influences[1] - influences[0] + _even_shares(task))
-    return TaskItems(Total.of(task), kind.average, kind.unit, statistic, pd.DataFrame(columns))
+    return TaskItems(Total.of(task), kind.average, kind.unit, pd.DataFrame(columns))
 
 
 def _even_shares(task: AlignedScores) -> Floats:
@@ -177,7 +175,6 @@ def payload(
                 **task.total.as_dict(),
                 "average": task.average,
                 "unit": task.unit,
-                "statistic": task.statistic,
                 "size": len(task.table),
                 "ranked": task.is_ranked,
             }

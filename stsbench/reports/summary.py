@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -72,8 +73,9 @@ def standing(record: RunRecord) -> list[Standing]:
     """Returns where a run stands among published models, each average before its tasks; empty if none compares.
 
     A system counts once, with the row that represents it; later editions of a system and the run's own system are
-    left out. A system must be comparable on all tasks on which at least half of the systems are. If a run has
-    several scores of a task (of two splits, for example), the one that most systems compare with is used.
+    left out. A system must be comparable on every task that compares with more than half as many systems as the
+    commonest task. If a run has several scores of a task (of two splits, for example), the one that most systems
+    compare with is used.
     """
     places = []
     for average, tasks in AVERAGES.items():
@@ -84,20 +86,22 @@ def standing(record: RunRecord) -> list[Standing]:
         whole = published[list(columns.values())].dropna()
         for task in (average, *tasks):
             if task in columns and len(whole):
-                _, fit = fits[columns[task]]
+                value, fit = fits[columns[task]][1:]
                 limits = fit_interval(record, task, fit)
                 shown = None if limits is None else (100 * limits[0], 100 * limits[1])
-                places.append(Standing(task, fit.value or 0.0, shown, whole[columns[task]].to_dict()))
+                places.append(Standing(task, value, shown, whole[columns[task]].to_dict()))
     return places
 
 
-def _comparable(record: RunRecord, tasks: Sequence[str]) -> tuple[pd.DataFrame, dict[str, tuple[str, Fit]]]:
-    """Returns the published scores that compare, one row per system, and the task and fit of each column.
+def _comparable(record: RunRecord, tasks: Sequence[str]) -> tuple[pd.DataFrame, dict[str, tuple[str, float, Fit]]]:
+    """Returns the published scores that compare, one row per system, and task, value and fit of each column.
 
     A column is one number of the record, so two scores of a task have two columns.
     """
     measured, known = measured_scores(record), known_checkpoint(record)
-    fits: dict[str, tuple[str, Fit]] = {}
+    # Many rows have the same settings.
+    fit_of = cache(lambda setting: fitting(setting, measured))
+    fits: dict[str, tuple[str, float, Fit]] = {}
     candidates = []
     for row in catalogue.rows().values():
         system = row.system
@@ -107,10 +111,10 @@ def _comparable(record: RunRecord, tasks: Sequence[str]) -> tuple[pd.DataFrame, 
         for cell in row.cells:
             if cell.setting.task not in tasks or cell.score is None or cell.setting.unit == "pairs":
                 continue
-            fit = fitting(cell.setting, measured)
+            fit = fit_of(cell.setting)
             if fit.value is not None and not fit.differences:
                 column = " ".join([cell.setting.task, *(f"{of.of.key} {of.statistic}" for of in fit.scores)])
-                fits[column] = cell.setting.task, fit
+                fits[column] = cell.setting.task, fit.value, fit
                 values[column] = cell.score
         if values:
             candidates.append((system.row == row.name, len(values), system.name, values))

@@ -1,10 +1,10 @@
 """A report as a folder: a self-contained page, the same in Markdown, every table and figure as a file."""
 
 import shutil
-from collections import Counter, namedtuple
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_folder
@@ -100,8 +100,13 @@ def _titles(report: Report) -> dict[str, str]:
     return titles
 
 
-HtmlCell = namedtuple("HtmlCell", "text key hint look")
-"""A cell of the page: its text, sort key, tooltip and CSS classes."""
+class HtmlCell(NamedTuple):
+    """A cell of the page: its text, sort key, tooltip and CSS classes."""
+
+    text: str
+    key: str
+    hint: str
+    look: str
 
 
 def to_html(report: Report) -> str:

@@ -24,7 +24,6 @@ from stsbench.judging.comparison import Comparison
 from stsbench.judging.rank import RankResult
 from stsbench.judging.seeds import SeedsComparison
 from stsbench.published.catalogue import exhibits
-from stsbench.published.measured import logged_dev_scores
 from stsbench.render.charts import curves
 from stsbench.render.figures import FigureSize, look, save_figure
 from stsbench.reports.training import seed_figure
@@ -123,14 +122,6 @@ def trainings() -> Any:
     return curves(points, "dev score × 100", {"minilm-seed1": "minilm", "minilm-seed2": "minilm"})
 
 
-def logged() -> Any:
-    log = logged_dev_scores("esimcse-bert-base")
-    points = {
-        str(task): pd.DataFrame({"step": log["step"], "value": 100 * log[task]}) for task in log if task != "step"
-    }
-    return curves(points, "Spearman × 100")
-
-
 MADE: dict[str, Callable[[], Any]] = {
     **ANALYSES.FIGURES,
     "compare": comparison,
@@ -147,7 +138,6 @@ MADE: dict[str, Callable[[], Any]] = {
     "diagnose": diagnosis,
     "train": dev_curve,
     "report, trainings": trainings,
-    "report, a published log": logged,
     "report, seeds": lambda: seed_figure(
         {"unsup-simcse-bert-base": [75.0, 75.4, 76.1, 74.8], "esimcse": [77.0, 77.2]},
         {NAMES[0]: 76.2, "glove": 76.3},

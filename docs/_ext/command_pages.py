@@ -14,6 +14,7 @@ from sphinx.application import Sphinx
 from typer.main import get_command
 
 from stsbench.cli.app import app as stsbench
+from stsbench.cli.app import commands as names
 
 FOLDER = "reference/commands"
 
@@ -29,16 +30,20 @@ def pages() -> Iterator[tuple[str, str]]:
     """
     root: Any = get_command(stsbench)
     context = typer.Context(root, info_name="stsbench")
-    commands = {name: root.get_command(context, name) for name in root.list_commands(context)}
+    commands = {name: root.get_command(context, name) for name in names()}
     yield "index", _index(commands)
     for name, command in commands.items():
-        yield name, "\n\n".join(_sections(command, f"stsbench {name}", "#")) + "\n"
+        yield _page(name), "\n\n".join(_sections(command, f"stsbench {name}", "#")) + "\n"
+
+
+def _page(name: str) -> str:
+    return name.rpartition(" ")[2]
 
 
 def _index(commands: dict[str, Any]) -> str:
-    rows = [f"| [`{name}`]({name}.md) | {_first_line(command)} |" for name, command in commands.items()]
+    rows = [f"| [`{name}`]({_page(name)}.md) | {_first_line(command)} |" for name, command in commands.items()]
     table = "\n".join(["| command | |", "| --- | --- |", *rows])
-    toctree = "\n".join(["```{toctree}", ":hidden:", "", *commands, "```"])
+    toctree = "\n".join(["```{toctree}", ":hidden:", "", *map(_page, commands), "```"])
     return f"{_INTRODUCTION}\n\n{table}\n\n{toctree}\n"
 
 

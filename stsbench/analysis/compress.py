@@ -66,9 +66,9 @@ class Compress(OfTexts):
     question = "how small can a vector be?"
     look_for = "the fewest bytes within the margin; a random half that loses little"
     examples = (
-        "stsbench compress runs/minilm-avg-sts --figure bytes.svg",
-        "stsbench compress runs/a runs/b --corpus wiki.txt --sizes 256,128,64 --margin 1",
-        "stsbench compress --model minilm --tasks sample --json",
+        "stsbench explain compress runs/minilm-avg-sts --figure bytes.svg",
+        "stsbench explain compress runs/a runs/b --corpus wiki.txt --sizes 256,128,64 --margin 1",
+        "stsbench explain compress --model minilm --tasks sample --json",
     )
 
     place_label = "bytes per vector"

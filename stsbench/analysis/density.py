@@ -46,8 +46,8 @@ class Density(Analysis):
     question = "are levels of similarity kept apart?"
     look_for = "hills that move right with the gold score and overlap little"
     examples = (
-        "stsbench density runs/a runs/b --figure density.png",
-        "stsbench density runs/a --task STS16 --buckets 3 --markdown",
+        "stsbench explain density runs/a runs/b --figure density.png",
+        "stsbench explain density runs/a --task STS16 --buckets 3 --markdown",
     )
     uses_tasks_of_runs = True
 

@@ -53,8 +53,8 @@ class Dimensions(OfVectors):
     question = "do a few dimensions dominate the cosine, and hide what the others encode?"
     look_for = "a large share of few dimensions, and scores that rise without them or standardised"
     examples = (
-        "stsbench dimensions runs/a runs/b --figure dimensions.svg",
-        "stsbench dimensions --model minilm --tasks sample --top 1,5 --json",
+        "stsbench explain dimensions runs/a runs/b --figure dimensions.svg",
+        "stsbench explain dimensions --model minilm --tasks sample --top 1,5 --json",
     )
     columns = (
         *("model", "task", "measure", "group", "value", "low", "high"),

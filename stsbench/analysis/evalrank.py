@@ -53,8 +53,8 @@ class EvalRank(OfSentences):
     question = "is a sentence's match found among all sentences?"
     look_for = "an order of models other than Spearman's: scores of pairs are not neighbours"
     examples = (
-        "stsbench evalrank runs/a runs/b --figure found.svg",
-        "stsbench evalrank --model minilm --task sample --json",
+        "stsbench explain evalrank runs/a runs/b --figure found.svg",
+        "stsbench explain evalrank --model minilm --task sample --json",
     )
 
     share: float = parameter(0.25, "The share of pairs, by gold score, that count as positive.", limits=(0, 1))

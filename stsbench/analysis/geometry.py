@@ -67,9 +67,9 @@ class Geometry(OfSentences):
     question = "are positive pairs close, and all sentences spread out?"
     look_for = "both numbers lower than those of the base model"
     examples = (
-        "stsbench geometry runs/a runs/b --figure plane.png",
-        "stsbench geometry --model minilm --task sample --json",
-        "stsbench geometry --path runs/my-training --figure path.svg",
+        "stsbench explain geometry runs/a runs/b --figure plane.png",
+        "stsbench explain geometry --model minilm --task sample --json",
+        "stsbench explain geometry --path runs/my-training --figure path.svg",
     )
 
     path: Any = parameter(

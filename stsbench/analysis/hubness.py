@@ -43,8 +43,8 @@ class Hubness(OfVectors):
     question = "are some sentences neighbours of very many others, and some of none?"
     look_for = "a skewness far above 0 and many anti-hubs: neighbours reflect the space more than the meaning"
     examples = (
-        "stsbench hubness runs/a runs/b --figure hubs.svg",
-        "stsbench hubness --model minilm --tasks sample -k 5 --json",
+        "stsbench explain hubness runs/a runs/b --figure hubs.svg",
+        "stsbench explain hubness --model minilm --tasks sample -k 5 --json",
     )
     columns = ("model", "task", "measure", "k", "value", "low", "high", "sentences", "largest", "tied", "zero")
     counts = ("sentences", "largest")

@@ -56,8 +56,8 @@ class LengthCollapse(OfVectors):
     question = "do longer sentences look more alike, whatever they mean?"
     look_for = "a rise whose interval excludes 0: long sentences are close to each other"
     examples = (
-        "stsbench length-collapse runs/a runs/b --figure collapse.svg",
-        "stsbench length-collapse --model minilm --tasks sample --length subwords --json",
+        "stsbench explain length-collapse runs/a runs/b --figure collapse.svg",
+        "stsbench explain length-collapse --model minilm --tasks sample --length subwords --json",
     )
     columns = ("model", "task", "measure", "group", "unit", "sentences", "value", "low", "high", "zero")
 

@@ -75,8 +75,8 @@ class PairKinds(OfTasks):
     question = "which pairs does it get wrong, and in which direction?"
     look_for = "a shift whose interval excludes 0, a cost whose interval excludes 1"
     examples = (
-        "stsbench pair-kinds runs/minilm-avg-sts",
-        "stsbench pair-kinds runs/a runs/b --tasks STS12,SICK-R --figure kinds.pdf",
+        "stsbench explain pair-kinds runs/minilm-avg-sts",
+        "stsbench explain pair-kinds runs/a runs/b --tasks STS12,SICK-R --figure kinds.pdf",
     )
     columns = (
         *("model", "task", "feature", "kind", "measure", "pairs", "share"),

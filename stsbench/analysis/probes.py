@@ -76,9 +76,9 @@ class Probes(Analysis):
     question = "is a paraphrase nearer than a small change of the meaning?"
     look_for = "a gap below 0, or a right order below 50 %: common words count for more than meaning"
     examples = (
-        "stsbench probes runs/a runs/b --figure probes.svg",
-        "stsbench probes --model minilm --kinds negation,number --json",
-        "stsbench probes --model minilm --triples mine.tsv",
+        "stsbench explain probes runs/a runs/b --figure probes.svg",
+        "stsbench explain probes --model minilm --kinds negation,number --json",
+        "stsbench explain probes --model minilm --triples mine.tsv",
     )
     columns = ("model", "against", "kind", "measure", "items", "value", "low", "high", "triples")
 

@@ -58,8 +58,8 @@ class RepetitionBias(Analysis):
     question = "do repeated words make sentences look more alike?"
     look_for = "a rise whose intervals exclude 0"
     examples = (
-        "stsbench repetition-bias runs/a --corpus wiki.txt --published",
-        "stsbench repetition-bias --model minilm --queries 50 --overlap 10-20 --figure repetition.png",
+        "stsbench explain repetition-bias runs/a --corpus wiki.txt --published",
+        "stsbench explain repetition-bias --model minilm --queries 50 --overlap 10-20 --figure repetition.png",
     )
     columns = ("model", "seed", "measure", "interval", "queries", "value", "low", "high", "corpus")
     reference = 0

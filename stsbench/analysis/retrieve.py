@@ -59,8 +59,8 @@ class Retrieve(Analysis):
     question = "what is near a sentence?"
     look_for = "neighbours that share words and not meaning"
     examples = (
-        'stsbench retrieve runs/a runs/b --corpus wiki.txt --query "A dog runs." -k 3',
-        'stsbench retrieve -m minilm --corpus wiki.npy --query "A dog runs."',
+        'stsbench explain retrieve runs/a runs/b --corpus wiki.txt --query "A dog runs." -k 3',
+        'stsbench explain retrieve -m minilm --corpus wiki.npy --query "A dog runs."',
     )
     columns = ("model", "query", "rank", "cosine", "sentence", "number")
 

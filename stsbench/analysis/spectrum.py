@@ -57,8 +57,8 @@ class Spectrum(OfSentences):
     question = "how many directions are in use?"
     look_for = "a steep fall, a low effective rank, a large top-1 share: a narrow cone"
     examples = (
-        "stsbench spectrum runs/a runs/b --figure spectrum.pdf",
-        "stsbench spectrum --model minilm --task sample --csv",
+        "stsbench explain spectrum runs/a runs/b --figure spectrum.pdf",
+        "stsbench explain spectrum --model minilm --task sample --csv",
     )
 
     def measure(self, model: str, given: PairVectors) -> Iterator[Row]:

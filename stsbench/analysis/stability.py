@@ -71,8 +71,8 @@ class Stability(Analysis):
     question = "does the score hold if the same sentences are typed differently?"
     look_for = "differences whose intervals include 0, and few pairs that move"
     examples = (
-        "stsbench stability runs/a runs/b --figure stability.svg",
-        "stsbench stability --model minilm --task STS16 --json",
+        "stsbench explain stability runs/a runs/b --figure stability.svg",
+        "stsbench explain stability --model minilm --task STS16 --json",
     )
 
     reference = 0

@@ -41,7 +41,10 @@ class Ties(OfTasks):
     title = "Ties"
     question = "how much of a score is how ties are broken?"
     look_for = "a range as wide as the differences you compare; many ties although nothing was compressed"
-    examples = ("stsbench ties runs/minilm-avg-sts", "stsbench ties runs/a runs/b --tasks STS-B --figure ties.svg")
+    examples = (
+        "stsbench explain ties runs/minilm-avg-sts",
+        "stsbench explain ties runs/a runs/b --tasks STS-B --figure ties.svg",
+    )
 
     def measure(self, model: str, given: Sequence[ScoredTask]) -> Iterator[Row]:
         similarity = given[0].statistic.similarity

@@ -1,7 +1,7 @@
 """The command `stsbench`: the table of its commands, their help, and exit codes.
 
-Commands are imported when they are used. The help of a command with many options explains those of its examples
-and names the others; `--help-all` explains all.
+Commands are imported when they are used. The help of a command with many options explains ten, those of its
+examples first, and names the others; `--help-all` explains all.
 """
 
 import re
@@ -20,35 +20,56 @@ from stsbench.analysis import ANALYSES
 from stsbench.base.epoch import source_date
 from stsbench.base.errors import InterruptError, by_interrupt
 from stsbench.cli.mistakes import sentences_of
-from stsbench.cli.output import ReaderLeftError, drop_output, print_data, print_errors, print_lines
+from stsbench.cli.output import (
+    ReaderLeftError,
+    drop_output,
+    print_data,
+    print_errors,
+    print_lines,
+    print_notes,
+)
 
 COMMANDS = {
-    "run": ("stsbench.scoring.command:run", "Measure models on STS and transfer tasks, and record the scores."),
-    "show": ("stsbench.records.command:show", "Print recorded scores, several runs side by side."),
-    "compare": ("stsbench.judging.command:app", "Test whether the difference between two models is real."),
-    "plan": ("stsbench.judging.command:plan", "Plan a comparison: detectable differences, pairs, seeds."),
-    "best-of": ("stsbench.judging.command:best_of", "Estimate the best score of n runs."),
-    "rank": ("stsbench.judging.command:rank", "Rank models, and show how much of the order is certain."),
-    "check": ("stsbench.judging.command:check", "Compare a run with published numbers, or with an earlier run."),
-    "report": ("stsbench.reports.command:report", "Write a report about runs: HTML, Markdown, tables, figures."),
-    "explore": ("stsbench.browsing.command:explore", "Write a page with all pairs of one or two runs."),
-    "board": ("stsbench.browsing.command:board", "Write a leaderboard page of all runs below a folder."),
-    "import": ("stsbench.scoring.command:import_", "Record the results of another program."),
-    "export": ("stsbench.records.command:export", "Write a record's STS scores as MTEB results."),
-    "train": ("stsbench.training.command:train", "Train a sentence encoder from a recipe."),
-    "sweep": ("stsbench.sweeps.command:sweep", "Train and measure along the axes of an experiment."),
-    "reproduce": ("stsbench.reproduction.command:reproduce", "Reproduce a table or figure of the papers."),
-    "fit": ("stsbench.encoders.command:fit", "Fit post-processing: whitening, or a flow."),
-    "embed": ("stsbench.encoders.command:embed", "Embed a file of sentences into a file of vectors."),
-    "cite": ("stsbench.records.command:cite", "Print the BibTeX entries of models and tasks."),
-    "diagnose": ("stsbench.diagnosis.command:diagnose", "Find out why a score is off."),
-    "explain": ("stsbench.analysis.command:explain", "Run all analyses of runs or models."),
-    "doctor": ("stsbench.doctor.command:doctor", "Check environment, device, data, cache and versions."),
-    "data": ("stsbench.data.command:app", "List, download and verify the benchmark data."),
-    "cache": ("stsbench.doctor.command:cache", "List the contents of the cache, or clear it."),
-    "published": ("stsbench.published.command:app", "Look up published scores."),
+    "Measure": {
+        "run": ("scoring.command:run", "Measure models on STS and transfer tasks, and record the scores."),
+        "import": ("scoring.command:import_", "Record the results of another program."),
+        "show": ("records.command:show", "Print recorded scores, several runs side by side."),
+    },
+    "Judge": {
+        "check": ("judging.command:check", "Compare a run with published numbers, or with an earlier run."),
+        "compare": ("judging.command:app", "Test whether the difference between two models is real."),
+        "best-of": ("judging.command:best_of", "Estimate the best score of n runs."),
+        "rank": ("judging.command:rank", "Rank models, and show how much of the order is certain."),
+        "plan": ("judging.command:plan", "Plan a comparison: detectable differences, pairs, seeds."),
+        "diagnose": ("diagnosis.command:diagnose", "Find out why a score is off."),
+    },
+    "Look": {
+        "explain": ("analysis.command:explain", "Run all analyses of runs or models, or one by its name."),
+        "explore": ("browsing.command:explore", "Write a page with all pairs of one or two runs."),
+        "board": ("browsing.command:board", "Write a leaderboard page of all runs below a folder."),
+        "report": ("reports.command:report", "Write a report about runs: HTML, Markdown, tables, figures."),
+    },
+    "Make": {
+        "train": ("training.command:train", "Train a sentence encoder from a recipe."),
+        "reproduce": ("reproduction.command:reproduce", "Reproduce a table or figure of the papers."),
+        "sweep": ("sweeps.command:sweep", "Train and measure along the axes of an experiment."),
+        "embed": ("encoders.command:embed", "Embed a file of sentences into a file of vectors."),
+        "fit": ("encoders.command:fit", "Fit post-processing: whitening, or a flow."),
+    },
+    "Data": {
+        "data": ("data.command:app", "List, download and verify the benchmark data."),
+        "published": ("published.command:app", "Look up published scores."),
+        "cite": ("records.command:cite", "Print the BibTeX entries of models and tasks."),
+        "doctor": ("doctor.command:doctor", "Check environment, device, data, cache and versions."),
+        "cache": ("doctor.command:cache", "List the contents of the cache, or clear it."),
+    },
 }
-"""Each command but the analyses: its function or Typer app, and its line in `stsbench --help`."""
+"""The commands by the heading in `stsbench --help`: the place of each in the package, and its line."""
+
+_ENTRIES = {name: entry for group in COMMANDS.values() for name, entry in group.items()}
+
+BEST_KNOWN = "length-bias"
+"""The analysis that is a command of its own; the others are `explain NAME`."""
 
 EXIT_MISTAKE, EXIT_INTERRUPTED, EXIT_READER_LEFT = 2, 130, 141
 """Exit codes of a user's mistake, of Ctrl-C, and of a reader that went away (`| head`)."""
@@ -57,8 +78,8 @@ INTERRUPTED = "interrupted: the same command resumes from the cache."
 
 HELP_ALL = "--help-all"
 
-MANY = 20
-"""A command with more options than this shows some by name only."""
+MANY = 10
+"""A command's help explains this many options, those of its examples first, and names the others."""
 
 
 class FoldedHelp(TyperCommand):
@@ -77,7 +98,7 @@ class FoldedHelp(TyperCommand):
         for parameter in self.get_params(ctx):
             if getattr(parameter, "is_flag", False):
                 parameter.metavar = ""
-        folded = self._unused() if self._is_folded and len(self.params) > MANY else []
+        folded = self._folded_options() if self._is_folded else []
         for parameter in folded:
             parameter.hidden = True
         super().format_help(ctx, formatter)
@@ -91,12 +112,12 @@ class FoldedHelp(TyperCommand):
                     *wrap(text, width, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
                 )
 
-    def _unused(self) -> list[Any]:
-        """Returns the options that no example uses."""
+    def _folded_options(self) -> list[Any]:
+        """Returns the options that the help only names."""
         examples = (self.help or "").partition("Example")[2]
         used = set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", examples))
         options = [parameter for parameter in self.params if parameter.param_type_name == "option"]
-        return [option for option in options if not used.intersection(option.opts)]
+        return sorted(options, key=lambda option: not used.intersection(option.opts))[MANY:]
 
 
 def _heading(parameter: Any) -> str:
@@ -104,16 +125,16 @@ def _heading(parameter: Any) -> str:
 
 
 def commands() -> list[str]:
-    """Returns the names of all commands, in the order of the help."""
-    return [*COMMANDS, *ANALYSES]
+    """Returns the names of all commands, in the order of the help; analyses are written as `explain NAME`."""
+    return [*_ENTRIES, *(name if name == BEST_KNOWN else f"explain {name}" for name in ANALYSES)]
 
 
 def imported(name: str) -> Any:
     """Imports a command: a function, or a Typer app."""
-    if name in ANALYSES:
-        return import_module("stsbench.analysis.command").command_of(name)
-    module, _, attribute = COMMANDS[name][0].partition(":")
-    return getattr(import_module(module), attribute)
+    if (analysis := name.removeprefix("explain ")) in ANALYSES:
+        return import_module("stsbench.analysis.command").command_of(analysis)
+    module, _, attribute = _ENTRIES[name][0].partition(":")
+    return getattr(import_module(f"stsbench.{module}"), attribute)
 
 
 class _InterruptedError(Exception):
@@ -125,7 +146,19 @@ class _Commands(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Returns the names of the commands, in the order of the help."""
-        return commands()
+        return [*_ENTRIES, BEST_KNOWN]
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Reads `explain NAME` as the command of an analysis, and so, in this version, its name alone."""
+        name, *rest = args
+        if name == "explain" and rest[:1] == [BEST_KNOWN]:
+            name, *rest = rest
+        elif name == "explain" and rest and rest[0] in ANALYSES:
+            name, *rest = f"explain {rest[0]}", *rest[1:]
+        elif name in ANALYSES and name != BEST_KNOWN:
+            print_notes(f"note: `stsbench {name}` is `stsbench explain {name}` from the next version on.")
+            name = f"explain {name}"
+        return super().resolve_command(ctx, [name, *rest])
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Imports a command; return None for an unknown name."""
@@ -160,10 +193,11 @@ class _Commands(TyperGroup):
         super().format_help(ctx, formatter)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Writes a line for each command, then the names of the analyses."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
-        with formatter.section("Analyses, which `explain` runs together"):
+        """Writes a line for each command, under the heading of its group, then the names of the analyses."""
+        for heading, group in COMMANDS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(f"{name:9}", summary) for name, (_, summary) in group.items()])
+        with formatter.section("Analyses: `stsbench explain NAME`, and length-bias is also a command of its own"):
             formatter.write_text(", ".join(ANALYSES))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
 import typer
 
@@ -207,6 +207,8 @@ def _format_flag(name: str) -> Any:
 class Output:
     """How a command prints."""
 
+    formats: ClassVar[tuple[str, ...]] = FORMATS
+
     format: Annotated[
         str | None,
         output_option(
@@ -230,8 +232,8 @@ class Output:
             UserError: if there is no such format, or two were chosen.
         """
         chosen = [name for name in FORMATS[1:] if getattr(self, name)]
-        if self.format is not None and self.format not in FORMATS:
-            raise UserError(f"--format {self.format!r}: {suggestion(self.format, FORMATS)}")
+        if self.format is not None and self.format not in self.formats:
+            raise UserError(f"--format {self.format!r}: {suggestion(self.format, self.formats)}")
         if self.format is not None and [self.format] != chosen:
             chosen.append(self.format)
         if len(chosen) > 1:

@@ -152,8 +152,8 @@ def embed(
 ) -> None:
     """Embed a file of sentences, millions of them, into a file of vectors.
 
-    NumPy reads it (`numpy.load("wiki.npy", mmap_mode="r")`), and `stsbench retrieve --corpus wiki.npy` searches
-    it. After an interruption the same command resumes.
+    NumPy reads it (`numpy.load("wiki.npy", mmap_mode="r")`), and `stsbench explain retrieve --corpus wiki.npy`
+    searches it. After an interruption the same command resumes.
 
     Examples:
     * `stsbench embed wiki.txt -m minilm --out wiki.npy`

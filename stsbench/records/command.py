@@ -1,29 +1,59 @@
-"""`stsbench show`, `stsbench export` and `stsbench cite`."""
+"""`stsbench show` and `stsbench cite`."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from stsbench.base.errors import UserError
 from stsbench.cli.groups import expand
-from stsbench.cli.options import OUTPUT, Output, new_folder
+from stsbench.cli.options import FORMATS, OUTPUT, Output, new_folder, output_option
 from stsbench.cli.output import print_data, print_lines, print_notes, print_result
+
+
+@dataclass(frozen=True)
+class ShownOutput(Output):
+    """How scores are printed, or the files of MTEB that are written."""
+
+    formats = (*FORMATS, "mteb")
+
+    out: Annotated[
+        Path | None, output_option("--out", "-o", callback=new_folder, help="The folder of `--format mteb`.")
+    ] = None
+    model: Annotated[
+        str,
+        output_option("--model", "-m", help="The name in MTEB's files, `owner/name`; by default the record's."),
+    ] = ""
+    overwrite: Annotated[
+        bool, output_option("--overwrite", help="Replace MTEB's files with other scores in the folder.")
+    ] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.format == "mteb") != (self.out is not None):
+            raise UserError("--format mteb writes files into the folder --out: give both, or neither.")
 
 
 @expand
 def show(
     runs: Annotated[list[Path], typer.Argument(help="Run folders or `run.json` files.")],
-    subsets: Annotated[
-        bool, typer.Option("--subsets", help="Add a table of every subset and metric.", rich_help_panel=OUTPUT)
-    ] = False,
-    output: Output = Output(),
+    subsets: Annotated[bool, output_option("--subsets", help="Add a table of every subset and metric.")] = False,
+    output: ShownOutput = ShownOutput(),
 ) -> None:
     """Print recorded scores; several runs are shown side by side if their protocols agree.
+
+    `--format mteb` writes the STS scores of a run as MTEB's results, a JSON file per task and `model_meta.json`.
+    Tasks that MTEB does not have are left out and listed.
 
     Examples:
     * `stsbench show runs/minilm-avg-sts --subsets`
     * `stsbench show runs/a runs/b --latex`
+    * `stsbench show runs/minilm --format mteb --model sentence-transformers/all-MiniLM-L6-v2 --out mteb`
     """
+    if output.out is not None:
+        _write_mteb(runs, output, output.out)
+        return
     from stsbench.records.show import print_scores
     from stsbench.records.show import show as show_runs
 
@@ -31,30 +61,13 @@ def show(
     print_scores(scores, output, as_list=len(scores.records) > 1)
 
 
-@expand
-def export(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder or `run.json`.")],
-    out: Annotated[Path, typer.Option("--out", "-o", callback=new_folder, help="The folder to write.")],
-    model: Annotated[
-        str, typer.Option("--model", "-m", help="The model's name, `owner/name`; by default the record's.")
-    ] = "",
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace files with other scores in the folder.")
-    ] = False,
-    output: Output = Output(),
-) -> None:
-    """Write a record's STS scores as MTEB results: a JSON file per task and `model_meta.json`.
-
-    Tasks that MTEB does not have are left out and listed.
-
-    Example: `stsbench export runs/minilm --model sentence-transformers/all-MiniLM-L6-v2 --out mteb`
-    """
+def _write_mteb(runs: list[Path], output: ShownOutput, out: Path) -> None:
     from stsbench.records.export import export_results
 
-    exported = export_results(run, out, model=model, overwrite=overwrite)
-    print_result(exported, output)
-    if output.style in {"json", "csv"}:
-        print_notes(*exported.notes, quiet=output.quiet)
+    if len(runs) > 1:
+        raise UserError("--format mteb writes the results of one run: name one.")
+    exported = export_results(runs[0], out, model=output.model, overwrite=output.overwrite)
+    print_result(exported, Output(quiet=output.quiet))
     print_notes(f"written to {exported.folder}", quiet=output.quiet)
 
 

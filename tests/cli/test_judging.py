@@ -227,7 +227,7 @@ def test_an_imported_record_is_shown_checked_and_has_nothing_to_analyse(tables: 
     assert "all-MiniLM-L6-v2  72.37" in done.out
     assert tables("show", "runs/theirs").out == done.out
     assert tables("check", "runs/theirs", *ROW_OF_MINILM).code == 0
-    for command in ("explain", "geometry", "length-bias"):
-        tables_err = tables(command, "runs/theirs", "--json").err.strip().splitlines()
+    for command in ("explain", "explain geometry", "length-bias"):
+        tables_err = tables(*command.split(), "runs/theirs", "--json").err.strip().splitlines()
         assert len(tables_err) == 1
         assert "all-MiniLM-L6-v2 was imported" in tables_err[0]

@@ -15,6 +15,7 @@ import stsbench as sb
 from stsbench.analysis import ANALYSES
 from stsbench.analysis.geometry import Geometry
 from stsbench.base.errors import UserError
+from stsbench.cli.app import BEST_KNOWN
 
 Stsbench = Callable[..., Any]
 
@@ -44,17 +45,17 @@ def runs(stsbench: Stsbench, on_sample: Callable[..., None]) -> Stsbench:
 @pytest.mark.parametrize("command", ANALYSES)
 def test_an_analysis_prints_tables_for_readers_and_its_rows_for_programs(command: str, runs: Stsbench) -> None:
     kind = {"spectrum": "svg", "density": "pdf"}.get(command, "png")
-    done = runs(command, "a", "b", *typed(command), "--figure", f"figures/out.{kind}")
+    done = runs("explain", command, "a", "b", *typed(command), "--figure", f"figures/out.{kind}")
     assert done.code == 0, done.err
     assert "toys:words" in done.out
     assert "toys:letters" in done.out
     assert Path(f"figures/out.{kind}").read_bytes().startswith(STARTS[kind])
-    rows = json.loads(runs(command, "a", "b", *typed(command), "--json").out)
+    rows = json.loads(runs("explain", command, "a", "b", *typed(command), "--json").out)
     assert {row["model"] for row in rows} == {"toys:words", "toys:letters"}
-    lines = list(csv.DictReader(io.StringIO(runs(command, "a", "b", *typed(command), "--csv").out)))
+    lines = list(csv.DictReader(io.StringIO(runs("explain", command, "a", "b", *typed(command), "--csv").out)))
     assert (len(lines), list(lines[0])) == (len(rows), list(rows[0]))
-    assert "| --- |" in runs(command, "a", *typed(command), "--markdown").out
-    assert r"\toprule" in runs(command, "a", *typed(command), "--format", "latex").out
+    assert "| --- |" in runs("explain", command, "a", *typed(command), "--markdown").out
+    assert r"\toprule" in runs("explain", command, "a", *typed(command), "--format", "latex").out
 
 
 @pytest.mark.parametrize("command", ANALYSES)
@@ -64,6 +65,7 @@ def test_a_model_needs_no_run(command: str, stsbench: Stsbench) -> None:
     assert "toys:words" in done.out
     # The sample is used because no benchmark data is here, which is worth a note.
     assert ("SAMPLE" in done.err) == (command not in {"repetition-bias", "probes", "retrieve"})
+    assert (f"is `stsbench explain {command}`" in done.err) == (command != BEST_KNOWN)
 
 
 @pytest.mark.parametrize("command", ["length-bias", "repetition-bias"])

@@ -55,7 +55,9 @@ def test_vectors_of_a_file_are_written_and_searched(stsbench: Stsbench, tiny_ber
     done = stsbench("embed", "lines.txt", "-m", tiny_bert, "--out", "v.npy", "--json")
     assert json.loads(done.out)[0]["rows"] == 3
     query = ("--corpus", "v.npy", "--query", "A cat slept.", "-k", "1", "--json")
-    assert json.loads(stsbench("retrieve", "-m", tiny_bert, *query).out)[0]["sentence"] == "A cat slept."
+    assert (
+        json.loads(stsbench("explain", "retrieve", "-m", tiny_bert, *query).out)[0]["sentence"] == "A cat slept."
+    )
     refused = stsbench("embed", "lines.txt", "-m", tiny_bert, "--out", "v.npy", "--max-length", "9")
     refused.demand_one_sentence("v.npy has vectors of another use")
 

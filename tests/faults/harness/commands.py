@@ -190,7 +190,6 @@ USES: dict[str, tuple[Use, ...]] = {
         _use("report runs/a --model-card", _spared("a")),
         _use("report runs/a --model-card --out card.md", _spared("a"), ["card.md"]),
     ),
-    "export": (_use("export runs/s --out mteb --json", _spared("s"), ["mteb"], is_piecewise=True),),
     "import": (
         _use(
             "import results/senteval.json --out runs/new --json", {"results/senteval.json": THEIRS}, ["runs/new"]

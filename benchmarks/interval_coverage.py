@@ -5,8 +5,7 @@
 Draws scores on the real graphs of the STS tasks (`synthetic_tasks.py`), computes each interval as the package
 does, and counts how often it holds the truth. A cell of the tables (a task, how sentences act, how strongly) is a
 JSON file in `interval_coverage/`; a finished one is not run again, so that a study that was cut short goes on.
-`--table` writes the tables of what is there to the documentation, the unfinished cells marked; without it they are
-printed.
+`--table` writes the page of the documentation and a table of all results; without it the page is printed.
 """
 
 import argparse
@@ -22,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from interval_tables import tables
+from interval_tables import page, rows, write_rows
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 from synthetic_tasks import ANNOTATION, HIGHEST, LOWEST, SHARED_ERROR, TASKS, Effects, Task, World, read_tasks
@@ -390,7 +389,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--cells", action="append", help="names of cells, with * and ?; all by default")
     parser.add_argument("--simulations", type=int, help="draws of each cell, in place of its own number")
     parser.add_argument("--data", type=Path, help="folder in SentEval's layout (default: STSBENCH_DATA)")
-    parser.add_argument("--table", type=Path, nargs="?", const=DOCS, help="write the tables to this file")
+    parser.add_argument(
+        "--table", type=Path, nargs="?", const=DOCS, help="write the page here, with a table of results"
+    )
     parser.add_argument("--only-table", action="store_true", help="run nothing")
     options = parser.parse_args(arguments)
     cells = list(all_cells())
@@ -401,12 +402,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for cell in chosen:
         if not options.only_table and finished(cell) is None:
             run(cell, data)
-    text = tables([(cell.name, cell.kind, cell.options, finished(cell)) for cell in cells])
+    results = rows((cell.name, cell.kind, cell.options, finished(cell)) for cell in cells)
     if options.table:
         with atomic_path(options.table) as file:
-            file.write_text(text)
+            file.write_text(page(results), encoding="utf-8")
+        with atomic_path(options.table.with_suffix(".csv")) as file:
+            write_rows(results, file)
     else:
-        print(text)
+        print(page(results))
 
 
 if __name__ == "__main__":

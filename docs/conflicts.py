@@ -1,4 +1,4 @@
-"""Find what does not add up in the published numbers: averages, differences, prints that disagree.
+"""Find inconsistencies in the published numbers: averages, differences, values that disagree.
 
 `find_conflicts` runs all checks; `conflicts_page.py` writes the page.
 """
@@ -21,10 +21,10 @@ KINDS: dict[Kind, str] = {
     "average": "A printed average is not the mean of its printed cells",
     "difference": "A printed difference is not the difference of the printed cells",
     "prints": "The same score is printed with several values",
-    "edition": "A preprint's value and the final paper's",
+    "edition": "Preprint and final paper differ",
     "granularity": "No whole number of correct answers gives the printed accuracy",
-    "header": "A column header names the wrong data set, or none",
-    "checkpoint": "The average listed for a checkpoint is not its paper's",
+    "header": "A column header names another data set",
+    "checkpoint": "A checkpoint's listed average differs from its paper",
     "log": "A training log disagrees with its paper",
 }
 
@@ -41,7 +41,7 @@ _LOGGED_NAMES = {"STS-B": "STSBenchmark", "SICK-R": "SICKRelatedness"}
 
 @dataclass(frozen=True)
 class Conflict:
-    """A number that does not add up.
+    """A published number that conflicts with others.
 
     Attributes:
         kind: one of `KINDS`.
@@ -126,8 +126,8 @@ def _check_average(
         return
     # The mean of unrounded scores can be off by the rounding of the cells, and by its own.
     explained = abs(mean - cell.value) <= 10.0**-decimals
-    remark = ", as averaging before rounding can make it" if explained else _swap(present, cell, decimals)
-    message = f"the average is printed as {cell.printed}, the mean of the cells is {mean:.3f}{remark}"
+    remark = "; averaging before rounding can explain this" if explained else _swap(present, cell, decimals)
+    message = f"mean of the cells: {mean:.3f}{remark}"
     yield _about("average", cell, f"{mean:.3f}", message)
 
 
@@ -142,7 +142,7 @@ def _swap(parts: list[PublishedCell], average: PublishedCell, decimals: int) -> 
                 continue
             mean = _mean(parts) + (float(swapped) - part.value) / len(parts)
             if _rounds_to(mean, average.value, decimals):
-                return f"; it would be right if {part.column} were {swapped} instead of {text}"
+                return f"; correct if {part.column} were {swapped} instead of {text}"
     return ""
 
 
@@ -167,7 +167,7 @@ def _check_difference(
         difference = minuend.value - reference.value
         if not _rounds_to(difference, cell.value, cell.decimals):
             expected = f"{difference:+.{cell.decimals}f}"
-            message = f"{minuend.printed} - {reference.printed} is {expected}, printed is {cell.printed}"
+            message = f"{minuend.printed} - {reference.printed} = {expected}"
             yield _about("difference", cell, expected, message)
 
 
@@ -189,7 +189,7 @@ def _check_granularity(row: PublishedRow) -> Iterator[Conflict]:
         nearest = round(cell.score / 100 * items)
         share = 100 * nearest / items
         if not _rounds_to(share, cell.score, decimals):
-            message = f"{cell.printed} is no share of {items} items: {nearest} of them are {share:.2f}"
+            message = f"{nearest} of {items} items are {share:.2f}"
             yield _about("granularity", cell, f"{share:.2f}", message)
 
 
@@ -279,7 +279,7 @@ def _check_heads(table: PublishedTable) -> Iterator[Conflict]:
         if not _DATA_SET.fullmatch(head) or not _DATA_SET.fullmatch(task) or _SAME_HEAD.get(head, head) == task:
             continue
         file, line = papers()[table.paper].file, table.caption_line or 0
-        message = f"the column of {task} is headed {head}"
+        message = f"holds {task}"
         yield Conflict("header", table.name, "", column.name, file, line, head, task, message)
 
 

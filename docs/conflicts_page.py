@@ -1,4 +1,4 @@
-"""Write the page on what does not add up in the published numbers.
+"""Write the page on inconsistencies in the published numbers.
 
 python docs/conflicts_page.py > docs/published-conflicts.md
 """
@@ -8,31 +8,31 @@ from collections.abc import Iterable
 
 from conflicts import KINDS, Conflict, find_conflicts
 
-from stsbench.published.catalogue import papers, row, rows, tables
+from stsbench.published.catalogue import row, rows, tables
 from stsbench.published.measured import logged_systems, seeded_systems, seeds
 
 _INTRODUCTION = """\
-# What does not add up in the published numbers
+# Inconsistencies in the published numbers
 
-`python docs/conflicts_page.py` generates this page from the data in `stsbench/published`; a test keeps it up to
-date. It lists what a computation finds, not who is right: an average of unrounded scores, another run or another
-protocol can be the reason. Tables are named as in `stsbench published list`; lines are those of the papers'
-extracted text."""
+`python docs/conflicts_page.py` checks the tables in `stsbench/published` and writes this page; a test keeps it
+up to date. It does not say who is right: unrounded scores, another run or another protocol can be the reason.
+Tables are named as in `stsbench published list`. Lines are those of the papers' extracted text.
+`stsbench published row TABLE/ROW` prints a row's source, its notes (such as corrected misreadings) and other
+prints of the same score."""
 
 _EXPLANATIONS = {
-    "average": "Averages are taken over the printed cells and rounded as printed.",
+    "average": "Averages are recomputed from the printed cells and rounded as printed.",
     "prints": """\
-The system, task, split, metric and configuration are the same. For MoCoSE these are the default configuration, and
-the default without FGSM, in the main table and in the ablation tables. No paper says what differs between the two
-rows of BERT-flow.""",
+System, task, split, metric and configuration are the same. For MoCoSE these are the default configuration and the
+default without FGSM. No paper explains the two rows of BERT-flow.""",
     "edition": """\
-The slides show the preprint of SimCSE, the other papers the final numbers. Both are included as separate rows;
-cells that agree are not listed.""",
+The slides show SimCSE's preprint, the other papers its final numbers. Both are included; equal cells are not
+listed.""",
     "granularity": """\
-The test sets of SST2, TREC and MRPC have 1821, 500 and 1725 items. Any other accuracy is an
-average over runs or folds, or a misprint.""",
-    "header": "The column with STS15 is headed SICK15; the pairs counted there are those of STS15.",
-    "checkpoint": "Mirror-BERT's page says why: its paper averages three runs.",
+The test sets of SST2, TREC and MRPC have 1821, 500 and 1725 items. Other accuracies are averages over runs or
+folds, or misprints. The finding is the nearest possible accuracy.""",
+    "header": "The column headed SICK15 has STS15's number of pairs. The HUME columns are rescored samples.",
+    "checkpoint": "Mirror-BERT's page explains the difference: its paper averages three runs.",
 }
 
 
@@ -44,12 +44,10 @@ def conflicts_page() -> str:
         of_kind = [conflict for conflict in conflicts if conflict.kind == kind]
         if of_kind:
             explanation = [_EXPLANATIONS[kind]] if kind in _EXPLANATIONS else []
-            parts += [f"## {title}", *explanation, _edition(of_kind) if kind == "edition" else _listing(of_kind)]
+            parts += [f"## {title}", *explanation, _TABLES.get(kind, _listing)(of_kind)]
     parts += [
         "## One run among fifty",
         _seeds(),
-        "## Notes on the tables",
-        _notes(),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -60,29 +58,56 @@ def _summary(conflicts: list[Conflict]) -> str:
     counts = [(title, str(sum(conflict.kind == kind for conflict in conflicts))) for kind, title in KINDS.items()]
     parts = [counted, _markdown(("finding", "count"), counts)]
     if not any(conflict.kind == "log" for conflict in conflicts):
-        parts.append(f"The training logs of {', '.join(logged_systems())} agree with all that their papers print.")
+        parts.append(f"The training logs of {', '.join(logged_systems())} agree with their papers.")
     return "\n\n".join(parts)
 
 
+def _by_row(conflicts: list[Conflict]) -> dict[str, list[Conflict]]:
+    groups: dict[str, list[Conflict]] = defaultdict(list)
+    for conflict in conflicts:
+        groups[f"`{'/'.join(filter(None, (conflict.table, conflict.row)))}`"].append(conflict)
+    return groups
+
+
 def _listing(conflicts: list[Conflict]) -> str:
-    places = [f"`{'/'.join(filter(None, (conflict.table, conflict.row)))}`" for conflict in conflicts]
-    cells = [
-        (place, conflict.column, str(conflict.line or ""), conflict.printed, conflict.message)
-        for place, conflict in zip(places, conflicts, strict=True)
-    ]
-    return _markdown(("row", "column", "line", "printed", "finding"), cells)
+    lines = []
+    for place, of_row in _by_row(conflicts).items():
+        # Only the cells of one row can share a finding.
+        findings = "; ".join(f"{_cell(conflict)}: {conflict.message}" for conflict in of_row)
+        lines.append((place, findings))
+    return _markdown(("row", "finding"), lines)
+
+
+def _cell(conflict: Conflict) -> str:
+    line = f" (line {conflict.line})" if conflict.line else ""
+    return f"{conflict.column} {conflict.printed}{line}"
+
+
+def _prints(conflicts: list[Conflict]) -> str:
+    lines = []
+    for place, of_row in _by_row(conflicts).items():
+        values = ", ".join(f"{conflict.column} {conflict.printed} or {conflict.expected}" for conflict in of_row)
+        lines.append((place, values))
+    return _markdown(("row", "its value, and other values"), lines)
 
 
 def _edition(conflicts: list[Conflict]) -> str:
-    # A table per row would repeat the same two places for every cell: one line per pair of rows instead.
-    by_row: dict[tuple[str, str], list[Conflict]] = defaultdict(list)
-    for conflict in conflicts:
-        by_row[conflict.table, conflict.row].append(conflict)
     lines = []
-    for (table, name), of_row in by_row.items():
+    for place, of_row in _by_row(conflicts).items():
         values = ", ".join(f"{conflict.column} {conflict.expected} → {conflict.printed}" for conflict in of_row)
-        lines.append((f"`{table}/{name}`", values))
+        lines.append((place, values))
     return _markdown(("final row", "preprint → final"), lines)
+
+
+def _headers(conflicts: list[Conflict]) -> str:
+    by_text: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for conflict in conflicts:
+        by_text[conflict.printed, conflict.expected].append(f"`{conflict.table}`")
+    lines = [(header, task, ", ".join(places)) for (header, task), places in by_text.items()]
+    return _markdown(("header", "data set", "tables"), lines)
+
+
+_TABLES = {"prints": _prints, "edition": _edition, "header": _headers}
 
 
 def _seeds() -> str:
@@ -94,17 +119,10 @@ def _seeds() -> str:
         spread = f"{scores.min():.2f} to {scores.max():.2f}"
         lines.append((name, f"{printed:.2f}", f"{scores.mean():.2f}", f"{scores.std():.2f}", spread, share))
     remark = """\
-The final paper's averages against 50 seeds of an independent reproduction (raw text and a dev score every 250
-steps: close to the papers' protocol, not the same)."""
-    head = ("system", "printed", "mean of 50", "standard deviation", "range", "seeds below the printed value")
+The final paper's averages, compared with 50 seeds of an independent reproduction. It trained on raw text and
+computed a dev score every 250 steps, which is close to the papers' protocol but not the same."""
+    head = ("system", "printed", "mean of 50", "standard deviation", "range", "seeds below printed")
     return f"{remark}\n\n{_markdown(head, lines)}"
-
-
-def _notes() -> str:
-    lines = [(f"`{table.name}`", note) for table in tables().values() for note in table.notes]
-    lines += [(f"`{entry.name}`", note) for entry in rows().values() for note in entry.row.notes]
-    lines += [(paper.file, paper.note) for paper in papers().values() if paper.note]
-    return _markdown(("where", "note"), lines)
 
 
 def _markdown(head: tuple[str, ...], lines: Iterable[tuple[str, ...]]) -> str:

@@ -1,4 +1,4 @@
-"""The check finds what does not add up, and finds nothing else."""
+"""The check finds inconsistent published numbers, and nothing else."""
 
 import subprocess
 import sys
@@ -62,7 +62,7 @@ def test_two_swapped_digits_that_would_mend_an_average_are_named() -> None:
     (found,) = [
         conflict for conflict in CONFLICTS if conflict.kind == "average" and conflict.table == "mocose-acl2022-2"
     ]
-    assert found.message.endswith("it would be right if MRPC were 69.45 instead of 69.54")
+    assert found.message.endswith("correct if MRPC were 69.45 instead of 69.54")
 
 
 def test_all_printed_differences_are_differences_and_all_logs_agree() -> None:

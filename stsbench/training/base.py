@@ -1,7 +1,5 @@
 """The checkpoint that training starts from, and the networks made of it."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +15,7 @@ from stsbench.encoders.template import NO_TEMPLATE
 from stsbench.encoders.tokenizer import Tokenizer, position_limit
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.encoders.use import Use
-from stsbench.training.dropout import let_numpy_draw, make_gaussian, set_dropout
+from stsbench.training.dropout import let_numpy_draw, set_dropout
 from stsbench.training.guesses import masked_language_network
 from stsbench.training.heads import HeadBase, dense_layers
 from stsbench.training.model import SentenceModel
@@ -29,9 +27,9 @@ class Base:
     """A checkpoint to start from.
 
     Attributes:
-        longest: sub-words that it has positions for; None for no limit.
-        normalizes: whether its own vectors have unit length, as those of what is trained from it have then.
-        notes: what the person should know of it.
+        longest: the most sub-words that it has positions for; None for no limit.
+        normalizes: whether its vectors have unit length; those of checkpoints trained from it then do, too.
+        notes: what the user should know about it.
     """
 
     encoder: TransformerEncoder
@@ -50,12 +48,12 @@ def find_base(recipe: Recipe, device: str) -> Base:
     """Find the recipe's base, without loading its weights."""
     encoder = load(recipe.base, pooling=recipe.pooling, device=device, template=NO_TEMPLATE)
     if not isinstance(encoder, TransformerEncoder):
-        raise UserError(f"{recipe.base} is no Transformers checkpoint: training needs one to start from.")
+        raise UserError(f"{recipe.base} is not a Transformers checkpoint: choose another --base.")
     if encoder.adapter is not None:
-        raise UserError(f"{recipe.base} is an adapter, which is not trained here: choose another --base.")
+        raise UserError(f"{recipe.base} is an adapter, which cannot be trained: choose another --base.")
     if encoder.use.prompt:
         raise UserError(
-            f"{recipe.base} puts a prompt before every sentence, which is not trained here: choose another --base."
+            f"{recipe.base} puts a prompt before every sentence, which cannot be trained: choose another --base."
         )
     longest = position_limit(encoder.checkpoint)
     if longest is not None and recipe.corpus.max_length > longest:
@@ -63,8 +61,8 @@ def find_base(recipe: Recipe, device: str) -> Base:
             f"{recipe.base} reads at most {longest} sub-words: corpus.max_length {recipe.corpus.max_length} is "
             "too long."
         )
-    # The objective compares cosines (or products) of the vectors themselves: a closing normalisation changes no
-    # score, so training goes without it and the checkpoint has it again. What stands before it is not trained.
+    # A closing normalisation changes no cosine: training goes without it, and the checkpoint has it again. Other
+    # modules after the pooling are not trained.
     tail, normalizes = encoder.settings.tail, encoder.settings.normalizes
     encoder.settings = replace(encoder.settings, tail=(), normalizes=False)
     notes = [*encoder.notes]
@@ -80,60 +78,23 @@ def find_base(recipe: Recipe, device: str) -> Base:
 
 def load_model(base: Base, recipe: Recipe, device: str) -> tuple[SentenceModel, Network]:
     """Load the base for training; return the model, and the network that evaluates it."""
-    drawn_by = _drawn_by(recipe, device)
     network = load_network(base.checkpoint, Use(device=device), base.tokenizer.pad_id, tail=())
     transformer = network.model
     if recipe.dropout is not None:
         set_dropout(transformer, recipe.dropout)
-    if recipe.dropout_kind == "gaussian":
-        make_gaussian(transformer)
-    if drawn_by == "numpy":
-        # Nobody asked for it who says nothing: where attention cannot be replaced, torch draws its masks.
-        with nullcontext() if recipe.dropout_draws else suppress(UserError):
-            let_numpy_draw(transformer)
-    if recipe.reinitialise:
-        _reinitialise(transformer, recipe)
+    if device == "cpu":
+        let_numpy_draw(transformer)
     model = SentenceModel(transformer, recipe.pooling, **_heads(transformer, recipe, network.has_pooler, device))
     model.train()
-    if recipe.compile:
-        transformer.compile(dynamic=True)
     if not recipe.scored_heads:
         return model, network
-    # Scored behind the heads or before them, as the checkpoint will be.
     scored = nn.Sequential(*(getattr(model, name) for name in recipe.scored_heads))
-    dense_layers(scored)  # which says so if a checkpoint cannot hold them
+    dense_layers(scored)  # raises if a checkpoint cannot hold them
     return model, replace(network, tail=scored)
 
 
-def _drawn_by(recipe: Recipe, device: str) -> str:
-    """Return who draws the masks of a recipe's dropout on a device, `numpy` or `torch`."""
-    if device != "cpu":
-        return "torch"
-    by_numpy = recipe.dropout_kind == "binary" and not recipe.compile
-    return recipe.dropout_draws or ("numpy" if by_numpy else "torch")
-
-
-@contextmanager
-def compiler_errors_told(recipe: Recipe) -> Iterator[None]:
-    """Tell in a sentence that torch cannot compile a recipe's model, which is then not trained uncompiled."""
-    try:
-        yield
-    except RuntimeError as error:
-        if not recipe.compile:
-            raise
-        from torch._dynamo.exc import TorchDynamoException
-
-        if not isinstance(error, TorchDynamoException):
-            raise
-        why = str(error).strip().partition("\n")[0]
-        raise UserError(
-            f"compile: torch cannot compile the model here ({why}): install a C++ compiler, or use --set "
-            "compile=false."
-        ) from error
-
-
 def _heads(transformer: Any, recipe: Recipe, has_pooler: bool, device: str) -> dict[str, nn.Module]:
-    """Return the recipe's heads by name. Each draws its weights from a seed of its own."""
+    """Return the recipe's heads by name, each with weights drawn from its own seed."""
     width, std = transformer.config.hidden_size, getattr(transformer.config, "initializer_range", 0.02)
     heads: dict[str, nn.Module] = {}
     for name in ("head", "projector", "predictor"):
@@ -164,25 +125,9 @@ def load_masked_language(base: Base, model: SentenceModel, device: str, *, tied:
             f"{base.checkpoint.name} has no masked-language head (or no mask token), which objective.mlm needs: "
             "choose another --base, or --set objective.mlm=null."
         )
-    # The head keeps the table that it was read with, equal to the encoder's and apart from it, unless it is tied.
+    # Unless it is tied, the head keeps the table that it was read with: a copy of the encoder's.
     setattr(whole, whole.base_model_prefix, model.transformer)
     if tied:
         whole.tie_weights()
     trained: nn.Module = whole.to(device).train()
     return trained
-
-
-def _reinitialise(transformer: Any, recipe: Recipe) -> None:
-    """Give the last layers of a Transformer fresh random weights, as Transformers makes them."""
-    layers = recipe.reinitialise
-    stacks = [module for module in transformer.modules() if isinstance(module, nn.ModuleList)]
-    stack = max(stacks, key=len, default=nn.ModuleList())
-    if len(stack) < layers:
-        raise UserError(f"reinitialise {layers}: the base has {len(stack)} layers of its own; use fewer.")
-    torch.manual_seed(recipe.seed_of("reinitialise"))
-    for layer in list(stack)[-layers:]:
-        for module in layer.modules():
-            # Transformers leaves alone what it read from a checkpoint.
-            for holder in (module, *module.parameters(recurse=False)):
-                vars(holder).pop("_is_hf_initialized", None)
-            transformer._init_weights(module)

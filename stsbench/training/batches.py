@@ -227,22 +227,23 @@ class BatchReader:
         return Batch(query, key, self._around(hard, cut=True), name)
 
     def _side(self, side: Literal["query", "key"], rows: NDArray[np.int64], name: tuple[str, ...]) -> Sequences:
-        """Return one side of the pairs through its view: sentences of its column, or of several at random."""
-        views, seed, is_query = self.recipe.views, self.recipe.seed, side == "query"
-        view, choices = (views.query, views.query_columns) if is_query else (views.key, views.key_columns)
-        columns = [0 if is_query else min(1, self.store.counts.columns - 1)] * len(rows)
-        if choices is not None:
-            drawn = generator(seed, "column", side, *name).choice(len(choices), size=len(rows))
-            columns = [choices[place] - 1 for place in drawn.tolist()]
-        places = list(zip(rows.tolist(), columns, strict=True))
-        shared = generator(seed, "view", side, *name)
-        draws = [generator(seed, "view", side, str(row)) if view.once else shared for row in rows.tolist()]
+        """Return one side of the pairs through its view."""
+        seed, is_query = self.recipe.seed, side == "query"
+        view = self.recipe.views.query if is_query else self.recipe.views.key
+        column = 0 if is_query else min(1, self.store.counts.columns - 1)
+        rng = generator(seed, "view", side, *name)
         if isinstance(view, TextView):
-            texts = view.texts([self.store.text(row, column) for row, column in places], draws)
+            texts = view.texts([self.store.text(row, column) for row in rows.tolist()], rng)
             read = [text.lower() for text in texts] if self.lower_case else texts
             return self._around([np.array(ids) for ids in self.tokenizer(read, special_tokens=False)], cut=True)
-        changed = [view.tokens(self.store.tokens(*place), rng) for place, rng in zip(places, draws, strict=True)]
-        return self._around(changed, cut=view.cut)
+        changed = [
+            view.tokens(
+                self.store.tokens(row, column),
+                generator(seed, "view", side, str(row)) if view.as_released else rng,
+            )
+            for row in rows.tolist()
+        ]
+        return self._around(changed, cut=not view.as_released)
 
     def _around(self, sentences: Sequence[Tokens], *, cut: bool) -> Sequences:
         before, behind = self._special_tokens

@@ -30,17 +30,8 @@ _MOST = 12
 
 
 def has_graphs(recipe: Recipe) -> bool:
-    """Return whether passes of a recipe are recorded on a GPU.
-
-    Gaussian dropout has an attention of its own, gradient caching runs the same pass twice in a step, and a
-    compiled model is a recording of another kind.
-    """
-    return (
-        recipe.cuda_graphs
-        and not recipe.compile
-        and not recipe.optimiser.gradient_cache
-        and recipe.dropout_kind == "binary"
-    )
+    """Return whether passes of a recipe are recorded on a GPU; gradient caching runs each pass twice in a step."""
+    return recipe.cuda_graphs and not recipe.optimiser.gradient_cache
 
 
 @dataclass

@@ -46,14 +46,8 @@ class Guesser:
     tokenizer: Tokenizer
     device: str = "cpu"
 
-    def fill(
-        self, sentences: Sequence[Sequence[str | None]], uniform: Sequence[Sequence[float]], top: int
-    ) -> list[list[str]]:
-        """Return sentences with a guess where a word is open (None); a place beyond the model's reach stays empty.
-
-        For each open word of a sentence `uniform` has a draw from 0 to 1, which picks among the `top` best guesses
-        by their probabilities.
-        """
+    def fill(self, sentences: Sequence[Sequence[str | None]]) -> list[list[str]]:
+        """Return sentences with the best guess for each open word (None), nothing beyond the model's length."""
         mask = str(self.tokenizer.mask)
         texts = [" ".join(mask if word is None else word for word in words) for words in sentences]
         sequences = self.tokenizer(texts, model_limit(self.checkpoint))
@@ -67,11 +61,8 @@ class Guesser:
             wanted = [(number, place) for number, open_places in enumerate(places) for place in open_places]
             if not wanted:
                 continue
-            draws = [
-                draw for row, of_row in zip(rows, places, strict=True) for draw in uniform[row][: len(of_row)]
-            ]
             logits = self._logits([sequences[row] for row in rows])[tuple(torch.tensor(wanted).T)]
-            guesses = self.tokenizer.texts(drawn(logits, torch.tensor(draws), top))
+            guesses = self.tokenizer.texts(logits.topk(1, dim=1).indices.squeeze(1).tolist())
             for (number, _), guess in zip(wanted, guesses, strict=True):
                 written[rows[number]].append(guess)
         return [_filled(words, guesses) for words, guesses in zip(sentences, written, strict=True)]
@@ -99,20 +90,6 @@ class Guesser:
         return logits
 
 
-def drawn(logits: Tensor, uniform: Tensor, top: int) -> list[int]:
-    """Return a token for each row of logits, (rows, tokens): one of the `top` best, drawn by their probabilities.
-
-    `uniform` has a draw from 0 to 1 for each row.
-
-    >>> logits = torch.tensor([[0.0, 1.0, 1.0]])
-    >>> [drawn(logits, torch.tensor([draw]), 2)[0] in {1, 2} for draw in (0.0, 0.9)]
-    [True, True]
-    """
-    best = logits.topk(min(top, logits.shape[1]), dim=1)
-    ends = torch.softmax(best.values.double(), dim=1).cumsum(1)
-    # The last end is 1 but for rounding.
-    places = (ends <= uniform.double().unsqueeze(1)).sum(1).clamp(max=best.indices.shape[1] - 1)
-    return [int(token) for token in best.indices.gather(1, places.unsqueeze(1)).squeeze(1)]
 
 
 def _filled(words: Sequence[str | None], guesses: Sequence[str]) -> list[str]:

@@ -90,15 +90,10 @@ class Job:
         """Take all steps that are left; return the number of all."""
         import torch
 
-        from stsbench.training.base import compiler_errors_told
         from stsbench.training.gpu import deterministic
 
-        # What is drawn in training follows from the recipe's seed, and leaves the person's own draws as they were.
-        with (
-            torch.random.fork_rng(),
-            deterministic(self.around.device, self.recipe.deterministic),
-            compiler_errors_told(self.recipe),
-        ):
+        # Training's draws follow from the recipe's seed, and leave the caller's generator unchanged.
+        with torch.random.fork_rng(), deterministic(self.around.device, self.recipe.deterministic):
             return self._run(listeners)
 
     def _run(self, listeners: Sequence[Listener]) -> int:
@@ -129,9 +124,8 @@ class Job:
             precision=chosen_by.precision,
             tokens=chosen_by.tokens,
         )
-        # Random layers, and a head that vectors are scored behind, are not the base's.
-        is_base = not recipe.reinitialise and not recipe.scored_heads
-        selector = Selector(encoder, self.dev, chosen_by.geometry, around.shared if is_base else None)
+        # A model scored after a head does not start with the base's vectors.
+        selector = Selector(encoder, self.dev, None if recipe.scored_heads else around.shared)
         first_lines = [*self.remarks, *filter(None, [traceable_sentence(recipe)])]
         Loop(recipe, trainer, selector, keeper, log, first_lines, around.progress).run(done)
         return steps
@@ -140,7 +134,7 @@ class Job:
 def prepare(recipe: Recipe, folder: RunFolder, began: Start | None, around: Surroundings) -> Job:
     """Read what a training needs; of one that was begun before, make sure that it is the same."""
     recipe, file = _with_absolute_paths(recipe)
-    dev = _dev_set(recipe, around.data_dirs, began=began is not None)
+    dev = _dev_set(recipe, around.data_dirs)
     tasks = read_tasks(recipe, around.data_dirs)
 
     from stsbench.training.base import find_base
@@ -194,22 +188,15 @@ def _absolute(name: str) -> str:
     return str(path.resolve()) if path.exists() else name
 
 
-def _dev_set(recipe: Recipe, data_dirs: Sequence[str | Path], *, began: bool) -> StsData:
-    """Return what checkpoints are selected on; a training begins on a test set only where its recipe says so."""
-    task, on_test = recipe.selection.task, recipe.selection.on_test
+def _dev_set(recipe: Recipe, data_dirs: Sequence[str | Path]) -> StsData:
+    """Return the dev set that checkpoints are selected on."""
+    task = recipe.selection.task
     sets = read_data(task, protocol=Protocol(), data_dirs=data_dirs)
     if len(sets) != 1 or (dev := sets[0].pairs) is None:
         raise UserError(f"selection.task {task!r}: name one task with similarity scores, such as STS-B:dev.")
     # Nothing is ever reported on the sample, which has one split.
-    is_test = dev.split == "test" and dev.task != SAMPLE
-    if is_test and not on_test and not began:
-        raise UserError(
-            f"selection.task {task} is a test set, and a checkpoint that was chosen by its score there has no "
-            "result to report on it: select on STS-B:dev, or ask for it with --set selection.on_test=true, and "
-            "recipe, log, card and record say so."
-        )
-    if on_test and not is_test and not began:
-        raise UserError(f"selection.on_test: {task} is no test set; remove it.")
+    if dev.split == "test" and dev.task != SAMPLE:
+        raise UserError(f"selection.task {task} is a test set: select on a dev set, such as STS-B:dev.")
     return dev
 
 

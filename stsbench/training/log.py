@@ -90,17 +90,15 @@ def log_frame(lines: Sequence[dict[str, Any]]) -> pd.DataFrame:
 
     Returns:
         A row for each line that has one, in the order of the log: `step`, `loss` (the mean since the last line),
-        `learning_rate`, `dev` (Spearman from -1 to 1), and `alignment` and `uniformity` if they were computed; NaN
-        for what a line does not say. Of a training with tasks each task's loss (`sentiment loss`) and its own
-        measure on dev (`sentiment accuracy`) too.
+        `learning_rate`, `dev` (Spearman from -1 to 1); with tasks also each task's loss (`sentiment loss`) and
+        measure on dev (`sentiment accuracy`). NaN where a line has no such value.
 
     >>> log_frame([{"kind": "dev", "step": 5, "dev": 0.8}])["dev"].tolist()
     [0.8]
     """
     rows = [line | dict(_of_tasks(line)) for line in lines if "loss" in line or "dev" in line]
     tasks = list(dict.fromkeys(name for line in rows for name, _ in _of_tasks(line)))
-    geometry = [name for name in ("alignment", "uniformity") if any(name in line for line in rows)]
-    frame = pd.DataFrame(rows, columns=["step", "loss", "learning_rate", "dev", *geometry, *tasks])
+    frame = pd.DataFrame(rows, columns=["step", "loss", "learning_rate", "dev", *tasks])
     return frame.astype({name: float for name in frame if name != "step"} | {"step": int})
 
 

@@ -185,16 +185,6 @@ class ElementCutoff(Cutoff):
         return self.chosen(among.flatten(1)).view_as(states)
 
 
-class GaussianEmbeddings(NoisePart):
-    """Normal noise added to the embeddings of all tokens."""
-
-    kind: Literal["gaussian-embeddings"]
-    std: float = Field(gt=0)
-
-    def embeddings(self, embedded: "Tensor", mask: "Tensor") -> "Tensor":
-        import torch
-
-        return embedded + self.std * torch.randn_like(embedded)
 
 
 class GaussianReplacement(NoisePart):
@@ -219,9 +209,7 @@ class GaussianReplacement(NoisePart):
         return torch.where(replaced, self.std * torch.randn_like(pooled), pooled)
 
 
-_Known: TypeAlias = (
-    PositionShuffle | TokenCutoff | FeatureCutoff | ElementCutoff | GaussianEmbeddings | GaussianReplacement
-)
+_Known: TypeAlias = PositionShuffle | TokenCutoff | FeatureCutoff | ElementCutoff | GaussianReplacement
 Noise = Annotated[
     SerializeAsAny[Annotated[_Known, Field(discriminator="kind")]], WrapValidator(part_of(NoisePart))
 ]

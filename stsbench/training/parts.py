@@ -75,8 +75,7 @@ class Corpus(RecipePart):
 
     Attributes:
         path: a file (see `stsbench.data.corpus`), or `sample` for the sentences that come with stsbench.
-        columns: sentences in a row: 1, 2 (a pair), 3 (a pair and a hard negative), or more, where `views` says
-            which of them a side is made of.
+        columns: sentences in a row: 1, 2 (a pair), or 3 (a pair and a hard negative).
         names: which columns of a table they are; None for all.
         rows: how many rows to read, from the top; None for all.
         max_length: sub-words that training reads, special tokens included.
@@ -88,7 +87,7 @@ class Corpus(RecipePart):
     """
 
     path: str | None = None
-    columns: int = Field(1, ge=1, le=99)
+    columns: int = Field(1, ge=1, le=3)
     names: tuple[str, ...] | None = None
     rows: int | None = Field(None, ge=1)
     max_length: int = Field(32, ge=3)
@@ -248,11 +247,7 @@ class Optimiser(RecipePart):
             trained the papers' models: small gradients move less in the first steps.
         gradient_cache: whether the batch is encoded `chunk` rows at a time without holding its graph (twice the
             forward passes, for batches that do not fit in memory).
-        chunk: sentences in one forward pass, those of like length together, so that little is padded; None to
-            count tokens.
-        chunk_tokens: tokens in one forward pass, padding included, in place of `chunk`: sentences are parted where
-            that pads least. Other chunks draw other dropout. None, without `chunk`: 640 on a CPU, the whole batch
-            on a GPU.
+        chunk: sentences in one forward pass, sorted by length; None for 640 tokens on a CPU, the batch on a GPU.
     """
 
     epochs: int = Field(1, ge=1)
@@ -265,13 +260,6 @@ class Optimiser(RecipePart):
     accumulate: int = Field(1, ge=1)
     gradient_cache: bool = False
     chunk: int | None = Field(None, ge=1)
-    chunk_tokens: int | None = Field(None, ge=1)
-
-    @model_validator(mode="after")
-    def _counts_one_thing(self) -> Self:
-        if self.chunk is not None and self.chunk_tokens is not None:
-            raise ValueError("chunk counts sentences and chunk_tokens tokens: set one of them to null")
-        return self
 
 
 class Selection(RecipePart):
@@ -280,8 +268,6 @@ class Selection(RecipePart):
     Attributes:
         task: scored by Spearman, as `stsbench run --tasks` names it.
         last: whether the last step is scored too, where `every` does not meet it.
-        geometry: whether alignment and uniformity on the task are logged with the score.
-        on_test: whether the task may be a test set. What was selected on one says so everywhere.
         precision: of the passes behind the scores; half is faster on a GPU, and its scores are near those in fp32.
             What is published is measured in fp32 whatever it is.
         tokens: in one pass behind the scores, padding included; None for as many as `stsbench run` takes, which
@@ -291,8 +277,6 @@ class Selection(RecipePart):
     task: str = "STS-B:dev"
     every: int = Field(125, ge=1)
     last: bool = False
-    geometry: bool = False
-    on_test: bool = False
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"
     tokens: int | None = Field(None, ge=1)
 

@@ -43,25 +43,16 @@ class Recipe(RecipePart):
         base: the checkpoint that training starts from, as `load` takes it.
         pooling: token vectors to sentence vector, in training and in evaluation.
         dropout: everywhere in the encoder; None for the checkpoint's own.
-        dropout_kind: what dropout does, everywhere in the encoder: `binary` sets to zero, `gaussian` multiplies by
-            draws around 1 of the same variance (Srivastava et al. 2014, section 10).
-        dropout_draws: who draws the masks of dropout in the encoder on a CPU: `numpy`, which is several times
-            faster, lets passes be computed side by side and rounds rates to multiples of 1/65,536; or `torch`.
-            None for NumPy wherever it can: for binary dropout, uncompiled, from Transformers 5 on. A GPU draws its
-            own.
-        reinitialise: how many of the encoder's last layers start from random weights (seeded); for trainings of a
-            base that has little left to learn.
-        head: behind the pooling, on both sides.
-        projector: behind the head, on both sides; None for none.
-        predictor: behind both, on the queries' side alone; None for none.
-        precision: forward and backward passes; weights, losses and optimiser are fp32.
-        cuda_graphs: whether a GPU's passes are recorded for their shapes and played again; it does nothing on a
-            CPU, with noise, gradient caching, Gaussian dropout or torch.compile.
-        deterministic: whether a GPU takes the kernels that give the same bits each time, which are slower; a CPU
-            has no others.
-        labelled: what the tables of all tasks have in common.
-        tasks: heads that learn labels, by names of the person's choice.
-        phases: one after the other; none for a single one that trains everything together.
+        head: after the pooling, on both sides.
+        projector: after the head, on both sides; None for none.
+        predictor: after both, on the queries' side only; None for none.
+        precision: of forward and backward passes; weights, losses and optimiser are fp32.
+        cuda_graphs: whether a GPU records passes by their shape and replays them; without effect on a CPU, with
+            noise and with gradient caching.
+        deterministic: whether a GPU uses the slower kernels that give the same bits each time; a CPU has no others.
+        labelled: settings that the tables of all tasks share.
+        tasks: heads that learn labels, by names of your choice.
+        phases: trained one after the other; empty to train everything together.
         log_every: steps between two lines of the log.
     """
 
@@ -71,9 +62,6 @@ class Recipe(RecipePart):
     views: Views = Views()
     pooling: Pooling
     dropout: float | None = Field(None, ge=0, lt=1)
-    dropout_kind: Literal["binary", "gaussian"] = "binary"
-    dropout_draws: Literal["torch", "numpy"] | None = None
-    reinitialise: int = Field(0, ge=0)
     noise: Noises = Noises()
     head: Head = NoHead()
     projector: Layers | None = None
@@ -88,7 +76,6 @@ class Recipe(RecipePart):
     selection: Selection = Selection()
     saving: Saving = Saving()
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"
-    compile: bool = False
     cuda_graphs: bool = True
     deterministic: bool = True
     log_every: int = Field(10, ge=1)
@@ -135,10 +122,6 @@ class Recipe(RecipePart):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        if self.dropout_draws == "numpy" and self.dropout_kind != "binary":
-            raise ValueError("dropout_draws numpy: NumPy draws for dropout_kind binary alone; set it to torch")
-        if self.dropout_draws == "numpy" and self.compile:
-            raise ValueError("dropout_draws numpy: a compiled model has no room for NumPy; set it to torch")
         queue = self.negatives.queue
         keys_by_target = self.target is not None and self.target.encodes == "keys"
         if self.target is not None and queue is None and not keys_by_target:
@@ -151,10 +134,6 @@ class Recipe(RecipePart):
         if self.objective.loss == "nt-xent" and (not bare or self.objective.similarity != "cosine"):
             raise ValueError("objective.loss nt-xent goes with cosines and in-batch negatives alone")
         parts = (*self.noise.query.parts, *self.noise.key.parts)
-        if self.compile and any(part.changes_embedding_layer for part in parts):
-            raise ValueError(
-                "compile: a compiled model would not see a noise with place: layer; set one of them off"
-            )
         padded = [length for part in parts if (length := getattr(part, "padded_to", None)) is not None]
         if unlike := [length for length in padded if length != self.corpus.max_length]:
             raise ValueError(
@@ -198,16 +177,8 @@ class Recipe(RecipePart):
                 f"negatives.queue.size {queue.size} is smaller than optimiser.batch {self.optimiser.batch}: a "
                 "batch would not fit in it"
             )
-        named = {"query_columns": self.views.query_columns, "key_columns": self.views.key_columns}
-        for key, columns in named.items():
-            if columns is not None and max(columns) > self.corpus.columns:
-                raise ValueError(f"views.{key} {list(columns)}: corpus.columns is {self.corpus.columns}")
-        hard, many = self.negatives.hard is not None, self.corpus.columns >= 3
-        if (hard and self.corpus.columns != 3) or (many and not hard and not any(named.values())):
-            raise ValueError(
-                "negatives.hard and corpus.columns: 3 go together (or name the columns of a side in "
-                "views.key_columns)"
-            )
+        if (self.negatives.hard is not None) != (self.corpus.columns == 3):
+            raise ValueError("negatives.hard and corpus.columns: 3 go together: set both or neither")
         return self
 
     def with_paths(
@@ -270,11 +241,6 @@ def remarks(recipe: Recipe) -> list[str]:
 def remarks_on_tests(recipe: Recipe) -> list[str]:
     """Return how the training has met what encoders are measured on, a sentence for each way."""
     sentences = []
-    if recipe.selection.on_test:
-        sentences.append(
-            "Selected on test: the checkpoint was chosen by its score on a test set, "
-            f"{recipe.selection.task}, so that score is no result."
-        )
     if recipe.corpus.of_tasks:
         sentences.append(
             "Trained on test sentences: the corpus is the evaluation tasks' own text, without its scores, so "

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stsbench.data.sentences import sentences_in
 from stsbench.data.tables import StsData
@@ -63,13 +62,11 @@ class LiveEncoder(Wrapper):
 
     def forward(self, sequences: Sequence[TokenSequence], poolings: Sequence[str]) -> dict[str, FloatMatrix]:
         """Return for each pooling an array of shape (len(sequences), dimensions), float32."""
-        import torch
-
         from stsbench.training.model import autocast
 
         self.model.eval()
         try:
-            with torch.compiler.set_stance("force_eager"), autocast(self.network.device, self.precision):
+            with autocast(self.network.device, self.precision):
                 return self.network(sequences, poolings)
         finally:
             self.model.train()
@@ -89,12 +86,10 @@ class DevScore:
 
     Attributes:
         score: Spearman over all pairs; minus infinity where it is undefined.
-        geometry: alignment and uniformity, if they were asked for.
         tasks: the score of each task's head on a dev set of its own, by its measure; NaN where it is undefined.
     """
 
     score: float
-    geometry: dict[str, float]
     seconds: float
     tasks: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
@@ -110,7 +105,6 @@ class DevScore:
             "step": step,
             "dev": _finite(self.score),
             **best_so_far,
-            **self.geometry,
             **({"tasks": tasks} if tasks else {}),
             "time": {"seconds": round(self.seconds, 4)},
         }
@@ -137,7 +131,6 @@ class Selector:
 
     encoder: LiveEncoder
     data: StsData
-    geometry: bool = False
     shared: Path | None = None
 
     def score(self, *, at_start: bool = False) -> DevScore:
@@ -157,15 +150,4 @@ class Selector:
         codes = np.zeros(len(table), dtype=np.int64)
         score = correlate_task(table["gold"], table["cosine"], codes, "spearman")
         overall = score.aggregates["all"]
-        geometry = self._geometry(vectors, embeddings.rows) if self.geometry else {}
-        return DevScore(overall if math.isfinite(overall) else -math.inf, geometry, time.perf_counter() - start)
-
-    def _geometry(self, vectors: FloatMatrix, rows: NDArray[np.int64]) -> dict[str, float]:
-        """Return alignment over pairs in the highest fifth of the gold range, and uniformity."""
-        from stsbench.statistics.geometry import alignment, uniformity
-
-        low, high = self.data.gold_range
-        gold = self.data.pairs["gold"].to_numpy()
-        positive = np.flatnonzero(gold > low + 0.8 * (high - low))
-        left, right = vectors[rows[positive]], vectors[rows[len(gold) + positive]]
-        return {"alignment": alignment(left, right), "uniformity": uniformity(vectors[rows])}
+        return DevScore(overall if math.isfinite(overall) else -math.inf, time.perf_counter() - start)

@@ -163,22 +163,9 @@ class _ClassHead(TaskHead):
 
 
 class _PairHead(TaskHead):
-    """A task on two sentences.
-
-    Attributes:
-        features_of: what its head reads of the vectors u and v: `concatenation`, (u, v) (CS224N report, section
-            5.1), or `difference`, (u, v, |u - v|) (Reimers and Gurevych 2019, section 3).
-    """
+    """A task on two sentences."""
 
     sentences: ClassVar[int] = 2
-    features_of: Literal["concatenation", "difference"] = "concatenation"
-
-    def features(self, *vectors: "Tensor") -> "Tensor":
-        """Return the vectors side by side, and their absolute difference if that is asked for."""
-        first, second = vectors
-        return super().features(
-            first, second, *([(first - second).abs()] if self.features_of == "difference" else [])
-        )
 
 
 class ClassificationHead(_ClassHead):

@@ -82,7 +82,7 @@ class Trainer:
             device,
             recipe.precision,
             self.graphs,
-            recipe.optimiser.chunk_tokens or (_TOKENS_ON_CPU if by_tokens else None),
+            _TOKENS_ON_CPU if by_tokens else None,
             min(torch.get_num_threads(), _MOST_AT_ONCE) if device == "cpu" else 1,
             device == "cpu" and numpy_draws(self.model.transformer),
         )

@@ -130,7 +130,7 @@ def tasks(tmp_path: Path, benchmark_folder: Path) -> str:
         "tasks.mood={kind: classification, train: mood.tsv, columns: [text, label], batch: 6}\n"
         "tasks.same={kind: pair-classification, train: pairs.tsv, columns: [a, b, same], rate: 0.5, batch: 4}\n"
         "tasks.score={kind: regression, train: pairs.tsv, columns: [a, b, gold], scale: [0, 5], weight: 0.5, "
-        "rate: once, features_of: difference}"
+        "rate: once}"
     )
 
 

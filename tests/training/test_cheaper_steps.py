@@ -1,6 +1,5 @@
 """What makes a step on a CPU cheaper: masks of NumPy's, and chunks that are cut by tokens."""
 
-import copy
 import itertools
 
 import numpy as np
@@ -10,22 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny_models import tiny
 
-import stsbench as sb
 from stsbench.training.dropout import (
-    GaussianDropout,
     NumpyDropout,
     drawn_by_numpy,
-    dropout_places,
     let_numpy_draw,
-    make_gaussian,
-    numpy_draws,
     set_dropout,
 )
 from stsbench.training.model import _CHUNK_COST, chunks_of, cuts_by_tokens
-from stsbench.training.recipe_files import read_recipe
-
-CHEAPER = ("dropout_draws=numpy", "optimiser.chunk_tokens=40", "selection.tokens=60")
-
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.9, 1e-6])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -72,7 +62,7 @@ def test_attention_with_numpys_masks_is_transformers_plain_attention_times_them(
     added = torch.zeros(seen.shape, dtype=torch.float64).masked_fill(~seen, -torch.inf)
     layer = torch.nn.Module().train()
     layer.is_causal = False
-    found, _ = dropout._binary_attention(layer, query, key, value, seen if padded else None, 0.7, 0.3)
+    found, _ = dropout._attention(layer, query, key, value, seen if padded else None, 0.7, 0.3)
     expected, _ = eager_attention_forward(layer, query, key, value, added if padded else None, 0.7, 0.3)
     torch.testing.assert_close(found, expected)
     weights = torch.randn_like(found)
@@ -80,40 +70,39 @@ def test_attention_with_numpys_masks_is_transformers_plain_attention_times_them(
     torch.testing.assert_close(*gradients)
 
 
-ATTENTIONS = {
-    "causal": ("gpt2", {}),
-    "heads that share a key": (
-        "llama",
-        {"num_attention_heads": 4, "num_key_value_heads": 2, "attention_dropout": 0.1},
-    ),
-    "a mask that is added": ("layoutlm", {}),
-    "a bias of places": ("t5", {"is_encoder_decoder": False, "d_kv": 8}),
-}
-
-
-@pytest.mark.parametrize("draw", [let_numpy_draw, make_gaussian])
+@pytest.mark.parametrize(
+    ("kind", "sizes"),
+    [
+        ("gpt2", {}),
+        ("llama", {"num_attention_heads": 4, "num_key_value_heads": 2, "attention_dropout": 0.1}),
+        ("layoutlm", {}),
+        ("t5", {"is_encoder_decoder": False, "d_kv": 8}),
+    ],
+)
 @pytest.mark.parametrize("padded", [False, True])
-@pytest.mark.parametrize(("kind", "sizes"), ATTENTIONS.values(), ids=ATTENTIONS)
-def test_attention_with_dropout_attends_to_what_transformers_does(draw, padded, kind, sizes, monkeypatch):
+def test_attention_that_differs_from_berts_is_transformers_own(padded, kind, sizes, monkeypatch):
+    from torch.nn import functional
+
     from stsbench.training import dropout
 
-    transformer = tiny(kind, **sizes)
+    transformer, attend = tiny(kind, **sizes), functional.scaled_dot_product_attention
     monkeypatch.setattr(dropout, "drawn_by_numpy", lambda values, _rate: torch.ones_like(values))
-    monkeypatch.setattr(dropout, "_factors", lambda values, _rate: torch.ones_like(values))
+    monkeypatch.setattr(
+        functional, "scaled_dot_product_attention", lambda *given, **more: attend(*given, **more | {"dropout_p": 0.0})
+    )
     words = torch.randn(2, 7, 16, generator=torch.Generator().manual_seed(1))
     mask = torch.tensor([[1] * 7, [1] * 4 + [0] * 3]) if padded else None
+    seen = torch.ones(2, 7) > 0 if mask is None else mask > 0
 
     def states():
         with torch.no_grad():
-            return transformer(inputs_embeds=words, attention_mask=mask).last_hidden_state
+            return transformer(inputs_embeds=words, attention_mask=mask).last_hidden_state[seen]
 
-    seen = torch.ones(2, 7) > 0 if mask is None else mask > 0
-    transformer.eval()
-    expected = states()[seen]
-    draw(transformer)
+    expected = (transformer.eval(), states())[1]
+    let_numpy_draw(transformer)
     for training in (True, False):
         transformer.train(training)
-        torch.testing.assert_close(states()[seen], expected, atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(states(), expected, atol=1e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize("kind", ["esm", "xlm"])
@@ -126,7 +115,7 @@ def test_a_rate_is_everywhere_that_dropout_is_a_function_too(kind):
 
 
 def test_numpy_draws_in_every_layer_and_in_attention_and_evaluation_has_the_same_bits(assembled):
-    plain, trainer = assembled(), assembled("dropout_draws=numpy")
+    plain, trainer = assembled(), assembled()
     layers = [module for module in trainer.model.modules() if isinstance(module, torch.nn.Dropout)]
     assert layers
     assert {type(layer) for layer in layers} == {NumpyDropout}
@@ -148,96 +137,15 @@ def test_numpy_draws_in_every_layer_and_in_attention_and_evaluation_has_the_same
     torch.testing.assert_close(bare, found, atol=0, rtol=0)
 
 
-def test_without_dropout_the_gradients_are_those_of_plain_steps(assembled):
-    plain = assembled("dropout=0", "negatives.queue.size=20")
-    cheaper = assembled("dropout=0", "negatives.queue.size=20", *CHEAPER)
-    for trainer in (plain, cheaper):
-        trainer.descent.step = lambda _number: 0.0
-        trainer.step(0)
-    assert [len(chunk.places) for chunk in cheaper.terms[0].forward.chunks([np.arange(9)] * 5)] == [1, 4]
-    for (name, one), (_, other) in zip(
-        plain.model.named_parameters(), cheaper.model.named_parameters(), strict=True
-    ):
-        if one.grad is not None:
-            torch.testing.assert_close(other.grad, one.grad, atol=1e-6, rtol=1e-4, msg=name)
-    torch.testing.assert_close(cheaper.queue.columns(), plain.queue.columns(), atol=1e-6, rtol=1e-5)
-
-
 def test_gradient_caching_finds_numpys_draws_again(assembled):
     found = []
     for cached in ("false", "true"):
-        trainer = assembled("dropout=0.3", *CHEAPER, f"optimiser.gradient_cache={cached}")
+        trainer = assembled("dropout=0.3", f"optimiser.gradient_cache={cached}")
         trainer.terms[0](trainer.reader(np.arange(8), "now"), lambda loss: loss)
         found.append({name: p.grad for name, p in trainer.model.named_parameters() if p.grad is not None})
     assert found[0].keys() == found[1].keys()
     for name, gradient in found[0].items():
         torch.testing.assert_close(found[1][name], gradient, atol=1e-6, rtol=1e-4)
-
-
-def test_a_cheaper_training_goes_on_from_a_saved_state_to_the_same_bits(assembled):
-    parts = (*CHEAPER, "negatives.queue.size=20", "objective.mlm.weight=0.1", "optimiser.accumulate=2")
-    whole, again = assembled(*parts), assembled(*parts)
-    for trainer in (whole, again):
-        trainer.step(0)
-    resumed = assembled(*parts)
-    resumed.load_state_dict(copy.deepcopy(again.state_dict()))
-    torch.manual_seed(99)  # what else draws in the process makes no difference
-    for trainer in (whole, resumed):
-        trainer.step(1)
-    ends = [trainer.state_dict()["modules"]["model"] for trainer in (whole, resumed)]
-    assert ends[0].keys() == ends[1].keys()
-    assert all(torch.equal(ends[1][name], value) for name, value in ends[0].items())
-    assert torch.equal(whole.queue.columns(), resumed.queue.columns())
-
-
-def test_a_cheaper_training_says_so_in_its_recipe_and_its_checkpoint_scores_as_it_did(train):
-    done = train(*CHEAPER)
-    recipe = read_recipe(done.folder / "recipe.yaml")
-    assert (recipe.dropout_draws, recipe.optimiser.chunk_tokens, recipe.selection.tokens) == ("numpy", 40, 60)
-    # What is published is read again, with attention of Transformers' own.
-    assert done.record.scores[0].value == pytest.approx(done.best.score, abs=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("overrides", "drawn_by"),
-    [
-        ((), NumpyDropout),
-        (("dropout_draws=torch",), torch.nn.Dropout),
-        (("dropout_draws=numpy",), NumpyDropout),
-        (("dropout_kind=gaussian",), GaussianDropout),
-    ],
-)
-def test_numpy_draws_wherever_it_can_unless_the_recipe_says(assembled, overrides, drawn_by):
-    layers = {type(module) for module in assembled(*overrides).model.modules()}
-    assert drawn_by in layers
-    assert not ({torch.nn.Dropout, NumpyDropout, GaussianDropout} - {drawn_by}) & layers
-
-
-def test_where_attention_cannot_be_replaced_torch_draws_its_masks_unless_numpy_was_asked_for(
-    assembled, monkeypatch
-):
-    from transformers import PreTrainedModel
-
-    def refused(_model, name):
-        raise ValueError(f"{name} is unknown")
-
-    monkeypatch.setattr(PreTrainedModel, "set_attn_implementation", refused)
-    trainer = assembled("dropout=0.3")
-    assert not numpy_draws(trainer.model.transformer) or not any(
-        name != "p" for _, name in dropout_places(trainer.model.transformer)
-    )
-    with pytest.raises(sb.UserError, match="dropout_draws numpy: the attention of BertModel cannot be replaced"):
-        assembled("dropout_draws=numpy")
-
-
-def test_chunks_are_cut_by_tokens_on_a_cpu_unless_the_recipe_says(assembled):
-    sequences = [np.arange(20)] * 40
-    sizes = [
-        [len(chunk.places) for chunk in assembled(*overrides).terms[0].forward.chunks(sequences)]
-        for overrides in (["optimiser.chunk=null"], ["optimiser.chunk=16"], ["optimiser.chunk_tokens=400"])
-    ]
-    assert sizes[1:] == [[16, 16, 8], [20, 20]]
-    assert sizes[0] == [32, 8] or max(sizes[0]) <= 32
 
 
 @given(st.lists(st.integers(1, 40), max_size=8), st.integers(1, 160))
@@ -272,36 +180,3 @@ def test_chunks_by_tokens_hold_every_sequence_once_and_pad_to_a_multiple():
     assert sum(chunk.ids.numel() for chunk in chunks_of(sequences, None, 0, tokens=256)) < sum(
         chunk.ids.numel() for chunk in by_rows
     )
-
-
-@pytest.mark.parametrize(
-    ("overrides", "message"),
-    [
-        (["optimiser={chunk: 8, chunk_tokens: 256}"], "chunk counts sentences and chunk_tokens tokens"),
-        (["dropout_draws=numpy", "dropout_kind=gaussian"], "NumPy draws for dropout_kind binary alone"),
-        (["dropout_draws=numpy", "compile=true"], "a compiled model has no room for NumPy"),
-        (["optimiser.chunk_tokens=0"], "optimiser.chunk_tokens: .*greater than or equal to 1"),
-    ],
-)
-def test_what_does_not_go_together_is_refused(overrides, message):
-    with pytest.raises(sb.UserError, match=message):
-        read_recipe("minilm-simcse", overrides)
-
-
-def test_a_model_that_cannot_be_compiled_is_told_and_not_trained_uncompiled(train, monkeypatch):
-    from torch._dynamo.exc import TorchDynamoException
-
-    from stsbench.training.trainer import Trainer
-
-    def without_compiler(_trainer, _number):
-        raise TorchDynamoException(
-            "InvalidCxxCompiler: No working C++ compiler found\n\nSet TORCHDYNAMO_VERBOSE=1"
-        )
-
-    monkeypatch.setattr(Trainer, "step", without_compiler)
-    with pytest.raises(
-        sb.UserError, match=r"cannot compile the model here \(InvalidCxx.* found\): install a C\+\+"
-    ):
-        train("compile=true")
-    with pytest.raises(TorchDynamoException):  # of a recipe that does not ask for it, it is a fault of ours
-        train("compile=false", out="plain")

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 CHOICES = (
-    ["dropout=0.1", "dropout=0.2", "dropout_kind=gaussian"],
+    ["dropout=0.1", "dropout=0.2"],
     [
         "views.key={kind: subword-repetition, rate: 0.5}",
         "views.key={kind: crop, rate: 0.3}",
@@ -17,7 +17,7 @@ CHOICES = (
         "views.query={kind: typos, rate: 0.2}",
         "views.key={kind: synonyms, rate: 0.5, lexicon: 'LEXICON'}",
         "views.key={kind: masked-insertion, rate: 0.5, model: 'BASE'}",
-        "views.query={kind: masked-replacement, rate: 0.3, model: 'BASE', top: 20, drawn: once}",
+        "views.query={kind: masked-replacement, rate: 0.3, model: 'BASE'}",
         "views.key={kind: in-turn, views: [{kind: crop, rate: 0.2}, {kind: word-repetition, rate: 0.5}]}",
     ],
     [
@@ -25,7 +25,7 @@ CHOICES = (
         "noise.query.parts=[{kind: token-cutoff, rate: 0.1}, {kind: feature-cutoff, rate: 0.1}]",
         "noise.query.dropout=0",
         "noise.query.parts=[{kind: element-cutoff, rate: 0.2, count: share, place: layer}]",
-        "noise.key.parts=[{kind: gaussian-embeddings, std: 0.1}, gaussian-replacement]",
+        "noise.key.parts=[gaussian-replacement]",
     ],
     [
         "noise.adversarial={step: 0.01, gradient: own}",
@@ -34,7 +34,7 @@ CHOICES = (
         "optimiser.accumulate=2",
     ],
     ["head=dense-tanh", "head={kind: dense, start: pooler}", "head=none"],
-    ["projector={layers: 2, width: 12, dropout: 0.2}", "predictor={layers: 2, ends: tanh}", "reinitialise=1"],
+    ["projector={layers: 2, width: 12, dropout: 0.2}", "predictor={layers: 2, ends: tanh}"],
     [
         "target={encodes: keys, embeddings: shared, dropout: true}",
         "target={encodes: keys, gradient: true, decay: {kind: cosine, start: 0.5, end: 0.9, after: returns}}",

@@ -255,7 +255,6 @@ def test_the_multi_task_values_are_those_of_its_report():
     ]
     for part in recipe.tasks.values():
         assert (part.dropout, part.weight, part.rate) == (0.1, 1.0, "once")
-        assert getattr(part, "features_of", "concatenation") == "concatenation"
     assert recipe.phases == ()
     assert [phase.takes for phase in phases.phases] == [("contrastive",), tuple(recipe.tasks)]
     assert recipe.noise == phases.noise == read_recipe("gaussian-dropout-bert-base").noise
@@ -301,7 +300,6 @@ def test_a_recipe_extends_another_and_another_kind_replaces_a_part(tmp_path):
         ("views.key=identity", lambda recipe: recipe.views.key.kind == "identity"),
         ("negatives.queue.size=64", lambda recipe: recipe.negatives.queue.size == 64),
         ("negatives.queue.size=64", lambda recipe: recipe.target.decay == 0.995),
-        ("compile=true", lambda recipe: recipe.compile),
     ],
 )
 def test_set_changes_one_value(override, value):
@@ -440,10 +438,6 @@ TASK = "tasks={t: {kind: %s, train: t.csv, columns: [a, b%s]%s}}"
         ([TASK % ("classification", "", ", delimiter: tab")], "tasks.t.delimiter: .*at most 1 char"),
         ([TASK % ("classification", "", ", scale: [0, 5]")], "unknown key 'tasks.t.scale'"),
         ([TASK % ("regression", ", c", ", scale: [5, 0]")], r"scale \[5.0, 0.0\]: name the lowest score first"),
-        (
-            [TASK % ("regression", ", c", ", features_of: product")],
-            "features_of: .*'concatenation' or 'diff",
-        ),
         (["tasks={t: {kind: classification}}"], "'tasks.t.train' is missing"),
         (["tasks={a b: {kind: classification, train: t.csv, columns: [a, b]}}"], "tasks.a b"),
         (["tasks={contrastive: {kind: classification, train: t.csv, columns: [a, b]}}"], "choose another"),

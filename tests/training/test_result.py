@@ -1,31 +1,14 @@
-"""What a training returns shows itself; a test set or a strange value that chose it is told everywhere."""
+"""What a training returns, and what its card and log state."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
 import stsbench as sb
-from stsbench.scoring.tasks import read_data
-from stsbench.training import job
 from stsbench.training.log import log_frame, read_log
 from stsbench.training.train import _public_name
-
-ASKED = "selection.on_test=true"
-
-
-@pytest.fixture
-def test_set(monkeypatch):
-    """Let the name STS-B stand for a test set: the sample's pairs by another name."""
-
-    def read(task, **options):
-        (sample,) = read_data("sample", **options)
-        return [replace(sample, data=replace(sample.data, task="STS-B"))] if task == "STS-B" else [sample]
-
-    monkeypatch.setattr(job, "read_data", read)
-
 
 def test_a_training_is_a_result(train):
     done = train("selection.every=2")
@@ -55,27 +38,10 @@ def test_the_plot_is_the_dev_curve_alone_or_among_others(train):
     ]
 
 
-def test_a_test_set_is_refused_for_selection_unless_it_is_asked_for_by_name(test_set, train, tmp_path):
-    with pytest.raises(sb.UserError, match=r"selection.task STS-B is a test set.*--set selection.on_test=true"):
-        train("selection.task=STS-B")
+def test_a_test_set_is_refused_for_selection(train, tmp_path, benchmark_folder):
+    with pytest.raises(sb.UserError, match=r"selection.task STS-B is a test set: select on a dev set"):
+        train("selection.task=STS-B", data_dirs=[benchmark_folder])
     assert not (tmp_path / "run").exists()
-    with pytest.raises(sb.UserError, match=r"selection\.on_test: sample is no test set; remove it"):
-        train(ASKED)
-
-
-def test_what_was_selected_on_a_test_set_says_so_everywhere(test_set, train):
-    notices = []
-    done = train("selection.task=STS-B", ASKED, notice=notices.append)
-    assert [notice for notice in notices if notice.startswith("Selected on test: ")]
-    assert (
-        yaml.safe_load((done.folder / "recipe.yaml").read_text(encoding="utf-8"))["selection"]["on_test"] is True
-    )
-    assert "Selected on test: " in (done.folder / "README.md").read_text(encoding="utf-8")
-    assert any(note.startswith("Selected on test: ") for note in sb.load_run(done.folder).notes)
-    first = json.loads((done.folder / "log.jsonl").read_text(encoding="utf-8").splitlines()[0])
-    assert (first["kind"], first["step"]) == ("remark", 0)
-    assert "a test set, STS-B" in first["remark"]
-    assert "Selected on test" in str(done)
 
 
 def test_what_was_trained_on_the_tasks_own_text_says_so_everywhere_and_so_does_what_is_trained_from_it(train):
@@ -119,7 +85,7 @@ def test_the_card_names_a_base_by_what_others_know_it_by(train, base, tmp_path):
 def test_an_undefined_dev_score_is_left_out_of_the_card_and_the_log(train, tmp_path, monkeypatch):
     from stsbench.training import selection
 
-    monkeypatch.setattr(selection.Selector, "score", lambda _, **__: selection.DevScore(float("-inf"), {}, 0.0))
+    monkeypatch.setattr(selection.Selector, "score", lambda _, **__: selection.DevScore(float("-inf"), 0.0))
     done = train()
     assert all(line["dev"] is None for line in done.log if line["kind"] == "dev")
     assert done.frame["dev"].isna().all()

@@ -12,7 +12,6 @@ from stsbench.base.errors import UserError
 from stsbench.training.noise import (
     ElementCutoff,
     FeatureCutoff,
-    GaussianEmbeddings,
     GaussianReplacement,
     PositionShuffle,
     TokenCutoff,
@@ -265,8 +264,6 @@ def test_noise_draws_what_it_says():
     features = FeatureCutoff(kind="feature-cutoff", rate=0.25).embeddings(embedded, mask)
     assert ((features == 0).all(1) | (features == 1).all(1)).all()
     assert float((features == 0).float().mean()) == pytest.approx(0.25, abs=0.02)
-    normal = GaussianEmbeddings(kind="gaussian-embeddings", std=0.5).embeddings(embedded, mask) - embedded
-    assert (float(normal.mean()), float(normal.std())) == pytest.approx((0, 0.5), abs=0.01)
     replaced = GaussianReplacement(kind="gaussian-replacement", rate=0.1, std=0.2).vectors(
         torch.full((400, 500), 9.0)
     )
@@ -318,12 +315,6 @@ def test_noise_on_the_embedding_layer_reaches_its_output_and_leaves_no_hook_behi
     assert not trainer.model.transformer.embeddings._forward_hooks
 
 
-def test_a_compiled_model_and_noise_on_the_embedding_layer_are_refused_together(assembled):
-    part = "noise.key.parts=[{kind: token-cutoff, rate: 0.1, place: layer}]"
-    with pytest.raises(UserError, match="compile: a compiled model would not see a noise with place: layer"):
-        assembled("compile=true", part)
-
-
 def test_shuffled_positions_reach_the_model(assembled):
     trainer = assembled("dropout=0", "noise.key.parts=[position-shuffle]")
     term, batch = trainer.terms[0], trainer.reader(np.arange(8), "now")
@@ -350,17 +341,6 @@ def test_what_was_loaded_goes_on_as_what_was_saved(overrides, assembled):
         assert torch.equal(one.step(step)[0], other.step(step)[0])
     for a, b in zip(one.model.parameters(), other.model.parameters(), strict=True):
         assert torch.equal(a, b)
-
-
-def test_gradient_caching_meets_the_dropout_of_heads_again(assembled):
-    heads = (*MOCOSE[1:2], "projector={dropout: 0.3}", "predictor={layers: 2, dropout: 0.3, ends: tanh}")
-    whole = assembled(*heads, "optimiser.chunk=3")
-    cached = assembled(*heads, "optimiser.chunk=3", "optimiser.gradient_cache=true")
-    batch = whole.reader(np.arange(8), "now")
-    (loss, found), (again, cached_found) = gradients(whole, batch), gradients(cached, batch)
-    assert again == pytest.approx(loss, rel=1e-6)
-    for name, gradient in found.items():
-        torch.testing.assert_close(cached_found[name], gradient, atol=1e-6, rtol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -392,53 +372,3 @@ def test_the_maximum_traceable_distance_follows_from_the_recipe():
     assert "distance 12.00 to 28.00 steps" in traceable_sentence(read_recipe("mocose-bert-base"))  # 4 + 8, 20 + 8
     assert " to inf steps" in traceable_sentence(read_recipe("mocose-bert-base-released"))
     assert traceable_sentence(read_recipe("simcse-bert-base")) is None
-
-
-def test_gaussian_dropout_has_the_mean_and_variance_of_the_ordinary_one():
-    from stsbench.training.dropout import GaussianDropout
-
-    torch.manual_seed(0)
-    drawn = GaussianDropout(0.2).train()(torch.full((1000, 1000), 3.0)) / 3
-    assert (float(drawn.mean()), float(drawn.var())) == pytest.approx((1, 0.25), abs=0.002)
-    assert torch.equal(GaussianDropout(0.2).eval()(drawn), drawn)
-
-
-def test_gaussian_dropout_reaches_attention_and_every_layer_and_leaves_evaluation_as_it_is(assembled):
-    plain_one = assembled("dropout=0")
-    trainer = assembled("dropout=0.2", "dropout_kind=gaussian")
-    term, batch = trainer.terms[0], trainer.reader(np.arange(8), "now")
-    chunks = term.forward.chunks(batch.sequences)
-    (branch,) = term.branches
-    first = term._encode(branch, chunks, batch)
-    assert torch.equal(term._encode(branch, chunks, batch), first)  # the draws follow from the batch
-    assert (first[:8] - first[8:]).abs().max() > 1e-3
-    modules = [m for m in trainer.model.transformer.modules() if isinstance(m, torch.nn.Dropout)]
-    assert modules
-    assert all(type(module).__name__ == "GaussianDropout" for module in modules)
-    # Attention alone: no other dropout draws.
-    for module in modules:
-        module.p = 0.0
-    for layer in trainer.model.transformer.encoder.layer:
-        layer.attention.self.dropout.p = 0.2
-    alone = term._encode(branch, chunks, batch)
-    assert (alone[:8] - alone[8:]).abs().max() > 1e-3
-    trainer.model.eval()
-    with torch.no_grad():
-        expected = plain_vectors(plain_one.model.eval(), plain_one.model.key_head, batch.query)
-        torch.testing.assert_close(term._encode(branch, chunks, batch)[:8], expected, atol=1e-5, rtol=1e-4)
-
-
-def test_reinitialised_layers_are_the_last_ones_and_follow_the_seed(assembled):
-    base, one, again, other = (
-        assembled(*overrides).model.transformer.state_dict()
-        for overrides in ((), ("reinitialise=1",), ("reinitialise=1",), ("reinitialise=1", "seed=8"))
-    )
-    differ = {name for name, value in base.items() if not torch.equal(value, one[name])}
-    assert differ
-    assert all(name.startswith("encoder.layer.1.") for name in differ)
-    weight = "encoder.layer.1.output.dense.weight"
-    assert torch.equal(one[weight], again[weight])
-    assert not torch.equal(one[weight], other[weight])
-    assert float(one[weight].std()) == pytest.approx(0.02, rel=0.2)
-    with pytest.raises(UserError, match="the base has 2 layers of its own"):
-        assembled("reinitialise=3")

@@ -50,14 +50,6 @@ def test_the_first_rows_of_a_corpus_may_be_enough(train):
     assert sum(line["sentences"] for line in whole if line["kind"] == "train") == 2 * 42
 
 
-def test_alignment_and_uniformity_are_logged_if_asked(train):
-    pytest.importorskip("stsbench.statistics.geometry")
-    lines = []
-    train("selection.geometry=true", listeners=[lines.append])
-    scored = [line for line in lines if line["kind"] == "dev"]
-    assert all(line["alignment"] > 0 > line["uniformity"] for line in scored)
-
-
 def test_dev_scores_in_half_precision_pick_a_checkpoint_as_good(train):
     parts = ("selection.every=1", "optimiser.learning_rate=1e-2")
     full = train(*parts)

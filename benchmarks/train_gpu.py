@@ -1,6 +1,6 @@
 """Training at BERT-base size on a GPU: sentences a second, TFLOP/s against the card's own rate, projected time.
 
-    python benchmarks/train_gpu.py --corpus FILE [--recipe esimcse-bert-base] [--steps 100] [--compile]
+    python benchmarks/train_gpu.py --corpus FILE [--recipe esimcse-bert-base] [--steps 100]
 
 Each recipe is trained in three ways in turns: its passes recorded as CUDA graphs (as a training is by default),
 the same without the kernels that give the same bits each time, and plain. The weights are random, as only their
@@ -135,7 +135,6 @@ def main() -> None:
     parser.add_argument("--recipe", default="simcse-bert-base,esimcse-bert-base", help="recipes, with commas")
     parser.add_argument("--precision", default="bf16")
     parser.add_argument("--steps", type=int, default=100)
-    parser.add_argument("--compile", action="store_true", help="compiled by torch, too")
     parser.add_argument("--device", default="cuda", help="the CPU only shows that it runs")
     parser.add_argument("--layers", type=int, default=12)
     parser.add_argument("--width", type=int, default=768, help="a multiple of 12, the attention's heads")
@@ -147,7 +146,6 @@ def main() -> None:
     name = torch.cuda.get_device_name() if options.device.startswith("cuda") else options.device
     rate = card_rate(options.device, options.matrix)
     print(f"{name}, torch {torch.__version__}, {options.precision}, {rate:.0f} TFLOP/s in bf16 products")
-    ways = WAYS | ({"compiled": ("compile=true",)} if options.compile else {})
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         shape = {"hidden_size": options.width, "intermediate_size": 4 * options.width}
@@ -157,7 +155,7 @@ def main() -> None:
         changes = [f"base={folder / 'base'}", f"precision={options.precision}", "optimiser.epochs=1000"]
         for known in options.recipe.split(","):
             found = {}
-            for way, further in ways.items():
+            for way, further in WAYS.items():
                 recipe = read_recipe(known, [*changes, *further])
                 found[way] = speed = measure(recipe, options, folder / "tokens")
                 steps = -(-SENTENCES // recipe.optimiser.batch)

@@ -49,7 +49,6 @@ METHODS: dict[str, tuple[str, tuple[str, ...]]] = {
     "simcse": ("minilm-simcse", ()),
     "esimcse": ("minilm-esimcse", ()),
     "gaussian": ("minilm-gaussian", ()),
-    "gaussian-everywhere": ("minilm-simcse", ("dropout_kind=gaussian",)),
     "consert": ("minilm-simcse", CONSERT),
     "multitask": ("minilm-multitask", ()),
     "mocose": ("minilm-mocose", ()),

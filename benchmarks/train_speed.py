@@ -5,8 +5,8 @@
 Both sides train the same base on the same rows in the same order, with the same batch, maximum length, losses and
 optimiser; the Trainer pads each batch to its longest sentence, as a script would. They take turns, round by round,
 and what is printed are medians over all steps but the first two of each turn. "Plain" is the same recipe with
-masks drawn by torch, in one pass after the other of 16 sentences each. The Trainer, which draws by torch too,
-needs `accelerate` and Transformers 5.
+16 sentences in each pass. The Trainer, which draws its dropout masks by torch, needs `accelerate` and Transformers
+5.
 
 Beside it the Trainer that groups sentences by length (`train_sampling_strategy="group_by_length"`). It trains on
 other batches: all sentences of one are of like length, and so are the negatives, which makes another method of it.
@@ -42,7 +42,7 @@ from stsbench.training.token_store import TokenStore, open_store
 from stsbench.training.trainer import Trainer
 
 RECIPES = {"simcse": "minilm-simcse", "esimcse": "minilm-esimcse"}
-PLAIN = ["dropout_draws=torch", "optimiser.chunk=16"]
+PLAIN = ["optimiser.chunk=16"]
 EXTRA = {"repetition only": ["negatives.queue=null"], "queue only": ["views.key=identity"]}
 WARM = 2
 

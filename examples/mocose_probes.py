@@ -27,6 +27,7 @@ from stsbench.records.store import load_run
 from stsbench.render.figures import colours, new_figure, save_figure, style
 from stsbench.render.formats import to_markdown
 from stsbench.training.log import read_log
+from stsbench.training.recipe_files import read_recipe
 
 SMALL = (
     "pooling=cls_before_pooler",
@@ -80,18 +81,14 @@ def last_checkpoint(model: Path) -> Path:
 
 def collapse(corpus: str, out: Path, models: Path, changes: list[str]) -> None:
     """Train with several decays, with and without the predictor; follow the uniformity."""
-    looked_at = ("selection.every=10", "selection.geometry=true", "noise.adversarial=null")
+    looked_at = ("selection.every=10", "saving={every: 10, keep: 1000}", "noise.adversarial=null")
     curves, spectra = [], []
     for name, (recipe, *own) in COLLAPSE.items():
         model = models / folder_of(name)
         kept = own if recipe == "minilm-mocose" else []
         extra = looked_at if recipe == "minilm-mocose" else looked_at[:2]
         trained(model, recipe, corpus, 1, [*SMALL, *extra, *kept, *changes])
-        curves += [
-            {"training": name, **{key: line[key] for key in ("step", "uniformity", "alignment", "dev")}}
-            for line in read_log(model / "log.jsonl")
-            if line["kind"] == "dev"
-        ]
+        curves += curve(name, model)
         spectrum = sb.spectrum(str(last_checkpoint(model)), task="sample").frame
         spectra.append(spectrum[~spectrum["centred"]].assign(training=name))
         frame, spectrum = pd.DataFrame(curves), pd.concat(spectra)
@@ -100,6 +97,22 @@ def collapse(corpus: str, out: Path, models: Path, changes: list[str]) -> None:
         spectrum[kept_columns].round(6).to_csv(out / "spectrum.csv", index=False)
         (out / "collapse.md").write_text(to_markdown(collapse_table(frame, spectrum)) + "\n", encoding="utf-8")
         draw(frame, spectrum, out / "collapse")
+
+
+def curve(name: str, model: Path) -> list[dict[str, float | str]]:
+    """Return dev score, uniformity and alignment of a training's base and of its checkpoints, a row for each."""
+    scores = {line["step"]: line["dev"] for line in read_log(model / "log.jsonl") if line["kind"] == "dev"}
+    folders = (model / "training" / "checkpoints").glob("step-*")
+    kept = {int(folder.name.removeprefix("step-")): str(folder) for folder in folders}
+    kept[0] = read_recipe(model / "recipe.yaml").base
+    frame = sb.geometry(
+        [sb.load(kept[step], pooling="cls_before_pooler") for step in sorted(scores)], task="sample"
+    ).frame
+    rows = zip(sorted(scores), frame["uniformity"], frame["alignment"], strict=True)
+    return [
+        {"training": name, "step": step, "uniformity": uniformity, "alignment": alignment, "dev": scores[step]}
+        for step, uniformity, alignment in rows
+    ]
 
 
 def collapse_table(curves: pd.DataFrame, spectra: pd.DataFrame) -> pd.DataFrame:
@@ -205,7 +218,7 @@ def fgsm_table(frame: pd.DataFrame) -> pd.DataFrame:
 def slices(corpus: str, out: Path, models: Path, changes: list[str]) -> None:
     """Train with negatives from parts of the queue."""
     fixed = ("negatives.queue.size=64", "negatives.queue.initial=8", "target.decay=0.85")
-    looked_at = ("noise.adversarial=null", "selection.every=1000", "selection.geometry=true")
+    looked_at = ("noise.adversarial=null", "selection.every=1000")
     rows = []
     for seed in (1, 2):
         for name, part in SLICES.items():
@@ -213,7 +226,8 @@ def slices(corpus: str, out: Path, models: Path, changes: list[str]) -> None:
             own = (*fixed, f"negatives.queue.uses={part}", *looked_at)
             trained(model, "minilm-mocose", corpus, seed, [*SMALL, *own, *changes])
             last = [line for line in read_log(model / "log.jsonl") if line["kind"] == "dev"][-1]
-            scores = {"Spearman": 100 * last["dev"], "uniformity": last["uniformity"]}
+            geometry = sb.geometry(str(last_checkpoint(model)), task="sample").frame.iloc[0]
+            scores = {"Spearman": 100 * last["dev"], "uniformity": geometry["uniformity"]}
             rows.append({"negatives": name, "seed": seed, **scores})
             frame = pd.DataFrame(rows)
             frame.round(6).to_csv(out / "slices.csv", index=False)

@@ -4,9 +4,8 @@
 
 Each variant and seed is trained once (a training that was stopped goes on, a finished one is kept) and measured
 once. The tables are written from all that was measured so far: two processes may share the work by `--variants`.
-`base` is the checkpoint that all of them started from; of layers that are re-initialised (`--set reinitialise=2`)
-each seed has its own. `--set KEY=VALUE` changes all variants alike, `--set VARIANT:KEY=VALUE` one of them, and
-`--tables` writes the tables and does nothing else.
+`base` is the checkpoint that all of them started from. `--set KEY=VALUE` changes all variants alike, `--set
+VARIANT:KEY=VALUE` one of them, and `--tables` writes the tables and does nothing else.
 
 What is written into the folder:
 

@@ -59,7 +59,7 @@ def let_numpy_draw(transformer: Any) -> None:
 
 @torch.no_grad()
 def numpy_draws(transformer: Any) -> bool:
-    """Return whether a Transformer in training leaves torch's generator alone, because NumPy draws all its masks."""
+    """Return whether NumPy draws all masks of a Transformer in training, so torch's generator stays as it is."""
     if any(
         isinstance(module, nn.Dropout) and not isinstance(module, NumpyDropout) for module in transformer.modules()
     ):

@@ -90,8 +90,6 @@ class Guesser:
         return logits
 
 
-
-
 def _filled(words: Sequence[str | None], guesses: Sequence[str]) -> list[str]:
     left = iter(guesses)
     pieces = [next(left, "") if word is None else word for word in words]

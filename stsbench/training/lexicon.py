@@ -56,7 +56,7 @@ def _table(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _wordnet(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield the pairs of single words that share a synset: offset, file, type, count, then each word (wndb(5WN))."""
+    """Yield the pairs of single words that share a synset (wndb(5WN): offset, file, type, count, then words)."""
     files = lexicon_files(str(folder))
     if not files:
         raise UserError(f"{folder} has no WordNet database (data.noun, ...): name the folder that does.")
@@ -68,7 +68,9 @@ def _wordnet(folder: Path) -> Iterator[tuple[str, str]]:
             try:
                 words = fields[4 : 4 + 2 * int(fields[3], 16) : 2]
             except (IndexError, ValueError) as error:
-                raise UserError(f"{file}, line {line}: not a line of WordNet's database; fetch it again.") from error
+                raise UserError(
+                    f"{file}, line {line}: not a line of WordNet's database; fetch it again."
+                ) from error
             # An adjective may have a marker of its position: `galore(ip)`.
             plain = dict.fromkeys(word.partition("(")[0] for word in words)
             yield from permutations([word for word in plain if "_" not in word], 2)

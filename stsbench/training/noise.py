@@ -185,8 +185,6 @@ class ElementCutoff(Cutoff):
         return self.chosen(among.flatten(1)).view_as(states)
 
 
-
-
 class GaussianReplacement(NoisePart):
     """Some activations of the sentence vector replaced by draws from a normal distribution.
 

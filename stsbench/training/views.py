@@ -1,7 +1,7 @@
 """Views: changes to a sentence before the model reads it, as text or as tokens.
 
-The two sides of a positive pair are two views; `identity` on both is SimCSE, where the sides differ by dropout alone.
-To add a view, write its class here and name it in `View`.
+The two sides of a positive pair are two views; `identity` on both is SimCSE, where the sides differ by dropout
+alone. To add a view, write its class here and name it in `View`.
 """
 
 from abc import ABC, abstractmethod
@@ -38,7 +38,7 @@ class TokenView(RecipePart, ABC):
 
 
 class TextView(RecipePart):
-    """A view of the sentence before it is tokenised. It overrides `text`, or `texts` to compute a batch at once."""
+    """A view of the sentence before it is tokenised; overrides `text`, or `texts` to compute a batch at once."""
 
     def require(self, device: str) -> tuple[Path, ...]:
         """Return the files that it reads besides the sentences, before a training begins or resumes.
@@ -77,9 +77,10 @@ class SubwordRepetition(TokenView):
     """Doubles some sub-words in place (ESimCSE, section 3.1, equations 3 and 4).
 
     `paper`: the number of doubled sub-words is uniform on 0 .. max(2, int(rate n)) for n sub-words without special
-    tokens; drawn anew each time; the longer sentence is cut back to the maximum length. `released`, as in the public
-    code: uniform on 0 .. min(10, int(rate L)) - 1, L counting two special tokens; drawn once for each sentence; not
-    cut back. The rate is the paper's dup_rate.
+    tokens; drawn anew each time; the longer sentence is cut back to the maximum length. `released`, as in the
+    public
+    code: uniform on 0 .. min(10, int(rate L)) - 1, L counting two special tokens; drawn once for each sentence;
+    not cut back. The rate is the paper's dup_rate.
     """
 
     kind: Literal["subword-repetition"]
@@ -182,7 +183,7 @@ class MaskInsertion(TextView):
 
 
 class Typos(TextView):
-    """Misspells some words: a letter missing, doubled, or swapped with the next (MoCoSE, table 5; the kinds are ours).
+    """Misspells some words: a letter missing, doubled, or swapped with the next (MoCoSE, table 5).
 
     Attributes:
         rate: the probability of each word of at least two letters.
@@ -215,8 +216,8 @@ class Synonyms(TextView):
     def require(self, device: str) -> tuple[Path, ...]:
         if self.lexicon is None:
             raise UserError(
-                "the view synonyms has no lexicon: use --set views.key.lexicon=FILE with a table of words and their "
-                "synonyms or the folder of WordNet's database."
+                "the view synonyms has no lexicon: use --set views.key.lexicon=FILE with a table of words and "
+                "their synonyms or the folder of WordNet's database."
             )
         read_lexicon(self.lexicon)
         return lexicon_files(self.lexicon)
@@ -266,7 +267,7 @@ class MaskedPrediction(TextView):
 
 
 class MaskedInsertion(MaskedPrediction):
-    """Inserts guesses after some words (ESimCSE, section 5.2: masked prediction); counts as in `SubwordRepetition`."""
+    """Inserts guesses after some words (ESimCSE, section 5.2); counts as in `SubwordRepetition`."""
 
     kind: Literal["masked-insertion"]
     rate: float = Field(gt=0, le=1)

@@ -14,7 +14,6 @@ def small(tiny_bert: Path) -> dict[str, Any]:
     """Return changes that make every training two steps of a tiny base."""
     return {
         "base": str(tiny_bert),
-        "reinitialise": 0,
         "corpus.rows": 16,
         "corpus.max_length": 12,
         "optimiser.batch": 8,

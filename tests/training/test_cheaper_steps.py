@@ -17,6 +17,7 @@ from stsbench.training.dropout import (
 )
 from stsbench.training.model import _CHUNK_COST, chunks_of, cuts_by_tokens
 
+
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.9, 1e-6])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_numpys_masks_have_the_rate_and_keep_the_mean(rate, dtype):
@@ -88,7 +89,9 @@ def test_attention_that_differs_from_berts_is_transformers_own(padded, kind, siz
     transformer, attend = tiny(kind, **sizes), functional.scaled_dot_product_attention
     monkeypatch.setattr(dropout, "drawn_by_numpy", lambda values, _rate: torch.ones_like(values))
     monkeypatch.setattr(
-        functional, "scaled_dot_product_attention", lambda *given, **more: attend(*given, **more | {"dropout_p": 0.0})
+        functional,
+        "scaled_dot_product_attention",
+        lambda *given, **more: attend(*given, **more | {"dropout_p": 0.0}),
     )
     words = torch.randn(2, 7, 16, generator=torch.Generator().manual_seed(1))
     mask = torch.tensor([[1] * 7, [1] * 4 + [0] * 3]) if padded else None

@@ -16,6 +16,7 @@ from stsbench.training.cpu import balanced, passes_at_once
 from stsbench.training.dropout import let_numpy_draw, numpy_draws
 from stsbench.training.model import _CHUNK_COST, cuts_by_tokens, evened
 
+
 @pytest.fixture(autouse=True)
 def _small_passes(monkeypatch):
     monkeypatch.setattr("stsbench.training.trainer._TOKENS_ON_CPU", 40)

@@ -10,6 +10,7 @@ import stsbench as sb
 from stsbench.training.log import log_frame, read_log
 from stsbench.training.train import _public_name
 
+
 def test_a_training_is_a_result(train):
     done = train("selection.every=2")
     assert done.frame.columns.tolist() == ["step", "loss", "learning_rate", "dev"]

@@ -1,23 +1,15 @@
 """What other back ends and precisions take, as ratios to torch in fp32 in one run, and what they do to scores.
 
     python benchmarks/backend_speed.py [--task STS-B] [--rounds 3] [--models minilm]
-    python benchmarks/backend_speed.py --fast [--task STS-B] [--rounds 3] [--models minilm]
 
 Encodes the distinct sentences of one task with the packaged all-MiniLM-L6-v2 (or the models named) in batches
 sorted by length, of one token budget: torch fp32 and bf16, OpenVINO fp32 and int8. Rounds take
 turns; the first pass, which loads or compiles, is told apart. Behind the ratio are the score (Spearman x 100) and
 the cosines to torch in fp32. A back end that is not installed is left out, and named.
-
-`--fast` times whole commands in place of that: `run` and `run --fast` in turns, without the embedding cache. The
-first `--fast` chooses and quantises, and is told apart.
 """
 
 import argparse
-import os
 import statistics
-import subprocess
-import sys
-import tempfile
 import time
 
 import numpy as np
@@ -33,41 +25,6 @@ NAMES = ("fp32", "bf16", "openvino-fp32", "openvino-int8")
 POOLINGS = ("avg", "cls_before_pooler")
 
 
-def commands(model: str, task: str, rounds: int) -> None:
-    """Time `run` and `run --fast` from the shell, in a cache that holds nothing before."""
-    with tempfile.TemporaryDirectory() as work:
-        environment = {**os.environ, "STSBENCH_CACHE": f"{work}/cache"}
-        command = [
-            sys.executable,
-            "-m",
-            "stsbench",
-            "run",
-            "-m",
-            model,
-            "--tasks",
-            task,
-            "--no-cache",
-            "--overwrite",
-        ]
-        times: dict[str, list[float]] = {"--fast, the first time": [], "run": [], "run --fast": []}
-        for number, name in enumerate(["--fast, the first time", *["run", "run --fast"] * rounds]):
-            fast = ["--fast"] if "fast" in name else []
-            start = time.perf_counter()
-            done = subprocess.run(
-                [*command, *fast, "--out", f"{work}/run"],
-                env=environment,
-                capture_output=True,
-                text=True,
-                check=True,
-            )
-            times[name].append(time.perf_counter() - start)
-            if number == 0:
-                print(next(line for line in (done.stdout + done.stderr).splitlines() if "--fast: " in line))
-    for name, seconds in times.items():
-        print(f"{name:24} {statistics.median(seconds):7.1f} s ({min(seconds):.1f} to {max(seconds):.1f})")
-    print(f"run / run --fast {statistics.median(times['run']) / statistics.median(times['run --fast']):.2f}")
-
-
 def main() -> None:
     """Measure and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -75,13 +32,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--models", nargs="+", default=["minilm"])
     parser.add_argument("--precisions", nargs="+", default=list(NAMES))
-    parser.add_argument("--fast", action="store_true")
     wanted = parser.parse_args()
-    if wanted.fast:
-        for model in wanted.models:
-            print(f"{model}, {wanted.task}")
-            commands(model, wanted.task, wanted.rounds)
-        return
     data = load_sample() if wanted.task == "sample" else load_sts(wanted.task)
     firsts, seconds = data.pairs["sentence1"].tolist(), data.pairs["sentence2"].tolist()
     gold = data.pairs["gold"].to_numpy()

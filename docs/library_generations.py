@@ -12,7 +12,6 @@ import stsbench as sb
 from stsbench.data.benchmarks import load_sample, load_sts
 from stsbench.data.locate import DataNotFoundError
 from stsbench.data.tables import StsData
-from stsbench.diagnosis.padding import LEFT, WITH_PADDING, misread_vectors
 from stsbench.diagnosis.scores import Scorer
 from stsbench.encoders.plan import embed
 from stsbench.encoders.transformer import TransformerEncoder
@@ -43,9 +42,6 @@ def scores(encoder: TransformerEncoder, data: StsData) -> Iterator[tuple[str, fl
         yield f"{name}, `eager`", of(*made(precision=name, attention="eager"))
         similarities = COMPARED.compare(vectors, rows.reshape(2, -1), name)[0, 0]
         yield f"{name} up to the similarity", 100 * spearman(gold, similarities)
-    for misread in (LEFT, WITH_PADDING):
-        vectors = misread_vectors(encoder, data.pairs, texts, misread)
-        yield f"padding {misread.name}", of(vectors, np.arange(len(texts)))
 
 
 def table(encoder: TransformerEncoder, data: StsData) -> list[str]:

@@ -19,7 +19,6 @@ from stsbench.data.sentences import sentences_in
 from stsbench.diagnosis.data import DiagnosisData, TaskPairs
 from stsbench.diagnosis.encoding import Encoded
 from stsbench.diagnosis.grid import Point, Scores, along
-from stsbench.diagnosis.padding import misread_vectors
 from stsbench.diagnosis.scores import CROSSED, Scorer
 from stsbench.diagnosis.search import WEAK, Search
 from stsbench.diagnosis.variations import Case
@@ -155,13 +154,8 @@ class _Explorer:
 
     def _vectors(self, encoder: Encoder, pairs: TaskPairs, texts: Sequence[str], ways: Sequence[Way]) -> _Vectors:
         """Encodes texts; with a prompt for each side, the first half of them is the first side."""
-        begun, half, misread = time.perf_counter(), len(texts) // 2, ways[0].reading.misread
+        begun, half = time.perf_counter(), len(texts) // 2
         poolings = list(dict.fromkeys(way.reading.use.pooling for way in ways))
-        if misread is not None:
-            assert isinstance(encoder, TransformerEncoder), "other encoders have no padding"
-            vectors = dict.fromkeys(poolings, misread_vectors(encoder, pairs.data.pairs, texts, misread))
-            self._spend(len(texts), begun)
-            return vectors, np.arange(len(texts))
         parts = [(encoder, texts)]
         if isinstance(encoder, SidedEncoder):
             parts = list(zip(encoder.sides, (texts[:half], texts[half:]), strict=True))

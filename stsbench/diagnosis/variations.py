@@ -1,4 +1,4 @@
-"""The choices that need other vectors: prompts, templates, rules, layers, precisions, attention, padding.
+"""The choices that need other vectors: prompts, templates, rules, layers, precisions, attention.
 
 `VARIATIONS` lists them, the most plausible and cheapest first. To add a cause, add an entry: its axis with its
 words, and a function that returns the values to try for a checkpoint, each with the fields of `Reading` or `Use`
@@ -12,16 +12,14 @@ from typing import Any
 
 from stsbench.base.errors import UserError
 from stsbench.diagnosis.axes import Axis, of_use
-from stsbench.diagnosis.padding import MISREADINGS
 from stsbench.encoders.checkpoint import Checkpoint
-from stsbench.encoders.masks import has_causal_code, own_mask
+from stsbench.encoders.masks import other_masks
 from stsbench.encoders.poolers import AUTO, parse_pooling, pooling_name
 from stsbench.encoders.prompts import named_prompts
 from stsbench.encoders.protocol import Encoder
 from stsbench.encoders.template import NO_TEMPLATE, SENTENCE, read_template
-from stsbench.encoders.tokenizer import counts_padding
 from stsbench.encoders.transformer import TransformerEncoder
-from stsbench.encoders.use import ABOUT, BIDIRECTIONAL, CAUSAL, FLASH, FP32, PRECISIONS, TORCH, Use, names
+from stsbench.encoders.use import ABOUT, BIDIRECTIONAL, CAUSAL, FLASH, FP32, MASKS, PRECISIONS, TORCH, Use, names
 
 RULE_SETS = (
     NO_TEMPLATE,
@@ -194,23 +192,10 @@ def _masks(case: Case) -> Offer:
     use = case.use
     if use.backend != TORCH:
         return Offer(without=f"attention masks ({use.backend} has compiled one)")
-    if use.attention_mask == AUTO and not has_causal_code(case.checkpoint):
+    other = other_masks(case.checkpoint) if use.attention_mask == AUTO else MASKS
+    if not other:
         return Offer(without="a causal mask (the network is an encoder)")
-    own = own_mask(case.checkpoint) if use.attention_mask == AUTO else use.attention_mask
-    return Offer({mask: {"attention_mask": mask} for mask in case.others("attention_mask") if mask != own})
-
-
-def _misreadings(case: Case) -> Offer:
-    """Offers the mistakes about the padding that change your pooling."""
-    use = case.use
-    if use.own_template is not None:
-        return Offer(without="the padding side (the template sets it)")
-    if use.backend != TORCH:
-        return Offer(without=f"the padding side ({use.backend} computes)")
-    place, shifts = parse_pooling(use.pooling).place, counts_padding(case.checkpoint)
-    fitting = [each for each in MISREADINGS if place in each.places or (each.shifts_positions and shifts)]
-    without = "" if fitting else f"the padding side (pooling {use.pooling} ignores it)"
-    return Offer({each.name: {"misread": each} for each in fitting}, without)
+    return Offer({mask: {"attention_mask": mask} for mask in other if mask != use.attention_mask})
 
 
 def _templates(case: Case) -> Offer:
@@ -271,7 +256,6 @@ _MASK_MEANINGS = {
 _IN_HALF = (
     "sentence-transformers before version 6 compares vectors in the network's precision (issues 3892, 3894)."
 )
-_MISREAD_MEANINGS = {each.name: each.meaning for each in MISREADINGS}
 
 VARIATIONS = (
     Variation(of_use("prompt", label="prompt {value!r}", labels={"": "no prompt"}), _prompt),
@@ -281,9 +265,6 @@ VARIATIONS = (
     Variation(LAYER, _layers, crosses=False),
     Variation(of_use("attention", label="attention kernel {value}"), _kernels),
     Variation(of_use("attention_mask", label="{value} attention mask", meanings=_MASK_MEANINGS), _masks),
-    Variation(
-        Axis("padding_side", label="padding {value}", meanings=_MISREAD_MEANINGS), _misreadings, crosses=False
-    ),
     Variation(of_use("template", labels={NO_TEMPLATE: "no template"}), _templates),
     Variation(of_use("precision"), _precisions),
     Variation(

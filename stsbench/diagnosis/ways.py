@@ -5,7 +5,6 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from stsbench.diagnosis.axes import POOLING, Change
-from stsbench.diagnosis.padding import Misread
 from stsbench.diagnosis.variations import LAYER, Case, at_layer, number_of_layers, pooling_place, variations
 from stsbench.encoders.poolers import POOLING_NAMES, parse_pooling
 from stsbench.encoders.protocol import Encoder
@@ -23,13 +22,11 @@ class Reading:
     Attributes:
         use: how the encoder is used; its template has no rules.
         rules: changes to the sentence, in order.
-        misread: a mistake about the padding of batches, or None.
         similarity_in: the precision of the similarity, `bf16` or `fp16`; empty for float64.
     """
 
     use: Use
     rules: tuple[str, ...] = ()
-    misread: Misread | None = None
     similarity_in: str = ""
 
     @classmethod

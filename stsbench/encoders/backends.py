@@ -1,4 +1,4 @@
-"""Faster computation of a checkpoint: OpenVINO, and `--fast`, which chooses.
+"""Faster computation of a checkpoint by OpenVINO.
 
 OpenVINO replaces the layers only: pooling, heads, tail, tokenizer and planner stay. sentence-transformers and
 optimum export the last layer only, so OpenVINO's and NNCF's exporters are called here. int8 is static: ranges of
@@ -7,10 +7,7 @@ numbers are found once, on calibration sentences, so that a vector does not depe
 
 import hashlib
 import io
-import json
-import platform
 import sys
-import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
@@ -22,47 +19,25 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
-from stsbench._version import __version__
 from stsbench.base.errors import UserError
-from stsbench.base.extras import PACKAGES, missing
-from stsbench.base.files import atomic_folder, atomic_path
+from stsbench.base.extras import PACKAGES
+from stsbench.base.files import atomic_folder
 from stsbench.base.manifest import fingerprint
-from stsbench.base.progress import Progress, silent
 from stsbench.data.benchmarks import load_sample, sample_sentences
-from stsbench.data.sentences import sentences_in
 from stsbench.encoders.cache import compiled_dir
-from stsbench.encoders.device import require_backend
 from stsbench.encoders.libraries import quiet_transformers
-from stsbench.encoders.plan import embed
 from stsbench.encoders.protocol import TokenSequence
-from stsbench.encoders.use import FP32, TORCH, Use, names
-from stsbench.statistics import DEPENDENCE, LEVEL
-from stsbench.statistics.correlations import CORRELATIONS
-from stsbench.statistics.dependence import Sharing, variance
-from stsbench.statistics.influence import task_terms
-from stsbench.statistics.intervals import upper_bound
-from stsbench.statistics.similarity import pair_similarities
+from stsbench.encoders.use import Use
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from stsbench.encoders.network import Network
 
-CANDIDATES = ((TORCH, "bf16"), ("openvino", "int8"), ("openvino", FP32))
-"""The programs and precisions that `--fast` tries; on a GPU the first only."""
-
-FASTER = 1.1
-"""A smaller gain is within the noise of two timings."""
-
-LARGEST_LOSS = 0.005
-"""Of the sample's score, as the one-sided 95 % bound."""
-
 CALIBRATION_SENTENCES = 256
 _CALIBRATION_SEED = 0
-_TIMED, _ROUNDS = 128, 3
 
 _FILE = "model.xml"
 
@@ -212,108 +187,3 @@ def _quiet_openvino() -> Any:
     import openvino
 
     return openvino
-
-
-def quickest(encoder: Any, progress: Progress = silent) -> Any:
-    """Returns a checkpoint in the fastest back end and precision that cost at most 0.5 points on the sample.
-
-    The choice is kept in the cache, by weights, processing of vectors, versions and machine.
-
-    Args:
-        encoder: a Transformers checkpoint in torch and fp32.
-        progress: called with the candidate that is tried.
-    """
-    identity = encoder.identity
-    if not hasattr(encoder, "with_use") or hasattr(encoder, "sides") or identity.weights_sha256 is None:
-        raise UserError(
-            f"--fast: {identity.name} is not a Transformers checkpoint with a hash and one prompt: leave it out."
-        )
-    if (computed_in := encoder.use.computed_in) != FP32:
-        raise UserError(f"--fast chooses the precision, but {computed_in} is given. Leave one of them out.")
-    file = compiled_dir() / f"{fingerprint(_depends_on(encoder))[:32]}.json"
-    try:
-        backend, precision, note = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):  # none yet, or damaged
-        backend, precision, note = _choose(encoder, progress)
-        with atomic_path(file) as place:
-            place.write_text(json.dumps([backend, precision, note]), encoding="utf-8")
-    chosen = encoder.with_use(backend=backend, precision=precision)
-    return replace(chosen, notes=(*chosen.notes, note))
-
-
-def _depends_on(encoder: Any) -> list[Any]:
-    import torch
-    from torch.backends.cpu import get_cpu_capability
-
-    use = encoder.identity.use
-    installed = not missing("openvino")
-    device = torch.cuda.get_device_name() if use.device == "cuda" else ""
-    machine = [platform.node(), platform.machine(), get_cpu_capability(), torch.get_num_threads(), device]
-    processing = [getattr(use, name) for name in names("afterwards")]
-    return [__version__, torch.__version__, encoder.identity.key(), processing, installed, machine]
-
-
-def _choose(encoder: Any, progress: Progress) -> tuple[str, str, str]:
-    """Tries all candidates; returns the fastest that passes, and a note."""
-    candidates = CANDIDATES if encoder.use.device == "cpu" else CANDIDATES[:1]
-    best, fastest, rejected = (TORCH, FP32, "fp32; nothing is faster at the same score"), FASTER, []
-    for number, (backend, precision) in enumerate(candidates):
-        candidate = precision if backend == TORCH else f"{backend}-{precision}"
-        progress(f"choosing a back end: {candidate}", number, len(candidates))
-        try:
-            other = encoder.with_use(backend=backend, precision=precision)
-            require_backend(other.use)
-            ratio = _times_as_fast(encoder, other)
-        except UserError as error:
-            rejected.append(f"{candidate}: {str(error).rstrip('.')}")
-            continue
-        if ratio < fastest:
-            rejected.append(f"{candidate} is {ratio:.2f} times as fast")
-            continue
-        change, loss = _change(encoder, other)
-        effect = f"{100 * change:+.2f} points on the sample, a loss of at most {100 * loss:.2f}"
-        if loss < LARGEST_LOSS:
-            note = f"{candidate} instead of fp32, {ratio:.1f} times as fast; {effect}"
-            best, fastest = (backend, precision, note), ratio
-        else:
-            rejected.append(f"{candidate}: {effect}")
-    progress("choosing a back end", len(candidates), len(candidates))
-    reasons = f" ({'; '.join(rejected)})" if rejected else ""
-    return *best[:2], f"--fast: {best[2]}{reasons}"
-
-
-def _times_as_fast(encoder: Any, other: Any) -> float:
-    """Returns how many times as fast the other encodes some sentences of the sample, loading excluded.
-
-    The two take turns and the fastest pass of each counts. Processing after encoding is not timed.
-    """
-    texts = sentences_in(load_sample())[:_TIMED]
-    seconds: list[list[float]] = [[], []]
-    for number in range(_ROUNDS + 1):
-        for side, taken in zip((encoder, other), seconds, strict=True):
-            start = time.perf_counter()
-            embed(side, texts if number else texts[:8], normalize=False, use_cache=False)
-            if number:  # the first round loads the network
-                taken.append(time.perf_counter() - start)
-    return min(seconds[0]) / min(seconds[1])
-
-
-def _change(encoder: Any, other: Any) -> tuple[float, float]:
-    """Returns the change of the sample's score, and the one-sided upper bound of the loss."""
-    pairs = load_sample().pairs
-    texts = [*pairs["sentence1"], *pairs["sentence2"]]
-    gold, subsets = pairs["gold"].to_numpy(), pd.factorize(pairs["subset"])[0]
-    cosines = []
-    for model in (encoder, other):
-        embedded = embed(model, texts, use_cache=False)
-        (vectors,) = embedded.vectors.values()
-        left, right = np.split(embedded.rows, 2)
-        cosines.append(pair_similarities(vectors, left, right)["cosine"])
-    before, after = (CORRELATIONS["spearman"](gold, cosine) for cosine in cosines)
-    terms = [task_terms(gold, cosine, subsets, "spearman", "all") for cosine in cosines]
-    sharing = Sharing.of(pairs["sentence1"], pairs["sentence2"])
-    spread = variance(terms[0] - terms[1], sharing, DEPENDENCE)
-    change = after - before
-    if np.isnan(change) or np.isnan(spread.value):
-        return float("nan"), float("inf")
-    return change, -change if spread.value <= 0 else upper_bound(-change, spread, LEVEL)

@@ -241,7 +241,7 @@ def embeddings_dir() -> Path:
 
 
 def compiled_dir() -> Path:
-    """Returns the folder of networks compiled for other back ends and of the choices of `--fast`."""
+    """Returns the folder of networks compiled for other back ends."""
     return cache_dir() / "compiled"
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from stsbench.base.errors import UserError
 from stsbench.encoders.checkpoint import Checkpoint
-from stsbench.encoders.use import BIDIRECTIONAL, CAUSAL
+from stsbench.encoders.use import BIDIRECTIONAL, CAUSAL, MASKS
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -36,25 +36,21 @@ def attended(mask: "Tensor", kind: str, dtype: Any) -> "Tensor":
     )
 
 
-def own_mask(checkpoint: Checkpoint) -> str | None:
-    """Returns the mask of a checkpoint's network; None if its code or configuration may change it."""
-    config = checkpoint.json("config.json")
-    if any(config.get(name) is not None for name in ("auto_map", "is_causal", "use_bidirectional_attention")):
-        return None
-    return CAUSAL if has_causal_code(checkpoint) else BIDIRECTIONAL
-
-
-def has_causal_code(checkpoint: Checkpoint) -> bool:
-    """Returns whether the network is a language model, or an encoder configured as a decoder."""
+def other_masks(checkpoint: Checkpoint) -> tuple[str, ...]:
+    """Returns the masks a decoder may lack (both if its code or configuration sets one), and none for an encoder."""
     from transformers.models.auto import modeling_auto
 
     config = checkpoint.json("config.json")
-    if config.get("is_decoder") or config.get("auto_map"):
-        return True
-    model_type = config.get("model_type")
-    # The first mapping also lists encoders, which can be used as decoders; the second lists no language models.
-    generates = model_type in modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
-    return generates and model_type not in modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
+    if not (config.get("is_decoder") or config.get("auto_map")):
+        kind = config.get("model_type")
+        # The first mapping also lists encoders that can be used as decoders; the second, no language models.
+        generates = kind in modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+        if not generates or kind in modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES:
+            return ()
+    sets_mask = any(
+        config.get(name) is not None for name in ("auto_map", "is_causal", "use_bidirectional_attention")
+    )
+    return MASKS if sets_mask else (BIDIRECTIONAL,)
 
 
 def require_within_window(name: str, config: Any, width: int) -> None:

@@ -26,9 +26,6 @@ from stsbench.encoders.weights import require_floats, require_memory_for, requir
 if TYPE_CHECKING:
     from torch import Tensor
 
-Spans = Callable[[str, "Tensor", "Tensor"], "Tensor"]
-"""From a pooling's place, the (start, stop) columns that it reads, and the mask to the columns to read instead."""
-
 
 @dataclass
 class Network:
@@ -61,7 +58,6 @@ class Network:
         *,
         padding: str = "right",
         without: EmptyTemplate | None = None,
-        misread: Spans | None = None,
     ) -> dict[str, FloatMatrix]:
         """Returns for each pooling an array of shape (len(sequences), dimensions), float32.
 
@@ -73,17 +69,16 @@ class Network:
             poolings: all read in one pass.
             padding: the side on which shorter rows are padded.
             without: the template without a sentence, whose vector is subtracted.
-            misread: what `diagnose` reads to imitate another program's mistake about the padding.
         """
         import torch
 
         readings = {pooling: self._reading(pooling) for pooling in poolings}
         parts = [part for sequence in sequences for part in _parts_of(sequence)]
-        plain = padding == "right" and misread is None and not any(isinstance(row, Rendered) for row in sequences)
+        plain = padding == "right" and not any(isinstance(row, Rendered) for row in sequences)
         finished = {}
         try:
             with torch.inference_mode():
-                read = self.read(parts, readings, plain=plain, padding=padding, misread=misread)
+                read = self.read(parts, readings, plain=plain, padding=padding)
                 for pooling, reading in readings.items():
                     vectors = read[pooling]
                     if without is not None:
@@ -109,7 +104,6 @@ class Network:
         plain: bool = False,
         padding: str = "right",
         positions: Sequence[Sequence[int]] | None = None,
-        misread: Spans | None = None,
     ) -> "dict[str, Tensor]":
         """Returns for each pooling the vectors of token sequences before any head, shape (len(parts), dimensions).
 
@@ -119,7 +113,6 @@ class Network:
             plain: whether there is no template: then `cls` is what the model itself returns.
             padding: the side on which shorter rows are padded.
             positions: of each token; None for those that the model's own code gives each row alone.
-            misread: as in `__call__`; positions then count the padding.
         """
         import torch
 
@@ -130,7 +123,7 @@ class Network:
                 "own tokenizer."
             )
         ids, mask, starts = (tensor.to(self.device) for tensor in (ids, mask, starts))
-        if located is None and padding == "left" and misread is None and not bool(mask.all()):
+        if located is None and padding == "left" and not bool(mask.all()):
             located = self.own_positions(ids, mask)
         all_layers = any(reading.needs_all_layers for reading in readings.values())
         states = self.run(ids, mask, positions=located, padding=padding, all_layers=all_layers)
@@ -152,8 +145,6 @@ class Network:
                 reading.span(len(part.ids), part.masks, part.copies) if part.ids else (0, 0) for part in parts
             ]
             placed = torch.tensor(spans, device=self.device) + starts.unsqueeze(1)
-            if misread is not None:
-                placed = misread(reading.place, placed, mask)
             vectors[pooling] = read_vectors(reading, hidden, placed)
         return vectors
 

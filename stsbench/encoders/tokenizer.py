@@ -9,13 +9,10 @@ from typing import Any
 from stsbench.base.errors import UserError
 from stsbench.encoders.checkpoint import Checkpoint
 from stsbench.encoders.libraries import quiet_transformers, reporting_failures
-from stsbench.encoders.weights import described
 
 # Models whose position ids start after the padding id, so that this many positions cannot be used.
 _OFFSET_POSITIONS = re.compile("roberta|camembert|mpnet|longformer|ernie_m|data2vec-text|luke|ibert|xmod|lilt|esm")
 _OFFSET_PADDING_ID = 1
-
-_POSITIONS = re.compile(r"(^|\.)(position_embeddings|wpe|embed_positions)\.weight$")
 
 # Transformers writes a huge number for "unlimited".
 NO_LIMIT = 1_000_000
@@ -56,17 +53,6 @@ def stated_limits(checkpoint: Checkpoint) -> dict[int, list[str]]:
         if limit is not None and 0 < limit < NO_LIMIT:
             stated.setdefault(int(limit), []).append(f"{key} of {file}")
     return stated
-
-
-def counts_padding(checkpoint: Checkpoint) -> bool:
-    """Returns whether padding before a token changes its position embedding.
-
-    It does where positions count from the first column, as in BERT and GPT-2; not with rotary positions, nor in
-    RoBERTa and its relatives, which count from the padding id.
-    """
-    if _OFFSET_POSITIONS.search(str(checkpoint.json("config.json").get("model_type"))):
-        return False
-    return any(_POSITIONS.search(name) for file in checkpoint.weight_files() for name in described(file))
 
 
 class Tokenizer:

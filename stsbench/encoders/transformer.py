@@ -11,7 +11,7 @@ from stsbench.encoders.backends import calibration, compiled
 from stsbench.encoders.checkpoint import Checkpoint
 from stsbench.encoders.hub import ADAPTER_CONFIG
 from stsbench.encoders.modules import TailModule, weight_files
-from stsbench.encoders.network import Network, Spans, load_network
+from stsbench.encoders.network import Network, load_network
 from stsbench.encoders.protocol import Encoder, FloatMatrix, Identity, Place, Tokenized, TokenSequence
 from stsbench.encoders.rendering import alone, render
 from stsbench.encoders.subtraction import EmptyTemplate
@@ -144,11 +144,6 @@ class TransformerEncoder:
         for checkpoint in filter(None, (self.checkpoint, self.adapter)):
             checkpoint.hashed.require_unchanged()
         return vectors
-
-    def misread(self, sequences: Sequence[TokenSequence], padding: str, spans: Spans) -> FloatMatrix:
-        """Returns the vectors of this batch as a program with a mistake about its padding computes them."""
-        pooling = self.use.pooling
-        return self._network(sequences, [pooling], padding=padding, misread=spans)[pooling]
 
     @property
     def kernel(self) -> str:

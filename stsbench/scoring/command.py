@@ -32,7 +32,6 @@ from stsbench.encoders.use import Use
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stsbench.base.progress import Progress
     from stsbench.records.record import RunRecord
     from stsbench.scoring.run import LazyModel
     from stsbench.scoring.settings import Protocol, Settings, Stages
@@ -184,23 +183,15 @@ class RunChoice:
     overwrite: Annotated[bool, run_option("--overwrite", help="Replace another measurement in that folder.")] = (
         False
     )
-    fast: Annotated[
-        bool,
-        run_option(
-            "--fast", help="Use the fastest backend and precision that costs at most 0.5 points on the sample."
-        ),
-    ] = False
     devices: Devices = None
 
-    def applied(self, models: "list[LazyModel]", progress: "Progress") -> "list[LazyModel]":
+    def applied(self, models: "list[LazyModel]") -> "list[LazyModel]":
         """Returns the models, computed where you chose."""
-        from stsbench.scoring.run import computed_by
+        from stsbench.scoring.run import placed_model
 
         if self.out is not None and len(models) > 1:
             raise UserError("--out is a single folder, but there are several models: leave it out.")
-        if not (self.fast or self.devices):
-            return models
-        return [computed_by(model, progress, fast=self.fast, devices=self.devices) for model in models]
+        return [placed_model(model, self.devices) for model in models] if self.devices else models
 
 
 @expand
@@ -223,7 +214,7 @@ def run(
     * `stsbench run --model princeton-nlp/unsup-simcse-bert-base-uncased`
     * `stsbench run -m my/checkpoint --pooling cls_before_pooler --tasks STS-B:dev`
     * `stsbench run -m minilm -m glove.6B.300d.txt --subsets --csv > scores.csv`
-    * `stsbench run -m minilm --fast --data pairs.tsv --out runs/own`
+    * `stsbench run -m minilm --data pairs.tsv --out runs/own`
     * `stsbench run --encoder-module mymodel:encode --tasks MR,CR,TREC --json`
     * `stsbench run -m minilm --backend openvino --precision int8`
     """
@@ -247,7 +238,7 @@ def run(
     failures: list[str] = []
     with progress_bars(quiet=output.quiet) as progress:
         stages.progress = progress
-        records = _measure(how.applied(chosen, progress), tasks, settings, stages, failures)
+        records = _measure(how.applied(chosen), tasks, settings, stages, failures)
     if records:
         print_scores(Scores(records, subsets=subsets), output, as_list=len(chosen) > 1)
     for record in records:

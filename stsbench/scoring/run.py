@@ -7,7 +7,6 @@ from functools import cache
 from pathlib import Path
 
 from stsbench.base.errors import UserError
-from stsbench.base.progress import Progress
 from stsbench.data.views import split_and_view
 from stsbench.encoders.checkpoint import packaged_model
 from stsbench.encoders.hub import PACKAGED
@@ -79,20 +78,9 @@ def choose_models(
     return chosen
 
 
-def computed_by(
-    model: LazyModel, progress: Progress, *, fast: bool = False, devices: str | None = None
-) -> LazyModel:
-    """Returns a model with the fastest backend (see `fast`), or spread over devices."""
-
-    def load() -> Encoder:
-        encoder = model.load()
-        if fast:
-            from stsbench.encoders.backends import quickest
-
-            encoder = quickest(encoder, progress)
-        return encoder if devices is None else placed(encoder, devices)
-
-    return replace(model, load=cache(load))
+def placed_model(model: LazyModel, devices: str) -> LazyModel:
+    """Returns a model whose batches are shared over devices; see `placed`."""
+    return replace(model, load=cache(lambda: placed(model.load(), devices)))
 
 
 def measure(

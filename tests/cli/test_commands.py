@@ -47,7 +47,7 @@ VERBS: dict[str, tuple[list[Any], set[str], set[str]]] = {
         [sb.evaluate, sb.protocol, choose_models],
         {"encoder", "name", "intervals", "use", "classification", "view"},
         {"interval", "no_intervals", "classifier", "kfold", "classifier_seed", "subset_column"}
-        | {"exclude", "exclude_overlap", "fast", "devices"},
+        | {"exclude", "exclude_overlap", "devices"},
     ),
     "import": ([sb.import_results], set(), set()),
     "show": ([sb.show, sb.export_results], {"run"}, set()),

@@ -28,7 +28,7 @@ import torch
 from train_speed import WARM, Clock, prepare
 
 from stsbench.data.corpus import corpus_file, read_rows
-from stsbench.encoders.hub import PACKAGED
+from stsbench.encoders.checkpoint import PACKAGED
 from stsbench.training import objectives, task_heads
 from stsbench.training.base import Base
 from stsbench.training.distributed import World

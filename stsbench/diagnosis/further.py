@@ -24,8 +24,8 @@ from stsbench.diagnosis.search import WEAK, Search
 from stsbench.diagnosis.variations import Case
 from stsbench.diagnosis.ways import Reading, Way, ways_to_read, with_poolings
 from stsbench.encoders.plan import embed
+from stsbench.encoders.prompts import SidedEncoder
 from stsbench.encoders.protocol import Encoder, FloatMatrix
-from stsbench.encoders.sides import SidedEncoder
 from stsbench.encoders.template import RULES
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.scoring.settings import Protocol

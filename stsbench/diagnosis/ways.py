@@ -7,8 +7,8 @@ from typing import Any
 from stsbench.diagnosis.axes import POOLING, Change
 from stsbench.diagnosis.variations import LAYER, Case, at_layer, number_of_layers, pooling_place, variations
 from stsbench.encoders.poolers import POOLING_NAMES, parse_pooling
+from stsbench.encoders.prompts import SidedEncoder
 from stsbench.encoders.protocol import Encoder
-from stsbench.encoders.sides import SidedEncoder
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.encoders.use import Use, names
 

@@ -21,6 +21,7 @@ from stsbench.base.words import listed
 from stsbench.data.catalogue import source
 from stsbench.data.locate import remedy
 from stsbench.data.overview import verify
+from stsbench.encoders.backends import resolve_device
 from stsbench.encoders.cache import (
     CacheFile,
     board_dir,
@@ -31,8 +32,7 @@ from stsbench.encoders.cache import (
 from stsbench.encoders.cache import clear_cache as clear_embeddings
 from stsbench.encoders.cache import remove as remove_file
 from stsbench.encoders.checkpoint import packaged_model
-from stsbench.encoders.device import resolve_device
-from stsbench.encoders.use_text import shown
+from stsbench.encoders.use import shown
 from stsbench.records.provenance import threads
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables

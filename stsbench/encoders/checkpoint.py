@@ -1,19 +1,152 @@
-"""A checkpoint's folder: its JSON files and modules, its weight and tokenizer files, and their hashes."""
+"""A checkpoint's folder, on this machine or downloaded from the Hugging Face Hub: its files and their hashes.
+
+Files are read seconds after they were hashed, and weights mapped into memory as long as they are used. So a file's
+state (inode, size, time stamps) at hashing is compared with its state after reading.
+"""
 
 import hashlib
 import importlib.util
 import os
-from collections.abc import Callable, Iterable, Iterator
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import files_below, files_in
+from stsbench.base.files import files_below, files_in, sha256_of
 from stsbench.base.parsing import parse_json
-from stsbench.encoders.hashed import HashedFiles
-from stsbench.encoders.hub import ADAPTER_CONFIG, MINILM, PACKAGED, from_hub
+from stsbench.base.words import closest
+
+_SETTLED_SECONDS = 2.0
+"""A file unchanged for this long gets another time stamp at its next change."""
+
+_State = tuple[int, int, int, int, int]
+"""Device, inode, size, time of modification and of change of a file."""
+
+_hashes: dict[tuple[Path, _State], str] = {}
+
+
+class HashedFiles:
+    """The hashed files of one model, which must not change."""
+
+    def __init__(self) -> None:
+        self._known: dict[Path, tuple[str, _State]] = {}
+
+    def sha256(self, path: Path) -> str:
+        """Returns a file's hash; each file is read once per process."""
+        if path in self._known:
+            self.require_unchanged([path])
+        else:
+            state = _state_of(path)
+            digest = _hashes.get((path, state)) or sha256_of(path)
+            self._known[path] = digest, state
+            self.require_unchanged([path])
+            if time.time() - max(state[3:]) / 1e9 > _SETTLED_SECONDS:
+                _hashes[path, state] = digest
+        return self._known[path][0]
+
+    def require_unchanged(self, paths: Iterable[Path] | None = None) -> None:
+        """Checks that files were hashed and have not changed since then; by default all hashed files."""
+        for path in self._known if paths is None else paths:
+            if path not in self._known or _state_of(path) != self._known[path][1]:
+                raise UserError(
+                    f"{path} changed after it was hashed, so vectors would be attributed to the wrong file. Load "
+                    "the model again when nothing writes there any more."
+                )
+
+
+def _state_of(path: Path) -> _State:
+    try:
+        stat = path.stat()
+    except OSError:  # missing or not accessible: hashing it raises the reason
+        return 0, 0, 0, 0, 0
+    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
+
+
+MINILM = "sentence-transformers/all-MiniLM-L6-v2"
+
+PACKAGED = "minilm"
+"""The name of the model that comes as a Python package: all-MiniLM-L6-v2."""
+
+ADAPTER_CONFIG = "adapter_config.json"
+"""The file that marks a folder as an adapter (LoRA) and names its base model."""
+
+# Beside the root, the folders of sentence-transformers modules hold weights (`2_Dense`). Other folders hold
+# exports for other runtimes, or a training's optimiser.
+MODULE_FOLDER = re.compile(r"\d+_.*")
+
+_SETTINGS = ("*.json", "*.txt", "*.model", "*.tiktoken", "bpe.codes")
+_WEIGHTS = re.compile(r"(model|pytorch_model|adapter_model)(-\d+-of-\d+)?\.(safetensors|bin)")
+
+_TIMEOUT_SECONDS = 20.0
+_HTTP_CLIENTS = {"httpx", "httpx2", "httpcore", "requests"}
+
+
+def from_hub(name: str, revision: str | None, *, with_code: bool) -> Path:
+    """Downloads what is needed of a model and returns its folder, which is named after the commit."""
+    from huggingface_hub import HfApi, snapshot_download
+    from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError, RevisionNotFoundError
+
+    try:
+        # Unlike listing the files, this is not retried again and again without a network.
+        info = HfApi().model_info(name, revision=revision, timeout=_TIMEOUT_SECONDS)
+        needed = needed_files([sibling.rfilename for sibling in info.siblings or []], with_code=with_code)
+        return Path(snapshot_download(name, revision=revision, allow_patterns=needed))
+    except RevisionNotFoundError as error:
+        raise UserError(f"the model {name} has no revision {revision!r} on the Hugging Face Hub.") from error
+    except (HFValidationError, RepositoryNotFoundError) as error:
+        raise UserError(
+            f"no such model: {name} is neither a folder nor a model visible to you on the Hugging Face Hub "
+            f"(private and gated models need `hf auth login`).{_suggestion(name)}"
+        ) from error
+    except Exception as error:
+        # No answer, offline mode or a full disk: an OSError, or an exception of the HTTP client.
+        if not isinstance(error, OSError) and type(error).__module__.partition(".")[0] not in _HTTP_CLIENTS:
+            raise
+        return _downloaded_before(name, revision, error)
+
+
+def needed_files(files: Sequence[str], *, with_code: bool = False) -> list[str]:
+    """Returns the files of a repository that loading reads: of several formats of the same weights only one.
+
+    >>> needed_files(["config.json", "model.safetensors", "pytorch_model.bin", "2_Dense/pytorch_model.bin"])
+    ['config.json', 'model.safetensors', '2_Dense/pytorch_model.bin']
+    """
+    paths = [PurePosixPath(file) for file in files]
+    paths = [path for path in paths if len(path.parts) == 1 or MODULE_FOLDER.fullmatch(path.parts[0])]
+    settings = (*_SETTINGS, "*.py") if with_code else _SETTINGS
+    weights = [path for path in paths if _WEIGHTS.fullmatch(path.name)]
+    safe = {path.parent for path in weights if path.suffix == ".safetensors"}
+    read = {path for path in weights if path.suffix == ".safetensors" or path.parent not in safe}
+    return [str(path) for path in paths if path in read or any(map(path.match, settings))]
+
+
+def _downloaded_before(name: str, revision: str | None, reason: Exception) -> Path:
+    """Returns the folder of an earlier download if the Hub cannot be reached."""
+    from huggingface_hub import try_to_load_from_cache
+
+    # By a single file: the library takes a snapshot without the files we left out for incomplete.
+    for file in ("config.json", "modules.json", ADAPTER_CONFIG):
+        cached = try_to_load_from_cache(name, file, revision=revision)
+        if isinstance(cached, str):
+            return Path(cached).parent
+    raise UserError(
+        f"no such model: {name} is not a folder here, and cannot be downloaded from the Hugging Face Hub "
+        f"({type(reason).__name__}). Go online, or give a local folder.{_suggestion(name)}"
+    ) from reason
+
+
+def _suggestion(name: str) -> str:
+    """Returns " Did you mean ...?" for a known model with a similar name, or ""."""
+    from stsbench.published.catalogue import checkpoints
+
+    known = {checkpoint.hub for checkpoint in checkpoints().values() if checkpoint.hub} | {PACKAGED}
+    near = [model for model in closest(name, sorted(known), cutoff=0.85) if model != name]
+    return f" Did you mean {near[0]}?" if near else ""
+
 
 NOTES = "stsbench.json"
 """Notes of a checkpoint trained by stsbench, which every measurement of it repeats: `{"notes": [...]}`."""

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from stsbench.base.errors import UserError
-from stsbench.encoders.checkpoint import Checkpoint
-from stsbench.encoders.hub import MINILM, PACKAGED
+from stsbench.encoders.checkpoint import MINILM, PACKAGED, Checkpoint
 from stsbench.encoders.poolers import AUTO, parse_pooling
 from stsbench.encoders.prompts import own_prompt, prompts_as_texts
 from stsbench.encoders.template import NO_TEMPLATE, Template, read_template

@@ -26,12 +26,12 @@ from stsbench.base.manifest import fingerprint
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import suggestion
 from stsbench.data.rows import text_lines
-from stsbench.encoders.hub import PACKAGED
+from stsbench.encoders.checkpoint import PACKAGED
 from stsbench.encoders.load import Model, load
 from stsbench.encoders.plan import embed as embed_texts
+from stsbench.encoders.prompts import refuse_without_side
 from stsbench.encoders.protocol import Encoder, Identity
-from stsbench.encoders.sides import refuse_without_side
-from stsbench.encoders.use_text import use_signature
+from stsbench.encoders.use import use_signature
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
 

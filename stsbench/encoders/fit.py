@@ -25,9 +25,8 @@ from stsbench.base.progress import Progress, silent
 from stsbench.base.words import suggestion
 from stsbench.data.sentences import Sentences, read_sentences
 from stsbench.data.shared import folded_ids
-from stsbench.encoders.checkpoint import NOTES
+from stsbench.encoders.checkpoint import NOTES, PACKAGED
 from stsbench.encoders.fitted import FIT, KIND, SENTENCES, TENSORS, FitAbout, FittedOn, Method, Tensors
-from stsbench.encoders.hub import PACKAGED
 from stsbench.encoders.load import Model, load
 from stsbench.encoders.plan import embed
 from stsbench.encoders.poolers import AUTO
@@ -273,7 +272,7 @@ def _write_checkpoint(folder: Path, base: TransformerEncoder, layer: Tensors) ->
     """Writes the model's files and the layer (`weight` and `bias`); returns the file of its weights."""
     import torch
 
-    from stsbench.encoders.library_folder import Dense, write_modules
+    from stsbench.encoders.sentence_transformers import Dense, write_modules
 
     checkpoint, source = base.checkpoint, base.checkpoint.folder
     copied = [source / "config.json", *checkpoint.weight_files(), *checkpoint.tokenizer_files()]

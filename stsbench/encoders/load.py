@@ -8,16 +8,15 @@ from typing import Any
 from stsbench.base.errors import UserError
 from stsbench.base.extras import MINILM as MINILM_EXTRA
 from stsbench.base.extras import MODELS, require
-from stsbench.encoders.adapter import base_of, find_base, is_adapter
+from stsbench.encoders.backends import require_attention, require_backend, resolve_device
 from stsbench.encoders.callables import CallableEncoder, from_function, import_function, is_callable
-from stsbench.encoders.checkpoint import Checkpoint, find_checkpoint
+from stsbench.encoders.checkpoint import PACKAGED, Checkpoint, find_checkpoint
 from stsbench.encoders.choices import Choices, resolve
-from stsbench.encoders.device import require_attention, require_backend, resolve_device
 from stsbench.encoders.fitted import FittedEncoder, holds_fit, read_fit, without_layer
-from stsbench.encoders.hub import PACKAGED
 from stsbench.encoders.libraries import reporting_failures
 from stsbench.encoders.mteb_models import PREFIX, load_from_mteb
 from stsbench.encoders.poolers import AUTO
+from stsbench.encoders.prompts import SidedEncoder
 from stsbench.encoders.protocol import Encoder
 from stsbench.encoders.sentence_transformers import (
     is_of_model2vec,
@@ -25,19 +24,19 @@ from stsbench.encoders.sentence_transformers import (
     notes_on_code,
     read_settings,
 )
-from stsbench.encoders.sides import SidedEncoder
 from stsbench.encoders.template import NO_TEMPLATE
 from stsbench.encoders.tokenizer import position_limit
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.encoders.use import ABOUT, PROMPTS, TORCH, Use, option_of, spell_options
 from stsbench.encoders.vector_files import WORD_VECTOR_SUFFIXES, SavedVectors, StaticEncoder
+from stsbench.encoders.weights import base_of, find_base, is_adapter
 
 Model = Encoder | str | Path | Callable[[list[str]], Any]
 """What `load` accepts."""
 
 
-@spell_options(Use)
-def load(model: Model, use: Use) -> Encoder:
+@spell_options
+def load(model: Model, **options: Any) -> Encoder:
     """Load an encoder. The weights are read at the first sentence that is not in the cache.
 
     Args:
@@ -49,7 +48,7 @@ def load(model: Model, use: Use) -> Encoder:
             `mteb:NAME`, as mteb loads the model, with its prompts; `module:function`; any callable
             `list[str] -> array`, or an object with such a method `encode`; `SavedVectors`; or a loaded encoder,
             which is returned unchanged.
-        use: how it is used.
+        options: the fields of `Use`.
 
     Raises:
         UserError: if there is no such model, or it cannot be used as asked.
@@ -57,7 +56,7 @@ def load(model: Model, use: Use) -> Encoder:
     >>> load(lambda sentences: [[len(sentence), 1.0] for sentence in sentences]).identity.kind
     'function'
     """
-    return load_with(model, use)
+    return load_with(model, Use(**options))
 
 
 def load_with(model: Model, use: Use) -> Encoder:

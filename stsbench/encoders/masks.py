@@ -37,7 +37,7 @@ def attended(mask: "Tensor", kind: str, dtype: Any) -> "Tensor":
 
 
 def other_masks(checkpoint: Checkpoint) -> tuple[str, ...]:
-    """Returns the masks a decoder may lack (both if its code or configuration sets one), and none for an encoder."""
+    """Returns the masks that a decoder may lack (both if its files set one); none for an encoder."""
     from transformers.models.auto import modeling_auto
 
     config = checkpoint.json("config.json")

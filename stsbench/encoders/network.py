@@ -11,17 +11,15 @@ import numpy as np
 
 from stsbench.base.errors import UserError
 from stsbench.base.machine import is_of_memory
-from stsbench.encoders.adapter import merge_adapter
 from stsbench.encoders.checkpoint import Checkpoint
 from stsbench.encoders.libraries import quiet_transformers, reason_of, reporting_failures
 from stsbench.encoders.masks import attended, prove_mask, require_within_window
 from stsbench.encoders.modules import TailModule, load_tail, trained_head, weight_files
 from stsbench.encoders.poolers import AUTO, NoHeadError, Reading, parse_pooling, read_vectors
 from stsbench.encoders.protocol import DeviceOutOfMemory, FloatMatrix, TokenSequence
-from stsbench.encoders.rendering import Part, Rendered
-from stsbench.encoders.subtraction import EmptyTemplate
+from stsbench.encoders.rendering import EmptyTemplate, Part, Rendered
 from stsbench.encoders.use import PRECISIONS, Use
-from stsbench.encoders.weights import require_floats, require_memory_for, require_own_weights
+from stsbench.encoders.weights import merge_adapter, require_floats, require_memory_for, require_own_weights
 
 if TYPE_CHECKING:
     from torch import Tensor

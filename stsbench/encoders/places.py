@@ -10,8 +10,8 @@ from typing import Any
 from stsbench.base.errors import UserError
 from stsbench.base.machine import cores
 from stsbench.encoders.fitted import FittedEncoder
+from stsbench.encoders.prompts import SidedEncoder
 from stsbench.encoders.protocol import Encoder, FloatMatrix, Place, TokenSequence
-from stsbench.encoders.sides import SidedEncoder
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.encoders.use import TORCH
 

@@ -6,18 +6,16 @@ from functools import cached_property
 from typing import Any
 
 from stsbench.base.errors import UserError
-from stsbench.encoders.adapter import adapter_file, hash_with
 from stsbench.encoders.backends import calibration, compiled
-from stsbench.encoders.checkpoint import Checkpoint
-from stsbench.encoders.hub import ADAPTER_CONFIG
+from stsbench.encoders.checkpoint import ADAPTER_CONFIG, Checkpoint
 from stsbench.encoders.modules import TailModule, weight_files
 from stsbench.encoders.network import Network, load_network
 from stsbench.encoders.protocol import Encoder, FloatMatrix, Identity, Place, Tokenized, TokenSequence
-from stsbench.encoders.rendering import alone, render
-from stsbench.encoders.subtraction import EmptyTemplate
+from stsbench.encoders.rendering import EmptyTemplate, alone, render
 from stsbench.encoders.template import Template
 from stsbench.encoders.tokenizer import Tokenizer, position_limit
 from stsbench.encoders.use import FP32, TORCH, Use
+from stsbench.encoders.weights import adapter_file, hash_with
 
 # Padded tokens per batch. On a CPU small batches stay in a core's cache; a GPU needs large ones.
 _TOKEN_BUDGETS = {"cpu": 2048, "mps": 16_384, "cuda": 65_536}

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from stsbench.base.errors import UserError
 from stsbench.base.files import require_file
 from stsbench.base.machine import available_bytes
-from stsbench.encoders.hashed import HashedFiles
+from stsbench.encoders.checkpoint import HashedFiles
 from stsbench.encoders.protocol import FloatMatrix, Identity, OwnPooling, Tokenized, TokenSequence, as_float32
 from stsbench.encoders.use import USUAL, Use, own_use
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from stsbench.base.errors import UserError
 from stsbench.base.words import rounded_up
-from stsbench.encoders.use_text import shown
+from stsbench.encoders.use import shown
 from stsbench.judging.aligned import FEWEST, MANY, AlignedScores, aligned_scores
 from stsbench.judging.verdicts import CellCheck, Check, FieldDifference, within
 from stsbench.records.kinds import KINDS

@@ -7,8 +7,7 @@ import pandas as pd
 
 from stsbench.base.errors import UserError
 from stsbench.encoders.protocol import WITH_POOLINGS
-from stsbench.encoders.use import DEFAULTS, SIGNED
-from stsbench.encoders.use_text import shown
+from stsbench.encoders.use import DEFAULTS, SIGNED, shown
 from stsbench.judging.matching import Fit, fitting, is_score, measured_scores, open_fields
 from stsbench.judging.verdicts import CellCheck, Check, FieldDifference, within
 from stsbench.published import catalogue

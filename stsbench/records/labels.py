@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from stsbench.data.catalogue import data_set, is_task
 from stsbench.encoders.poolers import AUTO
-from stsbench.encoders.use import names
-from stsbench.encoders.use_text import shown
+from stsbench.encoders.use import names, shown
 from stsbench.records.kinds import ALL_TASKS, AVERAGES, BESIDE_TASKS
 from stsbench.records.parts import ModelPart, NoInterval, ProtocolPart, Score
 from stsbench.records.provenance import redact

@@ -13,8 +13,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from stsbench.base.errors import UserError
-from stsbench.encoders.use import SIGNED, USUAL, Use
-from stsbench.encoders.use_text import read_use, signed_part, use_signature
+from stsbench.encoders.use import SIGNED, USUAL, Use, read_use, signed_part, use_signature
 
 UNKNOWN = "-"
 """The value of a field that an imported file does not contain."""

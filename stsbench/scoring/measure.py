@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
 from stsbench.encoders.postprocess import normalize, truncate, whiten
+from stsbench.encoders.prompts import embed_each
 from stsbench.encoders.protocol import Encoder, Identity, notes_on, reader_of
-from stsbench.encoders.sides import embed_each
 from stsbench.encoders.use import Use
 from stsbench.records.items import join_items
 from stsbench.records.parts import DataFile, DataPart, ModelPart, ProtocolPart, Score

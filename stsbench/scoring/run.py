@@ -8,13 +8,11 @@ from pathlib import Path
 
 from stsbench.base.errors import UserError
 from stsbench.data.views import split_and_view
-from stsbench.encoders.checkpoint import packaged_model
-from stsbench.encoders.hub import PACKAGED
+from stsbench.encoders.checkpoint import PACKAGED, packaged_model
 from stsbench.encoders.load import load_with
 from stsbench.encoders.places import placed
 from stsbench.encoders.protocol import Encoder, Identity
-from stsbench.encoders.use import Use
-from stsbench.encoders.use_text import name_parts
+from stsbench.encoders.use import Use, name_parts
 from stsbench.encoders.vector_files import SavedVectors
 from stsbench.records.kinds import KINDS
 from stsbench.records.labels import NOT_PATHS

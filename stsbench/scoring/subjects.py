@@ -19,8 +19,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.data.catalogue import data_sets
 from stsbench.data.shared import SENTENCES, sentence_ids
-from stsbench.encoders.checkpoint import packaged_model
-from stsbench.encoders.hub import PACKAGED
+from stsbench.encoders.checkpoint import PACKAGED, packaged_model
 from stsbench.encoders.load import load, load_with
 from stsbench.encoders.mteb_models import KIND
 from stsbench.encoders.plan import embed

@@ -20,7 +20,7 @@ from uuid import uuid4
 from stsbench.base.errors import UserError
 from stsbench.base.extras import require
 from stsbench.base.machine import cores, ray_cluster, thread_limits
-from stsbench.encoders.device import DEVICE_OF_JOBS, resolve_device
+from stsbench.encoders.backends import DEVICE_OF_JOBS, resolve_device
 from stsbench.sweeps.experiment import Ray, Slurm
 from stsbench.sweeps.folder import ExperimentFolder
 from stsbench.sweeps.run_job import PARENT

@@ -10,9 +10,8 @@ from stsbench.base.files import files_below, sha256_of
 from stsbench.base.manifest import fingerprint
 from stsbench.data.corpus import SAMPLE, corpus_file
 from stsbench.data.rows import ending_of
-from stsbench.encoders.checkpoint import packaged_model
+from stsbench.encoders.checkpoint import ADAPTER_CONFIG, PACKAGED, packaged_model
 from stsbench.encoders.choices import resolve
-from stsbench.encoders.hub import ADAPTER_CONFIG, PACKAGED
 from stsbench.encoders.load import load_with
 from stsbench.encoders.template import NO_TEMPLATE
 from stsbench.encoders.use import Use

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from stsbench.base.errors import UserError
 from stsbench.base.words import listed, suggestion
-from stsbench.encoders.hub import PACKAGED
+from stsbench.encoders.checkpoint import PACKAGED
 from stsbench.encoders.use import ABOUT, USUAL, Use, names
 from stsbench.sweeps.experiment import Changes, Experiment, choices_of
 from stsbench.sweeps.inputs import checkpoint_inputs, training_inputs, with_paths

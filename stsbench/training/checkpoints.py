@@ -29,7 +29,7 @@ from stsbench.base.files import (
 )
 from stsbench.encoders.checkpoint import NOTES
 from stsbench.encoders.libraries import quiet_transformers
-from stsbench.encoders.library_folder import Dense, write_modules
+from stsbench.encoders.sentence_transformers import Dense, write_modules
 from stsbench.training.folder import RunFolder
 from stsbench.training.heads import dense_layers
 from stsbench.training.recipe import Recipe

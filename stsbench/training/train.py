@@ -17,8 +17,8 @@ from stsbench.base.extras import MODELS, require
 from stsbench.base.files import atomic_path
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import listed
-from stsbench.encoders.device import resolve_device
-from stsbench.encoders.hub import MINILM, PACKAGED
+from stsbench.encoders.backends import resolve_device
+from stsbench.encoders.checkpoint import MINILM, PACKAGED
 from stsbench.encoders.load import load
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.published.catalogue import identified_checkpoint

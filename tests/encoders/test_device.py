@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from stsbench.base.errors import UserError
-from stsbench.encoders import device as devices
-from stsbench.encoders.device import resolve_device
+from stsbench.encoders import backends as devices
+from stsbench.encoders.backends import resolve_device
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
 

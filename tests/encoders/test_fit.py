@@ -14,9 +14,9 @@ from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import sample_sentences
 from stsbench.data.sentences import read_sentences
 from stsbench.encoders.fitted import FittedEncoder
-from stsbench.encoders.library_folder import write_modules
 from stsbench.encoders.load import load_with
 from stsbench.encoders.plan import embed
+from stsbench.encoders.sentence_transformers import write_modules
 from stsbench.encoders.transformer import TransformerSettings
 from stsbench.encoders.use import Use
 from stsbench.scoring.subjects import vectors_of

@@ -14,7 +14,7 @@ import pytest
 
 from stsbench.base.errors import UserError
 from stsbench.encoders import checkpoint as checkpoint_module
-from stsbench.encoders import hashed as hashed_module
+from stsbench.encoders import checkpoint as hashed_module
 from stsbench.encoders import network as network_module
 from stsbench.encoders import tokenizer as tokenizer_module
 from stsbench.encoders.checkpoint import Checkpoint

@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from stsbench.encoders.hub import needed_files
+from stsbench.encoders.checkpoint import needed_files
 from stsbench.encoders.load import load
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

@@ -14,7 +14,7 @@ from stsbench.data.tables import StsData
 from stsbench.encoders.cache import cache_files
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
-from stsbench.encoders.use_text import use_signature
+from stsbench.encoders.use import use_signature
 from stsbench.records.signature import Signature
 from stsbench.records.store import load_run
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from stsbench.base.errors import UserError
-from stsbench.encoders.device import DEVICE_OF_JOBS, resolve_device
+from stsbench.encoders.backends import DEVICE_OF_JOBS, resolve_device
 from stsbench.sweeps import executors
 from stsbench.sweeps.executors import LocalPool, Work, gpus
 from stsbench.sweeps.folder import ExperimentFolder

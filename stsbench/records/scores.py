@@ -11,7 +11,7 @@ import pandas as pd
 from stsbench.records.kinds import KINDS
 from stsbench.records.labels import interval_remarks, labels, task_labels
 from stsbench.records.parts import Number
-from stsbench.records.signature import Signature, require_same_protocol
+from stsbench.records.signature import Signature, in_one_line, require_same_protocol
 from stsbench.render.cells import labels_beside
 from stsbench.render.result import Result
 from stsbench.render.table import Style, Table, Tables
@@ -91,8 +91,8 @@ class Scores(Result):
 
     @property
     def remarks(self) -> list[str]:
-        """The signatures, one a line, and notes on the scores."""
-        signatures = chain.from_iterable(record.signature.splitlines() for record in self.records)
+        """The signatures, in as few lines as possible, and notes on the scores."""
+        signatures = chain.from_iterable(in_one_line(record.signatures) for record in self.records)
         remarks = (
             f"{label}: {remark}" for label, record in _labelled(self.records) for remark in _remarks(record)
         )

@@ -7,6 +7,7 @@ which two models may differ.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -125,6 +126,23 @@ def _quoted(text: str) -> str:
 def postprocessing(fitted: str, use: Use) -> str:
     """Return the processing of the vectors after encoding, for signatures and records."""
     return ",".join(filter(None, [fitted, use.whitening]))
+
+
+def in_one_line(signatures: Sequence[Signature]) -> list[str]:
+    """Return the signatures of several tasks with each equal field written once, in one line where fields agree.
+
+    >>> one = Signature("STS12", "test", "all", "spearman", "cosine", "senteval", "ab2363", Use(pooling="cls"))
+    >>> in_one_line([one, replace(one, task="STS13", data="aa1705")])
+    ['STS12,STS13:test:all|spearman|cosine|text:senteval|data:ab2363,aa1705||cls|fp32|stsbench:']
+    """
+    split = [re.split(r"([:|]+)", str(signature)) for signature in signatures]
+    of_length: dict[int, list[list[str]]] = {}
+    for fields in split:
+        of_length.setdefault(len(fields), []).append(fields)
+    return [
+        "".join(",".join(field) if len(set(field)) > 1 else field[0] for field in zip(*alike, strict=True))
+        for alike in of_length.values()
+    ]
 
 
 def differing_fields(one: Signature, other: Signature) -> tuple[str, ...]:

@@ -25,9 +25,6 @@ def report(
         float, typer.Option(min=0, max=100, help="The allowed difference from the published value in points.")
     ] = 0.05,
     title: Annotated[str, typer.Option(help="The page's title; by default the models' names.")] = "",
-    date: Annotated[
-        str, typer.Option(help="The page's date; by default `SOURCE_DATE_EPOCH`, else the newest record's date.")
-    ] = "",
     analyse: Annotated[
         bool,
         typer.Option(
@@ -74,7 +71,6 @@ def report(
             against=against,
             tolerance=tolerance,
             title=title,
-            date=date,
             analyse=analyse,
             interval=interval,
             data_dirs=data_dirs or (),

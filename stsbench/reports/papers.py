@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from stsbench.base.errors import UserError
-from stsbench.judging.matching import AVERAGES, Fit, MeasuredScore, fitting, measured_scores
+from stsbench.judging.matching import Fit, MeasuredScore, fitting, measured_scores
 from stsbench.judging.published import TOLERANCE, check_published, known_checkpoint
 from stsbench.judging.verdicts import CellCheck, differences_text
 from stsbench.published.catalogue import PublishedRow, papers, rows_of, systems, tables
@@ -16,6 +16,7 @@ from stsbench.records.record import RunRecord
 from stsbench.render.section import Filled, Section
 from stsbench.render.table import Table
 from stsbench.reports.scores import Runs, interval_text
+from stsbench.reports.standing import fit_interval
 
 PUBLISHED, HERE = "published", "here"
 """The sources of a row's values."""
@@ -157,15 +158,6 @@ def _row_title(row: PublishedRow) -> str:
 
 def _printed(cell: PublishedCell) -> float | None:
     return cell.value if cell.setting.unit == "pairs" else cell.score
-
-
-def fit_interval(record: RunRecord, task: str, fit: Fit) -> tuple[float, float] | None:
-    """Returns the interval (0 to 1) of a record's score for a task or average, or None."""
-    if task in AVERAGES:
-        return next((mean.interval for mean in record.averages if set(mean.tasks) == set(AVERAGES[task])), None)
-    (measured,) = fit.scores
-    number = measured.of.number(measured.statistic)
-    return None if number is None else number.interval
 
 
 def paper_named(name: str) -> Paper:

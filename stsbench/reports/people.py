@@ -1,7 +1,6 @@
 """What people score on the tasks, and the ceiling that their agreement sets, beside the models."""
 
 import math
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -11,11 +10,9 @@ from stsbench.records.labels import task_labels
 from stsbench.records.parts import Score
 from stsbench.records.signature import Signature
 from stsbench.render.cells import unique_labels
-from stsbench.render.charts import forest
-from stsbench.render.figures import svg_of
-from stsbench.render.section import ReportFigure, Section
+from stsbench.render.section import Section
 from stsbench.render.table import Table
-from stsbench.reports.scores import MOST_DRAWN, Runs, task_names
+from stsbench.reports.scores import Runs, task_names
 from stsbench.statistics.dependence import Variance
 from stsbench.statistics.intervals import Limits, correlation_interval
 
@@ -45,34 +42,15 @@ def people(runs: Runs) -> Section | None:
             if column is not None:
                 value, size = raters.cell(column).score or 0.0, int(sizes.cell(column).value or 0)
                 limits = _of_sample(value / 100, size)
-                row |= {
-                    "people": value,
-                    "low": 100 * limits.low,
-                    "high": 100 * limits.high,
-                    "people's pairs": size,
-                }
+                row |= {"people": value, "low": 100 * limits.low, "high": 100 * limits.high}
+                row["people's pairs"] = size
             row[models[label]] = 100 * pearson.value
     if not rows:
         return None
     caption = "Pearson x 100 beside people on a sample and the ceiling of the raters"
     text = "People rated a sample; a model above them on all pairs is not thereby better than people."
     frame = pd.DataFrame(list(rows.values()), dtype=object).dropna(axis="columns", how="all")
-    figures = () if len(runs) > MOST_DRAWN else (_figure(list(rows.values()), list(models.values()), caption),)
-    return Section("people", "People", (text,), (Table(frame, caption, name="people-scores"),), figures)
-
-
-def _figure(rows: Sequence[Mapping[str, float]], runs: Sequence[str], caption: str) -> ReportFigure:
-    marks = pd.DataFrame(
-        [
-            {"label": row["task"], "series": series, "value": row[series], "filled": series in runs}
-            | {limit: row[limit] if series == "people" else math.nan for limit in ("low", "high")}
-            for series in (*runs, "people", "ceiling")
-            for row in rows
-            if row.get(series) is not None
-        ]
-    ).assign(summary=False)
-    alt = "; ".join(f"{row.label}, {row.series}: {row.value:.2f}" for row in marks.itertuples())
-    return ReportFigure("human-line", caption, alt, svg_of(forest(marks, "Pearson x 100")))
+    return Section("people", "People", (text,), (Table(frame, caption, name="people-scores"),))
 
 
 def _is_whole_test_set(score: Score) -> bool:

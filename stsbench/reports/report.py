@@ -26,7 +26,8 @@ from stsbench.reports.papers import filled_papers, paper_named, whole_paper
 from stsbench.reports.people import people
 from stsbench.reports.reproducibility import reproducibility
 from stsbench.reports.scores import Runs, intervals, scores, subsets
-from stsbench.reports.summary import SUMMARY, findings, standing, summary
+from stsbench.reports.standing import standing
+from stsbench.reports.summary import SUMMARY, findings, summary
 from stsbench.reports.training import seed_distributions, training
 from stsbench.reports.write import require_replaceable, write_report
 from stsbench.scoring.recompute import require_recomputed
@@ -53,7 +54,6 @@ def report(
     against: str = AUTO,
     tolerance: float = TOLERANCE,
     title: str = "",
-    date: str = "",
     analyse: bool = True,
     interval: Dependence = DEPENDENCE,
     data_dirs: Sequence[str | Path] = (),
@@ -61,17 +61,18 @@ def report(
 ) -> Path:
     """Write a page about runs, in HTML and Markdown, with every table and figure as a file.
 
+    The page's date is `SOURCE_DATE_EPOCH` or that of the newest record: two reports of the same records are the
+    same bytes.
+
     Args:
         runs: folders of runs or experiments, `run.json`, or results of SentEval or MTEB; one or several. In Python
-            also records, or the result of `reproduce`, for which only `out` and `date` apply.
+            also records, or the result of `reproduce`, for which only `out` applies.
         out: the folder; a report in it is replaced.
         paper: the layout of a paper (`esimcse`, `mocose`, `simcse`, `gaussian-dropout`, or a full name): all its
             tables in its order.
         against: the published row to check against, as in `check`.
         tolerance: the allowed difference from a published value, in points.
         title: the page's title; by default the models' names.
-        date: the page's date; by default `SOURCE_DATE_EPOCH`, or the date of the newest record, so that two
-            reports of the same records are the same bytes.
         analyse: whether to analyse and compare up to five runs.
         interval: which pairs depend on each other, in analyses and comparisons. The intervals of the runs are
             shown as recorded.
@@ -87,7 +88,7 @@ def report(
     """
     source_date()  # Check SOURCE_DATE_EPOCH before the work.
     if not isinstance(runs, RunRecord | str | Path | Sequence):
-        return write_reproduction(runs, Path(out).expanduser(), date=date)
+        return write_reproduction(runs, Path(out).expanduser())
     several, experiments = _with_experiments(_listed(runs))
     folder = Path(out).expanduser()
     require_replaceable(folder)
@@ -95,7 +96,7 @@ def report(
     records = [read_results(run) for run in several]
     # With many runs only the scores are recomputed: intervals take seconds each.
     unknown = require_recomputed(*records, intervals=len(records) <= FEW)
-    dated, named = _date(date, records), dict(zip(labels(records), records, strict=True))
+    dated, named = _date(records), dict(zip(labels(records), records, strict=True))
     keep_colours(list(named))
     how = Intervals(interval)
     checks, unchecked = _checks(named, against, tolerance)
@@ -195,13 +196,7 @@ def _title(runs: Runs, paper: str) -> str:
     return f"{models}: {paper}" if paper else f"Report on {models}"
 
 
-def _date(wanted: str, records: Sequence[RunRecord]) -> str:
-    if wanted:
-        try:
-            datetime.fromisoformat(wanted)
-        except ValueError as error:
-            raise UserError(f"{wanted!r} is not a date: write it as 2026-01-31.") from error
-        return wanted
+def _date(records: Sequence[RunRecord]) -> str:
     epoch = source_date()
     return epoch.isoformat(timespec="seconds") if epoch else max(record.created for record in records)
 
@@ -281,13 +276,12 @@ def comparisons(runs: Runs, how: Intervals, progress: Progress) -> Filled:
 
 
 @look("page")
-def write_reproduction(reproduction: "Reproduction", folder: Path | None = None, *, date: str = "") -> Path:
+def write_reproduction(reproduction: "Reproduction", folder: Path | None = None) -> Path:
     """Write the page of a reproduction: HTML, the same in Markdown, every table as a file.
 
     Args:
         reproduction: the result of `reproduce`.
         folder: by default `report` in the folder of the experiment; a report in it is replaced.
-        date: the page's date; by default `SOURCE_DATE_EPOCH`, or today.
 
     Returns:
         The page, `index.html` in the folder.
@@ -301,6 +295,6 @@ def write_reproduction(reproduction: "Reproduction", folder: Path | None = None,
     section = replace(section, parts=(*section.parts, repeated))
     paper = papers()[reproduction.exhibit.paper]
     title = f"{reproduction.exhibit.heading} of {paper.title.partition(':')[0]} ({paper.venue}), reproduced"
-    dated = date or (source_date() or datetime.now(UTC)).date().isoformat()
+    dated = (source_date() or datetime.now(UTC)).date().isoformat()
     page = Report(title, dated, __version__, (short, section))
     return write_report(page, folder or reproduction.folder / "report")

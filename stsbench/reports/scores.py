@@ -16,9 +16,6 @@ from stsbench.render.table import Table
 Runs = Mapping[str, RunRecord]
 """Records by their labels in the report."""
 
-MOST_DRAWN = 5
-"""The largest number of runs in a figure."""
-
 
 def scores(runs: Runs) -> Section:
     """Returns the scores of all runs, one row each, with intervals as tooltips."""

@@ -26,7 +26,7 @@ from stsbench.cli.options import (
     run_option,
     scores_option,
 )
-from stsbench.cli.output import print_notes, progress_bars
+from stsbench.cli.output import print_lines, print_notes, progress_bars
 from stsbench.encoders.use import Use
 
 if TYPE_CHECKING:
@@ -216,11 +216,11 @@ def run(
     * `stsbench run -m minilm -m glove.6B.300d.txt --subsets --csv > scores.csv`
     * `stsbench run -m minilm --data pairs.tsv --out runs/own`
     * `stsbench run --encoder-module mymodel:encode --tasks MR,CR,TREC --json`
-    * `stsbench run -m minilm --backend openvino --precision int8`
     """
     from stsbench.records.provenance import command_line
     from stsbench.records.scores import Scores
     from stsbench.records.show import print_scores
+    from stsbench.reports.standing import answer
     from stsbench.scoring.settings import Intervals, Settings, Stages
 
     settings = Settings(
@@ -244,6 +244,11 @@ def run(
     for record in records:
         replaced = ", replacing the record of the same measurement" if record.replaced else ""
         print_notes(f"recorded in {record.folder}{replaced}", quiet=output.quiet)
+    if records and output.style == "terminal" and not output.quiet:
+        *sentences, following = answer(records)
+        if sentences:
+            print_lines("", *sentences)
+        print_notes(following)
     if failures:
         raise UserError(*failures)
 

@@ -183,7 +183,7 @@ USES: dict[str, tuple[Use, ...]] = {
     "board": (_use("board runs/a --out all.html", _spared("a"), ["all.html", "../cache/board"]),),
     "report": (
         _use(
-            "report runs/a runs/b --no-analyses --date 2026-01-01 --out report -q",
+            "report runs/a runs/b --no-analyses --out report -q",
             _spared("a"),
             ["report", "../cache/embeddings"],
         ),

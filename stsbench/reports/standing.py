@@ -7,10 +7,8 @@ from functools import cache
 
 import pandas as pd
 
-from stsbench.base.errors import UserError
 from stsbench.judging.matching import AVERAGES, Fit, fitting, measured_scores
 from stsbench.judging.published import check_published, known_checkpoint, rows_to_check
-from stsbench.judging.verdicts import Check
 from stsbench.published import catalogue
 from stsbench.records.record import RunRecord
 
@@ -109,21 +107,15 @@ def fit_interval(record: RunRecord, task: str, fit: Fit) -> tuple[float, float] 
 
 
 def answer(records: Sequence[RunRecord]) -> Iterator[str]:
-    """Yields the standing of each run, whether it matches its published row, and the next command."""
+    """Yields the standing of each run, its comparison with its published row, and last the next command."""
     next_command = "explain" if len(records) == 1 else "compare" if len(records) == 2 else "rank"
     for record in records:
         name = f"{record.model.name}: " if len(records) > 1 else ""
         for place in (place for place in standing(record) if place.task in AVERAGES or len(record.scores) == 1):
             yield f"{name}{place.task} {place.value:.2f} is above {place.words} published models that compare."
-        if known_checkpoint(record) is not None and (check := _published_check(record)):
+        known = known_checkpoint(record)
+        check = check_published(record, rows_to_check(record)) if known and known.expected else None
+        if check is not None and any(cell.is_compared for cell in check.cells):
             yield check.sentence
             next_command = "diagnose" if check.verdict == "fail" and len(records) == 1 else next_command
     yield f"Next: stsbench {next_command} {shlex.join(str(record.folder) for record in records)}"
-
-
-def _published_check(record: RunRecord) -> Check | None:
-    try:
-        return check_published(record, rows_to_check(record))
-    except UserError:
-        # No row of this checkpoint is included.
-        return None

@@ -48,7 +48,8 @@ extensions = [
     "mathml",
     "template_table",
 ]
-exclude_patterns = ["_ext", "_static"]
+exclude_patterns = ["_ext", "_static", "SKILL.md"]
+html_extra_path = ["llms.txt", "SKILL.md"]
 
 # What was run elsewhere is shown as it came out: the tests run the notebooks, and building must not.
 nb_execution_mode = "off"

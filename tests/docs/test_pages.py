@@ -99,6 +99,12 @@ def test_the_reference_has_every_public_name() -> None:
     assert set(sb.__all__) - {"__version__"} <= directives
 
 
+def test_the_pages_for_assistants_are_up_to_date() -> None:
+    assistants = beside("assistants")
+    for name, text in (("SKILL.md", assistants.skill()), ("llms.txt", assistants.llms())):
+        assert (DOCS / name).read_text(encoding="utf-8") == text, "run `python docs/assistants.py`"
+
+
 @pytest.mark.slow
 @pytest.mark.minilm
 def test_the_tutorial_measures_and_compares_as_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,7 +128,7 @@ def test_the_whole_tutorial_prints_what_it_says(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.long
 @pytest.mark.shared
 @pytest.mark.minilm
-@pytest.mark.parametrize("name", ["tutorial-real-data", "why-numbers-differ", "how-to/diagnose", "how-to/mteb"])
+@pytest.mark.parametrize("name", ["why-numbers-differ", "how-to/diagnose", "how-to/mteb"])
 def test_pages_on_real_data_print_what_they_say(
     name: str, senteval: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,7 +22,7 @@ from stsbench.reproduction.reading import read_reproduction
 from stsbench.reproduction.reproduced import Reproduction
 from stsbench.reproduction.table_plan import ScaleName, demand_scale, plan_of
 from stsbench.sweeps.experiment import EXPERIMENT
-from stsbench.sweeps.folder import ExperimentFolder
+from stsbench.sweeps.folder import JOB_LIST
 from stsbench.sweeps.result import Sweep, read_sweep
 
 KEPT = ("job.json", "run.json", "recipe.yaml", "log.jsonl", "last/run.json", "analyses/*.csv")
@@ -56,8 +56,7 @@ def keep(table: str, scale: ScaleName, runs: Path, out: Path) -> Reproduction:
 
 def _keep_experiment(experiment: Sweep, runs: Path, folder: Path) -> None:
     corpora = {str(recipe["corpus"]["path"]) for state in experiment.jobs if (recipe := state.job.recipe)}
-    place = ExperimentFolder(runs)
-    files = [place.experiment, place.jobs_file]
+    files = [runs / EXPERIMENT, runs / JOB_LIST]
     files += [
         path for state in experiment.jobs if state.folder for name in KEPT for path in state.folder.glob(name)
     ]

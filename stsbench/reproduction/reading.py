@@ -83,7 +83,7 @@ def _unfilled(plan: TablePlan, name: str, place: tuple[str, str], *, sample: boo
 
 def failures(sweep: Sweep) -> dict[str, str]:
     """Return by row, or `row, column`, why its job failed."""
-    return {state.job.cell["row"]: state.failure.reason for state in sweep.jobs if state.failure is not None}
+    return {state.job.cell["row"]: state.failure for state in sweep.jobs if state.failure is not None}
 
 
 def _of_measure(
@@ -94,7 +94,7 @@ def _of_measure(
     values = {seed: value for seed, value in scored.items() if value is not None}
     if not values:
         return None
-    records = {state.job.seed or 0: state.finished.record for state in done if state.finished is not None}
+    records = {state.job.seed or 0: state.record for state in done}
     # The score of a head, which training measured, is in no record.
     runs = {} if measure.startswith(OF_HEADS) else {seed: records[seed] for seed in values}
     known = {seed: record for seed, record in runs.items() if record is not None}
@@ -260,9 +260,9 @@ def _same_weights(sweep: Sweep, labels: Mapping[str, str]) -> Iterator[str]:
     """Yield a sentence for trainings of several rows that came to the same weights with every seed."""
     weights: dict[str, dict[int, str]] = {}
     for state in sweep.jobs:
-        if state.job.seed is not None and state.finished is not None and state.finished.record is not None:
+        if state.job.seed is not None and state.record is not None:
             of_row = weights.setdefault(state.job.cell["row"], {})
-            of_row[state.job.seed] = str(state.finished.record.model.weights_sha256)
+            of_row[state.job.seed] = str(state.record.model.weights_sha256)
     alike: dict[str, list[str]] = {}
     for label, by_seed in weights.items():
         row, comma, column = label.partition(", ")

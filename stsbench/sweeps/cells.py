@@ -1,4 +1,4 @@
-"""The cells of an experiment: what its seeds come to, with their intervals and their figure."""
+"""The cells of an experiment: means over seeds with their intervals, and their figure."""
 
 from collections.abc import Mapping, Sequence
 from math import nan
@@ -15,55 +15,44 @@ from stsbench.render.figures import ONE_COLOUR, colours, legend_above, new_figur
 from stsbench.scoring.recompute import require_recomputed
 from stsbench.statistics import LEVEL
 from stsbench.statistics.intervals import reach_of_mean
-from stsbench.sweeps.experiment import label_of
-from stsbench.sweeps.states import headlines
+from stsbench.sweeps.experiment import OF_CELLS, label_of
+from stsbench.sweeps.states import JobState, headlines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from stsbench.sweeps.states import JobState
-
-OF_CELLS = ("cell", "measure", "runs", "mean", "sd", "low", "high", "interval", "seed_share", "pair_share")
-"""Columns of the table of cells beside the axes."""
-
 _FEW_NAMES, _SHORT_NAME = 6, 12
-"""So many labels, of so many characters, stand side by side under an axis; others are turned."""
+"""More or longer labels under an axis are rotated."""
 
 _BOTH, _SEEDS, _PAIRS, _NONE = "seeds and pairs", "seeds", "pairs", ""
 
 
-def cell_frame(axes: Sequence[str], jobs: "Sequence[JobState]") -> "tuple[pd.DataFrame, list[int], list[str]]":
-    """Return a row for each cell and measure, of the jobs that are done; scores x 100, NaN for undefined.
+def cell_frame(axes: Sequence[str], jobs: Sequence[JobState]) -> tuple[pd.DataFrame, list[str]]:
+    """Returns a row for each cell and measure of finished jobs; scores x 100, NaN for undefined.
 
-    The interval of a score is of its mean over other seeds and other pairs, as `compare` has it; of a single run
-    that of its record, over other pairs. The interval of a number that has no record (a dev score, an alignment)
-    is over other seeds alone. `sd` is the sample standard deviation; `seed_share` and `pair_share` are
-    shares of the variance of the mean.
+    The interval of a score's mean is over other seeds and other pairs, as in `compare`; of a single run it is its
+    record's, over other pairs. Without a record (a dev score, an alignment) it is over other seeds alone. `sd` is
+    the sample standard deviation; `seed_share` and `pair_share` are shares of the variance of the mean.
 
     Returns:
-        The frame; of each row the number of its cell, as two may be written alike; and in a sentence each why the
-        interval of a cell's scores is over seeds alone, though there are records.
+        The frame, and a sentence for each cell with records whose intervals are over seeds alone.
     """
     cells: dict[tuple[str, ...], list[JobState]] = {}
     for state in jobs:
         if state.folder is not None:
             cells.setdefault(tuple(state.job.cell.values()), []).append(state)
     rows: list[dict[str, Any]] = []
-    numbers: list[int] = []
     notes: list[str] = []
-    for number, (labels, states) in enumerate(cells.items()):
-        name, values = ", ".join(labels), {axis: states[0].job.values[axis] for axis in axes}
+    for labels, states in cells.items():
+        name = ", ".join(labels)
         scored, why = _intervals(states)
-        rows += [{"cell": name, **values, **row} for row in _rows(states, scored)]
-        numbers += [number] * (len(rows) - len(numbers))
+        rows += [{"cell": name, **states[0].job.values, **row} for row in _rows(states, scored)]
         notes += [f"{name}: intervals are over seeds alone: {why}"] if why else []
-    columns = [OF_CELLS[0], *axes, *OF_CELLS[1:]]
-    return pd.DataFrame(rows, columns=columns), numbers, notes
+    return pd.DataFrame(rows, columns=[OF_CELLS[0], *axes, *OF_CELLS[1:]]), notes
 
 
-def _rows(states: "Sequence[JobState]", scored: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rows of a cell, some of whose measures have an interval already."""
+def _rows(states: Sequence[JobState], scored: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
     rows = []
     for measure in dict.fromkeys(name for state in states for name in state.measures):
         values = [value for state in states if (value := state.measures.get(measure)) is not None]
@@ -79,20 +68,15 @@ def _deviation(values: Sequence[float]) -> float:
 
 
 def _over_seeds(values: Sequence[float]) -> dict[str, Any]:
-    """Return Student's interval of the mean over other seeds."""
     if len(values) < 2:
         return _interval(nan, nan, _NONE)
     mean, half = float(np.mean(values)), reach_of_mean(_deviation(values), len(values))
     return _interval(mean - half, mean + half, _SEEDS)
 
 
-def _intervals(states: "Sequence[JobState]") -> tuple[dict[str, dict[str, Any]], str]:
-    """Return the interval of each score that the records have, or else why there is none."""
-    records = {
-        str(state.folder): state.finished.record
-        for state in states
-        if state.finished is not None and state.finished.record is not None
-    }
+def _intervals(states: Sequence[JobState]) -> tuple[dict[str, dict[str, Any]], str]:
+    """Returns the interval of each score in the records, or else why there is none."""
+    records = {str(state.folder): state.record for state in states if state.record is not None}
     if not records:
         return {}, ""
     require_recomputed(*records.values(), intervals=False)
@@ -103,7 +87,7 @@ def _intervals(states: "Sequence[JobState]") -> tuple[dict[str, dict[str, Any]],
     try:
         compared = compare_seeds(records, {}, ("", ""), level=LEVEL)
     except UserError as error:
-        # A score is undefined in one of them, or two seeds came to the same weights.
+        # A score is undefined in one of them, or two seeds have the same weights.
         return {}, str(error)
     return {row["task"]: _of_seeds(row) for row in compared.rows.to_dict("records")}, ""
 
@@ -114,15 +98,13 @@ def _of_seeds(row: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _interval(low: float, high: float, over: str, seeds: float = nan, pairs: float = nan) -> dict[str, Any]:
-    """Return an interval, what it is over, and the shares of seeds and pairs in its variance, as columns."""
     return dict(zip(OF_CELLS[-5:], (low, high, over, seeds, pairs), strict=True))
 
 
 def axis_figure(cells: pd.DataFrame, axes: Sequence[str], axis: str, measure: str) -> "Figure":
-    """Draw a measure over the values of an axis, a line for each choice of the other axes.
+    """Draws a measure over the values of an axis, with a line for each choice of the other axes.
 
-    Numbers stand where they are, other values side by side, without a line between them. The band, or the bar, is
-    the interval; where there is none, the mean stands alone.
+    Numbers are drawn to scale with a band for the interval, other values side by side with bars.
     """
     rows = cells[cells["measure"] == measure]
     numeric = is_numeric_dtype(rows[axis]) and not is_bool_dtype(rows[axis])
@@ -132,7 +114,7 @@ def axis_figure(cells: pd.DataFrame, axes: Sequence[str], axis: str, measure: st
         for key, cells_of in (rows.groupby(others, sort=False) if others else [((), rows)])
     ]
     names = [name for name, _ in lines]
-    # Two choices may be written alike.
+    # Equal names get different colours.
     keys = [name + " " * names[:place].count(name) for place, name in enumerate(names)]
     palette = colours(keys) if others else dict.fromkeys(keys, ONE_COLOUR)
     with style():

@@ -1,6 +1,6 @@
-"""Where jobs run: processes on this machine, tasks of a Ray cluster, an array job of Slurm.
+"""Where jobs run: processes on this machine, tasks of a Ray cluster, or an array job of Slurm.
 
-Every executor starts a process of its own for each unit of work (`Work`).
+Every executor runs a separate process for each unit (`Work`).
 """
 
 import os
@@ -11,10 +11,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from queue import Empty, SimpleQueue
-from threading import Thread
-from typing import Any, Literal, Protocol
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from stsbench.base.errors import UserError
@@ -22,33 +21,22 @@ from stsbench.base.extras import require
 from stsbench.base.machine import cores, ray_cluster, thread_limits
 from stsbench.encoders.backends import DEVICE_OF_JOBS, resolve_device
 from stsbench.sweeps.experiment import Ray, Slurm
-from stsbench.sweeps.folder import ExperimentFolder
 from stsbench.sweeps.run_job import PARENT
 
-Ended = Callable[[str, int], None]
-"""Called with a unit and the exit code of its process: negative for the number of a signal that ended it."""
+_SECONDS_BETWEEN = 0.2
+"""Between two looks at which processes ended."""
 
+_PROBE_MINUTES = 5
 
-TICK_SECONDS = 1.0
-"""Seconds between two looks at which processes ended, and two calls of `idle`."""
+_SHARED = "choose a folder with --out that all nodes share"
 
-
-class Executor(Protocol):
-    """Runs units of work somewhere, each as a process of its own."""
-
-    def check(self, folder: ExperimentFolder) -> None:
-        """Make sure, before the first job, that work can run and that the machines it runs on see the folder."""
-
-    def run(self, work: "Sequence[Work]", ended: Ended, idle: Callable[[], None]) -> None:
-        """Run all of them, as many at once as there is room for, and call `idle` about once a second.
-
-        Interrupted, it ends what was started here before it raises.
-        """
+_CODES = {"OUT_OF_MEMORY": -9, "CANCELLED": -15, "TIMEOUT": -14}
+"""Exit codes for the states in which Slurm ends jobs."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """The process of a unit, which computes with so many threads and writes its output into a log."""
+    """The process of a unit: its threads, log, data folders and further environment variables."""
 
     folder: Path
     unit: str
@@ -64,15 +52,14 @@ class Work:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment: ours, with the threads that the experiment names, wherever it runs."""
-        threads = thread_limits(self.threads)
+        """The environment variables of the process."""
         data = os.pathsep.join([*map(str, self.data_dirs), *filter(None, [os.environ.get("STSBENCH_DATA")])])
         named = {"STSBENCH_DATA": data} if self.data_dirs else {}
-        quiet = {"TOKENIZERS_PARALLELISM": "false", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
-        return {**os.environ, **threads, **named, **quiet, PARENT: "1", **self.more}
+        quiet = {"TOKENIZERS_PARALLELISM": "false", "HF_HUB_DISABLE_PROGRESS_BARS": "1", PARENT: "1"}
+        return {**os.environ, **thread_limits(self.threads), **named, **quiet, **self.more}
 
     def start(self) -> "subprocess.Popen[bytes]":
-        """Start the process. It ends when we do, and no signal that is sent to us from a keyboard reaches it."""
+        """Starts the process, in its own session and with a pipe whose closing ends it."""
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("wb") as log:
             return subprocess.Popen(
@@ -84,255 +71,220 @@ class Work:
                 start_new_session=True,
             )
 
-    def run(self) -> int:
-        """Start the process and wait for it; return its exit code."""
+    def __call__(self) -> int:
+        """Runs the process; returns its exit code, negative for a signal."""
         process = self.start()
         try:
             return process.wait()
         finally:
             end(process)
 
+    def checkpoint(self) -> Any:
+        """Queues the unit again when Slurm preempts its node, as submitit asks."""
+        from submitit.helpers import DelayedSubmission
 
-@contextmanager
-def mark_in(folder: ExperimentFolder) -> Iterator[str]:
-    """Put a file into an experiment's folder to test which machines see the folder; yield its path."""
-    mark = folder.path / f".seen-{uuid4().hex}"
-    mark.touch()
-    try:
-        yield str(mark)
-    finally:
-        mark.unlink(missing_ok=True)
-
-
-def sees(mark: str) -> bool:
-    """Return whether this machine sees a file."""
-    return Path(mark).is_file()
+        return DelayedSubmission(self)
 
 
 def end(process: "subprocess.Popen[bytes]") -> None:
-    """End a process, at once if it does not by itself. What it leaves half-done is gone on with later."""
-    if process.poll() is None:
-        process.terminate()
-        try:
-            process.wait(timeout=3)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+    """Ends a process that may still run."""
+    process.terminate()
+    try:
+        process.wait(timeout=3)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
     if process.stdin is not None:
         process.stdin.close()
 
 
-@dataclass(frozen=True)
+class Running(NamedTuple):
+    """A started unit: `code()` is None while it runs, then its exit code (negative for a signal)."""
+
+    code: Callable[[], int | None]
+    stop: Callable[[], None]
+
+
+def run_all(
+    executor: "Executor", work: Sequence[Work], ended: Callable[[str, int], None], idle: Callable[[], None]
+) -> None:
+    """Runs all units, as many at once as there are places; an interrupt ends those that run.
+
+    Args:
+        executor: where they run.
+        work: the units.
+        ended: called with a unit and its exit code.
+        idle: called between two looks at which units ended.
+    """
+    waiting, running = list(work), dict[str, Running]()
+    try:
+        while waiting or running:
+            free = len(waiting) if executor.places is None else executor.places - len(running)
+            batch, waiting = waiting[:free], waiting[free:]
+            if batch:
+                running |= zip((item.unit for item in batch), executor.start(batch), strict=True)
+            for unit, started in list(running.items()):
+                if (code := started.code()) is not None:
+                    del running[unit]
+                    ended(unit, code)
+            idle()
+            time.sleep(_SECONDS_BETWEEN if running else 0)
+    finally:
+        for started in running.values():
+            started.stop()
+
+
+@contextmanager
+def _mark_in(folder: Path) -> Iterator[Path]:
+    """Yields the path of a temporary file in a folder, to test which machines see it."""
+    mark = folder / f".seen-{uuid4().hex}"
+    mark.touch()
+    try:
+        yield mark
+    finally:
+        mark.unlink(missing_ok=True)
+
+
 class LocalPool:
-    """A pool of processes: by default as many as there are GPUs, or groups of cores."""
+    """Processes on this machine: by default one for each GPU, or for each group of `threads` cores."""
 
-    workers: int | None = None
-    device: str = "auto"
-    threads: int = 1
+    def __init__(self, workers: int | None = None, device: str = "auto", threads: int = 1) -> None:
+        self.device = device
+        devices = gpus() if device in {"auto", "cuda"} else []
+        chosen = {} if device == "auto" else {DEVICE_OF_JOBS: device}
+        if device == "cpu":
+            chosen["CUDA_VISIBLE_DEVICES"] = ""
+        self.places = workers or len(devices) or max(1, cores() // threads)
+        visible = [
+            {"CUDA_VISIBLE_DEVICES": devices[place % len(devices)]} if devices else {}
+            for place in range(self.places)
+        ]
+        self.free = [chosen | variables for variables in reversed(visible)]
+        """The environment variables of each free place."""
 
-    def check(self, folder: ExperimentFolder) -> None:
-        """Everything is here."""
+    def check(self, folder: Path) -> None:
+        """Raises a UserError if this machine does not have the device."""
         if self.device == "cuda" and not gpus():
             raise UserError("--device cuda: no GPU was found on this machine; use --device cpu.")
         if self.device not in {"auto", "cuda"}:
             resolve_device(self.device)
 
-    @property
-    def places(self) -> list[dict[str, str]]:
-        """What to add to the environment of a process in each place of the pool."""
-        devices = gpus() if self.device in {"auto", "cuda"} else []
-        chosen = {} if self.device == "auto" else {DEVICE_OF_JOBS: self.device}
-        if self.device == "cpu":
-            chosen["CUDA_VISIBLE_DEVICES"] = ""
-        usual = len(devices) or max(1, cores() // self.threads)
-        count = usual if self.workers is None else self.workers
-        if not devices:
-            return [chosen] * count
-        return [{**chosen, "CUDA_VISIBLE_DEVICES": devices[place % len(devices)]} for place in range(count)]
+    def start(self, work: Sequence[Work]) -> list[Running]:
+        """Starts a process for each unit."""
+        return [self._start(item, self.free.pop()) for item in work]
 
-    def run(self, work: Sequence[Work], ended: Ended, idle: Callable[[], None]) -> None:
-        """Run all of them, as many at once as there are places."""
-        waiting, free = list(reversed(work)), list(reversed(self.places))
-        running: dict[str, tuple[subprocess.Popen[bytes], dict[str, str]]] = {}
-        codes: SimpleQueue[tuple[str, int]] = SimpleQueue()
-        try:
-            while waiting or running:
-                while waiting and free:
-                    item, place = waiting.pop(), free.pop()
-                    process = replace(item, more=place).start()
-                    running[item.unit] = process, place
-                    Thread(target=_wait, args=(item.unit, process, codes), daemon=True).start()
-                try:
-                    unit, code = codes.get(timeout=TICK_SECONDS)
-                except Empty:
-                    idle()
-                    continue
-                process, place = running.pop(unit)
+    def _start(self, item: Work, place: dict[str, str]) -> Running:
+        process = replace(item, more=place).start()
+
+        def code() -> int | None:
+            code = process.poll()
+            if code is not None:
                 end(process)
-                free.append(place)
-                ended(unit, code)
-                idle()
-        finally:
-            for process, _ in running.values():
-                process.terminate()
-            for process, _ in running.values():
-                end(process)
+                self.free.append(place)
+            return code
 
-
-def _wait(unit: str, process: "subprocess.Popen[bytes]", codes: "SimpleQueue[tuple[str, int]]") -> None:
-    codes.put((unit, process.wait()))
+        return Running(code, partial(end, process))
 
 
 def gpus() -> list[str]:
-    """Return the GPUs that this process may use, as `CUDA_VISIBLE_DEVICES` names them, without loading torch."""
+    """Returns the visible GPUs as `CUDA_VISIBLE_DEVICES` names them, without loading torch."""
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
     if named is not None:
         return [name for name in named.split(",") if name.strip() and name != "-1"]
     if shutil.which("nvidia-smi") is None:
         return []
     listing = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False)
-    count = sum(line.startswith("GPU ") for line in listing.stdout.splitlines())
-    return list(map(str, range(count)))
+    return list(map(str, range(sum(line.startswith("GPU ") for line in listing.stdout.splitlines()))))
 
 
 @dataclass(frozen=True)
 class RayCluster:
-    """A cluster that runs, or a new one on this machine; `workers` run at once, or as many as fit."""
+    """Tasks of a running Ray cluster, or of a new one on this machine."""
 
-    asked: Ray
+    resources: Ray
     threads: int = 1
-    workers: int | None = None
+    places: int | None = None
 
-    def check(self, folder: ExperimentFolder) -> None:
-        """Connect, and make sure that every node sees the experiment's folder."""
-        ray = ray_cluster(self.asked.address)
-        with mark_in(folder) as mark:
-            from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+    def check(self, folder: Path) -> None:
+        """Raises a UserError if a node does not see the folder, or if no node has room for a job."""
+        ray = ray_cluster(self.resources.address)
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-            nodes = [node for node in ray.nodes() if node["Alive"]]
-            look = ray.remote(num_cpus=0)(sees)
-            seen = ray.get(
-                [
-                    look.options(
-                        scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
-                    ).remote(mark)
-                    for node in nodes
-                ]
-            )
-        blind = [node["NodeManagerHostname"] for node, is_seen in zip(nodes, seen, strict=True) if not is_seen]
-        if blind:
+        nodes, gpus = [node for node in ray.nodes() if node["Alive"]], self.resources.gpus
+        looks = [NodeAffinitySchedulingStrategy(node["NodeID"], soft=False) for node in nodes]
+        with _mark_in(folder) as mark:
+            look = ray.remote(num_cpus=0)(Path.is_file)
+            seen = ray.get([look.options(scheduling_strategy=on).remote(mark) for on in looks])
+        for node, is_seen in zip(nodes, seen, strict=True):
+            if not is_seen:
+                raise UserError(f"{folder} cannot be seen on {node['NodeManagerHostname']}: {_SHARED}.")
+        rooms = [node["Resources"] for node in nodes]
+        if not any(room.get("CPU", 0) >= self.threads and room.get("GPU", 0) >= gpus for room in rooms):
             raise UserError(
-                f"{folder.path} is not to be seen on {', '.join(sorted(set(blind)))}: name a folder with --out "
-                "that all nodes of the cluster share."
+                f"no node of the Ray cluster has the {self.threads} CPUs and {gpus:g} GPUs that a job needs: "
+                "lower `threads` or `ray`."
             )
-        _demand_room(ray, self.threads, self.asked)
 
-    def run(self, work: Sequence[Work], ended: Ended, idle: Callable[[], None]) -> None:
-        """Run all of them as tasks."""
-        ray = ray_cluster(self.asked.address)
-        memory = {} if self.asked.memory is None else {"memory": int(self.asked.memory * 1e9)}
-        task = ray.remote(
-            num_cpus=self.threads, num_gpus=self.asked.gpus, max_retries=self.asked.retries, **memory
-        )(_run_work)
-        waiting = list(reversed(work))
-        most = self.workers or len(waiting)
-        running: dict[Any, str] = {}
-        try:
-            while waiting or running:
-                while waiting and len(running) < most:
-                    item = waiting.pop()
-                    running[task.options(name=item.unit).remote(item)] = item.unit
-                ready, _ = ray.wait(list(running), timeout=TICK_SECONDS)
-                for reference in ready:
-                    unit = running.pop(reference)
-                    try:
-                        code = int(ray.get(reference))
-                    except ray.exceptions.RayError:
-                        # Lost more often than it may be started again.
-                        code = -9
-                    ended(unit, code)
-                idle()
-        finally:
-            for reference in running:
-                ray.cancel(reference, force=True)
-
-
-def _demand_room(ray: Any, threads: int, asked: Ray) -> None:
-    """Refuse jobs that fit on no node: Ray would wait for one for ever."""
-    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    if not any(node.get("CPU", 0) >= threads and node.get("GPU", 0) >= asked.gpus for node in nodes):
-        raise UserError(
-            f"no node of the Ray cluster has {threads} CPUs and {asked.gpus:g} GPUs, which a job asks for: ask "
-            "for less with `threads` or `ray`."
+    def start(self, work: Sequence[Work]) -> list[Running]:
+        """Submits a task for each unit."""
+        ray, asked = ray_cluster(self.resources.address), self.resources
+        memory = {} if asked.memory is None else {"memory": int(asked.memory * 1e9)}
+        task = ray.remote(num_cpus=self.threads, num_gpus=asked.gpus, max_retries=asked.retries, **memory)(
+            Work.__call__
         )
+        tasks = [task.options(name=item.unit).remote(item) for item in work]
+        return [Running(partial(_ray_code, task), partial(ray.cancel, task, force=True)) for task in tasks]
 
 
-def _run_work(work: Work) -> int:
-    return work.run()
+def _ray_code(task: Any) -> int | None:
+    import ray
 
-
-_PROBE_MINUTES = 5
+    if not ray.wait([task], timeout=0)[0]:
+        return None
+    try:
+        return int(ray.get(task))
+    except ray.exceptions.RayError:  # its worker was lost too often
+        return -9
 
 
 @dataclass(frozen=True)
 class SlurmArray:
-    """An array job; `cluster` may be submitit's `local`, which starts processes on this machine instead."""
+    """An array job of Slurm; `cluster` can be submitit's `local`, for processes on this machine."""
 
-    asked: Slurm
+    resources: Slurm
     threads: int = 1
     workers: int | None = None
-    cluster: Literal["slurm", "local"] = "slurm"
+    cluster: str = "slurm"
+    places: None = None
 
-    def check(self, folder: ExperimentFolder) -> None:
-        """Submit a tiny job that looks for the experiment's folder."""
+    def check(self, folder: Path) -> None:
+        """Submits a tiny job that looks for the folder."""
         executor = self._executor(folder, _PROBE_MINUTES)
-        with mark_in(folder) as mark:
+        with _mark_in(folder) as mark:
             try:
-                is_seen = executor.submit(sees, mark).result()
-            except Exception as error:
-                # submitit says by a dozen kinds that a job did not come back: most often because its own files,
-                # which lie in the folder too, were not there.
-                raise UserError(
-                    f"a first, empty job on Slurm did not come back ({_first_line(error)}): name a folder with "
-                    "--out that all nodes share, and check the experiment's `slurm`."
-                ) from error
+                is_seen = executor.submit(mark.is_file).result()
+            except Exception as error:  # submitit has many for a lost job
+                why = f"a first, empty job on Slurm did not come back ({_first_line(error)})"
+                raise UserError(f"{why}: {_SHARED}, and check the experiment's `slurm`.") from error
         if not is_seen:
-            raise UserError(f"{folder.path} is not to be seen on Slurm's nodes: choose a shared one with --out.")
+            raise UserError(f"{folder} cannot be seen on Slurm's nodes: {_SHARED}.")
 
-    def run(self, work: Sequence[Work], ended: Ended, idle: Callable[[], None]) -> None:
-        """Run all of them as one array job."""
-        if not work:
-            return
-        executor = self._executor(ExperimentFolder(work[0].folder), self.asked.time)
-        running = dict(zip((item.unit for item in work), executor.map_array(_run, work), strict=True))
-        try:
-            while running:
-                for unit, job in list(running.items()):
-                    if not job.done():
-                        continue
-                    del running[unit]
-                    try:
-                        code = int(job.result())
-                    except Exception:
-                        # Cancelled, out of time or memory: Slurm's own word for it is the job's state.
-                        code = _CODES.get(job.state.partition(" ")[0], 1)
-                    ended(unit, code)
-                idle()
-                if running:
-                    time.sleep(TICK_SECONDS)
-        finally:
-            for job in running.values():
-                job.cancel()
+    def start(self, work: Sequence[Work]) -> list[Running]:
+        """Submits all units as an array job."""
+        executor = self._executor(work[0].folder, self.resources.time)
+        with executor.batch():
+            jobs = [executor.submit(item) for item in work]
+        return [Running(partial(_slurm_code, job), job.cancel) for job in jobs]
 
-    def _executor(self, folder: ExperimentFolder, minutes: int) -> Any:
+    def _executor(self, folder: Path, minutes: int) -> Any:
         require("slurm", "--on slurm")
         import submitit
 
-        asked = self.asked
+        asked = self.resources
         try:
-            executor = submitit.AutoExecutor(folder=folder.path / "slurm" / "%j", cluster=self.cluster)
+            executor = submitit.AutoExecutor(folder=folder / "slurm" / "%j", cluster=self.cluster)
         except RuntimeError as error:
-            raise UserError(f"Slurm is not here ({_first_line(error)}): start this where `sbatch` is.") from error
+            raise UserError(f"Slurm was not found ({_first_line(error)}): run this where `sbatch` is.") from error
         executor.update_parameters(
             timeout_min=minutes,
             cpus_per_task=self.threads,
@@ -346,23 +298,17 @@ class SlurmArray:
         return executor
 
 
-_CODES = {"OUT_OF_MEMORY": -9, "CANCELLED": -15, "TIMEOUT": -14}
+def _slurm_code(job: Any) -> int | None:
+    if not job.done():
+        return None
+    try:
+        return int(job.result())
+    except Exception:  # cancelled, or out of time or memory
+        return _CODES.get(job.state.partition(" ")[0], 1)
 
 
 def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
-class _Run:
-    """Runs a unit; where Slurm takes the node away it is queued again, and goes on."""
-
-    def __call__(self, work: Work) -> int:
-        return work.run()
-
-    def checkpoint(self, work: Work) -> Any:
-        from submitit.helpers import DelayedSubmission
-
-        return DelayedSubmission(self, work)
-
-
-_run = _Run()
+Executor = LocalPool | RayCluster | SlurmArray

@@ -1,10 +1,10 @@
-"""The experiment file: what is trained or taken, along which axes, with which seeds, and what is measured of each.
+"""The experiment file: what is trained or measured, along which axes, with which seeds, on which tasks.
 
-A cell is one choice of every axis; a job is a cell with one seed. See `docs/how-to/sweep.md` for an example.
+A cell is one choice of every axis; a job is a cell with one seed. `docs/how-to/sweep.md` has examples.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -13,40 +13,41 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError,
 
 from stsbench.base.errors import UserError
 from stsbench.base.parsing import Keys, first_mistake, known_keys, read_draft
-from stsbench.base.words import listed, suggestion
+from stsbench.base.words import suggestion
 
 EXPERIMENT = "experiment.yaml"
 """The name of the experiment's file in its folder; it makes a folder one."""
 
-_GIVEN = {"runs", "progress", "data_dirs"}
-"""Arguments of an analysis' verb that an experiment does not set."""
+COLUMNS = ("job", "seed", "state", "seconds", "threads", "folder")
+"""Columns of the table of jobs beside the axes and the measures."""
 
-Value = Any
-"""Of a key: a scalar, a list or a mapping, as YAML has them."""
+OF_CELLS = ("cell", "measure", "runs", "mean", "sd", "low", "high", "interval", "seed_share", "pair_share")
+"""Columns of the table of cells beside the axes."""
 
-Changes = dict[str, Value]
-"""Keys with their values: `recipe`, `checkpoint`, `corpus`, `base`, `postprocessing` and its parts, and keys of
-the recipe (`optimiser.batch`), or for a checkpoint how it is loaded (`template`)."""
+_RESERVED = {*COLUMNS, *OF_CELLS, "seeds", "value", "hours", "95 %"}
+
+_SET_BY_SWEEPS = {"runs", "progress", "data_dirs"}
+"""Arguments of an analysis that an experiment cannot set."""
+
+Changes = dict[str, Any]
+"""Values by key: `recipe`, `checkpoint`, `corpus`, `base`, `postprocessing` or its parts, keys of the recipe
+(`optimiser.batch`), and for a checkpoint the options of `load` (`template`)."""
 
 
 class _Part(BaseModel):
-    """A part of an experiment: it cannot be changed, and takes no key that it does not know."""
-
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Measure(_Part):
-    """What is measured of every job's checkpoint.
+    """What is measured of every checkpoint.
 
     Attributes:
-        tasks: as `stsbench run --tasks` names them, with commas; None for none.
-        protocol: as `stsbench run --protocol` names it.
-        classifier: of the transfer tasks.
-        kfold: folds of the transfer tasks.
-        analyses: by name, with the options that the analysis' function takes (`{geometry: {task: STS-B}}`, or a
-            list of names).
-        last: whether the checkpoint of a training's last step is measured on the tasks, too; its measures are
-            named `last: STS16`.
+        tasks: names as in `stsbench run --tasks`; None for none.
+        protocol: a name as in `stsbench run --protocol`.
+        classifier: the classifier of the transfer tasks.
+        kfold: the number of folds of the transfer tasks.
+        analyses: analyses with their options (`{geometry: {task: STS-B}}`), or a list of names.
+        last: also measures the last step of a training on the tasks, as `last: STS16`.
     """
 
     tasks: str | None = "sts"
@@ -58,47 +59,43 @@ class Measure(_Part):
 
     @field_validator("tasks", mode="before")
     @classmethod
-    def _names(cls, value: Any) -> Any:
-        if isinstance(value, list | tuple):
-            return ",".join(map(str, value))
-        return value
+    def _join_tasks(cls, value: Any) -> Any:
+        return ",".join(map(str, value)) if isinstance(value, list | tuple) else value
 
     @field_validator("analyses", mode="before")
     @classmethod
-    def _analyses(cls, value: Any) -> Any:
+    def _check_analyses(cls, value: Any) -> Any:
         from stsbench.analysis import ANALYSES, analysis
 
-        if isinstance(value, str):
-            value = [value]
         options = {str(name): {} for name in value} if isinstance(value, list | tuple) else value
         if not isinstance(options, dict):
             raise ValueError("name analyses in a list, or as a mapping to their options")  # noqa: TRY004
         for name, chosen in options.items():
             if name not in ANALYSES:
                 raise ValueError(f"unknown analysis {name!r}; {suggestion(name, ANALYSES).rstrip('.')}")
+            known = [key for key in signature(analysis(name).verb).parameters if key not in _SET_BY_SWEEPS]
             for option in chosen or {}:
-                known = [key for key in signature(analysis(name).verb).parameters if key not in _GIVEN]
                 if option not in known:
                     raise ValueError(f"{name} has no option {option!r}; {suggestion(option, known).rstrip('.')}")
         return {name: chosen or {} for name, chosen in options.items()}
 
     @model_validator(mode="after")
-    def _something(self) -> Self:
+    def _require_a_measure(self) -> Self:
         if self.tasks is None and not self.analyses:
             raise ValueError("neither tasks nor analyses are named: there is nothing to measure")
         return self
 
 
 class Slurm(_Part):
-    """What Slurm is asked for, for each job of the array.
+    """The resources of a job on Slurm.
 
     Attributes:
-        partition: where to; None for the cluster's own.
-        time: minutes that a job may take.
+        partition: None for the cluster's default.
+        time: the time limit of a job in minutes.
         memory: gigabytes.
-        gpus: of a job.
-        array: how many run at once at most.
-        setup: shell lines before a job: `module load ...`.
+        gpus: GPUs per job.
+        array: the largest number of jobs that run at once.
+        setup: shell lines before a job, such as `module load cuda`.
         more: further parameters of `sbatch`, as submitit's `slurm_additional_parameters`.
     """
 
@@ -112,13 +109,13 @@ class Slurm(_Part):
 
 
 class Ray(_Part):
-    """What a Ray cluster is asked for, for each job.
+    """The resources of a job on a Ray cluster.
 
     Attributes:
-        address: of a running cluster; None for the one that `RAY_ADDRESS` names, or a new one on this machine.
-        gpus: of a job; may be a share.
-        memory: gigabytes that a job needs; None for unknown.
-        retries: how often a job is started again whose worker was lost.
+        address: of a running cluster; None for `RAY_ADDRESS`, or a new one on this machine.
+        gpus: GPUs per job; may be a fraction.
+        memory: gigabytes per job; None for no request.
+        retries: how often a job restarts after its worker was lost.
     """
 
     address: str | None = None
@@ -128,28 +125,28 @@ class Ray(_Part):
 
 
 class Experiment(_Part):
-    """An experiment: recipes, or checkpoints as they are, along axes and over seeds.
+    """An experiment: recipes or checkpoints, along axes and over seeds.
 
     An axis is a list of values of the key that it is named after (`optimiser.batch: [32, 64]`, `recipe: [a, b]`,
-    `checkpoint: [minilm, my/folder]`, `postprocessing: [none, whiten]`), or a mapping whose labels each stand for
-    changes of several keys (`method: {plain: {recipe: simcse-bert-base}, no queue: {negatives.queue: null}}`).
+    `checkpoint: [minilm, my/folder]`, `postprocessing: [none, whiten]`), or a mapping whose labels each change
+    several keys (`method: {plain: {recipe: simcse-bert-base}, no queue: {negatives.queue: null}}`).
 
     Attributes:
-        name: of the experiment; its folder is `runs/NAME` by default.
-        about: what it is for, in a sentence.
-        recipe: what is trained, where no axis names another.
-        corpus: what is trained on; by default the recipe's.
-        base: what training starts from; by default the recipe's.
-        set: changes to the recipe for all cells.
+        name: its folder is `runs/NAME` by default.
+        about: its purpose, in a sentence.
+        recipe: the recipe to train; an axis may name others.
+        corpus: the training corpus; by default the recipe's.
+        base: the checkpoint that training starts from; by default the recipe's.
+        set: changes to the recipe in all cells.
         axes: by name.
-        seeds: of the trainings. A checkpoint that is measured as it is has none, and is one job.
-        measure: what is measured of each.
-        keep: `record` alone (the checkpoint is deleted when it was measured), or `checkpoint` too.
-        threads: of every job, wherever it runs.
-        slurm: what Slurm is asked for.
-        ray: what Ray is asked for.
-        relative_to: the folder that relative names of files start from; None for the one where the sweep is begun,
-            whose name is then written into the experiment's folder.
+        seeds: of the trainings. A checkpoint that is measured without training has none, and is one job.
+        measure: what is measured of each checkpoint.
+        keep: `record` (a trained checkpoint is deleted once it is measured) or `checkpoint`.
+        threads: per job, wherever it runs.
+        slurm: resources on Slurm.
+        ray: resources on Ray.
+        relative_to: the folder that relative file names start from; None for the one where the sweep is started,
+            which is then stored in the experiment's folder.
 
     >>> Experiment(name="a", recipe="demo", axes={"optimiser.batch": [32, 64]}, measure={"tasks": "sample"}).seeds
     (42,)
@@ -161,7 +158,7 @@ class Experiment(_Part):
     corpus: str | None = None
     base: str | None = None
     set: dict[str, Any] = {}
-    axes: dict[str, tuple[Value, ...] | dict[str, Changes]] = {}
+    axes: dict[str, tuple[Any, ...] | dict[str, Changes]] = {}
     seeds: tuple[Annotated[int, Field(ge=0, lt=2**32)], ...] = Field((42,), min_length=1)
     measure: Measure = Measure()
     keep: Literal["record", "checkpoint"] = "record"
@@ -174,50 +171,51 @@ class Experiment(_Part):
 
     @field_validator("seeds", mode="before")
     @classmethod
-    def _a_seed_once(cls, seeds: Any) -> Any:
+    def _require_distinct_seeds(cls, seeds: Any) -> Any:
         seeds = [seeds] if isinstance(seeds, int) and not isinstance(seeds, bool) else seeds
-        if isinstance(seeds, list | tuple):
-            twice = [seed for place, seed in enumerate(seeds) if seed in seeds[:place]]
-            if twice:
-                raise ValueError(f"{twice[0]} stands there twice, and would be counted twice: remove one")
+        if isinstance(seeds, list | tuple) and (twice := [seed for seed in seeds if seeds.count(seed) > 1]):
+            raise ValueError(f"{twice[0]} is listed twice: remove one")
         return seeds
 
     @model_validator(mode="after")
-    def _axes_vary(self) -> Self:
+    def _check_axes(self) -> Self:
         for name, values in self.axes.items():
-            if name in {"seed", "seeds"}:
-                raise ValueError(f"axes.{name}: seeds are no axis, they stand under `seeds`")
+            if name in _RESERVED:
+                why = "seeds belong under `seeds`" if "seed" in name else "the name is a column's: choose another"
+                raise ValueError(f"axes.{name}: {why}")
             if not values:
-                raise ValueError(f"axes.{name} has no value: give it some")
+                raise ValueError(f"axes.{name} has no value: add some")
             if isinstance(values, dict):
                 continue
             if len(values) == 1:
                 raise ValueError(f"axes.{name} has one value, and an axis needs two: put a single one under `set`")
-            texts = [json.dumps(value, sort_keys=True, default=str) for value in values]
-            twice = next((text for text in texts if texts.count(text) > 1), None)
-            if twice is not None:
-                raise ValueError(f"axes.{name} has the value {twice} twice: remove one")
+            labels = list(map(label_of, values))
+            if twice := [label for label in labels if labels.count(label) > 1]:
+                raise ValueError(f"axes.{name} has the value {twice[0]} twice: remove one")
         return self
 
     def path(self, name: str) -> str:
-        """Return a name as an absolute path if a file or folder of that name exists; else unchanged.
+        """Returns a name as an absolute path if a file or folder of that name exists, and else unchanged.
 
-        A relative name starts from `relative_to`, not from where this process happens to run.
+        A relative name starts from `relative_to`, not from the current folder.
         """
         named = Path(name).expanduser()
         path = Path(self.relative_to or ".").expanduser().absolute() / named
         return str(path) if path.exists() or named.exists() else name
 
     def place(self, *keys: str) -> str:
-        """Return where a key was written: file and line, or the experiment's name if it was made in Python."""
-        path = keys
-        while path and path not in self._places:
-            path = path[:-1]
-        return self._places.get(path, f"experiment {self.name}")
+        """Returns where a key was written: file and line, or the experiment's name if it was made in Python."""
+        while keys and keys not in self._places:
+            keys = keys[:-1]
+        return self._places.get(keys, f"experiment {self.name}")
 
 
 def read_experiment(path: str | Path) -> Experiment:
-    """Read an experiment from a YAML file."""
+    """Reads an experiment from a YAML file.
+
+    Raises:
+        UserError: if there is no such file, or a mistake in it, with its line.
+    """
     file = Path(path).expanduser()
     if not file.is_file():
         raise UserError(f"there is no experiment {file}: check the path.")
@@ -230,8 +228,8 @@ def read_experiment(path: str | Path) -> Experiment:
     return experiment
 
 
-def label_of(value: Value) -> str:
-    """Return a value of an axis as its label.
+def label_of(value: Any) -> str:
+    """Returns the label of an axis' value.
 
     >>> label_of(0.32), label_of({"whiten": 256}), label_of(None), label_of([3, 5])
     ('0.32', 'whiten 256', 'none', '3 5')
@@ -247,35 +245,6 @@ def label_of(value: Value) -> str:
     return str(value)
 
 
-def choices_of(values: Sequence[Value]) -> list[tuple[str, Value]]:
-    """Return the label of each value of an axis, and what stands for it in tables; no two are alike.
-
-    Where two values would have one label, each is written as JSON writes it; what is no number and no text has its
-    label in its place.
-
-    >>> choices_of([0.1, 0.2]), choices_of([None, {"whiten": 8}])
-    ([('0.1', 0.1), ('0.2', 0.2)], [('none', 'none'), ('whiten 8', 'whiten 8')])
-    >>> choices_of([None, "none"]), choices_of([1, True])
-    ([('null', 'null'), ('"none"', '"none"')], [('1', '1'), ('yes', 'yes')])
-    """
-    labels = list(map(label_of, values))
-    are_alike = len(set(labels)) < len(labels)
-    if are_alike:
-        labels = [json.dumps(value, ensure_ascii=False, sort_keys=True) for value in values]
-    plain = [
-        value if isinstance(value, int | float | str) else label
-        for value, label in zip(values, labels, strict=True)
-    ]
-    # To Python 1 is True.
-    return list(zip(labels, labels if are_alike or len(set(plain)) < len(plain) else plain, strict=True))
-
-
-def described(experiment: Experiment) -> str:
-    """Return the axes and seeds as a phrase.
-
-    >>> described(Experiment(name="a", recipe="demo", axes={"optimiser.batch": [32, 64]}, seeds=[1, 2]))
-    'optimiser.batch (2 values) x 2 seeds'
-    """
-    axes = [f"{name} ({len(values)} values)" for name, values in experiment.axes.items()]
-    seeds = f"{len(experiment.seeds)} seed{'s' if len(experiment.seeds) > 1 else ''}"
-    return f"{listed(axes)} x {seeds}" if axes else seeds
+def write_plain(value: Any) -> str:
+    """Returns plain data as JSON with sorted keys, to hash and compare."""
+    return json.dumps(value, sort_keys=True, default=str)

@@ -1,77 +1,84 @@
-"""What there is to do: the cells of an experiment, and its jobs, each known by a hash of what it does.
+"""The jobs of an experiment: its cells with each seed, identified by a hash of everything that they do.
 
-Jobs that measure one training in several ways (post-processed or not) are one unit: it trains once.
+Weights and texts are identified by content, not by name. Jobs that measure one training in several ways (plain and
+whitened) form a unit: it trains once.
 """
 
 import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import product
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
 from stsbench.base.errors import UserError
-from stsbench.base.words import listed, suggestion
+from stsbench.base.files import files_below, sha256_of
+from stsbench.base.manifest import fingerprint
+from stsbench.base.words import suggestion
+from stsbench.data.corpus import SAMPLE, corpus_file
+from stsbench.data.rows import ending_of
 from stsbench.encoders.checkpoint import PACKAGED
-from stsbench.encoders.use import ABOUT, USUAL, Use, names
-from stsbench.sweeps.experiment import Changes, Experiment, choices_of
-from stsbench.sweeps.inputs import checkpoint_inputs, training_inputs, with_paths
+from stsbench.encoders.load import load_with
+from stsbench.encoders.template import NO_TEMPLATE, Template
+from stsbench.encoders.use import ABOUT, Use, names
+from stsbench.sweeps.experiment import Changes, Experiment, label_of, write_plain
 from stsbench.training.recipe import Recipe
 from stsbench.training.recipe_files import read_recipe, recipe_names
 
 _DIGITS = 12
 _LONGEST_SLUG = 80
 
-_NO_RESULT_OF = ("saving", "log_every")
-"""Keys of a recipe that do not change its result."""
+_NO_RESULT_OF = ("saving", "log_every", "base")
+"""Keys of a recipe that do not change its result; the base counts by its content."""
+
+_NO_CONTENT = ("revision", "device")
+"""Fields of `Use` that do not change a checkpoint's content."""
+
+_INPUT_KEYS = ("base", "pooling", "corpus", "views", "labelled", "tasks")
+"""Keys of a recipe that decide what it reads."""
 
 _RECIPE_FILE = re.compile(r"(.+\.ya?ml)((?::[^:]*)?)")
-"""A file, and which of the variants in it."""
+"""A file, and a variant in it."""
 
 _LOADING = names("encoding", "nothing")
-"""The options of a checkpoint that a sweep may vary: all but its device, which depends on where its job runs. Of a
-training it may vary any key of the recipe."""
+"""The options that can vary for a checkpoint; for a training it is any key of the recipe."""
 
 _POSTPROCESSING = names("afterwards")
-"""The options that a sweep may vary of a checkpoint and of a training."""
+"""The options that can vary for checkpoints and trainings."""
 
 _NAMED: dict[Any, dict[str, Any]] = {None: {}, "none": {}, "whiten": {"whiten": 0}}
-"""Values of `postprocessing` that are no mappings."""
+"""Values of `postprocessing` that are not mappings."""
 
-
-@dataclass(frozen=True)
-class GivenCheckpoint:
-    """A checkpoint that is not trained, and how it is used before post-processing."""
-
-    name: str
-    use: Use = USUAL
+_USES = TypeAdapter(Use)
+_USES.rebuild(_types_namespace={"Template": Template})
 
 
 @dataclass(frozen=True)
 class Job:
-    """One cell with one seed: what is trained or taken, and what is measured of it.
+    """A cell with a seed: what is trained or loaded, and what is measured.
 
     Attributes:
-        cell: the label of each axis' value; no two values of an axis have the same.
-        values: each axis' value itself where it is a scalar, else its label.
+        cell: the label of each axis' value.
+        values: the value itself where it is a number or a text, else its label.
         seed: of the training; None for a checkpoint.
-        recipe: in full, as plain data, its paths absolute; None for a checkpoint.
-        checkpoint: None for a training.
-        inputs: what it reads, by content: `checkpoint`, or `base`, `corpus`, `tables` and `views`.
-        postprocessing: of the vectors.
+        recipe: the full recipe as plain data with absolute paths; None for a checkpoint.
+        checkpoint: `name`, and under `use` the options of `load`; None for a training.
+        inputs: hashes of what it reads: `checkpoint`, or `base`, `corpus`, `tables` and `views`.
+        postprocessing: what is done to the vectors.
         measure: what is measured.
-        threads: that it computes with.
+        threads: the number of threads.
     """
 
     cell: Mapping[str, str]
     values: Mapping[str, Any]
     seed: int | None
     recipe: Mapping[str, Any] | None
-    checkpoint: GivenCheckpoint | None
+    checkpoint: Mapping[str, Any] | None
     inputs: Mapping[str, Any]
     postprocessing: Mapping[str, Any]
     measure: Mapping[str, Any]
@@ -79,35 +86,28 @@ class Job:
 
     @cached_property
     def unit(self) -> str:
-        """The hash of what is trained or taken; jobs that share it are done together, and train or encode once."""
-        what: dict[str, Any] = {"inputs": self.inputs, "threads": self.threads}
-        if self.checkpoint is not None:
-            # What is not here is known by its name, until it is.
-            return _hash(what | ({"checkpoint": asdict(self.checkpoint)} if self.is_unknown else {}))
-        assert self.recipe is not None  # what is no checkpoint has one
-        unnamed = _NO_RESULT_OF if self.is_unknown else (*_NO_RESULT_OF, "base")
-        recipe = {key: value for key, value in self.recipe.items() if key not in unnamed}
-        corpus = {key: value for key, value in self.recipe["corpus"].items() if key != "path"}
-        return _hash(what | {"recipe": recipe | {"corpus": corpus}})
+        """The hash of what is trained or loaded; jobs that share it are done together."""
+        content: dict[str, Any] = {"inputs": self.inputs, "threads": self.threads}
+        if self.recipe is not None:
+            recipe = {key: value for key, value in self.recipe.items() if key not in _NO_RESULT_OF}
+            corpus = {key: value for key, value in self.recipe["corpus"].items() if key != "path"}
+            content["recipe"] = recipe | {"corpus": corpus}
+        return _hash(content)
 
     @cached_property
     def id(self) -> str:
-        """The hash of all that it does. What axes and labels are called does not count, nor where files lie."""
+        """The hash of everything that the job does. Names of axes, labels and files do not count."""
         return _hash({"unit": self.unit, "postprocessing": self.postprocessing, "measure": self.measure})
 
-    @property
-    def is_unknown(self) -> bool:
-        """Whether its checkpoint, or its training's base, is not here yet, so that nobody knows its content."""
-        return self.inputs["base" if self.checkpoint is None else "checkpoint"] is None
-
     @cached_property
-    def asked(self) -> str:
-        """The hash of the names in the experiment, whatever lies behind them."""
-        return _hash({**asdict(self), "cell": None, "values": None, "inputs": None})
+    def named(self) -> str:
+        """The hash of the job as the experiment names it, without the content of its inputs."""
+        what = (self.seed, self.recipe, self.checkpoint, self.postprocessing, self.measure, self.threads)
+        return _hash(what)
 
     @cached_property
     def folder(self) -> str:
-        """The name of its folder, with its labels for people and its hash for sure."""
+        """The name of its folder: labels, and the hash."""
         parts = [f"{name.rpartition('.')[2]}-{label}" for name, label in self.cell.items()]
         parts += [] if self.seed is None else [f"seed-{self.seed}"]
         slug = re.sub(r"[^\w.-]+", "-", "_".join(parts)).strip("-._")[:_LONGEST_SLUG]
@@ -115,186 +115,183 @@ class Job:
 
     @property
     def label(self) -> str:
-        """What people call it."""
+        """Its name in messages: labels and seed."""
         parts = [f"{name.rpartition('.')[2]} {label}" for name, label in self.cell.items()]
-        return ", ".join([*parts, *([] if self.seed is None else [f"seed {self.seed}"])]) or "the one job"
+        return ", ".join([*parts, *([] if self.seed is None else [f"seed {self.seed}"])]) or "the only job"
+
+    @property
+    def use(self) -> Use:
+        """How its checkpoint is used, before post-processing; the defaults for a training."""
+        return Use() if self.checkpoint is None else _USES.validate_python(self.checkpoint["use"])
 
 
 def _hash(content: Any) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:_DIGITS]
+    return hashlib.sha256(write_plain(content).encode()).hexdigest()[:_DIGITS]
 
 
-def jobs_of(experiment: Experiment, *, fetch: bool = False) -> tuple[Job, ...]:
-    """Return the jobs of an experiment, cell by cell, the seeds of a cell together.
+def jobs_of(experiment: Experiment, planned: Sequence[Job] | None = None) -> tuple[Job, ...]:
+    """Returns the jobs of an experiment, cell by cell.
 
-    Checkpoints that are not here are fetched, or else their jobs are known by names alone, and none is done.
+    Args:
+        experiment: the experiment.
+        planned: jobs whose inputs are taken over by name, so that nothing is read or downloaded; by default all
+            inputs are read.
 
-    >>> jobs = jobs_of(Experiment(name="a", recipe="demo", axes={"optimiser.batch": [32, 64]}, seeds=[1, 2]))
+    Raises:
+        UserError: if a key, value or file is wrong, with its line, or two jobs are the same.
+
+    >>> jobs = jobs_of(Experiment(name="a", recipe="demo", axes={"optimiser.batch": [32, 64]}, seeds=[1, 2]), [])
     >>> [job.label for job in jobs][:2]
     ['batch 32, seed 1', 'batch 32, seed 2']
     """
+    read: dict[str, Any] = {}
+    before = {job.named: job.inputs for job in planned or ()}
     jobs: dict[str, Job] = {}
-    known: dict[str, dict[str, Any]] = {}
-
-    def once(what: Any, read: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        key = _hash(what)
-        if key not in known:
-            known[key] = read()
-        return known[key]
-
-    for cell in _cells(experiment):
-        for job in _of_cell(experiment, cell, once, fetch=fetch):
-            if job.id in jobs:
-                raise UserError(
-                    f"experiment {experiment.name}: {jobs[job.id].label} and {job.label} are the same job: remove "
-                    "one of the two values."
-                )
-            jobs[job.id] = job
+    for job in (job for cell in _cells(experiment) for job in _jobs_of_cell(experiment, cell)):
+        source = job.checkpoint or {key: (job.recipe or {})[key] for key in _INPUT_KEYS}
+        key = _hash(source)
+        if planned is not None:
+            inputs = before.get(job.named, {"unread": key})
+        elif key in read:
+            inputs = read[key]
+        else:
+            inputs = read[key] = read_inputs(job)
+        done = replace(job, inputs=inputs)
+        if done.id in jobs:
+            raise UserError(
+                f"experiment {experiment.name}: {jobs[done.id].label} and {done.label} are the same job: remove "
+                "one of the two values."
+            )
+        jobs[done.id] = done
     return tuple(jobs.values())
 
 
-def units_of(jobs: Sequence[Job]) -> list[tuple[Job, ...]]:
-    """Return the jobs that share a training together, in their order."""
+def units_of(jobs: Sequence[Job]) -> dict[str, list[Job]]:
+    """Returns the jobs by unit."""
     units: dict[str, list[Job]] = {}
     for job in jobs:
         units.setdefault(job.unit, []).append(job)
-    return list(map(tuple, units.values()))
+    return units
 
 
-def inputs_now(job: Job) -> dict[str, Any]:
-    """Return what a job reads, as it is now."""
-    if job.checkpoint is not None:
-        return checkpoint_inputs(job.checkpoint.name, job.checkpoint.use, fetch=True)
-    return training_inputs(Recipe.model_validate(job.recipe), fetch=True)
+def read_inputs(job: Job) -> dict[str, Any]:
+    """Returns the hashes of what a job reads: its checkpoint, or a training's base, corpus, tables and views.
 
-
-def recalled(jobs: Sequence[Job], held: Sequence[Job]) -> tuple[Job, ...]:
-    """Return jobs, each whose checkpoint or base is not here with the content that it had when it was planned."""
-    before = {job.asked: job.inputs for job in held}
-    return tuple(replace(job, inputs=before.get(job.asked, job.inputs)) if job.is_unknown else job for job in jobs)
-
-
-def outdated(jobs: Sequence[Job], held: Sequence[Job]) -> dict[str, list[Job]]:
-    """Return by what changed behind its name the jobs that were planned with something else.
-
-    >>> job = jobs_of(Experiment(name="a", recipe="demo", measure={"tasks": "sample"}))[0]
-    >>> outdated([job], [replace(job, inputs={**job.inputs, "base": {}})]).keys()
-    dict_keys(['the base (minilm)'])
+    Checkpoints that are not on this machine are downloaded.
     """
-    before = {job.asked: job for job in held}
-    changes: dict[str, list[Job]] = {}
-    for job in jobs:
-        old = before.get(job.asked, job)
-        changed = [key for key, content in job.inputs.items() if old.inputs.get(key) != content]
-        if changed:
-            what = listed([f"the {key}{_called(job, key)}" for key in changed])
-            changes.setdefault(what, []).append(old)
-    return changes
+    if job.checkpoint is not None:
+        return {"checkpoint": _content(job.checkpoint["name"], job.use)}
+    recipe = Recipe.model_validate(job.recipe)
+    corpus = None if recipe.corpus.path is None else corpus_file(recipe.corpus.path)
+    views: list[str] = []
+    recipe.views.with_paths(lambda name: views.append(name) or name)  # type: ignore[func-returns-value]
+    folder = Path(recipe.labelled.folder or ".").expanduser()
+    tables = [name for part in recipe.tasks.values() for name in (part.train, part.dev) if name is not None]
+    return {
+        "base": _content(recipe.base, Use(pooling=recipe.pooling, template=NO_TEMPLATE)),
+        # The same bytes are different sentences if they are read as a table.
+        "corpus": None if corpus is None else [sha256_of(corpus), ending_of(corpus)],
+        "tables": [_sha256(folder / Path(name).expanduser()) for name in tables],
+        "views": [_sha256(Path(name).expanduser()) for name in views],
+    }
 
 
-def _called(job: Job, key: str) -> str:
-    """Return the name of one of a job's inputs, in brackets; nothing for an input that is several files."""
-    names = {"checkpoint": job.checkpoint.name} if job.checkpoint else {}
-    if job.recipe is not None:
-        names = {"base": job.recipe["base"], "corpus": job.recipe["corpus"]["path"]}
-    return f" ({names[key]})" if key in names else ""
+def _content(name: str, use: Use) -> dict[str, Any]:
+    """Returns everything that a checkpoint's vectors depend on."""
+    identity = load_with(name, replace(use, device="cpu")).identity
+    kept = {key: value for key, value in identity.use.as_dict().items() if key not in _NO_CONTENT}
+    content = identity.as_dict() | {"use": kept}
+    if identity.weights_sha256:  # A model without weights, such as a function, has only its name.
+        del content["name"]
+    plain: dict[str, Any] = json.loads(json.dumps(content))
+    return plain
 
 
-@dataclass
-class _Cell:
-    """A cell before its jobs are made: labels and values by axis; its changes, and where each was written."""
+def _sha256(path: Path) -> str | None:
+    if path.is_dir():
+        return fingerprint([[file.relative_to(path).as_posix(), sha256_of(file)] for file in files_below(path)])
+    return sha256_of(path) if path.is_file() else None
 
-    labels: dict[str, str] = field(default_factory=dict)
-    values: dict[str, Any] = field(default_factory=dict)
-    changes: Changes = field(default_factory=dict)
-    places: dict[str, str] = field(default_factory=dict)
+
+class _Cell(NamedTuple):
+    """A cell, or one choice of an axis; `places` is where each change was written."""
+
+    labels: dict[str, str]
+    values: dict[str, Any]
+    changes: Changes
+    places: dict[str, str]
 
     def with_choice(self, choice: "_Cell") -> "_Cell":
-        """Return the cell with a choice of a further axis."""
         for key in choice.changes:
             if key in self.changes:
                 raise UserError(f"{choice.places[key]}: {key} is changed by two axes; leave it to one of them.")
-        return _Cell(*(mine | its for mine, its in zip(vars(self).values(), vars(choice).values(), strict=True)))
+        return _Cell(*(mine | further for mine, further in zip(self, choice, strict=True)))
 
 
 def _cells(experiment: Experiment) -> Iterator[_Cell]:
-    """Yield the cells, those of the last axis side by side."""
-    for choices in product(*(_choices(experiment, axis) for axis in experiment.axes)):
-        yield reduce(_Cell.with_choice, choices, _Cell())
+    for choices in product(*(list(_choices(experiment, axis)) for axis in experiment.axes)):
+        yield reduce(_Cell.with_choice, choices, _Cell({}, {}, {}, {}))
 
 
 def _choices(experiment: Experiment, axis: str) -> Iterator[_Cell]:
-    """Yield each choice of an axis, as a cell of this axis alone."""
     choices = experiment.axes[axis]
     if isinstance(choices, dict):
         for label, changes in choices.items():
             places = {key: experiment.place("axes", axis, label, key) for key in changes}
             yield _Cell({axis: label}, {axis: label}, changes, places)
         return
-    for value, (label, shown) in zip(choices, choices_of(choices), strict=True):
-        yield _Cell({axis: label}, {axis: shown}, {axis: value}, {axis: experiment.place("axes", axis)})
+    for value in choices:
+        label, is_plain = label_of(value), isinstance(value, int | float | str) and not isinstance(value, bool)
+        yield _Cell(
+            {axis: label},
+            {axis: value if is_plain else label},
+            {axis: value},
+            {axis: experiment.place("axes", axis)},
+        )
 
 
-def _of_cell(
-    experiment: Experiment,
-    cell: _Cell,
-    once: Callable[[Any, Callable[[], dict[str, Any]]], dict[str, Any]],
-    *,
-    fetch: bool,
-) -> Iterator[Job]:
-    """Yield the jobs of a cell; what several cells read is read `once`."""
+def _jobs_of_cell(experiment: Experiment, cell: _Cell) -> Iterator[Job]:
     common: dict[str, Any] = {
         "cell": cell.labels,
         "values": cell.values,
+        "inputs": {},
         "postprocessing": _postprocessing(cell),
         "measure": experiment.measure.model_dump(mode="json"),
         "threads": experiment.threads,
     }
     if "checkpoint" in cell.changes:
-        checkpoint = _checkpoint(experiment, cell)
-        name, use = checkpoint.name, checkpoint.use
-        inputs = once(asdict(checkpoint), lambda: checkpoint_inputs(name, use, fetch=fetch))
-        yield Job(seed=None, recipe=None, checkpoint=checkpoint, inputs=inputs, **common)
+        yield Job(seed=None, recipe=None, checkpoint=_checkpoint(experiment, cell), **common)
         return
-    recipe = with_paths(_recipe(experiment, cell), experiment.path)
-    plain = recipe.model_dump(mode="json")
-    read = {key: plain[key] for key in ("base", "pooling", "corpus", "views", "labelled", "tasks")}
-    inputs = once(read, lambda: training_inputs(recipe, fetch=fetch))
+    recipe = _with_paths(_recipe(experiment, cell), experiment.path).model_dump(mode="json")
     for seed in experiment.seeds:
-        yield Job(seed=seed, recipe={**plain, "seed": seed}, checkpoint=None, inputs=inputs, **common)
+        yield Job(seed=seed, recipe={**recipe, "seed": seed}, checkpoint=None, **common)
 
 
 def _postprocessing(cell: _Cell) -> dict[str, Any]:
-    """Returns what is done to a cell's vectors, from `postprocessing` as a whole or from its parts."""
-    whole = cell.changes.get("postprocessing")
-    if whole is None or isinstance(whole, str):
-        if whole not in _NAMED:
-            place = cell.places["postprocessing"]
+    options = cell.changes.get("postprocessing")
+    if not isinstance(options, Mapping):
+        if options not in _NAMED:
             raise UserError(
-                f"{place}: postprocessing: {whole!r}: write none, whiten, or a mapping such as {{whiten: 256}}."
+                f"{cell.places['postprocessing']}: postprocessing: {options!r}: write none, whiten, or a mapping "
+                "such as {whiten: 256}."
             )
-        whole = _NAMED[whole]
+        options = _NAMED[options]
     parts = {key: cell.changes[key] for key in _POSTPROCESSING if key in cell.changes}
-    for key in parts:
-        if key in whole:
-            raise UserError(f"{cell.places[key]}: {key} is changed by postprocessing, too: leave it to one.")
-    use = _use(cell, whole, _POSTPROCESSING, "postprocessing").processed(_use(cell, parts, _POSTPROCESSING))
+    for key in parts.keys() & options.keys():
+        raise UserError(f"{cell.places[key]}: {key} is changed by postprocessing, too: leave it to one.")
+    use = _checked_use(cell, {**options, **parts}, _POSTPROCESSING)
     return {key: getattr(use, key) for key in _POSTPROCESSING}
 
 
-def _use(cell: _Cell, options: Mapping[str, Any], allowed: Sequence[str], whole: str = "") -> Use:
-    """Returns the use with some options of a cell, which are the values of its key `whole` or its own keys."""
-
+def _checked_use(cell: _Cell, options: Mapping[str, Any], allowed: Sequence[str]) -> Use:
     def mistake(key: str, message: str) -> UserError:
-        return UserError(f"{cell.places[whole or key]}: {key}{message}")
+        return UserError(f"{cell.places[key if key in cell.places else 'postprocessing']}: {key}{message}")
 
     for key in options:
         if key not in allowed:
             raise mistake(key, f" cannot be changed of a checkpoint: {suggestion(key, allowed)}")
-    from stsbench.encoders.template import Template  # noqa: F401 - TypeAdapter looks for the type of a field here
-
     try:
-        use: Use = TypeAdapter(Use).validate_python(dict(options))
+        use: Use = _USES.validate_python(dict(options))
     except ValidationError as error:
         raise mistake(str(error.errors()[0]["loc"][0]), f": {error.errors()[0]['msg']}.") from error
     for key in options:
@@ -304,18 +301,15 @@ def _use(cell: _Cell, options: Mapping[str, Any], allowed: Sequence[str], whole:
     return use
 
 
-def _checkpoint(experiment: Experiment, cell: _Cell) -> GivenCheckpoint:
-    """Returns the checkpoint of a cell and how it is used."""
-    options = {
-        key: value
-        for key, value in cell.changes.items()
-        if key not in {"checkpoint", "postprocessing", *_POSTPROCESSING}
-    }
-    use = _use(cell, options, _LOADING)
-    if isinstance(use.template, str) and use.template.endswith((".yaml", ".yml")):
-        use = replace(use, template=experiment.path(use.template))
+def _checkpoint(experiment: Experiment, cell: _Cell) -> dict[str, Any]:
+    other = {"checkpoint", "postprocessing", *_POSTPROCESSING}
+    options = {key: value for key, value in cell.changes.items() if key not in other}
+    _checked_use(cell, options, _LOADING)
+    template = options.get("template")
+    if isinstance(template, str) and template.endswith((".yaml", ".yml")):
+        options["template"] = experiment.path(template)
     name = str(cell.changes["checkpoint"])
-    return GivenCheckpoint(name if name == PACKAGED else experiment.path(name), use)
+    return {"name": name if name == PACKAGED else experiment.path(name), "use": json.loads(write_plain(options))}
 
 
 def _recipe(experiment: Experiment, cell: _Cell) -> Recipe:
@@ -326,20 +320,41 @@ def _recipe(experiment: Experiment, cell: _Cell) -> Recipe:
             "axis `recipe` or `checkpoint`."
         )
     settings = {"corpus.path": experiment.corpus, "base": experiment.base}
-    wanted = {key: (value, experiment.place(key.partition(".")[0])) for key, value in settings.items() if value}
-    wanted |= {key: (value, experiment.place("set", key)) for key, value in experiment.set.items()}
-    wanted |= {
+    changes = {key: (value, experiment.place(key.partition(".")[0])) for key, value in settings.items() if value}
+    changes |= {key: (value, experiment.place("set", key)) for key, value in experiment.set.items()}
+    changes |= {
         "corpus.path" if key == "corpus" else key: (value, cell.places[key])
         for key, value in cell.changes.items()
         if key not in {"recipe", "postprocessing", *_POSTPROCESSING}
     }
-    overrides = {f"{key}={json.dumps(value)}": place for key, (value, place) in wanted.items()}
+    overrides = {f"{key}={json.dumps(value)}": place for key, (value, place) in changes.items()}
     file = None if name in recipe_names() else _RECIPE_FILE.fullmatch(str(name))
     try:
         return read_recipe(experiment.path(file[1]) + file[2] if file else str(name), list(overrides))
     except UserError as error:
-        # What the recipe's reader knows as an option was written in the experiment.
+        # The message names the place in the experiment, not an option of the command line.
         for override, place in overrides.items():
             if str(error).startswith(f"--set {override}"):
                 raise UserError(place + str(error).removeprefix(f"--set {override}")) from error
         raise
+
+
+def _with_paths(recipe: Recipe, path: Callable[[str], str]) -> Recipe:
+    """Returns a recipe with each file name replaced by its path."""
+    corpus, folder, tasks = recipe.corpus, recipe.labelled.folder, recipe.tasks
+    if corpus.path not in {None, SAMPLE}:
+        corpus = corpus.model_copy(update={"path": path(str(corpus.path))})
+    if folder is None:
+        tasks = {
+            name: part.model_copy(update={"train": path(part.train), "dev": part.dev and path(part.dev)})
+            for name, part in tasks.items()
+        }
+    return recipe.model_copy(
+        update={
+            "base": recipe.base if recipe.base == PACKAGED else path(recipe.base),
+            "corpus": corpus,
+            "views": recipe.views.with_paths(path),
+            "labelled": recipe.labelled.model_copy(update={"folder": folder and path(folder)}),
+            "tasks": tasks,
+        }
+    )

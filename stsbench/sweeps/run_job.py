@@ -1,7 +1,7 @@
-"""One unit of an experiment, in a process of its own: train or take a checkpoint, measure it, write its jobs.
+"""One unit of an experiment in its own process: trains or loads a checkpoint, measures it, writes job folders.
 
-`python -m stsbench.sweeps.run_job FOLDER UNIT` is what every executor starts, with the threads in its
-environment. Killed at any moment and started again, it comes to the same.
+Every executor runs `python -m stsbench.sweeps.run_job FOLDER UNIT` with the threads in its environment. A process
+that was killed at any moment and started again gives the same results.
 """
 
 import os
@@ -12,39 +12,37 @@ import time
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
 from stsbench.base.errors import UserError, by_interrupt
-from stsbench.base.files import atomic_path, cache_at, writing
+from stsbench.base.files import atomic_folder, atomic_path, cache_at
 from stsbench.base.machine import is_of_memory
 from stsbench.base.progress import Progress
-from stsbench.sweeps.folder import ExperimentFolder, Running, write_json
-from stsbench.sweeps.jobs import Job, inputs_now, outdated
-from stsbench.sweeps.measuring import Measuring, log_line, read_tasks
+from stsbench.records.record import RECORD
+from stsbench.records.store import load_run, save_run
+from stsbench.sweeps.folder import ExperimentFolder
+from stsbench.sweeps.jobs import Job, read_inputs
+from stsbench.sweeps.states import LAST_FOLDER, of_analysis, write_finished
 from stsbench.training.folder import RunFolder
 
-if TYPE_CHECKING:
-    from stsbench.encoders.protocol import Encoder
-
 PREPARE = "prepare"
-"""In place of a unit: make what all jobs share."""
+"""Given instead of a unit: checks the data and tokenises the corpora that jobs share."""
 
 PARENT = "STSBENCH_PARENT"
-"""Set in the environment of a process whose standard input its parent holds open: it ends when that closes."""
+"""Set in the environment of a process that ends when its standard input closes, as its parent holds that open."""
 
 LESS_MEMORY = "run fewer at once with --workers, or ask for less with optimiser.batch or optimiser.chunk"
-"""What to do about a job that had too little memory."""
 
 _SECONDS_BETWEEN = 1.0
 """Between two reports of progress."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Do one unit; return the exit code: 0 if all of its jobs are done, 2 for a mistake, 1 for anything else."""
+    """Does one unit; returns exit code 0 if all its jobs are done, 2 for a user's mistake, 1 for other errors."""
     folder, unit = ExperimentFolder(Path(arguments[0])), arguments[1]
     if os.environ.pop(PARENT, ""):
         threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -55,150 +53,119 @@ def main(arguments: Sequence[str]) -> int:
             run_unit(folder, unit)
     except Exception as error:
         if by_interrupt(error):
-            raise  # nothing failed: the job is made when the sweep goes on
+            raise  # an interrupted job did not fail: the next sweep resumes it
         if isinstance(error, UserError):
-            return _failed(folder, unit, str(error), 2)
+            return _fail(folder, unit, str(error), 2)
         traceback.print_exc()
         if is_of_memory(error):
-            return _failed(folder, unit, f"there was not enough memory: {LESS_MEMORY}", 1)
-        return _failed(folder, unit, f"{type(error).__name__}: {error}", 1)
+            return _fail(folder, unit, f"there was not enough memory: {LESS_MEMORY}", 1)
+        return _fail(folder, unit, f"{type(error).__name__}: {error}", 1)
     finally:
         folder.running(unit).unlink(missing_ok=True)
     return 0
 
 
-def _failed(folder: ExperimentFolder, unit: str, reason: str, code: int) -> int:
-    log_line(f"stsbench: {reason}")
-    # Where not even this can be written, whoever started the process tells of it.
-    with suppress(UserError):
-        folder.fail(unit, reason)
+def _fail(folder: ExperimentFolder, unit: str, reason: str, code: int) -> int:
+    _log(f"stsbench: {reason}")
+    # On a full disk the parent reports the exit code instead.
+    with suppress(UserError), atomic_path(folder.failure(unit)) as path:
+        path.write_text(f"{reason}\n", encoding="utf-8")
     return code
 
 
+def _log(sentence: str) -> None:
+    sys.stderr.write(f"{sentence}\n")
+    sys.stderr.flush()
+
+
 def _end_with_parent() -> None:
-    """End at once when the parent does, even where it was killed: nobody would wait for us."""
     while os.read(0, 1024):
         pass
     os._exit(1)
 
 
 def prepare(folder: ExperimentFolder) -> None:
-    """Make what all jobs share, and make sure of what they need: data, the tokenised corpus."""
+    """Checks that the tasks' data is here, and tokenises the corpora that jobs share."""
+    from stsbench.scoring.settings import choose_protocol
+    from stsbench.scoring.tasks import read_data
     from stsbench.training.recipe import Recipe
     from stsbench.training.train import prepare_training
 
-    jobs = folder.job_list().jobs
-    for job in {str(job.measure): job for job in jobs}.values():
-        read_tasks(job)
-    recipes: dict[str, Any] = {}
-    for job in jobs:
-        if job.recipe is not None:
-            recipes.setdefault(
-                str([job.recipe[key] for key in ("base", "pooling", "corpus", "views")]), job.recipe
-            )
-    with cache_at(folder.cache):
-        for recipe in recipes.values():
+    jobs = folder.planned().jobs
+    for measure in {str(job.measure): job.measure for job in jobs}.values():
+        if measure["tasks"] is not None:
+            list(read_data(measure["tasks"], protocol=choose_protocol(measure["protocol"])))
+    recipes = [job.recipe for job in jobs if job.recipe is not None]
+    shared = {str([recipe[key] for key in ("base", "pooling", "corpus", "views")]): recipe for recipe in recipes}
+    with cache_at(folder.path / "cache"):
+        for recipe in shared.values():
             prepare_training(Recipe.model_validate(recipe))
 
 
 def run_unit(folder: ExperimentFolder, unit: str) -> None:
-    """Do the jobs of a unit that are not done: train or take its checkpoint, and measure that."""
+    """Does the unfinished jobs of a unit: trains or loads its checkpoint, and measures it.
+
+    Raises:
+        UserError: if what the jobs read changed since they were planned.
+    """
     import torch
     from filelock import FileLock
 
-    # Of two processes that were given the same, the second one finds it done.
+    # A second process with the same unit waits, and finds it done.
     with FileLock(folder.work(f".{unit}.lock")):
-        asked, done = folder.job_list(), folder.done()
-        jobs = [job for job in asked.jobs if job.unit == unit and job.id not in done]
+        planned, done = folder.planned(), folder.done()
+        jobs = [job for job in planned.jobs if job.unit == unit and job.id not in done]
         if not jobs:
             return
-        # Jobs are told apart by what they read, as it was when they were planned.
-        for what in outdated([replace(jobs[0], inputs=inputs_now(jobs[0]))], [jobs[0]]):
-            raise UserError(f"{what} changed since the sweep was started: start it again.")
+        if changed := changed_inputs(replace(jobs[0], inputs=read_inputs(jobs[0])), jobs[0]):
+            raise UserError(f"{changed} changed since the sweep was started: start it again.")
         torch.set_num_threads(jobs[0].threads)
-        beacon = _Beacon(folder.running(unit), jobs)
-        checkpoint = None
+        progress, checkpoint = _reporter(folder.running(unit), jobs[0].label), None
         if jobs[0].recipe is not None:
-            with cache_at(folder.cache):
-                checkpoint = _trained(folder, jobs[0], beacon)
+            with cache_at(folder.path / "cache"):
+                checkpoint = _train(folder, jobs[0], progress)
+        # Vectors left by a killed process would change the batches, and so the last bits of the others.
         vectors = folder.work(f".{unit}.vectors")
-        # Vectors that a killed process left would be put into other batches, and their last bits differ.
         shutil.rmtree(vectors, ignore_errors=True)
         try:
-            _take_shared(folder, jobs[0], asked.jobs, cache=vectors, progress=beacon)
             with cache_at(vectors):
-                measuring = Measuring(folder, checkpoint, asked.keep == "checkpoint", beacon)
                 for job in jobs:
-                    measuring.measure(job)
+                    measure_job(folder, job, checkpoint, keep=planned.keep == "checkpoint", progress=progress)
         finally:
             shutil.rmtree(vectors, ignore_errors=True)
-        if checkpoint is not None and asked.keep == "record":
+        if checkpoint is not None and planned.keep == "record":
             shutil.rmtree(checkpoint, ignore_errors=True)
 
 
-def _take_shared(
-    folder: ExperimentFolder,
-    job: Job,
-    jobs: Sequence[Job],
-    *,
-    cache: Path,
-    progress: Progress,
-) -> None:
-    """Put what a checkpoint gives for the tasks into a unit's cache: encoded once, for all units and poolings.
-
-    It is a copy, as what an analysis encodes beside them is for this unit alone: what the others find does not
-    depend on who came first. What was trained here no other unit has, and nothing is put there.
-    """
-    from stsbench.encoders.load import load_with
-    from stsbench.encoders.plan import shared_vectors
-    from stsbench.scoring.kinds import in_order
-    from stsbench.scoring.measure import readings
-
-    checkpoint = job.checkpoint
-    if checkpoint is None or job.measure["tasks"] is None:
-        return
-    encoder = load_with(checkpoint.name, checkpoint.use)
-    if encoder.identity.weights_sha256 is None or encoder.identity.kind == "vectors":
-        return
-    sentences: dict[int, tuple[Encoder, list[str]]] = {}
-    for task in in_order(read_tasks(job)):
-        for reader, texts in readings(encoder, task, task.sentences()):
-            sentences.setdefault(id(reader), (reader, []))[1].extend(texts)
-    planned = [job.checkpoint for job in jobs if job.checkpoint is not None]
-    uses = dict.fromkeys(other.use for other in planned if other.name == checkpoint.name)
-    identities = [load_with(checkpoint.name, use).identity for use in uses]
-    own = encoder.identity.key() | {"pooling": ""}
-    poolings = {identity.use.pooling for identity in identities if identity.key() | {"pooling": ""} == own}
-    shared = folder.vectors(job.threads)
-    for reader, texts in sentences.values():
-        kept = shared_vectors(reader, texts, shared, poolings=sorted(poolings), progress=progress)
-        with writing(cache):
-            shutil.copytree(kept, cache / "embeddings", dirs_exist_ok=True)
+def changed_inputs(job: Job, planned: Job) -> str:
+    """Returns which inputs of a job changed since it was planned: `the base (minilm)`; empty if none did."""
+    keys = [key for key, content in job.inputs.items() if planned.inputs.get(key) != content]
+    used = {"checkpoint": job.checkpoint["name"]} if job.checkpoint else {}
+    if job.recipe is not None:
+        used = {"base": job.recipe["base"], "corpus": job.recipe["corpus"]["path"]}
+    return " and ".join(f"the {key} ({used[key]})" if key in used else f"the {key}" for key in keys)
 
 
-class _Beacon:
-    """Says in a file how far the unit is, at most once a second."""
+def _reporter(path: Path, label: str) -> Progress:
+    """Returns a progress function that writes into the file of a running unit."""
+    due = 0.0
 
-    def __init__(self, path: Path, jobs: Sequence[Job]) -> None:
-        self.path, self.label = path, jobs[0].label
-        self._next = 0.0
+    def report(stage: str, done: int, total: int) -> None:
+        nonlocal due
+        if time.monotonic() >= due:
+            due = time.monotonic() + _SECONDS_BETWEEN
+            with suppress(UserError), atomic_path(path) as temporary:
+                share = f" {done} of {total}" if total else ""
+                temporary.write_text(f"{label}: {stage}{share}", encoding="utf-8")
 
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        """Take note of how far a stage is, as `base.progress.Progress` says."""
-        now = time.monotonic()
-        if now < self._next:
-            return
-        self._next = now + _SECONDS_BETWEEN
-        # A full disk is told by what matters more.
-        with suppress(UserError):
-            write_json(self.path, asdict(Running(self.label, stage, done, total)))
+    return report
 
 
-def _trained(folder: ExperimentFolder, job: Job, progress: Progress) -> Path:
-    """Return the folder of the finished training, which is taken up where it was left."""
+def _train(folder: ExperimentFolder, job: Job, progress: Progress) -> Path:
+    """Returns the folder of the finished training; an interrupted one is resumed."""
     from stsbench.training.train import train
 
-    finished, work, shared = folder.checkpoint(job.unit), folder.work(job.unit), folder.vectors(job.threads)
+    finished, work = folder.path / "checkpoints" / job.unit, folder.work(job.unit)
     if finished.is_dir():
         return finished
     run = RunFolder(work)
@@ -207,12 +174,104 @@ def _trained(folder: ExperimentFolder, job: Job, progress: Progress) -> Path:
         file = work.with_name(f"{job.unit}.yaml")
         with atomic_path(file) as path:
             path.write_text(yaml.safe_dump(dict(job.recipe or {}), sort_keys=False), encoding="utf-8")
-        train(file, out=work, progress=progress, notice=log_line, shared=shared)
+        train(file, out=work, progress=progress, notice=_log)
     elif not run.is_finished:
-        train(resume=work, progress=progress, notice=log_line, shared=shared)
+        train(resume=work, progress=progress, notice=_log)
     finished.parent.mkdir(parents=True, exist_ok=True)
     work.rename(finished)
     return finished
+
+
+def measure_job(
+    folder: ExperimentFolder, job: Job, checkpoint: Path | None, *, keep: bool, progress: Progress
+) -> None:
+    """Measures a checkpoint as a job asks, and writes the job's folder.
+
+    Args:
+        folder: the experiment's.
+        job: the job.
+        checkpoint: the trained checkpoint; None to load the job's own.
+        keep: whether the trained checkpoint is kept, so that the record can name it.
+        progress: reports progress.
+    """
+    start, training = time.perf_counter(), 0.0
+    with atomic_folder(folder.jobs / job.folder) as building:
+        _score(job, checkpoint, building, keep=keep, progress=progress)
+        analyses = _analyse(job, checkpoint, building, progress)
+        if checkpoint is not None:
+            training = _copy_training(checkpoint, building)
+            if job.measure["last"]:
+                last = RunFolder(checkpoint).last_checkpoint
+                _score(job, last, building / LAST_FOLDER, keep=keep, progress=progress)
+        is_kept = keep and checkpoint is not None
+        write_finished(
+            job,
+            building,
+            analyses=analyses,
+            checkpoint=checkpoint.relative_to(folder.path).as_posix() if checkpoint and is_kept else None,
+            training=training,
+            measuring=time.perf_counter() - start,
+        )
+
+
+def _load(job: Job, checkpoint: Path | None, **processing: Any) -> Any:
+    from stsbench.encoders.load import load_with
+
+    return load_with(checkpoint or (job.checkpoint or {})["name"], replace(job.use, **processing))
+
+
+def _score(job: Job, checkpoint: Path | None, out: Path, *, keep: bool, progress: Progress) -> None:
+    from stsbench.scoring.evaluate import evaluate
+    from stsbench.scoring.settings import Classification, choose_protocol
+
+    measure = job.measure
+    if measure["tasks"] is None:
+        return
+    record = evaluate(
+        _load(job, checkpoint, **job.postprocessing),
+        measure["tasks"],
+        protocol=choose_protocol(measure["protocol"]),
+        classification=Classification(measure["classifier"], measure["kfold"]),
+        progress=progress,
+    )
+    if checkpoint is not None and not keep:
+        # The checkpoint is deleted, so the record names its job instead.
+        record = record.model_copy(update={"model": record.model.model_copy(update={"name": job.folder})})
+    save_run(record, out, overwrite=True)
+    (out / ".lock").unlink(missing_ok=True)
+
+
+def _analyse(job: Job, checkpoint: Path | None, out: Path, progress: Progress) -> dict[str, float | None]:
+    """Writes the tables of the analyses and returns their headline numbers."""
+    from stsbench.analysis import analysis
+
+    measures: dict[str, float | None] = {}
+    if not job.measure["analyses"]:
+        return measures
+    encoder = _load(job, checkpoint)
+    subject: Any = encoder
+    if (out / RECORD).is_file():
+        # The record has the pairs and the post-processing.
+        record = load_run(out)
+        model = record.model.model_copy(update={"name": encoder.identity.name})
+        subject = record.model_copy(update={"model": model})
+    (out / "analyses").mkdir()
+    for name, options in job.measure["analyses"].items():
+        result = analysis(name).verb(subject, progress=progress, **options)
+        measures |= of_analysis(name, result)
+        text = result.to("csv") + "\n"
+        (out / "analyses" / f"{name}.csv").write_text(text, encoding="utf-8", newline="")
+    return measures
+
+
+def _copy_training(checkpoint: Path, out: Path) -> float:
+    """Copies the recipe and log of a training; returns its seconds."""
+    from stsbench.training.log import read_log
+
+    run = RunFolder(checkpoint)
+    for path in (run.recipe, run.log):
+        shutil.copyfile(path, out / path.name)
+    return float(sum(line.get("time", {}).get("seconds", 0.0) for line in read_log(run.log)))
 
 
 if __name__ == "__main__":

@@ -1,27 +1,24 @@
-"""`sweep`: do what is left of an experiment, and read what is done."""
+"""`sweep`: runs the unfinished jobs of an experiment and reads the finished ones."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from stsbench.base.errors import UserError
 from stsbench.base.extras import MODELS, require
+from stsbench.base.files import atomic_path
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import suggestion
 from stsbench.scoring.run import RUNS
-from stsbench.sweeps.executors import Executor, LocalPool, Work
+from stsbench.sweeps.executors import Executor, LocalPool, RayCluster, SlurmArray, Work, run_all
 from stsbench.sweeps.experiment import Experiment, read_experiment
-from stsbench.sweeps.folder import ExperimentFolder, Running, read_json
-from stsbench.sweeps.jobs import Job, jobs_of, outdated, recalled, units_of
-from stsbench.sweeps.result import Sweep
-from stsbench.sweeps.run_job import LESS_MEMORY, PREPARE
+from stsbench.sweeps.folder import ExperimentFolder, clean, log_end
+from stsbench.sweeps.jobs import Job, jobs_of, units_of
+from stsbench.sweeps.result import Sweep, read_sweep
+from stsbench.sweeps.run_job import LESS_MEMORY, PREPARE, changed_inputs
 from stsbench.sweeps.states import job_states
 
-EXECUTORS = ("local", "ray", "slurm")
-"""Where jobs can run."""
-
-_KILLED = f"killed by the system (signal 9), most likely for memory: {LESS_MEMORY}"
+_EXECUTORS = ("local", "ray", "slurm")
 
 
 def sweep(
@@ -37,30 +34,29 @@ def sweep(
     progress: Progress = silent,
     notice: Callable[[str], None] = lambda _: None,
 ) -> Sweep:
-    """Train and measure along the axes of an experiment: what is done is never done again.
+    """Trains and measures along the axes of an experiment; finished jobs are never repeated.
 
-    The folder is the only state. A job writes its own folder in it, whole or absent; a sweep that was stopped or
-    killed goes on when it is started again, and a changed experiment adds jobs and touches no others. A job that
-    fails does not stop the rest.
+    The folder is the only state. A stopped or killed sweep resumes when it is started again; a changed experiment
+    adds jobs and leaves the others. A failed job does not stop the rest.
 
     Args:
-        experiment: an experiment's YAML file, or the folder of one that was begun. In Python also an experiment.
-        out: the folder of the experiment; by default `runs/NAME`, or the folder that was named.
+        experiment: an experiment's YAML file, the folder of one that was started, or an `Experiment`.
+        out: the folder of the experiment; by default `runs/NAME`, or the folder that was given.
         on: where jobs run: `local`, `ray` or `slurm`.
         workers: how many jobs run at once; by default one for each GPU, or one for each group of cores that the
             threads of a job fill.
         device: where local jobs compute: `auto`, `cpu`, `cuda` or `mps`.
         data_dirs: folders to look for data in, before `STSBENCH_DATA` and the cache.
-        retry: whether to run failed jobs again.
-        status: return the jobs and their states without running any.
-        progress: told how many jobs are done.
-        notice: told what the person should know.
+        retry: runs failed jobs again.
+        status: returns the jobs and their states; runs and reads nothing.
+        progress: reports how many jobs are done.
+        notice: called with messages for the user.
 
     Returns:
         The jobs, their numbers and the cells.
 
     Raises:
-        UserError: for a person's mistake, in one sentence; nothing that was done is lost.
+        UserError: for a mistake, in one sentence; finished jobs are kept.
 
     >>> import tempfile
     >>> plan = Experiment(name="a", axes={"checkpoint": ["minilm", "another"]}, measure={"tasks": "sample"})
@@ -68,161 +64,153 @@ def sweep(
     ...     print(sweep(plan, made, status=True).frame["state"].tolist())
     ['waiting', 'waiting']
     """
-    asked, folder = _asked(experiment, out)
-    held: tuple[Job, ...] = ()
-    with suppress(UserError):  # where there is no list that can be read
-        held = folder.job_list().jobs
-    jobs = recalled(jobs_of(asked, fetch=not status), held)
+    if status and not isinstance(experiment, Experiment) and Path(experiment).expanduser().is_dir():
+        return read_sweep(experiment)
+    asked, folder = _experiment_and_folder(experiment, out)
+    planned: tuple[Job, ...] = ()
+    with suppress(UserError):  # a missing or damaged list is made again
+        planned = folder.planned().jobs
     executor = executor_of(on, asked, workers=workers, device=device)
-    folders = tuple(Path(path).expanduser().absolute() for path in data_dirs)
     if status:
-        return Sweep(asked, folder.path, job_states(folder, jobs))
+        return Sweep(asked, folder.path, job_states(folder, jobs_of(asked, planned)))
+    jobs = jobs_of(asked)
     require(MODELS, "to train and measure checkpoints")
+    folders = tuple(Path(path).expanduser().absolute() for path in data_dirs)
     with folder.alone():
         folder.claim(asked, jobs)
-        # Damaged files, and those of another job, are reported before any work.
-        job_states(folder, jobs)
-        sweeping = _Sweeping(folder, asked, jobs, executor, folders, progress, notice)
-        sweeping.tell_changes(held)
-        sweeping.do(retry=retry)
+        job_states(folder, jobs)  # damaged files are reported before any work
+        _notice_changes(folder, jobs, planned, notice)
+        clean(folder, asked.keep, jobs)
+        done = folder.done()
+        unfinished = {unit: of for unit, of in units_of(jobs).items() if any(job.id not in done for job in of)}
+        units = _without_failed(folder, unfinished, retry=retry, notice=notice)
+        if units:
+            todo = sum(map(len, units.values()))
+            notice(f"{len(jobs)} jobs: {sum(job.id in done for job in jobs)} are done, {todo} to do.")
+            executor.check(folder.path)
+
+            def work(unit: str) -> Work:
+                return Work(folder.path, unit, asked.threads, folder.log(unit), folders)
+
+            progress("preparing", 0, 1)
+            _prepare(folder, work(PREPARE))
+            progress("preparing", 1, 1)
+            _run(folder, executor, list(map(work, units)), units, len(jobs), progress=progress, notice=notice)
         result = Sweep(asked, folder.path, job_states(folder, jobs))
         result.save()
     return result
 
 
 def executor_of(on: str, experiment: Experiment, *, workers: int | None, device: str) -> Executor:
-    """Return the executor of a name."""
-    if on not in EXECUTORS:
-        raise UserError(f"--on {on}: {suggestion(on, EXECUTORS)}")
+    """Returns the executor with a name."""
+    if on not in _EXECUTORS:
+        raise UserError(f"--on {on}: {suggestion(on, _EXECUTORS)}")
     if workers is not None and workers < 1:
         raise UserError(f"--workers {workers}: give a number from 1 on.")
     if on == "local":
         return LocalPool(workers, device, experiment.threads)
     if device != "auto":
-        raise UserError(f"--device {device} is for --on local; GPUs on {on} are asked for in the experiment.")
+        raise UserError(f"--device {device} is for --on local; set the GPUs for {on} in the experiment.")
     if on == "ray":
-        from stsbench.sweeps.executors import RayCluster
-
         return RayCluster(experiment.ray, experiment.threads, workers)
-    from stsbench.sweeps.executors import SlurmArray
-
     return SlurmArray(experiment.slurm, experiment.threads, workers)
 
 
-def _asked(experiment: Experiment | str | Path, out: str | Path | None) -> tuple[Experiment, ExperimentFolder]:
-    """Return the experiment and its folder."""
+def _experiment_and_folder(
+    experiment: Experiment | str | Path, out: str | Path | None
+) -> tuple[Experiment, ExperimentFolder]:
     if isinstance(experiment, Experiment):
-        asked, named = experiment, None
+        asked, given = experiment, None
+    elif (path := Path(experiment).expanduser()).is_dir():
+        asked, given = ExperimentFolder(path).require(), path
     else:
-        path = Path(experiment).expanduser()
-        if path.is_dir():
-            asked, named = ExperimentFolder(path).require(), path
-        else:
-            asked, named = read_experiment(path), None
-    place = Path(out).expanduser() if out is not None else named or RUNS / asked.name
+        asked, given = read_experiment(path), None
+    place = Path(out).expanduser() if out is not None else given or RUNS / asked.name
     folder = ExperimentFolder(place.absolute())
-    start = asked.relative_to or (folder.require().relative_to if folder.exists else None) or "."
-    # A sweep that is resumed from another folder still means the same files by relative names.
-    start = str(Path(start).expanduser().absolute())
-    return asked.model_copy(update={"relative_to": start}), folder
+    # Relative names keep their meaning if the sweep is resumed from another current folder.
+    held = folder.experiment()
+    start = asked.relative_to or (held.relative_to if held else None) or "."
+    return asked.model_copy(update={"relative_to": str(Path(start).expanduser().absolute())}), folder
 
 
-@dataclass(frozen=True)
-class _Sweeping:
-    """An experiment whose remaining jobs are being done."""
+def _notice_changes(
+    folder: ExperimentFolder, jobs: Sequence[Job], planned: Sequence[Job], notice: Callable[[str], None]
+) -> None:
+    """Reports finished jobs that are made again because the content of an input changed."""
+    done, before = folder.done(), {job.named: job for job in planned}
+    changes: dict[str, int] = {}
+    for job in jobs:
+        old = before.get(job.named)
+        if old is not None and old.id in done and (changed := changed_inputs(job, old)):
+            changes[changed] = changes.get(changed, 0) + 1
+    for changed, count in changes.items():
+        notice(f"{changed} changed since {count} job{'s were' if count > 1 else ' was'} done: made again.")
 
-    folder: ExperimentFolder
-    experiment: Experiment
-    jobs: Sequence[Job]
-    executor: Executor
-    data_dirs: tuple[Path, ...]
-    progress: Progress
-    notice: Callable[[str], None]
 
-    def tell_changes(self, held: Sequence[Job]) -> None:
-        """Tell which jobs are done again, as what stands behind their names has changed."""
-        done = self.folder.done()
-        for what, old in outdated(self.jobs, held).items():
-            count = sum(job.id in done for job in old)
-            if count:
-                jobs = f"{count} job{'s were' if count > 1 else ' was'}"
-                self.notice(f"{what} changed since {jobs} done: made anew.")
+def _without_failed(
+    folder: ExperimentFolder, units: Mapping[str, list[Job]], *, retry: bool, notice: Callable[[str], None]
+) -> dict[str, list[Job]]:
+    """Returns the units that did not fail before; with `retry` all of them, their failures forgotten."""
+    failed = [unit for unit in units if folder.failure(unit).is_file()]
+    if retry:
+        for unit in failed:
+            folder.failure(unit).unlink()
+        return dict(units)
+    if count := sum(len(units[unit]) for unit in failed):
+        notice(f"{count} job{'s' if count > 1 else ''} failed before and will not run: --retry runs failed jobs.")
+    return {unit: jobs for unit, jobs in units.items() if unit not in failed}
 
-    def do(self, *, retry: bool) -> None:
-        """Do the jobs that are left."""
-        folder, jobs = self.folder, self.jobs
-        folder.sweep_up(self.experiment.keep, jobs)
-        done = [job.id for job in jobs if job.id in folder.done()]
-        left = self._left(done, retry=retry)
-        if not left:
-            return
-        self.notice(f"{len(jobs)} jobs: {len(done)} are done, {sum(map(len, left.values()))} to do.")
-        self.executor.check(folder)
-        self._prepare()
-        for unit in left:
-            folder.forget(unit)
-        count = len(done)
 
-        def tell() -> None:
-            tell_running(folder, self.progress, count, len(jobs))
+def _prepare(folder: ExperimentFolder, work: Work) -> None:
+    """Prepares what jobs share, in a process of its own because this one does not load torch."""
+    if (code := work()) != 0:
+        reason = _reason(folder, PREPARE, code)
+        folder.failure(PREPARE).unlink(missing_ok=True)
+        raise UserError(reason)
 
-        def ended(unit: str, code: int) -> None:
-            nonlocal count
-            count += len(left[unit])
-            if code != 0:
-                failure = folder.failed(unit) or folder.fail(unit, _reason(folder, unit, code))
-                self.notice(f"failed: {left[unit][0].label}: {failure.reason}")
-            tell()
 
-        tell()
-        self.executor.run(list(map(self._work, left)), ended, tell)
+def _run(
+    folder: ExperimentFolder,
+    executor: Executor,
+    work: Sequence[Work],
+    units: Mapping[str, list[Job]],
+    total: int,
+    *,
+    progress: Progress,
+    notice: Callable[[str], None],
+) -> None:
+    count = total - sum(map(len, units.values()))
 
-    def _left(self, done: Collection[str], *, retry: bool) -> dict[str, tuple[Job, ...]]:
-        """Return the units that are left, with their jobs; those that failed only where they are retried."""
-        left = {unit[0].unit: unit for unit in units_of(self.jobs) if any(job.id not in done for job in unit)}
-        failed = {unit: of_unit for unit, of_unit in left.items() if self.folder.failed(unit) is not None}
-        if not failed or retry:
-            return left
-        count = sum(map(len, failed.values()))
-        if count == 1:
-            self.notice("1 job failed before and is left as it is: --retry tries it again.")
-        else:
-            self.notice(f"{count} jobs failed before and are left: --retry tries them again.")
-        return {unit: of_unit for unit, of_unit in left.items() if unit not in failed}
-
-    def _prepare(self) -> None:
-        """Make what all jobs share, once, in a process of its own: this one loads nothing that is heavy."""
-        self.progress("preparing", 0, 1)
-        self.folder.forget(PREPARE)
-        code = self._work(PREPARE).run()
+    def ended(unit: str, code: int) -> None:
+        nonlocal count
+        count += len(units[unit])
         if code != 0:
-            failure = self.folder.failed(PREPARE)
-            self.folder.forget(PREPARE)
-            raise UserError(failure.reason if failure is not None else _reason(self.folder, PREPARE, code))
-        self.progress("preparing", 1, 1)
+            reason = _reason(folder, unit, code)
+            with atomic_path(folder.failure(unit)) as path:
+                path.write_text(f"{reason}\n", encoding="utf-8")
+            notice(f"failed: {units[unit][0].label}: {reason}")
 
-    def _work(self, unit: str) -> Work:
-        return Work(self.folder.path, unit, self.experiment.threads, self.folder.log(unit), self.data_dirs)
+    run_all(executor, work, ended, lambda: report_running(folder, progress, count, total))
 
 
-def tell_running(folder: ExperimentFolder, progress: Progress, count: int, total: int) -> None:
-    """Tell how many jobs ended, and what is running."""
+def report_running(folder: ExperimentFolder, progress: Progress, count: int, total: int) -> None:
+    """Reports how many jobs ended, and the stages of those that run."""
     progress("jobs", count, total)
-    phrases = []
-    for path in sorted((folder.path / "running").glob("*.json")):
-        with suppress(UserError):  # it has just ended
-            about = read_json(path, Running)
-            share = f" {about.done} of {about.total}" if about.total else ""
-            phrases.append(f"{about.label}: {about.stage}{share}")
+    stages = []
+    for path in sorted((folder.path / "running").glob("*.txt")):
+        with suppress(OSError):  # it has just ended
+            stages.append(path.read_text(encoding="utf-8"))
     if hasattr(progress, "describe"):  # the bars of the command line
-        progress.describe("jobs", "; ".join(phrases))
+        progress.describe("jobs", "; ".join(stages))
 
 
 def _reason(folder: ExperimentFolder, unit: str, code: int) -> str:
-    """Return why a process ended that did not say so itself."""
+    """Returns why a process failed: its own reason, or one for its exit code."""
+    if (failure := folder.failure(unit)).is_file():
+        return failure.read_text(encoding="utf-8").strip()
     if code == -9:
-        return _KILLED
+        return f"killed by the system (signal 9), most likely for memory: {LESS_MEMORY}"
     if code < 0:
         return f"ended by signal {-code}"
-    end = folder.log_end(unit)
+    end = log_end(folder, unit)
     return f"ended with exit code {code}" + (f": {end[-1]}" if end else "")

@@ -60,7 +60,7 @@ def test_one_file_prints() -> None:
         # Runs a user's SentEval script.
         PACKAGE / "compat" / "senteval" / "__main__.py",
         # Writes into the log of its job.
-        PACKAGE / "sweeps" / "measuring.py",
+        PACKAGE / "sweeps" / "run_job.py",
     }
     assert all(printing(path) for path in allowed)
     offenders = {

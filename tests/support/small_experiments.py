@@ -2,33 +2,33 @@
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from stsbench.sweeps import sweep as verb
-from stsbench.sweeps.executors import Work
+from stsbench.sweeps.executors import Running, Work
 from stsbench.sweeps.run_job import main
 
 
-@dataclass
 class InThisProcess:
-    """An executor that runs one unit after the other, here; `torch.set_num_threads` is put back."""
+    """An executor that runs units one after the other in this process."""
 
-    ran: list[str] = field(default_factory=list)
+    places = 1
 
-    def check(self, folder: Any) -> None:
+    def __init__(self) -> None:
+        self.ran: list[str] = []
+
+    def check(self, folder: Path) -> None:
         """Everything is here."""
 
-    def run(self, work: Sequence[Work], ended: Callable[[str, int], None], idle: Callable[[], None]) -> None:
-        """Run all of them."""
-        for item in work:
-            self.ran.append(item.unit)
-            ended(item.unit, run_here(item))
-            idle()
+    def start(self, work: Sequence[Work]) -> list[Running]:
+        """Runs units to their ends."""
+        self.ran += [item.unit for item in work]
+        codes = list(map(run_here, work))
+        return [Running(lambda code=code: code, lambda: None) for code in codes]
 
 
 def run_here(work: Work) -> int:
@@ -55,7 +55,8 @@ def in_this_process() -> Iterator[list[str]]:
     """Run units in this process; yield the list of those that ran."""
     executor = InThisProcess()
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Work, "run", run_here)
+        patched.setattr(Work, "__call__", run_here)
+        patched.setattr("stsbench.sweeps.executors._SECONDS_BETWEEN", 0)
         # The dev curve of each training takes as long as its two steps do.
         patched.setattr("stsbench.training.train.save_figure", lambda *_: None)
         patched.setattr(verb, "executor_of", lambda *_, **__: executor)

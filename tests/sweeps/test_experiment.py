@@ -1,4 +1,4 @@
-"""The experiment file: a mistake in it is told with its line; what it means as cells and jobs."""
+"""The experiment file: mistakes are reported with their lines; its cells and jobs."""
 
 import re
 from dataclasses import replace
@@ -25,8 +25,10 @@ HEAD = "name: a\nrecipe: demo\n"
         ),
         ("axes:\n  optimiser.batch: []", r"e.yaml, line 4: axes.optimiser.batch has no value"),
         ("axes:\n  optimiser.batch: [32, 64, 32]", r"e.yaml, line 4: axes.optimiser.batch has the value 32 twice"),
-        ("axes:\n  seed: [1, 2]", r"e.yaml, line 4: axes.seed: seeds are no axis"),
-        ("seeds: [1, 2, 1]", r"e.yaml, line 3: seeds: 1 stands there twice, and would be counted twice"),
+        ("axes:\n  state: [a, b]", r"e.yaml, line 4: axes.state: the name is a column's: choose another"),
+        ("axes:\n  dropout: [null, none]", r"e.yaml, line 4: axes.dropout has the value none twice"),
+        ("axes:\n  seed: [1, 2]", r"e.yaml, line 4: axes.seed: seeds belong under"),
+        ("seeds: [1, 2, 1]", r"e.yaml, line 3: seeds: 1 is listed twice"),
         ("seeds: []", r"e.yaml, line 3: seeds: .*at least 1"),
         ("threads: 0", r"e.yaml, line 3: threads: .*greater than or equal to 1"),
         ("measure:\n  analyses: [geometri]", r"e.yaml, line 4: measure.analyses: .*did you mean geometry\?"),
@@ -38,7 +40,7 @@ HEAD = "name: a\nrecipe: demo\n"
         ("axes: [1", r"e.yaml, line \d: not valid YAML"),
     ],
 )
-def test_a_mistake_is_told_with_its_line(text: str, message: str, tmp_path: Path) -> None:
+def test_mistake_in_the_file(text: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "e.yaml"
     path.write_text(f"{HEAD}{text}\n", encoding="utf-8")
     with pytest.raises(UserError, match=message) as caught:
@@ -66,22 +68,18 @@ def test_a_mistake_is_told_with_its_line(text: str, message: str, tmp_path: Path
             "axes:\n  a:\n    x: {optimiser.batch: 8}\n    y: {}\n  optimiser.batch: [16, 32]",
             r"e.yaml, line 7: optimiser.batch is changed by two axes",
         ),
+        ("axes: {recipe: [null, demo]}", r"neither a recipe nor a checkpoint is named"),
         (
             "axes: {a: {x: {}, y: {optimiser.epochs: 1}}}\n",
             r"experiment a: a x, seed 42 and a y, seed 42 are the same",
         ),
     ],
 )
-def test_a_mistake_in_what_is_varied_blames_the_experiment(text: str, message: str, tmp_path: Path) -> None:
+def test_mistake_in_an_axis(text: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "e.yaml"
     path.write_text(f"{HEAD}{text}\n", encoding="utf-8")
     with pytest.raises(UserError, match=message):
         jobs_of(read_experiment(path))
-
-
-def test_an_experiment_of_nothing_is_told() -> None:
-    with pytest.raises(UserError, match="neither a recipe nor a checkpoint is named"):
-        jobs_of(Experiment(name="a"))
 
 
 def made(**changes: object) -> tuple[Job, ...]:
@@ -91,12 +89,13 @@ def made(**changes: object) -> tuple[Job, ...]:
 
 def test_jobs_are_cells_times_seeds_and_checkpoints_have_none() -> None:
     jobs = made(axes={"optimiser.batch": [32, 64], "postprocessing": ["none", "whiten"]}, seeds=[1, 2])
+    assert [len(unit) for unit in units_of(jobs).values()] == [2] * 4
+    assert len({job.id for job in jobs}) == 8
     assert [job.label for job in jobs[:3]] == [
         "batch 32, postprocessing none, seed 1",
         "batch 32, postprocessing none, seed 2",
         "batch 32, postprocessing whiten, seed 1",
     ]
-    assert len(jobs) == 8
     assert jobs[0].recipe is not None
     assert (jobs[0].recipe["optimiser"]["batch"], jobs[0].recipe["seed"]) == (32, 1)
     rows = made(axes={"row": {"base": {"checkpoint": "minilm", "pooling": "avg"}, "ours": {}}}, seeds=[1, 2])
@@ -105,12 +104,6 @@ def test_jobs_are_cells_times_seeds_and_checkpoints_have_none() -> None:
         ("row ours, seed 1", 1),
         ("row ours, seed 2", 2),
     ]
-
-
-def test_what_differs_in_post_processing_alone_trains_once() -> None:
-    units = units_of(made(axes={"postprocessing": ["none", "whiten"]}, seeds=[1, 2]))
-    assert [len(unit) for unit in units] == [2, 2]
-    assert len({job.id for unit in units for job in unit}) == 4
 
 
 def test_a_changed_axis_adds_jobs_and_leaves_the_others_what_they_are() -> None:
@@ -152,7 +145,7 @@ def test_a_job_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     asked = Experiment(name="a", recipe="demo", axes={"row": {"base": {"checkpoint": "minilm"}, "ours": {}}})
     jobs = jobs_of(asked)
     ExperimentFolder(tmp_path).claim(asked, jobs)
-    read = ExperimentFolder(tmp_path).job_list().jobs
+    read = ExperimentFolder(tmp_path).planned().jobs
     assert read == jobs
     assert [job.id for job in read] == [job.id for job in jobs]
     assert replace(read[0], threads=4).id != read[0].id
@@ -168,5 +161,5 @@ def test_the_examples_of_the_page_are_experiments(tmp_path: Path, monkeypatch: p
     ):
         file = tmp_path / f"{number}.yaml"
         file.write_text(example, encoding="utf-8")
-        counts.append(len(jobs_of(read_experiment(file))))
+        counts.append(len(jobs_of(read_experiment(file), [])))
     assert counts == [9, 21, 2]

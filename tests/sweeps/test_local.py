@@ -14,7 +14,7 @@ import pytest
 from stsbench.base.errors import UserError
 from stsbench.encoders.backends import DEVICE_OF_JOBS, resolve_device
 from stsbench.sweeps import executors
-from stsbench.sweeps.executors import LocalPool, Work, gpus
+from stsbench.sweeps.executors import LocalPool, Work, gpus, run_all
 from stsbench.sweeps.folder import ExperimentFolder
 from stsbench.sweeps.sweep import _reason
 
@@ -60,7 +60,7 @@ def spans(work: list[Work]) -> list[tuple[float, float]]:
 @pytest.mark.parametrize("workers", [1, 2])
 def test_so_many_run_at_once_and_no_more(workers: int, scripts: Callable[..., list[Work]]) -> None:
     work, ended = scripts(*[_SPAN] * 4), []
-    LocalPool(workers).run(work, lambda unit, code: ended.append((unit, code)), lambda: None)
+    run_all(LocalPool(workers), work, lambda unit, code: ended.append((unit, code)), lambda: None)
     assert sorted(ended) == [(str(number), 0) for number in range(4)]
     moments = sorted(moment for span in spans(work) for moment in span)
     at_once = [sum(start <= moment < end for start, end in spans(work)) for moment in moments]
@@ -73,16 +73,15 @@ def test_a_pool_has_a_place_for_each_group_of_cores_or_gpu(
     monkeypatch.setattr(executors, "cores", lambda: 8)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert gpus() == []
-    assert len(LocalPool(threads=3).places) == 2
-    assert len(LocalPool(threads=16).places) == 1
-    assert len(LocalPool(5, threads=3).places) == 5
+    assert [LocalPool(threads=threads).places for threads in (3, 16)] == [2, 1]
+    assert LocalPool(5, threads=3).places == 5
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,5")
-    assert LocalPool(3).places == [{"CUDA_VISIBLE_DEVICES": name} for name in ("2", "5", "2")]
+    assert LocalPool(3).free[::-1] == [{"CUDA_VISIBLE_DEVICES": name} for name in ("2", "5", "2")]
     on_cpu = {"CUDA_VISIBLE_DEVICES": "", DEVICE_OF_JOBS: "cpu"}
-    assert LocalPool(device="cpu", threads=4).places == [on_cpu] * 2
-    assert LocalPool(1, device="mps").places == [{DEVICE_OF_JOBS: "mps"}]
+    assert LocalPool(device="cpu", threads=4).free == [on_cpu] * 2
+    assert LocalPool(1, device="mps").free == [{DEVICE_OF_JOBS: "mps"}]
     (item,) = scripts(_SPAN, threads=3)
-    LocalPool(1).run([item], lambda *_: None, lambda: None)
+    run_all(LocalPool(1), [item], lambda *_: None, lambda: None)
     assert item.log.read_text().split()[2:] == ["3", "2"]
 
 
@@ -90,18 +89,18 @@ def test_the_device_reaches_the_jobs(scripts: Callable[..., list[Work]], monkeyp
     monkeypatch.setattr("torch.backends.mps.is_available", lambda: True)
     for asked in ("cpu", "mps"):
         (item,) = scripts(f"import os; print(os.environ[{DEVICE_OF_JOBS!r}])")
-        LocalPool(1, device=asked).run([item], lambda *_: None, lambda: None)
+        run_all(LocalPool(1, device=asked), [item], lambda *_: None, lambda: None)
         monkeypatch.setenv(DEVICE_OF_JOBS, item.log.read_text().strip())
         assert resolve_device("auto") == asked
     with pytest.raises(UserError, match="unknown device 'gpu'"):
-        LocalPool(device="gpu").check(ExperimentFolder(item.folder))
+        LocalPool(device="gpu").check(item.folder)
 
 
 def test_how_a_process_ended_is_told_and_the_rest_goes_on(
     scripts: Callable[..., list[Work]], tmp_path: Path
 ) -> None:
     work, ended = scripts("import os; os.kill(os.getpid(), 9)", "print('a reason'); raise SystemExit(3)", ""), {}
-    LocalPool(1).run(work, ended.__setitem__, lambda: None)
+    run_all(LocalPool(1), work, ended.__setitem__, lambda: None)
     assert ended == {"0": -9, "1": 3, "2": 0}
     folder = ExperimentFolder(tmp_path / "x")
     folder.log("1").parent.mkdir(parents=True)
@@ -129,7 +128,7 @@ def test_an_interrupt_ends_what_was_started(scripts: Callable[..., list[Work]]) 
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        LocalPool(2).run(work, lambda *_: None, interrupt)
+        run_all(LocalPool(2), work, lambda *_: None, interrupt)
     started = [int(item.log.read_text()) for item in work if item.log.exists() and item.log.read_text()]
     assert len(started) <= 2
     assert not any(map(is_running, started))

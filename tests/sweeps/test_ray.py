@@ -78,15 +78,14 @@ def test_a_worker_that_is_lost_in_the_middle_of_a_job_changes_nothing(
 def test_what_a_cluster_cannot_give_is_told_before_the_first_job(
     address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = ExperimentFolder(tmp_path)
-    RayCluster(Ray(address=address)).check(folder)
-    with pytest.raises(UserError, match="no node of the Ray cluster has 64 CPUs and 0 GPUs"):
-        RayCluster(Ray(address=address), threads=64).check(folder)
+    RayCluster(Ray(address=address)).check(tmp_path)
+    with pytest.raises(UserError, match="no node of the Ray cluster has the 64 CPUs and 0 GPUs"):
+        RayCluster(Ray(address=address), threads=64).check(tmp_path)
     assert list(tmp_path.glob(".seen-*")) == []
 
     def nowhere(_folder: Any) -> None:
         """Make the mark that nodes look for where none does."""
 
     monkeypatch.setattr(Path, "touch", nowhere)
-    with pytest.raises(UserError, match=r"is not to be seen on .*: name a folder with --out that all nodes"):
-        RayCluster(Ray(address=address)).check(folder)
+    with pytest.raises(UserError, match=r"cannot be seen on .*: choose a folder with --out that all nodes"):
+        RayCluster(Ray(address=address)).check(tmp_path)

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -16,11 +17,10 @@ from small_experiments import contents
 
 import stsbench as sb
 from stsbench.records.store import load_run
+from stsbench.sweeps import run_job
 from stsbench.sweeps.executors import Work
 from stsbench.sweeps.experiment import Experiment
 from stsbench.sweeps.folder import ExperimentFolder
-from stsbench.sweeps.jobs import Job
-from stsbench.sweeps.measuring import Measuring
 from stsbench.sweeps.result import Sweep
 
 
@@ -61,21 +61,21 @@ def test_a_unit_that_is_killed_between_its_jobs_goes_on_and_says_what_it_encoded
         if state.job.seed == 1:
             assert state.folder is not None
             shutil.rmtree(folder.jobs / state.folder.name)
-    measure, cleared = Measuring.measure, shutil.rmtree
+    measure, cleared = run_job.measure_job, shutil.rmtree
 
     class Killed(BaseException):
         """As SIGKILL: nothing is caught or cleared."""
 
-    def once(measuring: Measuring, job: Job) -> None:
-        measure(measuring, job)
+    def once(*arguments: Any, **options: Any) -> None:
+        measure(*arguments, **options)
         monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)
         raise Killed
 
-    monkeypatch.setattr(Measuring, "measure", once)
+    monkeypatch.setattr(run_job, "measure_job", once)
     with pytest.raises(Killed):
         sb.sweep(finished.experiment, folder.path)
     monkeypatch.setattr(shutil, "rmtree", cleared)
-    monkeypatch.setattr(Measuring, "measure", measure)
+    monkeypatch.setattr(run_job, "measure_job", measure)
     assert len(folder.done()) == 3
     assert list((folder.path / "work").glob(".*.vectors"))
     result = sb.sweep(finished.experiment, folder.path)

@@ -102,7 +102,7 @@ def run_on(cluster: str, asked: Experiment, folder: Path, monkeypatch: pytest.Mo
     """Sweep there, and compare with what comes of it in this process."""
     with in_this_process():
         sb.sweep(asked, folder / "alone")
-    executor = SlurmArray(asked.slurm, asked.threads, cluster=cluster)  # type: ignore[arg-type]
+    executor = SlurmArray(asked.slurm, asked.threads, cluster=cluster)
     monkeypatch.setattr(verb, "executor_of", lambda *_, **__: executor)
     result = sb.sweep(asked, folder / "there")
     assert isinstance(result, Sweep)
@@ -128,8 +128,7 @@ def test_submitit_s_local_executor_comes_to_the_same(
 
 def test_a_node_that_does_not_see_the_folder_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from stsbench.base.errors import UserError
-    from stsbench.sweeps.folder import ExperimentFolder
 
     monkeypatch.setattr(Path, "touch", lambda _path: None)
-    with pytest.raises(UserError, match="is not to be seen on Slurm's nodes"):
-        SlurmArray(Slurm(), cluster="local").check(ExperimentFolder(tmp_path))
+    with pytest.raises(UserError, match="cannot be seen on Slurm's nodes"):
+        SlurmArray(Slurm(), cluster="local").check(tmp_path)

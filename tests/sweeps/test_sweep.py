@@ -1,13 +1,12 @@
-"""A sweep does what is left, tells what failed, and comes to tables that other verbs take."""
+"""A sweep runs unfinished jobs, reports failed ones, and makes tables that other functions read."""
 
 import re
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,38 +16,16 @@ from small_experiments import contents, run_here
 
 import stsbench as sb
 from stsbench.base.errors import UserError
-from stsbench.base.progress import silent
-from stsbench.data.locate import data_cache
-from stsbench.encoders.network import Network
-from stsbench.scoring.settings import Protocol
-from stsbench.scoring.tasks import read_data
-from stsbench.sweeps import measuring, run_job
+from stsbench.sweeps import run_job
 from stsbench.sweeps.cells import axis_figure
 from stsbench.sweeps.executors import RayCluster, SlurmArray, Work
 from stsbench.sweeps.experiment import Experiment, Ray, Slurm
 from stsbench.sweeps.folder import ExperimentFolder
 from stsbench.sweeps.jobs import Job, jobs_of
 from stsbench.sweeps.result import Sweep, read_sweep
-from stsbench.sweeps.sweep import executor_of, tell_running
-from stsbench.training.log import read_log
+from stsbench.sweeps.sweep import executor_of
 
 Make = Callable[..., Experiment]
-
-
-def test_a_progress_that_takes_words_is_told_what_is_running(tmp_path: Path) -> None:
-    class Words:
-        said: ClassVar[list[tuple[str, str]]] = []
-
-        def __call__(self, stage: str, done: int, total: int) -> None:
-            """Nobody counts."""
-
-        def describe(self, stage: str, about: str) -> None:
-            self.said.append((stage, about))
-
-    folder = ExperimentFolder(tmp_path)
-    for progress in (Words(), silent):
-        tell_running(folder, progress, 1, 2)
-    assert Words.said == [("jobs", "")]
 
 
 def test_the_table_of_every_job_opens_in_one_line(finished: Sweep) -> None:
@@ -58,28 +35,6 @@ def test_the_table_of_every_job_opens_in_one_line(finished: Sweep) -> None:
     assert set(table["state"]) == {"done"}
     pd.testing.assert_frame_equal(table, finished.frame, check_dtype=False)
     assert table[["sample", "last: sample", "dev", "dev last", "geometry: alignment"]].notna().all(axis=None)
-
-
-@pytest.mark.parametrize("name", ["runs", "mean", "state", "measure", "cell", "value", "95 %", "sample", "job"])
-def test_an_axis_may_be_called_as_a_column(finished: Sweep, name: str) -> None:
-    def renamed(cell: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: cell["postprocessing"]}
-
-    axes = {name: finished.experiment.axes["postprocessing"]}
-    jobs = [replace(s.job, cell=renamed(s.job.cell), values=renamed(s.job.values)) for s in finished.jobs]
-    states = tuple(replace(state, job=job) for state, job in zip(finished.jobs, jobs, strict=True))
-    found = Sweep(finished.experiment.model_copy(update={"axes": axes}), finished.folder, states)
-    # Its column in the frames says what it is, and all others are as they were.
-    called = f"{name} [2]"
-    for own, before in ((found.frame, finished.frame), (found.cells, finished.cells)):
-        expected = before.rename(columns={"postprocessing": called}).drop(columns="job", errors="ignore")
-        pd.testing.assert_frame_equal(own.drop(columns="job", errors="ignore"), expected)
-    shown, plain = found.table()[0], finished.table()[0]
-    assert shown.frame.iloc[:, 0].tolist() == ["none", "whiten 8"]
-    assert shown.frame.iloc[:, 1:].to_numpy().tolist() == plain.frame.iloc[:, 1:].to_numpy().tolist()
-    assert shown.headline == "sample"
-    assert found.status().frame["state"].tolist() == ["done"] * 4
-    assert len(found.plot().axes) == 1
 
 
 def test_a_job_has_its_record_its_training_and_its_threads(finished: Sweep) -> None:
@@ -130,14 +85,6 @@ def test_a_reader_gets_a_row_for_each_cell_a_figure_and_a_section(finished: Swee
     section = finished.section()
     assert section.text == ("Does whitening help?",)
     assert (len(section.tables), len(section.figures)) == (1, 1)
-
-
-def test_a_report_takes_an_experiment_s_folder(finished: Sweep, tmp_path: Path) -> None:
-    page = sb.report(finished.folder, tmp_path / "report", analyse=False)
-    text = page.with_name("README.md").read_text() if page.with_name("README.md").exists() else page.read_text()
-    assert "Experiment small, means over seeds" in text
-    for row in finished.table()[0].frame.to_dict("records"):
-        assert f"{row['sample']:.2f}" in text
 
 
 def test_numbers_are_drawn_where_they_are_with_a_band_and_a_line_for_each_other_choice() -> None:
@@ -196,7 +143,7 @@ def test_what_is_done_is_not_done_again_and_a_changed_axis_adds_jobs(
     ]
     assert stamps == {path: path.stat().st_mtime_ns for path in stamps}
     # What is kept is there, and the record names it.
-    kept, last = folder / more.jobs[1].finished.checkpoint, sb.load_run(more.jobs[1].folder)
+    kept, last = folder / more.jobs[1].checkpoint, sb.load_run(more.jobs[1].folder)
     assert last.model.name == str(kept)
     assert sb.evaluate(sb.load(kept), "sample").scores[0].value == last.scores[0].value
 
@@ -211,7 +158,7 @@ def test_a_failed_job_is_told_with_the_end_of_its_log_and_the_others_go_on(
     result = sb.sweep(asked, tmp_path / "x", notice=told.append)
     assert [state.state for state in result.jobs] == ["failed", "done"]
     (failed,) = result.failed
-    assert "the loss of step 2 is not finite" in failed.failure.reason
+    assert "the loss of step 2 is not finite" in failed.failure
     assert any("failed: row broken, seed 42: the loss" in sentence for sentence in told)
     notes = "\n".join(result.status().notes)
     assert "expect the encoder to forget what it knew" in notes  # a line of the log before the last
@@ -221,7 +168,7 @@ def test_a_failed_job_is_told_with_the_end_of_its_log_and_the_others_go_on(
     told.clear()
     sb.sweep(asked, tmp_path / "x", notice=told.append)
     assert serial == []
-    assert told == ["1 job failed before and is left as it is: --retry tries it again."]
+    assert told == ["1 job failed before and will not run: --retry runs failed jobs."]
     sb.sweep(asked, tmp_path / "x", retry=True)
     assert serial == [failed.job.unit]
     state = sb.sweep(tmp_path / "x", status=True)
@@ -235,46 +182,6 @@ def test_a_failed_job_is_told_with_the_end_of_its_log_and_the_others_go_on(
     row = state.cells[state.cells["measure"] == "sample"].iloc[0]
     assert (row["low"], row["high"]) == tuple(100 * limit for limit in record.scores[0].interval)
     assert (row["runs"], row["interval"]) == (1, "pairs")
-
-
-def test_what_was_not_trained_here_is_encoded_once_for_all_jobs(
-    experiment: Make, tiny: Path, serial: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    base = str(tiny.parent / "base")
-    rows = {name: {"checkpoint": base, "pooling": name} for name in ("avg", "max")}
-    asked = experiment(axes={"row": {"ours": {}, **rows}}, seeds=[1, 2])
-    passes: list[int] = []
-    network = Network.__call__
-
-    def counted(found: Network, sequences: Any, *rest: Any, **options: Any) -> Any:
-        passes.append(len(sequences))
-        return network(found, sequences, *rest, **options)
-
-    monkeypatch.setattr(Network, "__call__", counted)
-    result = sb.sweep(asked, tmp_path / "x")
-    assert isinstance(result, Sweep)
-    assert (result.is_complete, len(serial)) == (True, 4)
-    # Each training is looked at, recorded and measured at its end; before its first step the base was known. The
-    # base itself is encoded once for both of its poolings.
-    (task,) = read_data("sample", protocol=Protocol())
-    assert sum(passes) == (2 * 3 + 1 + 1) * len(set(task.sentences()))
-    looks = [read_log(folder / "log.jsonl") for folder in result.records(row="ours")]
-    at_start = [line["dev"] for log in looks for line in log if line["step"] == 0 and "dev" in line]
-    assert len(at_start) == 2
-    assert len(set(at_start)) == 1
-    for name in rows:
-        (folder,) = result.records(row=name)
-        alone = sb.evaluate(sb.load(base, pooling=name), "sample", use_cache=False)
-        assert sb.load_run(folder).scores[0].value == alone.scores[0].value
-        assert 100 * alone.scores[0].value == pytest.approx(100 * at_start[0], abs=1e-9) or name == "max"
-    # Whoever makes it anew comes to the same bits.
-    before = contents(tmp_path / "x")
-    shutil.rmtree(tmp_path / "x" / "cache")
-    for folder in (tmp_path / "x" / "jobs").iterdir():
-        if "seed-1" in folder.name or "max" in folder.name:
-            shutil.rmtree(folder)
-    sb.sweep(asked, tmp_path / "x")
-    assert contents(tmp_path / "x") == before
 
 
 def test_the_folder_of_something_else_is_left_alone(finished: Sweep, experiment: Make, tmp_path: Path) -> None:
@@ -301,42 +208,12 @@ def test_missing_data_is_told_before_the_first_job(experiment: Make, serial: lis
     assert serial == []
 
 
-def test_a_cache_with_other_data_in_it_is_no_place_that_was_named(
-    experiment: Make, serial: list[str], tmp_path: Path
-) -> None:
-    # An analysis that is told no task takes the sample where STS-B is not here, whatever else was downloaded.
-    (data_cache() / "heros").mkdir(parents=True)
-    found = sb.sweep(experiment(measure={"tasks": "sample", "analyses": ["geometry"]}), tmp_path / "x")
-    assert [state.state for state in found.jobs] == ["done"]
-
-
-def test_a_full_disk_is_one_sentence_and_nothing_is_lost(
-    finished: Sweep, experiment: Make, serial: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shutil.copytree(finished.folder, tmp_path / "x")
-    asked = experiment(**finished.experiment.model_dump() | {"seeds": [1, 2, 3]})
-    real = Path.write_text
-
-    def full(path: Path, *arguments: Any, **named: Any) -> int:
-        if "job" in path.name and path.suffix == ".json":
-            raise OSError(28, "No space left on device")
-        return real(path, *arguments, **named)
-
-    monkeypatch.setattr(Path, "write_text", full)
-    with pytest.raises(UserError, match=r"cannot write .*jobs.json \(No space left on device\)"):
-        sb.sweep(asked, tmp_path / "x")
-    monkeypatch.undo()
-    assert contents(tmp_path / "x") == contents(finished.folder)
-    assert len(read_sweep(tmp_path / "x").jobs) == 4
-    assert serial == []
-
-
 def test_a_job_that_is_killed_for_memory_or_finds_the_disk_full_is_told_as_that_and_stops_no_other(
     experiment: Make, tiny: Path, serial: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = {name: {"checkpoint": str(tiny.parent / "base"), "pooling": name} for name in ("avg", "max", "last")}
     asked = experiment(axes={"row": rows}, name="a")
-    run, write = run_here, measuring.write_finished
+    run, write = run_here, run_job.write_finished
 
     def killed(work: Work) -> int:
         return -signal.SIGKILL if work.unit == units["avg"] else run(work)
@@ -348,11 +225,11 @@ def test_a_job_that_is_killed_for_memory_or_finds_the_disk_full_is_told_as_that_
 
     units = {job.cell["row"]: job.unit for job in jobs_of(asked)}
     monkeypatch.setattr(small_experiments, "run_here", killed)
-    monkeypatch.setattr(measuring, "write_finished", full)
+    monkeypatch.setattr(run_job, "write_finished", full)
     told: list[str] = []
     result = sb.sweep(asked, tmp_path / "x", notice=told.append)
     assert [state.state for state in result.jobs] == ["failed", "failed", "done"]
-    reasons = [state.failure.reason for state in result.failed]
+    reasons = [state.failure for state in result.failed]
     assert reasons[0].startswith("killed by the system (signal 9), most likely for memory: run fewer at once")
     assert re.fullmatch(r"cannot write .*jobs/row-max-\w+ \(No space left on device\): .*\.", reasons[1])
     assert [f"failed: row {name}: {why}" in told for name, why in zip(rows, reasons, strict=False)] == [True] * 2
@@ -373,9 +250,12 @@ def test_memory_that_a_job_asks_for_in_vain_is_told_as_that(
 
     monkeypatch.setattr(run_job, "run_unit", in_vain)
     assert run_job.main([str(tmp_path), "u"]) == 1
-    failure = ExperimentFolder(tmp_path).failed("u")
-    assert failure is not None
-    assert failure.reason.startswith("there was not enough memory: run fewer at once with --workers")
+    assert (
+        ExperimentFolder(tmp_path)
+        .failure("u")
+        .read_text()
+        .startswith("there was not enough memory: run fewer at once with --workers")
+    )
 
 
 @pytest.mark.parametrize(("on", "package"), [("ray", "ray"), ("slurm", "submitit")])

@@ -70,7 +70,7 @@ class Sweep(Result):
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """A row per job, as in `table.csv`: `job`, axes, `seed`, `state`, `seconds`, `threads`, `folder`, measures.
+        """The content of `table.csv`: a row per job with its axes, seed, state, seconds, threads, folder and measures.
 
         Scores are x 100. `folder` is relative to the experiment's.
         """

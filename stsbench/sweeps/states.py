@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from stsbench.analysis.base import Analysis
 
 DEV, DEV_STEP, DEV_LAST, LOSS_LAST = "dev", "dev at", "dev last", "loss last"
-"""Measures of a training: the best dev score and its step, the last step's dev score (absent if not scored), the last
-loss."""
+"""Measures of a training: best dev score and its step, dev score (if it was scored) and loss of the last step."""
 
 LAST = "last: "
 """The prefix of the last step's measures."""

@@ -22,15 +22,6 @@ PLACES = {
 _COMMAND = re.compile(r"`(stsbench (?:([a-z-]+) )?--help(?:-all)?)`")
 
 
-def rows() -> str:
-    """Return a row of Markdown for each analysis, as the page has them.
-
-    >>> rows().splitlines()[-1].split(" | ")[1:]
-    ['what is near a sentence?', 'neighbours that share words and not meaning |']
-    """
-    return "".join(f"| `{name}` | {kind.question} | {kind.look_for} |\n" for name, kind in analyses().items())
-
-
 def in_site(text: str, page: str) -> str:
     """Return a page's text with its links as the site has them.
 

@@ -5,8 +5,9 @@ An analysis is a subclass with a question, its parameters, and `measure`, which 
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from inspect import Parameter as Argument
 from inspect import Signature, cleandoc
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -20,6 +21,8 @@ from stsbench.base.progress import Progress, silent
 from stsbench.data.sentences import sentences_in
 from stsbench.data.shared import FOLDED, SENTENCES
 from stsbench.data.tables import StsData
+from stsbench.published.catalogue import rows_of, systems
+from stsbench.published.catalogue import table as published_table
 from stsbench.records.kinds import ALL_TASKS, AVERAGE
 from stsbench.records.record import RunRecord
 from stsbench.render.cells import labels_beside
@@ -29,9 +32,9 @@ from stsbench.render.result import Result
 from stsbench.render.section import ReportFigure, Section
 from stsbench.render.table import interval
 from stsbench.scoring.settings import Intervals
-from stsbench.scoring.subjects import ScoredTask, Subject, Wanted, scored_tasks, tasks_by_model, vectors_of
+from stsbench.scoring.subjects import ScoredTask, Subject, Wanted, scored_tasks, vectors_of
 from stsbench.scoring.tasks import read_pairs_of
-from stsbench.scoring.texts import texts_of
+from stsbench.scoring.texts import specs_of, texts_of
 from stsbench.statistics.dependence import Sharing
 from stsbench.statistics.influence import Linear
 
@@ -40,8 +43,7 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
-
-_ERRORS = "if data, items or vectors are missing, or what is measured is undefined for a model."
+_RAISES = "UserError: if data, items or vectors are missing, or a measure is undefined for a model."
 
 
 class Analysis(Result):
@@ -52,12 +54,11 @@ class Analysis(Result):
     Attributes:
         name: the name of the command; with underscores, of the verb.
         title: the heading in pages and reports.
-        question: the question it answers, for the documentation.
-        look_for: the result that deserves attention, for the documentation.
         examples: command lines for `--help`.
         columns: the columns of `frame` in order; by default those of the rows.
         counts: columns of whole numbers that some rows lack.
-        number_keys: the columns that name the main numbers of a model.
+        number_keys: the columns that name the numbers of a model.
+        number_columns: the columns with the numbers of a model.
         place_label: the label below the figure.
         reference: the value of a line to compare with in the figure.
         uses_tasks_of_runs: whether the tasks of a run determine the sentences.
@@ -67,12 +68,11 @@ class Analysis(Result):
 
     name: ClassVar[str]
     title: ClassVar[str]
-    question: ClassVar[str]
-    look_for: ClassVar[str]
     examples: ClassVar[tuple[str, ...]]
     columns: ClassVar[tuple[str, ...]] = ()
     counts: ClassVar[tuple[str, ...]] = ()
     number_keys: ClassVar[tuple[str, ...]] = ()
+    number_columns: ClassVar[tuple[str, ...]] = ("value",)
     place_label: str = ""
     reference: ClassVar[float | None] = None
     uses_tasks_of_runs: ClassVar[bool] = False
@@ -148,18 +148,21 @@ class Analysis(Result):
     @property
     def headline(self) -> pd.DataFrame:
         """The rows of each model's average or of all its tasks together; for a model with one task, all rows."""
-        return headline(self.frame)
+        return headline(self.frame) if "task" in self.frame else self.frame
+
+    @property
+    def main(self) -> pd.DataFrame:
+        """The rows whose numbers describe a model, by default `headline`."""
+        return self.headline
 
     def numbers(self) -> dict[str, float]:
-        """Returns the main numbers of one model by name, by default the values of `headline` by `number_keys`."""
-        return self._named(self.headline.dropna(subset=["value"])) if self.number_keys else {}
-
-    def _named(self, rows: pd.DataFrame) -> dict[str, float]:
-        """Returns the values of rows by name; tasks are named if there are several."""
+        """Returns the `number_columns` of `main` by name; tasks are named if there are several."""
+        rows = self.main
         keys = [*(["task"] if "task" in rows and rows["task"].nunique() > 1 else []), *self.number_keys]
         return {
-            ", ".join(filter(None, (row[key] for key in keys))): float(row["value"])
+            ", ".join(filter(None, [_heading(column), *(row[key] for key in keys)])): float(row[column])
             for row in rows.to_dict("records")
+            for column in self.number_columns
         }
 
     def panels(self) -> Mapping[str, pd.DataFrame]:
@@ -208,7 +211,13 @@ class OfTasks(Analysis):
     data_dirs = DATA_DIRS
 
     def inputs(self, subjects: Mapping[str, Subject]) -> Mapping[str, Any]:
-        return tasks_by_model(subjects, self.tasks, data_dirs=self.data_dirs, progress=self.progress)
+        return {name: self.scored(name, subject)[1] for name, subject in subjects.items()}
+
+    def scored(self, name: str, subject: Subject) -> tuple[RunRecord, list[ScoredTask]]:
+        """Returns the record of a model and its scored tasks."""
+        options: dict[str, Any] = {"data_dirs": self.data_dirs, "progress": self.progress}
+        key = "tasks", id(subject), self.tasks, self.data_dirs
+        return read_once(lambda: scored_tasks(name, subject, self.tasks, **options), *key)
 
 
 class OfTexts(OfTasks):
@@ -217,43 +226,36 @@ class OfTexts(OfTasks):
     data = OWN_DATA
     intervals: Intervals | None = INTERVALS
 
-    def texts(self, name: str, subject: Subject) -> tuple[RunRecord, list[ScoredTask], dict[int, str]]:
-        """Returns the record of a model, its scored tasks, and the texts of their distinct sentences by id."""
-
-        def read() -> tuple[RunRecord, list[ScoredTask], dict[int, str]]:
-            record, scored = scored_tasks(
-                name, subject, self.tasks, data_dirs=self.data_dirs, progress=self.progress
-            )
-            ids = np.unique(np.concatenate([task.pairs[side] for task in scored for side in SENTENCES]))
-            return record, scored, texts_of([record], ids.tolist(), self.data, self.data_dirs)
-
-        return read_once(read, "texts", id(subject), list(self.tasks), list(self.data), list(self.data_dirs))
+    def texts(self, record: RunRecord, scored: Sequence[ScoredTask]) -> dict[int, str]:
+        """Returns the distinct sentences of scored tasks by id."""
+        ids = np.unique(np.concatenate([task.pairs[side] for task in scored for side in SENTENCES])).tolist()
+        key = "texts", id(record), self.tasks, self.data, self.data_dirs
+        return read_once(lambda: texts_of(specs_of([record]), ids, self.data, self.data_dirs), *key)
 
 
 class OfVectors(OfTexts):
     """An analysis of the distinct sentences of tasks, a list of `ScoredVectors` per model."""
 
     def inputs(self, subjects: Mapping[str, Subject]) -> Mapping[str, Sequence[ScoredVectors]]:
-        models = {name: self._vectors(name, subject) for name, subject in subjects.items()}
-        for model, tasks in models.items():
-            for task in tasks:
-                task.require_directions(model)
+        models = {}
+        for name, subject in subjects.items():
+            key = "vectors", id(subject), self.tasks, self.data, self.data_dirs
+            models[name] = read_once(partial(self._vectors, name, subject), *key)
+            for task in models[name]:
+                task.require_directions(name)
         return models
 
     def _vectors(self, name: str, subject: Subject) -> list[ScoredVectors]:
-        _, scored, texts = self.texts(name, subject)
-
-        def read() -> list[ScoredVectors]:
-            sides = [np.concatenate([task.pairs[side] for task in scored]) for side in FOLDED]
-            ends = np.cumsum([len(task.pairs) for task in scored])[:-1]
-            models = []
-            for task, chains in zip(scored, np.split(Sharing.of(*sides).components, ends), strict=True):
-                # Whitening is fitted on the sentences of one task, as often as they occur.
-                sentences = [texts[number] for side in SENTENCES for number in task.pairs[side].tolist()]
-                models.append(ScoredVectors.of(task, vectors_of(subject, sentences, self.progress), chains))
-            return models
-
-        return read_once(read, "vectors", id(subject), list(self.tasks), list(self.data), list(self.data_dirs))
+        record, scored = self.scored(name, subject)
+        texts = self.texts(record, scored)
+        sides = [np.concatenate([task.pairs[side] for task in scored]) for side in FOLDED]
+        ends = np.cumsum([len(task.pairs) for task in scored])[:-1]
+        models = []
+        for task, chains in zip(scored, np.split(Sharing.of(*sides).components, ends), strict=True):
+            # Whitening is fitted on the sentences of one task, as often as they occur.
+            sentences = [texts[number] for side in SENTENCES for number in task.pairs[side].tolist()]
+            models.append(ScoredVectors.of(task, vectors_of(subject, sentences, self.progress), chains))
+        return models
 
 
 class OfSentences(Analysis):
@@ -265,19 +267,20 @@ class OfSentences(Analysis):
     data_dirs = DATA_DIRS
 
     def inputs(self, subjects: Mapping[str, Subject]) -> Mapping[str, PairVectors]:
-        def read() -> tuple[StsData, dict[str, PairVectors]]:
-            data = read_pairs_of(self.task, self.split, self.text, self.data_dirs)
-            sentences, gold = sentences_in(data), data.pairs["gold"].to_numpy(float)
-            texts, _ = pd.factorize(np.array(sentences, dtype=object))
-            return data, {
-                name: PairVectors(*vectors_of(subject, sentences, self.progress), gold, texts)
-                for name, subject in subjects.items()
-            }
-
         ids = map(id, subjects.values())
-        data, vectors = read_once(read, "pairs", *ids, self.task, self.split, self.text, list(self.data_dirs))
+        key = "pairs", *ids, self.task, self.split, self.text, self.data_dirs
+        data, vectors = read_once(partial(self._vectors, subjects), *key)
         self.constants = {"task": data.task, "split": data.split, "text": data.text}
         return vectors
+
+    def _vectors(self, subjects: Mapping[str, Subject]) -> tuple[StsData, dict[str, PairVectors]]:
+        data = read_pairs_of(self.task, self.split, self.text, self.data_dirs)
+        sentences, gold = sentences_in(data), data.pairs["gold"].to_numpy(float)
+        texts, _ = pd.factorize(np.array(sentences, dtype=object))
+        return data, {
+            name: PairVectors(*vectors_of(subject, sentences, self.progress), gold, texts)
+            for name, subject in subjects.items()
+        }
 
 
 def _verb(cls: type[Analysis]) -> Any:
@@ -312,14 +315,16 @@ def _verb(cls: type[Analysis]) -> Any:
     }
     lines = "".join(f"\n    {name}: {text}" for name, text in arguments.items())
     body, mark, example = rest.partition("\n>>>")
-    raises = f"\nRaises:\n    UserError: {_ERRORS}\n"
-    verb.__doc__ = f"{summary}\nArgs:{lines}\n{returns}{body}{raises}{mark}{example}"
+    verb.__doc__ = f"{summary}\nArgs:{lines}\n{returns}{body}\nRaises:\n    {_RAISES}\n{mark}{example}"
     return verb
 
 
-def mean(estimates: Sequence[Linear]) -> Linear:
-    """Returns the mean of estimates with its terms."""
-    return total(estimates) / len(estimates)
+def published_cells(*tables: str) -> Iterator[tuple[str, Any, Row]]:
+    """Yields the table, the cell, and the columns `model` and `value` of each number in tables of papers."""
+    for name in tables:
+        for row in rows_of(published_table(name)):
+            for cell in row.cells:
+                yield name, cell, {"model": f"{systems()[cell.system].title} (published)", "value": cell.score}
 
 
 def total(estimates: Sequence[Linear]) -> Linear:
@@ -328,11 +333,20 @@ def total(estimates: Sequence[Linear]) -> Linear:
     return sum(others, first)
 
 
+def mean(estimates: Sequence[Linear]) -> Linear:
+    """Returns the mean of estimates with its terms."""
+    return total(estimates) / len(estimates)
+
+
 def headline(frame: pd.DataFrame) -> pd.DataFrame:
     """Returns the rows of each model's average or of all its tasks together; for a model with one task, all."""
     over_tasks = frame["task"].isin([AVERAGE, ALL_TASKS])
     has_several = over_tasks.groupby(frame["model"]).transform("any")
     return frame[over_tasks | ~has_several]
+
+
+def _heading(column: str) -> str:
+    return "" if column == "value" else column.replace("_", " ")
 
 
 def similarity_notes(frame: pd.DataFrame) -> tuple[str, ...]:
@@ -343,6 +357,11 @@ def similarity_notes(frame: pd.DataFrame) -> tuple[str, ...]:
         f"{model}: the similarity is {similarity}."
         for model, similarity in zip(others["model"], others["similarity"], strict=True)
     )
+
+
+def scaled(rows: pd.DataFrame, factor: float = 100) -> pd.DataFrame:
+    """Multiplies `value`, `low` and `high`."""
+    return rows.assign(**{name: factor * rows[name] for name in ("value", "low", "high")})
 
 
 def intervals_of(rows: pd.DataFrame, digits: int = 2) -> list[str]:

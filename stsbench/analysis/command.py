@@ -49,8 +49,8 @@ class Subjects:
         ),
     ] = None
 
-    def load(self, use: Use, *, has_others: bool = False) -> "list[Wanted]":
-        """Returns the folders of the runs, then the loaded models; `has_others` if another option names models."""
+    def load(self, use: Use) -> "list[Wanted]":
+        """Returns the folders of the runs, then the loaded models, by default the packaged one."""
         from stsbench.encoders.load import load_with
         from stsbench.scoring.subjects import default_model, is_run
 
@@ -60,9 +60,9 @@ class Subjects:
                 raise UserError(
                     f"no run record at {run}: `stsbench run --out {run}` makes one; a model goes to --model."
                 )
-        if not (runs or models or has_others):
+        if not (runs or models):
             models = [default_model()]
-        if use.changed() and not has_others and all(map(is_run, models)):
+        if use.changed() and all(map(is_run, models)):
             option = option_of_use(use.changed()[0])
             raise UserError(
                 f"{option} applies only to models that are loaded, but only runs were given: leave it out, or "
@@ -83,20 +83,13 @@ def command_of(name: str) -> Callable[..., None]:
         figure: FigureChoice = FigureChoice(),
         output: Output = Output(),
     ) -> None:
-        from stsbench.encoders.load import load_with
         from stsbench.scoring.settings import Intervals
 
         values = {key: parsed(key, about, getattr(own, key)) for key, about in parameters.items()}
         if "intervals" in cls.parameters:
             values["intervals"] = Intervals(own.dependence)
         with progress_bars(quiet=output.quiet) as progress:
-            others = {
-                key: [load_with(model, use) for model in about.models(values[key])]
-                for key, about in parameters.items()
-                if about.models and values[key]
-            }
-            models = subjects.load(use, has_others=bool(others))
-            result = cls.verb(models, progress=progress, **values | others)
+            result = cls.verb(subjects.load(use), progress=progress, **values)
         has_data = values.get("task") or values.get("tasks") or (subjects.runs and cls.uses_tasks_of_runs)
         if not has_data and {"task", "tasks"} & set(values) and (result.frame["task"] == "sample").any():
             from stsbench.scoring.tasks import SAMPLE_USED

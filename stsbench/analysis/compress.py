@@ -1,25 +1,16 @@
 """Compression: the smallest vectors that keep the score, with fewer dimensions and fewer bits per number."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import isnan
+from itertools import accumulate, pairwise
+from math import isnan, nan
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.analysis.base import OfTexts, Row, in_columns, intervals_of
-from stsbench.analysis.compress_numbers import (
-    TIES,
-    WITHIN,
-    PairedVectors,
-    Scores,
-    kind_of,
-    scores_of,
-    sizes_of,
-    verdict_on,
-)
 from stsbench.analysis.estimates import Estimates
 from stsbench.analysis.parameters import CORPUS, SEED, parameter
 from stsbench.base.errors import UserError
@@ -30,14 +21,69 @@ from stsbench.data.shared import FOLDED, SENTENCES, folded_ids
 from stsbench.records.kinds import AVERAGE
 from stsbench.render.table import Table, Tables, interval
 from stsbench.scoring.settings import MARGIN, require_margin
-from stsbench.scoring.subjects import Subject, vectors_of
-from stsbench.statistics.compression import bytes_of
-from stsbench.statistics.estimate import Estimate
-from stsbench.statistics.influence import Linear
+from stsbench.scoring.subjects import ScoredTask, Subject, vectors_of
+from stsbench.statistics import compression
+from stsbench.statistics.compression import BITS, Kind, Numbers, bytes_of
+from stsbench.statistics.correlations import correlate_task
+from stsbench.statistics.estimate import Estimate, verdict
+from stsbench.statistics.influence import Linear, task_terms
+from stsbench.statistics.intervals import lower_bound, upper_bound
+from stsbench.statistics.seeds import generator
+from stsbench.statistics.threads import in_threads
+from stsbench.statistics.ties import ties_of
 
 Floats = NDArray[np.float64]
+Vectors = NDArray[np.floating[Any]]
 
-_CELL = ["model", "dimensions", "kept"]
+ALL, LEADING, RANDOM, PCA = "all", "leading", "random", "PCA"
+"""The kept dimensions: all, the first, random ones, or the largest principal components."""
+
+WITHIN = "within margin"
+
+SMALLEST = 16
+"""The smallest default number of dimensions."""
+
+TIES = ("tied", "expected", "lowest", "highest")
+
+
+class PairedVectors(NamedTuple):
+    """The vectors of a model's pairs, and of other sentences for calibration.
+
+    Attributes:
+        tasks: the scored tasks.
+        vectors: (m, d), one row per distinct token sequence.
+        rows: (2, n) rows of both sides of the pairs, the tasks one after the other.
+        calibration: (c, d) vectors of sentences that are in no task.
+        left_out: number of sentences of the corpus that are in a task.
+    """
+
+    tasks: Sequence[ScoredTask]
+    vectors: Vectors
+    rows: NDArray[np.int64]
+    calibration: Vectors
+    left_out: int
+
+
+class Cell(NamedTuple):
+    """A smaller vector."""
+
+    dimensions: int
+    kept: str
+    stored: Numbers
+
+
+class Scores(NamedTuple):
+    """The scores of a smaller vector over k draws of its dimensions (one unless they are random).
+
+    Attributes:
+        values: (k, tasks) scores.
+        terms: (n,) terms of the mean score over the draws, by task.
+        ties: means of `TIES` over the draws, by task.
+    """
+
+    values: Floats
+    terms: list[Floats]
+    ties: list[dict[str, float]]
 
 
 class Compress(OfTexts):
@@ -63,8 +109,6 @@ class Compress(OfTexts):
 
     name = "compress"
     title = "Compression"
-    question = "how small can a vector be?"
-    look_for = "the fewest bytes within the margin; a random half that loses little"
     examples = (
         "stsbench explain compress runs/minilm-avg-sts --figure bytes.svg",
         "stsbench explain compress runs/a runs/b --corpus wiki.txt --sizes 256,128,64 --margin 1",
@@ -96,23 +140,21 @@ class Compress(OfTexts):
         return {name: self._paired_vectors(name, subject, others) for name, subject in subjects.items()}
 
     def _paired_vectors(self, name: str, subject: Subject, others: Sequence[str]) -> PairedVectors:
-        """Returns the vectors of a model's pairs, and of other sentences for calibration."""
-        record, scored, texts = self.texts(name, subject)
+        record, tasks = self.scored(name, subject)
         if record.model.use.whiten is not None:
             raise UserError(
                 f"the vectors of {name} are whitened by each task's own sentences, so other sentences have no "
                 "comparable vectors: fit a whitening with `stsbench fit`, and measure that."
             )
-        ids = [np.stack([task.pairs[side] for side in SENTENCES]) for task in scored]
-        numbers, places = np.unique(np.concatenate(ids, axis=1), return_inverse=True)
-        in_tasks = np.concatenate([task.pairs[side] for task in scored for side in FOLDED])
-        seen = np.isin(folded_ids(others), in_tasks)
+        texts = self.texts(record, tasks)
+        ids = np.concatenate([[task.pairs[side] for side in SENTENCES] for task in tasks], axis=1)
+        numbers, places = np.unique(ids, return_inverse=True)
+        seen = np.isin(folded_ids(others), np.concatenate([task.pairs[side] for task in tasks for side in FOLDED]))
         calibration = [text for text, is_seen in zip(others, seen.tolist(), strict=True) if not is_seen]
         sentences = [texts[number] for number in numbers.tolist()]
         vectors, rows = vectors_of(subject, [*sentences, *calibration], self.progress)
-        ends = np.cumsum([of_task.shape[1] for of_task in ids])[:-1]
-        by_task = np.split(rows[: len(numbers)][places.reshape(2, -1)], ends, axis=1)
-        return PairedVectors(scored, vectors, by_task, vectors[rows[len(numbers) :]], int(seen.sum()))
+        pairs = rows[: len(numbers)][places.reshape(ids.shape)]
+        return PairedVectors(tasks, vectors, pairs, vectors[rows[len(numbers) :]], int(seen.sum()))
 
     def measure(self, model: str, given: PairedVectors) -> Iterator[Row]:
         sizes = sizes_of(given.vectors.shape[1], self.sizes, model)
@@ -126,7 +168,7 @@ class Compress(OfTexts):
         scores = scores_of(given, sizes, self.draws, self.seed, self.similarity)
         full, *_ = scores.values()
         estimates = Estimates(self._how)
-        for task, value in zip(given.tasks, full.values[0].tolist(), strict=True):
+        for task, value in zip(given.tasks, full.values[0], strict=True):
             if np.isnan(value):
                 raise UserError(
                     f"{model} has no score on {task.task} (its similarities are constant): leave it out."
@@ -146,42 +188,42 @@ class Compress(OfTexts):
 
     def _compared(self, tasks: Sequence[str], small: Scores, full: Scores, estimates: Estimates) -> Iterator[Row]:
         """Yields the score of a smaller vector and its difference to the full ones, by task and on average."""
-        lost = [of_small - of_full for of_small, of_full in zip(small.terms, full.terms, strict=True)]
-        for place, task in enumerate(tasks):
-            terms = {task: lost[place]}
-            row = self._difference(small.values[:, place], full.values[0, place], terms, estimates)
-            yield {"task": task} | row | _in_points(small.ties[place])
+        lost = {task: of - of_full for task, of, of_full in zip(tasks, small.terms, full.terms, strict=True)}
+        parts = [
+            (task, small.values[:, place], full.values[0, place], {task: lost[task]}, small.ties[place])
+            for place, task in enumerate(tasks)
+        ]
         if len(tasks) > 1:
-            terms = {task: of_task / len(tasks) for task, of_task in zip(tasks, lost, strict=True)}
-            row = self._difference(small.values.mean(axis=1), full.values[0].mean(), terms, estimates)
-            ties = {name: float(np.mean([of_task[name] for of_task in small.ties])) for name in small.ties[0]}
-            yield {"task": AVERAGE} | row | _in_points(ties)
-
-    def _difference(self, values: Floats, full: float, terms: Mapping[str, Floats], estimates: Estimates) -> Row:
-        difference = Linear(float(values.mean() - full), terms)
-        row = {
-            "score": 100 * float(values.mean()),
-            "spread": 100 * float(values.std(ddof=1)) if len(values) > 1 else float("nan"),
-            "difference": 100 * difference.value,
-        }
-        if self._how.interval is None:
-            return row | {"low": float("nan"), "high": float("nan"), "verdict": ""}
-        estimate = Estimate(difference.value, estimates.spread(difference))
-        low, high, _ = estimate.interval(self._how.level)
-        verdict = verdict_on(estimate, self.margin / 100, self._how.level)
-        return row | {"low": 100 * low, "high": 100 * high, "verdict": verdict}
+            terms = {task: of_task / len(tasks) for task, of_task in lost.items()}
+            ties = {name: float(np.mean([of_task[name] for of_task in small.ties])) for name in TIES}
+            parts.append((AVERAGE, small.values.mean(axis=1), full.values[0].mean(), terms, ties))
+        for task, values, of_full, terms, ties in parts:
+            row: Row = {"task": task, "score": 100 * float(values.mean())}
+            row["spread"] = 100 * float(values.std(ddof=1)) if len(values) > 1 else nan
+            difference = Linear(float(values.mean() - of_full), terms)
+            row |= {"difference": 100 * difference.value, "low": nan, "high": nan, "verdict": ""}
+            if self._how.interval is not None:
+                estimate = Estimate(difference.value, estimates.spread(difference))
+                low, high, _ = estimate.interval(self._how.level)
+                verdict = verdict_on(estimate, self.margin / 100, self._how.level)
+                row |= {"low": 100 * low, "high": 100 * high, "verdict": verdict}
+            yield row | {name: 100 * value for name, value in ties.items()}
 
     def table(self) -> Tables:
         rows = self.headline
-        first = rows.iloc[0]
-        what = f"{str(first['metric']).capitalize()} x 100, {listed(list(dict.fromkeys(rows['task'])))}"
+        what = f"{str(rows['metric'].iloc[0]).capitalize()} x 100, {listed(list(dict.fromkeys(rows['task'])))}"
         similarity = rows.loc[rows["similarity"] != "hamming", "similarity"].iloc[0]
-        cells = [_difference_cell(row) for row in rows.to_dict("records")]
+        differences = rows.assign(cell=[_difference_cell(row) for row in rows.to_dict("records")])
+        keys, margin = ["model", "dimensions", "kept"], self.frame["margin"].iloc[0]
         tables = [
-            Table(self.smallest, f"The smallest vectors within {first['margin']:g} points of the full ones"),
-            Table(_wide(rows, rows["score"]), f"{what}: by {similarity}, of binary vectors by Hamming"),
+            Table(self.smallest, f"The smallest vectors within {margin:g} points of the full ones"),
             Table(
-                _wide(rows, cells), "Difference to the full vectors in fp32, with its interval", notes=self.notes
+                in_columns(rows, keys, "stored", "score"), f"{what}: by {similarity}, of binary vectors by Hamming"
+            ),
+            Table(
+                in_columns(differences, keys, "stored", "cell"),
+                "Difference to the full vectors in fp32, with its interval",
+                notes=self.notes,
             ),
         ]
         return Tables(table for table in tables if len(table.frame))
@@ -193,19 +235,17 @@ class Compress(OfTexts):
         full = rows.groupby("model")["bytes"].transform("max")
         rows = rows.assign(share=100 * rows["bytes"] / full, interval=intervals_of(rows))
         passing = rows[rows["verdict"] == WITHIN].sort_values(["bytes", "score"], ascending=[True, False])
-        best = passing.groupby(["model", "kept"], sort=False).head(1)
-        columns = [*_CELL, "stored", "bytes", "share", "score", "difference", "interval"]
-        return best.sort_index()[columns].rename(columns={"share": "% of full"}).reset_index(drop=True)
+        best = passing.groupby(["model", "kept"], sort=False).head(1).sort_index()
+        columns = ["model", "dimensions", "kept", "stored", "bytes", "share", "score", "difference", "interval"]
+        return best[columns].rename(columns={"share": "% of full"}).reset_index(drop=True)
 
-    def numbers(self) -> dict[str, float]:
-        rows, smallest = self.headline, self.smallest
-        named = {"fewest bytes within the margin": float(smallest["bytes"].min())} if len(smallest) else {}
-        sizes = sorted(set(rows["dimensions"]), reverse=True)
-        half = rows[(rows["dimensions"] == sizes[min(1, len(sizes) - 1)]) & (rows["stored"] == "fp32")]
-        return named | {
-            f"{row['kept']} {row['dimensions']}, difference": float(row["difference"])
-            for row in half.to_dict("records")
-        }
+    number_keys = ("name",)
+    number_columns = ("difference",)
+
+    @property
+    def main(self) -> pd.DataFrame:
+        rows = self.headline[self.headline["stored"] == "fp32"]
+        return rows.assign(name=rows["kept"] + " " + rows["dimensions"].astype(str))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -218,7 +258,7 @@ class Compress(OfTexts):
                 f"{model}: int8 ranges and principal components are fitted on {first['calibration']:,} sentences "
                 f"of {first['corpus']}{also}."
             )
-            if lacking := set(rows["dimensions"]) - set(rows.loc[rows["kept"] == "PCA", "dimensions"]):
+            if lacking := set(rows["dimensions"]) - set(rows.loc[rows["kept"] == PCA, "dimensions"]):
                 notes.append(
                     f"{model}: these sentences vary in fewer than {min(lacking):,} directions, which limits PCA."
                 )
@@ -230,20 +270,108 @@ class Compress(OfTexts):
         return {"least loss for its bytes": best.assign(place=best["bytes"], value=best["difference"])}
 
 
-def _wide(rows: pd.DataFrame, cells: Any) -> pd.DataFrame:
-    return in_columns(rows.assign(cell=cells), _CELL, "stored", "cell")
-
-
-def _in_points(ties: Mapping[str, float]) -> Row:
-    return {name: 100 * ties.get(name, float("nan")) for name in TIES}
-
-
-def _difference_cell(row: dict[Any, Any]) -> str:
+def _difference_cell(row: Mapping[Any, Any]) -> str:
     if isnan(row["difference"]):
         return ""
     spread = "" if isnan(row["spread"]) else f" ±{row['spread']:.2f}"
     mark = "*" if row["verdict"] == WITHIN else ""
     return " ".join(filter(None, [f"{row['difference']:+z.2f}{mark}", interval(row["low"], row["high"])])) + spread
+
+
+def sizes_of(width: int, chosen: Sequence[int], name: str) -> list[int]:
+    """Returns the numbers of dimensions to keep, the largest first: all, and the chosen ones or halves.
+
+    >>> sizes_of(384, (), "minilm")
+    [384, 192, 96, 48, 24, 16]
+    """
+    for size in chosen:
+        if not 1 <= size <= width:
+            raise UserError(f"--sizes {size}: the vectors of {name} have {width} dimensions; give 1 to {width}.")
+    halves = [width // 2**power for power in range(1, width.bit_length()) if width // 2**power > SMALLEST]
+    return sorted({width, *(chosen or [*halves, min(SMALLEST, width)])}, reverse=True)
+
+
+def kind_of(numbers: Numbers, similarity: Kind) -> Kind:
+    """Returns how vectors in a number format are compared."""
+    return "hamming" if numbers == "binary" else similarity
+
+
+def scores_of(
+    model: PairedVectors, sizes: Sequence[int], draws: int, seed: int, similarity: Kind
+) -> dict[Cell, Scores]:
+    """Returns the scores of every smaller vector, the largest first; sizes above the rank have no components.
+
+    Args:
+        model: the vectors.
+        sizes: the numbers of dimensions, all of them first.
+        draws: the number of draws of random dimensions.
+        seed: the seed of the draws.
+        similarity: `cosine` or `dot` for floats and int8; binary vectors use the Hamming distance.
+    """
+    # Alone, as busy cores slow down a decomposition in several threads.
+    (principal,) = in_threads(compression.principal_of, [model.calibration])
+    width, rank = sizes[0], principal.directions.shape[1]
+    orders = [generator(seed, "compress", str(draw)).permutation(width) for draw in range(draws)]
+    choices = {(width, ALL): [np.arange(width)]}
+    choices |= {(size, LEADING): [np.arange(size)] for size in sizes[1:]}
+    choices |= {(size, RANDOM): [order[:size] for order in orders] for size in sizes[1:]}
+    scores = _scores(model, choices, similarity)
+    if components := {(size, PCA): [np.arange(size)] for size in sizes if size <= rank}:
+        turned = model._replace(vectors=principal.of(model.vectors), calibration=principal.of(model.calibration))
+        scores |= _scores(turned, components, similarity)
+    kinds = (ALL, LEADING, RANDOM, PCA)
+    return dict(sorted(scores.items(), key=lambda item: (-item[0].dimensions, kinds.index(item[0].kept))))
+
+
+def _scores(
+    model: PairedVectors, choices: Mapping[tuple[int, str], Sequence[NDArray[np.int64]]], similarity: Kind
+) -> dict[Cell, Scores]:
+    """Returns the scores of some choices of dimensions in each number format."""
+    draws = [chosen for of_choice in choices.values() for chosen in of_choice]
+    masks = np.zeros((len(draws), model.vectors.shape[1]), dtype=bool)
+    for mask, chosen in zip(masks, draws, strict=True):
+        mask[chosen] = True
+    ends = list(accumulate([len(task.pairs) for task in model.tasks]))[:-1]
+    places = list(pairwise([0, *accumulate(map(len, choices.values()))]))
+    ranges, (left, right) = compression.ranges_of(model.calibration), model.rows
+
+    def in_format(numbers: Numbers) -> dict[Cell, Scores]:
+        codes, kind = compression.stored(model.vectors, numbers, ranges), kind_of(numbers, similarity)
+        values = compression.similarities_by_choice(codes, left, right, masks, kind)
+        by_task = np.split(values, ends, axis=1)
+        return {
+            Cell(size, kept, numbers): _scored(model.tasks, [of_task[start:end] for of_task in by_task])
+            for (size, kept), (start, end) in zip(choices, places, strict=True)
+        }
+
+    return {cell: scores for part in in_threads(in_format, tuple(BITS)) for cell, scores in part.items()}
+
+
+def _scored(tasks: Sequence[ScoredTask], similarities: Sequence[Floats]) -> Scores:
+    """Returns the scores of k draws, given (k, n) similarities by task."""
+    values, terms, ties = [], [], []
+    for task, draws in zip(tasks, similarities, strict=True):
+        codes, gold = pd.factorize(task.pairs["subset"])[0], task.pairs["gold"].to_numpy()
+        metric, aggregation = task.statistic.metric, task.statistic.aggregation
+        of_draws = [ties_of(gold, draw, codes, aggregation) for draw in draws]
+        if metric == "spearman":
+            values.append([draw.score for draw in of_draws])
+        else:
+            values.append([correlate_task(gold, draw, codes, metric).aggregates[aggregation] for draw in draws])
+        terms.append(np.mean([task_terms(gold, draw, codes, metric, aggregation) for draw in draws], axis=0))
+        means = {name: float(np.mean([getattr(draw, name) for draw in of_draws])) for name in TIES}
+        ties.append(means if metric == "spearman" else dict.fromkeys(TIES, nan) | {"tied": means["tied"]})
+    return Scores(np.array(values).T, terms, ties)
+
+
+def verdict_on(difference: Estimate, margin: float, level: float) -> str:
+    """Returns whether a loss is significantly below or above a margin, as `stsbench check --margin` does."""
+    loss, spread = -difference.value, difference.variance
+    if np.isnan(loss) or np.isnan(spread.value):
+        return "undefined"
+    if spread.value <= 0:
+        return WITHIN if loss == 0 else "undecided"
+    return verdict(-upper_bound(loss, spread, level), -lower_bound(loss, spread, level), margin)
 
 
 compress = Compress.verb

@@ -1,7 +1,7 @@
 """Density: do cosines separate the levels of gold scores?"""
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import isnan
+from math import isnan, nan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from stsbench.records.kinds import STS
 from stsbench.records.record import RunRecord
 from stsbench.render.figures import add_tooltips, colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables, place
-from stsbench.scoring.subjects import ScoredTask, Subject, tasks_by_model
+from stsbench.scoring.subjects import ScoredTask, Subject, scored_tasks
 from stsbench.scoring.tasks import SAMPLE, STS_B, canonical, read_pairs_of
 
 if TYPE_CHECKING:
@@ -43,8 +43,6 @@ class Density(Analysis):
 
     name = "density"
     title = "Cosine densities"
-    question = "are levels of similarity kept apart?"
-    look_for = "hills that move right with the gold score and overlap little"
     examples = (
         "stsbench explain density runs/a runs/b --figure density.png",
         "stsbench explain density runs/a --task STS16 --buckets 3 --markdown",
@@ -58,7 +56,8 @@ class Density(Analysis):
     def inputs(self, subjects: Mapping[str, Subject]) -> Mapping[str, Sequence[ScoredTask]]:
         task = canonical(self.task) if self.task else _default_task(subjects, self.data_dirs)
         self.constants = {"task": task}
-        return tasks_by_model(subjects, [task], data_dirs=self.data_dirs, progress=self.progress)
+        options: dict[str, Any] = {"data_dirs": self.data_dirs, "progress": self.progress}
+        return {name: scored_tasks(name, subject, [task], **options)[1] for name, subject in subjects.items()}
 
     def measure(self, model: str, given: Sequence[ScoredTask]) -> Iterator[Row]:
         pairs = pd.concat([task.pairs for task in given])  # the splits of the task
@@ -66,21 +65,25 @@ class Density(Analysis):
             raise UserError(f"the run of {model} has given similarities instead of cosines.")
         grid = np.linspace(-1, 1, _POINTS)
         for bucket, cosines in _buckets(pairs, given[0].gold_range, self.buckets):
-            about: Row = {"pairs": len(cosines), "mean": cosines.mean() if len(cosines) else float("nan")}
-            about |= {
-                name: np.quantile(cosines, at) if len(cosines) else np.nan for name, at in _QUANTILES.items()
-            }
+            about: Row = {"pairs": len(cosines), "mean": cosines.mean() if len(cosines) else nan}
+            quantiles = (
+                np.quantile(cosines, list(_QUANTILES.values())) if len(cosines) else [nan] * len(_QUANTILES)
+            )
+            about |= dict(zip(_QUANTILES, quantiles, strict=True))
             for point, value in zip(grid, kernel_density(cosines, grid), strict=True):
                 yield {"bucket": bucket, "cosine": point, "density": value} | about
 
     def table(self) -> Tables:
-        table = self.frame.drop_duplicates(["model", "bucket"])[["model", "bucket", "pairs", "mean", *_QUANTILES]]
+        table = self.main[["model", "bucket", "pairs", "mean", *_QUANTILES]]
         table = table.rename(columns={"bucket": "gold", "q05": "5 %", "q25": "25 %", "q75": "75 %", "q95": "95 %"})
         return Tables([Table(table, f"Cosine by gold score{place(self.frame)}", 3)])
 
-    def numbers(self) -> dict[str, float]:
-        rows = self.frame.drop_duplicates("bucket").to_dict("records")
-        return {f"{name} {row['bucket']}": float(row[name]) for row in rows for name in ("mean", "median")}
+    number_keys = ("bucket",)
+    number_columns = ("mean", "median")
+
+    @property
+    def main(self) -> pd.DataFrame:
+        return self.frame.drop_duplicates(["model", "bucket"])
 
     def plot(self) -> "Figure":
         """Draws the densities of each bucket, the highest gold scores on top; each bucket has its own scale."""

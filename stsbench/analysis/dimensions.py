@@ -1,13 +1,12 @@
 """Dimensions: how much of the cosine comes from a few dimensions? (Timkey and van Schijndel 2021)"""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from stsbench.analysis.base import OfVectors, Row, by_task, intervals_of, mean, with_intervals
+from stsbench.analysis.base import OfVectors, Row, by_task, intervals_of, mean, scaled, with_intervals
 from stsbench.analysis.estimates import Estimates, spearman_of_task
 from stsbench.analysis.inputs import ScoredVectors
 from stsbench.analysis.parameters import parameter
@@ -50,8 +49,6 @@ class Dimensions(OfVectors):
 
     name = "dimensions"
     title = "Dimensions"
-    question = "do a few dimensions dominate the cosine, and hide what the others encode?"
-    look_for = "a large share of few dimensions, and scores that rise without them or standardised"
     examples = (
         "stsbench explain dimensions runs/a runs/b --figure dimensions.svg",
         "stsbench explain dimensions --model minilm --tasks sample --top 1,5 --json",
@@ -80,41 +77,37 @@ class Dimensions(OfVectors):
         for task in given:
             units = directions(task.vectors[task.usable]).units
             order = np.argsort(-mean_cosine_by_dimension(units), kind="stable")
-            shares = dict(_shares(task, units, order, counts, estimates))
+            shares = _shares(task, units, order, counts, estimates)
             measured.append(shares | _scores(task, order, counts, estimates))
             about = {"task": task.task, "sentences": len(units), "pairs": len(task.pairs), "dimensions": size}
             for (measure, group), estimate in measured[-1].items():
-                is_score = measure in {SPEARMAN, DIFFERENCE}
-                items = about["pairs" if is_score else "sentences"]
+                items = about["pairs" if measure in {SPEARMAN, DIFFERENCE} else "sentences"]
                 limits = estimates.limits(estimate, items, correlation=measure == SPEARMAN)
                 which = ",".join(map(str, order[: int(group)])) if measure == SHARE else ""
                 yield about | {"measure": measure, "group": group, "which": which} | limits
         if len(given) > 1:
-            sentences, pairs = (
-                sum(int(task.usable.sum()) for task in given),
-                sum(len(task.pairs) for task in given),
-            )
-            about = {"task": AVERAGE, "sentences": sentences, "pairs": pairs, "dimensions": size, "which": ""}
+            about = {"task": AVERAGE, "dimensions": size, "which": ""}
+            about["sentences"] = sum(int(task.usable.sum()) for task in given)
+            about["pairs"] = sum(len(task.pairs) for task in given)
             for measure, group in measured[0]:
-                limits = estimates.limits(mean([of_task[measure, group] for of_task in measured]), pairs)
-                yield about | {"measure": measure, "group": group} | limits
+                average = mean([of_task[measure, group] for of_task in measured])
+                yield about | {"measure": measure, "group": group} | estimates.limits(average, about["pairs"])
 
     def table(self) -> Tables:
-        rows = self.frame[self.frame["measure"].isin([MEAN, SHARE])]
-        names = rows["measure"].where(rows["measure"] == MEAN, "top " + rows["group"])
-        shares = rows.assign(measure=names)
-        shares[["value", "low", "high"]] *= 100
-        shares = with_intervals(shares, ["model", "task", "dimensions"])
-        caption = "Mean cosine of two random sentences x 100; the percentage of it from the largest dimensions"
-        scores = "Spearman x 100 by how vectors are compared, and the difference to the cosine"
-        return Tables([Table(shares, caption, notes=self.notes), Table(self._score_table(), scores)])
-
-    def _score_table(self) -> pd.DataFrame:
+        rows = scaled(self.frame[self.frame["measure"].isin([MEAN, SHARE])])
+        shares = rows.assign(measure=rows["measure"].where(rows["measure"] == MEAN, "top " + rows["group"]))
         scores = by_task(self.frame[self.frame["measure"] == SPEARMAN], ["model", "group"])
         rows = self.headline[self.headline["measure"] == DIFFERENCE]
         differences = rows[["model", "group"]].assign(difference=rows["value"], interval=intervals_of(rows))
-        table = scores.merge(differences, how="left", on=["model", "group"]).fillna({"interval": ""})
-        return table.rename(columns={"group": "compared by"})
+        scores = scores.merge(differences, how="left", on=["model", "group"]).fillna({"interval": ""})
+        caption = "Mean cosine of two random sentences x 100; the percentage of it from the largest dimensions"
+        compared = "Spearman x 100 by how vectors are compared, and the difference to the cosine"
+        return Tables(
+            [
+                Table(with_intervals(shares, ["model", "task", "dimensions"]), caption, notes=self.notes),
+                Table(scores.rename(columns={"group": "compared by"}), compared),
+            ]
+        )
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -125,17 +118,15 @@ class Dimensions(OfVectors):
             for model, rows in undefined.groupby("model", sort=False)
         )
 
-    def numbers(self) -> dict[str, float]:
-        rows = self.headline
-        return {
-            f"{row['measure']} {row['group']}".strip(): float(row["value"])
-            for row in rows[rows["measure"] != DIFFERENCE].to_dict("records")
-        }
+    number_keys = ("measure", "group")
+
+    @property
+    def main(self) -> pd.DataFrame:
+        return self.headline[self.headline["measure"] != DIFFERENCE]
 
     def panels(self) -> Mapping[str, pd.DataFrame]:
         rows = self.headline
-        shares, differences = (rows[rows["measure"] == measure].copy() for measure in (SHARE, DIFFERENCE))
-        shares[["value", "low", "high"]] *= 100
+        shares, differences = scaled(rows[rows["measure"] == SHARE]), rows[rows["measure"] == DIFFERENCE]
         return {
             "share of mean cosine, %": shares.assign(place="top " + shares["group"]),
             "points less the cosine's": differences.assign(place=differences["group"]),
@@ -144,25 +135,23 @@ class Dimensions(OfVectors):
 
 def _shares(
     task: ScoredVectors, units: Floats, order: NDArray[np.intp], counts: Sequence[int], estimates: Estimates
-) -> Iterator[tuple[tuple[str, str], Linear]]:
-    """Yields the mean cosine, and the shares of it that come from the largest dimensions."""
-    block = f"sentences\n{task.task}"
-    estimates.block(block, task.dependent(task.usable))
-    whole = _mean_cosine(units, block)
-    yield (MEAN, ""), whole
+) -> dict[tuple[str, str], Linear]:
+    """Returns the mean cosine, and the shares of it that come from the largest dimensions."""
+    block, n = f"sentences\n{task.task}", len(units)
+    estimates.block(block, task.sharing(task.usable))
+
+    def mean_cosine(part: Floats) -> Linear:
+        products = (part @ part.sum(axis=0) - np.einsum("ij,ij->i", part, part)) / (n - 1)
+        value = float(products.mean())
+        return Linear(value, {block: 2 * (products - value) / n})
+
+    whole = mean_cosine(units)
     # A share of a number that may be 0 is undefined.
-    is_positive = whole.value > 0 and not estimates.limits(whole, len(units))["low"] <= 0
-    for count in counts:
-        part = _mean_cosine(units[:, order[:count]], block)
-        yield (SHARE, str(count)), part / whole if is_positive else Linear.undefined()
-
-
-def _mean_cosine(units: Floats, block: str) -> Linear:
-    """Returns the part of the mean cosine of all pairs that comes from some dimensions of unit vectors."""
-    n = len(units)
-    products = (units @ units.sum(axis=0) - np.einsum("ij,ij->i", units, units)) / (n - 1)
-    mean = float(products.mean())
-    return Linear(mean, {block: 2 * (products - mean) / n})
+    is_positive = whole.value > 0 and not estimates.limits(whole, n)["low"] <= 0
+    return {(MEAN, ""): whole} | {
+        (SHARE, str(count)): mean_cosine(units[:, order[:count]]) / whole if is_positive else Linear.undefined()
+        for count in counts
+    }
 
 
 def _scores(
@@ -179,7 +168,9 @@ def _scores(
 
     similarities = {COSINE: plain["cosine"]}
     similarities |= {f"without top {count}": cosine(vectors[:, order[count:]]) for count in counts}
-    similarities |= {STANDARDISED: cosine(standardised(vectors)), RANKS: cosine(centred_ranks(task.vectors))}
+    # The cosine of centred ranks is Spearman's correlation.
+    ranks = average_ranks(task.vectors) - (vectors.shape[1] + 1) / 2
+    similarities |= {STANDARDISED: cosine(standardised(vectors)), RANKS: cosine(ranks)}
     similarities[MANHATTAN] = plain["manhattan"]
     scores = {
         (SPEARMAN, name): spearman_of_task(block, task.pairs, similarity)
@@ -205,16 +196,6 @@ def standardised(vectors: Floats) -> Floats:
     # The rounded mean of equal numbers can differ from them.
     varies = vectors[used].min(axis=0) < vectors[used].max(axis=0)
     return np.where(used[:, np.newaxis] & varies, deviations / np.where(varies, spread, 1.0), 0.0)
-
-
-def centred_ranks(vectors: NDArray[np.floating[Any]]) -> Floats:
-    """Returns the centred ranks of the numbers in each of (n, d) vectors; the cosine of two is Spearman's.
-
-    >>> centred_ranks(np.array([[0.1, 7.0, 0.3]])).tolist()
-    [[-1.0, 1.0, 0.0]]
-    """
-    ranks: Floats = average_ranks(vectors) - (vectors.shape[1] + 1) / 2
-    return ranks
 
 
 dimensions = Dimensions.verb

@@ -15,9 +15,6 @@ from stsbench.statistics.intervals import correlation_interval, plain_interval, 
 
 Floats = NDArray[np.float64]
 
-_FEWEST = 4
-"""Pairs below which a value has no interval."""
-
 
 @dataclass(frozen=True)
 class Estimates:
@@ -25,22 +22,34 @@ class Estimates:
 
     Attributes:
         intervals: how they are computed.
+        fewest: items below which a value has no interval.
         released: by block, which items share a sentence as released.
         folded: by block, which items share a sentence by letters and digits.
         joined: by blocks, `folded` of several together.
     """
 
     intervals: Intervals
+    fewest: int = 4
     released: dict[str, Sharing] = field(default_factory=dict)
     folded: dict[str, Sharing] = field(default_factory=dict)
     joined: dict[tuple[str, ...], Sharing] = field(default_factory=dict)
 
-    def block(self, name: str, pairs: pd.DataFrame) -> None:
-        """Registers which items of a block share sentences; needed before `limits`."""
-        self.released[name], self.folded[name] = sharing_of(pairs), sharing_of(pairs, folded=True)
+    def block(self, name: str, items: pd.DataFrame | Sharing) -> None:
+        """Registers the rows of an items table, or what shares sentences, as a block; needed before `limits`."""
+        if isinstance(items, Sharing):
+            self.released[name] = self.folded[name] = items
+        else:
+            self.released[name], self.folded[name] = sharing_of(items), sharing_of(items, folded=True)
 
     def limits(
-        self, estimate: Linear, pairs: int, *, correlation: bool = False, share: bool = False, normal: bool = False
+        self,
+        estimate: Linear,
+        items: int,
+        *,
+        correlation: bool = False,
+        share: bool = False,
+        normal: bool = False,
+        scale: float = 1,
     ) -> dict[str, float]:
         """Returns an estimate's `value`, `low` and `high`, NaN for undefined ones.
 
@@ -48,36 +57,34 @@ class Estimates:
 
         Args:
             estimate: the estimate.
-            pairs: the number of its items.
+            items: the number of its items.
             correlation: whether it is a correlation x 100.
             share: whether it is a share, whose limits are between 0 and 1.
             normal: whether the interval is normal instead of Student's t, whose degrees of freedom are too few if
                 few items differ from the rest.
+            scale: factor of the three numbers.
         """
         value, level = estimate.value, self.intervals.level
-        if np.isnan(value) or pairs < _FEWEST or self.intervals.interval is None:
-            return {"value": value, "low": np.nan, "high": np.nan}
-        if correlation:
-            low, high, _ = correlation_interval(value / 100, self.spread(estimate, 100), pairs, level)
-            return {"value": value, "low": 100 * low, "high": 100 * high}
-        spread = self.spread(estimate)
-        spread = replace(spread, df=np.inf) if normal else spread
-        low, high, _ = (
-            share_interval(value, spread, pairs, level) if share else plain_interval(value, spread, level)
-        )
-        return {"value": value, "low": low, "high": high}
+        if np.isnan(value) or items < self.fewest or self.intervals.interval is None:
+            low = high = np.nan
+        elif correlation:
+            low, high, _ = correlation_interval(value / 100, self.spread(estimate, 100), items, level)
+            low, high = 100 * low, 100 * high
+        else:
+            spread = self.spread(estimate)
+            spread = replace(spread, df=np.inf) if normal else spread
+            low, high, _ = (
+                share_interval(value, spread, items, level) if share else plain_interval(value, spread, level)
+            )
+        return {"value": scale * value, "low": scale * low, "high": scale * high}
 
     def spread(self, estimate: Linear, scale: float = 1) -> Variance:
         """Returns the variance of an estimate divided by `scale`."""
-        terms = np.concatenate(list(estimate.terms.values()))
-        return variance(terms / scale, self._sharing(tuple(estimate.terms)), self.intervals.interval or "dyadic")
-
-    def _sharing(self, blocks: tuple[str, ...]) -> Sharing:
-        if len(blocks) == 1:
-            return self.released[blocks[0]]
-        if blocks not in self.joined:
+        terms, blocks = np.concatenate(list(estimate.terms.values())), tuple(estimate.terms)
+        if len(blocks) > 1 and blocks not in self.joined:
             self.joined[blocks] = Sharing.join([self.folded[block] for block in blocks])
-        return self.joined[blocks]
+        sharing = self.joined[blocks] if len(blocks) > 1 else self.released[blocks[0]]
+        return variance(terms / scale, sharing, self.intervals.interval or "dyadic")
 
 
 def spearman_of_task(block: str, pairs: pd.DataFrame, similarity: Floats) -> Linear:

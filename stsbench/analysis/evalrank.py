@@ -21,7 +21,6 @@ from stsbench.render.table import Table, Tables, place
 from stsbench.statistics.correlations import spearman
 from stsbench.statistics.neighbours import QUERIES_AT_ONCE, directions
 from stsbench.statistics.similarity import pair_similarities
-from stsbench.statistics.threads import in_threads
 
 MOST = 15
 """The largest rank up to which hits are counted, as in the authors' code."""
@@ -50,8 +49,6 @@ class EvalRank(OfSentences):
 
     name = "evalrank"
     title = "Finding a sentence's match"
-    question = "is a sentence's match found among all sentences?"
-    look_for = "an order of models other than Spearman's: scores of pairs are not neighbours"
     examples = (
         "stsbench explain evalrank runs/a runs/b --figure found.svg",
         "stsbench explain evalrank --model minilm --task sample --json",
@@ -71,8 +68,8 @@ class EvalRank(OfSentences):
         _, first = np.unique(given.texts, return_index=True)
         vectors = given.vectors[given.rows[first]]
         left, right = np.split(given.texts, 2)
-        there = np.column_stack([left[positive], right[positive]])
-        searches = np.unique(np.vstack([there, there[:, ::-1]]), axis=0).astype(np.int64)
+        pairs = np.column_stack([left[positive], right[positive]])
+        searches = np.unique(np.vstack([pairs, pairs[:, ::-1]]), axis=0).astype(np.int64)
         ranks, tied, lost = match_ranks(vectors, searches, centred=self.centred, progress=self.progress)
         about = {
             "mrr": float((1 / ranks).mean()),
@@ -89,14 +86,19 @@ class EvalRank(OfSentences):
         for k in range(1, MOST + 1):
             yield {"k": k, "hits": float((ranks <= k).mean())} | about
 
+    @property
+    def main(self) -> pd.DataFrame:
+        rows = self.frame.drop_duplicates("model").set_index("model")
+        hits = {f"Hits@{k}": self.frame[self.frame["k"] == k].set_index("model")["hits"] for k in (1, 3)}
+        names = {"mrr": "MRR", "mean_rank": "mean rank", "spearman": "Spearman"}
+        return rows.rename(columns=names).assign(**hits).reset_index()
+
+    number_columns = ("MRR", "Hits@1", "Hits@3", "mean rank")
+
     def table(self) -> Tables:
-        rows = self.frame.drop_duplicates("model")
-        hits = {k: self.frame.loc[self.frame["k"] == k, "hits"].to_numpy() for k in (1, 3)}
-        table = rows[["model"]].assign(
-            MRR=100 * rows["mrr"],
-            **{f"Hits@{k}": 100 * values for k, values in hits.items()},
-            **{"mean rank": rows["mean_rank"], "Spearman": 100 * rows["spearman"]},
-        )
+        table = self.main[["model", *self.number_columns, "Spearman"]]
+        for name in ("MRR", "Hits@1", "Hits@3", "Spearman"):
+            table = table.assign(**{name: 100 * table[name]})
         caption = f"EvalRank x 100{place(self.frame)}, and Spearman of the cosines of all pairs"
         return Tables([Table(table, caption, notes=self.notes)])
 
@@ -117,11 +119,6 @@ class EvalRank(OfSentences):
                 notes.append(f"{row['model']}: {row['lost']:,} searches with a zero vector get the last rank.")
         return tuple(notes)
 
-    def numbers(self) -> dict[str, float]:
-        row, hits = self.frame.iloc[0], self.frame.set_index("k")["hits"]
-        numbers = {"MRR": row["mrr"], "Hits@1": hits[1], "Hits@3": hits[3], "mean rank": row["mean_rank"]}
-        return {name: float(value) for name, value in numbers.items()}
-
     place_label = "k"
 
     def panels(self) -> Mapping[str, pd.DataFrame]:
@@ -140,7 +137,7 @@ def match_ranks(
     """Returns the rank of each match: 1 plus the number of other sentences with a higher cosine.
 
     The query itself is left out; among ties the match is first. Searches with a vector without direction get the
-    last rank. Memory does not grow with the number of searches.
+    last rank.
 
     Args:
         vectors: (n, d), one row per sentence, n at least 2.
@@ -156,26 +153,18 @@ def match_ranks(
     [2, 1]
     """
     units, directed = directions(vectors, centred=centred)
-
-    def counted(start: int) -> NDArray[np.intp]:
-        """Counts for each search the sentences above the match, and those not below it."""
-        queries, matches = searches[start : start + QUERIES_AT_ONCE].T
-        cosines = units[queries] @ units.T
-        places = np.arange(len(queries))
+    above, not_below = np.empty((2, len(searches)), dtype=np.int64)
+    for start in range(0, len(searches), QUERIES_AT_ONCE):
+        block = slice(start, start + QUERIES_AT_ONCE)
+        queries, matches = searches[block].T
+        cosines, places = units[queries] @ units.T, np.arange(len(queries))
         of_match = cosines[places, matches][:, np.newaxis]
         cosines[places, queries] = cosines[places, matches] = -np.inf
-        above, not_below = cosines > of_match + _SAME_COSINE, cosines >= of_match - _SAME_COSINE
-        return np.stack([np.count_nonzero(chosen, axis=1) for chosen in (above, not_below)])
-
-    counts: list[NDArray[np.intp]] = []
-    starts = range(0, len(searches), QUERIES_AT_ONCE)
-    for start, block in zip(starts, in_threads(counted, starts), strict=True):
-        counts.append(block)
-        progress("searches", start + block.shape[1], len(searches))
-    above, not_below = np.hstack(counts)
+        above[block] = np.count_nonzero(cosines > of_match + _SAME_COSINE, axis=1)
+        not_below[block] = np.count_nonzero(cosines >= of_match - _SAME_COSINE, axis=1)
+        progress("searches", start + len(queries), len(searches))
     lost = np.asarray(~directed[searches].all(axis=1))
-    ranks = np.where(lost, len(vectors) - 1, 1 + above.astype(np.int64))
-    return ranks, (not_below > above) & ~lost, lost
+    return np.where(lost, len(vectors) - 1, 1 + above), (not_below > above) & ~lost, lost
 
 
 evalrank = EvalRank.verb

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from stsbench.analysis.base import OfVectors, Row, mean, with_intervals
+from stsbench.analysis.base import OfVectors, Row, mean, scaled, with_intervals
 from stsbench.analysis.estimates import Estimates
 from stsbench.analysis.inputs import ScoredVectors
 from stsbench.analysis.parameters import parameter
@@ -40,8 +40,6 @@ class Hubness(OfVectors):
 
     name = "hubness"
     title = "Hubness"
-    question = "are some sentences neighbours of very many others, and some of none?"
-    look_for = "a skewness far above 0 and many anti-hubs: neighbours reflect the space more than the meaning"
     examples = (
         "stsbench explain hubness runs/a runs/b --figure hubs.svg",
         "stsbench explain hubness --model minilm --tasks sample -k 5 --json",
@@ -54,8 +52,7 @@ class Hubness(OfVectors):
     k: int = parameter(10, "Neighbours per sentence.", flags=("--top", "-k"), limits=(1, LARGEST))
 
     def measure(self, model: str, given: Sequence[ScoredVectors]) -> Iterator[Row]:
-        estimates = Estimates(self._how)
-        measured = []
+        estimates, measured = Estimates(self._how), []
         for task in given:
             of_task, about = self._of_task(model, task, estimates)
             measured.append(of_task)
@@ -71,8 +68,7 @@ class Hubness(OfVectors):
 
     def _of_task(self, model: str, task: ScoredVectors, estimates: Estimates) -> tuple[dict[str, Linear], Row]:
         """Returns skewness and share of anti-hubs among the sentences of a task, and counts."""
-        usable = task.usable
-        units, _ = neighbours.directions(task.vectors[usable])
+        units, _ = neighbours.directions(task.vectors[task.usable])
         if len(units) < self.k + 2:
             raise UserError(
                 f"{self.k} neighbours: {task.task} has {len(units)} distinct sentences with a nonzero vector of "
@@ -80,25 +76,24 @@ class Hubness(OfVectors):
             )
         nearest = neighbours.nearest_others(units, self.k + 1, self.progress)
         occurrence = neighbours.hubness(nearest.rows[:, : self.k])
-        estimates.block(task.task, task.dependent(usable))
-        measured = {
+        estimates.block(task.task, task.sharing(task.usable))
+        gaps = nearest.cosines[:, self.k - 1] - nearest.cosines[:, self.k]
+        return {
             SKEWNESS: Linear(occurrence.skewness, {task.task: occurrence.skewness_terms}),
             ANTIHUBS: Linear(occurrence.antihubs, {task.task: occurrence.antihub_terms}),
-        }
-        gaps = nearest.cosines[:, self.k - 1] - nearest.cosines[:, self.k]
-        return measured, {
+        }, {
             "sentences": len(units),
             "largest": int(occurrence.counts.max()),
             "tied": float(np.mean(gaps < _SAME_COSINE)),
-            "zero": int((~usable).sum()),
+            "zero": len(task.vectors) - len(units),
         }
 
     def table(self) -> Tables:
         keys = ["model", "task", "sentences", "largest"]
         table = with_intervals(self.frame, keys, scale={ANTIHUBS: 100})
         table = table.astype({"sentences": "Int64", "largest": "Int64"})
-        table = table.rename(columns={"largest": "largest hub", ANTIHUBS: f"{ANTIHUBS} %"})
-        table["largest hub"] = table.pop("largest hub")
+        table["largest hub"] = table.pop("largest")
+        table = table.rename(columns={ANTIHUBS: f"{ANTIHUBS} %"})
         caption = f"Hubness: how often a sentence is among the {self._k} nearest of another by cosine"
         return Tables([Table(table, caption, notes=self.notes)])
 
@@ -123,16 +118,14 @@ class Hubness(OfVectors):
                 notes.append(f"{label}: {row['zero']:,} zero vectors are left out.")
         return tuple(notes)
 
-    def numbers(self) -> dict[str, float]:
-        return self._named(self.frame)
+    @property
+    def main(self) -> pd.DataFrame:
+        return self.frame
 
     def panels(self) -> Mapping[str, pd.DataFrame]:
         rows = self.frame.assign(place=self.frame["task"])
-        rows.loc[rows["measure"] == ANTIHUBS, ["value", "low", "high"]] *= 100
-        return {
-            label: rows[rows["measure"] == measure]
-            for label, measure in (("skewness", SKEWNESS), ("anti-hubs, %", ANTIHUBS))
-        }
+        antihubs = scaled(rows[rows["measure"] == ANTIHUBS])
+        return {"skewness": rows[rows["measure"] == SKEWNESS], "anti-hubs, %": antihubs}
 
 
 hubness = Hubness.verb

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -12,13 +11,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
-from stsbench.data.shared import FOLDED, SENTENCES
+from stsbench.data.shared import SENTENCES
 from stsbench.records.record import RunRecord
 from stsbench.scoring.subjects import ScoredTask, SentenceVectors, Subject, Wanted, named_subjects
+from stsbench.statistics.dependence import Sharing
 from stsbench.statistics.neighbours import directions
 from stsbench.statistics.similarity import zero_rows
 
-Paths = Sequence[str | Path]
 Read = TypeVar("Read")
 
 _SAME = 1e-9
@@ -135,6 +134,6 @@ class ScoredVectors:
         if (np.abs(units - units[0]) < _SAME).all():
             raise UserError(f"{model} gives all {len(units)} sentences of {self.task} one direction.")
 
-    def dependent(self, inside: NDArray[np.bool_]) -> pd.DataFrame:
-        """Returns some sentences for `Estimates.block`: those of a chain depend on each other."""
-        return pd.DataFrame(dict.fromkeys((*SENTENCES, *FOLDED), self.chains[inside]))
+    def sharing(self, inside: NDArray[np.bool_]) -> Sharing:
+        """Returns the dependence of some sentences: those of a chain depend on each other."""
+        return Sharing.of(self.chains[inside])

@@ -4,7 +4,15 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pandas as pd
 
-from stsbench.analysis.base import OfTasks, Row, by_task, headline, intervals_of, similarity_notes
+from stsbench.analysis.base import (
+    OfTasks,
+    Row,
+    by_task,
+    headline,
+    intervals_of,
+    published_cells,
+    similarity_notes,
+)
 from stsbench.analysis.length_numbers import (
     ABSOLUTE,
     ALL,
@@ -24,8 +32,6 @@ from stsbench.analysis.lengths import BINS, LENGTH, bins_from
 from stsbench.analysis.parameters import INTERVALS, parameter
 from stsbench.base.errors import UserError
 from stsbench.cli.options import LARGEST
-from stsbench.published.catalogue import rows_of, systems
-from stsbench.published.catalogue import table as published_table
 from stsbench.records.kinds import ALL_TASKS, AVERAGE
 from stsbench.render.table import Table, Tables
 from stsbench.scoring.settings import Intervals
@@ -63,7 +69,7 @@ class LengthBias(OfTasks):
         differences from gold mean little for dot products and distances. Measures, all x 100:
 
         - `spearman`, `signed difference`, `absolute difference` (similarity less scaled gold) of the groups, of
-          `all` pairs, and their `gap`: short less long, as in COLING's table 1;
+          `all` pairs, and their `gap`: short less long;
         - `partial spearman` of similarity and gold, with the length difference fixed;
         - `error`: the signed difference by bin (`length_difference` is the bin's mean), and `relative error`: the
           same less the task's mean;
@@ -71,8 +77,7 @@ class LengthBias(OfTasks):
         - on the sample, `design contrast` and `design margin`: the effect of length at equal meaning, and of
           meaning if length is against it.
 
-        The task `Avg.` is the mean over tasks. `all tasks` are all pairs together, with an intercept for each
-        task.
+        `Avg.` is the mean over tasks, `all tasks` all pairs together, with an intercept for each task.
 
     >>> bias = length_bias(lambda sentences: [[len(s), s.count("e")] for s in sentences], tasks=["sample"])
     >>> bias.frame.loc[bias.frame["measure"] == "slope", ["task", "group", "pairs"]].to_dict("records")[0]
@@ -81,8 +86,6 @@ class LengthBias(OfTasks):
 
     name = "length-bias"
     title = "Length bias"
-    question = "are sentences of similar length rated more similar?"
-    look_for = "a gap or slope whose interval excludes 0; on the sample a design contrast above 0"
     examples = (
         "stsbench length-bias runs/minilm-avg-sts --published",
         "stsbench length-bias runs/a runs/b --length subwords --threshold 5 --figure bias.pdf",
@@ -122,23 +125,19 @@ class LengthBias(OfTasks):
         return (about | row for row in rows)
 
     def _published_rows(self) -> pd.DataFrame:
-        """Returns the papers' numbers in the same columns; the gap is the difference of the printed numbers."""
+        """Returns the papers' numbers; the gap is the difference of the printed numbers."""
         short, long = group_names(self._threshold)
         groups = {"length difference <= 3": short, "length difference > 3": long}
-        rows = [
-            {
-                "model": f"{systems()[cell.system].title} (published)",
+        frame = pd.DataFrame(
+            row
+            | {
                 "task": AVERAGE if cell.setting.task == "Avg. STS" else cell.setting.task,
-                "measure": measure,
+                "measure": _PUBLISHED[name],
                 "group": groups[cell.setting.group],
                 "unit": "words",
-                "value": cell.score,
             }
-            for name, measure in _PUBLISHED.items()
-            for row in rows_of(published_table(name))
-            for cell in row.cells
-        ]
-        frame = pd.DataFrame(rows)
+            for name, cell, row in published_cells(*_PUBLISHED)
+        )
         keys = ["model", "task", "measure", "unit"]
         wide = frame.pivot_table(index=keys, columns="group", values="value", sort=False)
         gap = (wide[short] - wide[long]).rename("value").reset_index().assign(group=GAP)
@@ -158,38 +157,54 @@ class LengthBias(OfTasks):
         sizes = frame[(frame["measure"] == SPEARMAN) & (frame["group"] != GAP) & (frame["pairs"] > 0)]
         sizes = _by_group(sizes, "pairs").rename(columns={AVERAGE: "all"})
         # Models on the same tasks have the same pairs.
-        if not sizes.drop(columns="model").drop_duplicates()["difference"].duplicated().any():
-            sizes = sizes.drop(columns="model").drop_duplicates()
-        bins = frame[(frame["measure"] == RELATIVE) & (frame["task"] == ALL_TASKS) & (frame["pairs"] > 0)]
-        curve = bins.pivot_table(index="model", columns="group", values="value", sort=False).reset_index()
-        tables = [
-            Table(sizes, f"Pairs by length difference in {unit}", notes=similarity_notes(frame)),
-            Table(
-                _by_group(frame[frame["measure"] == SPEARMAN]),
-                f"Spearman x 100 by length difference in {unit} (ESimCSE v1, table 1)",
-            ),
-            Table(
-                _by_group(frame[frame["measure"].isin([SIGNED, UNSIGNED])]),
-                "Mean difference of similarity and scaled gold x 100, signed (ESimCSE COLING, tables 1 and 7)",
-            ),
-            Table(_by_group(frame[frame["measure"].isin([ABSOLUTE, UNSIGNED])]), "The same, absolute"),
-            Table(_summary(frame, unit), "The bias in one number, with confidence intervals"),
-            Table(curve, f"Error less the task's mean x 100, by length difference in {unit}, all tasks"),
-        ]
+        if not (same := sizes.drop(columns="model").drop_duplicates())["difference"].duplicated().any():
+            sizes = same
+        tables = [Table(sizes, f"Pairs by length difference in {unit}", notes=similarity_notes(frame))]
+        signed = "Mean difference of similarity and scaled gold x 100, signed (ESimCSE COLING, tables 1 and 7)"
+        for measures, caption in (
+            ([SPEARMAN], f"Spearman x 100 by length difference in {unit} (ESimCSE v1, table 1)"),
+            ([SIGNED, UNSIGNED], signed),
+            ([ABSOLUTE, UNSIGNED], "The same, absolute"),
+        ):
+            tables.append(Table(_by_group(frame[frame["measure"].isin(measures)]), caption))
+        bins = self._curve(1).pivot_table(index="model", columns="group", values="value", sort=False).reset_index()
+        curve = f"Error less the task's mean x 100, by length difference in {unit}, all tasks"
+        tables += [Table(self._summary(), "The bias in one number, with confidence intervals"), Table(bins, curve)]
         design = frame[frame["measure"].isin([CONTRAST, MARGIN])]
         if len(design):
-            columns = ["model", "measure", "group", "pairs", "value"]
-            designed = design[columns].assign(interval=intervals_of(design))
-            tables.append(Table(designed, "The sample's designed pairs x 100 (unbiased: contrast 0)"))
+            design = design.assign(interval=intervals_of(design))
+            design = design[["model", "measure", "group", "pairs", "value", "interval"]]
+            tables.append(Table(design, "The sample's designed pairs x 100 (unbiased: contrast 0)"))
         return Tables(tables)
 
-    def numbers(self) -> dict[str, float]:
-        return self._named(self.frame[~self.frame["measure"].isin([ERROR, RELATIVE]) & (self.frame["pairs"] > 0)])
+    def _summary(self) -> pd.DataFrame:
+        frame = self.frame[self.frame["pairs"].notna()]  # without the papers' rows
+        is_pooled = frame["task"] == ALL_TASKS
+        pooled, over = frame[is_pooled], headline(frame[~is_pooled])
+        parts = []
+        for name, part, measure, group in (
+            (f"slope: points per {self._unit.removesuffix('s')}", pooled, SLOPE, ALL),
+            ("gap of the signed difference", over, SIGNED, GAP),
+            ("gap of the absolute difference", over, ABSOLUTE, GAP),
+            ("Spearman", over, SPEARMAN, ALL),
+            ("partial Spearman, length difference fixed", over, PARTIAL, ALL),
+        ):
+            rows = part[(part["measure"] == measure) & (part["group"] == group)]
+            parts.append(rows.assign(number=name, interval=intervals_of(rows)))
+        return pd.concat(parts, ignore_index=True)[["number", "model", "value", "interval"]]
+
+    def _curve(self, fewest: int) -> pd.DataFrame:
+        """Returns the errors by bin of all tasks together, of bins with enough pairs."""
+        rows = self.frame[(self.frame["measure"] == RELATIVE) & (self.frame["task"] == ALL_TASKS)]
+        return rows[rows["pairs"] >= fewest]
+
+    @property
+    def main(self) -> pd.DataFrame:
+        return self.frame[~self.frame["measure"].isin([ERROR, RELATIVE]) & (self.frame["pairs"] > 0)]
 
     def panels(self) -> Mapping[str, pd.DataFrame]:
-        frame = self.frame
-        curve = frame[(frame["measure"] == RELATIVE) & (frame["task"] == ALL_TASKS) & (frame["pairs"] >= _FEWEST)]
-        bins = {name: place for place, name in enumerate(dict.fromkeys(frame["group"]))}
+        curve = self._curve(_FEWEST)
+        bins = {name: place for place, name in enumerate(dict.fromkeys(self.frame["group"]))}
         curve = curve.assign(place=curve["group"]).sort_values("group", key=lambda names: names.map(bins))
         return {"error less task mean (× 100)": curve}
 
@@ -199,24 +214,6 @@ def _by_group(rows: pd.DataFrame, values: str = "value") -> pd.DataFrame:
     # The gaps of published models follow their groups.
     rows = pd.concat([part for _, part in rows.groupby("model", sort=False)])
     return by_task(rows, ["model", "group"], values).rename(columns={"group": "difference"})
-
-
-def _summary(frame: pd.DataFrame, unit: str) -> pd.DataFrame:
-    frame = frame[frame["pairs"].notna()]  # without the papers' rows
-    is_pooled = frame["task"] == ALL_TASKS
-    pooled, over = frame[is_pooled], headline(frame[~is_pooled])
-    numbers = {
-        f"slope: points per {unit.removesuffix('s')}": (pooled, SLOPE, ALL),
-        "gap of the signed difference": (over, SIGNED, GAP),
-        "gap of the absolute difference": (over, ABSOLUTE, GAP),
-        "Spearman": (over, SPEARMAN, ALL),
-        "partial Spearman, length difference fixed": (over, PARTIAL, ALL),
-    }
-    parts = []
-    for name, (part, measure, group) in numbers.items():
-        rows = part[(part["measure"] == measure) & (part["group"] == group)]
-        parts.append(rows[["model", "value"]].assign(number=name, interval=intervals_of(rows)))
-    return pd.concat(parts, ignore_index=True)[["number", "model", "value", "interval"]]
 
 
 length_bias = LengthBias.verb

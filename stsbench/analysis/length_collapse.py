@@ -12,9 +12,9 @@ from stsbench.analysis.estimates import Estimates
 from stsbench.analysis.inputs import ScoredVectors
 from stsbench.analysis.lengths import BINS, LENGTH, Bins, bins_from, sides
 from stsbench.base.errors import UserError
-from stsbench.data.shared import FOLDED, SENTENCES
 from stsbench.records.kinds import ALL_TASKS
 from stsbench.render.table import Table, Tables
+from stsbench.statistics.dependence import Sharing
 from stsbench.statistics.influence import Linear
 from stsbench.statistics.similarity import zero_rows
 
@@ -53,8 +53,6 @@ class LengthCollapse(OfVectors):
 
     name = "length-collapse"
     title = "Length collapse"
-    question = "do longer sentences look more alike, whatever they mean?"
-    look_for = "a rise whose interval excludes 0: long sentences are close to each other"
     examples = (
         "stsbench explain length-collapse runs/a runs/b --figure collapse.svg",
         "stsbench explain length-collapse --model minilm --tasks sample --length subwords --json",
@@ -68,10 +66,11 @@ class LengthCollapse(OfVectors):
 
     def measure(self, model: str, given: Sequence[ScoredVectors]) -> Iterator[Row]:
         bins = bins_from(self.bins or EDGES[self.length])
-        parts = [(task.task, _sentences(task, self.length)) for task in given]
+        parts = {task.task: Sentences.of(task, self.length) for task in given}
         if len(given) > 1:
-            parts.append((ALL_TASKS, _together([part for _, part in parts])))
-        for name, sentences in parts:
+            joined = Sentences(*map(np.concatenate, zip(*parts.values(), strict=True)))
+            parts[ALL_TASKS] = joined.take(np.unique(joined.ids, return_index=True)[1])
+        for name, sentences in parts.items():
             rows = list(_measured(sentences, bins, Estimates(self._how)))
             if all(pd.isna(row["value"]) for row in rows if row["measure"] == COSINE):
                 raise UserError(
@@ -81,13 +80,12 @@ class LengthCollapse(OfVectors):
             yield from ({"task": name, "unit": self.length} | row for row in rows)
 
     def table(self) -> Tables:
-        unit, shown = self._unit, self.headline
-        bins = with_intervals(shown[shown["measure"] != RISE], ["model", "group", "sentences"], digits=3)
-        bins = bins.rename(columns={"group": unit}).astype({"sentences": "Int64"})
-        rises = self.frame[self.frame["measure"] == RISE]
+        rows, rises = self.headline, self.frame[self.frame["measure"] == RISE]
+        bins = with_intervals(rows[rows["measure"] != RISE], ["model", "group", "sentences"], digits=3)
+        bins = bins.rename(columns={"group": self._unit}).astype({"sentences": "Int64"})
         rise = rises[["model", "task", "group", "value"]].assign(interval=intervals_of(rises, 3))
         rise = rise.rename(columns={"group": "bins", "value": "rise"})
-        caption = f"Mean cosine of unrelated sentences, and norm of the vectors, by length in {unit}"
+        caption = f"Mean cosine of unrelated sentences, and norm of the vectors, by length in {self._unit}"
         rising = "The rise of the cosine from the shortest sentences to the longest"
         return Tables([Table(bins, caption, 3, notes=self.notes), Table(rise, rising, 3)])
 
@@ -102,21 +100,20 @@ class LengthCollapse(OfVectors):
     @property
     def notes(self) -> tuple[str, ...]:
         notes = ["Longer sentences may also be about fewer subjects: compare models on the same sentences."]
-        shown = self.headline
-        for model, part in shown[shown["measure"] == NORM].groupby("model", sort=False):
-            if part["value"].notna().any() and (abs(part["value"].dropna() - 1) < _UNIT).all():
+        rows = self.headline
+        for model, norms in rows[rows["measure"] == NORM].groupby("model", sort=False):
+            if norms["value"].notna().any() and (abs(norms["value"].dropna() - 1) < _UNIT).all():
                 notes.append(f"{model} normalises its vectors, so their norm carries no information.")
-            if zero := int(part["zero"].sum()):
+            if zero := int(norms["zero"].sum()):
                 notes.append(f"{model}: {zero:,} zero vectors are left out.")
         return tuple(notes)
 
     def panels(self) -> Mapping[str, pd.DataFrame]:
-        rows = self.headline
-        rows = rows[rows["measure"] == COSINE]
+        rows = self.headline[self.headline["measure"] == COSINE]
         return {"mean cosine of unrelated": rows.assign(place=rows["group"])}
 
 
-class _Sentences(NamedTuple):
+class Sentences(NamedTuple):
     """m distinct sentences: vectors (m, d), lengths, chains of scored pairs and ids, all (m,)."""
 
     vectors: NDArray[np.floating[Any]]
@@ -124,59 +121,54 @@ class _Sentences(NamedTuple):
     chains: NDArray[np.intp]
     ids: NDArray[np.uint64]
 
-    def take(self, chosen: NDArray[Any]) -> "_Sentences":
-        return _Sentences(*(column[chosen] for column in self))
+    @classmethod
+    def of(cls, task: ScoredVectors, unit: str) -> "Sentences":
+        """Returns the sentences of a task with their lengths."""
+        lengths = np.empty(len(task.vectors))
+        lengths[task.left], lengths[task.right] = sides(task.pairs, unit)
+        return cls(task.vectors, lengths, task.chains, task.ids)
+
+    def take(self, chosen: NDArray[Any]) -> "Sentences":
+        """Returns some of the sentences, by rows or a mask."""
+        return Sentences(*(column[chosen] for column in self))
 
 
-def _sentences(task: ScoredVectors, unit: str) -> _Sentences:
-    lengths = np.empty(len(task.vectors))
-    lengths[task.left], lengths[task.right] = sides(task.pairs, unit)
-    return _Sentences(task.vectors, lengths, task.chains, task.ids)
-
-
-def _together(parts: Sequence[_Sentences]) -> _Sentences:
-    """Returns the distinct sentences of several tasks."""
-    joined = _Sentences(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-    return joined.take(np.unique(joined.ids, return_index=True)[1])
-
-
-def _measured(sentences: _Sentences, bins: Bins, estimates: Estimates) -> Iterator[Row]:
+def _measured(sentences: Sentences, bins: Bins, estimates: Estimates) -> Iterator[Row]:
     """Yields cosine and norm of each bin, and the rise."""
     is_zero = zero_rows(sentences.vectors)
     zero, sentences = sentences.lengths[is_zero], sentences.take(~is_zero)
-    block = "sentences"
-    estimates.block(block, pd.DataFrame(dict.fromkeys((*SENTENCES, *FOLDED), sentences.chains)))
+    estimates.block("", Sharing.of(sentences.chains))
     cosines: dict[str, Linear] = {}
     for name, (first, last) in bins.items():
         inside = (first <= sentences.lengths) & (sentences.lengths <= last)
         count = int(inside.sum())
         vectors = sentences.vectors[inside].astype(np.float64)
         norms = np.linalg.norm(vectors, axis=1)
-        cosine, cosine_terms = unrelated_cosine(vectors / norms[:, np.newaxis], sentences.chains[inside])
         norm = float(norms.mean()) if count else np.nan
         about = {"group": name, "sentences": count, "zero": int(((first <= zero) & (zero <= last)).sum())}
-        for measure, value, part in (
-            (COSINE, cosine, cosine_terms),
-            (NORM, norm, (norms - norm) / max(count, 1)),
-        ):
+        measured = {
+            COSINE: unrelated_cosine(vectors / norms[:, np.newaxis], sentences.chains[inside]),
+            NORM: (norm, (norms - norm) / max(count, 1)),
+        }
+        for measure, (value, terms_inside) in measured.items():
             terms = np.zeros(len(inside))
-            terms[inside] = part
-            estimate = Linear(value, {block: terms})
+            terms[inside] = terms_inside
+            estimate = Linear(value, {"": terms})
             yield about | {"measure": measure} | estimates.limits(estimate, count)
             if measure == COSINE and count >= _FEWEST and not np.isnan(value):
                 cosines[name] = estimate
     if len(cosines) > 1:
         shortest, *_, longest = cosines
-        limits = estimates.limits(cosines[longest] - cosines[shortest], len(sentences.ids))
         about = {"group": f"{longest} less {shortest}", "sentences": len(sentences.ids), "zero": 0}
+        limits = estimates.limits(cosines[longest] - cosines[shortest], len(sentences.ids))
         yield about | {"measure": RISE} | limits
 
 
 def unrelated_cosine(units: NDArray[np.float64], groups: NDArray[np.intp]) -> tuple[float, NDArray[np.float64]]:
     """Returns the mean cosine of all pairs of vectors in different groups, and the terms of the vectors.
 
-    It takes no loop over pairs: the products of all ordered pairs sum to the squared length of the sum of the
-    vectors, those in a group to that of the group's sum.
+    The products of all ordered pairs sum to the squared length of the sum of the vectors, those in a group to that
+    of the group's sum.
 
     Args:
         units: (n, d) vectors of length 1.

@@ -1,12 +1,7 @@
-"""The numbers of length bias: correlations, errors and slopes by length difference.
+"""The numbers of length bias: correlations, errors and slopes by length difference."""
 
-Estimates are `Linear`: each has the terms of its pairs, so that gaps, ratios and slopes get intervals by
-arithmetic.
-"""
-
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -39,15 +34,7 @@ def group_names(threshold: int) -> tuple[str, str]:
 def length_bias_rows(
     scored: Sequence[ScoredTask], unit: str, threshold: int, bins: Bins, intervals: Intervals
 ) -> Iterator[Row]:
-    """Yields the measures of the scored tasks of a model.
-
-    Args:
-        scored: the tasks.
-        unit: the unit of length.
-        threshold: the largest short difference.
-        bins: the bins of the curve.
-        intervals: how intervals are computed.
-    """
+    """Yields the measures of the scored tasks of a model; `threshold` is the largest short difference."""
     pairs, estimates = [_prepared(task, unit) for task in scored], Estimates(intervals)
     tasks = [
         _measured(task.task, table, threshold, bins, estimates) for task, table in zip(scored, pairs, strict=True)
@@ -59,11 +46,11 @@ def length_bias_rows(
             yield from _design_rows(table[designed], estimates)
 
 
-@dataclass(frozen=True)
-class _Task:
+class _Task(NamedTuple):
     """The measures of one task.
 
     Attributes:
+        name: its label.
         pairs: the number of pairs, by group or bin.
         estimates: by measure and group.
         sums: over pairs: `x`, `y`, `xx`, `xy` (length difference and error), and by bin `n`, `x` and `y`.
@@ -80,12 +67,8 @@ def _prepared(task: ScoredTask, unit: str) -> pd.DataFrame:
     low, high = task.gold_range
     a, b = sides(task.pairs, unit)
     scaled = (task.pairs["gold"].to_numpy() - low) / (high - low)
-    return task.pairs.assign(
-        scaled=scaled,
-        similarity=task.similarity,
-        difference=abs(a - b),
-        error=100 * (task.similarity - scaled),
-    )
+    error = 100 * (task.similarity - scaled)
+    return task.pairs.assign(scaled=scaled, similarity=task.similarity, difference=abs(a - b), error=error)
 
 
 def _measured(name: str, pairs: pd.DataFrame, threshold: int, edges: Bins, estimates: Estimates) -> _Task:
@@ -106,16 +89,13 @@ def _measured(name: str, pairs: pd.DataFrame, threshold: int, edges: Bins, estim
 
     of_groups: dict[tuple[str, str], Linear] = {}
     for group, inside in of_pairs.items():
-        of_groups[SPEARMAN, group] = (
-            spearman_of_task(block, pairs, similarity)
-            if group == ALL
-            else _spearman(block, (gold, similarity), inside)
-        )
+        of_groups[SPEARMAN, group] = _spearman(block, gold, similarity, inside)
         of_groups[SIGNED, group] = sums[f"y {group}"] / sums[f"n {group}"]
         of_groups[ABSOLUTE, group] = sums[f"|y| {group}"] / sums[f"n {group}"]
+    of_groups[SPEARMAN, ALL] = spearman_of_task(block, pairs, similarity)
     for measure in (SPEARMAN, SIGNED, ABSOLUTE):
         of_groups[measure, GAP] = of_groups[measure, near] - of_groups[measure, far]
-    of_groups[PARTIAL, ALL] = _partial(block, (gold, similarity), x)
+    of_groups[PARTIAL, ALL] = _partial(block, gold, similarity, x)
     of_groups[SLOPE, ALL] = _slope([sums])
     counts = {group: int(inside.sum()) for group, inside in (of_pairs | bins).items()} | {GAP: len(pairs)}
     return _Task(name, counts, of_groups, sums)
@@ -125,15 +105,14 @@ def _task_rows(tasks: Sequence[_Task], estimates: Estimates) -> Iterator[Row]:
     """Yields each task's estimates, and the means over several tasks."""
     for task in tasks:
         for (measure, group), estimate in task.estimates.items():
-            is_one = measure in {SPEARMAN, PARTIAL} and group != GAP
-            limits = estimates.limits(estimate, task.pairs[group], correlation=is_one)
-            yield _row((task.name, measure, group), task.pairs[group], limits)
-    if len(tasks) > 1:
-        for measure, group in tasks[0].estimates:
-            if measure != SLOPE:
-                pairs = sum(task.pairs[group] for task in tasks)
-                average = mean([task.estimates[measure, group] for task in tasks])
-                yield _row((AVERAGE, measure, group), pairs, estimates.limits(average, pairs))
+            is_correlation = measure in {SPEARMAN, PARTIAL} and group != GAP
+            limits = estimates.limits(estimate, task.pairs[group], correlation=is_correlation)
+            yield _row(task.name, measure, group, task.pairs[group], limits)
+    for measure, group in tasks[0].estimates if len(tasks) > 1 else ():
+        if measure != SLOPE:
+            pairs = sum(task.pairs[group] for task in tasks)
+            average = mean([task.estimates[measure, group] for task in tasks])
+            yield _row(AVERAGE, measure, group, pairs, estimates.limits(average, pairs))
 
 
 def _pooled_rows(tasks: Sequence[_Task], bins: Bins, estimates: Estimates) -> Iterator[Row]:
@@ -146,17 +125,14 @@ def _pooled_rows(tasks: Sequence[_Task], bins: Bins, estimates: Estimates) -> It
             expected = total([task.sums[f"n {bin_}"] * task.estimates[SIGNED, ALL] for task in pooled])
             for measure, errors_in_bin in ((ERROR, errors), (RELATIVE, errors - expected)):
                 limits = estimates.limits(errors_in_bin / n, pairs)
-                yield _row((name, measure, bin_), pairs, limits, place)
+                yield _row(name, measure, bin_, pairs, limits) | {"length_difference": place}
     pairs = sum(task.pairs[ALL] for task in tasks)
     slope = _slope([task.sums for task in tasks])
-    yield _row((ALL_TASKS, SLOPE, ALL), pairs, estimates.limits(slope, pairs))
+    yield _row(ALL_TASKS, SLOPE, ALL, pairs, estimates.limits(slope, pairs))
 
 
-def _row(
-    of: tuple[str, str, str], pairs: int, limits: Mapping[str, float], length_difference: float = float("nan")
-) -> Row:
-    about = dict(zip(("task", "measure", "group"), of, strict=True))
-    return {**about, "length_difference": length_difference, "pairs": pairs, **limits}
+def _row(task: str, measure: str, group: str, pairs: int, limits: Mapping[str, float]) -> Row:
+    return {"task": task, "measure": measure, "group": group, "pairs": pairs, **limits}
 
 
 def _slope(tasks: Sequence[Mapping[str, Linear]]) -> Linear:
@@ -167,41 +143,31 @@ def _slope(tasks: Sequence[Mapping[str, Linear]]) -> Linear:
 
 
 def _design_rows(pairs: pd.DataFrame, estimates: Estimates) -> Iterator[Row]:
-    """Yields the effects of length and meaning on the sample's designed pairs.
-
-    `design contrast`: mean error (similarity less scaled gold, x 100) of pairs with the same length less that of
-    pairs with different lengths, for each meaning and as their mean; 0 for an unbiased model, above 0 if equal
-    length raises similarity. `design margin`: mean similarity x 100 of pairs with the same meaning less that of
-    pairs with different meanings. `length against meaning` takes the former with different, the latter with equal
-    lengths, `length with meaning` the reverse. Below 0, length outweighs meaning.
-    """
-    task = str(pairs["task"].iloc[0])
-    cells: dict[str, tuple[int, Linear, Linear]] = {}
-    error, similarity = pairs["error"].to_numpy(), 100 * pairs["similarity"].to_numpy()
-    terms = {"n": np.ones(len(pairs)), "error": error, "similarity": similarity}
+    """Yields the effects of length and meaning on the sample's designed pairs."""
+    columns = {"n": np.ones(len(pairs)), "error": pairs["error"], "similarity": 100 * pairs["similarity"]}
+    sizes, errors, similarities = {}, {}, {}
     for design in sorted(set(pairs["design"])):
-        inside = (pairs["design"] == design).to_numpy()
-        block = f"design\n{design}"
+        inside, block = (pairs["design"] == design).to_numpy(), f"design\n{design}"
         estimates.block(block, pairs)
-        sums = _sums(block, terms, inside)
-        means = sums["error"] / sums["n"], sums["similarity"] / sums["n"]
-        cells[str(design)] = (int(inside.sum()), *means)
+        sums = _sums(block, {name: np.asarray(values) for name, values in columns.items()}, inside)
+        sizes[design] = int(inside.sum())
+        errors[design], similarities[design] = sums["error"] / sums["n"], sums["similarity"] / sums["n"]
 
-    def row(measure: str, group: str, of: tuple[str, ...], estimate: Linear) -> Row:
-        count = sum(cells[cell][0] for cell in of)
-        return _row((task, measure, group), count, estimates.limits(estimate, count))
+    def row(measure: str, group: str, cells: Iterable[str], estimate: Linear) -> Row:
+        count = sum(sizes[cell] for cell in cells)
+        return _row(str(pairs["task"].iloc[0]), measure, group, count, estimates.limits(estimate, count))
 
     contrasts = []
     for meaning in MEANINGS:
         same, different = f"{meaning}-same-length", f"{meaning}-different-length"
-        contrasts.append(cells[same][1] - cells[different][1])
+        contrasts.append(errors[same] - errors[different])
         yield row(CONTRAST, meaning, (same, different), contrasts[-1])
-    yield row(CONTRAST, "mean", tuple(cells), mean(contrasts))
-    for group, of in (
-        (AGAINST, ("same-meaning-different-length", "different-meaning-same-length")),
-        (WITH, ("same-meaning-same-length", "different-meaning-different-length")),
+    yield row(CONTRAST, "mean", sizes, mean(contrasts))
+    for group, same, different in (
+        (AGAINST, "same-meaning-different-length", "different-meaning-same-length"),
+        (WITH, "same-meaning-same-length", "different-meaning-different-length"),
     ):
-        yield row(MARGIN, group, of, cells[of[0]][2] - cells[of[1]][2])
+        yield row(MARGIN, group, (same, different), similarities[same] - similarities[different])
 
 
 def _sums(block: str, terms: Mapping[str, Floats], inside: NDArray[np.bool_] | None = None) -> dict[str, Linear]:
@@ -212,23 +178,22 @@ def _sums(block: str, terms: Mapping[str, Floats], inside: NDArray[np.bool_] | N
     return {name: Linear(value, {block: row}) for name, value, row in zip(terms, sums, kept, strict=True)}
 
 
-def _spearman(block: str, sides: tuple[Floats, Floats], inside: NDArray[np.bool_]) -> Linear:
+def _spearman(block: str, gold: Floats, similarity: Floats, inside: NDArray[np.bool_]) -> Linear:
     """Returns the correlation x 100 of the pairs inside."""
-    x, y = (side[inside] for side in sides)
+    x, y, terms = gold[inside], similarity[inside], np.zeros(len(inside))
     if not len(x):
         return Linear.undefined()
-    terms = np.zeros(len(inside))
     terms[inside] = 100 * spearman_terms(x, y)
     return Linear(100 * spearman(x, y), {block: terms})
 
 
-def _partial(block: str, sides: tuple[Floats, Floats], fixed: Floats) -> Linear:
+def _partial(block: str, gold: Floats, similarity: Floats, fixed: Floats) -> Linear:
     """Returns the partial correlation x 100 of a block's pairs, a function of three correlations."""
-    value = 100 * partial_spearman(*sides, fixed)
     both, of_x, of_y = (
         Linear(spearman(a, b), {block: spearman_terms(a, b)})
-        for a, b in (sides, (sides[0], fixed), (sides[1], fixed))
+        for a, b in ((gold, similarity), (gold, fixed), (similarity, fixed))
     )
+    value = 100 * partial_spearman(gold, similarity, fixed)
     if (fixed == fixed[0]).all():
         return (100 * both).mapped(value, 100.0)
     left = (1 - of_x.value**2) * (1 - of_y.value**2)

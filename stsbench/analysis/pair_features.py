@@ -13,11 +13,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from stsbench.base.errors import UserError
-from stsbench.data.shared import SENTENCES, sentence_ids
+from stsbench.data.shared import SENTENCES
 from stsbench.data.views import split_and_view
 from stsbench.scoring.kinds.sts import COUNT, VARIANCE
-from stsbench.scoring.tasks import TaskSpec, read_task
+from stsbench.scoring.tasks import TaskSpec
 from stsbench.scoring.texts import texts_of
 
 GOLD, RATINGS, LENGTH = "gold score", "ratings", "length"
@@ -123,23 +122,11 @@ def kinds_by_words(table: pd.DataFrame, sentences: Mapping[int, SentenceFeatures
     ]
 
 
-def sentences_here(
+def features_in(
     pairs: pd.DataFrame, data: Sequence[str | Path], data_dirs: Sequence[str | Path]
-) -> tuple[dict[int, SentenceFeatures], str]:
-    """Returns the features of the sentences of one task, split and text by id, or none and the reason."""
+) -> dict[int, SentenceFeatures]:
+    """Returns the features of the sentences of one task, split and text by id; a UserError if one is missing."""
     task, split, text = (str(pairs[name].iloc[0]) for name in ("task", "split", "text"))
     ids = {number for side in SENTENCES for number in pairs[side].tolist()}
-    if text == "user" and not data:
-        return {}, f"{task} is your own file, and records hold no sentences: name it with `pair-kinds --data`"
-    try:
-        if text == "user":
-            texts = texts_of([], ids, data)
-        else:
-            spec = TaskSpec(task, split_and_view(split)[0], text)
-            sentences = read_task(spec, list(map(Path, data_dirs))).sentences()
-            texts = dict(zip(sentence_ids(sentences).tolist(), sentences, strict=True))
-    except UserError as error:
-        return {}, str(error).rstrip(".")
-    if missing := len(ids - texts.keys()):
-        return {}, f"{missing:,} of its {len(ids):,} sentences are missing from the data"
-    return {number: SentenceFeatures.of(texts[number]) for number in ids}, ""
+    texts = texts_of([TaskSpec(task, split_and_view(split)[0], text)], ids, data, data_dirs)
+    return {number: SentenceFeatures.of(sentence) for number, sentence in texts.items()}

@@ -1,31 +1,25 @@
-"""Pair kinds: which kinds of pairs does a model rank wrongly, and in which direction?
-
-Two numbers per kind. The *shift*: how much higher the model ranks these pairs than others of similar gold score.
-The *cost*: their share of the rank error over their share of the pairs. See `docs/definitions/pair-kinds.md`.
-"""
+"""Pair kinds: which kinds of pairs does a model rank wrongly, and in which direction?"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from math import nan
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
-from stsbench.analysis.base import OfTasks, Row, similarity_notes, total, with_intervals
-from stsbench.analysis.pair_features import GOLD, PairKind, kinds_by_numbers, kinds_by_words, sentences_here
-from stsbench.analysis.parameters import INTERVALS, OWN_DATA
+from stsbench.analysis.base import OfTexts, Row, similarity_notes, total, with_intervals
+from stsbench.analysis.estimates import Estimates
+from stsbench.analysis.pair_features import GOLD, PairKind, features_in, kinds_by_numbers, kinds_by_words
 from stsbench.base.errors import UserError
 from stsbench.records.kinds import ALL_TASKS
 from stsbench.render.charts import forest
 from stsbench.render.table import Table, Tables
-from stsbench.scoring.settings import Intervals
 from stsbench.scoring.statistic import sharing_of
 from stsbench.scoring.subjects import ScoredTask
 from stsbench.statistics.correlations import average_ranks
-from stsbench.statistics.dependence import Sharing, variance
 from stsbench.statistics.influence import Linear
-from stsbench.statistics.intervals import plain_interval, two_sided_p
+from stsbench.statistics.intervals import two_sided_p
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -52,7 +46,7 @@ _CAPTION = (
 )
 
 
-class PairKinds(OfTasks):
+class PairKinds(OfTexts):
     """Find the kinds of pairs that a model ranks wrongly, and in which direction.
 
     Kinds by gold score, length, shared words, negation and numbers; for each its share of the rank error and its
@@ -72,8 +66,6 @@ class PairKinds(OfTasks):
 
     name = "pair-kinds"
     title = "Kinds of pairs"
-    question = "which pairs does it get wrong, and in which direction?"
-    look_for = "a shift whose interval excludes 0, a cost whose interval excludes 1"
     examples = (
         "stsbench explain pair-kinds runs/minilm-avg-sts",
         "stsbench explain pair-kinds runs/a runs/b --tasks STS12,SICK-R --figure kinds.pdf",
@@ -84,17 +76,13 @@ class PairKinds(OfTasks):
     )
     number_keys = ("measure", "kind")
 
-    data = OWN_DATA
-    intervals: Intervals | None = INTERVALS
-
-    def __init__(self, frame: pd.DataFrame | None = None, **options: Any) -> None:
-        super().__init__(frame, **options)
-        self.missing: dict[str, str] = {}
-        """Why the words of a task are unknown, by task."""
-        self.without: list[str] = []
-        """Models with too few pairs for any kind."""
+    missing: Mapping[str, str] = {}
+    """Why the words of a task are unknown, by task."""
+    without: Sequence[str] = ()
+    """Models with too few pairs for any kind."""
 
     def compute(self, inputs: Mapping[str, Sequence[ScoredTask]]) -> Self:
+        self.missing = {}
         super().compute(inputs)
         if not len(self._frame):
             raise UserError(f"{_TOO_FEW}: choose tasks with more pairs.")
@@ -102,10 +90,12 @@ class PairKinds(OfTasks):
         return self
 
     def measure(self, model: str, given: Sequence[ScoredTask]) -> Iterator[Row]:
-        tasks = [RankedPairs.of(task, self._kinds_of(task)) for task in given]
+        estimates, tasks = Estimates(self._how), [RankedPairs.of(task, self._kinds_of(task)) for task in given]
+        for task in given:
+            estimates.block(task.task, sharing_of(task.pairs, folded=True))
         together = [(ALL_TASKS, tasks)] if len(tasks) > 1 else []
         for name, pooled in [*((task.name, [task]) for task in tasks), *together]:
-            pairs, sharing = sum(map(len, pooled)), Sharing.join([task.sharing for task in pooled])
+            pairs = sum(map(len, pooled))
             for kind, feature in {kind: of.feature for task in pooled for kind, of in task.kinds.items()}.items():
                 inside = [task.inside(kind) for task in pooled]
                 count = int(sum(map(sum, inside)))
@@ -114,27 +104,26 @@ class PairKinds(OfTasks):
                 about = {"task": name, "feature": feature, "kind": kind, "pairs": count, "share": count / pairs}
                 about["similarity"] = given[0].statistic.similarity
                 for measure, (estimate, weight) in _measured(pooled, inside, feature).items():
-                    terms = np.concatenate([estimate.terms[task.name] for task in pooled])
-                    limits = _limits(measure, estimate.value, terms, sharing, self._how)
-                    yield about | {"measure": measure, "weight": weight} | limits
+                    row = estimates.limits(estimate, pairs) | {"measure": measure, "weight": weight, "p": nan}
+                    if self._how.interval is not None:
+                        difference = estimate.value - NONE_EXPECTED[measure]
+                        row["p"] = two_sided_p(difference, estimates.spread(estimate))
+                    yield about | row
 
     def _kinds_of(self, task: ScoredTask) -> dict[str, PairKind]:
-        """Returns the kinds of a task's pairs by name."""
         low, high = task.gold_range
         kinds = kinds_by_numbers(task.pairs, task.gold_range) if low < high else []
-        sentences, reason = sentences_here(task.pairs, self.data, self.data_dirs)
-        if reason:
-            self.missing[task.task] = reason
-        else:
-            kinds += kinds_by_words(task.pairs, sentences)
+        try:
+            kinds += kinds_by_words(task.pairs, features_in(task.pairs, self.data, self.data_dirs))
+        except UserError as error:
+            self.missing = {**self.missing, task.task: str(error).rstrip(".")}
         return {kind.name: kind for kind in kinds}
 
     def table(self) -> Tables:
-        rows = self.headline
-        rows = rows.assign(**{"%": 100 * rows["share"]})
+        rows = self.headline.assign(**{"%": 100 * self.headline["share"]})
         columns = [SHIFT, f"{SHIFT}: interval", COST, f"{COST}: interval"]
-        table = with_intervals(rows, ["kind", "model", "pairs", "%"])
-        table = table.reindex(columns=["kind", "model", "pairs", "%", *columns])
+        keys = ["kind", "model", "pairs", "%"]
+        table = with_intervals(rows, keys).reindex(columns=[*keys, *columns])
         heads = {SHIFT: "mean rank error", COST: "error share / pair share"}
         return Tables([Table(table.rename(columns=heads), _CAPTION, notes=self.notes)])
 
@@ -146,8 +135,7 @@ class PairKinds(OfTasks):
 
     def plot(self) -> "Figure":
         """Draws the cost of each kind."""
-        rows = self.headline
-        rows = rows[rows["measure"] == COST].rename(columns={"kind": "label", "model": "series"})
+        rows = self.headline[self.headline["measure"] == COST].rename(columns={"kind": "label", "model": "series"})
         return forest(rows.assign(filled=True, summary=False), "error share / pair share", reference=1)
 
 
@@ -160,7 +148,6 @@ class RankedPairs:
         similarity, gold: (n,) percentages of lower pairs, with half of the ties.
         strata: (n,) codes of groups of pairs with similar gold scores.
         kinds: the kinds of pairs by name.
-        sharing: which pairs share a sentence by letters and digits.
     """
 
     name: str
@@ -168,7 +155,6 @@ class RankedPairs:
     gold: Floats
     strata: NDArray[np.intp]
     kinds: Mapping[str, PairKind]
-    sharing: Sharing
 
     @classmethod
     def of(cls, task: ScoredTask, kinds: Mapping[str, PairKind]) -> "RankedPairs":
@@ -178,7 +164,7 @@ class RankedPairs:
         scaled = (gold - low) / (high - low) if high > low else np.zeros(len(gold))
         strata = np.clip((_STRATA * scaled).astype(np.intp), 0, _STRATA - 1)
         similarity, gold = (100 * (average_ranks(side) - 0.5) / len(gold) for side in (task.similarity, gold))
-        return cls(task.task, similarity, gold, strata, kinds, sharing_of(task.pairs, folded=True))
+        return cls(task.task, similarity, gold, strata, kinds)
 
     def __len__(self) -> int:
         return len(self.gold)
@@ -273,14 +259,6 @@ def cost(tasks: Sequence[RankedPairs], inside: Sequence[Floats]) -> tuple[Linear
         expected.append(number * (task.sums_of_loss(every) / count))
     below = total(expected)
     return total(errors) / below, below.value
-
-
-def _limits(measure: str, value: float, terms: Floats, sharing: Sharing, intervals: Intervals) -> dict[str, float]:
-    if intervals.interval is None:
-        return {"value": value, "low": float("nan"), "high": float("nan"), "p": float("nan")}
-    spread = variance(terms, sharing, intervals.interval)
-    low, high, _ = plain_interval(value, spread, intervals.level)
-    return {"value": value, "low": low, "high": high, "p": two_sided_p(value - NONE_EXPECTED[measure], spread)}
 
 
 pair_kinds = PairKinds.verb

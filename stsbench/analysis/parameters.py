@@ -1,6 +1,6 @@
 """The parameters of analyses: each is a keyword argument of the verb and an option of the command."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -23,7 +23,6 @@ class Parameter:
         choices: the values allowed.
         example: for a list that is typed with commas, an example of one; other lists repeat the option.
         panel: the heading of its option in `--help`.
-        models: for a folder of models, the function that returns the models in it.
     """
 
     default: Any
@@ -34,7 +33,6 @@ class Parameter:
     choices: tuple[str, ...] = ()
     example: str = ""
     panel: str | None = None
-    models: Callable[[Path], list[Path]] | None = None
 
     def check(self, name: str, value: Any) -> None:
         """Raises a UserError if a value is not allowed."""

@@ -1,11 +1,7 @@
-"""Probes: is a sentence nearer to a paraphrase than to itself with its meaning changed?
-
-Minimal pairs by kind of change, as in HEROS (Chiang et al. 2023, arXiv 2306.05083), each with a paraphrase.
-"""
+"""Probes: is a sentence nearer to a paraphrase than to itself with its meaning changed? (Chiang et al. 2023)"""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from math import inf, nan
+from math import nan
 from pathlib import Path
 from typing import Self
 
@@ -13,7 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from stsbench.analysis.base import Analysis, Row, with_intervals
+from stsbench.analysis.base import Analysis, Row, scaled, with_intervals
+from stsbench.analysis.estimates import Estimates
 from stsbench.analysis.parameters import DATA_DIRS, INTERVALS, parameter
 from stsbench.base.errors import UserError
 from stsbench.data.triples import load_triples
@@ -21,9 +18,9 @@ from stsbench.render.figures import shortened
 from stsbench.render.table import Table, Tables
 from stsbench.scoring.settings import Intervals
 from stsbench.scoring.subjects import Subject, vectors_of
-from stsbench.statistics.dependence import Sharing, Variance, variance
-from stsbench.statistics.influence import mean_terms
-from stsbench.statistics.intervals import Limits, plain_interval, share_difference_interval, share_interval
+from stsbench.statistics.dependence import Sharing
+from stsbench.statistics.influence import Linear, mean_terms
+from stsbench.statistics.intervals import Limits, share_difference_interval
 from stsbench.statistics.similarity import pair_similarities
 
 Floats = NDArray[np.float64]
@@ -38,7 +35,7 @@ _LABEL = 16
 
 
 def probed(kinds: Sequence[str], sentences: Sequence[str], paraphrase: Floats, changed: Floats) -> pd.DataFrame:
-    """Returns a table of n triples of one model: `kind`, `sentence`, and the values whose means are the measures.
+    """Returns a row for each of n triples: `kind`, `sentence`, and the values whose means are the measures.
 
     Args:
         kinds: (n,) kinds of change.
@@ -73,8 +70,6 @@ class Probes(Analysis):
 
     name = "probes"
     title = "Probes of meaning"
-    question = "is a paraphrase nearer than a small change of the meaning?"
-    look_for = "a gap below 0, or a right order below 50 %: common words count for more than meaning"
     examples = (
         "stsbench explain probes runs/a runs/b --figure probes.svg",
         "stsbench explain probes --model minilm --kinds negation,number --json",
@@ -112,69 +107,58 @@ class Probes(Analysis):
         return models
 
     def compute(self, inputs: Mapping[str, pd.DataFrame]) -> Self:
-        kinds = dict.fromkeys(next(iter(inputs.values()))["kind"])
-        rows = [row | self.constants for kind in kinds for row in self._rows(kind, inputs)]
-        self._frame = pd.DataFrame(rows, columns=list(self.columns))
+        self._first = next(iter(inputs.items()))
+        super().compute(inputs)
+        kinds = pd.factorize(self._frame["kind"])[0]
+        self._frame = self._frame.iloc[np.argsort(kinds, kind="stable")].reset_index(drop=True)
         return self
 
     def measure(self, model: str, given: pd.DataFrame) -> Iterator[Row]:
-        for kind in dict.fromkeys(given["kind"]):
-            yield from self._rows(kind, {model: given})
-
-    def _rows(self, kind: str, models: Mapping[str, pd.DataFrame]) -> Iterator[Row]:
-        """Yields the measures of a kind, and the differences to the first model."""
-        first, baseline = "", pd.DataFrame()
-        for model, triples in models.items():
-            values = triples[triples["kind"] == kind]
-            sharing = Sharing.of(np.unique(values["sentence"], return_inverse=True)[1])
-            about = {"model": model, "kind": kind, "items": len(values)}
-            for measure in MEASURES:
-                of_measure = values[measure].to_numpy()
-                limits = (self._of_share if measure in {ORDER, TIED} else self._of_mean)(of_measure, sharing)
-                yield about | {"against": "", "measure": measure} | _row(of_measure, limits)
-            if not first:
-                first, baseline = model, values
+        first, baseline = self._first
+        for kind, triples in given.groupby("kind", sort=False):
+            estimates = Estimates(self._how, fewest=1)
+            estimates.block("", Sharing.of(triples["sentence"].to_numpy(str)))
+            limits = {name: self._limits(name, triples[name].to_numpy(), estimates) for name in MEASURES}
+            about = {"kind": kind, "items": len(triples)}
+            yield from (about | {"against": "", "measure": name} | limits[name] for name in MEASURES)
+            if model == first:
                 continue
-            for measure in (GAP, ORDER):
-                both = values[measure].to_numpy(), baseline[measure].to_numpy()
-                limits = self._of_mean(both[0] - both[1], sharing)
-                if measure == ORDER:
-                    limits = share_difference_interval(*both, *(self._of_share(of, sharing) for of in both))
-                yield about | {"against": first, "measure": measure} | _row(both[0] - both[1], limits)
+            others = baseline[baseline["kind"] == kind]
+            for name in (GAP, ORDER):
+                both = triples[name].to_numpy(), others[name].to_numpy()
+                row = self._limits(GAP, both[0] - both[1], estimates)
+                if name == ORDER:
+                    wilson = (limits[name], self._limits(name, both[1], estimates))
+                    low, high, _ = share_difference_interval(
+                        *both, *(Limits(of["low"], of["high"]) for of in wilson)
+                    )
+                    row |= {"low": low, "high": high}
+                yield about | {"against": first, "measure": name} | row
 
-    def _of_mean(self, values: Floats, sharing: Sharing) -> Limits:
-        # Values that differ only by rounding have no spread.
-        if self._how.interval is None or values.max() - values.min() <= _SAME_COSINE:
-            return Limits(nan, nan, "no spread")
-        return plain_interval(float(values.mean()), self._variance(values, sharing), self._how.level)
-
-    def _of_share(self, values: Floats, sharing: Sharing) -> Limits:
-        if self._how.interval is None:
-            return Limits(nan, nan, "undefined")
+    def _limits(self, measure: str, values: Floats, estimates: Estimates) -> dict[str, float]:
+        estimate, is_share = Linear(float(values.mean()), {"": mean_terms(values)}), measure in {ORDER, TIED}
+        if not is_share and np.ptp(values) <= _SAME_COSINE:  # only rounding
+            return {"value": estimate.value, "low": nan, "high": nan}
+        items = len(values) if self._how.interval == "independent" else estimates.released[""].sentences
         # Wilson's interval is normal, as the share determines its variance.
-        spread = replace(self._variance(values, sharing), df=inf)
-        sentences = len(values) if self._how.interval == "independent" else sharing.sentences
-        return share_interval(float(values.mean()), spread, sentences, self._how.level)
-
-    def _variance(self, values: Floats, sharing: Sharing) -> Variance:
-        return variance(mean_terms(values), sharing, self._how.interval or "independent")
+        return estimates.limits(estimate, items, share=is_share, normal=is_share)
 
     @property
     def _own(self) -> pd.DataFrame:
         return self.frame[self.frame["against"] == ""]
 
     def table(self) -> Tables:
-        own, paired = self._own, self.frame[self.frame["against"] != ""]
+        paired = self.frame[self.frame["against"] != ""]
         where = f"{self.frame['triples'].iloc[0]} triples"
         caption = f"Mean cosine x 100 to a paraphrase, and to the sentence with its meaning changed: {where}"
-        names = [PARAPHRASE, CHANGED, GAP, f"{GAP}: interval", ORDER, f"{ORDER}: interval"]
+        differences = [GAP, f"{GAP}: interval", ORDER, f"{ORDER}: interval"]
         heads = {"items": "triples", ORDER: "right order %", f"{ORDER}: interval": "right order: interval"}
-        table = _by_kind(own)[["kind", "model", "items", *names]].rename(columns=heads)
-        tables = [Table(table, caption, notes=self.notes)]
+        table = _by_kind(self._own)[["kind", "model", "items", PARAPHRASE, CHANGED, *differences]]
+        tables = [Table(table.rename(columns=heads), caption, notes=self.notes)]
         if len(paired):
-            heads |= {ORDER: "right order, points"}
-            table = _by_kind(paired)[["kind", "model", *names[2:]]].rename(columns=heads)
-            tables.append(Table(table, f"Differences x 100 to {paired['against'].iloc[0]} on the same triples"))
+            table = _by_kind(paired)[["kind", "model", *differences]]
+            caption = f"Differences x 100 to {paired['against'].iloc[0]} on the same triples"
+            tables.append(Table(table.rename(columns=heads | {ORDER: "right order, points"}), caption))
         return Tables(tables)
 
     @property
@@ -187,25 +171,20 @@ class Probes(Analysis):
             if count
         )
 
-    def numbers(self) -> dict[str, float]:
-        right = self._own[self._own["measure"] == ORDER]
-        return {f"{row['kind']}, right order": float(row["value"]) for row in right.to_dict("records")}
+    number_keys = ("kind", "measure")
+
+    @property
+    def main(self) -> pd.DataFrame:
+        return self._own[self._own["measure"] == ORDER]
 
     def panels(self) -> Mapping[str, pd.DataFrame]:
         rows = self._own.assign(place=[shortened(kind, _LABEL) for kind in self._own["kind"]])
-        order = rows[rows["measure"] == ORDER].copy()
-        order[["value", "low", "high"]] *= 100
-        return {"right order, %": order, "gap of cosines": rows[rows["measure"] == GAP]}
+        gaps = rows[rows["measure"] == GAP]
+        return {"right order, %": scaled(rows[rows["measure"] == ORDER]), "gap of cosines": gaps}
 
 
 def _by_kind(rows: pd.DataFrame) -> pd.DataFrame:
-    """Returns a row for each kind and model, the models of a kind together."""
-    scale = dict.fromkeys((PARAPHRASE, CHANGED, GAP, ORDER, TIED), 100)
-    return with_intervals(rows, ["kind", "model", "items"], scale=scale)
-
-
-def _row(values: Floats, limits: Limits) -> Row:
-    return {"value": float(values.mean()), "low": limits.low, "high": limits.high}
+    return with_intervals(rows, ["kind", "model", "items"], scale=dict.fromkeys(MEASURES, 100))
 
 
 probes = Probes.verb

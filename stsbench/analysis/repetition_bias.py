@@ -1,6 +1,7 @@
 """Repetition bias: does repeating shared words make two sentences more similar? (ESimCSE COLING 2022, table 8)"""
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import nan
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,20 +10,20 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
-from stsbench.analysis.base import Analysis, Row, in_columns, intervals_of, mean
+from stsbench.analysis.base import Analysis, Row, in_columns, intervals_of, mean, published_cells
+from stsbench.analysis.estimates import Estimates
 from stsbench.analysis.parameters import CORPUS, SEED, parameter
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.cli.options import LARGEST
 from stsbench.data.corpus import load_corpus
-from stsbench.published.catalogue import rows_of, systems
-from stsbench.published.catalogue import table as published_table
 from stsbench.render.table import Table, Tables
+from stsbench.scoring.settings import Intervals
 from stsbench.scoring.subjects import Subject, vectors_of
 from stsbench.statistics import LEVEL
-from stsbench.statistics.dependence import Sharing, variance
+from stsbench.statistics.dependence import Sharing
 from stsbench.statistics.influence import Linear, mean_terms
-from stsbench.statistics.intervals import plain_interval, reach_of_mean
+from stsbench.statistics.intervals import reach_of_mean
 from stsbench.statistics.seeds import generator
 from stsbench.statistics.similarity import pair_similarities
 
@@ -55,8 +56,6 @@ class RepetitionBias(Analysis):
 
     name = "repetition-bias"
     title = "Repetition bias"
-    question = "do repeated words make sentences look more alike?"
-    look_for = "a rise whose intervals exclude 0"
     examples = (
         "stsbench explain repetition-bias runs/a --corpus wiki.txt --published",
         "stsbench explain repetition-bias --model minilm --queries 50 --overlap 10-20 --figure repetition.png",
@@ -95,64 +94,54 @@ class RepetitionBias(Analysis):
         return models
 
     def measure(self, model: str, given: Mapping[int, Cosines]) -> Iterator[Row]:
-        estimates: dict[str, list[Linear]] = {measure: [] for measure in (Q_S1, Q_S2, RISE)}
-        for seed, (first, second) in given.items():
-            for measure, values in zip(estimates, 100 * np.stack([first, second, second - first]), strict=True):
-                # Each seed draws new queries, so blocks share nothing.
-                estimate = Linear(float(values.mean()), {str(seed): mean_terms(values)})
-                estimates[measure].append(estimate)
-                about = {"seed": str(seed), "measure": measure, "interval": QUERIES, "queries": len(first)}
-                yield about | _over_queries(estimate)
+        estimates = Estimates(Intervals(), fewest=1)
         queries = sum(len(first) for first, _ in given.values())
-        for measure, by_seed in estimates.items():
+        for seed, (first, _) in given.items():
+            # Each seed draws new queries, so blocks share nothing.
+            estimates.block(str(seed), Sharing.independent(len(first)))
+        by_seed: dict[str, list[Linear]] = {}
+        for seed, (first, second) in given.items():
+            for measure, values in ((Q_S1, first), (Q_S2, second), (RISE, second - first)):
+                estimate = Linear(float((100 * values).mean()), {str(seed): mean_terms(100 * values)})
+                by_seed.setdefault(measure, []).append(estimate)
+                about = {"seed": str(seed), "measure": measure, "interval": QUERIES, "queries": len(first)}
+                yield about | estimates.limits(estimate, len(first))
+        for measure, of_seeds in by_seed.items():
             about = {"seed": TOGETHER, "measure": measure, "queries": queries}
-            yield about | {"interval": QUERIES} | _over_queries(mean(by_seed))
-            values = np.array([estimate.value for estimate in by_seed])
-            value, half = float(values.mean()), float("nan")
-            if len(values) > 1:
-                half = reach_of_mean(float(values.std(ddof=1)), len(values), LEVEL)
+            yield about | {"interval": QUERIES} | estimates.limits(mean(of_seeds), queries)
+            values = np.array([estimate.value for estimate in of_seeds])
+            spread = float(values.std(ddof=1)) if len(values) > 1 else nan
+            half = reach_of_mean(spread, len(values), LEVEL)
+            value = float(values.mean())
             yield about | {"interval": SEEDS, "value": value, "low": value - half, "high": value + half}
 
     def _published_rows(self) -> pd.DataFrame:
+        about = {"seed": TOGETHER, "interval": QUERIES, "queries": 100}
         return pd.DataFrame(
-            {
-                "model": f"{systems()[cell.system].title} (published)",
-                "seed": TOGETHER,
-                "measure": _PUBLISHED[cell.column],
-                "interval": QUERIES,
-                "queries": 100,
-                "value": cell.score,
-            }
-            for row in rows_of(published_table("esimcse-coling2022-8"))
-            for cell in row.cells
+            about | row | {"measure": _PUBLISHED[cell.column]}
+            for _, cell, row in published_cells("esimcse-coling2022-8")
         )
 
     def table(self) -> Tables:
         together = self.frame[self.frame["seed"] == TOGETHER]
         table = in_columns(together, ["model"], "measure", "value")
-        rises = together[together["measure"] == RISE]
         for name in (QUERIES, SEEDS):
-            rows = rises[rises["interval"] == name]
+            rows = together[(together["measure"] == RISE) & (together["interval"] == name)]
             limits = dict(zip(rows["model"], intervals_of(rows), strict=True))
             table[f"over {name}"] = table["model"].map(limits).fillna("")
         caption = f"Mean cosine x 100 before and after repeating shared words in {self.frame['corpus'].iloc[0]}"
         return Tables([Table(table, caption)])
 
-    def numbers(self) -> dict[str, float]:
-        together = self.frame[self.frame["seed"] == TOGETHER].drop_duplicates("measure")
-        return {str(row["measure"]): float(row["value"]) for row in together.to_dict("records")}
+    number_keys = ("measure",)
+
+    @property
+    def main(self) -> pd.DataFrame:
+        return self.frame[(self.frame["seed"] == TOGETHER) & (self.frame["interval"] == QUERIES)]
 
     def panels(self) -> Mapping[str, pd.DataFrame]:
         rises = self.frame[(self.frame["measure"] == RISE) & self.frame["low"].notna()]
         shown = rises[(rises["seed"] != TOGETHER) | (rises["interval"] == SEEDS)]
         return {"rise of mean cosine (× 100)": shown.assign(place=shown["seed"].replace(TOGETHER, "mean"))}
-
-
-def _over_queries(estimate: Linear) -> dict[str, float]:
-    """Returns an estimate's value and interval; queries are independent."""
-    terms = np.concatenate(list(estimate.terms.values()))
-    low, high, _ = plain_interval(estimate.value, variance(terms, Sharing.independent(len(terms))), LEVEL)
-    return {"value": estimate.value, "low": low, "high": high}
 
 
 class Triple(NamedTuple):
@@ -178,17 +167,16 @@ class RepetitionProbe:
         self.corpus, self.low, self.high = corpus, low, high
         words = [sentence.casefold().split() for sentence in corpus]
         self._lengths = np.array(list(map(len, words)))
-        self._words, distinct = pd.factorize(np.array([word for of in words for word in of], dtype=object))
-        self._ends = np.cumsum(self._lengths)
+        codes, distinct = pd.factorize(np.array([word for of in words for word in of], dtype=object))
+        self._words = np.split(codes, np.cumsum(self._lengths)[:-1])
         owners = np.repeat(np.arange(len(corpus)), self._lengths)
         # Occurrences of each word (columns) in each sentence (rows): a query reads only the columns of its words.
-        counts = (np.ones(len(owners), dtype=np.int64), (owners, self._words))
+        counts = (np.ones(len(owners), dtype=np.int64), (owners, codes))
         self._counts = csc_array(counts, shape=(len(corpus), len(distinct)))
 
     def candidates(self, query: int) -> NDArray[np.int64]:
         """Returns the numbers of the sentences whose overlap with a query of the corpus is in the range."""
-        words = np.unique(self._words[self._ends[query] - self._lengths[query] : self._ends[query]])
-        shares = self._counts[:, words].sum(axis=1) / np.maximum(self._lengths, 1)
+        shares = self._counts[:, np.unique(self._words[query])].sum(axis=1) / np.maximum(self._lengths, 1)
         inside = (shares >= self.low) & (shares <= self.high)
         inside[query] = False
         return np.flatnonzero(inside)

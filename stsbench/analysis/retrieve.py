@@ -56,14 +56,13 @@ class Retrieve(Analysis):
 
     name = "retrieve"
     title = "Nearest neighbours"
-    question = "what is near a sentence?"
-    look_for = "neighbours that share words and not meaning"
     examples = (
         'stsbench explain retrieve runs/a runs/b --corpus wiki.txt --query "A dog runs." -k 3',
         'stsbench explain retrieve -m minilm --corpus wiki.npy --query "A dog runs."',
     )
     columns = ("model", "query", "rank", "cosine", "sentence", "number")
 
+    number_columns = ()
     place_label = "rank of the neighbour"
 
     query: str | Sequence[str] = parameter(

@@ -1,9 +1,10 @@
 """Spectrum: how many directions do sentence vectors use? (MoCoSE 2022, figure 7)"""
 
-from collections.abc import Hashable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.analysis.base import OfSentences, Row, in_columns
@@ -54,8 +55,6 @@ class Spectrum(OfSentences):
 
     name = "spectrum"
     title = "Spectrum"
-    question = "how many directions are in use?"
-    look_for = "a steep fall, a low effective rank, a large top-1 share: a narrow cone"
     examples = (
         "stsbench explain spectrum runs/a runs/b --figure spectrum.pdf",
         "stsbench explain spectrum --model minilm --task sample --csv",
@@ -73,20 +72,20 @@ class Spectrum(OfSentences):
             yield from (about | {"centred": centred} | row for row in _measures(units, centred=centred))
 
     def table(self) -> Tables:
-        numbers = self.frame[self.frame["measure"] != SINGULAR]
-        named = numbers.assign(name=[_label(row) for row in numbers.to_dict("records")])
-        wide = in_columns(named, ["model", "dimensions", "centred"], "name", "value")
+        wide = in_columns(self.main, ["model", "dimensions", "centred"], "name", "value")
         order = [RANK, *(f"top {k} share" for k in TOP), PARTITION, ISOSCORE]
         table = wide[["model", "dimensions", "centred", *order]]
         table = table.assign(centred=table["centred"].map({True: "yes", False: "no"}))
         caption = f"Spectrum of the normalised sentence vectors{place(self.frame)}"
         return Tables([Table(table, caption, 3, notes=(_AT_ODDS,))])
 
-    def numbers(self) -> dict[str, float]:
-        return {
-            _label(row) + (", centred" if row["centred"] else ""): float(row["value"])
-            for row in self.frame[self.frame["measure"] != SINGULAR].to_dict("records")
-        }
+    number_keys = ("name", "how")
+
+    @property
+    def main(self) -> pd.DataFrame:
+        rows = self.frame[self.frame["measure"] != SINGULAR]
+        names = rows["measure"].where(rows["measure"] != SHARE, "top " + rows["k"].astype(str) + " share")
+        return rows.assign(name=names, how=rows["centred"].map({True: "centred", False: ""}))
 
     def plot(self) -> "Figure":
         """Draws each model's singular values relative to the largest: uncentred solid, centred dashed."""
@@ -105,10 +104,6 @@ class Spectrum(OfSentences):
             axes.set_ylabel("size (largest = 1)")
             legend_above(figure, axes)
         return figure
-
-
-def _label(row: Mapping[Hashable, Any]) -> str:
-    return f"top {row['k']} share" if row["measure"] == SHARE else str(row["measure"])
 
 
 def _measures(matrix: NDArray[np.float64], *, centred: bool) -> Iterator[Row]:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.analysis.base import Analysis, Row, intervals_of
+from stsbench.analysis.estimates import Estimates
 from stsbench.analysis.parameters import DATA_DIRS, INTERVALS, SEED, TASK, TEXT_HELP, parameter
 from stsbench.base.errors import UserError
 from stsbench.cli.options import DATA
@@ -19,9 +21,8 @@ from stsbench.scoring.settings import Intervals
 from stsbench.scoring.subjects import Subject, vectors_of
 from stsbench.scoring.tasks import read_pairs_of
 from stsbench.statistics.correlations import average_ranks, is_undefined, spearman
-from stsbench.statistics.dependence import Sharing, variance
-from stsbench.statistics.influence import spearman_terms
-from stsbench.statistics.intervals import plain_interval
+from stsbench.statistics.dependence import Sharing
+from stsbench.statistics.influence import Linear, spearman_terms
 from stsbench.statistics.seeds import generator
 from stsbench.statistics.similarity import pair_similarities
 
@@ -31,8 +32,9 @@ Change = Callable[[str], str]
 _SHORTEST = 3
 """Shorter words get no typo, which would often be another word."""
 
-_KEYS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
-"""The rows of an English keyboard, for slips to the next key."""
+_KEYS = ("qwertyuiopo", "asdfghjklk", "zxcvbnmn")
+_NEXT_KEY = {key: right for row in _KEYS for key, right in reversed(list(pairwise(row)))}
+"""The key to the right of each on an English keyboard, or to the left at the end of a row."""
 
 _FINAL = re.compile(r"(\s*[.!?]+)\s*$")
 
@@ -41,13 +43,10 @@ FAR = 0.1
 
 
 class Retyped(NamedTuple):
-    """The n pairs of a task: gold scores (n,), similarities before and after each change, and the share of changed
-    distinct sentences by change.
-    """
+    """The n pairs of a task: gold scores, and by change cosines and the share of changed distinct sentences."""
 
     gold: Floats
-    whole: Floats
-    after: Mapping[str, Floats]
+    cosines: Mapping[str, Floats]
     changed: Mapping[str, float]
     sharing: Sharing
 
@@ -68,8 +67,6 @@ class Stability(Analysis):
 
     name = "stability"
     title = "Stability"
-    question = "does the score hold if the same sentences are typed differently?"
-    look_for = "differences whose intervals include 0, and few pairs that move"
     examples = (
         "stsbench explain stability runs/a runs/b --figure stability.svg",
         "stsbench explain stability --model minilm --task STS16 --json",
@@ -87,77 +84,59 @@ class Stability(Analysis):
     def inputs(self, subjects: Mapping[str, Subject]) -> Mapping[str, Retyped]:
         data = read_pairs_of(self.task, self.split, self.text, self.data_dirs)
         self.constants = {"task": data.task, "split": data.split, "text": data.text}
-        sentences = sentences_in(data)
-        versions = {name: list(map(change, sentences)) for name, change in changes(self.seed).items()}
-        distinct = len(set(sentences))
+        sentences, gold = sentences_in(data), data.pairs["gold"].to_numpy(float)
+        versions = {"": sentences}
+        versions |= {name: list(map(change, sentences)) for name, change in changes(self.seed).items()}
         changed = {
-            name: len({old for old, new in zip(sentences, texts, strict=True) if old != new}) / distinct
+            name: len({old for old, new in zip(sentences, texts, strict=True) if old != new}) / len(set(sentences))
             for name, texts in versions.items()
         }
-        half = len(sentences) // 2
-        gold, sharing = data.pairs["gold"].to_numpy(float), Sharing.of(sentences[:half], sentences[half:])
-        every = [sentence for texts in (sentences, *versions.values()) for sentence in texts]
+        sharing = Sharing.of(sentences[: len(gold)], sentences[len(gold) :])
         models = {}
         for name, subject in subjects.items():
-            vectors, rows = vectors_of(subject, every, self.progress)
-            sides = [np.split(places, 2) for places in np.split(rows, 1 + len(versions))]
-            whole, *others = (pair_similarities(vectors, left, right)["cosine"] for left, right in sides)
-            models[name] = Retyped(gold, whole, dict(zip(versions, others, strict=True)), changed, sharing)
+            vectors, rows = vectors_of(subject, [text for of in versions.values() for text in of], self.progress)
+            sides = rows.reshape(len(versions), 2, -1)
+            cosines = [pair_similarities(vectors, left, right)["cosine"] for left, right in sides]
+            models[name] = Retyped(gold, dict(zip(versions, cosines, strict=True)), changed, sharing)
         return models
 
     def measure(self, model: str, given: Retyped) -> Iterator[Row]:
-        gold, whole = given.gold, given.whole
+        gold, whole = given.gold, given.cosines[""]
         if is_undefined(whole):
             raise UserError(f"{model} gives all {len(whole)} pairs one similarity, so they have no score.")
         before, terms, ranks = spearman(gold, whole), spearman_terms(gold, whole), average_ranks(whole)
-        for change, similarities in given.after.items():
-            score = spearman(gold, similarities)
-            low = high = float("nan")
-            if self._how.interval is not None:
-                spread = variance(spearman_terms(gold, similarities) - terms, given.sharing, self._how.interval)
-                low, high, _ = plain_interval(score - before, spread, self._how.level)
-            moved = abs(average_ranks(similarities) - ranks) > FAR * len(ranks)
+        estimates = Estimates(self._how)
+        estimates.block("", given.sharing)
+        for change, cosines in list(given.cosines.items())[1:]:
+            score = spearman(gold, cosines)
+            difference = Linear(score - before, {"": spearman_terms(gold, cosines) - terms})
+            limits = estimates.limits(difference, len(gold), scale=100)
+            moved = abs(average_ranks(cosines) - ranks) > FAR * len(ranks)
             yield {
                 "change": change,
                 "pairs": len(gold),
                 "unchanged": 100 * before,
                 "score": 100 * score,
-                "difference": 100 * (score - before),
-                "low": 100 * low,
-                "high": 100 * high,
+                "difference": limits.pop("value"),
+                **limits,
                 "moved": float(moved.mean()),
                 "changed": given.changed[change],
             }
 
     def table(self) -> Tables:
         frame = self.frame
-        table = pd.DataFrame(
-            {
-                "model": frame["model"],
-                "change": frame["change"],
-                "sentences changed": [f"{100 * share:.0f} %" for share in frame["changed"]],
-                "unchanged": frame["unchanged"],
-                "score": frame["score"],
-                "difference": frame["difference"],
-                "interval": intervals_of(frame),
-                "pairs moved": [f"{100 * share:.1f} %" for share in frame["moved"]],
-            }
-        )
+        table = frame[["model", "change", "unchanged", "score", "difference"]].assign(interval=intervals_of(frame))
+        table.insert(2, "sentences changed", [f"{100 * share:.0f} %" for share in frame["changed"]])
+        table["pairs moved"] = [f"{100 * share:.1f} %" for share in frame["moved"]]
         caption = f"Spearman x 100 of the cosines of changed sentences{place(frame)}"
         note = f"pairs moved: pairs whose rank changes by more than {100 * FAR:g} % of the number of pairs."
         return Tables([Table(table, caption, notes=(note,))])
 
-    def numbers(self) -> dict[str, float]:
-        return {
-            f"{name} {row['change']}": float(row[name])
-            for row in self.frame.to_dict("records")
-            for name in ("difference", "moved")
-        }
+    number_keys = ("change",)
+    number_columns = ("difference", "moved")
 
     def panels(self) -> Mapping[str, pd.DataFrame]:
-        return {
-            "difference × 100": self.frame.rename(columns={"change": "place", "difference": "value"}),
-        }
+        return {"difference × 100": self.frame.rename(columns={"change": "place", "difference": "value"})}
 
 
 def changes(seed: int = 0) -> dict[str, Change]:
@@ -220,16 +199,8 @@ def _slip(word: str, kind: float, place: float) -> str:
         return before + letter + letter + after
     if kind < 3 / 4 and (swapped := word[: at - 1] + letter + word[at - 1] + after) != word and at > 1:
         return swapped
-    return before + _next_key(letter) + after
-
-
-def _next_key(letter: str) -> str:
-    """Returns the key to the right of a letter, or to the left at the end of a row; empty for other letters."""
-    for row in _KEYS:
-        if (at := row.find(letter.lower())) >= 0:
-            key = row[at + 1] if at + 1 < len(row) else row[at - 1]
-            return key.upper() if letter.isupper() else key
-    return ""
+    key = _NEXT_KEY.get(letter.lower(), "")
+    return before + (key.upper() if letter.isupper() else key) + after
 
 
 stability = Stability.verb

@@ -39,53 +39,47 @@ class Ties(OfTasks):
 
     name = "ties"
     title = "Ties"
-    question = "how much of a score is how ties are broken?"
-    look_for = "a range as wide as the differences you compare; many ties although nothing was compressed"
     examples = (
         "stsbench explain ties runs/minilm-avg-sts",
         "stsbench explain ties runs/a runs/b --tasks STS-B --figure ties.svg",
     )
 
     def measure(self, model: str, given: Sequence[ScoredTask]) -> Iterator[Row]:
-        similarity = given[0].statistic.similarity
         for precision, bits in SIGNIFICANT_BITS.items():
-            rows: list[Row] = []
-            for task in given:
-                codes = pd.factorize(task.pairs["subset"])[0]
-                of_task = ties_of(
-                    task.pairs["gold"], rounded(task.similarity, bits), codes, task.statistic.aggregation
-                )
-                counts = {"task": task.task, "pairs": len(task.pairs), "distinct": of_task.distinct}
-                rows.append(counts | {number: 100 * getattr(of_task, number) for number in _NUMBERS})
+            rows = [_of_task(task, bits) for task in given]
             if len(rows) > 1:
                 sums = {count: sum(row[count] for row in rows) for count in ("pairs", "distinct")}
                 means = {number: float(np.mean([row[number] for row in rows])) for number in _NUMBERS}
                 rows.append({"task": AVERAGE} | sums | means)
-            for row in rows:
-                yield {"precision": precision, "similarity": similarity} | row
+            yield from (
+                {"precision": precision, "similarity": given[0].statistic.similarity} | row for row in rows
+            )
 
     def table(self) -> Tables:
-        frame, heads = self.frame, {"tied": "tied pairs %", "score": "Spearman"}
-        over_tasks = self.headline
-        caption = (
-            f"Spearman x 100, {listed(list(dict.fromkeys(over_tasks['task'])))}, and over all ways to break ties"
-        )
-        rows = over_tasks[["model", "precision", *_NUMBERS]].rename(columns=heads)
-        tables = [Table(rows, caption, notes=similarity_notes(frame))]
-        if frame["task"].nunique() > 1:
-            by_task = frame[(frame["precision"] == RECORDED) & (frame["task"] != AVERAGE)]
-            columns = by_task[["model", "task", "pairs", "distinct", *_NUMBERS]].rename(columns=heads)
-            tables.append(Table(columns, "Each task, with the similarities as recorded"))
+        heads = {"tied": "tied pairs %", "score": "Spearman"}
+        rows, numbers = self.headline.rename(columns=heads), [heads.get(name, name) for name in _NUMBERS]
+        tasks = listed(list(dict.fromkeys(rows["task"])))
+        caption = f"Spearman x 100, {tasks}, and over all ways to break ties"
+        tables = [Table(rows[["model", "precision", *numbers]], caption, notes=similarity_notes(self.frame))]
+        if self.frame["task"].nunique() > 1:
+            rows = self.frame[(self.frame["precision"] == RECORDED) & (self.frame["task"] != AVERAGE)]
+            rows = rows.rename(columns=heads)[["model", "task", "pairs", "distinct", *numbers]]
+            tables.append(Table(rows, "Each task, with the similarities as recorded"))
         return Tables(tables)
 
-    def numbers(self) -> dict[str, float]:
-        rows = self.headline.to_dict("records")
-        shares = {f"tied pairs %, {row['precision']}": float(row["tied"]) for row in rows}
-        return shares | {f"range, {row['precision']}": float(row["highest"] - row["lowest"]) for row in rows}
+    number_keys = ("precision",)
+    number_columns = ("tied", "lowest", "highest")
 
     def panels(self) -> Mapping[str, pd.DataFrame]:
         names = {"precision": "place", "score": "value", "lowest": "low", "highest": "high"}
         return {"Spearman × 100, and its range": self.headline.rename(columns=names)}
+
+
+def _of_task(task: ScoredTask, bits: int) -> Row:
+    codes, similarity = pd.factorize(task.pairs["subset"])[0], rounded(task.similarity, bits)
+    ties = ties_of(task.pairs["gold"], similarity, codes, task.statistic.aggregation)
+    counts = {"task": task.task, "pairs": len(task.pairs), "distinct": ties.distinct}
+    return counts | {number: 100 * getattr(ties, number) for number in _NUMBERS}
 
 
 ties = Ties.verb

@@ -21,7 +21,7 @@ from stsbench.render.cells import labels_beside
 from stsbench.render.page import PageResult, render_page
 from stsbench.render.table import Table, Tables
 from stsbench.scoring.recompute import require_recomputed
-from stsbench.scoring.texts import texts_of
+from stsbench.scoring.texts import specs_of, texts_of
 
 
 @dataclass(frozen=True)
@@ -151,4 +151,4 @@ def _texts_of(
     """Returns each sentence of some tasks by its number."""
     tables = [table for task in tasks if KINDS[task.kind].has_text for table in task.items]
     wanted = {number for table in tables for side in SENTENCES for number in table[side].tolist()}
-    return texts_of(records, wanted, data, data_dirs, remedy="make a page --without-text")
+    return texts_of(specs_of(records), wanted, data, data_dirs, remedy="make a page --without-text")

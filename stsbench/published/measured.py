@@ -1,4 +1,4 @@
-"""Measurements beside the papers: training logs, scores over seeds, geometry, and errors of encoders."""
+"""Measurements beside the papers: training logs, scores over seeds, and errors of encoders."""
 
 import tomllib
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class MeasuredSource:
 
 
 def source(kind: str) -> MeasuredSource:
-    """Returns the source of `training-logs`, `seeds` or `geometry`."""
+    """Returns the source of `training-logs` or `seeds`."""
     return MeasuredSource(**tomllib.loads((_folder() / "sources.toml").read_text(encoding="utf-8"))[kind])
 
 
@@ -38,17 +38,6 @@ def seeded_systems() -> tuple[str, ...]:
     'unsup-simcse-bert-base'
     """
     return _names("seeds", ".csv")
-
-
-def reference_geometry(task: str, split: str, text: str) -> pd.DataFrame:
-    """Returns models with known alignment and uniformity on the sentences of a task, to compare with.
-
-    >>> reference_geometry("STS-B", "all", "senteval")["model"].tolist()
-    ['all-MiniLM-L6-v2', 'its word embeddings, averaged']
-    """
-    frame = _read("geometry", "points.csv")
-    known = (frame["task"] == task) & (frame["split"] == split) & (frame["text"] == text)
-    return frame[known].reset_index(drop=True)
 
 
 def logged_test_scores(system: str) -> pd.DataFrame:

@@ -4,7 +4,7 @@ The vectors of a record come from the cache; its model is loaded only for missin
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
@@ -142,20 +142,6 @@ def scored_tasks(
         for label, score in named
         if (score.task in wanted or not wanted) and isinstance(statistic := statistic_of(score), Correlation)
     ]
-
-
-def tasks_by_model(
-    subjects: Mapping[str, Subject],
-    tasks: Sequence[str] = (),
-    *,
-    data_dirs: Sequence[str | Path] = (),
-    progress: Progress = silent,
-) -> dict[str, list[ScoredTask]]:
-    """Returns the scored tasks of each model; see `scored_tasks`."""
-    return {
-        name: scored_tasks(name, subject, tasks, data_dirs=data_dirs, progress=progress)[1]
-        for name, subject in subjects.items()
-    }
 
 
 def _gold_range(score: Score, pairs: pd.DataFrame) -> tuple[float, float]:

@@ -12,8 +12,16 @@ from stsbench.records.signature import Signature
 from stsbench.scoring.tasks import TaskSpec, read_task
 
 
+def specs_of(records: Sequence[RunRecord]) -> list[TaskSpec]:
+    """Returns the distinct tasks of records, without the results of other tools."""
+    scores = (score for record in records for score in record.scores if Signature.parse(score.signature).data)
+    return list(
+        dict.fromkeys(TaskSpec(score.task, split_and_view(score.split)[0], score.text) for score in scores)
+    )
+
+
 def texts_of(
-    records: Sequence[RunRecord],
+    specs: Sequence[TaskSpec],
     ids: Collection[int],
     data: Sequence[str | Path] = (),
     data_dirs: Sequence[str | Path] = (),
@@ -23,7 +31,7 @@ def texts_of(
     """Returns sentences by id (`data.shared.sentence_ids`).
 
     Args:
-        records: the records; the data of their tasks is searched.
+        specs: the tasks whose data is searched.
         ids: the ids of the sentences.
         data: files with sentences that are not in the catalogue, such as your own pairs.
         data_dirs: folders to look for the tasks' data in.
@@ -34,7 +42,7 @@ def texts_of(
     """
     ids, reason = set(ids), ""
     texts: dict[int, str] = {}
-    for sentences in _sources(records, data, [Path(folder) for folder in data_dirs]):
+    for sentences in _sources(specs, data, [Path(folder) for folder in data_dirs]):
         if isinstance(sentences, UserError):
             reason = reason or f" ({str(sentences).rstrip('.')})"
             continue
@@ -52,18 +60,14 @@ def texts_of(
 
 
 def _sources(
-    records: Sequence[RunRecord], data: Sequence[str | Path], folders: Sequence[Path]
+    specs: Sequence[TaskSpec], data: Sequence[str | Path], folders: Sequence[Path]
 ) -> "Iterator[Sequence[str] | UserError]":
     """Yields the sentences of each file and task, or the error for a task without data."""
     for path in data:
         yield read_corpus_set(path).texts
-    seen = set()
-    for score in (score for record in records for score in record.scores):
-        spec = TaskSpec(score.task, split_and_view(score.split)[0], score.text)
-        # Your own pairs and the results of other tools are not in the catalogue.
-        if spec in seen or score.text == "user" or not Signature.parse(score.signature).data:
+    for spec in specs:
+        if spec.text == "user":  # your own pairs are not in the catalogue
             continue
-        seen.add(spec)
         try:
             yield read_task(spec, folders).sentences()
         except UserError as error:

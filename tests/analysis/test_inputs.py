@@ -15,7 +15,7 @@ import stsbench as sb
 from stsbench.analysis import ANALYSES
 from stsbench.analysis.density import kernel_density
 from stsbench.analysis.explain import Explanation
-from stsbench.analysis.geometry import checkpoints_in, score_beside
+from stsbench.analysis.geometry import score_beside
 from stsbench.analysis.retrieve import find_neighbours
 from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_sample, sample_sentences
@@ -24,7 +24,6 @@ from stsbench.encoders.plan import embed
 from stsbench.scoring.subjects import RecordedModel
 from stsbench.scoring.tasks import read_pairs_of
 from stsbench.statistics.geometry import uniformity
-from stsbench.training.folder import RunFolder
 
 NO_INTERVALS = sb.Intervals(None)
 
@@ -84,7 +83,7 @@ def test_dimensions_and_whitening_of_a_run_are_done_again(vectors_file: Path) ->
     assert frame["uniformity"].iloc[0] == pytest.approx(uniformity(vectors[:, :5]), abs=1e-6)
     assert frame["sts"].iloc[0] == 100 * (short.scores[0].value or 0)
     # Its score would mislead beside the sentences of other data.
-    assert score_beside(short, "STS-B") is None
+    assert np.isnan(score_beside(short, "STS-B"))
     white = sb.evaluate(sb.load(str(vectors_file), whiten=4), "sample", intervals=NO_INTERVALS)
     assert set(sb.spectrum(white, task="sample").frame["dimensions"]) == {4}
     with pytest.raises(UserError, match="are whitened by each task's own sentences"):
@@ -140,16 +139,6 @@ def test_explain_reads_a_task_once_and_writes_the_same_page_again(
     assert {path.name: path.read_bytes() for path in page.parent.iterdir()} == before
     page = Explanation({}, missing={"retrieve": "there is no file half\udcff."}).save(tmp_path / "out")
     assert "half\\udcff" in page.read_text(encoding="utf-8")
-
-
-def test_checkpoints_of_a_training_are_in_the_order_of_their_steps(tmp_path: Path) -> None:
-    kept = tmp_path / "training" / "checkpoints"
-    for folder in (kept / "step-000100", kept / "step-000025", tmp_path / "1_Pooling"):
-        folder.mkdir(parents=True)
-        (folder / "config.json").write_text("{}")
-    assert [path.name for path in checkpoints_in(tmp_path)] == ["step-000025", "step-000100"]
-    assert checkpoints_in(kept) == checkpoints_in(tmp_path) == sorted(kept.iterdir())
-    assert RunFolder(tmp_path).checkpoints == kept
 
 
 def test_neighbours_are_those_of_a_full_sort_without_zero_vectors() -> None:

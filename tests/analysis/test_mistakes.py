@@ -81,7 +81,7 @@ MISTAKES: list[tuple[str, Callable[..., Any], dict[str, Any], str]] = [
     ("retrieve", plain, {"query": "a", "k": 900}, "900 neighbours: .* nonzero vectors of 400 sentences only"),
     ("retrieve", zero, {"query": "a"}, "gives a query a zero vector"),
     ("retrieve", plain, {"query": "a", "corpus": "empty.txt"}, r"empty.txt has no sentences: give one per line"),
-    ("geometry", plain, {"path": "few.txt"}, "few.txt contains no checkpoints: name the folder"),
+    ("geometry", plain, {"positive": 2e6}, "--positive 2000000.0: expected -1,000,000 to 1,000,000"),
     ("pair-kinds", plain, {"data": ["none.tsv"], "tasks": ["none"]}, "none"),
     ("ties", plain, {"tasks": ["STS99"]}, "STS99"),
 ]

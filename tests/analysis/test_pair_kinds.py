@@ -24,7 +24,6 @@ from stsbench.analysis.pair_features import (
 )
 from stsbench.analysis.pair_kinds import RankedPairs, cost, shift
 from stsbench.data.shared import sentence_ids
-from stsbench.statistics.dependence import Sharing
 
 
 def ranked(size: int, seed: int = 0, *, up: float = 0.0, noise: float = 0.0, name: str = "made") -> RankedPairs:
@@ -35,7 +34,7 @@ def ranked(size: int, seed: int = 0, *, up: float = 0.0, noise: float = 0.0, nam
     similarity = gold / 5 + rng.normal(0, 0.15, size=size) + up * inside + noise * inside * rng.normal(size=size)
     strata = np.clip((2 * gold).astype(np.intp), 0, 9)
     kinds = {"y": PairKind("x", "y", inside)}
-    return RankedPairs(name, ranks(similarity), ranks(gold), strata, kinds, Sharing.independent(size))
+    return RankedPairs(name, ranks(similarity), ranks(gold), strata, kinds)
 
 
 def ranks(values: Any) -> Any:
@@ -154,7 +153,7 @@ def test_what_needs_words_is_left_out_where_the_data_is_not_here(tmp_path: Path)
     kinds = sb.pair_kinds(run)
     assert {NEGATION, NUMBERS, OVERLAP}.isdisjoint(kinds.frame["feature"])
     (note,) = kinds.table()[0].notes
-    assert "name it with `pair-kinds --data`" in note
+    assert "a file of your own with --data" in note
     with_words = sb.pair_kinds(run, data=[data])
     assert OVERLAP in set(with_words.frame["feature"])
     assert not with_words.notes

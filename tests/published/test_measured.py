@@ -9,7 +9,6 @@ from stsbench.published.measured import (
     logged_dev_scores,
     logged_systems,
     logged_test_scores,
-    reference_geometry,
     seeded_systems,
     seeds,
     source,
@@ -22,7 +21,7 @@ def original(system: str) -> str:
 
 
 def test_four_models_have_a_log_and_four_have_seeds() -> None:
-    for kind in ("training-logs", "seeds", "geometry"):
+    for kind in ("training-logs", "seeds"):
         assert source(kind).address.startswith("https://")
     encoders = ("bert-base", "bert-large", "roberta-base", "roberta-large")
     assert logged_systems() == tuple(f"esimcse-{encoder}" for encoder in encoders)
@@ -58,12 +57,3 @@ def test_a_seed_s_average_is_the_mean_of_its_seven_tasks(system: str) -> None:
     scores = seeds(system)
     seven = scores[["STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R"]]
     assert scores["Avg."].to_numpy() == pytest.approx(seven.mean(axis="columns").to_numpy(), abs=1e-4)
-
-
-def test_reference_points_of_geometry_are_of_the_tasks_that_are_looked_at_by_default() -> None:
-    points = reference_geometry("STS-B", "all", "senteval")
-    assert len(points) == 2
-    assert (points["uniformity"] < 0).all()
-    assert (points["alignment"] > 0).all()
-    assert len(reference_geometry("sample", "test", "sample"))
-    assert not len(reference_geometry("STS12", "test", "senteval"))

@@ -295,16 +295,6 @@ USES: dict[str, tuple[Use, ...]] = {
     "hubness": (_use("hubness runs/s -k 2 --json", _EMBEDDED, ["../cache/embeddings"]),),
     "geometry": (
         _use("geometry runs/a --task STS-B --json", {**_record("a"), **_DEV, **_CACHED}, ["../cache/embeddings"]),
-        _use(
-            "geometry --path trained --task STS-B --json --figure path.svg",
-            {
-                # Checkpoints as anybody may put them there.
-                "trained/training/checkpoints/*/model.safetensors": THEIRS,
-                "trained/training/checkpoints/*/config.json": THEIRS,
-            },
-            ["path.svg", "../cache/embeddings"],
-            is_slow=True,
-        ),
     ),
     "pair-kinds": (_use("pair-kinds runs/k --data-dir . --json", _record("k")),),
     "spectrum": (_use("spectrum runs/a --task STS-B --json", {**_record("a"), **_DEV}, ["../cache/embeddings"]),),

@@ -35,7 +35,7 @@ CELLS: tuple[tuple[Effects, float], ...] = (("none", 0.0), ("hub", 0.5), ("both"
 
 def drawn(world: World, task: Task, sharing: Sharing, rng: np.random.Generator) -> AlignedScores:
     gold, similarities = world.draw(GAINS, rng)
-    scores = [correlate_task(gold, side, task.codes).aggregates["all"] for side in similarities]
+    scores = [correlate_task(gold, side, task.codes)["all"] for side in similarities]
     terms = np.array([task_terms(gold, side, task.codes) for side in similarities])
     return AlignedScores("sts", task.name, SPEARMAN, np.array(scores), terms, sharing, sharing)
 

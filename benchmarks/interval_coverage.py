@@ -237,7 +237,7 @@ def _scores(
             by_task.append(matrix[:2, 1:])
         else:
             rows = [correlate_task(gold[part], row[part], task.codes, metric) for row in similarities]
-            scores = [row.aggregates[aggregation] for row in rows]
+            scores = [row[aggregation] for row in rows]
             by_task.append(np.array([scores, [math.nan] * len(scores)]))
     mean = np.mean(by_task, axis=0)
     return mean[0].tolist(), mean[1].tolist()
@@ -289,7 +289,7 @@ def two_cell(cell: Cell, data: Path, rho: float) -> dict[str, Any]:
     rng = generator(0, "coverage", cell.name)
     by_pairs = {}
     for pairs in FEW:
-        sharing, tally = Sharing.independent(pairs), Tally()
+        sharing, tally = Sharing.of(np.arange(pairs)), Tally()
         for _ in range(cell.simulations):
             gold, common = rng.standard_normal((2, pairs))
             errors = math.sqrt(SHARED_ERROR) * common

@@ -168,15 +168,21 @@ def _scored(gold: NDArray[np.float64]) -> _Numbers:
 
 
 def _depending(sharing: Sharing) -> _Numbers:
-    graph = sharing.describe()
+    first, second, chains = sharing.first, sharing.second, np.bincount(sharing.components)
+    times = np.bincount(np.concatenate([first, second[first != second]]), minlength=sharing.sentences)
+    is_shared = np.maximum(times[first], times[second]) > 1
     smallest = [
-        100 * detectable(difference_error(size, CORRELATION, BETWEEN)) for size in (graph.pairs, graph.components)
+        100 * detectable(difference_error(size, CORRELATION, BETWEEN)) for size in (sharing.pairs, len(chains))
     ]
     return [
-        ("shared sentences", "% of pairs that share one", 100 * graph.sharing),
-        ("shared sentences", "chains of such pairs", graph.components),
-        ("shared sentences", "pairs of the longest chain", graph.largest_component),
-        ("shared sentences", "pairs of the most frequent sentence", graph.largest_degree),
+        (
+            "shared sentences",
+            "% of pairs that share one",
+            100 * float(is_shared.mean()),
+        ),
+        ("shared sentences", "chains of such pairs", len(chains)),
+        ("shared sentences", "pairs of the longest chain", int(chains.max())),
+        ("shared sentences", "pairs of the most frequent sentence", int(times.max())),
         ("smallest difference", "if pairs are independent", smallest[0]),
         ("smallest difference", "if each chain counts as one pair", smallest[1]),
     ]

@@ -2,7 +2,7 @@
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
@@ -202,10 +202,6 @@ def rank(
             "--simultaneous", help="Use rank intervals that hold for all models of a task at once, not one by one."
         ),
     ] = False,
-    adjustment: Annotated[
-        Literal["max", "holm"],
-        typer.Option("--adjust", help="How to correct for all pairs of models: largest difference, or Holm."),
-    ] = "max",
     interval: Interval = "dyadic",
     level: Level = 0.95,
     draws: Annotated[int, typer.Option(min=1, max=LARGEST, help="Draws of the parametric bootstrap.")] = 5000,
@@ -230,7 +226,6 @@ def rank(
         ranking = rank_runs(
             [path for path in runs if path not in experiments],
             simultaneous=simultaneous,
-            adjustment=adjustment,
             interval=interval,
             level=level,
             draws=draws,

@@ -22,7 +22,7 @@ from stsbench.statistics import DEPENDENCE, LEVEL, Dependence
 from stsbench.statistics.dependence import shared_sums
 from stsbench.statistics.estimate import verdict_of_p
 from stsbench.statistics.intervals import Limits, reach_of_mean
-from stsbench.statistics.ranks import Adjustment, Ranking, letters_text, rank_scores
+from stsbench.statistics.ranks import Ranking, letters_text, rank_scores
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -60,7 +60,6 @@ class RankResult(Judgement):
             - `tasks`: number of tasks in an average, otherwise 1.
         p: by task, the (m, m) p-values of all differences in the order of its rows, corrected for all pairs.
         simultaneous: whether the rank intervals of a task hold for all models at once.
-        adjustment: how p-values are corrected for all pairs of models.
         interval: which pairs are treated as dependent.
         level: level of the intervals.
         draws: draws of the parametric bootstrap.
@@ -70,7 +69,6 @@ class RankResult(Judgement):
     rows: pd.DataFrame
     p: Mapping[str, Sequence[Sequence[float]]]
     simultaneous: bool
-    adjustment: Adjustment
     interval: Dependence
     level: float
     draws: int
@@ -126,10 +124,9 @@ class RankResult(Judgement):
     def remarks(self) -> list[str]:
         """What ranks and letters mean, and the notes; one line each."""
         scope = "for all models at once" if self.simultaneous else "per model"
-        method = "max-statistic" if self.adjustment == "max" else "Holm"
         return [
             f"ranks: {100 * self.level:g} % rank intervals {scope}; models that share a letter do not differ "
-            f"significantly (corrected for all pairs, {method}).",
+            f"significantly (corrected for all pairs, max-statistic).",
             *super().remarks,
         ]
 
@@ -172,7 +169,6 @@ def rank(
     runs: Sequence[Run],
     *,
     simultaneous: bool = False,
-    adjustment: Adjustment = "max",
     interval: Dependence = DEPENDENCE,
     level: float = LEVEL,
     draws: int = DRAWS,
@@ -190,7 +186,6 @@ def rank(
     Args:
         runs: 2 to 100 run folders or `run.json` files, or records.
         simultaneous: uses rank intervals that hold for all models of a task at once, not per model.
-        adjustment: correction for all pairs of models: `max` (distribution of the largest difference) or `holm`.
         interval: which pairs are treated as dependent.
         level: level of all intervals; differences are tested at 1 - level.
         draws: draws of the parametric bootstrap.
@@ -219,7 +214,7 @@ def rank(
     named, left_out = comparable_runs(named_runs(runs))
     tasks, notes = aligned_scores(named, progress=progress)
     require_distinct_models(named)  # after the check of protocols, whose message says more
-    how: Any = {"simultaneous": simultaneous, "adjustment": adjustment, "level": level, "draws": draws}
+    how: Any = {"simultaneous": simultaneous, "level": level, "draws": draws}
     frames, p = [], {}
     for task in tasks:
         ranking = ranking_of(task, interval, seed=SEED, **how)
@@ -240,8 +235,8 @@ def ranking_of(task: AlignedScores, interval: Dependence = DEPENDENCE, **how: An
     return rank_scores(
         task.scores,
         task.covariance(interval),
-        p_alone=_p_alone(task, interval),
-        sums=shared_sums(task.terms, task.sharing, interval),
+        _p_alone(task, interval),
+        shared_sums(task.terms, task.sharing, interval),
         df=_degrees_of_freedom(task, interval),
         **how,
     )

@@ -26,7 +26,7 @@ from stsbench.render.table import Table, Tables, interval
 from stsbench.statistics import DEPENDENCE, Dependence
 from stsbench.statistics.dependence import Variance
 from stsbench.statistics.estimate import Estimate
-from stsbench.statistics.means import compare_means, spread
+from stsbench.statistics.means import compare_means
 from stsbench.statistics.seeds import (
     RESAMPLES,
     SEED,
@@ -36,8 +36,6 @@ from stsbench.statistics.seeds import (
     interaction_of,
     interquartile_mean,
     mean_variance,
-    percentile_interval,
-    resampled_runs,
     spread_factors,
 )
 
@@ -236,7 +234,9 @@ def compare_seeds(
             name = list(runs)[int(np.argmax(np.isnan(values)))]
             raise UserError(f"{name} has no score on {task} (its similarities are constant): leave it out.")
     aligned, notes = _aligned(runs)
-    drawn = resampled_runs([len(method) for method in (a, b) if method], RESAMPLES, generator(SEED, "runs"))
+    rng = generator(SEED, "runs")
+    # The same draws serve every task, because one run has the scores of all tasks.
+    drawn = [rng.integers(len(method), size=(RESAMPLES, len(method))) for method in (a, b) if method]
     settings = _Settings(interval, level, drawn)
     rows = [
         _difference(kind, task, (values[: len(a)], values[len(a) :]), aligned.get(task), settings)
@@ -286,8 +286,9 @@ def _method(scores: Floats, aligned: AlignedScores | None, start: int, settings:
     size = len(scores)
     numbers: Row = {"runs": size} | dict.fromkeys(_METHOD, math.nan)
     if size:
-        numbers |= dict(zip(("runs", *_METHOD), spread(scores), strict=False))
+        numbers |= {"mean": float(scores.mean()), "lowest": float(scores.min()), "highest": float(scores.max())}
     if size > 1:
+        numbers["sd"] = float(scores.std(ddof=1))
         if aligned is None:
             estimate = Estimate.with_error(numbers["mean"], float(scores.var(ddof=1)) / size, size - 1)
         else:
@@ -302,8 +303,9 @@ def _method(scores: Floats, aligned: AlignedScores | None, start: int, settings:
 
 
 def _limits(name: str, drawn: Floats, level: float) -> Row:
-    low, high = percentile_interval(drawn, level)
-    return {f"{name}_low": low, f"{name}_high": high}
+    """Returns the percentile interval of a statistic of resampled runs (Efron 1979)."""
+    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
+    return {f"{name}_low": float(low), f"{name}_high": float(high)}
 
 
 def estimate_over_seeds(

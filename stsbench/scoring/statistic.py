@@ -23,7 +23,7 @@ from stsbench.statistics.correlations import CORRELATIONS, Aggregation, Metric, 
 from stsbench.statistics.dependence import Sharing, Variance, variance
 from stsbench.statistics.influence import mean_terms, ratio_terms, task_terms
 from stsbench.statistics.intervals import Limits, correlation_interval, plain_interval, share_interval
-from stsbench.statistics.precision import average_precision, average_precision_terms, best_threshold
+from stsbench.statistics.precision import average_precision, best_threshold
 from stsbench.statistics.significance import mcnemar, steiger, williams
 
 Floats = NDArray[np.float64]
@@ -156,7 +156,7 @@ class Correlation(Statistic):
         gold, similarity, codes = self._columns_of(items)
         if self.aggregation == "all":
             return CORRELATIONS[self.metric](gold, similarity)
-        return correlate_task(gold, similarity, codes, self.metric).aggregates[self.aggregation]
+        return correlate_task(gold, similarity, codes, self.metric)[self.aggregation]
 
     def terms(self, items: pd.DataFrame) -> Floats:
         return task_terms(*self._columns_of(items), self.metric, self.aggregation)
@@ -243,10 +243,10 @@ class AveragePrecision(SimilarityShare):
     """The mean precision at the positive pairs, ranked by decreasing similarity."""
 
     def value(self, items: pd.DataFrame) -> float:
-        return average_precision(*self._columns_of(items))
+        return average_precision(*self._columns_of(items))[0]
 
     def terms(self, items: pd.DataFrame) -> Floats:
-        return average_precision_terms(*self._columns_of(items))
+        return average_precision(*self._columns_of(items))[1]
 
 
 class ThresholdAccuracy(SimilarityShare):

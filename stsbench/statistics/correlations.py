@@ -8,7 +8,6 @@ score names its aggregation.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
@@ -160,17 +159,9 @@ Aggregation = Literal["all", "mean", "wmean"]
 the subsets' correlations. `wmean`: their mean weighted by pairs (SentEval's headline, SBERT-era papers)."""
 
 
-@dataclass(frozen=True)
-class TaskScores:
-    """The correlations of a task: (k,) one per subset, in the order of their codes, and the aggregates."""
-
-    subsets: Floats
-    aggregates: dict[Aggregation, float]
-
-
 def correlate_task(
     gold: ArrayLike, similarity: ArrayLike, subsets: ArrayLike, metric: Metric = "spearman"
-) -> TaskScores:
+) -> dict[Aggregation, float]:
     """Correlates gold scores with similarities in each subset of a task, and aggregates in all three ways.
 
     Args:
@@ -180,13 +171,10 @@ def correlate_task(
         metric: the correlation, a key of `CORRELATIONS`.
 
     Returns:
-        (k,) subset correlations and the aggregates by name. An undefined subset is NaN, and makes `mean`
-        and `wmean` NaN.
+        The aggregates by name. A subset without a correlation makes `mean` and `wmean` NaN.
 
     >>> scores = correlate_task([1, 2, 3, 1, 2, 3], [1, 2, 3, 6, 5, 4], [0, 0, 0, 1, 1, 1])
-    >>> scores.subsets.tolist()
-    [1.0, -1.0]
-    >>> scores.aggregates["mean"], scores.aggregates["wmean"]
+    >>> scores["mean"], scores["wmean"]
     (0.0, 0.0)
     """
     gold, similarity = as_pairs(gold, similarity)
@@ -195,7 +183,7 @@ def correlate_task(
     values = np.array([correlate(gold[pairs], similarity[pairs]) for pairs in members])
     overall = np.asarray(correlate(gold, similarity))
     aggregates = aggregate(values, overall, [len(pairs) for pairs in members])
-    return TaskScores(values, {name: float(value) for name, value in aggregates.items()})
+    return {name: float(value) for name, value in aggregates.items()}
 
 
 def aggregate(subsets: Floats, overall: Floats, sizes: ArrayLike) -> dict[Aggregation, Floats]:

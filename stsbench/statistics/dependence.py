@@ -22,29 +22,6 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
 
-@dataclass(frozen=True)
-class SharingSummary:
-    """Counts that describe how pairs share sentences. Shares are of all pairs, from 0 to 1.
-
-    Attributes:
-        pairs: number of pairs.
-        sentences: number of distinct sentences.
-        components: number of connected components of the graph.
-        largest_component: number of pairs in the largest component.
-        sharing: share of pairs that share a sentence with another pair.
-        repeated: share of pairs with the same two sentences as another pair, in either order.
-        largest_degree: number of pairs with the most frequent sentence.
-    """
-
-    pairs: int
-    sentences: int
-    components: int
-    largest_component: int
-    sharing: float
-    repeated: float
-    largest_degree: int
-
-
 @dataclass(frozen=True, eq=False)
 class Sharing:
     """The sentences of each pair, as codes.
@@ -52,12 +29,12 @@ class Sharing:
     Attributes:
         first: (n,) code of each pair's first sentence, 0..v-1.
         second: (n,) code of the second sentence; equal to the first for items of one sentence.
-        nodes: (v,) sorted ids behind the codes; None if the pairs share nothing by construction.
+        nodes: (v,) sorted ids behind the codes.
     """
 
     first: Codes
     second: Codes
-    nodes: NDArray[Any] | None = None
+    nodes: NDArray[Any]
 
     @classmethod
     def of(cls, first: ArrayLike, second: ArrayLike | None = None) -> "Sharing":
@@ -77,17 +54,11 @@ class Sharing:
         return cls(codes[: len(left)], codes[len(left) :], nodes)
 
     @classmethod
-    def independent(cls, pairs: int) -> "Sharing":
-        """Builds the sharing of pairs that share no sentence."""
-        codes = np.arange(pairs)
-        return cls(codes, codes)
-
-    @classmethod
     def join(cls, sharings: Sequence["Sharing"]) -> "Sharing":
         """Concatenates the pairs of several tasks; sentences with the same id become one node.
 
         To find sentences shared between tasks, build each sharing from ids that do not depend on the release (the
-        folded hashes). Pairs built by `independent` share nothing.
+        folded hashes).
 
         >>> joined = Sharing.join([Sharing.of(["a"], ["b"]), Sharing.of(["c", "a"], ["d", "e"])])
         >>> joined.components.tolist()
@@ -95,20 +66,11 @@ class Sharing:
         """
         if not sharings:
             raise ValueError("there is nothing to join")
-        named = [sharing.nodes for sharing in sharings if sharing.nodes is not None]
-        nodes = np.unique(np.concatenate(named)) if named else None
-        size = 0 if nodes is None else len(nodes)
-        sides: list[tuple[Codes, Codes]] = []
-        for sharing in sharings:
-            if nodes is not None and sharing.nodes is not None:
-                places = np.searchsorted(nodes, sharing.nodes)
-                sides.append((places[sharing.first], places[sharing.second]))
-            else:
-                sides.append((sharing.first + size, sharing.second + size))
-                size += sharing.sentences
-        first, second = (np.concatenate(side) for side in zip(*sides, strict=True))
-        # With pairs of `independent` among them the ids no longer cover all codes.
-        return cls(first, second, nodes if nodes is not None and size == len(nodes) else None)
+        nodes = np.unique(np.concatenate([sharing.nodes for sharing in sharings]))
+        places = [np.searchsorted(nodes, sharing.nodes) for sharing in sharings]
+        first = np.concatenate([place[sharing.first] for place, sharing in zip(places, sharings, strict=True)])
+        second = np.concatenate([place[sharing.second] for place, sharing in zip(places, sharings, strict=True)])
+        return cls(first, second, nodes)
 
     def take(self, pairs: ArrayLike) -> "Sharing":
         """Returns the sharing of some of the pairs: (k,) positions or an (n,) mask."""
@@ -145,26 +107,6 @@ class Sharing:
         _, codes = np.unique(low * self.sentences + high, return_inverse=True)
         return different, codes
 
-    def describe(self) -> SharingSummary:
-        """Counts how pairs share sentences."""
-        if not self.pairs:
-            return SharingSummary(0, 0, 0, 0, 0.0, 0.0, 0)
-        loops = self.first == self.second
-        degrees = np.bincount(self.first, minlength=self.sentences)
-        degrees += np.bincount(self.second[~loops], minlength=self.sentences)
-        sizes = np.bincount(self.components)
-        low, high = np.minimum(self.first, self.second), np.maximum(self.first, self.second)
-        _, codes, counts = np.unique(low * self.sentences + high, return_inverse=True, return_counts=True)
-        return SharingSummary(
-            pairs=self.pairs,
-            sentences=int((degrees > 0).sum()),
-            components=len(sizes),
-            largest_component=int(sizes.max()),
-            sharing=float(np.mean((degrees[self.first] > 1) | (degrees[self.second] > 1))),
-            repeated=int((counts[codes] > 1).sum()) / self.pairs,
-            largest_degree=int(degrees.max()),
-        )
-
 
 @dataclass(frozen=True)
 class Variance:
@@ -174,13 +116,11 @@ class Variance:
         value: the variance; at least `independent`.
         independent: the variance if all pairs were independent.
         df: degrees of freedom of Student's t for intervals and tests (Satterthwaite 1946).
-        floored: whether the estimate was below `independent` and was replaced by it.
     """
 
     value: float
     independent: float
     df: float
-    floored: bool = False
 
     @property
     def standard_error(self) -> float:
@@ -231,7 +171,7 @@ def variance(terms: ArrayLike, sharing: Sharing, method: Dependence = "dyadic") 
         method: which pairs are dependent.
 
     >>> variance([1.0, 1.0, -2.0], Sharing.of(["a", "a", "c"], ["b", "d", "e"]))
-    Variance(value=8.0, independent=6.0, df=2.0, floored=False)
+    Variance(value=8.0, independent=6.0, df=2.0)
     """
     row = np.asarray(terms, dtype=np.float64)
     sums, twice = _sums_of(_rows(row, sharing), sharing, method)
@@ -279,14 +219,13 @@ def _variance_of(single: tuple[float, float], summed: tuple[float, float], twice
     (independent, fourth), (estimate, fourths), (twice_estimate, twice_fourths) = single, summed, twice
     estimate -= twice_estimate
     # Where nothing is shared the two differ only by rounding.
-    floored = estimate < independent * (1 - 1e-9)
-    if floored:
+    if estimate < independent * (1 - 1e-9):
         estimate = independent
     else:
         # Fourth powers count the same pairs twice; the difference can fall below that of single pairs.
         fourth = max(fourth, fourths - twice_fourths)
     df = estimate * estimate / fourth if fourth > 0 else float("nan")
-    return Variance(max(estimate, independent), independent, df, floored)
+    return Variance(max(estimate, independent), independent, df)
 
 
 def _powers(values: Floats) -> tuple[float, float]:

@@ -42,7 +42,7 @@ def pearson_terms(x: ArrayLike, y: ArrayLike) -> Floats:
     x, y = as_pairs(x, y)
     if is_undefined(x) or is_undefined(y):
         return np.full(len(x), np.nan)
-    u, v = _standardised(x), _standardised(y)
+    u, v = (side / np.sqrt((side * side).mean()) for side in (deviations(x), deviations(y)))
     influence = u * v - (u * v).mean() * (u * u + v * v) / 2
     return _terms(influence)
 
@@ -198,12 +198,6 @@ def task_terms(
     if np.isnan(terms).any():
         terms[:] = np.nan
     return terms
-
-
-def _standardised(values: Floats) -> Floats:
-    centred = deviations(values)
-    scaled: Floats = centred / np.sqrt((centred * centred).mean())
-    return scaled
 
 
 def _terms(influence: Floats) -> Floats:

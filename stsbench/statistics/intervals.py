@@ -6,6 +6,7 @@ of the same items Newcombe's interval. A level outside (0, 1) raises a ValueErro
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -244,7 +245,7 @@ def pairs_needed(pairs: int, difference: float, found: float) -> float:
     return pairs * (found / difference) ** 2 if difference else math.inf
 
 
-_MOST_RUNS = 10_000
+_MOST_RUNS = 2**14
 
 
 def seeds_needed(
@@ -264,20 +265,14 @@ def seeds_needed(
         power: the probability of detecting the difference.
 
     Returns:
-        S, at least 2, or None if even 10,000 runs are not enough.
+        S, at least 2, or None if even 16,384 runs are not enough.
 
     >>> seeds_needed(1.0, 1.0, Variance(0.0, 0.0, math.inf))
     17
     """
-    low, high = 1, 2
-    while _power(high, difference, sd, over_pairs, level) < power:
-        if high >= _MOST_RUNS:
-            return None
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _power(middle, difference, sd, over_pairs, level) >= power else (middle, high)
-    return high
+    sizes = range(2, _MOST_RUNS + 1)
+    place = bisect_left(sizes, power, key=lambda runs: _power(runs, difference, sd, over_pairs, level))
+    return sizes[place] if place < len(sizes) else None
 
 
 _NEARLY_NORMAL = 1000
@@ -286,8 +281,6 @@ _NEARLY_NORMAL = 1000
 
 def _power(runs: int, difference: float, sd: float, over_pairs: Variance, level: float) -> float:
     """Returns the power of the two-sided t test, by the noncentral t distribution."""
-    if runs < 2:
-        return 0.0
     of_seeds = sd * sd / runs
     whole = 2 * of_seeds + over_pairs.value
     if whole <= 0:

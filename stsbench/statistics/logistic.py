@@ -40,9 +40,6 @@ _START_TOLERANCE = 1e-3
 _MEMORY = 8
 """Steps that L-BFGS remembers."""
 
-_MOST_CLASSES = 16
-"""With more classes they share the inverse of their mean Hessian, to save factorisations."""
-
 _BLOCK_BYTES = 24 * 2**20
 """Size of a block of residuals: large enough for a fast product, small enough for the cache."""
 
@@ -178,13 +175,11 @@ class _Data:
             c: the weight of the loss.
 
         Returns:
-            (k, d + 1, d + 1), or (1, d + 1, d + 1) for the same shares or the mean over many classes.
+            (k, d + 1, d + 1), or (1, d + 1, d + 1) for the same shares.
         """
         import torch
 
         curvatures = c * shares * (1 - shares)
-        if len(curvatures) > _MOST_CLASSES:
-            curvatures = curvatures.mean(dim=0, keepdim=True)
         inverses = []
         for curvature in curvatures:
             hessian = (self.x.T * curvature) @ self.x

@@ -1,4 +1,4 @@
-"""Means of several runs: their spread, and tests of whether two independent sets have the same mean."""
+"""Tests of whether two independent sets of values have the same mean."""
 
 import math
 import warnings
@@ -14,16 +14,6 @@ _MOST_SPLITS = 20_000
 """With more splits than this (such as nine against nine, 48,620), the permutation test samples them."""
 
 
-class Spread(NamedTuple):
-    """Size, mean, sample standard deviation (NaN for one value), minimum and maximum of (n,) values."""
-
-    size: int
-    mean: float
-    sd: float
-    lowest: float
-    highest: float
-
-
 class MeansTest(NamedTuple):
     """The second mean minus the first: the difference, its interval, and two-sided p-values of two tests."""
 
@@ -32,19 +22,6 @@ class MeansTest(NamedTuple):
     high: float
     welch_p: float
     permutation_p: float
-
-
-def spread(values: ArrayLike) -> Spread:
-    """Returns the spread of (n,) values, n at least 1.
-
-    >>> spread([76.0, 75.0, 77.0])
-    Spread(size=3, mean=76.0, sd=1.0, lowest=75.0, highest=77.0)
-    """
-    array = np.asarray(values, dtype=np.float64)
-    if array.ndim != 1 or not len(array):
-        raise ValueError(f"expected at least one value in one dimension, got shape {array.shape}")
-    sd = float(array.std(ddof=1)) if len(array) > 1 else math.nan
-    return Spread(len(array), float(array.mean()), sd, float(array.min()), float(array.max()))
 
 
 def compare_means(first: ArrayLike, second: ArrayLike, *, level: float = 0.95, seed: int = 0) -> MeansTest:

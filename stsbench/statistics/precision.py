@@ -15,42 +15,42 @@ from stsbench.statistics.correlations import as_pairs
 Floats = NDArray[np.float64]
 
 
-def average_precision(labels: ArrayLike, similarity: ArrayLike) -> float:
-    """Returns the mean over positive pairs of the precision among the pairs at least as similar.
+def average_precision(labels: ArrayLike, similarity: ArrayLike) -> tuple[float, Floats]:
+    """Returns the mean over positive pairs of the precision among the pairs at least as similar, and its terms.
 
-    It is between 0 and 1, and NaN if the pairs are all positive or all negative.
-
-    >>> round(average_precision([1, 0, 1, 0], [0.9, 0.8, 0.7, 0.1]), 4)
-    0.8333
-    """
-    ordered = _Ordered.of(labels, similarity)
-    return float("nan") if ordered is None else ordered.mean_precision
-
-
-def average_precision_terms(labels: ArrayLike, similarity: ArrayLike) -> Floats:
-    """Returns the (n,) terms of the average precision.
-
-    Let B(s) be the share of pairs at least as similar as s, A(s) the share of such positive pairs, and p the share
-    of positive pairs. Average precision is E[y A(s) / B(s)] / p. A pair counts at its own place and in A and B of
-    every pair that is not more similar, so its influence is
+    It is between 0 and 1. Let B(s) be the share of pairs at least as similar as s, A(s) the share of such positive
+    pairs, and p the share of positive pairs. Average precision is E[y A(s) / B(s)] / p. A pair counts at its own
+    place and in A and B of every pair that is not more similar, so its influence is
 
         (y A / B - AP p + sum over such pairs i of y_i (y / B_i - A_i / B_i^2) / n) / p - AP (y - p) / p.
 
-    The terms sum to 0; they are NaN if the average precision is undefined.
+    The (n,) terms sum to 0. All numbers are NaN if the pairs are all positive or all negative.
+
+    >>> round(average_precision([1, 0, 1, 0], [0.9, 0.8, 0.7, 0.1])[0], 4)
+    0.8333
     """
-    ordered = _Ordered.of(labels, similarity)
-    size = len(np.asarray(labels))
-    if ordered is None:
-        return np.full(size, np.nan)
-    y, precision, above = ordered.labels, ordered.precision, ordered.above
-    share, value = ordered.positives / size, ordered.mean_precision
-    # Sums over all pairs that are not more similar; tied pairs count together.
-    at_place, over_above = _from_here(y / above, ordered), _from_here(y * precision / above, ordered)
-    influence = y * precision - value * share + y * at_place - over_above
+    truth, values = as_pairs(labels, similarity)
+    size, positives = len(truth), float((truth > 0).sum())
+    if positives in {0.0, float(size)}:
+        return float("nan"), np.full(size, np.nan)
+    order = np.argsort(-values, kind="stable")
+    ordered, y = values[order], (truth[order] > 0).astype(np.float64)
+    # Tied pairs count together: the first and the last position of the same similarity.
+    last = np.searchsorted(-ordered, -ordered, side="right") - 1
+    first = np.searchsorted(last, last, side="left")
+    above = (last + 1).astype(np.float64)
+    precision = np.cumsum(y)[last] / above
+    value, share = float((y * precision).sum() / positives), positives / size
+
+    def from_here(addends: Floats) -> Floats:
+        sums: Floats = np.cumsum(addends[::-1])[::-1][first]
+        return sums
+
+    influence = y * precision - value * share + y * from_here(y / above) - from_here(y * precision / above)
     influence = influence / share - value / share * (y - share)
     terms = np.empty(size)
-    terms[ordered.order] = (influence - influence.mean()) / size
-    return terms
+    terms[order] = (influence - influence.mean()) / size
+    return value, terms
 
 
 class Threshold(NamedTuple):
@@ -88,47 +88,3 @@ def best_threshold(labels: ArrayLike, similarity: ArrayLike) -> Threshold:
         middle = (ordered[best - 1] + ordered[best]) / 2
         threshold = middle if middle > ordered[best] else ordered[best - 1]
     return Threshold(float(threshold), float(right[best] / size))
-
-
-class _Ordered(NamedTuple):
-    """Pairs by falling similarity.
-
-    Attributes:
-        order: (n,) original positions.
-        labels: (n,) 1 or 0.
-        last: (n,) position of the last pair of the same similarity.
-        above: (n,) number of pairs at least as similar.
-        precision: (n,) share of positive pairs among these.
-        positives: number of positive pairs.
-    """
-
-    order: NDArray[np.intp]
-    labels: Floats
-    last: NDArray[np.intp]
-    above: Floats
-    precision: Floats
-    positives: float
-
-    @classmethod
-    def of(cls, labels: ArrayLike, similarity: ArrayLike) -> "_Ordered | None":
-        truth, values = as_pairs(labels, similarity)
-        positives = float((truth > 0).sum())
-        if positives in {0.0, float(len(truth))}:
-            return None
-        order = np.argsort(-values, kind="stable")
-        ordered, y = values[order], (truth[order] > 0).astype(np.float64)
-        last = np.searchsorted(-ordered, -ordered, side="right") - 1
-        above = (last + 1).astype(np.float64)
-        return cls(order, y, last, above, np.cumsum(y)[last] / above, positives)
-
-    @property
-    def mean_precision(self) -> float:
-        """The mean of the precision over the positive pairs."""
-        return float((self.labels * self.precision).sum() / self.positives)
-
-
-def _from_here(values: Floats, ordered: _Ordered) -> Floats:
-    """Returns for each pair the sum over all pairs that are not more similar."""
-    firsts = np.searchsorted(ordered.last, ordered.last, side="left")
-    sums: Floats = np.cumsum(values[::-1])[::-1][firsts]
-    return sums

@@ -10,21 +10,16 @@ Romano, Shaikh and Wilhelm 2024; Klein, Wright and Wieczorek 2020).
 from collections.abc import Sequence
 from dataclasses import dataclass
 from string import ascii_letters
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from stsbench.statistics.intervals import check_level, tail
+from stsbench.statistics.intervals import check_level
 from stsbench.statistics.seeds import generator
-from stsbench.statistics.significance import holm
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
-
-Adjustment = Literal["max", "holm"]
-"""The correction for testing all pairs of scores (`max` uses the distribution of the largest difference)."""
 
 _BLOCK = 4_000_000
 """Numbers per block of draws."""
@@ -58,13 +53,12 @@ class Ranking:
 def rank_scores(
     values: ArrayLike,
     covariance: ArrayLike,
+    p_alone: ArrayLike,
+    sums: ArrayLike,
     *,
-    p_alone: ArrayLike | None = None,
-    sums: ArrayLike | None = None,
     df: float = np.inf,
     level: float = 0.95,
     simultaneous: bool = False,
-    adjustment: Adjustment = "max",
     draws: int = 5000,
     seed: int = 0,
 ) -> Ranking:
@@ -73,19 +67,14 @@ def rank_scores(
     Args:
         values: (m,) scores, higher is better, m at least 2.
         covariance: (m, m) covariance of their errors; negative eigenvalues are set to 0.
-        p_alone: (m, m) uncorrected two-sided p-values of the differences; by default from the covariance.
+        p_alone: (m, m) uncorrected two-sided p-values of the differences.
         sums: (m, k) contributions of k independent sources (such as sentences) to the error of each score, from
-            which the correction draws; by default a root of the covariance.
+            which the correction draws.
         df: degrees of freedom of the covariance; infinite for a normal.
         level: coverage of the rank intervals; 1 - level is the size of the tests behind the groups.
         simultaneous: whether the level holds for all rank intervals jointly; by default for each alone.
-        adjustment: the correction for all pairs, `max` (step-down) or `holm`.
         draws: number of draws of the errors.
         seed: of the draws.
-
-    >>> ranking = rank_scores([70.0, 75.0, 75.1], np.eye(3) * 0.1)
-    >>> ranking.rank.tolist(), ranking.best.tolist(), ranking.worst.tolist(), ranking.letters
-    ([3, 2, 1], [3, 1, 1], [3, 2, 2], (('b',), ('a',), ('a',)))
     """
     scores, matrix = np.asarray(values, dtype=np.float64), np.asarray(covariance, dtype=np.float64)
     size = len(scores)
@@ -93,11 +82,8 @@ def rank_scores(
         raise ValueError(f"expected m >= 2 scores and an (m, m) covariance, got {scores.shape} and {matrix.shape}")
     check_level(level)
     root = covariance_root(matrix)
-    if p_alone is None:
-        p_alone = 2 * tail(np.abs(_ratio(scores[:, None] - scores[None, :], difference_errors(matrix))), df)
-    parts = root if sums is None else _pooled(np.asarray(sums, dtype=np.float64), seed)
-    alone = np.asarray(p_alone, dtype=np.float64)
-    p, p_of_each = _corrected(alone, parts, adjustment, draws, generator(seed, "ranks"))
+    alone, parts = np.asarray(p_alone, dtype=np.float64), _pooled(np.asarray(sums, dtype=np.float64), seed)
+    p, p_of_each = _corrected(alone, parts, draws, generator(seed, "ranks"))
     shown = (p if simultaneous else p_of_each) < 1 - level
     above = scores[None, :] > scores[:, None]
     return Ranking(
@@ -108,14 +94,6 @@ def rank_scores(
         letters=group_letters(p < 1 - level, scores),
         first=_first(scores, root, df, draws, seed),
     )
-
-
-def difference_errors(covariance: ArrayLike) -> Floats:
-    """Returns the (m, m) standard errors of the differences of m scores; 0 for a negative variance."""
-    matrix = np.asarray(covariance, dtype=np.float64)
-    diagonal = np.diag(matrix)
-    variances: Floats = diagonal[:, None] + diagonal[None, :] - matrix - matrix.T
-    return np.sqrt(np.maximum(variances, 0.0))
 
 
 def covariance_root(covariance: ArrayLike) -> Floats:
@@ -195,30 +173,25 @@ def _noise(parts: Floats, draws: int, rng: np.random.Generator) -> Floats:
     return noise
 
 
-def _corrected(
-    alone: Floats, parts: Floats, adjustment: Adjustment, draws: int, rng: np.random.Generator
-) -> tuple[Floats, Floats]:
+def _corrected(alone: Floats, parts: Floats, draws: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """Returns (m, m) p-values corrected for all differences, and for those of the score of the row alone."""
     size = len(alone)
     # A single difference needs no correction.
-    noise, errors = _noise(parts, draws if size > 2 else 0, rng), difference_errors(parts @ parts.T)
-
-    def adjusted(first: Places, second: Places) -> Floats:
-        tests = alone[first, second]
-        if adjustment == "holm":
-            return np.array([holm(family) for family in tests])
-        return _step_down(tests, noise, errors, first, second)
+    noise = _noise(parts, draws if size > 2 else 0, rng)
+    matrix = parts @ parts.T
+    diagonal = np.diag(matrix)
+    errors = np.sqrt(np.maximum(diagonal[:, None] + diagonal[None, :] - matrix - matrix.T, 0.0))
 
     p, p_of_each = np.ones((2, size, size))
     first, second = np.triu_indices(size, 1)
-    p[first, second] = p[second, first] = adjusted(first[None], second[None])[0]
+    p[first, second] = p[second, first] = _step_down(alone, noise, errors, first[None], second[None])[0]
     others = np.array([[other for other in range(size) if other != own] for own in range(size)])
     own = np.broadcast_to(np.arange(size)[:, None], others.shape)
-    np.put_along_axis(p_of_each, others, adjusted(own, others), axis=1)
+    np.put_along_axis(p_of_each, others, _step_down(alone, noise, errors, own, others), axis=1)
     return p, p_of_each
 
 
-def _step_down(p_alone: Floats, noise: Floats, errors: Floats, first: Places, second: Places) -> Floats:
+def _step_down(p_values: Floats, noise: Floats, errors: Floats, first: Places, second: Places) -> Floats:
     """Corrects p-values for families of differences (Westfall and Young 1993, algorithm 2.8).
 
     The smallest p-value of a family is compared with the smallest in each draw, the next one with the smallest of
@@ -226,15 +199,15 @@ def _step_down(p_alone: Floats, noise: Floats, errors: Floats, first: Places, se
     the draws only add how often another difference is as large while it is not.
 
     Args:
-        p_alone: (f, k) uncorrected p-values, f families of k.
+        p_values: (m, m) uncorrected p-values.
         noise: (draws, m) normal errors of the scores.
         errors: (m, m) standard errors of the differences of the draws.
-        first: (f, k) first score of each difference.
+        first: (f, k) first score of each difference, f families of k.
         second: (f, k) second score, which is subtracted.
     """
-    order = np.argsort(-p_alone, axis=1, kind="stable")
-    alone = np.take_along_axis(p_alone, order, axis=1)
+    order = np.argsort(-p_values[first, second], axis=1, kind="stable")
     left, right = np.take_along_axis(first, order, axis=1), np.take_along_axis(second, order, axis=1)
+    alone = p_values[left, right]
     # Normal deviates, whatever the degrees of freedom of each difference.
     held = -ndtri(alone / 2)
     above = np.zeros(alone.shape)

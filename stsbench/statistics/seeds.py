@@ -158,26 +158,6 @@ def interquartile_mean(values: ArrayLike) -> Floats:
     return np.asarray(ordered @ weights / weights.sum())
 
 
-def resampled_runs(sizes: Sequence[int], resamples: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
-    """Draws whole runs with replacement, stratified by method: (resamples, S) positions for each method.
-
-    The same draws serve every task, because one run has the scores of all tasks. (The runs of Agarwal et al. 2021
-    are of one task each, so they draw by task.)
-    """
-    return [rng.integers(size, size=(resamples, size)) for size in sizes]
-
-
-def percentile_interval(replicates: ArrayLike, level: float = LEVEL) -> tuple[float, float]:
-    """Returns the percentile interval of a statistic of resampled runs (Efron 1979).
-
-    Args:
-        replicates: (resamples,) values, at least one.
-        level: share of the replicates inside, between 0 and 1.
-    """
-    low, high = np.quantile(np.asarray(replicates, dtype=np.float64), [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)
-
-
 def best_of_weights(size: int) -> Floats:
     """Returns (N, N) probabilities: in row n - 1, column i, that the (i + 1)-th lowest score is the best of n.
 
@@ -198,27 +178,20 @@ def expected_best(scores: ArrayLike) -> Floats:
     >>> expected_best([1.0, 2.0, 4.0]).round(4).tolist()
     [2.3333, 3.3333, 4.0]
     """
-    ordered = _ordered(scores)
+    ordered = np.sort(np.asarray(scores, dtype=np.float64))
     expected: Floats = best_of_weights(len(ordered)) @ ordered
     return expected
 
 
 def best_of_below(scores: ArrayLike, value: float) -> Floats:
     """Returns the (N,) probabilities that the best of 1, 2, ..., N runs is below a value."""
-    ordered = _ordered(scores)
+    ordered = np.sort(np.asarray(scores, dtype=np.float64))
     below: Floats = best_of_weights(len(ordered))[:, ordered < value].sum(axis=1)
     return below
 
 
 def best_of_quantiles(scores: ArrayLike, share: float) -> Floats:
     """Returns the (N,) quantiles of the best of 1, 2, ..., N runs: the lowest score with `share` up to it."""
-    ordered = _ordered(scores)
+    ordered = np.sort(np.asarray(scores, dtype=np.float64))
     reached = best_of_weights(len(ordered)).cumsum(axis=1) >= share - 1e-12
     return np.asarray(ordered[reached.argmax(axis=1)])
-
-
-def _ordered(scores: ArrayLike) -> Floats:
-    values = np.sort(np.asarray(scores, dtype=np.float64))
-    if values.ndim != 1 or not len(values):
-        raise ValueError(f"expected at least one score in one dimension, got shape {values.shape}")
-    return values

@@ -17,7 +17,7 @@ from stsbench.encoders.protocol import FloatMatrix, Identity, Tokenized, TokenSe
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.scoring.kinds.sts import StsPairs, compared
 from stsbench.scoring.task import Vectors
-from stsbench.statistics.correlations import correlate_task
+from stsbench.statistics.correlations import spearman
 
 if TYPE_CHECKING:
     from stsbench.training.model import SentenceModel
@@ -147,7 +147,5 @@ class Selector:
             embeddings = embed(encoder, sentences, use_cache=False)
         (vectors,) = embeddings.vectors.values()
         table = compared(StsPairs(self.data), Vectors(vectors, embeddings.rows, embeddings.lengths))
-        codes = np.zeros(len(table), dtype=np.int64)
-        score = correlate_task(table["gold"], table["cosine"], codes, "spearman")
-        overall = score.aggregates["all"]
+        overall = spearman(table["gold"], table["cosine"])
         return DevScore(overall if math.isfinite(overall) else -math.inf, time.perf_counter() - start)

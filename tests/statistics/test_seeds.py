@@ -23,7 +23,6 @@ from stsbench.statistics.seeds import (
     interaction_of,
     interquartile_mean,
     mean_variance,
-    resampled_runs,
     spread_factors,
 )
 
@@ -42,7 +41,7 @@ def test_draws_depend_on_seed_and_names_and_not_on_the_process_or_the_release():
 )
 def test_the_interval_of_a_mean_over_seeds_and_pairs_covers(seed_sd, pair_sd, both_sd):
     rng, pairs, trials, held, by_seeds = np.random.default_rng(0), 150, 1500, 0, 0
-    sharing = Sharing.independent(pairs)
+    sharing = Sharing.of(np.arange(pairs))
     for _ in range(trials):
         of_pairs, of_both = pair_sd * rng.normal(size=pairs), both_sd * rng.normal(size=(5, pairs))
         values = seed_sd * rng.normal(size=(5, 1)) + of_pairs + of_both
@@ -83,8 +82,6 @@ def test_summaries_of_runs_are_scipys():
     for runs in (2, 3, 10):
         ends = scipy.stats.chi2.ppf([0.975, 0.025], runs - 1)
         assert spread_factors(runs) == pytest.approx(tuple(np.sqrt((runs - 1) / ends)))
-    drawn = resampled_runs([5, 3], 100, rng)
-    assert [(places.shape, int(places.max())) for places in drawn] == [((100, 5), 4), ((100, 3), 2)]
 
 
 @given(st.lists(st.floats(-100, 100), min_size=1, max_size=7))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stsbench.statistics.correlations import pearson, spearman
-from stsbench.statistics.means import compare_means, spread
+from stsbench.statistics.means import compare_means
 from stsbench.statistics.significance import holm, mcnemar, steiger, williams
 
 correlations = st.floats(-0.95, 0.95)
@@ -145,8 +145,3 @@ def test_the_permutation_test_of_many_values_is_sampled_near_the_exact_one_and_s
     assert found == compare_means(first, second, seed=3)
     assert found.permutation_p != compare_means(first, second, seed=4).permutation_p
     assert found.permutation_p == pytest.approx(found.welch_p, abs=0.02)
-
-
-def test_a_single_value_has_no_standard_deviation():
-    assert spread([75.5])[:2] == (1, 75.5)
-    assert math.isnan(spread([75.5]).sd)

@@ -209,7 +209,7 @@ def _pairs(
                     tally.add("independent difference", equal.value)
                 if method == "dyadic" and not suffix:
                     tally.add("ratio estimated", one.ratio)
-                    tally.add("floored", one.floored)
+                    tally.add("floored", one.value <= one.independent)
         if single and aggregation == "all":
             for name, other in (("size", 1), ("power", 2)):
                 test = williams(scores[0], scores[other], between[other], pairs, ranks=metric == "spearman")

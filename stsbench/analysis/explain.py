@@ -13,7 +13,6 @@ from stsbench.analysis.inputs import analysable, sharing
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path
 from stsbench.base.progress import Progress, silent
-from stsbench.base.words import storable
 from stsbench.records.record import RunRecord
 from stsbench.render.figures import save_figure
 from stsbench.render.result import Result
@@ -73,7 +72,7 @@ class Explanation(Result):
         folder = Path(folder).expanduser()
         lines = ["# What is behind the scores", ""]
         lines += [f"- {label}: `{signature}`" for label, signature in self.signatures.items()]
-        lines += [f"- not possible: {storable(line)}" for line in self.left_out()]
+        lines += [f"- not possible: {line}" for line in self.left_out()]
         for name, part in self.parts.items():
             figure = save_figure(part.plot(), folder / f"{name}.png")
             with atomic_path(folder / f"{name}.csv") as path:

@@ -1,24 +1,19 @@
 """The exceptions for users' mistakes and interrupts."""
 
-from stsbench.base.words import shortened
-
 
 class UserError(Exception):
     """A mistake that the user can fix: one sentence with the problem, the place and the remedy.
 
-    The command line prints it without a traceback and exits with code 2. Very long words in it are shortened.
+    The command line prints it without a traceback and exits with code 2.
 
     Args:
         *sentences: the message; several if several things failed, printed one per line.
-
-    >>> str(UserError("there is no task " + "x" * 1000))
-    'there is no task xxx...xxx[...840 characters...]xxx...xxx'
     """
 
     @property
     def sentences(self) -> tuple[str, ...]:
         """The messages."""
-        return tuple(shortened(str(sentence)) for sentence in self.args)
+        return tuple(map(str, self.args))
 
     def __str__(self) -> str:
         return "\n".join(self.sentences)

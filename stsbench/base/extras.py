@@ -41,7 +41,7 @@ PACKAGES: Mapping[str, Mapping[str, str]] = {
 
 def missing(extra: str) -> list[str]:
     """Returns the names of an extra's packages that are not installed."""
-    return [package for module, package in PACKAGES[extra].items() if not _is_installed(module)]
+    return [package for module, package in PACKAGES[extra].items() if find_spec(module) is None]
 
 
 def require(extra: str, what: str, *, by: str = "") -> None:
@@ -69,10 +69,3 @@ def _sentence(what: str, packages: list[str], extra: str) -> str:
     named = packages if len(packages) <= 2 else [*packages[:2], "others"]
     kind = "package" if len(packages) == 1 else "packages"
     return f"{what} needs the {kind} {listed(named)}: pip install 'stsbench[{extra}]'."
-
-
-def _is_installed(module: str) -> bool:
-    try:
-        return find_spec(module) is not None
-    except ValueError:  # a module inserted into sys.modules by hand has no spec
-        return True

@@ -32,6 +32,8 @@ def atomic_path(target: Path) -> Iterator[Path]:
             yield temporary
             _sync(temporary)
             temporary.replace(target)
+            with suppress(OSError):  # not every system can open a folder
+                _sync(target.parent)
         finally:
             temporary.unlink(missing_ok=True)
 
@@ -68,6 +70,8 @@ def atomic_folder(target: Path) -> Iterator[Path]:
                     # Another writer finished in the same moment; its folder is complete, too.
                     if not target.exists():
                         raise
+                with suppress(OSError):
+                    _sync(target.parent)
             finally:
                 _close(workshop, target)
 
@@ -105,12 +109,10 @@ def require_writable(path: Path, option: str = "", *, as_folder: bool = False) -
     """
     remedy = f"choose another {'folder' if as_folder else 'file'}{f' with {option}' if option else ''}"
     with writing(path):
-        is_there = path.exists()
         # Renaming a file over a device such as /dev/null would replace the device.
-        if is_there and not (path.is_dir() if as_folder else path.is_file()):
+        if path.exists() and not (path.is_dir() if as_folder else path.is_file()):
             raise UserError(f"cannot write {path}: it is {_kind(path)}; {remedy}.")
-        place = path.absolute()
-        folder = place if is_there and as_folder else next(above for above in place.parents if above.exists())
+        folder = path if path.is_dir() else next(above for above in path.absolute().parents if above.exists())
         if not folder.is_dir():
             raise UserError(f"cannot write {path}: {folder} is not a folder; {remedy}.")
         if not os.access(folder, os.W_OK | os.X_OK):
@@ -132,9 +134,10 @@ def require_file(path: Path, *, absent: str = "check the path") -> None:
             raise UserError(f"there is no file {path}: {absent}.")
         if not path.is_file():
             raise UserError(f"{path} is {_kind(path)}, not a file: {absent}, or save its content in a file.")
-    except (OSError, ValueError) as error:  # ValueError: a NUL character in the name
-        reason = getattr(error, "strerror", None) or error
-        raise UserError(f"cannot read {path} ({reason}): check the path and its permissions.") from error
+        path.name.encode()  # records store the name as UTF-8
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", error)
+        raise UserError(f"cannot read {path} ({reason}): check its path, name and permissions.") from error
 
 
 def _kind(path: Path) -> str:
@@ -172,13 +175,8 @@ def files_below(folder: Path, *, most: int | None = None) -> list[Path]:
 def remove_leftovers(target: Path) -> None:
     """Deletes temporary files left by killed writers of `target`; call it while holding the target's lock."""
     for path in list(target.parent.iterdir()) if target.parent.is_dir() else []:
-        if is_leftover(path, target):
+        if path.name.startswith(_prefix(target)) and path.suffix == target.suffix:
             path.unlink(missing_ok=True)
-
-
-def is_leftover(path: Path, target: Path) -> bool:
-    """Returns whether a file is a temporary file of a writer of `target`."""
-    return path.name.startswith(_prefix(target)) and path.suffix == target.suffix
 
 
 def _prefix(target: Path) -> str:
@@ -197,8 +195,12 @@ def sha256_of(path: Path) -> str:
 
 
 def _sync(path: Path) -> None:
-    with path.open("rb") as stream:
-        os.fsync(stream.fileno())
+    """Waits until the content of a file, or the names in a folder, are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 _replacements: list[Path] = []

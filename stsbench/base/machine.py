@@ -15,15 +15,6 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def thread_limits(count: int) -> dict[str, str]:
-    """Returns the environment variables that limit the numerical libraries of a new process to some threads.
-
-    Processes that share the cores without such a limit take three times as long.
-    """
-    libraries = ("OMP_NUM", "MKL_NUM", "OPENBLAS_NUM", "NUMEXPR_NUM", "VECLIB_MAXIMUM", "RAYON_NUM")
-    return {f"{library}_THREADS": str(count) for library in libraries}
-
-
 def available_bytes() -> int | None:
     """Returns the free memory in bytes; None where the system does not report it."""
     if not _MEMORY.exists():
@@ -68,10 +59,9 @@ def ray_cluster(address: str | None = None) -> Any:
     require("ray", "--on ray")
     import ray
 
-    quiet = {"configure_logging": False, "log_to_driver": False, "include_dashboard": None if address else False}
     try:
         if not ray.is_initialized():
-            ray.init(address=address, **quiet)
+            ray.init(address=address, configure_logging=False, log_to_driver=False)
     except (ConnectionError, ValueError, RuntimeError) as error:
         raise UserError(
             f"no Ray cluster answers {address or 'on this machine'} ({str(error).splitlines()[0]}): "

@@ -1,4 +1,4 @@
-"""Building blocks of messages: lists, suggestions, shortened words."""
+"""Building blocks of messages: lists, suggestions, rounded numbers."""
 
 import difflib
 import re
@@ -70,21 +70,3 @@ def rounded_up(number: float) -> int:
     """
     step: int = 10 ** max(0, floor(log10(max(number, 1))) - 1)
     return ceil(number / step) * step
-
-
-def shortened(text: str) -> str:
-    """Cuts the middle out of words of more than 300 characters."""
-    return re.sub(
-        r"(\S{120})(\S{140,})(\S{40})", lambda word: f"{word[1]}[...{len(word[2])} characters...]{word[3]}", text
-    )
-
-
-def storable(name: str) -> str:
-    r"""Returns a file name as text that can be written as UTF-8.
-
-    Python reads file names in another encoding with lone surrogates, which cannot be encoded.
-
-    >>> storable("caf\udce9"), storable("café")
-    ('caf\\udce9', 'café')
-    """
-    return name.encode("utf-8", errors="backslashreplace").decode("utf-8")

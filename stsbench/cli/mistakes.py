@@ -8,7 +8,7 @@ import typer
 
 from stsbench.base.errors import UserError
 from stsbench.base.extras import sentence_on
-from stsbench.base.words import closest, listed, shortened
+from stsbench.base.words import closest, listed
 from stsbench.cli.options import option_name
 from stsbench.cli.output import drop_output, unprintable
 
@@ -30,7 +30,7 @@ def sentences_of(error: BaseException) -> tuple[str, ...] | None:
         case typer.Abort():
             sentence = "Nothing was done, because the question was not answered with yes (--yes answers it)."
         case UsageError():
-            sentence = shortened(_parser_sentence(error))
+            sentence = _parser_sentence(error)
             return (sentence,) if sentence else ()
         case MemoryError():
             sentence = "Not enough memory: reduce the amount of data, or use a larger machine."

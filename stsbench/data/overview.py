@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from stsbench.base.errors import UserError
-from stsbench.base.words import plain_name, storable, suggestion
+from stsbench.base.words import plain_name, suggestion
 from stsbench.data.catalogue import UNVERIFIED, CatalogueFile, DataSet, TextVariant, data_sets, source, sources
 from stsbench.data.layouts import read_catalogued
 from stsbench.data.locate import bundled_root, places, remedy, root_in
@@ -109,7 +109,7 @@ def list_data(data_dirs: Sequence[Path] = ()) -> DataOverview:
             "documentation": entry.documentation,
             "source": variant.source,
             "address": source(variant.source).address,
-            "found": storable(str(_root(variant, data_dirs) or "")),
+            "found": str(_root(variant, data_dirs) or ""),
         }
         for entry, text, variant in _variants()
     )
@@ -198,7 +198,7 @@ def _verdict(root: Path | None, file: CatalogueFile) -> dict[str, object]:
         "found_lines": None,
         "expected_sha256": file.sha256,
         "found_sha256": "",
-        "folder": storable(str(root or "")),
+        "folder": str(root or ""),
     }
     if root is None or not (root / file.path).is_file():
         return verdict

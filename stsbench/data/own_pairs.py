@@ -8,7 +8,6 @@ import pandas as pd
 from stsbench.base.errors import UserError
 from stsbench.base.files import require_file, sha256_of
 from stsbench.base.machine import require_memory
-from stsbench.base.words import storable
 from stsbench.data.reading import Column, Schema, as_number, as_sentence, read_table
 from stsbench.data.rows import PACKED
 from stsbench.data.shared import sentence_ids, unordered_pairs
@@ -50,7 +49,7 @@ def load_pairs(path: str | Path, subset_column: str = _SUBSET) -> StsData:
     require_memory(path.stat().st_size, f"the pairs of {path}", "measure a part of them")
     subset = Column(_SUBSET, as_sentence, (subset_column,), optional=subset_column == _SUBSET)
     table = read_table(path, Schema("pair", (*PAIRS, subset), [column.name for column in PAIRS], _ABSENT))
-    task = storable(Path(path.stem).stem if path.suffix.lower() in PACKED else path.stem)
+    task = Path(path.stem).stem if path.suffix.lower() in PACKED else path.stem
     named = table.frame if _SUBSET in table.frame else table.frame.assign(subset=task)
     columns = (named[name] for name in (_SUBSET, "line", "score", "sentence1", "sentence2"))
     pairs = pair_table(
@@ -59,8 +58,8 @@ def load_pairs(path: str | Path, subset_column: str = _SUBSET) -> StsData:
     )
     _require_varied_scores(pairs, path)
     header = table.headers.get(_SUBSET, _SUBSET)
-    subsets = "" if header.casefold() == _SUBSET else f", subsets by {storable(header)}"
-    files = (FileRead(storable(path.name) + subsets, sha256_of(path), None),)
+    subsets = "" if header.casefold() == _SUBSET else f", subsets by {header}"
+    files = (FileRead(path.name + subsets, sha256_of(path), None),)
     return StsData(
         task=task,
         split="all",
@@ -71,7 +70,7 @@ def load_pairs(path: str | Path, subset_column: str = _SUBSET) -> StsData:
         sha256=combined_sha256(files),
         files=files,
         problems=(),
-        notes=tuple(map(storable, [*table.rows.notes, *_notes(pairs, path)])),
+        notes=(*table.rows.notes, *_notes(pairs, path)),
     )
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from stsbench.base.errors import UserError
-from stsbench.base.words import storable
 from stsbench.data.reading import Column, Schema, UserTable, as_name, as_number, read_table
 from stsbench.data.rows import PACKED, TABLES
 
@@ -83,7 +82,7 @@ def read_run(path: Path) -> Run:
     tags = list(dict.fromkeys(table.frame["tag"]))
     if len(tags) > 1:
         raise UserError(f"{path} has runs of several systems ({', '.join(tags[:3])}): give each its own file.")
-    return Run(_by_query(table), storable(tags[0]))
+    return Run(_by_query(table), tags[0])
 
 
 def task_of_qrels(path: Path) -> tuple[str, str]:
@@ -96,8 +95,8 @@ def task_of_qrels(path: Path) -> tuple[str, str]:
     for ending in (*PACKED, *filter(None, _EXTENSIONS)):
         name = name.removesuffix(ending)
     if path.parent.name == "qrels" and path.parent.absolute().parent.name:
-        return storable(path.parent.absolute().parent.name), storable(name)
-    return storable(name), "all"
+        return path.parent.absolute().parent.name, name
+    return name, "all"
 
 
 def _by_query(table: UserTable) -> dict[str, dict[str, Any]]:

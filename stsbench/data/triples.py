@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from stsbench.base.errors import UserError
-from stsbench.base.words import storable, suggestion
+from stsbench.base.words import suggestion
 from stsbench.data.catalogue import source
 from stsbench.data.locate import find_root
 from stsbench.data.reading import Column, Schema, as_sentence, as_text, read_table
@@ -116,7 +116,7 @@ def _read_file(path: Path) -> Triples:
     for line, triple in zip(table.frame["line"], triples, strict=True):
         if triple.repeated:
             raise UserError(f"{table.rows.at(line)}: {triple.repeated} are the same text; fix or delete the line.")
-    return Triples(storable(path.name), tuple(triples), tuple(map(storable, table.rows.notes)))
+    return Triples(path.name, tuple(triples), table.rows.notes)
 
 
 def _read_heros(data_dirs: Sequence[Path]) -> Triples:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import sha256_of
-from stsbench.base.words import storable
 from stsbench.data.benchmarks import load_sts
 from stsbench.data.catalogue import SENTEVAL, data_sets, paper_tasks
 from stsbench.data.corpus import corpus_file
@@ -126,7 +125,7 @@ def _in_earlier(data: StsData, data_dirs: Sequence[Path]) -> _Exclusion:
 
 def _read_corpus(path: Path) -> tuple[FileRead, Sequence[str]]:
     corpus = read_corpus_set(path)
-    return FileRead(storable(corpus.name), sha256_of(corpus_file(str(path))), None), corpus.texts
+    return FileRead(corpus.name, sha256_of(corpus_file(str(path))), None), corpus.texts
 
 
 def _in_corpus(data: StsData, file: FileRead, corpus: Sequence[str]) -> _Exclusion:

@@ -16,7 +16,7 @@ import pandas as pd
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
 from stsbench.base.extras import MINILM, MODELS, PACKAGES, missing
-from stsbench.base.files import cache_dir
+from stsbench.base.files import cache_dir, files_below
 from stsbench.base.words import listed
 from stsbench.data.catalogue import source
 from stsbench.data.locate import remedy
@@ -279,20 +279,16 @@ def cache_contents() -> CacheContents:
         stores = token_store.stores()
         size = sum(map(token_store.bytes_of, stores))
         folders = compiled_dir(), board_dir()
-        compiled, board = (sum(file.stat().st_size for file in _below(folder)) for folder in folders)
+        compiled, board = (sum(file.stat().st_size for file in files_below(folder)) for folder in folders)
         return CacheContents(tuple(cache_files()), len(stores), size, compiled, board)
 
 
 def clear_cache() -> int:
     """Delete embeddings, tokenised corpora, compiled networks and what the board keeps; return how many bytes."""
     with _told("clear"):
-        freed = sum(map(remove_file, [*_below(compiled_dir()), *_below(board_dir())]))
+        freed = sum(map(remove_file, [*files_below(compiled_dir()), *files_below(board_dir())]))
         rmtree(compiled_dir(), ignore_errors=True)  # what is left are empty folders
         return freed + clear_embeddings() + token_store.clear_stores()
-
-
-def _below(folder: Path) -> list[Path]:
-    return [path for path in folder.rglob("*") if path.is_file()]
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import pandas as pd
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path, files_in, writing
-from stsbench.base.words import listed, storable
+from stsbench.base.words import listed
 from stsbench.data.catalogue import MTEB_TASKS
 from stsbench.records.imports import read_results
 from stsbench.records.labels import task_labels
@@ -78,8 +78,6 @@ def export_results(
     """
     record = read_results(run)
     name = model or record.model.name
-    if storable(name) != name:
-        raise UserError(f"the model's name {name!r} has a character that is not UTF-8: give another with --model.")
     exported, left_out = _exportable(record)
     if not exported:
         raise UserError(f"{name} has no score of an MTEB task: {' '.join(left_out)}")

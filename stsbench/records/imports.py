@@ -12,7 +12,6 @@ from stsbench._version import __version__
 from stsbench.base.errors import UserError
 from stsbench.base.files import files_in
 from stsbench.base.parsing import first_error
-from stsbench.base.words import storable
 from stsbench.encoders.use import Use
 from stsbench.records.kinds import KINDS, STS, TRANSFER
 from stsbench.records.parts import (
@@ -76,7 +75,7 @@ def import_scores(
     notes = [f"imported from {results.program}'s results, {path.name}.", *results.notes]
     if undefined:
         notes.append(f"the {metric} of {', '.join(undefined)} is NaN in the file, so it is undefined.")
-    name = storable(model) or results.model or _name_in_path(path)
+    name = model or results.model or _name_in_path(path)
     return _record(replace(results, model=name, notes=tuple(notes)), chosen, metric, command)
 
 

@@ -28,7 +28,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.files import files_in, sha256_of
 from stsbench.base.manifest import fingerprint
 from stsbench.base.parsing import first_error
-from stsbench.base.words import listed, storable
+from stsbench.base.words import listed
 from stsbench.records.results import NO_REVISION, read_json
 
 ENDING = "_predictions.json"
@@ -165,9 +165,9 @@ def read_prediction_files(path: Path) -> PredictionFiles:
         one, other = list(models.values())[:2]
         raise UserError(f"{path} holds predictions of several models ({one.name}, {other.name}): name one file.")
     ((name, revision),) = models
-    known = None if revision in {"", NO_REVISION} else storable(revision)
+    known = None if revision in {"", NO_REVISION} else revision
     digest = hashes[0] if len(files) == 1 else fingerprint(hashes)
-    return PredictionFiles(storable(name), known, digest, tuple(parts))
+    return PredictionFiles(name, known, digest, tuple(parts))
 
 
 def broken(path: Path, why: str) -> UserError:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from stsbench.base.machine import cores
-from stsbench.base.words import storable
 
 _PACKAGES = (
     *("numpy", "pandas", "pyarrow", "safetensors", "scipy"),
@@ -56,7 +55,8 @@ def redact(text: str) -> str:
     >>> redact("/home/ada/models/a")
     '/home/.../models/a'
     """
-    text = storable(text)
+    # Python reads file names in another encoding with lone surrogates, which cannot be stored.
+    text = text.encode(errors="backslashreplace").decode()
     home = str(Path.home())
     if len(home) > 1:
         text = re.sub(re.escape(home) + _END_OF_NAME, "~", text)

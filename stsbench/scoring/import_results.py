@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import require_file, sha256_of
-from stsbench.base.words import storable
 from stsbench.data.rows import PACKED, TABLES
 from stsbench.encoders.protocol import Identity
 from stsbench.encoders.use import Use
@@ -106,14 +105,14 @@ def import_results(
 def _import_items(path: Path, model: str, settings: Settings) -> RunRecord:
     tasks = read_items(path)
     identity = Identity(
-        storable(model) or storable(path.stem),
+        model or path.stem,
         "items",
         Use(pooling=UNKNOWN, prompt="", precision=UNKNOWN, device=UNKNOWN),
         weights_sha256=sha256_of(path),
     )
     recording = Recording.of(tasks, identity, replace(settings, protocol=GIVEN_PROTOCOL))
     recording.prepare()
-    notes = [f"the scores are from {storable(path.name)}, which does not describe the data or the model's use."]
+    notes = [f"the scores are from {path.name}, which does not describe the data or the model's use."]
     return recording.finish([Items(task.table) for task in tasks], Stages(), notes=notes)
 
 
@@ -133,9 +132,7 @@ def _import_similarities(path: Path, choices: Choices, model: str, settings: Set
             f"{path} has {len(values)} similarities for {sum(sizes)} pairs ({names}): give one number per pair, "
             "in the order of the pairs."
         )
-    identity = Identity(
-        storable(model) or storable(path.stem), "similarities", given_use(), weights_sha256=sha256_of(path)
-    )
+    identity = Identity(model or path.stem, "similarities", given_use(), weights_sha256=sha256_of(path))
     how = replace(settings, protocol=replace(protocol, similarity=GIVEN_SIMILARITY))
     recording = Recording.of(tasks, identity, how)
     recording.prepare()

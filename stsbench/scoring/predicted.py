@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import files_in, sha256_of
-from stsbench.base.words import listed, storable
+from stsbench.base.words import listed
 from stsbench.data.catalogue import MTEB_TASKS
 from stsbench.data.own_pairs import load_pairs
 from stsbench.data.qrels import Qrels, Ranking, read_qrels, read_run, task_of_qrels
@@ -125,7 +125,7 @@ def import_predictions(path: Path, choices: Choices, model: str, settings: Setti
         UserError: if nothing can be scored, or predictions and gold data are of different items.
     """
     identity, scored, notes = (_read_mteb if are_predictions(path) else _read_run)(path, choices)
-    identity = replace(identity, name=storable(model) or identity.name or storable(path.stem))
+    identity = replace(identity, name=model or identity.name or path.stem)
     tasks = [task for task, _ in scored]
     _require_applicable(choices, tasks)
     protocol = GIVEN_PROTOCOL
@@ -177,7 +177,7 @@ def _read_mteb(path: Path, choices: Choices) -> _Read:
     else:
         data = load_pairs(choices.file)
         scored.append(_compared(parts[0], replace(data, task=task_name(parts[0]), split=parts[0].split)))
-    notes = [f"the predictions are from MTEB ({storable(path.name)}), which read its own copy of the data."]
+    notes = [f"the predictions are from MTEB ({path.name}), which read its own copy of the data."]
     if left_out:
         notes.append(f"left out: {listed(left_out)}.")
     identity = Identity(files.model, "predictions", given_use(files.revision), weights_sha256=files.sha256)
@@ -195,7 +195,7 @@ def _read_run(path: Path, choices: Choices) -> _Read:
         raise UserError(
             f"{path} has no query with a relevant document in {choices.file}: are both from the same data?"
         )
-    notes = [f"the run is {storable(path.name)}."]
+    notes = [f"the run is {path.name}."]
     if unjudged:
         notes.append(f"{unjudged:,} queries without relevant documents were left out.")
     if missed:
@@ -208,7 +208,7 @@ def _read_run(path: Path, choices: Choices) -> _Read:
 
 def task_name(part: Part) -> str:
     """Returns MTEB's name of a task, with the subset if there are several."""
-    return storable(part.task if part.subset == DEFAULT else f"{part.task} ({part.subset})")
+    return part.task if part.subset == DEFAULT else f"{part.task} ({part.subset})"
 
 
 def _ranked(part: Part, choices: Choices) -> tuple[GivenItems, Items]:
@@ -250,7 +250,7 @@ def _measured(part: Part, ranking: Ranking, qrels: Qrels, choices: Choices) -> t
         }
         notes.append(f"{name}: documents with the query's id were left out ({len(identical):,} queries).")
     scores = measure.by_query(ranking, judged)
-    files = [FileRead(storable(choices.file.name), sha256_of(choices.file), None)]
+    files = [FileRead(choices.file.name, sha256_of(choices.file), None)]
     task = measured_items(name, scores, measure=str(measure), split=part.split, truth=truth, files=files)
     return task, Items(task.table, notes=tuple(notes))
 

@@ -15,7 +15,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import atomic_path, is_leftover, writing
+from stsbench.base.files import atomic_path, writing
 from stsbench.sweeps.experiment import EXPERIMENT, Experiment, read_experiment
 from stsbench.sweeps.jobs import Job
 
@@ -95,9 +95,13 @@ class ExperimentFolder:
                 )
         elif self.path.is_dir():
             for entry in self.path.iterdir():
-                # An interrupted start leaves empty folders, the lock and the list of jobs.
-                is_started = entry.name in _FOLDERS if entry.is_dir() else entry.name in {".lock", JOB_LIST}
-                if not is_started and not is_leftover(entry, list_file):
+                # An interrupted start leaves empty folders, hidden files and the list of jobs.
+                is_started = (
+                    entry.name in _FOLDERS
+                    if entry.is_dir()
+                    else entry.name.startswith(".") or entry.name == JOB_LIST
+                )
+                if not is_started:
                     raise UserError(
                         f"{self.path} holds something that is no experiment: choose another folder with --out."
                     )

@@ -228,6 +228,7 @@ def test_a_mistake_is_one_sentence_with_file_line_and_remedy(tmp_path, name, tex
 def test_files_that_cannot_be_read_are_named(tmp_path):
     fails(tmp_path / "none.tsv", f"there is no file {tmp_path / 'none.tsv'}: check the path given to --data")
     fails(tmp_path, f"{tmp_path} is a folder, not a file: check the path given to --data")
+    fails(text_file(tmp_path, "caf\udce9.tsv", "a\tb\t1\n"), "can't encode character '\\udce9'")
     path = text_file(tmp_path, "a.tsv", "a\tb\t1\nc\tcafé\t2\n", "latin-1")
     fails(path, "a.tsv, line 2: byte 0xe9 is not utf-8; save the file as utf-8.")
     (tmp_path / "a.tsv.gz").write_bytes(gzip.compress(b"a\tb\t1\nc\td\t2\n")[:-10])

@@ -26,14 +26,14 @@ def test_tasks_are_names_data_your_own_file_or_several_of_them(
         ([toy_data(), "sample"], ["toy", "sample"]),
     ):
         assert [task.task for task in sb.evaluate(hash_encode, tasks).scores] == names
-    path = tmp_path / "caf\udce9.csv"  # a name that is not UTF-8
+    path = tmp_path / "own.csv"
     rows = [("a b", "a c", 1), ("b d", "b d", 5), ("x y", "z y", 2), ("q r", "r q", 4)]
     lines = [f"{a},{b},{gold},{'ood' if gold > 2 else 'id'}" for a, b, gold in rows]
     path.write_text("\n".join(["s1,s2,gold,domain", *lines]), encoding="utf-8")
     sb.evaluate(hash_encode, sb.load_pairs(path, subset_column="domain"), out=tmp_path / "run")
     record = sb.load_run(tmp_path / "run")
     (task,) = record.scores
-    assert (task.task, task.split, task.text, task.data.status) == ("caf\\udce9", "all", "user", "user")
+    assert (task.task, task.split, task.text, task.data.status) == ("own", "all", "user", "user")
     assert [subset.subset for subset in task.subsets] == ["id", "ood"]
     assert record.items["item_id"].tolist() == ["2", "3", "4", "5"]
     assert sb.evaluate(hash_encode, data=path).items["cosine"].tolist() == record.items["cosine"].tolist()

@@ -14,7 +14,6 @@ import pandas as pd
 
 from stsbench.base.errors import UserError
 from stsbench.base.manifest import fingerprint
-from stsbench.base.words import storable
 from stsbench.data.reading import Column, Schema, as_name, as_number, read_table
 from stsbench.data.rows import open_rows
 from stsbench.data.shared import FOLDED, SENTENCES, sentence_ids
@@ -111,9 +110,9 @@ def read_items(path: str | Path) -> list[GivenItems]:
             f"{path} has the group columns {', '.join(groups)}: give one or two, for items that depend on each "
             "other."
         )
-    columns = [Column("task", _as_name, optional=True), Column("item", _as_name), Column("score", _as_score)]
-    table = read_table(path, Schema("item", [*columns, *(Column(name, _as_name) for name in groups)]))
-    frame = table.frame if "task" in table.frame else table.frame.assign(task=storable(path.stem))
+    columns = [Column("task", as_name, optional=True), Column("item", as_name), Column("score", _as_score)]
+    table = read_table(path, Schema("item", [*columns, *(Column(name, as_name) for name in groups)]))
+    frame = table.frame if "task" in table.frame else table.frame.assign(task=path.stem)
     repeated = frame[frame.duplicated(["task", "item"])]
     if len(repeated):
         line, item, task = (repeated[name].tolist()[0] for name in ("line", "item", "task"))
@@ -165,10 +164,6 @@ def _as_task(task: str, items: Mapping[str, _Item], split: str = "all") -> Given
     )
     known = sorted([item, *of_item] for item, (_, of_item) in items.items())
     return GivenItems(GivenData(task, fingerprint({"items": known})), table)
-
-
-def _as_name(cell: object) -> str:
-    return storable(as_name(cell))
 
 
 def _as_score(cell: object) -> float:

@@ -157,7 +157,10 @@ def average_cell(cell: Cell, data: Path, effects: Effects, strength: float) -> d
     """Return how the methods do on the average of the seven tasks, which share sentences."""
     shapes, _, folded = zip(*read_tasks(data).values(), strict=True)
     joined = Sharing.join(folded)
-    apart = Sharing.join([Sharing(sharing.first, sharing.second) for sharing in folded])
+    named = [(sharing, f"{number} ") for number, sharing in enumerate(folded)]
+    apart = Sharing.join(
+        [Sharing(task.first, task.second, np.char.add(name, task.nodes.astype(str))) for task, name in named]
+    )
     return _pairs(
         cell, World(shapes, joined, effects, strength), {"": joined, " by task": apart}, "all", "spearman"
     )

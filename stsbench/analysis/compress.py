@@ -357,7 +357,7 @@ def _scored(tasks: Sequence[ScoredTask], similarities: Sequence[Floats]) -> Scor
         if metric == "spearman":
             values.append([draw.score for draw in of_draws])
         else:
-            values.append([correlate_task(gold, draw, codes, metric).aggregates[aggregation] for draw in draws])
+            values.append([correlate_task(gold, draw, codes, metric)[aggregation] for draw in draws])
         terms.append(np.mean([task_terms(gold, draw, codes, metric, aggregation) for draw in draws], axis=0))
         means = {name: float(np.mean([getattr(draw, name) for draw in of_draws])) for name in TIES}
         ties.append(means if metric == "spearman" else dict.fromkeys(TIES, nan) | {"tied": means["tied"]})

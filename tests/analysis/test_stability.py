@@ -51,7 +51,7 @@ def test_the_interval_is_that_of_a_difference_on_the_same_pairs() -> None:
     rng = np.random.default_rng(1)
     gold = rng.normal(size=400)
     whole, after = gold + rng.normal(size=400), gold + 2 * rng.normal(size=400)
-    given = Retyped(gold, {"": whole, "made": after}, {"made": 1.0}, Sharing.independent(400))
+    given = Retyped(gold, {"": whole, "made": after}, {"made": 1.0}, Sharing.of(np.arange(400)))
     frame = Stability().compute({"a": given}).frame
     (row,) = frame.to_dict("records")
     kept = [np.delete(np.arange(400), out) for out in range(400)]

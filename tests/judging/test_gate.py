@@ -212,7 +212,7 @@ def test_the_remedies_are_true(run: Records) -> None:
     (task, *_), _ = aligned_scores({"old": old, "new": new})
     reason = judged([task], 3.0)[0].reason
     times = -(-needed(reason) // 400)
-    many = Sharing.independent(400 * times)
+    many = Sharing.of(np.arange(400 * times))
     more = replace(task, terms=np.tile(task.terms, times) / times, sharing=many, folded=many, items=())
     assert judged([more], 3.0)[0].verdict == ("within margin" if "(within margin, if" in reason else "worse")
 

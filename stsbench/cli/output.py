@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
     from stsbench.cli.options import FigureChoice, Output
+    from stsbench.judging.judgement import Judgement
     from stsbench.render.result import Result
     from stsbench.render.table import Table, Tables
 
@@ -66,6 +67,27 @@ def print_result(
             print_lines()
         print_table(table, output)
         print_notes(*table.notes, quiet=output.quiet)
+
+
+def print_judgement(
+    result: "Judgement",
+    output: "Output",
+    *,
+    figure: "FigureChoice | None" = None,
+    tables: "Tables | None" = None,
+    next_step: str = "",
+) -> None:
+    """Prints a judgement: legend, tables and remarks, then the answer and what to do next."""
+    is_screen = output.style == "terminal"
+    # A table for a paper is alone on standard output. JSON and CSV contain the answer.
+    is_silent = output.quiet or output.style in {"json", "csv"}
+    if result.legend:
+        print_lines(*result.legend, "") if is_screen else print_notes(*result.legend, quiet=is_silent)
+    print_result(result, output, figure=figure, tables=tables)
+    print_notes(*result.remarks, quiet=output.quiet)
+    answer = result.sentence.splitlines()
+    print_lines("", *answer) if is_screen else print_notes(*answer, quiet=is_silent)
+    print_notes(*([f"next: {next_step}"] if next_step else []), quiet=is_silent)
 
 
 def print_lines(*lines: str) -> None:

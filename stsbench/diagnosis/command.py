@@ -9,7 +9,7 @@ import typer
 from stsbench.base.errors import UserError
 from stsbench.cli.groups import expand
 from stsbench.cli.options import DATA, LARGEST, MODEL, OUTPUT, DataDirs, FigureChoice, NoCache, Output, new_folder
-from stsbench.cli.output import print_lines, print_notes, print_result, progress_bars
+from stsbench.cli.output import print_judgement, print_notes, progress_bars
 from stsbench.encoders.use import Loading, Use
 
 _model, _data, _grid = (partial(typer.Option, rich_help_panel=panel) for panel in (MODEL, DATA, "Grid"))
@@ -17,14 +17,18 @@ _model, _data, _grid = (partial(typer.Option, rich_help_panel=panel) for panel i
 
 @expand
 def diagnose(
+    run: Annotated[
+        Path | None, typer.Argument(metavar="RUN", help="A run, whose model and protocol are yours.")
+    ] = None,
     claim: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--claim",
             "-c",
-            help="The number: `76.25`, `STS16=81.21,SICK-R=77.58`, or `row:NAME` (a published row).",
+            help="The number: `76.25`, `STS16=81.21,SICK-R=77.58`, or `row:NAME` (a published row); by default "
+            "the published row of the run's model.",
         ),
-    ],
+    ] = None,
     model: Annotated[
         str | None, _model("--model", "-m", help="The model, as in `stsbench run`; by default `minilm`.")
     ] = None,
@@ -35,7 +39,9 @@ def diagnose(
     ] = "sts",
     data: Annotated[Path | None, _data(help="Your own pairs instead of --tasks.")] = None,
     data_dirs: DataDirs = None,
-    protocol: Annotated[str, _grid(help="The protocol you used: `simcse`, `senteval` or `mteb`.")] = "simcse",
+    protocol: Annotated[
+        str | None, _grid(help="The protocol you used, `simcse` (the default), `senteval` or `mteb`.")
+    ] = None,
     tolerance: Annotated[
         float | None,
         _grid(
@@ -83,21 +89,36 @@ def diagnose(
     precisions, attention and padding within a time budget.
 
     Examples:
+    * `stsbench diagnose runs/mine`
     * `stsbench diagnose -m minilm --claim SICK-R=77.58`
     * `stsbench diagnose -m my/checkpoint --claim 76.25 --out diagnosis`
     * `stsbench diagnose -m princeton-nlp/unsup-simcse-bert-base-uncased --claim row:unsup-simcse-bert-base`
     * `stsbench diagnose -m my/checkpoint --pooling avg --claim STS12=68.40,STS13=82.41 --figure heatmap.png`
     """
     from stsbench.diagnosis.diagnose import diagnose as diagnose_claim
+    from stsbench.judging.published import rows_to_check
+    from stsbench.records.store import load_run
     from stsbench.scoring.run import choose_models
     from stsbench.scoring.settings import choose_protocol
+    from stsbench.scoring.subjects import RecordedModel
 
-    chosen = choose_models(
-        Use(**vars(loading)), models=[model] if model else [], vectors=vectors, sentences=sentences
-    )
-    if len(chosen) > 1:
-        raise UserError("--model and --vectors cannot go together: diagnose one of them.")
-    encoder = chosen[0].load()
+    use, choices = Use(**vars(loading)), choose_protocol(protocol or "simcse")
+    if run is not None:
+        if model or vectors or use != Use():
+            raise UserError("RUN determines the model and its use: leave out the options of the model.")
+        record = load_run(run)
+        claim = claim or f"row:{rows_to_check(record)[0].name}"
+        encoder, own = RecordedModel(record.model).base, record.protocol
+        if protocol is None:
+            stated = {name: getattr(own, name) for name in ("aggregation", "metric", "similarity")}
+            choices = choose_protocol(own.name, **stated)
+    else:
+        chosen = choose_models(use, models=[model] if model else [], vectors=vectors, sentences=sentences)
+        if len(chosen) > 1:
+            raise UserError("--model and --vectors cannot go together: diagnose one of them.")
+        encoder = chosen[0].load()
+    if claim is None:
+        raise UserError("name the number with --claim, such as 76.25; only a RUN of a published model needs none.")
     with progress_bars(quiet=output.quiet) as progress:
         diagnosis = diagnose_claim(
             encoder,
@@ -105,22 +126,13 @@ def diagnose(
             tasks=tasks,
             data=data,
             data_dirs=data_dirs or (),
-            protocol=choose_protocol(protocol),
+            protocol=choices,
             tolerance=tolerance,
             lengths=lengths or None,
             budget=budget,
             use_cache=not no_cache,
             progress=progress,
         )
-    verdict = diagnosis.verdict.splitlines()
-    is_screen = output.style == "terminal"
-    if is_screen:
-        print_lines(*verdict, "")
-    print_result(diagnosis, output, figure=figure)
-    if is_screen and diagnosis.remarks and not output.quiet:
-        print_lines("", *diagnosis.remarks)
-    if output.style != "json":
-        notes = (f"note: {note}" for note in diagnosis.notes)
-        print_notes(*(() if is_screen else verdict), *notes, quiet=output.quiet)
+    print_judgement(diagnosis, output, figure=figure)
     if out is not None:
         print_notes(f"written to {diagnosis.save(out)}", quiet=output.quiet)

@@ -1,7 +1,6 @@
 """What `diagnose` returns: the verdict, the settings that matter, every score, a heat map of single changes."""
 
 from dataclasses import dataclass, field
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +14,8 @@ from stsbench.diagnosis.claim import Claim
 from stsbench.diagnosis.further import Further
 from stsbench.diagnosis.grid import Grid, Place
 from stsbench.diagnosis.search import Candidate, Search
+from stsbench.judging.judgement import Judgement
 from stsbench.render.figures import new_figure, save_figure, style
-from stsbench.render.result import Result
 from stsbench.render.table import Style, Table, Tables
 
 if TYPE_CHECKING:
@@ -24,14 +23,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Diagnosis(Result):
+class Diagnosis(Judgement):
     """What explains a claim, or that nothing does.
 
     Attributes:
         model: the name of the model.
         search: the claim compared with the grid; `search.beyond` with what was tried beyond the grid.
         facts: what is published about it, as sentences.
-        notes: what was not tried, and why.
         seconds: how long each stage took.
         encoding: distinct texts and sequences, how many were encoded, real and padded tokens.
         further: what was tried beyond the grid; None if that was not necessary, or not wanted.
@@ -40,7 +38,6 @@ class Diagnosis(Result):
     model: str
     search: Search
     facts: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
     seconds: dict[str, float] = field(default_factory=dict)
     encoding: dict[str, int] = field(default_factory=dict)
     further: Further | None = None
@@ -81,9 +78,15 @@ class Diagnosis(Result):
         return words.verdict(self.answer, self.search.beyond if self.further else None)
 
     @property
-    def remarks(self) -> tuple[str, ...]:
-        """Which settings cannot be distinguished, how strong the evidence is, and published facts."""
-        return (*words.remarks(self.answer), *self.facts, *self.claim.notes)
+    def sentence(self) -> str:
+        """The verdict, and the options of `stsbench run` that give the claim, on lines of their own."""
+        causes = () if self.search.default.fits else self.answer.explanations[:1]
+        return "\n".join([self.verdict, *(words.command(self.answer, cause.best) for cause in causes)])
+
+    @property
+    def remarks(self) -> list[str]:
+        """Which settings cannot be distinguished, how strong the evidence is, published facts, and the notes."""
+        return [*words.remarks(self.answer), *self.facts, *self.claim.notes, *super().remarks]
 
     def table(self, most: int = 10) -> Tables:
         """Returns the claim, your setting, and the settings that explain it, or else those nearest to it.
@@ -142,6 +145,7 @@ class Diagnosis(Result):
             "row": self.claim.row.name if self.claim.row else None,
             "explained": self.explained,
             "verdict": self.verdict,
+            "sentence": self.sentence,
             "default": self._plain(search.default)
             | {"setting": {axis.name: str(axis.values[0]) for axis in self.grid.axes}},
             "explanations": causes,
@@ -178,14 +182,6 @@ class Diagnosis(Result):
                 path.write_text(self.to("json") + "\n", encoding="utf-8")
         save_figure(self.plot(), folder / "heatmap.png")
         return folder
-
-    def __str__(self) -> str:
-        """Returns the verdict, the table and the remarks."""
-        return "\n".join([self.verdict, "", str(self.table()), *([""] if self.remarks else []), *self.remarks])
-
-    def _repr_html_(self) -> str:
-        paragraphs = [f"<p>{escape(sentence, quote=False)}</p>" for sentence in (self.verdict, *self.remarks)]
-        return "".join([paragraphs[0], self.table()._repr_html_(), *paragraphs[1:]])
 
     def _plain(self, candidate: Candidate) -> dict[str, Any]:
         return {

@@ -76,7 +76,7 @@ def remarks(search: Search) -> list[str]:
             f"This is weak evidence: settings this simple would explain {100 * chance:.0f} % of all numbers "
             f"within {NEIGHBOURHOOD:g} points of the claim. Give the numbers of more tasks."
         )
-    return [*sentences, _command(search, best)]
+    return sentences
 
 
 def setting(candidate: Candidate) -> str:
@@ -100,7 +100,7 @@ def _partly(search: Search) -> list[str]:
     return sentences
 
 
-def _command(search: Search, candidate: Candidate) -> str:
+def command(search: Search, candidate: Candidate) -> str:
     """Returns the options of `stsbench run` that give a setting's scores, besides your own."""
     changes = candidate.changes[len(candidate.point.changes) :]
     changed: dict[str, Any] = {change.axis.name: change.value for change in changes}
@@ -111,11 +111,11 @@ def _command(search: Search, candidate: Candidate) -> str:
         splits = {task: split.replace("senteval-v2", "raw-v2") for task, split in splits.items()}
     names = ",".join(f"{task}:{split}" if split else task for task, split in splits.items())
     options = [f"--tasks {names}", *(change.option for change in changes), *candidate.point.options]
-    command = " ".join(filter(None, options))
+    text = " ".join(filter(None, options))
     lacking = [change.label for change in candidate.point.changes if not change.option]
     if lacking:
-        return f"`stsbench run` has no option for {listed(lacking)}. The rest is `{command}`."
-    return f"`stsbench run` gives it with `{command}`."
+        return f"`stsbench run` has no option for {listed(lacking)}. The rest is `{text}`."
+    return f"`stsbench run` gives it with `{text}`."
 
 
 def _subject(claim: Claim) -> str:

@@ -130,7 +130,8 @@ def parse_pooling(name: str, also: Iterable[str] = ()) -> Reading:
     place = match["place"] if match else name
     if match is None or place not in PLACES or (match["number"] and place not in _IN_TEMPLATES):
         choices = tuple(dict.fromkeys((*also, *POOLING_NAMES, *PLACES)))
-        raise UserError(f"unknown pooling {name!r}: {suggestion(place, choices)}")
+        # Other programs call the average the mean.
+        raise UserError(f"unknown pooling {name!r}: {suggestion('avg' if place == 'mean' else place, choices)}")
     layers = tuple(int(layer) for layer in (match["layers"] or "-1").split(","))
     return Reading(place, int(match["number"] or 1), bool(match["head"]), layers)
 

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import listed
-from stsbench.judging.runs import model_of, require_items
+from stsbench.judging.runs import model_of
 from stsbench.records.kinds import AVERAGES, KINDS
 from stsbench.records.labels import task_labels
 from stsbench.records.parts import Score
@@ -144,10 +144,7 @@ def aligned_scores(
         whole: keeps all columns of the items, which takes memory with many records.
         progress: called with the number of records read.
     """
-    require_items(runs)
     common, notes = common_scores(runs)
-    if not common:
-        raise UserError(f"{listed(list(runs))} have no task in common: measure them on the same tasks.")
     first_name = next(iter(runs))
     first: dict[str, pd.DataFrame] = {}
     statistics = {label: statistic_of(by_run[first_name]) for label, by_run in common.items()}
@@ -221,7 +218,7 @@ def with_average(tasks: Sequence[AlignedScores]) -> list[AlignedScores]:
 def common_scores(runs: Mapping[str, RunRecord]) -> tuple[dict[str, dict[str, Score]], tuple[str, ...]]:
     """Returns the scores of the tasks that all runs hold, by label and run, and notes.
 
-    Raises a UserError if runs measured a task on different splits or texts, or by different protocols.
+    Raises a UserError if runs have no task in common, or differ in its split, text or protocol.
     """
     held = {name: {score.key: score for score in record.scores} for name, record in runs.items()}
     every = {key: score for scores in held.values() for key, score in scores.items()}
@@ -236,6 +233,8 @@ def common_scores(runs: Mapping[str, RunRecord]) -> tuple[dict[str, dict[str, Sc
                 by_run[name] = match
         if len(by_run) == len(runs):
             shared.append(by_run)
+    if not shared:
+        raise UserError(f"{listed(list(runs))} have no task in common: measure them on the same tasks.")
     common = dict(zip(task_labels([by_run[first_name] for by_run in shared]), shared, strict=True))
     for label, by_run in common.items():
         for name, score in by_run.items():
@@ -258,27 +257,24 @@ def comparable_runs(runs: Mapping[str, RunRecord]) -> tuple[dict[str, RunRecord]
     for name, record in runs.items():
         home = next((group for group in groups if not _obstacle(group, name, record)), None)
         if home is None:
-            groups.append({name: record})
-        else:
-            home[name] = record
+            groups.append(home := {})
+        home[name] = record
     chosen = max(groups, key=len)
     if len(chosen) == 1:
         return dict(runs), ()
-    others = ((name, record) for name, record in runs.items() if name not in chosen)
-    return chosen, tuple(f"left out: {_obstacle(chosen, name, record)}" for name, record in others)
+    obstacles = [_obstacle(chosen, name, record) for name, record in runs.items() if name not in chosen]
+    return chosen, ((f"left out: {' '.join(obstacles)}",) if obstacles else ())
 
 
 def _obstacle(group: Mapping[str, RunRecord], name: str, record: RunRecord) -> str:
     """Returns why a run cannot be ranked in a group; empty if it can."""
     first = next(iter(group))
-    both = {first: group[first], name: record}
+    if record.is_imported or group[first].is_imported:
+        return f"{name if record.is_imported else first} was imported with scores only."
     try:
-        require_items(both)
-        common, _ = common_scores(both)
+        common_scores({first: group[first], name: record})
     except UserError as error:
         return str(error)
-    if not common:
-        return f"{name} has no task in common with {first}."
     model = model_of(record)
     for twin, other in group.items():
         # A folder that is named twice is an error, not left out.

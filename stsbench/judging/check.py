@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from stsbench.base.errors import UserError
-from stsbench.judging.baseline import MAX_DROP, check_baseline, check_margin
+from stsbench.judging.baseline import MARGIN, check_baseline
 from stsbench.judging.published import AUTO, TOLERANCE, check_published, rows_to_check
 from stsbench.judging.verdicts import Check
 from stsbench.records.imports import read_results
@@ -19,7 +19,6 @@ def check(
     *,
     tolerance: float | None = None,
     baseline: RunRecord | str | Path | None = None,
-    max_drop: float | None = None,
     margin: float | None = None,
     interval: Dependence = DEPENDENCE,
 ) -> Check:
@@ -32,13 +31,11 @@ def check(
         tolerance: allowed difference from the published value in points (of 100), 0.05 by default. A score that
             rounds to the published value always passes.
         baseline: a run to check against instead of a published row, such as that of the model's predecessor.
-        max_drop: allowed drop below the baseline in points, 0.3 by default.
-        margin: tests statistically that the loss against the baseline is below this many points, instead of
-            `max_drop`.
-        interval: with `margin`: which pairs are treated as dependent.
+        margin: tests that the loss against the baseline is below this many points, 0.3 by default.
+        interval: with a baseline: which pairs are treated as dependent.
 
     Returns:
-        The check. `.verdict` is `pass`, `fail` or `not comparable`; with a margin `within margin`, `worse` or
+        The check. `.verdict` is `pass`, `fail` or `not comparable`; with a baseline `within margin`, `worse` or
         `undecided`. `.frame` has a row per score, `.sentence` is the answer, `.notes` lists what is unusual.
 
     Raises:
@@ -47,12 +44,11 @@ def check(
     >>> import stsbench as sb
     >>> run = sb.evaluate(lambda sentences: [[len(s), s.count("e")] for s in sentences], "sample")
     >>> check(run, baseline=run).verdict
-    'pass'
+    'within margin'
     """
     if baseline is None:
-        if max_drop is not None or margin is not None:
-            option = "--max-drop" if margin is None else "--margin"
-            raise UserError(f"{option} needs --baseline: name the run to compare with.")
+        if margin is not None:
+            raise UserError("--margin needs --baseline: name the run to compare with.")
         record = read_results(run)
         rows = rows_to_check(record, against or AUTO)
         notes = require_recomputed(record)
@@ -61,12 +57,8 @@ def check(
     if against is not None or tolerance is not None:
         option = "--against" if against is not None else "--tolerance"
         raise UserError(f"{option} and --baseline exclude each other: check against a row, or against a run.")
-    if margin is not None and max_drop is not None:
-        raise UserError("--max-drop and --margin exclude each other: choose one.")
     record, earlier = read_results(run), read_results(baseline)
     notes = require_recomputed(record, earlier)
-    if margin is None:
-        result = check_baseline(record, earlier, MAX_DROP if max_drop is None else max_drop)
-    else:
-        result = check_margin(record, earlier, margin, interval=interval)
-    return replace(result, notes=(*result.notes, *notes))
+    default = [f"{MARGIN} points is the default margin: choose yours with --margin."] if margin is None else []
+    result = check_baseline(record, earlier, MARGIN if margin is None else margin, interval=interval)
+    return replace(result, notes=(*default, *notes))

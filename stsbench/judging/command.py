@@ -20,16 +20,12 @@ from stsbench.cli.options import (
     new_file,
     number_or_name,
 )
-from stsbench.cli.output import print_lines, print_notes, print_result, progress_bars
+from stsbench.cli.output import print_judgement, print_notes, progress_bars
 
 if TYPE_CHECKING:
-    from stsbench.judging.judgement import Judgement
-    from stsbench.render.table import Tables
+    from stsbench.judging.verdicts import Check
 
-_seeds_option, _ci_option = (
-    partial(typer.Option, rich_help_panel=panel) for panel in ("Seeds", "Continuous integration")
-)
-
+_seeds_option = partial(typer.Option, rich_help_panel="Seeds")
 _points = partial(typer.Option, min=0, max=100)
 
 
@@ -49,24 +45,6 @@ class SeveralRuns(TyperCommand):
                 repeated.append(option)
             repeated.append(argument)
         return super().parse_args(ctx, repeated)
-
-
-def _print(
-    result: "Judgement",
-    output: Output,
-    *,
-    figure: FigureChoice | None = None,
-    tables: "Tables | None" = None,
-) -> None:
-    """Prints a judgement: legend, tables, sentence and remarks."""
-    is_screen = output.style == "terminal"
-    # A table for a paper is alone on standard output. JSON and CSV contain the sentence.
-    is_silent = output.quiet or output.style in {"json", "csv"}
-    if result.legend:
-        print_lines(*result.legend, "") if is_screen else print_notes(*result.legend, quiet=is_silent)
-    print_result(result, output, figure=figure, tables=tables)
-    print_lines("", result.sentence) if is_screen else print_notes(result.sentence, quiet=is_silent)
-    print_notes(*result.remarks, quiet=output.quiet)
 
 
 app = typer.Typer()
@@ -101,12 +79,10 @@ def compare(
     * `stsbench compare runs/a runs/b --subsets --figure difference.pdf`
     * `stsbench compare --a runs/simcse-seed* --b runs/esimcse-seed*`
     """
-    if (a or b) and runs:
-        raise UserError("Name two runs, or two methods with --a and --b, not both.")
-    if not a and len(runs or ()) != 2:
+    if bool(a) == bool(runs) or (runs and (b or len(runs) != 2)):
         raise UserError(
             "Name two runs (`stsbench compare runs/a runs/b`), or the runs of two methods over seeds "
-            "(`stsbench compare --a runs/simcse-seed* --b runs/esimcse-seed*`)."
+            "(`stsbench compare --a runs/a-seed* --b runs/b-seed*`). `stsbench rank` orders three or more."
         )
     from stsbench.judging.compare import compare as compare_runs
     from stsbench.scoring.settings import Intervals
@@ -114,7 +90,13 @@ def compare(
     with progress_bars(quiet=output.quiet) as progress:
         intervals = Intervals(interval, level)
         comparison = compare_runs(*(runs or (a or (), b or ())), intervals=intervals, progress=progress)
-    _print(comparison, output, figure=figure, tables=comparison.table(subsets=subsets))
+    next_step = ""
+    if runs and comparison.rows["verdict"].iloc[-1] == "undecided":
+        next_step = f"`stsbench plan {runs[0]} {runs[1]}` estimates how many pairs would decide."
+    elif runs:
+        next_step = f"`stsbench explain {runs[0]} {runs[1]}` shows how the two differ."
+    tables = comparison.table(subsets=subsets)
+    print_judgement(comparison, output, figure=figure, tables=tables, next_step=next_step)
 
 
 @expand
@@ -149,15 +131,11 @@ def plan(
     from stsbench.judging.planning import plan as plan_comparison
 
     with progress_bars(quiet=output.quiet) as progress:
+        spread_or_system = number_or_name(spread)
         planned = plan_comparison(
-            a,
-            b,
-            difference=difference,
-            spread=number_or_name(spread),
-            interval=interval,
-            progress=progress,
+            a, b, difference=difference, spread=spread_or_system, interval=interval, progress=progress
         )
-    _print(planned, output)
+    print_judgement(planned, output, next_step=f"`stsbench compare {a} {b}` tests the difference of these two.")
 
 
 @expand
@@ -188,7 +166,7 @@ def best_of(
     is_system = len(runs) == 1 and not runs[0].expanduser().exists()
     with progress_bars(quiet=output.quiet):
         best = best_of_runs(str(runs[0]) if is_system else runs, number_or_name(number), task=task)
-    _print(best, output)
+    print_judgement(best, output, next_step="report the mean of all runs: `stsbench compare --a RUN...`.")
 
 
 @expand
@@ -231,15 +209,33 @@ def rank(
             draws=draws,
             progress=progress,
         )
-    _print(ranking, output, figure=figure)
     left_out = (f"note: left out: {path} is an experiment; its runs are in {path}/jobs." for path in experiments)
     print_notes(*left_out, quiet=output.quiet)
+    next_step = "`stsbench compare RUN RUN` tests two of them task by task."
+    print_judgement(ranking, output, figure=figure, next_step=next_step)
 
 
 def _row_names(incomplete: str) -> list[str]:
     from stsbench.published.catalogue import row_names
 
     return [name for name in ("auto", *row_names()) if name.startswith(incomplete)]
+
+
+def _after_check(run: Path, baseline: Path | None, result: "Check") -> str:
+    """Returns what to do after a check, with the names filled in."""
+    if result.passed:
+        return f"`stsbench report {run}` makes a page of it."
+    if baseline is not None:
+        return f"`stsbench compare {baseline} {run} --subsets` shows where the two differ."
+    from stsbench.scoring.tasks import STS_TASKS
+
+    off = [cell for cell in result.cells if cell.verdict in {"fail", "not comparable"}]
+    row = next((cell.origin for cell in off if cell.name in STS_TASKS), "")
+    if not row:
+        return f"`stsbench published list rows {result.against[0]}` shows what the row states."
+    # A record names its model; a file of results does not.
+    model = "--model MODEL" if run.is_file() and run.name != "run.json" else run
+    return f"`stsbench diagnose {model} --claim row:{row}` finds the setting that explains it."
 
 
 @expand
@@ -260,39 +256,27 @@ def check(
     baseline: Annotated[
         Path | None, typer.Option(help="A run to check against instead of a published row.")
     ] = None,
-    max_drop: Annotated[
-        float | None, _points(help="The allowed drop below the baseline in points; 0.3 by default.")
-    ] = None,
     margin: Annotated[
         float | None,
-        _points(help="Test statistically that the loss against the baseline is below this many points."),
+        _points(help="Test that the loss against the baseline is below this many points; 0.3 by default."),
     ] = None,
     interval: Interval = "dyadic",
     junit: Annotated[
         Path | None,
-        _ci_option(callback=new_file, help="Also write the verdicts as JUnit XML into this file."),
+        typer.Option(callback=new_file, help="Also write the verdicts as JUnit XML into this file."),
     ] = None,
-    github: Annotated[
-        bool,
-        _ci_option(
-            "--github/--no-github",
-            envvar="GITHUB_ACTIONS",
-            help="Annotate the GitHub workflow and append to its summary; on by default in a workflow.",
-        ),
-    ] = False,
     output: Output = Output(),
 ) -> None:
     """Compare a run with published numbers, or with an earlier run.
 
-    Exit code 0: every score is within tolerance. 1: a score is not. 2: the scores are not comparable. 3 (with
-    `--margin`): there are too few pairs to decide.
+    Exit code 0: every score is within the tolerance or margin. 1: a score is not. 2: the scores are not
+    comparable. 3 (with `--baseline`): there are too few pairs to decide.
 
     Examples:
     * `stsbench check runs/minilm-avg-sts-mteb --tolerance 0.01`
     * `stsbench check runs/mine --against unsup-simcse-bert-base`
     * `stsbench check results.json --against esimcse-coling2022-3/esimcse-bert-base`
-    * `stsbench check runs/new --baseline runs/old --max-drop 0.3 --junit check.xml`
-    * `stsbench check runs/new --baseline runs/old --margin 0.3`
+    * `stsbench check runs/new --baseline runs/old --margin 0.3 --junit check.xml`
     """
     from stsbench.judging.check import check as check_run
 
@@ -301,16 +285,10 @@ def check(
         against,
         tolerance=tolerance,
         baseline=baseline,
-        max_drop=max_drop,
         margin=margin,
         interval=interval,
     )
-    _print(result, output)
+    print_judgement(result, output, next_step=_after_check(run, baseline, result))
     if junit is not None:
         result.write_junit(junit)
-    if github:
-        # GitHub reads both streams; JSON and CSV must stay alone on standard output.
-        for line in result.annotations:
-            print_lines(line) if output.style == "terminal" else print_notes(line)
-        result.append_step_summary()
     raise typer.Exit(result.exit_code)

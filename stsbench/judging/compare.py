@@ -107,11 +107,9 @@ def dependence_notes(rows: pd.DataFrame, intervals: Intervals) -> Iterator[str]:
     if intervals.interval == "independent":
         yield "intervals treat all pairs as independent, although some share sentences (--interval dyadic)."
         return
-    yield "pairs that share a sentence are treated as dependent (docs: error bars)."
-    tests = [TESTS[test] for test in rows["test"].unique() if test]
-    if tests:
-        names = " and ".join(f"{test}' test" if test.endswith("s") else f"{test}'s test" for test in tests)
-        yield f"{names} ignores shared sentences; the intervals and p account for them."
+    tests = " and ".join(f"{TESTS[test]} p" for test in rows["test"].unique() if test)
+    but = f"; {tests} ignores shared sentences" if tests else ""
+    yield f"pairs that share a sentence are treated as dependent (docs: error bars){but}."
     if "se_components" not in rows:
         return
     are_larger = (rows["subset"] == "") & (rows["se_components"] > _TOPICS_MATTER * rows["se_dyadic"])

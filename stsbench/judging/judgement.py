@@ -1,12 +1,14 @@
 """The base class of what judging returns: tables, one sentence with the answer, and remarks."""
 
 import html
+import json
 import math
 from abc import abstractmethod
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import pandas as pd
+from pydantic_core import to_json
 
 from stsbench.render.result import Result
 from stsbench.render.text import one_line
@@ -39,8 +41,10 @@ class Judgement(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Returns all fields as plain data; undefined numbers are None."""
-        whole: dict[str, Any] = _plain({"sentence": self.sentence} | asdict(self))
-        return whole
+        data = {"sentence": self.sentence} | asdict(self)
+        text = to_json(data, inf_nan_mode="null", fallback=lambda frame: frame.to_dict("records"))
+        plain: dict[str, Any] = json.loads(text)
+        return plain
 
     def __str__(self) -> str:
         """Returns what a terminal shows."""
@@ -93,14 +97,3 @@ def p_text(p: float) -> str | None:
     if math.isnan(p):
         return None
     return f"{p:.3f}" if p >= 0.001 else "<0.001"
-
-
-def _plain(value: Any) -> Any:
-    """Returns nested data with None for numbers that JSON does not have."""
-    if isinstance(value, pd.DataFrame):
-        value = value.to_dict("records")
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -6,10 +6,11 @@ from dataclasses import replace
 import pandas as pd
 
 from stsbench.base.errors import UserError
+from stsbench.base.words import listed
 from stsbench.encoders.protocol import WITH_POOLINGS
 from stsbench.encoders.use import DEFAULTS, SIGNED, shown
 from stsbench.judging.matching import Fit, fitting, is_score, measured_scores, open_fields
-from stsbench.judging.verdicts import CellCheck, Check, FieldDifference, within
+from stsbench.judging.verdicts import CellCheck, Check, FieldDifference
 from stsbench.published import catalogue
 from stsbench.published.catalogue import PublishedRow, checkpoint_of_system, checkpoints, row, rows
 from stsbench.published.measured import seeded_systems, seeds
@@ -22,6 +23,8 @@ AUTO = "auto"
 
 TOLERANCE = 0.05
 """Default of the allowed difference in points: machines, libraries and rounding differ by less."""
+
+_ROUNDING = 1e-9
 
 
 def rows_to_check(record: RunRecord, against: str = AUTO) -> list[PublishedRow]:
@@ -56,8 +59,8 @@ def rows_to_check(record: RunRecord, against: str = AUTO) -> list[PublishedRow]:
             else ""
         )
         raise UserError(
-            f"no published row is known for {record.model.name}: name one with --against "
-            f"(`stsbench published list rows` lists them).{hint}"
+            f"no published row is known for {record.model.name}: name one of those that `stsbench published list "
+            f"rows` lists.{hint}"
         )
     of_checkpoint = [rows()[name] for name in known.expected]
     if not of_checkpoint:
@@ -87,18 +90,20 @@ def check_published(record: RunRecord, rows: Sequence[PublishedRow], tolerance: 
         raise UserError(f"a tolerance of {tolerance:g} points: give 0 or more.")
     scores = measured_scores(record)
     cells: list[CellCheck] = []
-    notes: list[str] = []
+    settings: list[str] = []
     for expected in rows:
         different, remarks = _checkpoint_compared(expected, record)
         fits = [(cell, fitting(cell.setting, scores)) for cell in expected.cells if is_score(cell)]
         checked = [_check_cell(expected, cell, fit, different, tolerance) for cell, fit in fits]
         compared = [fit for (_, fit), cell in zip(fits, checked, strict=True) if cell.difference is not None]
-        remarks = [*open_fields(compared), *remarks, *_use_remarks(expected, record)]
-        of_row = f"{expected.name}: " if len(rows) > 1 else ""
-        notes += [of_row + remark for remark in (*remarks, *expected.row.notes, *expected.table.notes)]
+        settings += [*open_fields(compared), *remarks, *_use_remarks(expected, record)]
         cells += checked
+    printed = [note for expected in rows for note in (*expected.row.notes, *expected.table.notes)]
+    # A line each for settings, files, and what is known about the rows.
+    lines = "; ".join(dict.fromkeys(settings)), _files_text(rows, record), " ".join(dict.fromkeys(printed))
     names = tuple(expected.name for expected in rows)
-    return Check(record.model.name, names, "published", tolerance, tuple(cells), notes=tuple(notes))
+    notes = tuple(filter(None, lines))
+    return Check(record.model.name, names, "published", tolerance, tuple(cells), notes=notes)
 
 
 def _check_cell(
@@ -111,17 +116,18 @@ def _check_cell(
         return replace(expected, verdict="not measured", reason=f"not measured: {', '.join(fit.missing)}")
     expected = replace(expected, measured=fit.value)
     if different := dict.fromkeys((*fit.differences, *of_model)):
-        return expected.not_comparable(*different)
+        reason = ", ".join(map(str, different))
+        return replace(expected, verdict="not comparable", reason=reason, differences=tuple(different))
     if fit.value is None:
         return replace(expected, verdict="fail", reason="the correlation is undefined (constant similarities)")
-    passes = within(abs(fit.value - cell.score), max(tolerance, cell.rounding))
+    passes = abs(fit.value - cell.score) <= max(tolerance, cell.rounding) + _ROUNDING
     seeds = _seed_scores(row, cell)
     below = None if seeds is None else float((seeds < fit.value).mean())
     return replace(expected, verdict="pass" if passes else "fail", seeds_below=below)
 
 
 def _checkpoint_compared(row: PublishedRow, record: RunRecord) -> tuple[list[FieldDifference], list[str]]:
-    """Returns documented settings of the row's checkpoint that the run did not use, and what is unknown."""
+    """Returns documented settings of the row's checkpoint that the run did not use, and those that are unknown."""
     model, use = record.model, record.model.use
     stated = None if row.row.variant else checkpoint_of_system(row.row.system)
     here = "" if use.pooling == UNKNOWN else f"; this run uses {use.pooling}"
@@ -136,19 +142,26 @@ def _checkpoint_compared(row: PublishedRow, record: RunRecord) -> tuple[list[Fie
         remarks.append(f"pooling: not documented, probably {there}{here}")
     elif use.pooling != there:
         different.append(FieldDifference("pooling", use.pooling, there, f"measure with --pooling {there}"))
-    if None not in {use.max_length, length} and use.max_length != length:
-        if any(score.truncated_sentences for score in record.scores):
-            remedy = f"measure with --max-length {length}"
-            different.append(FieldDifference("max_length", str(use.max_length), str(length), remedy))
-        else:
-            this = f"this run {use.max_length}, and truncates no sentence"
-            remarks.append(f"max_length: the row uses {length}; {this}")
-    # Other kinds of models are not hashed by one weights file.
-    hashes = (model.weights_sha256, model.tokenizer_sha256) if model.kind in WITH_POOLINGS else (None, None)
-    for what, is_same, sha256 in stated.files_compared(*hashes):
-        same = "same as" if is_same else "different from"
-        remarks.append(f"{what}: {same} those of the published row (SHA-256 {sha256[:12]}…)")
+    # Another maximum length does not matter if it truncates no sentence.
+    is_truncated = any(score.truncated_sentences for score in record.scores)
+    if is_truncated and None not in {use.max_length, length} and use.max_length != length:
+        remedy = f"measure with --max-length {length}"
+        different.append(FieldDifference("max_length", str(use.max_length), str(length), remedy))
     return different, remarks
+
+
+def _files_text(rows: Sequence[PublishedRow], record: RunRecord) -> str:
+    """Returns whether the model's files are those of the rows' checkpoints, as far as both hashes are known."""
+    names: dict[str, list[str]] = {}
+    for expected in rows:
+        stated, model = checkpoint_of_system(expected.row.system), record.model
+        # Other kinds of models are not hashed by one weights file.
+        if stated is None or expected.row.variant or model.kind not in WITH_POOLINGS:
+            continue
+        for what, is_same, _ in stated.files_compared(model.weights_sha256, model.tokenizer_sha256):
+            of = names.setdefault("same as" if is_same else "different from", [])
+            of += [what] if what not in of else []
+    return "; ".join(f"{listed(of)}: {how} those of the published row" for how, of in names.items())
 
 
 _UNSTATED = (

@@ -6,6 +6,7 @@ from os.path import commonprefix
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import yaml
 
 from stsbench.base.errors import UserError
@@ -56,16 +57,6 @@ def shared_name(runs: Sequence[str]) -> str:
     return commonprefix(runs).rstrip("-_./0123456789")  # noqa: RUF071
 
 
-def require_items(runs: Mapping[str, RunRecord]) -> None:
-    """Raises a UserError for records of imported scores, which have no items."""
-    for name, record in runs.items():
-        if record.is_imported:
-            raise UserError(
-                f"{name} was imported with scores only, and this compares pairs: measure it, or compare its "
-                "scores with `stsbench check RUN --baseline OTHER`."
-            )
-
-
 def require_distinct_models(runs: Mapping[str, RunRecord]) -> None:
     """Raises a UserError for a run that is named twice, and for two runs of the same weights used alike."""
     for _, name in _twins(runs, lambda record: record.folder and record.folder.resolve()):
@@ -101,27 +92,27 @@ def require_seeds_of_one_recipe(runs: Mapping[str, RunRecord]) -> None:
         raise UserError(f"{first} and {name} have the same weights, so they are one seed: name it once.")
     first, *others = runs or [""]
     for name in others:
-        there = _settings(runs[name])
-        for setting, value in _settings(runs[first]).items():
-            # What is unknown matches.
-            if None not in (value, there[setting]) and value != there[setting]:
-                where, here, other = next(_differing({setting: value}, {setting: there[setting]}))
+        (model, recipe), (other_model, other_recipe) = map(_settings, (runs[first], runs[name]))
+        # What is unknown matches.
+        compared = {setting for setting in model if None not in (model[setting], other_model[setting])}
+        compared |= {*recipe, *other_recipe} if recipe and other_recipe else set()
+        here, there = model | recipe, other_model | other_recipe
+        for setting in sorted(compared):
+            value, other = here.get(setting), there.get(setting)
+            if value != other:
                 raise UserError(
-                    f"{first} and {name} are not seeds of one recipe: {where} is {here} in the first and {other} "
-                    "in the second. Compare them as two methods, with --a and --b."
+                    f"{first} and {name} are not seeds of one recipe: {setting} is {value} in the first and "
+                    f"{other} in the second. Compare them as two methods, with --a and --b."
                 )
 
 
-def _settings(record: RunRecord) -> dict[str, Any]:
-    """Returns the settings that seeds of one recipe share; None for unknown ones."""
-    model, recipe = record.model, _recipe_of(record)
-    return {
-        **{name: getattr(model.use, name) for name in names("encoding", "afterwards")},
-        "normalize": model.normalize,
-        "fitted": model.fitted,
-        "tokenizer_sha256": model.tokenizer_sha256,
-        "recipe": {key: value for key, value in sorted(recipe.items()) if key != "seed"} or None,
-    }
+def _settings(record: RunRecord) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Returns the settings of the model and of the recipe that seeds share; None and {} for unknown ones."""
+    model = record.model
+    use = {name: getattr(model.use, name) for name in names("encoding", "afterwards")}
+    recipe = pd.json_normalize({"recipe": _recipe_of(record)}).iloc[0].drop("recipe.seed", errors="ignore")
+    others = {name: getattr(model, name) for name in ("normalize", "fitted", "tokenizer_sha256")}
+    return use | others, {name: value for name, value in recipe.items() if name != "recipe"}
 
 
 def _recipe_of(record: RunRecord) -> dict[str, Any]:
@@ -133,15 +124,3 @@ def _recipe_of(record: RunRecord) -> dict[str, Any]:
             if isinstance(recipe, dict):
                 return recipe
     return {}
-
-
-def _differing(
-    first: Mapping[str, Any], second: Mapping[str, Any], above: str = ""
-) -> Iterator[tuple[str, Any, Any]]:
-    """Yields the keys that differ, with both values; nested keys are joined by dots."""
-    for key in {**first, **second}:
-        here, there = first.get(key), second.get(key)
-        if isinstance(here, dict) and isinstance(there, dict):
-            yield from _differing(here, there, f"{above}{key}.")
-        elif here != there:
-            yield f"{above}{key}", here, there

@@ -48,19 +48,9 @@ Row = dict[Any, Any]
 ENOUGH = 5
 """Runs of each method that a test needs."""
 
-
 _METHOD = (
-    "mean",
-    "sd",
-    "lowest",
-    "highest",
-    "low",
-    "high",
-    "seed_share",
-    "pair_share",
-    "iqm",
-    "iqm_low",
-    "iqm_high",
+    *("mean", "sd", "lowest", "highest", "low", "high", "seed_share", "pair_share"),
+    *("iqm", "iqm_low", "iqm_high"),
 )
 _DIFFERENCE = (
     *("difference", "low", "high", "p", "p_holm", "permutation_p", "seed_share", "pair_share"),
@@ -127,11 +117,11 @@ class SeedsComparison(ComparisonResult):
         """What few runs cannot show, and the notes, one line each."""
         last = self.rows.to_dict("records")[-1]
         few = [
-            f"note: {name}: {_few_runs_text(last[f'{side}_runs'], last[f'{side}_sd'])}"
+            f"{name}: {_few_runs_text(last[f'{side}_runs'], last[f'{side}_sd'])}"
             for side, name in self._methods
             if last[f"{side}_runs"] < ENOUGH
         ]
-        return [*few, *super().remarks]
+        return [*([f"note: {'; '.join(few)}"] if few else []), *super().remarks]
 
     @property
     def _methods(self) -> list[tuple[str, str]]:
@@ -227,8 +217,6 @@ def compare_seeds(
     for method in (a, b):
         require_seeds_of_one_recipe(method)
     scores, left_out = common_values(runs)
-    if not scores:
-        raise UserError("the runs have no task in common: measure them on the same tasks.")
     for (_, task), values in scores.items():
         if np.isnan(values).any():
             name = list(runs)[int(np.argmax(np.isnan(values)))]

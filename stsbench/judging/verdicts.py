@@ -1,45 +1,30 @@
 """The result of a check: a verdict on every score and on the run, for readers, programs and CI services."""
 
 import math
-import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import pandas as pd
 
-from stsbench.base.files import atomic_path, writing
+from stsbench.base.files import atomic_path
 from stsbench.judging.judgement import Judgement
-from stsbench.render.ci import Case, Status, annotation, to_junit
-from stsbench.render.formats import escape_markdown
+from stsbench.render.ci import Case, Status, to_junit
 from stsbench.render.table import Table, Tables
 from stsbench.statistics import estimate
 
 Verdict = Literal["pass", "fail", "not comparable", "not measured", "no value"] | estimate.Verdict
 
 EXIT_CODES: Mapping[Verdict, int] = {
-    "pass": 0,
-    "within margin": 0,
+    "not comparable": 2,
     "fail": 1,
     "worse": 1,
-    "not comparable": 2,
     "undecided": 3,
+    "within margin": 0,
+    "pass": 0,
 }
-"""Exit code of the command for each verdict; missing values have none."""
-
-_WORST_FIRST: Sequence[Verdict] = ("not comparable", "fail", "worse", "undecided")
-
-_ROUNDING = 1e-9
-
-
-def within(points: float, allowed: float) -> bool:
-    """Returns whether a difference is at most the allowed one, ignoring rounding errors.
-
-    >>> within(70.3 - 70.0, 0.3)
-    True
-    """
-    return points <= allowed + _ROUNDING
+"""Exit code of the command for each verdict, the worst first; missing values have none."""
 
 
 @dataclass(frozen=True)
@@ -64,11 +49,6 @@ class FieldDifference:
         return f"{self.field} is {self.here}, expected {self.there}{remedy}"
 
 
-def differences_text(differences: Iterable[FieldDifference]) -> str:
-    """Returns differences as one clause."""
-    return ", ".join(map(str, differences))
-
-
 @dataclass(frozen=True)
 class CellCheck:
     """An expected score and the measured one.
@@ -83,7 +63,7 @@ class CellCheck:
         origin: `table/row` of the expected score; empty for a baseline.
         source: file and line of the expected score.
         seeds_below: share of known seeds of the same method that score below the measured score, or None.
-        loss_low: with a margin: one-sided lower bound of the loss in points, simultaneous for all scores, or None.
+        loss_low: with a baseline: one-sided lower bound of the loss in points, simultaneous for all scores.
         loss_high: its one-sided upper bound, for this score alone.
     """
 
@@ -98,11 +78,6 @@ class CellCheck:
     seeds_below: float | None = None
     loss_low: float | None = None
     loss_high: float | None = None
-
-    def not_comparable(self, *differences: FieldDifference) -> "CellCheck":
-        """Returns the cell with the choices that make the two scores incomparable."""
-        reason = differences_text(differences)
-        return replace(self, verdict="not comparable", reason=reason, differences=differences)
 
     @property
     def is_compared(self) -> bool:
@@ -136,14 +111,14 @@ class Check(Judgement):
     Attributes:
         run: what was checked: the model's name; with its settings if the baseline has the same name.
         against: the names of the published rows, or the baseline.
-        kind: `published`, `baseline`, or `margin` for a baseline with a margin.
-        allowed: allowed difference in points; with a baseline, the allowed loss.
+        kind: `published`, or `margin` for a baseline.
+        allowed: allowed difference in points; with a baseline, the margin of the loss.
         cells: one for each expected score.
     """
 
     run: str
     against: tuple[str, ...]
-    kind: Literal["published", "baseline", "margin"]
+    kind: Literal["published", "margin"]
     allowed: float
     cells: tuple[CellCheck, ...]
 
@@ -152,8 +127,7 @@ class Check(Judgement):
         """The worst verdict on any score; `not comparable` if nothing could be compared."""
         if not any(cell.is_compared for cell in self.cells):
             return "not comparable"
-        passed: Verdict = "within margin" if self.kind == "margin" else "pass"
-        return next((verdict for verdict in _WORST_FIRST if self.of(verdict)), passed)
+        return next(verdict for verdict in EXIT_CODES if self.of(verdict))
 
     @property
     def passed(self) -> bool:
@@ -175,33 +149,33 @@ class Check(Judgement):
         verdict, against = self.verdict, " and ".join(self.against)
         compared = [cell for cell in self.cells if cell.is_compared]
         passed = [cell for cell in compared if not EXIT_CODES[cell.verdict]]
-        words = {
-            "published": "within {:g} of",
-            "baseline": "at most {:g} below",
-            "margin": "within a margin of {:g} of",
-        }
-        matches = words[self.kind].format(self.allowed)
+        matches = f"within {'a margin of ' if self.kind == 'margin' else ''}{self.allowed:g} of"
         count = f"{len(passed)} of {len(compared)} scores are {matches} {against}"
         if verdict == "not comparable":
             start = f"{count}, but" if compared else f"{self.run} is not comparable with {against}:"
             return f"{start} {self._reasons()}."
         skipped = len(self.cells) - len(compared)
         rest = f" ({skipped} could not be compared)" if skipped else ""
-        off = [] if EXIT_CODES[verdict] == 0 else self.of(verdict)
-        details = ", ".join(f"{cell.signed} ({cell.reason})" if cell.reason else cell.signed for cell in off)
-        return f"{verdict}: {self.run}: {count}{rest}{'; off: ' if off else ''}{details}."
+        off = [] if self.passed else self.of(verdict)
+        details = f"; off: {', '.join(cell.signed for cell in off)}" if off else ""
+        # The score that is farthest from a decision needs the most.
+        farthest = max(off, key=lambda cell: cell.loss_high or 0.0, default=None)
+        if verdict == "undecided" and farthest:
+            details += f". {farthest.name} {farthest.reason}"
+        return f"{verdict}: {self.run}: {count}{rest}{details}."
 
     def _reasons(self) -> str:
-        """Returns why scores are not comparable, each reason once with its scores."""
+        """Returns why scores are not comparable, each difference once with its scores."""
         names: dict[str, list[str]] = {}
         for cell in self.of("not comparable"):
-            names.setdefault(cell.reason, []).append(cell.name)
+            for difference in cell.differences:
+                names.setdefault(str(difference), []).append(cell.name)
         if not names:
             missing = ", ".join(cell.name for cell in self.of("not measured"))
             return f"{missing} not measured" if missing else "the row has no value"
         return "; ".join(
-            reason if len(tasks) == len(self.cells) else f"{', '.join(tasks)}: {reason}"
-            for reason, tasks in names.items()
+            difference if len(tasks) == len(self.cells) else f"{', '.join(tasks)}: {difference}"
+            for difference, tasks in names.items()
         )
 
     @property
@@ -246,22 +220,3 @@ class Check(Judgement):
             cases.append(Case(f"{cell.origin} {cell.name}".strip(), status, str(cell)))
         with atomic_path(Path(path).expanduser()) as file:
             file.write_text(to_junit(f"stsbench check {self.run}", cases), encoding="utf-8")
-
-    @property
-    def annotations(self) -> list[str]:
-        """The failed scores and the verdict as annotations of a GitHub workflow."""
-        off = [cell for cell in self.cells if cell.is_compared and EXIT_CODES[cell.verdict]]
-        lines = [annotation("error", f"{cell.name}: {cell.verdict}", str(cell)) for cell in off]
-        return [*lines, annotation("notice" if self.passed else "error", "stsbench check", self.sentence)]
-
-    def append_step_summary(self) -> None:
-        """Appends the check to the summary of a GitHub workflow's step (`GITHUB_STEP_SUMMARY`), if there is one.
-
-        Raises:
-            UserError: if the file cannot be written.
-        """
-        if page := os.environ.get("GITHUB_STEP_SUMMARY"):
-            notes = "".join(f"- {escape_markdown(note)}\n" for note in self.notes)
-            text = f"{escape_markdown(self.sentence)}\n\n{self.table().to('markdown')}\n\n{notes}"
-            with writing(Path(page)), Path(page).open("a", encoding="utf-8") as file:
-                file.write(f"### stsbench check\n\n{text}\n")

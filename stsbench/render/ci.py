@@ -1,26 +1,9 @@
-"""Verdicts for continuous integration: annotations of GitHub workflows, and JUnit XML."""
+"""Verdicts for continuous integration as JUnit XML."""
 
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
-
-Level = Literal["error", "warning", "notice"]
-
-
-def annotation(level: Level, title: str, message: str) -> str:
-    """Returns a GitHub workflow command, which shows a message on the run's page and on the pull request.
-
-    >>> annotation("error", "STS12, check", "72.37 is 3.97 off: 100 % wrong")
-    '::error title=STS12%2C check::72.37 is 3.97 off: 100 %25 wrong'
-    """
-    title = _escaped(title).replace(":", "%3A").replace(",", "%2C")
-    return f"::{level} title={title}::{_escaped(message)}"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
 
 Status = Literal["passed", "failed", "error", "skipped"]
 

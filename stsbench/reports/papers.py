@@ -9,7 +9,7 @@ import pandas as pd
 from stsbench.base.errors import UserError
 from stsbench.judging.matching import Fit, MeasuredScore, fitting, measured_scores
 from stsbench.judging.published import TOLERANCE, check_published, known_checkpoint
-from stsbench.judging.verdicts import CellCheck, differences_text
+from stsbench.judging.verdicts import CellCheck
 from stsbench.published.catalogue import PublishedRow, papers, rows_of, systems, tables
 from stsbench.published.schema import Paper, PublishedCell, PublishedTable, Setting
 from stsbench.records.record import RunRecord
@@ -145,7 +145,7 @@ def _incomparable(label: str, fits: Mapping[str, Fit]) -> Iterator[str]:
     reasons: dict[str, list[str]] = {}
     for name, fit in fits.items():
         if fit.differences and not fit.missing:
-            reasons.setdefault(differences_text(fit.differences), []).append(name)
+            reasons.setdefault(", ".join(map(str, fit.differences)), []).append(name)
     for reason, names in reasons.items():
         yield f"{label}: {', '.join(names)} not comparable: {reason}"
 

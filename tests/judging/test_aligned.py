@@ -81,8 +81,6 @@ def test_every_kind_of_score_is_compared_ranked_gated_and_planned(run: Maker) ->
     assert wide.cells[0].loss_low is not None
     assert wide.cells[0].loss_high is not None
     assert wide.cells[0].loss_low < loss < wide.cells[0].loss_high
-    assert sb.check(new, baseline=old, max_drop=99.0).verdict == "pass"
-    assert sb.check(new, baseline=old, max_drop=0.0).verdict == ("fail" if loss > 0 else "pass")
     assert sb.plan(old, new, difference=1.0).rows["error"][0] > 0
     assert sb.compare([old], [new]).rows["a_mean"][0] == pytest.approx(100 * (score.value or 0))
 

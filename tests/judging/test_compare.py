@@ -184,7 +184,7 @@ def test_the_verdict() -> None:
 
 def test_notes_name_what_is_dependent(measure: Measure) -> None:
     rows = sb.compare(measure(), measure(noise=1)).rows
-    assert "Williams' test ignores shared sentences" in " ".join(dependence_notes(rows, DYADIC))
+    assert "Williams p ignores shared sentences" in " ".join(dependence_notes(rows, DYADIC))
     for error, is_noted in ((1.5, True), (1.1, False)):
         changed = rows.assign(se_dyadic=1.0, se_components=error)
         assert ("x 1.50 instead of 1.00" in " ".join(dependence_notes(changed, DYADIC))) == is_noted

@@ -232,7 +232,7 @@ def _after_check(run: Path, baseline: Path | None, result: "Check") -> str:
     off = [cell for cell in result.cells if cell.verdict in {"fail", "not comparable"}]
     row = next((cell.origin for cell in off if cell.name in STS_TASKS), "")
     if not row:
-        return f"`stsbench published list rows {result.against[0]}` shows what the row states."
+        return f"`stsbench published row {result.against[0]}` shows what the row states."
     # A record names its model; a file of results does not.
     model = "--model MODEL" if run.is_file() and run.name != "run.json" else run
     return f"`stsbench diagnose {model} --claim row:{row}` finds the setting that explains it."

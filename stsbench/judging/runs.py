@@ -112,7 +112,7 @@ def _settings(record: RunRecord) -> tuple[dict[str, Any], dict[str, Any]]:
     use = {name: getattr(model.use, name) for name in names("encoding", "afterwards")}
     recipe = pd.json_normalize({"recipe": _recipe_of(record)}).iloc[0].drop("recipe.seed", errors="ignore")
     others = {name: getattr(model, name) for name in ("normalize", "fitted", "tokenizer_sha256")}
-    return use | others, {name: value for name, value in recipe.items() if name != "recipe"}
+    return use | others, {str(name): value for name, value in recipe.items() if name != "recipe"}
 
 
 def _recipe_of(record: RunRecord) -> dict[str, Any]:

@@ -161,7 +161,7 @@ class Check(Judgement):
         # The score that is farthest from a decision needs the most.
         farthest = max(off, key=lambda cell: cell.loss_high or 0.0, default=None)
         if verdict == "undecided" and farthest:
-            details += f". {farthest.name} {farthest.reason}"
+            details += f"; {farthest.name} {farthest.reason}"
         return f"{verdict}: {self.run}: {count}{rest}{details}."
 
     def _reasons(self) -> str:

@@ -65,7 +65,7 @@ VERBS: dict[str, tuple[list[Any], set[str], set[str]]] = {
     "reproduce": ([sb.reproduce], {"settings"}, {"set_", "list_"}),
     "fit": ([sb.fit], set(), set()),
     "embed": ([sb.embed_file], set(), {"devices"}),
-    "diagnose": ([sb.diagnose], {"encoder"}, {"model", "vectors", "sentences", "out"}),
+    "diagnose": ([sb.diagnose], {"encoder"}, {"run", "model", "vectors", "sentences", "out"}),
     "explain": (
         [sb.explain],
         {"intervals", "leave_out"},

@@ -175,7 +175,11 @@ def tables(runs: Stsbench) -> Stsbench:
         ("check good.json", 2, "no published row is known for minilm"),
         ("check bad.json --against all-minilm-l6-v2", 1, "STS12 -1.00"),
         ("check good.json --against unsup-simcse-bert-base", 2, "SICK-R: split is all, expected test"),
-        ("check bad.json --against all-minilm-l6-v2", 1, "next: `stsbench diagnose --model MODEL --claim row:mteb-"),
+        (
+            "check bad.json --against all-minilm-l6-v2",
+            1,
+            "next: `stsbench diagnose --model MODEL --claim row:mteb-",
+        ),
         ("check good.json --baseline bad.json", 2, "was imported with its scores only"),
         ("check a", 2, "no published row is known for toys:words"),
         ("check a --baseline c", 2, "metric is pearson in one and spearman in the other"),

@@ -144,7 +144,7 @@ DAMAGES: list[tuple[str, Callable[[list[bytes]], list[bytes]], str]] = [
 JUDGING = [
     ("compare", "Name two runs"),
     ("compare a", "Name two runs"),
-    ("compare a b --a a", "not both"),
+    ("compare a b --a a", "Name two runs"),
     ("compare --b b", "Name two runs"),
     ("compare --a -q", "--a.* requires an argument"),
     ("compare a nowhere", "no run record at nowhere"),

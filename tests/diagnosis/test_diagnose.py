@@ -97,22 +97,16 @@ def test_one_forward_pass_gives_all_poolings_and_a_second_claim_encodes_nothing(
     assert first.frame.equals(second.frame)
 
 
-@pytest.mark.parametrize("limit", [20, 64])
-def test_another_maximum_length_encodes_only_what_it_changes(tiny_bert: Path, limit: int) -> None:
-    encoder = sb.load(tiny_bert, device="cpu", max_length=limit)
+def test_another_maximum_length_encodes_only_what_it_changes(tiny_bert: Path) -> None:
+    encoder = sb.load(tiny_bert, device="cpu", max_length=20)
     plain = on_sample(encoder, "50.00", lengths=[], use_cache=False)
     found = on_sample(encoder, "50.00", lengths=[32, 40, 1000], use_cache=False)
     pairs = load_sample().pairs
     texts = [*pairs["sentence1"], *pairs["sentence2"]]
     lengths = np.array([len(ids) for ids in {*sb.load(tiny_bert, max_length=64).tokenize(texts).sequences}])
-    encoded = found.encoding["encoded"] - plain.encoding["encoded"]
-    if limit == 20:  # at each length, what the shorter one cuts
-        assert encoded == (lengths > 20).sum() + (lengths > 32).sum()
-    else:  # also sentences within a few special tokens of the limit
-        assert (
-            (lengths > 32).sum() + (lengths > 40).sum() <= encoded <= (lengths > 24).sum() + (lengths > 32).sum()
-        )
-    assert [axis.values for axis in found.grid.axes if axis.name == "max_length"] == [(limit, 32, 40)]
+    # At each length, what the shorter one cuts.
+    cut = (lengths > 20).sum() + (lengths > 32).sum()
+    assert found.encoding["encoded"] - plain.encoding["encoded"] == cut
     whole = on_sample(sb.load(tiny_bert, device="cpu", max_length=40), "50.00", lengths=[])
     at_40 = found.frame[found.frame["max_length"] == "40"]["score"].to_numpy()
     assert at_40 == pytest.approx(whole.frame["score"].to_numpy(), abs=0.02)
@@ -201,7 +195,7 @@ def test_mteb_s_second_sts_b_is_a_split_of_the_first(
     claim = f"STS-B={100 * (record.scores[0].value or 0):.6f}%"
     found = sb.diagnose(hash_encode, claim, data_dirs=dirs, tolerance=0.0005, budget=0)
     assert best_changes(found) == {"STS-B split": "test@senteval-v2"}
-    assert any("--tasks STS-B:test@senteval-v2`" in remark for remark in found.remarks)
+    assert "--tasks STS-B:test@senteval-v2`" in found.sentence
 
 
 def test_averages_and_several_numbers_are_explained(tiny_bert: Path, benchmark_folder: Path) -> None:

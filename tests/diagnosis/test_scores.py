@@ -1,11 +1,13 @@
 """A task's part of the grid: the scores that the ordinary protocol gives, all at once."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from stsbench.data.tables import StsData
 from stsbench.diagnosis.data import TaskPairs
 from stsbench.diagnosis.scores import Scorer
 from stsbench.statistics.correlations import correlate_task
@@ -14,24 +16,20 @@ from stsbench.statistics.similarity import SIMILARITIES, pair_similarities
 SCORER = Scorer(SIMILARITIES, (False, True), ("pearson", "spearman"), ("wmean", "all", "mean"))
 
 
-def pairs(n: int = 40, *, subsets: int = 1, splits: tuple[str, ...] = ("test",), toy_data) -> TaskPairs:
-    rng = np.random.default_rng(3)
-    table = pd.DataFrame(
-        {
-            "gold": rng.integers(0, 11, n) / 2,
-            "subset": [f"subset{number % subsets}" for number in range(n)],
-            "split": [splits[number % len(splits)] for number in range(n)],
-        }
-    )
-    return TaskPairs(
-        replace(toy_data("toy"), pairs=table), None, ("test",) if len(splits) == 1 else ("test", "all")
-    )
+def task_of(data: StsData, *, subsets: int, splits: tuple[str, ...]) -> TaskPairs:
+    rng, n = np.random.default_rng(3), 40
+    columns = {
+        "gold": rng.integers(0, 11, n) / 2,
+        "subset": [f"subset{number % subsets}" for number in range(n)],
+        "split": [splits[number % len(splits)] for number in range(n)],
+    }
+    return TaskPairs(replace(data, pairs=pd.DataFrame(columns)), None, ("test", "all")[: len(splits)])
 
 
-def test_every_aggregation_and_metric_is_that_of_the_protocol(toy_data) -> None:
-    task = pairs(subsets=3, toy_data=toy_data)
+def test_every_aggregation_metric_and_split_is_that_of_the_protocol(toy_data: Callable[..., StsData]) -> None:
     compared = np.random.default_rng(4).normal(size=(4, 2, 40))
     compared[0, 1] = np.nan
+    task = task_of(toy_data("toy"), subsets=3, splits=("test",))
     found = SCORER.score(task, compared)
     assert found.shape == (4, 2, 2, 3, 1)
     assert np.isnan(found[0, 1]).all()
@@ -39,14 +37,9 @@ def test_every_aggregation_and_metric_is_that_of_the_protocol(toy_data) -> None:
     for number, metric in enumerate(("pearson", "spearman")):
         expected = correlate_task(task.data.pairs["gold"], compared[2, 1], codes, metric)
         assert found[2, 1, number, :, 0] == pytest.approx([100 * expected[a] for a in ("wmean", "all", "mean")])
-
-
-def test_each_split_is_scored(toy_data) -> None:
-    task = pairs(splits=("train", "dev", "test"), toy_data=toy_data)
-    compared = np.random.default_rng(4).normal(size=(4, 2, 40))
-    found = SCORER.score(task, compared)
+    task = task_of(toy_data("toy"), subsets=1, splits=("train", "dev", "test"))
+    found, table = SCORER.score(task, compared), task.data.pairs
     assert found.shape == (4, 2, 2, 1, 2)
-    table = task.data.pairs
     for place, rows in enumerate([(table["split"] == "test").to_numpy(), np.ones(40, dtype=bool)]):
         expected = correlate_task(table["gold"][rows], compared[1, 0, rows], [0] * int(rows.sum()))
         assert found[1, 0, 1, 0, place] == pytest.approx(100 * expected["all"])

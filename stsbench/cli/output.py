@@ -5,8 +5,9 @@ Nothing else in the package prints. Names and messages may contain any character
 
 import errno
 import os
+import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -75,9 +76,9 @@ def print_judgement(
     *,
     figure: "FigureChoice | None" = None,
     tables: "Tables | None" = None,
-    next_step: str = "",
+    following: Sequence[object] = (),
 ) -> None:
-    """Prints a judgement: legend, tables and remarks, then the answer and what to do next."""
+    """Prints a judgement: legend, tables and remarks, then the answer and the words of the command to run next."""
     is_screen = output.style == "terminal"
     # A table for a paper is alone on standard output. JSON and CSV contain the answer.
     is_silent = output.quiet or output.style in {"json", "csv"}
@@ -87,7 +88,8 @@ def print_judgement(
     print_notes(*result.remarks, quiet=output.quiet)
     answer = result.sentence.splitlines()
     print_lines("", *answer) if is_screen else print_notes(*answer, quiet=is_silent)
-    print_notes(*([f"next: {next_step}"] if next_step else []), quiet=is_silent)
+    if following:
+        print_notes(f"Next: stsbench {shlex.join(map(str, following))}", quiet=is_silent)
 
 
 def print_lines(*lines: str) -> None:

@@ -1,5 +1,6 @@
 """`stsbench compare`, `plan`, `best-of`, `rank` and `check`."""
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -90,13 +91,10 @@ def compare(
     with progress_bars(quiet=output.quiet) as progress:
         intervals = Intervals(interval, level)
         comparison = compare_runs(*(runs or (a or (), b or ())), intervals=intervals, progress=progress)
-    next_step = ""
-    if runs and comparison.rows["verdict"].iloc[-1] == "undecided":
-        next_step = f"`stsbench plan {runs[0]} {runs[1]}` estimates how many pairs would decide."
-    elif runs:
-        next_step = f"`stsbench explain {runs[0]} {runs[1]}` shows how the two differ."
     tables = comparison.table(subsets=subsets)
-    print_judgement(comparison, output, figure=figure, tables=tables, next_step=next_step)
+    is_undecided = comparison.rows["verdict"].iloc[-1] == "undecided"
+    following = ("plan" if is_undecided else "explain", *runs) if runs else ()
+    print_judgement(comparison, output, figure=figure, tables=tables, following=following)
 
 
 @expand
@@ -135,7 +133,7 @@ def plan(
         planned = plan_comparison(
             a, b, difference=difference, spread=spread_or_system, interval=interval, progress=progress
         )
-    print_judgement(planned, output, next_step=f"`stsbench compare {a} {b}` tests the difference of these two.")
+    print_judgement(planned, output, following=("compare", a, b))
 
 
 @expand
@@ -166,7 +164,7 @@ def best_of(
     is_system = len(runs) == 1 and not runs[0].expanduser().exists()
     with progress_bars(quiet=output.quiet):
         best = best_of_runs(str(runs[0]) if is_system else runs, number_or_name(number), task=task)
-    print_judgement(best, output, next_step="report the mean of all runs: `stsbench compare --a RUN...`.")
+    print_judgement(best, output, following=("compare", "--a", *(["RUN..."] if is_system else runs)))
 
 
 @expand
@@ -211,8 +209,7 @@ def rank(
         )
     left_out = (f"note: left out: {path} is an experiment; its runs are in {path}/jobs." for path in experiments)
     print_notes(*left_out, quiet=output.quiet)
-    next_step = "`stsbench compare RUN RUN` tests two of them task by task."
-    print_judgement(ranking, output, figure=figure, next_step=next_step)
+    print_judgement(ranking, output, figure=figure, following=("report", *runs))
 
 
 def _row_names(incomplete: str) -> list[str]:
@@ -221,21 +218,21 @@ def _row_names(incomplete: str) -> list[str]:
     return [name for name in ("auto", *row_names()) if name.startswith(incomplete)]
 
 
-def _after_check(run: Path, baseline: Path | None, result: "Check") -> str:
-    """Returns what to do after a check, with the names filled in."""
+def _after_check(run: Path, baseline: Path | None, result: "Check") -> Sequence[object]:
+    """Returns the words of the command to run after a check: if it failed, the one that explains it."""
     if result.passed:
-        return f"`stsbench report {run}` makes a page of it."
+        return ("report", run)
     if baseline is not None:
-        return f"`stsbench compare {baseline} {run} --subsets` shows where the two differ."
+        return ("compare", baseline, run, "--subsets")
     from stsbench.scoring.tasks import STS_TASKS
 
     off = [cell for cell in result.cells if cell.verdict in {"fail", "not comparable"}]
     row = next((cell.origin for cell in off if cell.name in STS_TASKS), "")
     if not row:
-        return f"`stsbench published row {result.against[0]}` shows what the row states."
+        return ("published", "row", result.against[0])
     # A record names its model; a file of results does not.
-    model = "--model MODEL" if run.is_file() and run.name != "run.json" else run
-    return f"`stsbench diagnose {model} --claim row:{row}` finds the setting that explains it."
+    model = ("--model", "MODEL") if run.is_file() and run.name != "run.json" else (run,)
+    return ("diagnose", *model, "--claim", f"row:{row}")
 
 
 @expand
@@ -288,7 +285,7 @@ def check(
         margin=margin,
         interval=interval,
     )
-    print_judgement(result, output, next_step=_after_check(run, baseline, result))
+    print_judgement(result, output, following=_after_check(run, baseline, result))
     if junit is not None:
         result.write_junit(junit)
     raise typer.Exit(result.exit_code)

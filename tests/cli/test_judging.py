@@ -178,7 +178,7 @@ def tables(runs: Stsbench) -> Stsbench:
         (
             "check bad.json --against all-minilm-l6-v2",
             1,
-            "next: `stsbench diagnose --model MODEL --claim row:mteb-",
+            "Next: stsbench diagnose --model MODEL --claim row:",
         ),
         ("check good.json --baseline bad.json", 2, "was imported with its scores only"),
         ("check a", 2, "no published row is known for toys:words"),

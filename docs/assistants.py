@@ -12,7 +12,6 @@ from typing import Any
 import typer
 from typer.main import get_command
 
-from stsbench.analysis import analyses
 from stsbench.cli.app import COMMANDS, app
 
 DOCS = Path(__file__).parent
@@ -59,8 +58,14 @@ def skill() -> str:
     ]
     lines += [f"| `{name}` | {about} |" for _, name, about, _ in _commands()]
     lines += ["", "| `stsbench explain NAME` | question |", "| --- | --- |"]
-    lines += [f"| `{name}` | {kind.question} |" for name, kind in analyses().items()]
+    lines += [f"| `{name}` | {question} |" for name, question in _questions()]
     return "\n".join(lines) + "\n"
+
+
+def _questions() -> list[tuple[str, str]]:
+    """Return each analysis with its question, from the table on the page about `explain`."""
+    page = (DOCS / "how-to/explain.md").read_text(encoding="utf-8")
+    return re.findall(r"^\| `([a-z-]+)` \| ([^|]+\?) \|", page, re.MULTILINE)
 
 
 def llms() -> str:
@@ -73,8 +78,8 @@ def llms() -> str:
             heading = group
         lines.append(f"- [stsbench {name}](reference/commands/{name}.html): {about} Example: `{example}`")
     lines += ["", "## Analyses", ""]
-    for name, kind in analyses().items():
-        lines.append(f"- [stsbench explain {name}](reference/commands/{name}.html): {kind.question}")
+    for name, question in _questions():
+        lines.append(f"- [stsbench explain {name}](reference/commands/{name}.html): {question}")
     lines += ["", "## Pages", ""]
     for page in (page for folder in FOLDERS for page in sorted((DOCS / folder).glob("*.md"))):
         text = page.read_text(encoding="utf-8")

@@ -19,6 +19,7 @@ from stsbench._version import __version__
 from stsbench.analysis import ANALYSES
 from stsbench.base.epoch import source_date
 from stsbench.base.errors import InterruptError, by_interrupt
+from stsbench.base.words import closest
 from stsbench.cli.mistakes import sentences_of
 from stsbench.cli.output import (
     ReaderLeftError,
@@ -158,6 +159,8 @@ class _Commands(TyperGroup):
         elif name in ANALYSES and name != BEST_KNOWN:
             print_notes(f"note: `stsbench {name}` is `stsbench explain {name}` from the next version on.")
             name = f"explain {name}"
+        if name not in commands() and (near := closest(name, [*_ENTRIES, *ANALYSES], cutoff=0.6)):
+            ctx.fail(f"No such command {name!r}. Did you mean {' or '.join(near)}")
         return super().resolve_command(ctx, [name, *rest])
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:

@@ -1,14 +1,12 @@
 """What to print for a user's mistake: one sentence with the problem, the place and the remedy."""
 
 import errno
-import re
 from typing import Any
 
 import typer
 
 from stsbench.base.errors import UserError
 from stsbench.base.extras import sentence_on
-from stsbench.base.words import closest, listed
 from stsbench.cli.options import option_name
 from stsbench.cli.output import drop_output, unprintable
 
@@ -61,40 +59,16 @@ def _parser_sentence(complaint: Any) -> str:
     match type(complaint).__name__:
         case "NoArgsIsHelpError":
             return ""
-        case "NoSuchOption":
-            parameters = complaint.ctx.command.get_params(complaint.ctx) if complaint.ctx is not None else []
-            options = [name for parameter in parameters for name in parameter.opts if name.startswith("--")]
-            near = _suggestion(closest(complaint.option_name, options, cutoff=0.6))
-            return f"`{command}` has no option {complaint.option_name}: {near or help_}"
         case "MissingParameter":
             return f"{_name(complaint) or 'An argument'} is missing: {help_}"
         case "BadParameter":
             return _bad_value(complaint, help_)
-        case "BadOptionUsage":
-            needed = "needs a value" if "require" in complaint.message else "takes no value"
-            return f"{complaint.option_name} {needed}: {help_}"
         case _:
-            return _misplaced(complaint, command, help_)
-
-
-def _misplaced(error: Any, command: str, help_: str) -> str:
-    unknown = re.fullmatch(r"No such command ['\"](.*)['\"]\.(?: Did you mean .*)?", error.message, re.DOTALL)
-    if unknown:
-        near = closest(unknown[1], error.ctx.command.list_commands(error.ctx), cutoff=0.6)
-        hint = _suggestion([f"`{command} {name}`" for name in near])
-        return f"There is no command `{command} {unknown[1]}`: {hint or help_}"
-    extra = re.fullmatch(r"Got unexpected extra argument(?:s|\(s\))? \((.*)\)", error.message, re.DOTALL)
-    if extra:
-        return f"`{command}` got an unexpected argument {extra[1]}: {help_}"
-    return f"`{command}`: {error.format_message().rstrip('.')}; {help_}"
+            return f"{complaint.format_message().rstrip('.?')}: {help_}"
 
 
 def _name(error: Any) -> str:
     return option_name(error.param) if error.param is not None else str(error.param_hint or "")
-
-
-def _suggestion(names: list[str]) -> str:
-    return f"did you mean {listed(names)}?" if names else ""
 
 
 def _bad_value(error: Any, help_: str) -> str:

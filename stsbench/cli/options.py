@@ -98,16 +98,7 @@ def number_or_name(text: str | None) -> float | str | None:
 
 
 def numbers(text: str | None, option: str, example: str, high: int = LARGEST) -> list[int]:
-    """Splits whole numbers that were typed with commas.
-
-    Args:
-        text: the option's value.
-        option: its name, for the message.
-        example: a value that would be right.
-        high: the largest number allowed.
-
-    Raises:
-        UserError: if a part is not a whole number, or too large.
+    """Splits whole numbers up to `high` that were typed with commas; the message names `option` and an `example`.
 
     >>> numbers("0,8,16", "--bins", "0,1,2")
     [0, 8, 16]

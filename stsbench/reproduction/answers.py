@@ -1,42 +1,44 @@
-"""What trainings over seeds say of a paper's claims: supported, contradicted or undecided, by which test.
+"""Answers to a paper's claims from trainings over seeds: supported, contradicted or undecided.
 
-Each claim comes down to differences that have to be above 0 (the one row less the other, or that less the points
-that the claim asks for; see `differences`). A claim is supported if every difference is above 0 at the level. It
-is contradicted if one is below, after Holm's correction: among many differences one would be below by chance. One
-run says nothing of a method: what rests on one is undecided. A checkpoint beside itself, used otherwise, has no
-seed to differ by.
+A claim is a set of differences that must be above 0 (a row minus another, possibly minus points that the claim
+names). It is supported if the interval of every difference is above 0, and contradicted if one is significantly
+below 0 after Holm's correction over all of them. One run says nothing about a method, so what rests on one is
+undecided; a checkpoint that is used in two ways is compared over pairs.
 """
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import combinations, pairwise
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
-from stsbench.reproduction.differences import ClaimedDifference, Comparer, Numbers
+from stsbench.reproduction.differences import LEVEL, ClaimedDifference, Comparer, Numbers
 from stsbench.reproduction.table_plan import Names, TableClaim
 from stsbench.statistics.significance import holm
 
-NO_NAMES = Names({}, {})
-"""Rows and columns are called by their names."""
-
 Verdict = Literal["supported", "contradicted", "undecided", "not answered"]
+
+NOT_ANSWERED: Literal["not answered"] = "not answered"
+
+Cell = tuple[str, str]
+"""A row and a column."""
+
+_NO_NAMES = Names({}, {})
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What was found about a claim.
+    """The answer to a claim.
 
     Attributes:
         claim: the claim.
         line: the line of the paper's text that makes it.
         verdict: the answer.
-        differences: what it rests on; empty where it is not answered.
-        decisive: the difference that it hangs on: the least certain, or the one that contradicts; None where
-            there is none.
-        in_print: whether the printed numbers say so themselves; None where they are not there.
+        differences: the differences that must be above 0; empty if a row is missing.
+        decisive: the least certain difference, or the one that contradicts; None if there is none.
+        in_print: whether the printed numbers support the claim; None if some are missing.
         why: why it is not answered.
-        scale: which scale it answers for.
+        scale: the scale that it holds for.
     """
 
     claim: TableClaim
@@ -50,7 +52,7 @@ class Answer:
 
     @property
     def needed(self) -> int | None:
-        """How many seeds of each would decide it: the most that an open difference takes; 0 if no number would."""
+        """How many seeds of each row would decide it; 0 if no number would, None if decided or unknown."""
         needs = [difference.needed for difference in self.differences if not difference.low > 0]
         known = [need for need in needs if need is not None]
         if self.verdict != "undecided" or not known:
@@ -59,19 +61,19 @@ class Answer:
 
     @property
     def evidence(self) -> str:
-        """What it rests on, in words."""
+        """The decisive difference with its interval, or why there is none."""
         if self.decisive is None:
             return self.why
-        rests = self.decisive
-        limits = "" if math.isnan(rests.low) else f" [{rests.low:.2f}, {rests.high:.2f}]"
-        runs = f", {rests.seeds} seeds each" if rests.over.startswith("seeds") else ""
-        # No minus before what is rounded to 0.
-        return f"{rests.of}: {round(rests.value, 2) + 0.0:+.2f}{limits} ({rests.over}{runs})"
+        difference = self.decisive
+        limits = "" if math.isnan(difference.low) else f" [{difference.low:.2f}, {difference.high:.2f}]"
+        runs = f", {difference.seeds} seeds each" if difference.over.startswith("seeds") else ""
+        # Adding 0.0 turns -0.00 into 0.00.
+        return f"{difference.of}: {round(difference.value, 2) + 0.0:+.2f}{limits} ({difference.over}{runs})"
 
     @property
     def decides(self) -> str:
-        """What would decide it, in words; empty where it is decided."""
-        if self.verdict == "not answered" and self.decisive is not None:
+        """What would decide it; empty if it is decided."""
+        if self.verdict == NOT_ANSWERED and self.decisive is not None:
             return "at least two seeds of each at the scale laptop or paper"
         if self.verdict != "undecided":
             return ""
@@ -83,132 +85,109 @@ class Answer:
 
     @property
     def verdict_at_scale(self) -> str:
-        """The verdict, behind the scale that it is for where that is not the paper's."""
-        plain = self.scale in {"", "paper"} or self.verdict == "not answered"
-        return self.verdict if plain else f"at the scale {self.scale}: {self.verdict}"
+        """The verdict, with its scale if that is not the paper's."""
+        is_plain = self.scale in {"", "paper"} or self.verdict == NOT_ANSWERED
+        return self.verdict if is_plain else f"at the scale {self.scale}: {self.verdict}"
 
     @property
     def sentence(self) -> str:
-        """The claim, the answer, and what it rests on."""
+        """The claim, the answer and its evidence."""
         evidence = self.evidence.replace("the gap", "The gap", 1) if self.claim.smaller_gap else self.evidence
-        why = f", as {self.why}" if self.why and self.decisive is not None else ""
-        says = f"{self.claim.says[0].upper()}{self.claim.says[1:]}"
+        why = f", because {self.why}" if self.why and self.decisive is not None else ""
+        claim = f"{self.claim.says[0].upper()}{self.claim.says[1:]}"
         decides = f" To decide it: {self.decides}." if self.decides else ""
-        return f"{says}: {self.verdict_at_scale}{why}. {evidence}.{decides}"
+        return f"{claim}: {self.verdict_at_scale}{why}. {evidence}.{decides}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns it as plain data; None for unknown."""
+        differences = [asdict(difference) for difference in self.differences]
+        return {
+            "name": self.claim.name,
+            "says": self.claim.says,
+            "relation": self.claim.relation,
+            "line": self.line,
+            "in_print": self.in_print,
+            "verdict": self.verdict,
+            "scale": self.scale,
+            "evidence": self.evidence,
+            "seeds_needed": self.needed,
+            "differences": [
+                {
+                    key: None if isinstance(value, float) and math.isnan(value) else value
+                    for key, value in of.items()
+                }
+                for of in differences
+            ],
+        }
 
 
 def answers(
     claims: Sequence[TableClaim],
     exhibit: str,
-    cells: Mapping[tuple[str, str], Numbers],
-    printed: Mapping[tuple[str, str], float],
+    cells: Mapping[Cell, Numbers],
+    printed: Mapping[Cell, float],
     *,
     headline: str,
     scale: str = "",
     missing: Mapping[str, str] | None = None,
-    names: Names = NO_NAMES,
+    names: Names = _NO_NAMES,
     silent: str = "",
     comparer: Comparer | None = None,
 ) -> tuple[Answer, ...]:
-    """Answer the claims that a paper makes with a table, in their order.
+    """Answers the claims that a paper makes with a table, in their order.
 
-    `cells` and `printed` are by row and column, x 100; `missing` says by row why it was not made. A claim that
-    names no column is about the headline. Where a scale is `silent`, each claim says its numbers alone, and why.
+    Args:
+        claims: the claims.
+        exhibit: the name of the table or figure.
+        cells: our numbers, x 100.
+        printed: the printed numbers, x 100.
+        headline: the column of claims that name none.
+        scale: the scale that the answers hold for.
+        missing: why rows are missing.
+        names: labels of rows and columns.
+        silent: why no claim is answered at this scale; differences are still computed.
+        comparer: computes the differences.
     """
     comparer = comparer or Comparer()
     answered = []
     for claim in claims:
         line, in_print = claim.lines[exhibit], _in_print(claim, printed, headline)
-        if lacking := _lacking(claim, cells, headline):
+        if lacking := _first_missing(claim, cells, headline):
             why = f"{names.called(lacking)}: {(missing or {}).get(lacking, 'it was not made').rstrip('.')}"
-            answered.append(Answer(claim, line, "not answered", in_print=in_print, why=why, scale=scale))
+            answered.append(Answer(claim, line, NOT_ANSWERED, in_print=in_print, why=why, scale=scale))
             continue
-        comparisons = _comparisons(claim, cells, headline)
-        differences = tuple(comparison.measured(cells, comparer, names) for comparison in comparisons)
-        verdict, decisive = _verdict(differences, comparer.level)
+        differences = tuple(
+            _measured(compared, cells, comparer, names) for compared in _comparisons(claim, cells, headline)
+        )
+        verdict, decisive = _verdict(differences)
         if silent:
-            verdict = "not answered"
+            verdict = NOT_ANSWERED
         answered.append(Answer(claim, line, verdict, differences, decisive, in_print, silent, scale))
     return tuple(answered)
 
 
-Cell = tuple[str, str]
-"""A cell of a table: its row and its column."""
+class _Comparison(NamedTuple):
+    """The first cell minus the second minus the margin must be above 0.
 
-
-@dataclass(frozen=True)
-class _Comparison:
-    """The first cell less the second, times the sign, less the margin, has to be above 0."""
+    With `gap`, a further pair of cells: the difference of the first pair minus the difference of that pair.
+    """
 
     first: Cell
     second: Cell
     margin: float = 0.0
-    sign: int = 1
-
-    def in_print(self, printed: Mapping[Cell, float]) -> float:
-        """Return the difference of printed numbers."""
-        return self.sign * (printed[self.first] - printed[self.second]) - self.margin
-
-    def measured(self, cells: Mapping[Cell, Numbers], comparer: Comparer, names: Names) -> ClaimedDifference:
-        """Return the difference of measured numbers, with its error."""
-        of, first, second = self._in_words(cells, names), cells[self.first], cells[self.second]
-        return comparer.difference(of, first, second, margin=self.margin, sign=self.sign)
-
-    def _in_words(self, cells: Collection[Cell], names: Names) -> str:
-        several = len({column for _, column in cells}) > 1
-        first, second = (
-            f"{names.called(row)} on {names.columns.get(column, column)}" if several else names.called(row)
-            for row, column in (self.first, self.second)[:: self.sign]
-        )
-        if self.margin > 0:
-            return f"{first} less {second}, less the {self.margin:g} asked for"
-        return f"{first} less {second}" + (f", and {-self.margin:g} allowed" if self.margin < 0 else "")
+    gap: tuple[Cell, Cell] | None = None
 
 
-@dataclass(frozen=True)
-class _Gaps:
-    """The gap of the pair `larger`, less the gap of the pair `smaller`, has to be above 0."""
-
-    smaller: tuple[Cell, Cell]
-    larger: tuple[Cell, Cell]
-    rows: tuple[tuple[str, str], ...]
-
-    def in_print(self, printed: Mapping[Cell, float]) -> float:
-        """Return the difference of printed numbers."""
-        smaller, larger = (printed[a] - printed[b] for a, b in (self.smaller, self.larger))
-        return larger - smaller
-
-    def measured(self, cells: Mapping[Cell, Numbers], comparer: Comparer, names: Names) -> ClaimedDifference:
-        """Return the difference of measured numbers, with its error."""
-        (a, b), (c, d) = ([names.called(row) for row in pair] for pair in self.rows)
-        pairs = [(cells[first], cells[second]) for first, second in (self.smaller, self.larger)]
-        return comparer.gap(f"the gap of {c} and {d} less that of {a} and {b}", pairs)
-
-
-def _cell(name: str, column: str) -> Cell:
-    """Return the cell that a claim names: a row, or `row, column`."""
-    row, _, own = name.partition(", ")
-    return row, own or column
-
-
-def _columns(claim: TableClaim, cells: Collection[Cell], headline: str) -> list[str]:
-    if claim.every_column or claim.except_columns:
-        return list(dict.fromkeys(column for _, column in cells))
-    return [claim.column or headline]
-
-
-def _comparisons(claim: TableClaim, cells: Collection[Cell], headline: str) -> "list[_Comparison] | list[_Gaps]":
-    """Return the comparisons that a claim comes down to, among the cells that exist."""
+def _comparisons(claim: TableClaim, cells: Collection[Cell], headline: str) -> list[_Comparison]:
     if claim.relation == "smaller_gap":
         column = claim.column or headline
         smaller, larger = ((_cell(a, column), _cell(b, column)) for a, b in claim.smaller_gap)
-        return [_Gaps(smaller, larger, claim.smaller_gap)]
+        return [_Comparison(*larger, gap=smaller)]
     columns = _columns(claim, cells, headline)
     return [comparison for column in columns for comparison in _in_column(claim, cells, column)]
 
 
 def _in_column(claim: TableClaim, cells: Collection[Cell], column: str) -> list[_Comparison]:
-    """Return the comparisons that a claim about rows comes down to in a column."""
     if claim.relation == "best":
         best = _cell(claim.best, column)
         rivals = [_cell(name, column) for name in claim.among] or [cell for cell in cells if cell[1] == best[1]]
@@ -217,45 +196,79 @@ def _in_column(claim: TableClaim, cells: Collection[Cell], column: str) -> list[
         return [_Comparison(_cell(claim.than, column), _cell(claim.collapses, column), claim.by)]
     places = [_cell(name, column) for name in getattr(claim, claim.relation)]
     if claim.relation == "alike":
-        pairs = combinations(places, 2)
-        return [_Comparison(first, second, -claim.by, sign) for first, second in pairs for sign in (1, -1)]
+        pairs = [pair for both in combinations(places, 2) for pair in (both, both[::-1])]
+        return [_Comparison(first, second, -claim.by) for first, second in pairs]
     if claim.above and column in claim.except_columns:
         places.reverse()
     return [_Comparison(first, second) for first, second in pairwise(places)]
 
 
-def _named(claim: TableClaim, cells: Collection[Cell], headline: str) -> list[Cell]:
-    """Return the cells that a claim needs; of a best value, the best one alone."""
-    columns = _columns(claim, cells, headline)
+def _cell(name: str, column: str) -> Cell:
+    """Returns the cell that a claim names: a row, or `row, column`."""
+    row, _, named = name.partition(", ")
+    return row, named or column
+
+
+def _columns(claim: TableClaim, cells: Collection[Cell], headline: str) -> list[str]:
+    if claim.every_column or claim.except_columns:
+        return list(dict.fromkeys(column for _, column in cells))
+    return [claim.column or headline]
+
+
+def _required(claim: TableClaim, cells: Collection[Cell], headline: str) -> list[Cell]:
+    """Returns the cells that a claim needs; for a best row, that row alone."""
     rows = [claim.best] if claim.relation == "best" else claim.rows
-    return [_cell(row, column) for column in columns for row in rows]
+    return [_cell(row, column) for column in _columns(claim, cells, headline) for row in rows]
 
 
-def _lacking(claim: TableClaim, cells: Collection[Cell], headline: str) -> str:
-    """Return the row without which the claim cannot be answered, if it was not made."""
-    for row, column in _named(claim, cells, headline):
+def _first_missing(claim: TableClaim, cells: Collection[Cell], headline: str) -> str:
+    """Returns the first missing row, or `row, column`, that a claim needs; empty if none is missing."""
+    for row, column in _required(claim, cells, headline):
         if (row, column) not in cells:
-            return row if any(own == column for _, own in cells) else f"{row}, {column}"
+            return row if any(other == column for _, other in cells) else f"{row}, {column}"
     if claim.relation == "best" and not _comparisons(claim, cells, headline):
-        return next(iter(claim.among), "what it is compared with")
+        return next(iter(claim.among), "any other row")
     return ""
 
 
 def _in_print(claim: TableClaim, printed: Mapping[Cell, float], headline: str) -> bool | None:
-    """Return whether the printed numbers say so themselves, without any error; None where some are not there."""
-    if not printed or any(cell not in printed for cell in _named(claim, printed, headline)):
+    """Returns whether the printed numbers support a claim, ignoring errors; None if some are missing."""
+    if not printed or any(cell not in printed for cell in _required(claim, printed, headline)):
         return None
     comparisons = _comparisons(claim, printed, headline)
-    return all(comparison.in_print(printed) > 0 for comparison in comparisons) if comparisons else None
+    differences = [printed[of.first] - printed[of.second] - of.margin for of in comparisons]
+    gaps = [printed[of.gap[0]] - printed[of.gap[1]] if of.gap else 0.0 for of in comparisons]
+    return all(a > b for a, b in zip(differences, gaps, strict=True)) if comparisons else None
 
 
-def _verdict(differences: Sequence[ClaimedDifference], level: float) -> tuple[Verdict, ClaimedDifference | None]:
-    """Return the answer, and the difference that it hangs on."""
+def _measured(
+    of: _Comparison, cells: Mapping[Cell, Numbers], comparer: Comparer, names: Names
+) -> ClaimedDifference:
+    first, second = cells[of.first], cells[of.second]
+    if of.gap is not None:
+        a, b, c, d = (names.called(row) for row, _ in (*of.gap, of.first, of.second))
+        pair = cells[of.gap[0]], cells[of.gap[1]]
+        return comparer.gap(f"the gap of {c} and {d} less that of {a} and {b}", (first, second), pair)
+    several = len({column for _, column in cells}) > 1
+    above, below = (
+        f"{names.called(row)} on {names.columns.get(column, column)}" if several else names.called(row)
+        for row, column in (of.first, of.second)
+    )
+    text = f"{above} less {below}"
+    if of.margin > 0:
+        text += f", less the {of.margin:g} of the claim"
+    if of.margin < 0:
+        text += f", and {-of.margin:g} allowed"
+    return comparer.difference(text, first, second, margin=of.margin)
+
+
+def _verdict(differences: Sequence[ClaimedDifference]) -> tuple[Verdict, ClaimedDifference | None]:
+    """Returns the answer and the decisive difference."""
     known = [of for of in differences if not math.isnan(of.p) and not of.is_one_run]
     if len(known) == len(differences) and all(of.low > 0 for of in known):
         return "supported", min(known, key=lambda of: of.low)
     adjusted = holm([of.p for of in known]).tolist() if known else []
-    against = [(p, of) for p, of in zip(adjusted, known, strict=True) if of.value < 0 and p < 1 - level]
+    against = [(p, of) for p, of in zip(adjusted, known, strict=True) if of.value < 0 and p < 1 - LEVEL]
     if against:
         return "contradicted", min(against, key=lambda pair: pair[0])[1]
     return "undecided", min(known or differences, key=lambda of: of.value)

@@ -1,4 +1,4 @@
-"""What is trained and measured for a table at a scale, why the rest is not, and the experiment that does it."""
+"""The experiment that reproduces a table at a scale: what is trained and measured, and why the rest is not."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from stsbench.sweeps.states import DEV
 
 @dataclass(frozen=True)
 class Made:
-    """One thing that is trained or measured for a table: its row, and its column if it fills one alone."""
+    """A training or checkpoint for a table: its row, and its column if it fills only one."""
 
     row: str
     column: str
@@ -30,12 +30,12 @@ class Made:
 
     @property
     def label(self) -> str:
-        """What it is called on the experiment's axis."""
+        """Its label on the experiment's axis."""
         return f"{self.row}, {self.column}" if self.column else self.row
 
     @property
     def checkpoint(self) -> str:
-        """The checkpoint that is measured without training; empty for a training."""
+        """The checkpoint; empty for a training."""
         return str(self.changes.get("checkpoint", ""))
 
     @property
@@ -46,10 +46,12 @@ class Made:
 
 @dataclass(frozen=True)
 class Layout:
-    """What is made for an exhibit at a scale, in the order of its rows.
+    """The trainings and checkpoints for a table at a scale, in the order of its rows.
 
-    `shares` names by row the row whose trainings it shares; `missing` says by row, or `row, column`, why it is not
-    made.
+    Attributes:
+        made: the trainings and checkpoints.
+        shares: by row, the row whose trainings it shares.
+        missing: by row, or `row, column`, why it cannot be reproduced.
     """
 
     made: tuple[Made, ...]
@@ -57,16 +59,20 @@ class Layout:
     missing: Mapping[str, str]
 
     def filling(self, row: str, column: str) -> Made | None:
-        """Return what fills a cell of the table; None for nothing."""
+        """Returns the training or checkpoint that fills a cell; None for none."""
         by_place = {(made.row, made.column): made for made in self.made}
         source = self.shares.get(row, row)
         return by_place.get((source, column)) or by_place.get((source, ""))
 
 
 def layout(plan: TablePlan, name: str, scale: ScaleName, data_dirs: Sequence[Path] = ()) -> Layout:
-    """Return what is trained and measured for an exhibit at a scale, and why the rest is not.
+    """Returns the trainings and checkpoints for a table at a scale.
 
-    Files of word vectors are looked for in the folders of data, the person's first.
+    Args:
+        plan: the table's plan.
+        name: its name.
+        scale: the scale.
+        data_dirs: folders to look for files of word vectors in, before the usual ones.
 
     >>> from stsbench.reproduction.table_plan import plan_of
     >>> rates = layout(plan_of("esimcse-coling2022-9"), "esimcse-coling2022-9", "laptop")
@@ -77,11 +83,9 @@ def layout(plan: TablePlan, name: str, scale: ScaleName, data_dirs: Sequence[Pat
     shares: dict[str, str] = {}
     missing: dict[str, str] = {}
     chosen = plan.made_at.get(scale)
-    if plan.counts:
-        return Layout((), {}, {})
     for row, planned in plan.rows_of(name).items():
         if chosen is not None and row not in {label.partition(", ")[0] for label in chosen}:
-            missing[row] = planned.cannot or f"left out at the scale {scale}, which makes a few rows alone"
+            missing[row] = planned.cannot or f"left out at the scale {scale}, which makes only a few rows"
             continue
         if planned.of:
             shares[row] = planned.of
@@ -89,7 +93,7 @@ def layout(plan: TablePlan, name: str, scale: ScaleName, data_dirs: Sequence[Pat
         for column, place in planned.cells.items() or (("", planned),):
             label = f"{row}, {column}" if column else row
             if chosen is not None and not {row, label} & set(chosen):
-                missing[label] = f"left out at the scale {scale}, which makes a few cells alone"
+                missing[label] = f"left out at the scale {scale}, which makes only a few cells"
                 continue
             changes = _changes(plan, planned, place, scale, data_dirs)
             if isinstance(changes, str):
@@ -102,18 +106,18 @@ def layout(plan: TablePlan, name: str, scale: ScaleName, data_dirs: Sequence[Pat
 def _changes(
     plan: TablePlan, row: PlannedRow, place: RowPlan, scale: ScaleName, data_dirs: Sequence[Path]
 ) -> dict[str, Any] | str:
-    """Return how a row or a cell is made at a scale as changes of an experiment, or why it is not."""
+    """Returns the experiment's changes for a row or cell, or why it cannot be reproduced."""
     size = scales()[scale]
     why = place.cannot or row.cannot or place.cannot_at.get(scale) or row.cannot_at.get(scale)
-    if as_it_is := why or _as_it_is(row, place, size, data_dirs):
-        return as_it_is
+    if untrained := why or _untrained(row, place, size, data_dirs):
+        return untrained
     recipes = (place.recipe_at, place.recipe, row.recipe_at, row.recipe, plan.recipe_at, plan.recipe)
     named = (recipe if isinstance(recipe, str) else recipe.get(scale, "") for recipe in recipes)
     recipe = next(filter(None, named), "")
     if not recipe:
         if size.checkpoints:
             return "no public checkpoint is known, and no recipe trains it"
-        return "measured from a checkpoint, at the scale paper alone"
+        return "measured from a checkpoint, only at the scale paper"
     name = size.stands_in.get(recipe, recipe) if size.stands_in else recipe
     if size.stands_in and recipe not in size.stands_in:
         return f"{recipe}: {size.without}"
@@ -121,8 +125,8 @@ def _changes(
     return changes | dict(place.set) | dict(place.set_at.get(scale, {}))
 
 
-def _as_it_is(row: PlannedRow, place: RowPlan, size: Scale, data_dirs: Sequence[Path]) -> dict[str, Any] | str:
-    """Return the changes of a row that is measured without training, or why it cannot be; empty for a training."""
+def _untrained(row: PlannedRow, place: RowPlan, size: Scale, data_dirs: Sequence[Path]) -> dict[str, Any] | str:
+    """Returns the changes of a row that is measured without training, or why it cannot; empty for a training."""
     if pattern := place.file or row.file:
         for data in places(data_dirs):
             for path in sorted(data.folder.glob(pattern)):
@@ -140,10 +144,10 @@ def _as_it_is(row: PlannedRow, place: RowPlan, size: Scale, data_dirs: Sequence[
 _NEEDED = {"Avg. STS": "sts", "Avg. transfer": "transfer"}
 
 _STAND_INS = {"sample": "sample", "sample-transfer": "Avg. transfer"}
-"""What bundled tasks are called among the measures of a job."""
+"""The measures of bundled tasks."""
 
 OF_HEADS = f"{DEV}: "
-"""Before the score of a task's head, which training measures on a dev set of its own."""
+"""The prefix of a task head's dev score, which training measures."""
 
 
 def experiment_of(
@@ -155,22 +159,31 @@ def experiment_of(
     seeds: tuple[int, ...] = (),
     threads: int = 1,
     settings: Mapping[str, Any] | None = None,
-    here: bool = False,
     data_dirs: Sequence[Path] = (),
 ) -> Experiment:
-    """Return the experiment that makes an exhibit at a scale, with the scale's corpus and seeds by default.
+    """Returns the experiment that reproduces a table at a scale.
 
-    `settings` go over the plan's; `here` says whether the files of the paper's tasks are here.
+    Args:
+        plan: the table's plan.
+        name: its name.
+        scale: the scale.
+        corpus: the training corpus; by default the scale's.
+        seeds: of the trainings; by default the scale's.
+        threads: per job.
+        settings: changes to every recipe, over the plan's.
+        data_dirs: folders to look for data in.
+
+    Raises:
+        UserError: if nothing of the table can be reproduced at the scale.
     """
     size, planned = scales()[scale], layout(plan, name, scale, data_dirs)
     if not planned.made:
         why = next(iter(planned.missing.values()), plan.cannot)
         raise UserError(f"{name} cannot be made at the scale {scale}: {why.rstrip('.')}.")
     rows = _rows(plan, planned, size, corpus=corpus, settings=settings or {})
-    measure: dict[str, Any] = {"tasks": tasks_of(plan, name, scale, here=here)}
+    measure: dict[str, Any] = {"tasks": tasks_of(plan, name, scale)}
     if plan.analysis:
-        of_sample = {} if here else size.sample_options.get(plan.analysis, {})
-        measure["analyses"] = {plan.analysis: {**plan.options, **size.options.get(plan.analysis, {}), **of_sample}}
+        measure["analyses"] = {plan.analysis: {**plan.options, **size.options.get(plan.analysis, {})}}
     measure["last"] = plan.last and size.last and any(made.is_trained for made in planned.made)
     try:
         return Experiment(
@@ -190,10 +203,10 @@ def experiment_of(
 def _rows(
     plan: TablePlan, planned: Layout, size: Scale, *, corpus: str, settings: Mapping[str, Any]
 ) -> dict[str, dict[str, Any]]:
-    """Return the changes of each row, with what the scale and the person change of every training."""
+    """Returns the changes of each row, with those of the scale and the user."""
     trained: dict[str, Any] = {}
     if size.labelled and plan.labelled:
-        # The sample's sentences are invented: no task's pairs are among them.
+        # The sample's sentences are invented, so no task's pairs are among them.
         trained |= {"labelled.folder": str(labelled_path()), "labelled.test_pairs": "kept"}
     trained |= settings
     if text := corpus or size.corpus:
@@ -201,57 +214,43 @@ def _rows(
     return {made.label: {**made.changes, **(trained if made.is_trained else {})} for made in planned.made}
 
 
-def tasks_of(plan: TablePlan, name: str, scale: ScaleName, *, here: bool = False) -> str | None:
-    """Return what is measured of every job, as `run --tasks` names it; None for nothing.
-
-    Where the files of the paper's tasks are `here`, a scale measures a few of their rows.
-    """
+def tasks_of(plan: TablePlan, name: str, scale: ScaleName) -> str | None:
+    """Returns the tasks to measure, as in `run --tasks`; None for none."""
     if plan.analysis and not plan.tasks:
         return None
-    needed = plan.tasks or _tasks(tables()[name])
-    return needed if here else scales()[scale].tasks.get(needed, scales()[scale].tasks.get("", needed))
-
-
-def read_by(plan: TablePlan, name: str) -> str:
-    """Return the tasks whose sentences the paper's own measure reads; empty for none.
-
-    >>> from stsbench.reproduction.table_plan import plan_of
-    >>> read_by(plan_of("simcse-slides-figure-3"), "simcse-slides-figure-3")
-    'STS-B'
-    """
-    return tasks_of(plan, name, "paper") or str(plan.options.get("task", ""))
+    needed, bundled = plan.tasks or _tasks(tables()[name]), scales()[scale].tasks
+    return bundled.get(needed, bundled.get("", needed))
 
 
 def on_sample(experiment: Experiment) -> bool:
-    """Return whether an experiment measures the bundled sample in place of the paper's tasks."""
+    """Returns whether an experiment measures the bundled sample in place of the paper's tasks."""
     options = [value for of in experiment.measure.analyses.values() for value in of.values()]
     named = {*(experiment.measure.tasks or "").split(","), *(value for value in options if isinstance(value, str))}
     return bool(named & set(_STAND_INS))
 
 
 def measure_of(plan: TablePlan, name: str, column: str, tasks: str | None) -> str:
-    """Return the measure of a job that fills a column when these tasks were measured; empty for none.
+    """Returns the measure that fills a column if these tasks were measured; empty for none.
 
-    Where the sample stands in for the paper's tasks, that fills the headline alone, and columns of the same
-    measure; where both of its kinds of tasks do, the average of each.
+    The sample in place of the paper's tasks fills only columns with the headline's measure, or with both of its
+    kinds of tasks the average of each.
     """
     columns = plan.columns_of(name)
     measure, stand_ins = columns.get(column, ""), (tasks or "").split(",")
-    # What training says is there whatever was measured afterwards.
+    # Training measures task heads whatever is measured afterwards.
     if not set(stand_ins) <= set(_STAND_INS) or measure.startswith(OF_HEADS):
-        return _as_job_says(measure, tasks)
+        return _label_of(measure, tasks)
     if len(stand_ins) == 1:
         return _STAND_INS[stand_ins[0]] if measure == columns[plan.headline_of(name)] else ""
-    # Of both kinds of tasks, each stands for an average or the development set.
     if measure == _STAND_INS["sample-transfer"]:
         return measure
     return _STAND_INS["sample"] if measure == "Avg." or measure.endswith(":dev") else ""
 
 
-def _as_job_says(measure: str, tasks: str | None) -> str:
-    """Return what a job calls a measure: a split is named where papers report another, or it is one of several.
+def _label_of(measure: str, tasks: str | None) -> str:
+    """Returns a job's name for a measure, which has a split if it is not the usual one or one of several.
 
-    >>> _as_job_says("STS-B:dev", "STS-B:dev"), _as_job_says("STS-B", "sts,STS-B:dev")
+    >>> _label_of("STS-B:dev", "STS-B:dev"), _label_of("STS-B", "sts,STS-B:dev")
     ('STS-B:dev', 'STS-B:test')
     """
     if tasks is None:
@@ -264,7 +263,6 @@ def _as_job_says(measure: str, tasks: str | None) -> str:
 
 
 def _tasks(table: PublishedTable) -> str:
-    """Return the tasks that a published table of scores needs."""
     settings = [column.setting.over(table.setting) for column in table.columns]
     needed = [
         _NEEDED.get(setting.task, f"{setting.task}:dev" if setting.split == "dev" else setting.task)

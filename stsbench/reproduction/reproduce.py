@@ -1,4 +1,4 @@
-"""`reproduce` makes a published table again and answers its claims; `reproductions` lists what can be made."""
+"""`reproduce`: reproduces a published table and answers its claims; `reproductions` lists the tables."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,13 +9,15 @@ import pandas as pd
 
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
+from stsbench.data.catalogue import source
+from stsbench.data.locate import places
 from stsbench.published.catalogue import exhibits
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
-from stsbench.reproduction.layout import experiment_of, layout, read_by
-from stsbench.reproduction.reading import counted, read_reproduction
+from stsbench.reproduction.layout import experiment_of, layout
+from stsbench.reproduction.reading import read_reproduction
 from stsbench.reproduction.reproduced import Reproduction
-from stsbench.reproduction.samples import excerpt, make_labelled
+from stsbench.reproduction.samples import make_labelled
 from stsbench.reproduction.table_plan import (
     SCALES,
     ScaleName,
@@ -32,7 +34,7 @@ from stsbench.sweeps.result import Sweep
 from stsbench.sweeps.sweep import sweep
 
 _WIKI = "wiki1m"
-"""The source of the papers' corpus in the catalogue of data."""
+"""The papers' corpus in the catalogue of data."""
 
 
 def reproduce(
@@ -54,37 +56,36 @@ def reproduce(
     progress: Progress = silent,
     notice: Callable[[str], None] = lambda _: None,
 ) -> Reproduction | Sweep:
-    """Make a published table or figure again: train and measure what its plan says, and answer its claims.
+    """Reproduces a published table or figure: trains and measures as its plan says, and answers its claims.
 
-    The folder is an experiment's (see `sweep`): stopped or killed, the same call goes on, and what is done is
-    never done again.
+    The folder is an experiment's (see `sweep`): the same call resumes it, and finished jobs are never repeated.
 
     Args:
-        table: which, as `reproductions` lists them: `esimcse-coling2022-9`, `mocose-acl2022-figure-8`.
-        scale: how much is trained: `demo` (a few steps, minutes), `laptop` (the same axis from a small base and a
-            few thousand sentences) or `paper` (the paper's own base, corpus and seeds).
+        table: a name from `reproductions`: `esimcse-coling2022-9`, `mocose-acl2022-figure-8`.
+        scale: `demo` (a few steps, minutes), `laptop` (a small base and a thousand sentences) or `paper` (the
+            paper's base, corpus and seeds).
         out: the folder of the experiment; by default `runs/TABLE-SCALE`.
         on: where jobs run: `local`, `ray` or `slurm`.
-        corpus: the file to train on; by default the sample at `demo`, else the fetched `wiki1m`.
-        seeds: the seeds of the trainings, with commas; by default the scale's.
+        corpus: the training corpus; by default the sample at `demo`, else `wiki1m`.
+        seeds: of the trainings; by default the scale's.
         settings: changes to every recipe, over the plan's: `{"optimiser.batch": 32}`.
-        threads: how many threads each job uses.
+        threads: per job.
         workers: how many jobs run at once; by default one for each GPU, or one for each group of cores that the
             threads of a job fill.
         device: where local jobs compute: `auto`, `cpu`, `cuda` or `mps`.
-        interval: which pairs depend on each other, in the tests of the claims.
+        interval: which pairs are dependent, in the tests of the claims.
         data_dirs: folders to look for data in.
-        retry: whether to run failed jobs again.
-        status: return the jobs and their states without running any.
-        progress: told how many jobs are done.
-        notice: told what the person should know.
+        retry: runs failed jobs again.
+        status: returns the jobs and their states; runs none.
+        progress: reports how many jobs are done.
+        notice: called with messages for the user.
 
     Returns:
-        `.table()` has the paper's table with ours, `.answers` what was found about each claim, `.section()` a part
-        of a report; with `status` the jobs.
+        The paper's table with ours, `.answers` to each claim, and a `.section()` for a report; with `status` the
+        jobs.
 
     Raises:
-        UserError: if there is no such table or scale, it cannot be made (saying why), or what it needs is missing.
+        UserError: if there is no such table or scale, it cannot be reproduced, or an input is missing.
 
     >>> try:
     ...     reproduce("esimcse-coling2022-2")
@@ -92,161 +93,133 @@ def reproduce(
     ...     print(str(error)[:47])
     esimcse-coling2022-2 cannot be made at the scal
     """
-    plan, size = plan_of(table), demand_scale(scale)
-    name = planned_exhibit(table).name
-    text = str(corpus) if corpus is not None else _corpus(plan, name, size)
+    plan, size, name = plan_of(table), demand_scale(scale), planned_exhibit(table).name
+    place = Path(out).expanduser() if out is not None else RUNS / f"{name}-{size}"
     folders = [Path(folder).expanduser() for folder in data_dirs]
-    if plan.counts:
-        place = Path(out).expanduser() if out is not None else RUNS / f"{name}-{size}"
-        return counted(plan, name, size, place, folders)
-    rows_read, tasks = scales()[size].rows, read_by(plan, name)
-    few = excerpt(tasks, rows_read, folders) if rows_read and tasks else None
     experiment = experiment_of(
         plan,
         name,
         size,
-        corpus=text,
+        corpus=str(corpus) if corpus is not None else _corpus(plan, name, size),
         seeds=tuple(seeds),
         threads=threads,
         settings=settings,
-        here=few is not None,
         data_dirs=folders,
     )
     if scales()[size].labelled and plan.labelled:
         make_labelled()
-    place = Path(out).expanduser() if out is not None else RUNS / experiment.name
     result = sweep(
         experiment,
         place,
         on=on,
         workers=workers,
         device=device,
-        data_dirs=data_dirs if few is None else (few, *data_dirs),
+        data_dirs=data_dirs,
         retry=retry,
         status=status,
         progress=progress,
         notice=notice,
     )
-    if status:
-        return result
-    return read_reproduction(plan, name, size, result, interval=interval, data_dirs=folders)
+    return result if status else read_reproduction(plan, name, size, result, interval=interval, data_dirs=folders)
 
 
 def _corpus(plan: TablePlan, name: str, scale: ScaleName) -> str:
-    """Return the corpus of a scale, where the person names none."""
+    """Returns the scale's corpus, or the papers' if it is on this machine."""
     size = scales()[scale]
     if size.corpus or not any(made.is_trained for made in layout(plan, name, scale).made):
         return size.corpus
-    from stsbench.data.catalogue import source
-    from stsbench.data.locate import places
-
     file = source(_WIKI).address.rpartition("/")[2]
     for place in places():
         if (path := place.folder / file).is_file():
             return str(path)
     raise UserError(
-        f"the scale {scale} trains on sentences of Wikipedia, which are not here: name a file with --corpus, or "
-        f"fetch the papers' with `stsbench data get {_WIKI}`."
+        f"the scale {scale} trains on Wikipedia sentences, which are not on this machine: name a file with "
+        f"--corpus, or download the papers' with `stsbench data get {_WIKI}`."
     )
 
 
 @dataclass(frozen=True)
 class Reproductions(Result):
-    """Tables and figures of the papers: whether they can be made, and what it takes.
+    """The papers' tables and figures, with what reproducing them takes.
 
     Attributes:
-        only: the one that is shown in full; empty for all of them, a line each.
+        only: the one to show in full; empty for all, a line each.
     """
 
     only: str = ""
 
     @property
     def frame(self) -> pd.DataFrame:
-        """A row for each, with what it shows, what it takes at each scale, and its claims."""
+        """A row for each, with its title, what each scale takes, and the number of claims."""
         rows: list[dict[str, Any]] = []
         for entry in exhibits().values():
             plan = plans_by_exhibit().get(entry.name)
             if plan is None or self.only not in {"", entry.name}:
                 continue
             by_scale: dict[str, str] = {scale: _takes(plan, entry.name, scale) for scale in SCALES}
-            can = [scale for scale, what in by_scale.items() if not what.startswith("cannot")]
-            rows.append(
-                {
-                    "table": entry.name,
-                    "shows": entry.title,
-                    "kind": entry.kind,
-                    "can be made": ", ".join(can),
-                    **by_scale,
-                    "claims": len(plan.claims_of(entry.name)),
-                    "why not": plan.cannot,
-                    "plan": plan.name,
-                }
-            )
+            possible = [scale for scale, what in by_scale.items() if not what.startswith("cannot")]
+            row = {
+                "table": entry.name,
+                "shows": entry.title,
+                "kind": entry.kind,
+                "can be made": ", ".join(possible),
+            }
+            claims = len(plan.claims_of(entry.name))
+            rows.append({**row, **by_scale, "claims": claims, "why not": plan.cannot, "plan": plan.name})
         return pd.DataFrame(rows)
 
     def table(self) -> Tables:
-        """Return what can be made at which scales, and what cannot be made with why; of one all that is known."""
-        if self.only:
-            return Tables([self._facts()])
+        """Returns what can be reproduced at which scales, and what cannot and why; or one in full."""
         frame = self.frame
-        can = frame["can be made"] != ""
-        made = frame.rename(columns={"can be made": "at"})[can][["table", "at", "claims", "shows"]]
-        cannot = frame[~can][["table", "why not"]]
-        whole = "One of them with all that it takes: `stsbench reproduce --list NAME`."
+        if self.only:
+            return Tables([self._facts(frame.to_dict("records")[0])])
+        possible = frame["can be made"] != ""
+        made = frame.rename(columns={"can be made": "at"})[possible][["table", "at", "claims", "shows"]]
+        note = "What one of them takes: `stsbench reproduce --list NAME`."
         return Tables(
             [
-                Table(made, "What can be made, and at which scales", notes=(whole,)),
-                Table(cannot, "What cannot be made"),
+                Table(made, "Can be reproduced, at these scales", notes=(note,)),
+                Table(frame[~possible][["table", "why not"]], "Cannot be reproduced"),
             ]
         )
 
-    def _facts(self) -> Table:
-        """Return all that is known of one, a line each."""
-        plan, row = plan_of(self.only), self.frame.to_dict("records")[0]
-        facts = [(str(name), str(value)) for name, value in row.items() if value != ""]
-        labels = plan.names_of(self.only).rows
+    def _facts(self, row: Mapping[Any, Any]) -> Table:
+        plan, name = plan_of(self.only), self.only
+        facts = [(str(key), str(value)) for key, value in row.items() if value != ""]
         for scale in SCALES:
-            for key, why in layout(plan, self.only, scale).missing.items():
-                name, comma, column = key.partition(", ")
-                facts.append((f"left out at {scale}", f"{labels[name]}{comma}{column}: {why}"))
-        facts += [("claim", claim.says) for claim in plan.claims_of(self.only)]
+            missing = layout(plan, name, scale).missing
+            facts += [
+                (f"left out at {scale}", f"{plan.names_of(name).called(key)}: {why}")
+                for key, why in missing.items()
+            ]
+        facts += [("claim", claim.says) for claim in plan.claims_of(name)]
         facts += [("note", note) for note in plan.notes]
-        return Table(pd.DataFrame(facts, columns=["what", "of it"]))
+        return Table(pd.DataFrame(facts, columns=["what", "value"]))
 
 
 def reproductions(table: str = "") -> Reproductions:
-    """Return tables and figures of the papers: whether they can be made, and what it takes at each scale.
+    """Lists the papers' tables and figures, with what reproducing them takes at each scale.
 
     Args:
-        table: one of them, which is shown in full; empty for all.
+        table: one of them, to show in full; empty for all.
 
     >>> reproductions().frame.set_index("table").loc["esimcse-coling2022-9", "demo"]
     '6 trainings; 5 of its rows left out'
-    >>> print(reproductions("esimcse-coling2022-9").table()[0].frame.loc[0, "of it"])
+    >>> print(reproductions("esimcse-coling2022-9").table()[0].frame.loc[0, "value"])
     esimcse-coling2022-9
     """
     return Reproductions(planned_exhibit(table).name if table else "")
 
 
 def _takes(plan: TablePlan, name: str, scale: ScaleName) -> str:
-    """Return what making an exhibit at a scale takes, or why it cannot be made, in a phrase."""
-    if plan.cannot:
-        return f"cannot be made: {plan.cannot}"
-    if plan.counts:
-        return "pairs counted in the tasks' files"
+    """Returns what reproducing a table at a scale takes, or why it is not possible."""
     planned = layout(plan, name, scale)
+    if plan.cannot or not planned.made:
+        return f"cannot be made: {plan.cannot or next(iter(planned.missing.values()))}"
     trained = sum(made.is_trained for made in planned.made)
-    measured = len(planned.made) - trained
-    if not planned.made:
-        return f"cannot be made: {next(iter(planned.missing.values()))}"
-    parts = []
-    if trained:
-        trainings = trained * len(scales()[scale].seeds)
-        parts.append(f"{trainings} training{'s' if trainings > 1 else ''}")
-    if measured:
-        parts.append(f"{measured} checkpoint{'s' if measured > 1 else ''} measured")
-    if plan.analysis:
-        parts.append(f"analysis {plan.analysis}")
-    if plan.reading:
-        parts.append("by our reading of the text")
+    trainings, measured = trained * len(scales()[scale].seeds), len(planned.made) - trained
+    parts = [f"{trainings} training{'s' if trainings > 1 else ''}"] if trained else []
+    parts += [f"{measured} checkpoint{'s' if measured > 1 else ''} measured"] if measured else []
+    parts += [f"analysis {plan.analysis}"] if plan.analysis else []
+    parts += ["by our reading of the text"] if plan.reading else []
     return ", ".join(parts) + (f"; {len(planned.missing)} of its rows left out" if planned.missing else "")

@@ -1,8 +1,9 @@
-"""The tables and the figure of a reproduction: print and ours side by side, the claims, what is missing."""
+"""The tables and the figure of a reproduction: the print beside ours, the claims, and what is missing."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -24,19 +25,19 @@ PRINTED, HERE, DIFFERENCE = "printed", "here", "difference"
 
 @dataclass(frozen=True)
 class ReproducedCell:
-    """One cell of the table: what is printed, and what was measured here. Scores x 100; NaN for unknown.
+    """A cell of the table, in print and measured here. Scores x 100; NaN for unknown.
 
     Attributes:
         row: its row.
         column: its column.
-        printed: the number in print; NaN where there is none.
-        here: the mean over seeds.
+        printed: the number in print.
+        here: our mean over seeds.
         sd: sample standard deviation over seeds.
         low: lower limit of the interval of the mean, and `high`: the upper.
-        over: what the interval is over: `seeds and pairs`, `seeds`, `pairs`; empty for no interval.
-        runs: how many seeds, or 1 checkpoint.
-        last: the mean of the trainings' last step, where the split is the one that checkpoints were selected on.
-        why: why it was not made; empty where it was.
+        over: what the interval is over: `seeds and pairs`, `seeds`, `pairs`; empty for none.
+        runs: the number of seeds, or 1 for a checkpoint.
+        last: the mean of the last steps, if the paper prints the split that checkpoints were selected on.
+        why: why it is missing; empty if it is not.
     """
 
     row: str
@@ -53,21 +54,12 @@ class ReproducedCell:
 
     @property
     def difference(self) -> float:
-        """What was measured here less what is printed."""
+        """Our number minus the printed one."""
         return self.here - self.printed
-
-    @property
-    def is_printed(self) -> bool:
-        """Whether there is a number in print."""
-        return not math.isnan(self.printed)
-
-    def as_row(self) -> dict[str, Any]:
-        """Return its fields and the difference."""
-        return {**asdict(self), "difference": self.difference}
 
 
 def column_table(cells: Sequence[ReproducedCell], names: Names, caption: str, measured_on: str) -> Table:
-    """Return a column's cells with their intervals; scores on other tasks than the paper's do not compare."""
+    """Returns a column's cells with intervals, and differences if they are on the paper's tasks."""
     limits = [interval(cell.low, cell.high) for cell in cells]
     rows = [
         {
@@ -92,36 +84,23 @@ def column_table(cells: Sequence[ReproducedCell], names: Names, caption: str, me
     return Table(frame, caption, headline=HERE if HERE in frame else "", notes=tuple(notes))
 
 
-def whole_table(cells: Sequence[ReproducedCell], names: Names, caption: str, *, counts: bool) -> Table:
-    """Return the table in the paper's layout: of each row the print, and ours below it."""
+def whole_table(cells: Sequence[ReproducedCell], names: Names, caption: str) -> Table:
+    """Returns the table in the paper's layout, with our row below each printed row."""
     rows: list[dict[str, Any]] = []
-    hints: dict[tuple[int, str], str] = {}
-    own: set[int] = set()
-    columns = {cell.column: names.columns[cell.column] for cell in cells}
+    columns = [names.columns[column] for column in dict.fromkeys(cell.column for cell in cells)]
     for row, of_row in groupby(cells, key=lambda cell: cell.row):
         side_by_side = list(of_row)
-        if any(cell.is_printed for cell in side_by_side):
-            printed: dict[str, Any] = {columns[cell.column]: cell.printed for cell in side_by_side}
-            rows.append({"row": names.rows[row], "source": PRINTED, **printed})
-        if any(cell.runs for cell in side_by_side):
-            own.add(len(rows))
-            hints |= {
-                (len(rows), columns[cell.column]): f"95 % {limits} over other {cell.over}"
-                for cell in side_by_side
-                if (limits := interval(cell.low, cell.high))
-            }
-            here: dict[str, Any] = {columns[cell.column]: cell.here for cell in side_by_side}
-            rows.append({"row": names.rows[row], "source": HERE, **here})
-    frame = pd.DataFrame(rows, columns=["row", "source", *dict.fromkeys(columns.values())]).dropna(
-        axis="columns", how="all"
-    )
-    if counts:
-        frame = frame.astype(dict.fromkeys(columns.values(), "Int64"))
-    return Table(frame, caption, own=frozenset(own), hints=hints)
+        for source in (PRINTED, HERE):
+            values = [getattr(cell, source) for cell in side_by_side]
+            if not all(map(math.isnan, values)):
+                rows.append({"row": names.rows[row], "source": source, **dict(zip(columns, values, strict=True))})
+    frame = pd.DataFrame(rows, columns=["row", "source", *columns]).dropna(axis="columns", how="all")
+    own = frozenset(place for place, row in enumerate(rows) if row["source"] == HERE)
+    return Table(frame, caption, own=own)
 
 
 def claims_table(answers: Sequence[Answer], note: str) -> Table:
-    """Return the claims, whether the print says so itself, and what was found about each."""
+    """Returns the claims with their answers."""
     in_print = {True: "yes", False: "no", None: ""}
     rows = [
         {
@@ -136,68 +115,89 @@ def claims_table(answers: Sequence[Answer], note: str) -> Table:
     ]
     frame = pd.DataFrame(rows)
     empty = [name for name in ("in print", "would decide") if not frame[name].any()]
-    notes = ("line: of the paper's text; in print: whether the printed numbers alone say so.", note)
-    caption = "What the paper claims with it, and what was found"
+    notes = ("line: in the paper's text; in print: whether the printed numbers alone support the claim.", note)
+    caption = "The paper's claims with our answers"
     return Table(frame.drop(columns=empty), caption, verdicts="answer", notes=tuple(filter(None, notes)))
 
 
 def missing_table(cells: Sequence[ReproducedCell], names: Names) -> Table | None:
-    """Return what is not there, and why; None where nothing is missing that has a reason."""
+    """Returns the missing rows, columns and cells by the reason; None if nothing with a reason is missing."""
     rows, made = {cell.row for cell in cells}, {cell.row for cell in cells if cell.runs}
-    # By the reason and the column, the rows: a row that was not made at all stands under no column.
-    lacking: dict[str, dict[str, list[str]]] = {}
-    for cell in cells:
-        if not cell.runs and cell.why:
-            column = names.columns[cell.column] if cell.row in made else ""
-            lacking.setdefault(cell.why, {}).setdefault(column, []).append(names.rows[cell.row])
-    reasons = [{"what": "; ".join(_in_words(columns, len(rows))), "why": why} for why, columns in lacking.items()]
-    return Table(pd.DataFrame(reasons), "What is not there, and why") if reasons else None
+    missing = [cell for cell in cells if not cell.runs and cell.why]
+    reasons = []
+    for why in dict.fromkeys(cell.why for cell in missing):
+        cells_of = [cell for cell in missing if cell.why == why]
+        of_column = Counter(cell.column for cell in cells_of)
+        whole = [column for column, count in of_column.items() if made and count == len(rows)]
+        named = [f"every row on {listed([names.columns[column] for column in whole])}"] if whole else []
+        named += [
+            f"{names.rows[cell.row]} on {names.columns[cell.column]}" if cell.row in made else names.rows[cell.row]
+            for cell in cells_of
+            if cell.column not in whole
+        ]
+        named = list(dict.fromkeys(named))
+        reasons.append({"what": "; ".join(named), "why": why})
+    return Table(pd.DataFrame(reasons), "Missing, and why") if reasons else None
 
 
-def _in_words(lacking: Mapping[str, Sequence[str]], count: int) -> list[str]:
-    """Return what lacks: columns that every row lacks, cells, and whole rows."""
-    whole = [column for column, rows in lacking.items() if column and len(rows) == count]
-    named = [f"every row on {listed(whole)}"] if whole else []
-    for column, rows in lacking.items():
-        if column not in whole:
-            named += [f"{row} on {column}" if column else row for row in dict.fromkeys(rows)]
-    return named
+def column_figure(
+    cells: Sequence[ReproducedCell],
+    labels: Mapping[str, str],
+    label: str,
+    axis: str,
+    places: Mapping[str, float],
+    *,
+    is_shifted: bool,
+) -> "Figure":
+    """Draws a column's cells, printed and measured: over an axis if rows have places on it, else row by row.
 
-
-def without_levels(cells: Sequence[ReproducedCell]) -> list[ReproducedCell]:
-    """Return cells as points above their own mean over those that are printed, too; the print likewise.
-
-    The intervals are then over other seeds alone, Student's: other pairs would be the same for all rows.
+    Args:
+        cells: the cells.
+        labels: of the rows.
+        label: of the column.
+        axis: the name of the axis.
+        places: of the rows on the axis; empty to draw row by row.
+        is_shifted: subtracts the mean of the rows that are printed and measured from each series.
     """
-    both = [cell for cell in cells if cell.is_printed]
-    here = sum(cell.here for cell in both) / len(both)
-    printed = sum(cell.printed for cell in both) / len(both)
+    if is_shifted:
+        cells, label = _without_levels(cells), f"{label}, less the rows' mean"
+    if places:
+        return _curve(sorted(cells, key=lambda cell: places[cell.row]), places, axis, label)
+    rows: list[dict[str, Any]] = []
+    for cell in cells:
+        common = {"label": labels[cell.row], "summary": False}
+        rows.append(
+            {**common, "series": HERE, "value": cell.here, "low": cell.low, "high": cell.high, "filled": True}
+        )
+        if not math.isnan(cell.printed):
+            none = {"low": math.nan, "high": math.nan, "filled": False}
+            rows.append({**common, "series": PRINTED, "value": cell.printed, **none})
+    return forest(pd.DataFrame(rows), label)
+
+
+def _without_levels(cells: Sequence[ReproducedCell]) -> list[ReproducedCell]:
+    """Subtracts the mean of each series; the intervals are Student's over seeds, as all rows share the pairs."""
+    both = [cell for cell in cells if not math.isnan(cell.printed)]
+    here, printed = sum(cell.here for cell in both) / len(both), sum(cell.printed for cell in both) / len(both)
     shifted = []
     for cell in cells:
         half = reach_of_mean(cell.sd, cell.runs) if cell.runs > 1 else math.nan
         low, high = cell.here - half - here, cell.here + half - here
-        shifted.append(
-            replace(cell, here=cell.here - here, printed=cell.printed - printed, low=low, high=high, over="seeds")
-        )
+        shifted.append(replace(cell, here=cell.here - here, printed=cell.printed - printed, low=low, high=high))
     return shifted
 
 
-def curve(
-    cells: Sequence[ReproducedCell], places: Mapping[str, float], axis: str, label: str, here: str
-) -> "Figure":
-    """Draw a column's cells over the places of their rows on an axis; `here` is what ours are called."""
-    palette = colours([HERE, PRINTED])
-    points = sorted(((places[cell.row], cell) for cell in cells), key=lambda point: point[0])
-    printed = [(x, cell.printed) for x, cell in points if cell.is_printed]
+def _curve(cells: Sequence[ReproducedCell], places: Mapping[str, float], axis: str, label: str) -> "Figure":
+    palette, at = colours([HERE, PRINTED]), [places[cell.row] for cell in cells]
+    printed = [cell for cell in cells if not math.isnan(cell.printed)]
     with style():
         figure = new_figure()
         panel = figure.add_subplot()
-        at = [x for x, _ in points]
-        low, high = ([getattr(cell, side) for _, cell in points] for side in ("low", "high"))
-        values = [cell.here for _, cell in points]
-        line(panel, here, at, values, palette[HERE], low=low, high=high, marker="o", markersize=3)
+        low, high = [cell.low for cell in cells], [cell.high for cell in cells]
+        values = [cell.here for cell in cells]
+        line(panel, HERE, at, values, palette[HERE], low=low, high=high, marker="o", markersize=3)
         if printed:
-            x, y = map(list, zip(*printed, strict=True))
+            x, y = [places[cell.row] for cell in printed], [cell.printed for cell in printed]
             line(panel, PRINTED, x, y, palette[PRINTED], linestyle="--", marker="s", markersize=3)
         if at[0] > 0 and at[-1] / at[0] > 20:
             panel.set_xscale("log")
@@ -206,16 +206,3 @@ def curve(
         panel.set_ylabel(label)
         legend_above(figure, panel)
     return figure
-
-
-def row_by_row(cells: Sequence[ReproducedCell], labels: Mapping[str, str], label: str) -> "Figure":
-    """Draw a column's cells row by row."""
-    rows: list[dict[str, Any]] = []
-    for cell in cells:
-        common = {"label": labels[cell.row], "summary": False}
-        here = {"series": HERE, "value": cell.here, "low": cell.low, "high": cell.high, "filled": True}
-        rows.append(common | here)
-        if cell.is_printed:
-            none = {"low": math.nan, "high": math.nan}
-            rows.append(common | {"series": PRINTED, "value": cell.printed, **none, "filled": False})
-    return forest(pd.DataFrame(rows), label)

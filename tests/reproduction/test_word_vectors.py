@@ -59,7 +59,7 @@ def test_the_page_says_which_file_stands_in_and_the_row_is_what_run_measures(
     with in_this_process():
         found = sb.reproduce(TABLE, scale="demo", out=out, settings=small, seeds=[1], data_dirs=[vectors])
     assert isinstance(found, Reproduction)
-    said = "in glove.tiny.txt, which stands in: the paper does not say which file it used."
+    said = "in glove.tiny.txt; the paper does not name its file."
     assert said in str(found)
     assert said in write_reproduction(found).read_text(encoding="utf-8")
     run = sb.evaluate(str(vectors / "glove.tiny.txt"), tasks="sample")
@@ -102,4 +102,4 @@ def test_a_real_file_of_glove_has_its_known_scores_and_fills_the_row(
     cells = cells_of(found)
     assert {task: cells[task].here for task in known} == pytest.approx(known, abs=1e-3)
     assert cells["Avg."].printed == 61.32
-    assert "glove.6B.50d.txt, which stands in" in str(found)
+    assert "glove.6B.50d.txt; the paper does not name its file" in str(found)

@@ -32,7 +32,6 @@ WIRING = {
         "selection.last": True,
     },
     "last": False,
-    "rows": 60,
     "corpus": "sample",
     "labelled": True,
     "checkpoints": True,
@@ -50,14 +49,14 @@ _ARCHITECTURES = ("roberta", "mpnet", "bert")
 
 
 @contextmanager
-def wiring() -> Iterator[None]:
-    """Adds the scale `wiring` inside a block."""
+def wiring(*, on_sample: bool = True) -> Iterator[None]:
+    """Adds the scale `wiring` inside a block, on the sample or on the paper's tasks."""
     read, rows = table_plan.read_plan_file, layout._rows
 
     def with_wiring(path: Path) -> dict[str, Any]:
         written = read(path)
         if path == table_plan.SCALES_FILE:
-            of_demo = {key: written["demo"][key] for key in ("tasks", "sample_options")}
+            of_demo = {key: written["demo"][key] for key in ("tasks", "options")} if on_sample else {}
             written["wiring"] = {**WIRING, **of_demo}
         return written
 

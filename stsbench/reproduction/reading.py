@@ -58,8 +58,8 @@ def read_reproduction(
             why = next(known, None) or _why_empty(plan, name, place, sweep, {labels[0], labels[2]})
             cells.append(replace(cell, why=why))
             continue
-        mean = (here.mean, here.sd, here.low, here.high, here.over, len(here.values), here.last)
-        cells.append(ReproducedCell(*place, cell.printed, *mean))
+        cell = replace(cell, here=here.mean, sd=here.sd, runs=len(here.values), last=here.last)
+        cells.append(replace(cell, low=here.low, high=here.high, over=here.over))
     answered = answers(
         plan.claims_of(name),
         name,

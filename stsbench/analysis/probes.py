@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from stsbench.analysis.base import Analysis, Row, scaled, with_intervals
 from stsbench.analysis.estimates import Estimates
-from stsbench.analysis.parameters import DATA_DIRS, INTERVALS, parameter
+from stsbench.analysis.parameters import INTERVALS, parameter
 from stsbench.base.errors import UserError
 from stsbench.data.triples import load_triples
 from stsbench.render.figures import shortened
@@ -52,8 +52,8 @@ def probed(kinds: Sequence[str], sentences: Sequence[str], paraphrase: Floats, c
 class Probes(Analysis):
     """Probe for meaning: is a sentence closer to its paraphrase than to a version with another meaning?
 
-    Nine kinds of changes, from negation to word order, in a set that comes with stsbench; or HEROS, or your own
-    triples. A triple is in the right order if the sentence is closer to the paraphrase, by cosine.
+    Nine kinds of changes, from negation to word order, in a set that comes with stsbench; or your own triples.
+    A triple is in the right order if the sentence is closer to the paraphrase, by cosine.
 
     Returns:
         One row per model, `kind` and `measure`: the mean cosine of the sentence with its `paraphrase` and with its
@@ -78,18 +78,17 @@ class Probes(Analysis):
     columns = ("model", "against", "kind", "measure", "items", "value", "low", "high", "triples")
 
     triples: str | Path = parameter(
-        "bundled", "`bundled`, `heros`, or a file with columns `kind`, `sentence`, `paraphrase`, `changed`."
+        "bundled", "`bundled`, or a file with columns `kind`, `sentence`, `paraphrase`, `changed`."
     )
     kinds: Sequence[str] = parameter(
         (), "The kinds of changes, with commas; by default all.", example="negation,number"
     )
     intervals: Intervals | None = INTERVALS
-    data_dirs = DATA_DIRS
 
     _read_notes: tuple[str, ...] = ()
 
     def inputs(self, subjects: Mapping[str, Subject]) -> Mapping[str, pd.DataFrame]:
-        read = load_triples(self.triples, self.kinds, self.data_dirs)
+        read = load_triples(self.triples, self.kinds)
         self.constants, self._read_notes = {"triples": read.name}, tuple(read.notes)
         texts = [text for row in read.rows for text in (row.sentence, row.paraphrase, row.changed)]
         kinds, sentences = [row.kind for row in read.rows], [row.sentence for row in read.rows]

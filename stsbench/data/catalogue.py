@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from stsbench.base.errors import UserError
-from stsbench.base.words import closest, plain_name, suggestion
+from stsbench.base.words import plain_name, suggestion
 
 SENTEVAL = "senteval"
 """The text that the papers score: SentEval's release."""
@@ -212,9 +212,8 @@ def data_set(task: str) -> DataSet:
     names = _names()
     name = names.get(plain_name(task))
     if name is None:
-        close = closest(task, names)
-        hint = f"did you mean {names[close[0]]}?" if close else f"choose one of {', '.join(data_sets())}."
-        raise UserError(f"there is no task {task!r}: {hint}")
+        known = suggestion(task, data_sets(), otherwise=f"choose one of {', '.join(data_sets())}.")
+        raise UserError(f"there is no task {task!r}: {known}")
     return data_sets()[name]
 
 

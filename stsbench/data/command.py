@@ -76,9 +76,8 @@ def verify(
 
     result = verify_data(data_dirs or (), what=what or ())
     print_result(result, output)
-    print_notes(
-        ", ".join(f"{count} files {status}" for status, count in result.counts().items()), quiet=output.quiet
-    )
+    counts = result.rows["status"].value_counts().items()
+    print_notes(", ".join(f"{count} files {status}" for status, count in counts), quiet=output.quiet)
     print_notes(*result.advice())
     if not result.is_whole:
         raise typer.Exit(1)

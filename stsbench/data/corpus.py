@@ -5,7 +5,6 @@ from pathlib import Path
 
 from stsbench.base.errors import UserError
 from stsbench.base.machine import require_memory
-from stsbench.data.benchmarks import sample_sentences
 from stsbench.data.catalogue import source
 from stsbench.data.locate import bundled_root
 from stsbench.data.rows import ending_of, open_rows, text_lines
@@ -46,9 +45,7 @@ def numbered_corpus(corpus: str | Path) -> dict[str, int]:
     Lines that are not blank are numbered from 0, like the rows of a vector file. Of equal sentences the first
     counts.
     """
-    if str(corpus) == SAMPLE:
-        return {sentence: number for number, sentence in enumerate(sample_sentences())}
-    path = Path(corpus).expanduser()
+    path = corpus_file(SAMPLE) if str(corpus) == SAMPLE else Path(corpus).expanduser()
     require_room_for(path)
     numbers: dict[str, int] = {}
     for number, sentence in enumerate(filter(None, (text.strip() for _, text in text_lines(path)))):

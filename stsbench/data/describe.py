@@ -1,7 +1,5 @@
 """`describe`: what is in a table of scored pairs."""
 
-import unicodedata
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,14 +18,8 @@ from stsbench.render.table import Table, Tables
 from stsbench.statistics.dependence import Sharing
 from stsbench.statistics.intervals import detectable, difference_error
 
-BINS = 10
-"""Of the histogram of scores."""
-
 CORRELATION, BETWEEN = 0.8, 0.9
 """The smallest difference is computed for two models with these correlations: with gold, and with each other."""
-
-_SCRIPTS = {"CJK": "Han", "CANADIAN": "Canadian Aboriginal", "HALFWIDTH": "Katakana", "FULLWIDTH": "Latin"}
-"""Scripts whose letters have Unicode names that begin with another word."""
 
 _Numbers = list[tuple[str, str, float]]
 """Rows of `Description.numbers`."""
@@ -39,44 +31,30 @@ class Description(Result):
 
     Attributes:
         name: the task or file.
-        numbers: one row per number: about (its subject), what, value.
-        subsets: pairs, mean and standard deviation of the scores, by subset.
-        histogram: of the scores: from, to, pairs.
+        rows: one row per number: about (its subject), what, value.
         notes: how to read the numbers.
     """
 
     name: str
-    numbers: pd.DataFrame
-    subsets: pd.DataFrame
-    histogram: pd.DataFrame
+    rows: pd.DataFrame
     notes: tuple[str, ...]
 
     @property
     def frame(self) -> pd.DataFrame:
-        """All numbers, including subsets and histogram: about, what, value."""
-        more: _Numbers = []
-        for row in self.subsets.to_dict("records"):
-            more += [(f"subset {row['subset']}", what, row[what]) for what in ("pairs", "mean", "sd")]
-        for row in self.histogram.to_dict("records"):
-            more.append(("histogram", f"{row['from']:g} to {row['to']:g}", row["pairs"]))
-        return pd.concat([self.numbers, pd.DataFrame(more, columns=["about", "what", "value"])], ignore_index=True)
+        """One row per number; see `rows`."""
+        return self.rows
 
     def value(self, about: str, what: str) -> float:
         """Returns one of the numbers; a KeyError if there is no such number."""
-        rows = self.frame[(self.frame["about"] == about) & (self.frame["what"] == what)]
+        rows = self.rows[(self.rows["about"] == about) & (self.rows["what"] == what)]
         if rows.empty:
             raise KeyError(f"{about}, {what}")
         return float(rows["value"].iloc[0])  # Narrow bins may have the same label.
 
     def table(self) -> Tables:
-        """Returns the numbers, the subsets if there are several, and the histogram."""
-        shown = self.numbers.assign(value=[f"{round(value, 2):,.12g}" for value in self.numbers["value"]])
-        tables = [(shown, self.name)]
-        if len(self.subsets) > 1:
-            tables.append((self.subsets, "Subsets"))
-        tables.append((self.histogram, "Scores"))
-        *others, last = tables
-        return Tables([*(Table(*table) for table in others), Table(*last, notes=self.notes)])
+        """Returns the numbers."""
+        shown = self.rows.assign(value=[f"{round(value, 2):,.12g}" for value in self.rows["value"]])
+        return Tables([Table(shown, self.name, notes=self.notes)])
 
 
 def describe(data: str | Path, *, subset_column: str = "subset", data_dirs: Sequence[Path] = ()) -> Description:
@@ -103,20 +81,19 @@ def describe(data: str | Path, *, subset_column: str = "subset", data_dirs: Sequ
     gold = pairs.pairs["gold"].to_numpy()
     sides = [pairs.pairs[side].tolist() for side in ("sentence1", "sentence2")]
     ids = [folded_ids(side) for side in sides]
-    counts, edges = np.histogram(gold, bins=BINS)
-    by_subset = pairs.pairs.groupby("subset", sort=False)["gold"]
-    subsets = pd.DataFrame({"pairs": by_subset.size(), "mean": by_subset.mean(), "sd": by_subset.std()})
     rows = [
         *_counted(pairs.pairs, sides, unordered_pairs(*ids)),
-        *(("script", f"% {name}", 100 * share) for name, share in scripts(sides[0] + sides[1]).items()),
         *_scored(gold),
         *_depending(Sharing.of(*ids)),
     ]
+    by_subset = pairs.pairs.groupby("subset", sort=False)["gold"].agg(pairs="size", mean="mean", sd="std")
+    rows += [(f"subset {subset}", what, row[what]) for subset, row in by_subset.iterrows() for what in by_subset]
+    counts, edges = np.histogram(gold, bins=10)
+    bins = zip(edges[:-1], edges[1:], counts, strict=True)
+    rows += [("histogram", f"{low:g} to {high:g}", int(count)) for low, high, count in bins]
     return Description(
         name,
         pd.DataFrame(rows, columns=["about", "what", "value"]),
-        subsets.reset_index(),
-        pd.DataFrame({"from": edges[:-1], "to": edges[1:], "pairs": counts}),
         (
             "repeated: pairs whose sentences are another pair, too, by letters and digits, in either order.",
             f"smallest difference: with 80 % power at 5 %, for two models that correlate {CORRELATION:g} with the "
@@ -186,20 +163,3 @@ def _depending(sharing: Sharing) -> _Numbers:
         ("smallest difference", "if pairs are independent", smallest[0]),
         ("smallest difference", "if each chain counts as one pair", smallest[1]),
     ]
-
-
-def scripts(texts: Sequence[str]) -> dict[str, float]:
-    """Returns the share of letters of each script, the commonest first; empty without letters.
-
-    The script is the first word of a letter's Unicode name.
-
-    >>> scripts(["an owl", "сова"])
-    {'Latin': 0.5555555555555556, 'Cyrillic': 0.4444444444444444}
-    """
-    times: Counter[str] = Counter()
-    for character, count in Counter("".join(texts)).items():
-        if unicodedata.category(character).startswith("L"):
-            word = unicodedata.name(character, "UNNAMED").split()[0].split("-")[0]
-            times[_SCRIPTS.get(word, word.capitalize())] += count
-    letters = times.total()
-    return {script: count / letters for script, count in times.most_common()}

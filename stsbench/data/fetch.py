@@ -126,8 +126,6 @@ def download(url: str, target: Path, sha256: str | None, progress: Progress = si
         except (requests.RequestException, ValueError) as error:
             reason = "no connection" if isinstance(error, requests.ConnectionError) else error
             raise UserError(f"cannot download {url} ({reason}): {_BY_HAND}.") from error
-        if done < total:
-            raise UserError(f"cannot download {url} (cut after {done} of {total} bytes): {_BY_HAND}.")
         if sha256 not in {None, digest.hexdigest()}:
             raise UserError(f"{url} is not the catalogued file (expected SHA-256 {sha256}): {_BY_HAND}.")
 

@@ -44,34 +44,23 @@ class DataOverview(Result):
         """Returns the headlines; no table if there are none."""
         return Tables([Table(self.headlines)] if len(self.headlines) else [])
 
-
-@dataclass(frozen=True)
-class DataVerification(DataOverview):
-    """The result of `stsbench data verify`: a status for each file."""
-
     @property
     def is_whole(self) -> bool:
-        """Whether every file is present and, if its hash is known, the catalogued one."""
+        """Of `verify`, whether every file is present and, if its hash is known, the catalogued one."""
         return bool(self.rows["status"].isin(_GOOD).all())
 
-    def counts(self) -> dict[str, int]:
-        """Returns the number of rows with each status, the commonest first."""
-        return {str(status): int(count) for status, count in self.rows["status"].value_counts().items()}
-
     def advice(self) -> list[str]:
-        """Returns a sentence for each source with files that are not "ok": the first of them, and what to do."""
-        sentences = []
+        """Returns, of `verify`, a sentence for each source with wrong files: the first of them, and what to do."""
         # Two tasks may have a file in common.
-        for name, files in self.rows.drop_duplicates(["source", "file"]).groupby("source", sort=False):
-            wrong = files[~files["status"].isin(_GOOD)]
-            if len(wrong):
-                first = wrong.iloc[0]
-                path = str(Path(first["folder"]) / first["file"])
-                sentences.append(
-                    f"{name}: {len(wrong)} of {len(files)} files are not the catalogued ones, the first is {path} "
-                    f"({first['status']}): {remedy(source(str(name)))}."
-                )
-        return sentences
+        files = self.rows.drop_duplicates(["source", "file"])
+        wrong = files[~files["status"].isin(_GOOD)]
+        return [
+            f"{name}: {len(of_source)} of {(files['source'] == name).sum()} files are not the catalogued ones, "
+            f"the first is {Path(first['folder']) / first['file']} ({first['status']}): "
+            f"{remedy(source(str(name)))}."
+            for name, of_source in wrong.groupby("source", sort=False)
+            for first in of_source.head(1).to_dict("records")
+        ]
 
 
 def list_data(data_dirs: Sequence[Path] = ()) -> DataOverview:
@@ -121,7 +110,7 @@ def list_data(data_dirs: Sequence[Path] = ()) -> DataOverview:
     return DataOverview(rows, headlines)
 
 
-def verify(data_dirs: Sequence[Path] = (), *, what: Sequence[str] = ()) -> DataVerification:
+def verify(data_dirs: Sequence[Path] = (), *, what: Sequence[str] = ()) -> DataOverview:
     """Compares files with the catalogue, one row per data set and file.
 
     Columns: task, text, source, file (its path below the root), status ("ok", "unverified" if its hash is unknown,
@@ -147,7 +136,7 @@ def verify(data_dirs: Sequence[Path] = (), *, what: Sequence[str] = ()) -> DataV
     # Several parts may be in one file. For an absent source the advice is enough.
     rows = rows.drop_duplicates(["task", "text", "file"], ignore_index=True)
     wrong = (rows["status"] != "ok") & (rows["folder"] != "")
-    return DataVerification(rows, rows.loc[wrong, ["task", "text", "file", "status"]])
+    return DataOverview(rows, rows.loc[wrong, ["task", "text", "file", "status"]])
 
 
 def _variants() -> Iterator[tuple[DataSet, str, TextVariant]]:
@@ -158,28 +147,20 @@ def _variants() -> Iterator[tuple[DataSet, str, TextVariant]]:
 
 def _chosen(what: Sequence[str], data_dirs: Sequence[Path]) -> Iterator[tuple[DataSet, str, TextVariant]]:
     """Yields the texts of named sources; of named tasks (by default all) those that are usual or here."""
-    chosen = _names_of(what)
-    for entry, text, variant in _variants():
-        is_usual = source(variant.source).of_default_tasks or (entry.task in chosen and text == entry.usual_text)
-        is_named = not chosen or entry.task in chosen or variant.source in chosen
-        # The files of a text without repeated pairs are those of another text.
-        if (
-            is_named
-            and not variant.drop_repeated
-            and (is_usual or variant.source in chosen or _root(variant, data_dirs) is not None)
-        ):
-            yield entry, text, variant
-
-
-def _names_of(what: Sequence[str]) -> set[str]:
-    """Returns tasks and sources as spelled in the catalogue."""
     names = {plain_name(name): name for name in (*sources(), *data_sets())}
     for name in what:
         if plain_name(name) not in names:
             lists = "`stsbench data list` lists the tasks, with --json their sources."
             hint = suggestion(name, names.values(), otherwise=lists)
             raise UserError(f"there is no task or source {name!r} to verify: {hint}")
-    return {names[plain_name(name)] for name in what}
+    chosen = {names[plain_name(name)] for name in what}
+    for entry, text, variant in _variants():
+        # The files of a text without repeated pairs are those of another text.
+        if variant.drop_repeated or (chosen and not chosen & {entry.task, variant.source}):
+            continue
+        is_usual = source(variant.source).of_default_tasks or (entry.task in chosen and text == entry.usual_text)
+        if is_usual or variant.source in chosen or _root(variant, data_dirs) is not None:
+            yield entry, text, variant
 
 
 def _root(variant: TextVariant, data_dirs: Sequence[Path]) -> Path | None:

@@ -18,9 +18,6 @@ Qrels = Mapping[str, Mapping[str, int]]
 Ranking = Mapping[str, Mapping[str, float]]
 """The scores of the retrieved documents of each query."""
 
-_HIGHEST_RELEVANCE = 1_000_000
-"""trec_eval reserves memory for each relevance up to the highest."""
-
 
 def _as_id(cell: object) -> str:
     # Spaces are part of an id, as in predictions and in MTEB.
@@ -29,8 +26,8 @@ def _as_id(cell: object) -> str:
 
 def _as_relevance(cell: object) -> int:
     value = as_number(cell)
-    if value != int(value) or abs(value) > _HIGHEST_RELEVANCE:
-        raise ValueError(f"{cell!r} is not a whole number up to {_HIGHEST_RELEVANCE:,}; fix the line.")
+    if value != int(value):
+        raise ValueError(f"{cell!r} is not a whole number; fix the line.")
     return int(value)
 
 

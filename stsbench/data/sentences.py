@@ -20,10 +20,9 @@ from stsbench.data.catalogue import (
     text_variant,
 )
 from stsbench.data.corpus import SAMPLE, is_header, load_corpus, require_room_for
-from stsbench.data.rows import ending_of, number, open_rows
+from stsbench.data.rows import TABLES, number, open_rows
 from stsbench.data.tables import LabelledData, StsData
 
-_SAMPLE_CORPUS = "sample-sentences"
 _KINDS = {"sts": ("sts",), "transfer": ("labelled",), "all": ("sts", "labelled")}
 
 
@@ -92,7 +91,7 @@ def sentences_in(data: StsData | LabelledData) -> list[str]:
 def _read(name: str, data_dirs: Sequence[Path]) -> Sentences:
     match name.casefold():
         case "sample-sentences":
-            return Sentences(_SAMPLE_CORPUS, sample_sentences())
+            return Sentences("sample-sentences", sample_sentences())
         case "sts":
             return _joined("sts", [_of_task(task, data_dirs) for task in paper_tasks()])
         case "nli":
@@ -188,7 +187,8 @@ def read_corpus_set(corpus: str | Path, columns: Sequence[str] | None = None) ->
     ('sample', 400, None)
     """
     path = Path(corpus).expanduser()
-    if str(corpus) == SAMPLE or _is_text(path):
+    # A file without a known suffix is likely to be text; if it is not, reading it fails.
+    if str(corpus) == SAMPLE or not {suffix.lower() for suffix in path.suffixes[-2:]} & {*TABLES}:
         if columns is not None:
             raise UserError(f"{path} has one sentence per line: it has no columns to name.")
         return Sentences(path.name, load_corpus(corpus))
@@ -204,10 +204,3 @@ def read_corpus_set(corpus: str | Path, columns: Sequence[str] | None = None) ->
         pairs = [(first, other) for first, *others in rows for other in others]
         return Sentences(path.name, *map(tuple, zip(*pairs, strict=True)))
     return Sentences(path.name, tuple(text for row in rows for text in row))
-
-
-def _is_text(path: Path) -> bool:
-    try:
-        return ending_of(path) == ".txt"
-    except UserError:
-        return True  # A file without a known suffix is likely to be text; if it is not, reading it fails.

@@ -8,14 +8,12 @@ say which pairs share a sentence without containing any text.
 import hashlib
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-
-from stsbench.data.tables import StsData
 
 SENTENCES = ("sentence_a", "sentence_b")
 """The columns with `sentence_ids`, which show the pairs of one task that share a sentence."""
@@ -26,23 +24,15 @@ FOLDED = ("folded_a", "folded_b")
 _NOT_LETTERS = re.compile(r"[\W_]+")
 
 
-def same_case(text: str) -> str:
-    r"""Case-folds and NFC-normalises a text, so that spelling variants compare equal.
-
-    >>> same_case("Caf\u00e9") == same_case("CAFE\u0301")
-    True
-    """
-    # Normalised again at the end, because case folding decomposes some letters.
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
-
-
 def same_letters(text: str) -> str:
-    """Returns the letters and digits of a text, case-folded.
+    """Returns the letters and digits of a text, case-folded and NFC-normalised.
 
     >>> same_letters("It's a dog.") == same_letters("it 's a dog .")
     True
     """
-    return _NOT_LETTERS.sub("", same_case(text))
+    folded = unicodedata.normalize("NFC", text).casefold()
+    # Normalised again, because case folding decomposes some letters.
+    return _NOT_LETTERS.sub("", unicodedata.normalize("NFC", folded))
 
 
 def sentence_ids(texts: Iterable[str]) -> NDArray[np.uint64]:
@@ -113,36 +103,6 @@ def pair_numbers(first: Iterable[str], second: Iterable[str]) -> list[tuple[int,
     return unordered_pairs(folded_ids(first), folded_ids(second))
 
 
-def pairs_in(data: StsData) -> list[tuple[int, int]]:
-    """Returns the two folded ids of each pair of a task."""
-    return pair_numbers(data.pairs["sentence1"], data.pairs["sentence2"])
-
-
-def keys_met(
-    texts: Iterable[str], *keys_by_way: tuple[Callable[[str], str], Iterable[str]]
-) -> tuple[set[str], ...]:
-    """Searches a corpus for sentences: the one function behind overlaps, exclusions and audits.
-
-    Args:
-        texts: the sentences of the corpus, a stream that is read once, and only until all keys are found.
-        keys_by_way: the function that makes a sentence's key, such as `same_letters`, and the keys to find.
-
-    Returns:
-        The keys in the corpus, a set for each way.
-
-    >>> keys_met(["It 's a dog .", "rain"], (same_letters, ["itsadog", "acat"]), (str.strip, ["rain"]))
-    ({'itsadog'}, {'rain'})
-    """
-    ways = [(key, set(keys)) for key, keys in keys_by_way]
-    missing = [(key, set(keys)) for key, keys in ways]
-    for text in texts:
-        for key, keys in missing:
-            keys.discard(key(text))
-        if not any(keys for _, keys in missing):
-            break
-    return tuple(keys - left for (_, keys), (_, left) in zip(ways, missing, strict=True))
-
-
 class Met(NamedTuple):
     """How many distinct sentences of a set are in a corpus.
 
@@ -169,8 +129,11 @@ def sentences_met(texts: Iterable[str], sets: Mapping[str, Iterable[str]]) -> di
     """
     released = {name: {text.strip() for text in members} for name, members in sets.items()}
     letters = {name: set(filter(None, map(same_letters, members))) for name, members in released.items()}
-    ways = (str.strip, set[str]().union(*released.values())), (same_letters, set[str]().union(*letters.values()))
-    as_released, by_letters = keys_met(texts, *ways)
+    wanted_released, wanted_letters = (set[str]().union(*keys.values()) for keys in (released, letters))
+    as_released, by_letters = set[str](), set[str]()
+    for text in texts:
+        as_released |= {text.strip()} & wanted_released
+        by_letters |= {same_letters(text)} & wanted_letters
     return {
         name: Met(len(members & by_letters), len(members), len(released[name] & as_released))
         for name, members in letters.items()

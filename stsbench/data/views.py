@@ -18,7 +18,7 @@ from stsbench.data.benchmarks import load_sts
 from stsbench.data.catalogue import SENTEVAL, data_sets, paper_tasks
 from stsbench.data.corpus import corpus_file
 from stsbench.data.sentences import read_corpus_set
-from stsbench.data.shared import keys_met, pairs_in, same_letters
+from stsbench.data.shared import folded_ids, pair_numbers
 from stsbench.data.tables import FileRead, StsData, combined_sha256
 
 OVERLAP = "overlap"
@@ -113,14 +113,18 @@ def _in_earlier(data: StsData, data_dirs: Sequence[Path]) -> _Exclusion:
         names = names[: names.index(data.task)]
     texts = [data.text if data.text in data_sets()[name].texts else SENTEVAL for name in names]
     earlier = [load_sts(name, "test", text, data_dirs) for name, text in zip(names, texts, strict=True)]
-    known = {pair for task in earlier for pair in pairs_in(task)}
+    known = {pair for task in earlier for pair in _pairs(task)}
     return _Exclusion(
-        np.array([pair in known for pair in pairs_in(data)], dtype=bool),
+        np.array([pair in known for pair in _pairs(data)], dtype=bool),
         "are pairs of an earlier task",
         OVERLAP,
         [file for task in earlier for file in task.files],
         [problem for task in earlier for problem in task.problems],
     )
+
+
+def _pairs(data: StsData) -> list[tuple[int, int]]:
+    return pair_numbers(data.pairs["sentence1"], data.pairs["sentence2"])
 
 
 def _read_corpus(path: Path) -> tuple[FileRead, Sequence[str]]:
@@ -129,11 +133,6 @@ def _read_corpus(path: Path) -> tuple[FileRead, Sequence[str]]:
 
 
 def _in_corpus(data: StsData, file: FileRead, corpus: Sequence[str]) -> _Exclusion:
-    sides = [data.pairs[side].map(_letters) for side in ("sentence1", "sentence2")]
-    (known,) = keys_met(corpus, (_letters, [*sides[0], *sides[1]]))
-    either = sides[0].isin(known) | sides[1].isin(known)
-    return _Exclusion(either.to_numpy(), f"have a sentence of {file.name}", file.name, [file])
-
-
-def _letters(text: str) -> str:
-    return same_letters(text) or text
+    known = folded_ids(corpus)
+    either = [np.isin(folded_ids(data.pairs[side]), known) for side in ("sentence1", "sentence2")]
+    return _Exclusion(either[0] | either[1], f"have a sentence of {file.name}", file.name, [file])

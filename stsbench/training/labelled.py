@@ -18,7 +18,7 @@ from stsbench.base.words import listed
 from stsbench.data.benchmarks import read_splits
 from stsbench.data.rows import Rows, number, open_rows
 from stsbench.data.sentences import sentences_in
-from stsbench.data.shared import pair_numbers, pairs_in, sentences_met
+from stsbench.data.shared import pair_numbers, sentences_met
 from stsbench.scoring.tasks import STS_TASKS
 from stsbench.statistics.seeds import generator
 from stsbench.training.recipe import Recipe
@@ -108,7 +108,10 @@ class _ScoredPairs:
                 f"pairs of {name} are to be dropped from labelled training data (labelled.test_pairs: "
                 f"{test_pairs}), and it is not here to tell them by: {absent[name]}"
             ) from absent[name]
-        self._pairs = {name: frozenset(pairs_in(data)) for name, data in sets.items()}
+        self._pairs = {
+            name: frozenset(pair_numbers(data.pairs["sentence1"], data.pairs["sentence2"]))
+            for name, data in sets.items()
+        }
         self._gone = frozenset[tuple[int, int]]().union(*(self._pairs[name] for name in self._dropped))
 
     def kept(self, table: Sequence[tuple[int, int]]) -> NDArray[np.int64]:

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from stsbench.base.errors import UserError
 from stsbench.cli.app import app
-from stsbench.data.describe import describe, scripts
+from stsbench.data.describe import describe
 from stsbench.statistics.intervals import difference_error
 
 ROWS = [
@@ -48,12 +48,11 @@ def test_each_number_is_what_a_count_by_hand_gives(table: Path) -> None:
         ("shared sentences", "pairs of the longest chain"): 2,
         ("shared sentences", "pairs of the most frequent sentence"): 2,
         ("subset two", "mean"): 3,
-        ("script", "% Latin"): 100,
     }
     assert {key: about.value(*key) for key in expected} == pytest.approx(expected)
-    assert about.histogram["pairs"].sum() == 5
+    assert about.rows.loc[about.rows["about"] == "histogram", "value"].sum() == 5
     # All five pairs, and three chains of them.
-    smallest = [row["value"] for row in about.numbers.to_dict("records") if row["about"] == "smallest difference"]
+    smallest = [row["value"] for row in about.rows.to_dict("records") if row["about"] == "smallest difference"]
     assert smallest[1] / smallest[0] == pytest.approx(np.sqrt(5 / 3))
 
 
@@ -89,11 +88,6 @@ def test_the_standard_error_that_is_assumed_is_that_of_simulated_scores() -> Non
     drawn /= np.sqrt((drawn**2).sum(axis=1, keepdims=True))
     differences = (drawn[..., 0] * drawn[..., 1]).sum(axis=1) - (drawn[..., 0] * drawn[..., 2]).sum(axis=1)
     assert differences.std() == pytest.approx(difference_error(300, 0.8, 0.9), rel=0.05)
-
-
-def test_letters_are_counted_by_script() -> None:
-    assert scripts(["犬 ab", "！"]) == {"Latin": 2 / 3, "Han": 1 / 3}
-    assert scripts(["...", "1"]) == {}
 
 
 def test_the_command_prints_no_sentence(table: Path) -> None:

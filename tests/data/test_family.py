@@ -92,8 +92,6 @@ STS22 = packed(
     ]
 )
 
-SECOND = parquet([{"sentence1": one, "sentence2": other, "score": 5 * share} for one, other, share in PAIRS])
-
 SETS = {
     "BIOSSES": ("test", "raw", BIOSSES, [3.8, 0.2]),
     "STS17": ("en-de", "raw", packed(scored(0, 5)), [5.0, 0.0]),
@@ -129,13 +127,6 @@ def read(tmp_path, task, split, text="raw"):
     return load_sts(task, split, text, [tmp_path / "data"])
 
 
-def fails(tmp_path, message, task, split, text="raw"):
-    with pytest.raises(UserError) as failure:
-        read(tmp_path, task, split, text)
-    assert message in str(failure.value)
-    assert "\n" not in str(failure.value)
-
-
 def test_there_is_a_file_of_its_shape_for_every_set_outside_the_papers():
     scored_sets = {name for name, entry in data_sets().items() if entry.kind == "sts"}
     assert set(SETS) == scored_sets - {*paper_tasks(), "sample"}
@@ -155,18 +146,12 @@ def test_a_set_is_read_from_files_of_its_shape(tmp_path, put, task):
     assert f"{data_set(task).texts[text].parts[0].split and split}: " in " ".join(data.problems)
 
 
-def test_the_second_sts_b_is_read_from_its_own_files(tmp_path, put):
-    put("STS-B", "test", "v2", SECOND)
-    data = read(tmp_path, "STS-B", "test", "v2")
-    assert (data.text, data.pairs["gold"].to_list()) == ("v2", [5.0, 0.0])
-    assert data.problems == ("STS-B test: expected 1362 items, found 2.",)
-
-
 def test_of_several_languages_in_one_file_each_is_a_split_and_a_subset(tmp_path, put):
     put("STS22", "en", "raw", STS22)
     whole = read(tmp_path, "STS22", "all").pairs  # with the empty text that everyone's copy has
     assert whole.groupby("subset", sort=False).size().to_dict() == {"en": 3, "de-en": 2}
-    fails(tmp_path, "STS22 has no split 'test'", "STS22", "test")
+    with pytest.raises(UserError, match="STS22 has no split 'test'"):
+        read(tmp_path, "STS22", "test")
 
 
 def test_a_set_with_the_catalogued_count_and_no_known_hash_is_unverified(tmp_path, put):
@@ -175,7 +160,11 @@ def test_a_set_with_the_catalogued_count_and_no_known_hash_is_unverified(tmp_pat
     assert (data.status, data.problems, data.files[0].expected) == ("unverified", (), None)
 
 
-def test_a_translation_of_sts_b_is_a_text_of_it(tmp_path, put):
+def test_a_translation_and_a_second_version_of_sts_b_are_texts_of_it(tmp_path, put):
+    put("STS-B", "test", "v2", parquet([{"sentence1": a, "sentence2": b, "score": 5 * c} for a, b, c in PAIRS]))
+    second = read(tmp_path, "STS-B", "test", "v2")
+    assert second.pairs["gold"].to_list() == [5.0, 0.0]
+    assert second.problems == ("STS-B test: expected 1362 items, found 2.",)
     put("STS-B", "test", "de", GERMAN)
     data = read(tmp_path, "STS-B", "test", "de")
     assert data.pairs["sentence2"].to_list() == ['The kettle, it "whistles".', "A bus leaves."]
@@ -228,31 +217,18 @@ WITH = (*scored(0, 5),)
         ("ATEC", tabbed() + b"a\tb\n", "ATEC.test.data, line 3: expected 3 tab-separated columns, found 2"),
         ("ATEC", tabbed() + b"a\tb\tyes\n", "ATEC.test.data, line 3: gold score 'yes' is not a number"),
         ("AFQMC", b"", "dev.json is empty"),
-    ],
-)
-def test_a_malformed_line_is_told_with_its_file_and_line(tmp_path, put, task, content, message):
-    split, text, _, _ = SETS[task]
-    put(task, split, text, content)
-    fails(tmp_path, message, task, split, text)
-
-
-@pytest.mark.parametrize(
-    ("task", "content", "message"),
-    [
         ("STS17", packed(scored(0, 1)), "no gold score is above 1, but the scale of STS17 is 0 to 5"),
         ("STS17", packed(scored(0, 100)), "line 1: gold score 100 is not on the scale of STS17, 0 to 5"),
         ("STS22", packed(scored(0, 4, lang="de-en")), "line 2: gold score 0 is not on the scale of STS22"),
-        ("ATEC", tabbed().replace(b"\t1\n", b"\t5\n"), "line 1: gold score 5 is not on the scale of ATEC"),
-        ("JSTS", JSTS.replace(b"5.0", b"1.0"), "no gold score is above 1, but the scale of JSTS is 0 to 5"),
     ],
 )
-def test_a_set_on_another_scale_than_the_catalogued_one_is_refused(tmp_path, put, task, content, message):
+def test_a_malformed_line_or_another_scale_is_an_error_with_file_and_line(tmp_path, put, task, content, message):
     split, text, _, _ = SETS[task]
     put(task, split, text, content)
-    fails(tmp_path, message, task, split, text)
-
-
-# --- the second version of STS-B
+    with pytest.raises(UserError) as failure:
+        read(tmp_path, task, split, text)
+    assert message in str(failure.value)
+    assert "\n" not in str(failure.value)
 
 
 @pytest.mark.shared
@@ -271,19 +247,10 @@ def test_the_rule_makes_the_second_sts_b_of_the_first_with_its_exact_counts(shar
     assert kept == {id_ for id_ in whole["pair_id"] if id_ in once or id_.startswith("train")}
 
 
-@pytest.mark.shared
-def test_a_split_of_the_second_sts_b_rests_on_the_files_of_all(shared):
-    test = load_sts("STS-B", "test", "raw-v2", [shared / "data"])
-    assert (len(test.pairs), len(test.files), len(test.notes)) == (1362, 3, 1)
-    assert test.sha256 != load_sts("STS-B", "test", "raw", [shared / "data"]).sha256
-
-
-def test_the_list_says_which_files_nobody_saw_and_whose_ratings_are_published():
+def test_the_list_has_the_assurance_the_raters_and_the_scale_of_each_set():
     rows = list_data().frame.set_index(["task", "text"])
-    assert rows.loc[("STS17", "raw"), "assurance"] == "unverified"
-    assert "no file was seen" in rows.loc[("STS17", "raw"), "note"]
-    assert rows.loc[("STS-B", "de"), "assurance"] == "hash known"
-    assert rows.loc[("STS-B", "raw"), ["assurance", "note"]].to_list() == ["verified", ""]
+    assurance = [rows.loc[key, "assurance"] for key in (("STS17", "raw"), ("STS-B", "de"), ("STS-B", "raw"))]
+    assert assurance == ["unverified", "hash known", "verified"]
     assert set(rows.index[rows["raters"]].get_level_values("task")) == {"BIOSSES", "KLUE-STS"}
     assert rows.loc[("STS22", "v2"), "scale"] == "1 to 4"
     shown = list_data().headlines.set_index(["task", "text"])

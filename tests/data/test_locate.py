@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -92,15 +91,6 @@ def test_a_folder_data_beside_an_installed_package_is_not_searched(checkout):
     assert [place.origin for place in places()] == ["cache"]
 
 
-def test_this_checkout_has_a_folder_for_data_that_git_ignores():
-    root = Path(__file__).parents[2]
-    assert CHECKOUT_DATA() == root / "data"
-    assert "stsbench data get --to data`" in (root / "data" / "README.md").read_text()
-    ignored = (root / ".gitignore").read_text().splitlines()
-    assert {"/data/*", "!/data/README.md"} <= set(ignored)
-    assert "data/" not in ignored
-
-
 def test_a_named_folder_that_does_not_exist_is_an_error(tmp_path, monkeypatch):
     with pytest.raises(UserError, match=r"--data-dir names .*nowhere, which is not a folder: "):
         places([tmp_path / "nowhere"])
@@ -113,14 +103,9 @@ def test_absent_data_is_answered_with_where_it_was_looked_for_and_what_to_do(tmp
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     monkeypatch.setenv("STSBENCH_DATA", str(tmp_path / "b"))
-    with pytest.raises(UserError) as failure:
+    places = r"not found in .*/a \(--data-dir\), .*/b \(STSBENCH_DATA\), .*/data \(cache\)"
+    with pytest.raises(UserError, match=rf"{places}, .* `stsbench data get senteval`"):
         found(tmp_path / "a")
-    assert str(failure.value) == (
-        f"STS12 was not found in {tmp_path / 'a'} (--data-dir), {tmp_path / 'b'} (STSBENCH_DATA), "
-        f"{tmp_path / 'cache' / 'data'} (cache), which lack STS/STS12-en-test/STS.gs.MSRpar.txt: "
-        "run `stsbench data get senteval`, or (offline) set STSBENCH_DATA to the folder of a copy, to be had from "
-        "https://huggingface.co/datasets/princeton-nlp/datasets-for-simcse/resolve/main/senteval.tar."
-    )
 
 
 def test_a_task_is_never_put_together_from_two_folders(tmp_path):

@@ -2,7 +2,6 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
@@ -14,7 +13,7 @@ from stsbench.cli.app import app
 from stsbench.data.benchmarks import load_sample
 from stsbench.data.overlap import PAIRS, SENTENCES, overlap
 from stsbench.data.sentences import read_corpus_set
-from stsbench.data.shared import LETTERS, RELEASED, Met, keys_met, same_letters, sentences_met
+from stsbench.data.shared import LETTERS, RELEASED, Met, sentences_met
 
 YEARS = ["STS12", "STS13", "STS14", "STS15", "STS16"]
 TOGETHER = "+".join(YEARS)
@@ -121,14 +120,7 @@ def test_the_first_sentence_of_a_row_is_paired_with_each_other_and_numbers_are_i
             read_corpus_set(tmp_path / name, columns)
 
 
-def test_a_corpus_is_searched_in_one_pass_and_no_further_than_needed() -> None:
-    def texts() -> Iterator[str]:
-        yield from ("An owl .", "rain")
-        pytest.fail("read on")
-
-    assert keys_met(texts(), (same_letters, ["anowl"]), (str.strip, ["rain"])) == ({"anowl"}, {"rain"})
-    ways = (same_letters, ["anowl", "An owl ."]), (str.strip, ["anowl", "An owl ."])
-    assert keys_met(["An owl ."], *ways) == ({"anowl"}, {"An owl ."})
+def test_the_sentences_of_sets_are_counted_in_a_corpus_both_ways() -> None:
     sets = {"dev": ["It's a dog.", "A cat.", "..."], "test": ["rain falls", "snow"], "none": []}
     corpus = ["it 's a dog .", " snow ", "RAIN falls!", "snow"]
     assert sentences_met(iter(corpus), sets) == {

@@ -44,8 +44,6 @@ def test_packed_and_parquet_qrels_are_read(tmp_path: Path) -> None:
         ("a.qrels", "q1 0 d1 1\nq1 0 d1 0\n", "line 2: document 'd1' has two scores for query 'q1', 1 and 0"),
         ("a.qrels", "q1 0 d1\n", r"line 1: expected 4 columns \(query-id, iteration, .*, found 3"),
         ("a.qrels", "q1 0 d1 0.5\n", "line 1: score '0.5' is not a whole number"),
-        ("a.qrels", "q1 0 d1 3000000000\n", "line 1: score '3000000000' is not a whole number up to 1,000,000"),
-        ("a.qrels", "q1 0 d1 -1e20\n", "line 1: score '-1e20' is not a whole number up to 1,000,000"),
         ("a.qrels", "\n", "has no judgements: give one per line"),
         ("a.tsv", "query-id\tcorpus-id\nq1\td1\n", "has no column 'score'"),
         ("a.csv", "qid,query-id,docid,score\n1,1,d,1\n", "has several columns for query "),

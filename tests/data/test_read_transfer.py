@@ -71,14 +71,6 @@ def test_only_the_coarse_class_of_trec_counts(tmp_path):
             },
             r"s1\.dev has 2 lines but .*labels\.dev has 3",
         ),
-        (
-            "MRPC",
-            {
-                f"msr_paraphrase_{split}.txt": "Quality\ta\tb\tc\td\n1\t2\t3\tan owl\n"
-                for split in ("train", "test")
-            },
-            r"msr_paraphrase_train\.txt, line 2: expected 5 tab-separated columns, found 4",
-        ),
         ("STS-B", {}, r"STS-B has similarity scores, not labels: choose one of MR, CR, "),
     ],
 )

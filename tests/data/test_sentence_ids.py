@@ -13,8 +13,6 @@ from stsbench.data.shared import (
     SENTENCES,
     folded_ids,
     id_columns,
-    pairs_in,
-    same_case,
     same_letters,
     sentence_ids,
 )
@@ -41,18 +39,9 @@ def test_an_item_of_one_sentence_is_its_own_second() -> None:
 
 
 def test_case_folding_and_unicode_forms_agree_in_any_order() -> None:
-    for text in (
-        "\u0390",
-        "\u01f0",
-        "\u1e9b\u0323",
-        "\ufb03",
-        "Stra\u00dfe",
-        "\u03aa\u0301",
-        "\u00c5ngstr\u00f6m",
-    ):
+    for text in ("\u0390", "\u01f0", "\u1e9b\u0323", "\ufb03", "Stra\u00dfe", "\u03aa\u0301"):
         forms = [unicodedata.normalize(form, t) for form in ("NFC", "NFD") for t in (text, text.upper())]
         assert len({same_letters(form) for form in forms}) == 1, text
-        assert len({same_case(form) for form in forms}) == 1, text
     assert same_letters("caf\u00e9") != same_letters("cafe")
 
 
@@ -60,6 +49,6 @@ def test_splits_that_cannot_be_read_are_returned_with_their_errors(benchmark_fol
     next(benchmark_folder.rglob("sts-dev.csv")).unlink()
     sets, absent = read_splits(["STS-B:dev", "STS-B:test"], [benchmark_folder])
     assert list(sets) == ["STS-B:test"]
-    assert pairs_in(sets["STS-B:test"]) == pairs_in(load_sts("STS-B", data_dirs=[benchmark_folder]))
+    assert sets["STS-B:test"].pairs.equals(load_sts("STS-B", data_dirs=[benchmark_folder]).pairs)
     assert list(absent) == ["STS-B:dev"]
     assert isinstance(absent["STS-B:dev"], UserError)

@@ -1,46 +1,11 @@
-"""Triples for probes: HEROS and your own file are read, or refused with file and line."""
+"""Triples for probes: your own file is read, or refused with file and line."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from stsbench.base.errors import UserError
-from stsbench.data.fetch import get
 from stsbench.data.triples import COLUMNS, Triple, load_triples
-
-HEROS = (
-    "Original\tSynonym\tAntonym\tNegation\tRandom\tTypo\n"
-    'A big owl "sang" .\tA large owl "sang" .\tA small owl "sang" .\tA big owl did not "sing" .\t'
-    'A blue owl "sang" .\tA bgi owl "sang" .\n'
-    "It rained hard .\tIt rained heavily .\tIt rained softly .\tIt did not rain hard .\t\tIt rianed hard .\n"
-)
-
-
-def test_heros_is_fetched_from_its_address_and_read(
-    site: Any, page: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("HF_ENDPOINT", f"{site.base}/")
-    place = "/datasets/dcml0714/Heros/resolve/0929565636acc37c329ad0fe0d44c5a715351427/heros.tsv"
-    site.put(place, page(HEROS.encode()))
-    with pytest.raises(UserError, match=r"HEROS was not found .* run `stsbench data get heros`"):
-        load_triples("heros")
-    assert not get("heros").verified
-    assert site.requests == [place]
-    heros = load_triples("heros")
-    assert heros.name == "HEROS"
-    assert heros.rows[0] == Triple("antonym", 'A big owl "sang" .', 'A large owl "sang" .', 'A small owl "sang" .')
-    kinds = ["antonym", "antonym", "negation", "negation", "random word", "typo", "typo"]
-    assert [row.kind for row in heros.rows] == kinds
-    assert heros.rows[-1] == Triple("typo", "It rained hard .", "It rianed hard .", "It rained softly .")
-    unverified, left_out = heros.notes
-    assert "HEROS is unverified" in unverified
-    assert left_out == "Left out 1 of 8 triples with an empty or repeated sentence."
-    (tmp_path / "own").mkdir()
-    (tmp_path / "own" / "heros.tsv").write_text(HEROS.replace("\tRandom", "\tOther"), encoding="utf-8")
-    with pytest.raises(UserError, match=r"heros\.tsv has no column 'random', only 'Original', 'Synonym'"):
-        load_triples("heros", data_dirs=[tmp_path / "own"])
-
 
 ROWS = [
     ("tense", "It rains.", "Rain falls.", "It rained."),
@@ -78,7 +43,7 @@ HEAD = "kind\tsentence\tparaphrase\tchanged\n"
     [
         ("a.tsv", f"{HEAD}typo\tA hat.\t \tA bat.\n", r"line 2: paraphrase is empty; fill it in"),
         ("a.tsv", f"{HEAD}\tA hat.\tA cap.\tA bat.\n", r"line 2: kind is empty; fill it in"),
-        ("a.tsv", f"{HEAD}typo\tA hat.\tA aht.\tA hat.\n", r"line 2: sentence and changed are the same text"),
+        ("a.tsv", f"{HEAD}typo\tA hat.\tA aht.\tA hat.\n", r"line 2: two sentences are the same text"),
         ("a.tsv", f"{HEAD}typo\tA hat.\n", r"line 2: expected 4 columns \(kind, sentence, paraphrase, "),
         ("a.tsv", HEAD, r"a\.tsv has no triples: give one per line, with the columns kind, sentence, paraphrase"),
         (
@@ -104,5 +69,5 @@ def test_an_unknown_kind_and_a_missing_file_are_errors(tmp_path: Path) -> None:
     mine = written(tmp_path / "mine.tsv", ROWS)
     with pytest.raises(UserError, match=r"mine\.tsv has no triples of the kind 'tence': did you mean tense\?"):
         load_triples(mine, ["tence"])
-    with pytest.raises(UserError, match=r"there is no file .*none\.tsv: give bundled, heros or a file of triples"):
+    with pytest.raises(UserError, match=r"there is no file .*none\.tsv: give bundled or a file of triples"):
         load_triples(tmp_path / "none.tsv")

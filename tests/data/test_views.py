@@ -11,10 +11,14 @@ import stsbench as sb
 from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_sts
 from stsbench.data.own_pairs import load_pairs
-from stsbench.data.shared import pairs_in
+from stsbench.data.shared import pair_numbers
 from stsbench.data.tables import StsData, combined_sha256
 from stsbench.data.views import PairView
 from stsbench.records.signature import differing_fields
+
+
+def pairs_in(data: StsData) -> list[tuple[int, int]]:
+    return pair_numbers(data.pairs["sentence1"], data.pairs["sentence2"])
 
 
 @pytest.mark.shared

@@ -212,12 +212,6 @@ def rank(
     print_judgement(ranking, output, figure=figure, following=("report", *runs))
 
 
-def _row_names(incomplete: str) -> list[str]:
-    from stsbench.published.catalogue import row_names
-
-    return [name for name in ("auto", *row_names()) if name.startswith(incomplete)]
-
-
 def _after_check(run: Path, baseline: Path | None, result: "Check") -> Sequence[object]:
     """Returns the words of the command to run after a check: if it failed, the one that explains it."""
     if result.passed:
@@ -243,8 +237,7 @@ def check(
     against: Annotated[
         str | None,
         typer.Option(
-            autocompletion=_row_names,
-            help="The published row: a system, a checkpoint on the Hub, `table/row`, or `auto` (the default).",
+            help="The published row: a system, a checkpoint on the Hub, `table/row`, or `auto` (the default)."
         ),
     ] = None,
     tolerance: Annotated[

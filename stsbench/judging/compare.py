@@ -39,9 +39,9 @@ def compare(
     """Tests whether two models differ, or two methods over several seeds.
 
     Two runs are compared on each task and on average, by what every pair contributes to the difference. p-values
-    are corrected over the tasks (Holm). Williams' and Steiger's tests, which treat pairs as independent, are shown
-    for comparison. Two lists of runs are compared as samples of other seeds and other pairs; tests need five runs
-    of each.
+    are corrected over the tasks (Holm). Williams' and McNemar's tests, which treat items as independent, are
+    shown for comparison. Two lists of runs are compared as samples of other seeds and other pairs; tests need five
+    runs of each.
 
     Args:
         a: a run, or a list of runs of one method with different seeds.
@@ -165,13 +165,7 @@ def _effect_limits(task: AlignedScores, intervals: Intervals) -> dict[str, Any]:
 
 
 def every_two(tasks: Sequence[AlignedScores], names: Sequence[str], intervals: Intervals) -> Iterator[str]:
-    """Yields the sentence of the comparison of every two of m models, as positions (0, 1), (0, 2), ...
-
-    Args:
-        tasks: m models on each task; after the tasks of a kind their average. All scores are defined.
-        names: names of the models, (m,); the earlier one of two is A.
-        intervals: how intervals and p-values are computed.
-    """
+    """Yields the sentence on every two of m models with defined scores, in the order (0, 1), (0, 2), ..."""
     estimates = [(task, task.differences(intervals.interval or DEPENDENCE)) for task in tasks]
     rows: list[dict[str, Any]] = []
     for a, b in combinations(range(len(names)), 2):

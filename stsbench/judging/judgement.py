@@ -16,7 +16,7 @@ from stsbench.render.text import one_line
 
 @dataclass(frozen=True, eq=False)
 class Judgement(Result):
-    """A result whose answer is a sentence. It is shown as legend, tables, sentence and remarks.
+    """A result whose answer is a sentence. It is shown as legend, tables, remarks and sentence.
 
     Attributes:
         notes: what limits the answer.
@@ -48,16 +48,14 @@ class Judgement(Result):
 
     def __str__(self) -> str:
         """Returns what a terminal shows."""
-        legend, below = ("\n".join(map(one_line, lines)) for lines in (self.legend, self._below))
-        return "\n\n".join(filter(None, [legend, *map(str, self.table()), below]))
+        texts = (self.legend, self.remarks, self.sentence.splitlines())
+        legend, remarks, answer = ("\n".join(map(one_line, lines)) for lines in texts)
+        return "\n\n".join(filter(None, [legend, *map(str, self.table()), remarks, answer]))
 
     def _repr_html_(self) -> str:
-        above, below = ("<br>".join(map(html.escape, lines)) for lines in (self.legend, self._below))
-        return f"<p>{above}</p>{self.table()._repr_html_()}<p>{below}</p>"
-
-    @property
-    def _below(self) -> list[str]:
-        return [*self.sentence.splitlines(), *self.remarks]
+        texts = (self.legend, self.remarks, self.sentence.splitlines())
+        legend, remarks, answer = ("<br>".join(map(html.escape, lines)) for lines in texts)
+        return f"<p>{legend}</p>{self.table()._repr_html_()}<p>{remarks}</p><p>{answer}</p>"
 
 
 @dataclass(frozen=True, eq=False)

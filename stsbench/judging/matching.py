@@ -119,16 +119,9 @@ def fitting(setting: Setting, scores: Sequence[MeasuredScore]) -> Fit:
 
 
 def open_fields(fits: Iterable[Fit]) -> list[str]:
-    """Returns the choices that match only because a source does not state them, each once with its tasks."""
-    parts = {part.task: (part, score) for fit in fits for part, score in fit.parts}
-    tasks: dict[tuple[str, str], list[str]] = {}
-    for task, part in parts.items():
-        for field in _compared(*part)[1]:
-            tasks.setdefault(field, []).append(task)
-    return [
-        f"{name}: {why}" if len(of) == len(parts) else f"{name} ({', '.join(of)}): {why}"
-        for (name, why), of in tasks.items()
-    ]
+    """Returns the choices that match only because a source does not state them, each once."""
+    parts = [part for fit in fits for part in fit.parts]
+    return list(dict.fromkeys(f"{name}: {why}" for part in parts for name, why in _compared(*part)[1]))
 
 
 Comparable = tuple[PublishedRow, Mapping[tuple[str, str], float]]

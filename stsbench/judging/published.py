@@ -187,13 +187,7 @@ def _use_remarks(row: PublishedRow, record: RunRecord) -> Iterator[str]:
 
 
 def _seed_scores(row: PublishedRow, cell: PublishedCell) -> "pd.Series[float] | None":
-    """Returns the scores of known seeds of the row's system in its own configuration, or None.
-
-    >>> from stsbench.published.catalogue import row
-    >>> average = row("unsup-simcse-bert-base")
-    >>> float((_seed_scores(average, average.cell("Avg.")) < 76.25).mean())
-    0.9
-    """
+    """Returns the scores of known seeds of the row's system in its own configuration, or None."""
     setting, system = cell.setting, row.row.system
     comparable = (setting.metric, setting.split, setting.group, setting.variant) == ("spearman", "test", "", "")
     if not comparable or system not in seeded_systems():

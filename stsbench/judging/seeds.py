@@ -263,7 +263,7 @@ def _difference(
     row |= {"difference": test.difference, "permutation_p": test.permutation_p}
     row |= {"improvement": float(improvement(a, b)), **_limits("improvement", drawn, settings.level)}
     if aligned is not None:
-        estimate, shares = estimate_over_seeds(test.difference, methods, aligned, settings.dependence)
+        estimate, shares = _over_seeds_and_pairs(test.difference, methods, aligned, settings.dependence)
         low, high, _ = estimate.interval(settings.level)
         row |= {"low": low, "high": high, "p": estimate.p, **shares}
     return row
@@ -280,7 +280,9 @@ def _method(scores: Floats, aligned: AlignedScores | None, start: int, settings:
         if aligned is None:
             estimate = Estimate.with_error(numbers["mean"], float(scores.var(ddof=1)) / size, size - 1)
         else:
-            estimate, shares = estimate_over_seeds(numbers["mean"], [scores], aligned, settings.dependence, start)
+            estimate, shares = _over_seeds_and_pairs(
+                numbers["mean"], [scores], aligned, settings.dependence, start
+            )
             numbers |= shares
         low, high, _ = estimate.interval(settings.level)
         numbers |= {"low": low, "high": high}
@@ -296,21 +298,10 @@ def _limits(name: str, drawn: Floats, level: float) -> Row:
     return {f"{name}_low": float(low), f"{name}_high": float(high)}
 
 
-def estimate_over_seeds(
+def _over_seeds_and_pairs(
     value: float, methods: Sequence[Floats], aligned: AlignedScores, dependence: Dependence, start: int = 0
 ) -> tuple[Estimate, dict[str, Any]]:
-    """Returns a method's mean, or the difference of two, with its variance over other seeds and other pairs.
-
-    Args:
-        value: the mean or difference x 100.
-        methods: the scores x 100 of the runs of each method.
-        aligned: the scores of all runs on the same items.
-        dependence: which pairs are treated as dependent.
-        start: position of the first of these runs in `aligned`.
-
-    Returns:
-        The estimate in points, and the shares of its variance due to seeds and to pairs.
-    """
+    """Returns the estimate of a mean, or of a difference of two, and the shares of its variance; in points."""
     variance = mean_variance(*runs_over_pairs(methods, aligned, dependence, start))
     shares = {"seed_share": variance.share(variance.seeds), "pair_share": variance.share(variance.pairs)}
     return Estimate.with_error(value, variance.value, variance.df), shares

@@ -96,13 +96,6 @@ class CellCheck:
         """The name and the difference as text."""
         return f"{self.name} " + ("undefined" if self.difference is None else f"{self.difference:+.2f}")
 
-    def __str__(self) -> str:
-        """Returns the verdict as text."""
-        if self.difference is None:
-            return f"{self.name}: {self.verdict}: {self.reason}"
-        scores = f"{self.name}: {self.measured:.2f}, expected {self.expected:.2f} ({self.difference:+.2f})"
-        return f"{scores}: {self.reason}" if self.reason else scores
-
 
 @dataclass(frozen=True)
 class Check(Judgement):
@@ -199,8 +192,7 @@ class Check(Judgement):
 
     def table(self) -> Tables:
         """Returns the table of all scores."""
-        rows = pd.DataFrame([self._row(cell) for cell in self.cells], dtype=object)
-        return Tables([Table(rows, verdicts="verdict")])
+        return Tables([Table(self.frame, verdicts="verdict")])
 
     def to_dict(self) -> dict[str, Any]:
         """Returns all fields as plain data."""
@@ -217,6 +209,7 @@ class Check(Judgement):
         cases = []
         for cell in self.cells:
             status = statuses.get(EXIT_CODES.get(cell.verdict), "error")
-            cases.append(Case(f"{cell.origin} {cell.name}".strip(), status, str(cell)))
+            message = " ".join(filter(None, [f"{cell.verdict}:", cell.is_compared and cell.signed, cell.reason]))
+            cases.append(Case(f"{cell.origin} {cell.name}".strip(), status, message))
         with atomic_path(Path(path).expanduser()) as file:
             file.write_text(to_junit(f"stsbench check {self.run}", cases), encoding="utf-8")

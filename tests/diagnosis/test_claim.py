@@ -57,12 +57,9 @@ def test_a_number_is_read_with_its_digits_on_either_scale(text: str, printed: st
 def test_what_cannot_be_read_is_told_in_a_sentence(text: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         read_claim(text)
-
-
-@pytest.mark.parametrize("tolerance", [0, -1, 100, float("nan")])
-def test_a_tolerance_is_a_positive_number_of_points(tolerance: float) -> None:
-    with pytest.raises(UserError, match="give a positive number of points"):
-        read_claim("76.25", tolerance)
+    for tolerance in (0, -1, 100, float("nan")):
+        with pytest.raises(UserError, match="give a positive number of points"):
+            read_claim("76.25", tolerance)
 
 
 def test_a_row_claims_its_tasks_in_points_with_what_its_source_states() -> None:

@@ -128,18 +128,6 @@ def test_a_length_that_a_file_of_the_checkpoint_states_is_tried(
     assert f"5 sub-words is the limit that {key} of {file} states" in " ".join(found.remarks)
 
 
-def test_a_checkpoint_without_a_head_lacks_that_pooling(tiny_bert: Path, tmp_path: Path) -> None:
-    from safetensors.numpy import load_file, save_file
-
-    folder = Path(shutil.copytree(tiny_bert, tmp_path / "headless"))
-    weights = load_file(folder / "model.safetensors")
-    kept = {name: value for name, value in weights.items() if "pooler" not in name}
-    save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
-    found = on_sample(sb.load(folder, device="cpu"), "50.00")
-    assert "cls" not in found.search.grid.axes[0].values
-    assert any("Not tried: pooling cls needs a trained dense+tanh head" in note for note in found.notes)
-
-
 def test_a_callable_and_your_own_pairs_are_diagnosed(
     hash_encode: Callable[..., Any], tmp_path: Path, toy_data: Any
 ) -> None:
@@ -182,20 +170,6 @@ def test_another_split_and_text_are_found(tiny_bert: Path, benchmark_folder: Pat
     (benchmark_folder / "sts-raw").rename(benchmark_folder / "away")
     again = sb.diagnose(tiny_bert, f"STS16={claim}", data_dirs=[benchmark_folder], budget=0)
     assert "Not tried, because it was not found: STS16 (raw)." in again.notes
-
-
-def test_mteb_s_second_sts_b_is_a_split_of_the_first(
-    hash_encode: Callable[..., Any], benchmark_folder: Path
-) -> None:
-    path = benchmark_folder / "downstream/STS/STSBenchmark/sts-test.csv"
-    lines = path.read_text(encoding="utf-8").splitlines()
-    path.write_text("\n".join([*lines, *lines[:4]]) + "\n", encoding="utf-8")
-    dirs = [benchmark_folder]
-    record = sb.evaluate(hash_encode, "STS-B@senteval-v2", intervals=NO_INTERVALS, data_dirs=dirs)
-    claim = f"STS-B={100 * (record.scores[0].value or 0):.6f}%"
-    found = sb.diagnose(hash_encode, claim, data_dirs=dirs, tolerance=0.0005, budget=0)
-    assert best_changes(found) == {"STS-B split": "test@senteval-v2"}
-    assert "--tasks STS-B:test@senteval-v2`" in found.sentence
 
 
 def test_averages_and_several_numbers_are_explained(tiny_bert: Path, benchmark_folder: Path) -> None:

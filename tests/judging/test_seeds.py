@@ -108,6 +108,10 @@ def test_the_interval_of_a_mean_is_over_seeds_and_pairs(measure: Measure) -> Non
     assert 0.3 < row.a_pair_share <= 1
     assert 0 <= row.a_seed_share <= 1
     assert row.a_iqm == pytest.approx(np.sort(scores)[1:4] @ [0.75, 1, 0.75] / 2.5)
+    alone = compared({name: run.with_items(None) for name, run in runs.items()}, {})
+    assert "intervals are over seeds alone" in alone.notes[0]
+    row = records(alone.rows)[-1]
+    assert (row.a_high - row.a_mean, math.isnan(row.a_pair_share)) == (pytest.approx(seeds_alone), True)
 
 
 def test_the_difference_of_methods_is_over_seeds_and_pairs(measure: Measure) -> None:
@@ -122,16 +126,6 @@ def test_the_difference_of_methods_is_over_seeds_and_pairs(measure: Measure) -> 
     assert 0 <= row.improvement_low <= row.improvement <= row.improvement_high <= 1
     assert {"P(B > A)", "IQM A"} <= set(result.table()[1].frame)
     assert result.plot().axes[0].get_xlabel() == "mean and range over seeds"
-
-
-def test_without_items_the_interval_is_over_seeds_alone(measure: Measure) -> None:
-    runs = runs_of(measure(), [0.74, 0.75, 0.77], "a")
-    result = compared({name: run.with_items(None) for name, run in runs.items()}, {})
-    assert "intervals are over seeds alone" in result.notes[0]
-    row = records(result.rows)[-1]
-    reach = scipy.stats.t.ppf(0.975, 2) * np.std([74, 75, 77], ddof=1) / math.sqrt(3)
-    assert row.a_high - row.a_mean == pytest.approx(reach)
-    assert math.isnan(row.a_pair_share)
 
 
 def test_runs_that_are_not_seeds_of_one_recipe(measure: Measure, toy_data: Data) -> None:
@@ -210,13 +204,6 @@ def test_the_planned_number_of_seeds(two: Two) -> None:
     assert large.seeds_anywhere >= large.seeds_here > 1
     known = records(sb.plan(*two, difference=1.0, spread=SIMCSE).rows)[-1]
     assert known.seed_sd == pytest.approx(seeds(SIMCSE)["Avg."].std())
-    (table,) = sb.plan(*two, spread=0.9).table()
-    assert list(table.frame.columns)[-3:] == ["seeds' sd", "seeds for A - B", "on other pairs"]
-    content = json.loads(planned.to("json"))
-    assert (content["rows"][0]["seed_sd"], content["sentence"]) == (None, planned.sentence)
-
-
-def test_mistakes_in_plans(two: Two) -> None:
     for options, fragment in (
         ({"difference": 0.0}, "a difference of 0 points"),
         ({"spread": -1.0}, "a standard deviation of -1 points"),
@@ -224,6 +211,10 @@ def test_mistakes_in_plans(two: Two) -> None:
     ):
         with pytest.raises(sb.UserError, match=fragment):
             sb.plan(*two, **options)  # type: ignore[arg-type]
+    (table,) = sb.plan(*two, spread=0.9).table()
+    assert list(table.frame.columns)[-3:] == ["seeds' sd", "seeds for A - B", "on other pairs"]
+    content = json.loads(planned.to("json"))
+    assert (content["rows"][0]["seed_sd"], content["sentence"]) == (None, planned.sentence)
 
 
 @pytest.fixture

@@ -113,13 +113,3 @@ def test_report(runs: list[sb.RunRecord], tmp_path: Path) -> None:
     alone = rows_about("a", tmp_path / "alone")
     assert len(alone) > 5
     assert rows_about("a", tmp_path / "before") == alone == rows_about("a", tmp_path / "after")
-
-
-def test_report_with_the_papers_tables(as_published: Callable[..., sb.RunRecord], tmp_path: Path) -> None:
-    name = "princeton-nlp/unsup-simcse-bert-base-uncased"
-    a, b = as_published("unsup-simcse-bert-base", name), as_published("sbert-base", "theirs", ["STS16"])
-    for folder, several in (("alone", [a]), ("before", [a, b]), ("after", [b, a])):
-        sb.report(several, tmp_path / folder, analyse=False)
-    alone = rows_about(name, tmp_path / "alone")
-    assert any(file.startswith("simcse") for file, *_ in alone)
-    assert rows_about(name, tmp_path / "before") == alone == rows_about(name, tmp_path / "after")

@@ -25,6 +25,9 @@ def test_a_card_reads_back_as_the_records_scores(make_record: Make) -> None:
     assert [result.metric_value for result in results] == [round(task.value or 0, 6) for task in run.scores]
     assert [(result.metric_args or {})["signature"] for result in results] == run.signature.splitlines()
     assert f"{100 * (run.scores[0].value or 0):.2f}" in card.text
+    protocol = run.protocol.model_copy(update={"interval": "components", "level": 0.9})
+    text = sb.model_card(run.model_copy(update={"protocol": protocol}))
+    assert f"Scores x 100, with 90 % intervals: {METHODS['components']}." in text.splitlines()
     with pytest.raises(sb.UserError, match="one model"):
         sb.model_card([run, make_record("theirs")])
 
@@ -37,11 +40,3 @@ def test_a_hostile_name_stays_text_and_an_undefined_score_is_left_out(hostile: s
     undefined = with_value(first, None), with_value(second, float("nan"))
     text = sb.model_card(hostile.model_copy(update={"scores": undefined}))
     assert ModelCard(text).data.eval_results is None
-
-
-@pytest.mark.parametrize("interval", ["dyadic", "components", "independent"])
-def test_a_card_names_its_intervals(make_record: Make, interval: str) -> None:
-    run = make_record()
-    protocol = run.protocol.model_copy(update={"interval": interval, "level": 0.9})
-    text = sb.model_card(run.model_copy(update={"protocol": protocol}))
-    assert f"Scores x 100, with 90 % intervals: {METHODS[interval]}." in text.splitlines()

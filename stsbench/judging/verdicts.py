@@ -209,7 +209,9 @@ class Check(Judgement):
         cases = []
         for cell in self.cells:
             status = statuses.get(EXIT_CODES.get(cell.verdict), "error")
-            message = " ".join(filter(None, [f"{cell.verdict}:", cell.is_compared and cell.signed, cell.reason]))
+            message = " ".join(
+                filter(None, [f"{cell.verdict}:", cell.signed if cell.is_compared else "", cell.reason])
+            )
             cases.append(Case(f"{cell.origin} {cell.name}".strip(), status, message))
         with atomic_path(Path(path).expanduser()) as file:
             file.write_text(to_junit(f"stsbench check {self.run}", cases), encoding="utf-8")

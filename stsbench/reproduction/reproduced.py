@@ -22,11 +22,12 @@ from stsbench.reproduction.table_plan import ScaleName, TablePlan, scales
 from stsbench.reproduction.tables import (
     ReproducedCell,
     claims_table,
-    column_figure,
     column_table,
+    figure_points,
     missing_table,
     whole_table,
 )
+from stsbench.sweeps.cells import axis_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -189,11 +190,12 @@ class Reproduction(Result):
             raise UserError(
                 f"no row of {self.exhibit.name} was made on {self.headline}: there is nothing to draw."
             )
-        label, axis = names.columns[self.headline], self.plan.axis
-        places = {row: planned.at for row, planned in self.plan.rows.items() if planned.at is not None}
-        if len(cells) <= 2 or any(cell.row not in places for cell in cells):
-            places = {}
-        return column_figure(cells, names.rows, label, axis, places, is_shifted=self._is_shifted)
+        places: Mapping[str, Any] = {row: planned.at for row, planned in self.plan.rows.items()}
+        if len(cells) <= 2 or any(places[cell.row] is None for cell in cells):
+            places = names.rows
+        label = names.columns[self.headline] + (", less the rows' mean" if self._is_shifted else "")
+        points = figure_points(cells, places, is_shifted=self._is_shifted)
+        return axis_figure(points, self.plan.axis, label)
 
     @property
     def pointers(self) -> tuple[Pointer, ...]:

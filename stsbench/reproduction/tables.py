@@ -5,20 +5,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
 from stsbench.base.words import listed
-from stsbench.render.charts import forest, line, plain_logarithms
-from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.render.table import Table, interval
 from stsbench.reproduction.answers import Answer
 from stsbench.reproduction.table_plan import Names
 from stsbench.statistics.intervals import reach_of_mean
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 PRINTED, HERE, DIFFERENCE = "printed", "here", "difference"
 
@@ -140,39 +135,22 @@ def missing_table(cells: Sequence[ReproducedCell], names: Names) -> Table | None
     return Table(pd.DataFrame(reasons), "Missing, and why") if reasons else None
 
 
-def column_figure(
-    cells: Sequence[ReproducedCell],
-    labels: Mapping[str, str],
-    label: str,
-    axis: str,
-    places: Mapping[str, float],
-    *,
-    is_shifted: bool,
-) -> "Figure":
-    """Draws a column's cells, printed and measured: over an axis if rows have places on it, else row by row.
+def figure_points(cells: Sequence[ReproducedCell], places: Mapping[str, Any], *, is_shifted: bool) -> pd.DataFrame:
+    """Returns the points of a figure of a column, printed and measured, for `axis_figure`.
 
     Args:
         cells: the cells.
-        labels: of the rows.
-        label: of the column.
-        axis: the name of the axis.
-        places: of the rows on the axis; empty to draw row by row.
+        places: of the rows: numbers on an axis, or labels.
         is_shifted: subtracts the mean of the rows that are printed and measured from each series.
     """
-    if is_shifted:
-        cells, label = _without_levels(cells), f"{label}, less the rows' mean"
-    if places:
-        return _curve(sorted(cells, key=lambda cell: places[cell.row]), places, axis, label)
     rows: list[dict[str, Any]] = []
-    for cell in cells:
-        common = {"label": labels[cell.row], "summary": False}
-        rows.append(
-            {**common, "series": HERE, "value": cell.here, "low": cell.low, "high": cell.high, "filled": True}
-        )
+    for cell in _without_levels(cells) if is_shifted else cells:
+        here = {"series": HERE, "value": cell.here, "low": cell.low, "high": cell.high, "filled": True}
+        rows.append({"place": places[cell.row], **here})
         if not math.isnan(cell.printed):
             none = {"low": math.nan, "high": math.nan, "filled": False}
-            rows.append({**common, "series": PRINTED, "value": cell.printed, **none})
-    return forest(pd.DataFrame(rows), label)
+            rows.append({"place": places[cell.row], "series": PRINTED, "value": cell.printed, **none})
+    return pd.DataFrame(rows)
 
 
 def _without_levels(cells: Sequence[ReproducedCell]) -> list[ReproducedCell]:
@@ -185,24 +163,3 @@ def _without_levels(cells: Sequence[ReproducedCell]) -> list[ReproducedCell]:
         low, high = cell.here - half - here, cell.here + half - here
         shifted.append(replace(cell, here=cell.here - here, printed=cell.printed - printed, low=low, high=high))
     return shifted
-
-
-def _curve(cells: Sequence[ReproducedCell], places: Mapping[str, float], axis: str, label: str) -> "Figure":
-    palette, at = colours([HERE, PRINTED]), [places[cell.row] for cell in cells]
-    printed = [cell for cell in cells if not math.isnan(cell.printed)]
-    with style():
-        figure = new_figure()
-        panel = figure.add_subplot()
-        low, high = [cell.low for cell in cells], [cell.high for cell in cells]
-        values = [cell.here for cell in cells]
-        line(panel, HERE, at, values, palette[HERE], low=low, high=high, marker="o", markersize=3)
-        if printed:
-            x, y = [places[cell.row] for cell in printed], [cell.printed for cell in printed]
-            line(panel, PRINTED, x, y, palette[PRINTED], linestyle="--", marker="s", markersize=3)
-        if at[0] > 0 and at[-1] / at[0] > 20:
-            panel.set_xscale("log")
-            plain_logarithms(panel.xaxis)
-        panel.set_xlabel(axis)
-        panel.set_ylabel(label)
-        legend_above(figure, panel)
-    return figure

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_bool_dtype, is_numeric_dtype
+from pandas.api.types import is_numeric_dtype
 
 from stsbench.base.errors import UserError
 from stsbench.judging.seeds import compare_seeds
-from stsbench.render.charts import line
+from stsbench.render.charts import forest, line, plain_logarithms
 from stsbench.render.figures import ONE_COLOUR, colours, legend_above, new_figure, shortened, style
 from stsbench.scoring.recompute import require_recomputed
 from stsbench.statistics import LEVEL
@@ -19,11 +19,7 @@ from stsbench.sweeps.experiment import OF_CELLS, label_of
 from stsbench.sweeps.states import JobState, headlines
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-_FEW_NAMES, _SHORT_NAME = 6, 12
-"""More or longer labels under an axis are rotated."""
 
 _BOTH, _SEEDS, _PAIRS, _NONE = "seeds and pairs", "seeds", "pairs", ""
 
@@ -101,57 +97,32 @@ def _interval(low: float, high: float, over: str, seeds: float = nan, pairs: flo
     return dict(zip(OF_CELLS[-5:], (low, high, over, seeds, pairs), strict=True))
 
 
-def axis_figure(cells: pd.DataFrame, axes: Sequence[str], axis: str, measure: str) -> "Figure":
-    """Draws a measure over the values of an axis, with a line for each choice of the other axes.
+def axis_figure(points: pd.DataFrame, axis: str, label: str) -> "Figure":
+    """Draws values with their intervals: over an axis if all places are numbers, else row by row.
 
-    Numbers are drawn to scale with a band for the interval, other values side by side with bars.
+    Args:
+        points: columns `series`, `place` (a number or a label), `value`, `low`, `high` (NaN for no interval) and
+            `filled` (otherwise dashed or hollow).
+        axis: label of the axis with the places.
+        label: label of the values.
     """
-    rows = cells[cells["measure"] == measure]
-    numeric = is_numeric_dtype(rows[axis]) and not is_bool_dtype(rows[axis])
-    others = [name for name in axes if name != axis]
-    lines = [
-        (", ".join(map(label_of, key)), cells_of)
-        for key, cells_of in (rows.groupby(others, sort=False) if others else [((), rows)])
-    ]
-    names = [name for name, _ in lines]
-    # Equal names get different colours.
-    keys = [name + " " * names[:place].count(name) for place, name in enumerate(names)]
-    palette = colours(keys) if others else dict.fromkeys(keys, ONE_COLOUR)
+    if not is_numeric_dtype(points["place"]):
+        rows = points.assign(label=points["place"].map(label_of), summary=False)
+        return forest(rows, shortened(label))
+    series = list(dict.fromkeys(points["series"]))
+    palette = colours(series) if len(series) > 1 else dict.fromkeys(series, ONE_COLOUR)
     with style():
         figure = new_figure()
         panel = figure.add_subplot()
-        if numeric:
-            for key, (name, cells_of) in zip(keys, lines, strict=True):
-                points = cells_of.sort_values(axis)
-                look: dict[str, Any] = {
-                    "low": points["low"],
-                    "high": points["high"],
-                    "marker": "o",
-                    "markersize": 3,
-                }
-                numbers = points[axis].astype(float)
-                line(panel, shortened(name), numbers, points["mean"], palette[key], **look)
-        else:
-            places = {value: place for place, value in enumerate(dict.fromkeys(rows[axis]))}
-            for number, (key, (name, cells_of)) in enumerate(zip(keys, lines, strict=True)):
-                shift = 0.5 * ((number + 0.5) / len(lines) - 0.5)
-                at = [places[value] + shift for value in cells_of[axis]]
-                words = [label_of(value) for value in cells_of[axis]]
-                look = {"marker": "o", "markersize": 3.5, "linestyle": "none"}
-                line(panel, shortened(name), at, cells_of["mean"], palette[key], places=words, **look)
-                panel.vlines(at, cells_of["low"], cells_of["high"], color=palette[key])
-            _label_choices(panel, [label_of(value) for value in places])
+        for name, of_series in points.groupby("series", sort=False):
+            at = of_series.sort_values("place").astype({"place": float})
+            limits = {"low": at["low"], "high": at["high"]}
+            look = {"marker": "o", "markersize": 3, "linestyle": "-" if at["filled"].all() else "--"}
+            line(panel, shortened(str(name)), at["place"], at["value"], palette[str(name)], **limits, **look)
+        if points["place"].min() > 0 and points["place"].max() > 20 * points["place"].min():
+            panel.set_xscale("log")
+            plain_logarithms(panel.xaxis)
         panel.set_xlabel(shortened(axis))
-        panel.set_ylabel(shortened(measure))
+        panel.set_ylabel(shortened(label))
         legend_above(figure, panel)
     return figure
-
-
-def _label_choices(panel: "Axes", labels: list[str]) -> None:
-    is_turned = len(labels) > _FEW_NAMES or max(map(len, labels)) > _SHORT_NAME
-    names = [shortened(label, 24) for label in labels]
-    panel.set_xticks(
-        range(len(labels)), names, rotation=30 if is_turned else 0, ha="right" if is_turned else "center"
-    )
-    panel.set_xlim(-0.5, len(labels) - 0.5)
-    panel.grid(visible=False, axis="x")

@@ -194,15 +194,6 @@ class Experiment(_Part):
                 raise ValueError(f"axes.{name} has the value {twice[0]} twice: remove one")
         return self
 
-    def path(self, name: str) -> str:
-        """Returns a name as an absolute path if a file or folder of that name exists, and else unchanged.
-
-        A relative name starts from `relative_to`, not from the current folder.
-        """
-        named = Path(name).expanduser()
-        path = Path(self.relative_to or ".").expanduser().absolute() / named
-        return str(path) if path.exists() or named.exists() else name
-
     def place(self, *keys: str) -> str:
         """Returns where a key was written: file and line, or the experiment's name if it was made in Python."""
         while keys and keys not in self._places:

@@ -7,7 +7,7 @@ whitened) form a unit: it trains once.
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import product
@@ -20,15 +20,14 @@ from stsbench.base.errors import UserError
 from stsbench.base.files import files_below, sha256_of
 from stsbench.base.manifest import fingerprint
 from stsbench.base.words import suggestion
-from stsbench.data.corpus import SAMPLE, corpus_file
+from stsbench.data.corpus import corpus_file
 from stsbench.data.rows import ending_of
-from stsbench.encoders.checkpoint import PACKAGED
 from stsbench.encoders.load import load_with
 from stsbench.encoders.template import NO_TEMPLATE, Template
 from stsbench.encoders.use import ABOUT, Use, names
 from stsbench.sweeps.experiment import Changes, Experiment, label_of, write_plain
 from stsbench.training.recipe import Recipe
-from stsbench.training.recipe_files import read_recipe, recipe_names
+from stsbench.training.recipe_files import read_recipe
 
 _DIGITS = 12
 _LONGEST_SLUG = 80
@@ -42,14 +41,11 @@ _NO_CONTENT = ("revision", "device")
 _INPUT_KEYS = ("base", "pooling", "corpus", "views", "labelled", "tasks")
 """Keys of a recipe that decide what it reads."""
 
-_RECIPE_FILE = re.compile(r"(.+\.ya?ml)((?::[^:]*)?)")
-"""A file, and a variant in it."""
-
 _LOADING = names("encoding", "nothing")
 """The options that can vary for a checkpoint; for a training it is any key of the recipe."""
 
 _POSTPROCESSING = names("afterwards")
-"""The options that can vary for checkpoints and trainings."""
+"""The options of `postprocessing`."""
 
 _NAMED: dict[Any, dict[str, Any]] = {None: {}, "none": {}, "whiten": {"whiten": 0}}
 """Values of `postprocessing` that are not mappings."""
@@ -66,7 +62,7 @@ class Job:
         cell: the label of each axis' value.
         values: the value itself where it is a number or a text, else its label.
         seed: of the training; None for a checkpoint.
-        recipe: the full recipe as plain data with absolute paths; None for a checkpoint.
+        recipe: the full recipe as plain data; None for a checkpoint.
         checkpoint: `name`, and under `use` the options of `load`; None for a training.
         inputs: hashes of what it reads: `checkpoint`, or `base`, `corpus`, `tables` and `views`.
         postprocessing: what is done to the vectors.
@@ -135,7 +131,7 @@ def jobs_of(experiment: Experiment, planned: Sequence[Job] | None = None) -> tup
     Args:
         experiment: the experiment.
         planned: jobs whose inputs are taken over by name, so that nothing is read or downloaded; by default all
-            inputs are read.
+            inputs are read, with relative names from the current folder.
 
     Raises:
         UserError: if a key, value or file is wrong, with its line, or two jobs are the same.
@@ -260,9 +256,9 @@ def _jobs_of_cell(experiment: Experiment, cell: _Cell) -> Iterator[Job]:
         "threads": experiment.threads,
     }
     if "checkpoint" in cell.changes:
-        yield Job(seed=None, recipe=None, checkpoint=_checkpoint(experiment, cell), **common)
+        yield Job(seed=None, recipe=None, checkpoint=_checkpoint(cell), **common)
         return
-    recipe = _with_paths(_recipe(experiment, cell), experiment.path).model_dump(mode="json")
+    recipe = _recipe(experiment, cell).model_dump(mode="json")
     for seed in experiment.seeds:
         yield Job(seed=seed, recipe={**recipe, "seed": seed}, checkpoint=None, **common)
 
@@ -276,10 +272,7 @@ def _postprocessing(cell: _Cell) -> dict[str, Any]:
                 "such as {whiten: 256}."
             )
         options = _NAMED[options]
-    parts = {key: cell.changes[key] for key in _POSTPROCESSING if key in cell.changes}
-    for key in parts.keys() & options.keys():
-        raise UserError(f"{cell.places[key]}: {key} is changed by postprocessing, too: leave it to one.")
-    use = _checked_use(cell, {**options, **parts}, _POSTPROCESSING)
+    use = _checked_use(cell, options, _POSTPROCESSING)
     return {key: getattr(use, key) for key in _POSTPROCESSING}
 
 
@@ -301,15 +294,10 @@ def _checked_use(cell: _Cell, options: Mapping[str, Any], allowed: Sequence[str]
     return use
 
 
-def _checkpoint(experiment: Experiment, cell: _Cell) -> dict[str, Any]:
-    other = {"checkpoint", "postprocessing", *_POSTPROCESSING}
-    options = {key: value for key, value in cell.changes.items() if key not in other}
+def _checkpoint(cell: _Cell) -> dict[str, Any]:
+    options = {key: value for key, value in cell.changes.items() if key not in {"checkpoint", "postprocessing"}}
     _checked_use(cell, options, _LOADING)
-    template = options.get("template")
-    if isinstance(template, str) and template.endswith((".yaml", ".yml")):
-        options["template"] = experiment.path(template)
-    name = str(cell.changes["checkpoint"])
-    return {"name": name if name == PACKAGED else experiment.path(name), "use": json.loads(write_plain(options))}
+    return {"name": str(cell.changes["checkpoint"]), "use": json.loads(write_plain(options))}
 
 
 def _recipe(experiment: Experiment, cell: _Cell) -> Recipe:
@@ -325,36 +313,14 @@ def _recipe(experiment: Experiment, cell: _Cell) -> Recipe:
     changes |= {
         "corpus.path" if key == "corpus" else key: (value, cell.places[key])
         for key, value in cell.changes.items()
-        if key not in {"recipe", "postprocessing", *_POSTPROCESSING}
+        if key not in {"recipe", "postprocessing"}
     }
     overrides = {f"{key}={json.dumps(value)}": place for key, (value, place) in changes.items()}
-    file = None if name in recipe_names() else _RECIPE_FILE.fullmatch(str(name))
     try:
-        return read_recipe(experiment.path(file[1]) + file[2] if file else str(name), list(overrides))
+        return read_recipe(str(name), list(overrides))
     except UserError as error:
         # The message names the place in the experiment, not an option of the command line.
         for override, place in overrides.items():
             if str(error).startswith(f"--set {override}"):
                 raise UserError(place + str(error).removeprefix(f"--set {override}")) from error
         raise
-
-
-def _with_paths(recipe: Recipe, path: Callable[[str], str]) -> Recipe:
-    """Returns a recipe with each file name replaced by its path."""
-    corpus, folder, tasks = recipe.corpus, recipe.labelled.folder, recipe.tasks
-    if corpus.path not in {None, SAMPLE}:
-        corpus = corpus.model_copy(update={"path": path(str(corpus.path))})
-    if folder is None:
-        tasks = {
-            name: part.model_copy(update={"train": path(part.train), "dev": part.dev and path(part.dev)})
-            for name, part in tasks.items()
-        }
-    return recipe.model_copy(
-        update={
-            "base": recipe.base if recipe.base == PACKAGED else path(recipe.base),
-            "corpus": corpus,
-            "views": recipe.views.with_paths(path),
-            "labelled": recipe.labelled.model_copy(update={"folder": folder and path(folder)}),
-            "tasks": tasks,
-        }
-    )

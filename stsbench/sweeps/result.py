@@ -20,7 +20,7 @@ from stsbench.render.result import Result
 from stsbench.render.section import ReportFigure, Section
 from stsbench.render.table import Table, Tables, interval
 from stsbench.sweeps.cells import axis_figure, cell_frame
-from stsbench.sweeps.experiment import COLUMNS, Experiment
+from stsbench.sweeps.experiment import COLUMNS, Experiment, label_of
 from stsbench.sweeps.folder import ExperimentFolder, log_end
 from stsbench.sweeps.states import DEV_STEP, DONE, FAILED, LOSS_LAST, RUNNING, WAITING, JobState, job_states
 
@@ -70,7 +70,7 @@ class Sweep(Result):
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """The content of `table.csv`: a row per job with its axes, seed, state, seconds, threads, folder and measures.
+        """The content of `table.csv`: a row per job with axes, seed, state, seconds, threads, folder and measures.
 
         Scores are x 100. `folder` is relative to the experiment's.
         """
@@ -180,7 +180,7 @@ class Sweep(Result):
         return Table(pd.DataFrame(rows), caption, name="cells", notes=tuple(notes), headline=headline or "")
 
     def plot(self, axis: str | None = None, measure: str | None = None) -> "Figure":
-        """Draws a measure over the values of an axis with its interval; a line for each choice of the other axes.
+        """Draws a measure with its interval over an axis; a line or colour for each choice of the other axes.
 
         Args:
             axis: by default the first.
@@ -195,7 +195,11 @@ class Sweep(Result):
             raise UserError("no job is done yet: there is nothing to draw.")
         if measure not in self.measures:
             raise UserError(f"there is no measure {measure!r}: {suggestion(measure, self.measures)}")
-        return axis_figure(self.cells, self.axes, axis, measure)
+        rows = self.cells[self.cells["measure"] == measure].rename(columns={"mean": "value"})
+        others = [rows[name].map(label_of) for name in self.axes if name != axis]
+        series = [", ".join(labels) for labels in zip(*others, strict=True)] if others else ""
+        points = rows.assign(place=rows[axis], series=series, filled=True)
+        return axis_figure(points, axis, measure)
 
     def section(self) -> Section:
         """Returns a section for a report."""

@@ -11,7 +11,7 @@ import threading
 import time
 import traceback
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import chdir, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -47,10 +47,11 @@ def main(arguments: Sequence[str]) -> int:
     if os.environ.pop(PARENT, ""):
         threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
-        if unit == PREPARE:
-            prepare(folder)
-        else:
-            run_unit(folder, unit)
+        with chdir(folder.require().relative_to or "."):
+            if unit == PREPARE:
+                prepare(folder)
+            else:
+                run_unit(folder, unit)
     except Exception as error:
         if by_interrupt(error):
             raise  # an interrupted job did not fail: the next sweep resumes it
@@ -117,8 +118,8 @@ def run_unit(folder: ExperimentFolder, unit: str) -> None:
         jobs = [job for job in planned.jobs if job.unit == unit and job.id not in done]
         if not jobs:
             return
-        if changed := changed_inputs(replace(jobs[0], inputs=read_inputs(jobs[0])), jobs[0]):
-            raise UserError(f"{changed} changed since the sweep was started: start it again.")
+        if read_inputs(jobs[0]) != jobs[0].inputs:
+            raise UserError("the checkpoint, base or corpus changed since the sweep was started: start it again.")
         torch.set_num_threads(jobs[0].threads)
         progress, checkpoint = _reporter(folder.running(unit), jobs[0].label), None
         if jobs[0].recipe is not None:
@@ -135,15 +136,6 @@ def run_unit(folder: ExperimentFolder, unit: str) -> None:
             shutil.rmtree(vectors, ignore_errors=True)
         if checkpoint is not None and planned.keep == "record":
             shutil.rmtree(checkpoint, ignore_errors=True)
-
-
-def changed_inputs(job: Job, planned: Job) -> str:
-    """Returns which inputs of a job changed since it was planned: `the base (minilm)`; empty if none did."""
-    keys = [key for key, content in job.inputs.items() if planned.inputs.get(key) != content]
-    used = {"checkpoint": job.checkpoint["name"]} if job.checkpoint else {}
-    if job.recipe is not None:
-        used = {"base": job.recipe["base"], "corpus": job.recipe["corpus"]["path"]}
-    return " and ".join(f"the {key} ({used[key]})" if key in used else f"the {key}" for key in keys)
 
 
 def _reporter(path: Path, label: str) -> Progress:

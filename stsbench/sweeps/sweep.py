@@ -1,7 +1,7 @@
 """`sweep`: runs the unfinished jobs of an experiment and reads the finished ones."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import chdir, suppress
 from pathlib import Path
 
 from stsbench.base.errors import UserError
@@ -15,7 +15,7 @@ from stsbench.sweeps.experiment import Experiment, read_experiment
 from stsbench.sweeps.folder import ExperimentFolder, clean, log_end
 from stsbench.sweeps.jobs import Job, jobs_of, units_of
 from stsbench.sweeps.result import Sweep, read_sweep
-from stsbench.sweeps.run_job import LESS_MEMORY, PREPARE, changed_inputs
+from stsbench.sweeps.run_job import LESS_MEMORY, PREPARE
 from stsbench.sweeps.states import job_states
 
 _EXECUTORS = ("local", "ray", "slurm")
@@ -67,19 +67,17 @@ def sweep(
     if status and not isinstance(experiment, Experiment) and Path(experiment).expanduser().is_dir():
         return read_sweep(experiment)
     asked, folder = _experiment_and_folder(experiment, out)
-    planned: tuple[Job, ...] = ()
-    with suppress(UserError):  # a missing or damaged list is made again
-        planned = folder.planned().jobs
     executor = executor_of(on, asked, workers=workers, device=device)
     if status:
+        planned = folder.planned().jobs if folder.experiment() else ()
         return Sweep(asked, folder.path, job_states(folder, jobs_of(asked, planned)))
-    jobs = jobs_of(asked)
+    with chdir(asked.relative_to or "."):
+        jobs = jobs_of(asked)
     require(MODELS, "to train and measure checkpoints")
     folders = tuple(Path(path).expanduser().absolute() for path in data_dirs)
     with folder.alone():
         folder.claim(asked, jobs)
         job_states(folder, jobs)  # damaged files are reported before any work
-        _notice_changes(folder, jobs, planned, notice)
         clean(folder, asked.keep, jobs)
         done = folder.done()
         unfinished = {unit: of for unit, of in units_of(jobs).items() if any(job.id not in done for job in of)}
@@ -131,20 +129,6 @@ def _experiment_and_folder(
     held = folder.experiment()
     start = asked.relative_to or (held.relative_to if held else None) or "."
     return asked.model_copy(update={"relative_to": str(Path(start).expanduser().absolute())}), folder
-
-
-def _notice_changes(
-    folder: ExperimentFolder, jobs: Sequence[Job], planned: Sequence[Job], notice: Callable[[str], None]
-) -> None:
-    """Reports finished jobs that are made again because the content of an input changed."""
-    done, before = folder.done(), {job.named: job for job in planned}
-    changes: dict[str, int] = {}
-    for job in jobs:
-        old = before.get(job.named)
-        if old is not None and old.id in done and (changed := changed_inputs(job, old)):
-            changes[changed] = changes.get(changed, 0) + 1
-    for changed, count in changes.items():
-        notice(f"{changed} changed since {count} job{'s were' if count > 1 else ' was'} done: made again.")
 
 
 def _without_failed(

@@ -93,12 +93,12 @@ def reproduced(rows: dict[str, float]) -> Any:
 
 def cells(axis: str, values: list[Any], others: tuple[str, ...]) -> Any:
     rows = [
-        {"cell": "", axis: value, "method": method, "measure": "STS-B", "mean": 70 + n + m / 2}
+        {"place": value, "series": method, "filled": True, "value": 70 + n + m / 2}
         | {"low": 69.5 + n + m / 2, "high": 70.5 + n + m / 2}
         for m, method in enumerate(others)
         for n, value in enumerate(values)
     ]
-    return axis_figure(pd.DataFrame(rows), [axis, *(["method"] if len(others) > 1 else [])], axis, "STS-B")
+    return axis_figure(pd.DataFrame(rows), axis, "STS-B")
 
 
 def diagnosis() -> Any:

@@ -75,9 +75,7 @@ def test_a_reader_gets_a_row_for_each_cell_a_figure_and_a_section(finished: Swee
     (table,) = finished.table()
     assert table.frame["postprocessing"].tolist() == ["none", "whiten 8"]
     assert table.frame["runs"].tolist() == [2, 2]
-    axes = finished.plot().axes[0]
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("postprocessing", "sample")
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["none", "whiten 8"]
+    assert [label.get_text() for label in finished.plot().axes[0].get_yticklabels()] == ["none", "whiten 8"]
     assert {path.name for path in finished.folder.glob("axis-*")} == {
         "axis-postprocessing.png",
         "axis-postprocessing.svg",
@@ -87,22 +85,13 @@ def test_a_reader_gets_a_row_for_each_cell_a_figure_and_a_section(finished: Swee
     assert (len(section.tables), len(section.figures)) == (1, 1)
 
 
-def test_numbers_are_drawn_where_they_are_with_a_band_and_a_line_for_each_other_choice() -> None:
+def test_numbers_are_drawn_to_scale_with_a_band_and_a_line_for_each_series() -> None:
     rows = [
-        {
-            "cell": "",
-            "rate": rate,
-            "method": method,
-            "measure": "dev",
-            "mean": rate,
-            "low": rate - 1,
-            "high": rate + 1,
-        }
+        {"place": rate, "series": method, "value": rate, "low": rate - 1, "high": rate + 1, "filled": True}
         for method in ("a", "b")
         for rate in (0.5, 0.1, 0.3)
     ]
-    figure = axis_figure(pd.DataFrame(rows), ["rate", "method"], "rate", "dev")
-    (axes,) = figure.axes
+    (axes,) = axis_figure(pd.DataFrame(rows), "rate", "dev").axes
     assert [line.get_xdata().tolist() for line in axes.get_lines()] == [[0.1, 0.3, 0.5]] * 2
     assert [line.get_label() for line in axes.get_lines()] == ["a", "b"]
     band = axes.collections[0].get_paths()[0].get_extents()
@@ -249,6 +238,7 @@ def test_memory_that_a_job_asks_for_in_vain_is_told_as_that(
         raise error
 
     monkeypatch.setattr(run_job, "run_unit", in_vain)
+    (tmp_path / "experiment.yaml").write_text("name: a")
     assert run_job.main([str(tmp_path), "u"]) == 1
     assert (
         ExperimentFolder(tmp_path)

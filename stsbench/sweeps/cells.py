@@ -116,9 +116,9 @@ def axis_figure(points: pd.DataFrame, axis: str, label: str) -> "Figure":
         panel = figure.add_subplot()
         for name, of_series in points.groupby("series", sort=False):
             at = of_series.sort_values("place").astype({"place": float})
-            limits = {"low": at["low"], "high": at["high"]}
-            look = {"marker": "o", "markersize": 3, "linestyle": "-" if at["filled"].all() else "--"}
-            line(panel, shortened(str(name)), at["place"], at["value"], palette[str(name)], **limits, **look)
+            look: dict[str, Any] = {"low": at["low"], "high": at["high"], "marker": "o", "markersize": 3}
+            look["linestyle"] = "-" if at["filled"].all() else "--"
+            line(panel, shortened(str(name)), at["place"], at["value"], palette[str(name)], **look)
         if points["place"].min() > 0 and points["place"].max() > 20 * points["place"].min():
             panel.set_xscale("log")
             plain_logarithms(panel.xaxis)

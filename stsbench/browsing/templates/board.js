@@ -1,31 +1,22 @@
 "use strict";
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
-  const by = (id) => document.getElementById(id);
+  const { by, make, number, count, once, options } = Table;
   const PAGE = 100, PERCENT = `${Number((100 * data.level).toPrecision(6))} %`, ALPHA = `${Number((100 - 100 * data.level).toPrecision(6))} %`;
 
   const USUAL = { table: "0", q: "", alike: "", published: "", sort: "", page: "1", a: "", b: "", x: "", y: "", columns: "" };
   const state = { ...USUAL, ranges: {} };
   const section = () => data.sections[state.table];
 
-  // Made once for each choice: a thousand runs are asked for each of their columns.
-  const once = (make, key) => {
-    let [known, made] = [null, null];
-    return () => {
-      if (known !== key()) [known, made] = [key(), make()];
-      return made;
-    };
-  };
-
   // Of each column: heading, decimals (null for text), what it is, whether it is shown unless somebody chooses.
   const columns = once(() => {
     const { columns: tasks, letters } = section(), list = [["name", "Model", null, "What was measured.", true]];
     // What people sort by stands where it is seen first.
     const inOrder = [...tasks.entries()].sort(([, one], [, other]) => other.is_average - one.is_average);
-    inOrder.forEach(([number, { name, is_average: isAverage }]) => {
+    inOrder.forEach(([place, { name, is_average: isAverage }]) => {
       const what = isAverage ? "The mean of its tasks" : "The score on the task";
-      list.push([`s${number}`, name, 2, `${what} x 100, with its ${PERCENT} interval below.`, true]);
-      if (letters[name]) list.push([`g${number}`, tasks.length > 1 ? `Groups of ${name}` : "Groups", null, `Runs that share a letter do not differ significantly on ${name} (${ALPHA}, corrected for all pairs).`, true]);
+      list.push([`s${place}`, name, 2, `${what} x 100, with its ${PERCENT} interval below.`, true]);
+      if (letters[name]) list.push([`g${place}`, tasks.length > 1 ? `Groups of ${name}` : "Groups", null, `Runs that share a letter do not differ significantly on ${name} (${ALPHA}, corrected for all pairs).`, true]);
     });
     return [...list, ...data.facts.map(({ name, heading, decimals, help, shown }) => [name, heading, decimals, help, shown])];
   }, () => state.table);
@@ -46,25 +37,11 @@
       const id = name.slice(3);
       if (Object.hasOwn(USUAL, name) && name !== "table") state[name] = value;
       else if (name.startsWith("in.") && column(id) && !isText(id)) {
-        const [low, high] = value.split("~").map((part) => (part === "" || part === undefined ? NaN : Number(part)));
-        state.ranges[id] = [low, high];
+        state.ranges[id] = Table.range(value);
       }
     }
     if (!column(state.sort.replace("-", ""))) state.sort = `-s${section().columns.findIndex((task) => task.is_headline)}`;
   };
-  const write = () => {
-    const said = new URLSearchParams();
-    for (const [name, usual] of Object.entries(USUAL)) if (state[name] !== usual) said.set(name, state[name]);
-    const limit = (value) => (Number.isNaN(value) ? "" : String(value));
-    for (const [id, [low, high]] of Object.entries(state.ranges)) said.set(`in.${id}`, `${limit(low)}~${limit(high)}`);
-    // A page inside another one may have no address of its own.
-    try { history.replaceState(null, "", `#${said}`); } catch { /* then it is not kept */ }
-  };
-
-  const number = (value, digits = 2) => (value === null || Number.isNaN(value) ? "–" : value.toFixed(digits).replace(/^-(0\.?0*)$/, "$1").replace("-", "\u2212"));
-  const count = (value) => value.toLocaleString("en");
-  const make = (tag, text = "", more = {}) => Object.assign(document.createElement(tag), { textContent: text, ...more });
-
   // Letters stand together, the numbers of more than 52 groups apart.
   const groupText = (groups) => groups.join(groups.every((name) => /^\p{L}$/u.test(name)) ? "" : " ");
   // A line of the table: a run or a published row.
@@ -87,7 +64,7 @@
   };
 
   const filtered = () => {
-    const words = state.q.toLowerCase().split(/\s+/).filter(Boolean), texts = columns().filter(([, , digits]) => digits === null).map(([id]) => id);
+    const words = Table.words(state.q), texts = columns().filter(([, , digits]) => digits === null).map(([id]) => id);
     return lines().filter((line) => {
       if (state.alike && line.of === "run" && !isAlike(line.place)) return false;
       const said = words.length ? `${line.under ?? ""} ${line.about ?? ""} ${texts.map((id) => value(line, id)).join(" ")}`.toLowerCase() : "";
@@ -159,20 +136,7 @@
   const head = (list) => {
     const row = by("rows").querySelector("thead tr");
     row.replaceChildren(make("th", "Compare", { scope: "col" }));
-    for (const [id, title, digits, help] of list) {
-      const cell = make("th", "", { scope: "col", className: digits === null ? "text" : "num", title: help });
-      const button = make("button", title, { type: "button" }), current = state.sort.replace("-", "") === id;
-      cell.setAttribute("aria-sort", !current ? "none" : state.sort.startsWith("-") ? "descending" : "ascending");
-      button.addEventListener("click", () => {
-        // Numbers begin with the largest, texts with the first.
-        const falls = current ? !state.sort.startsWith("-") : digits !== null;
-        Object.assign(state, { sort: `${falls ? "-" : ""}${id}`, page: "1" });
-        show();
-        [...by("rows").querySelectorAll("thead button")].find((other) => other.textContent === title)?.focus();
-      });
-      cell.append(button);
-      row.append(cell);
-    }
+    for (const [id, title, digits, help] of list) row.append(page.head(id, title, help, digits === null));
   };
   const cell = (line, [id, , digits]) => {
     if (id === "name") {
@@ -191,10 +155,8 @@
     return field;
   };
   const body = (list, titles) => {
-    const last = Math.max(1, Math.ceil(list.length / PAGE));
-    state.page = String(Math.min(Math.max(1, Math.trunc(Number(state.page)) || 1), last));
-    const page = Number(state.page), chosen = new Set(picked());
-    by("rows").querySelector("tbody").replaceChildren(...list.slice((page - 1) * PAGE, page * PAGE).map((line) => {
+    const chosen = new Set(picked());
+    by("rows").querySelector("tbody").replaceChildren(...page.pageOf(list, PAGE).map((line) => {
       const isPicked = line.of === "run" && chosen.has(line.place), first = make("td");
       const row = make("tr", "", { className: isPicked ? "picked" : line.of === "paper" ? "other" : "" });
       if (line.of === "run") {
@@ -214,9 +176,6 @@
       row.append(first, ...titles.map((title) => cell(line, title)));
       return row;
     }));
-    by("page").textContent = `Page ${count(page)} of ${count(last)}`;
-    by("before").disabled = page <= 1;
-    by("after").disabled = page >= last;
   };
 
   const numericFacts = () => data.facts.filter(({ name, decimals }) => decimals !== null && section().runs.some((run) => run[name] !== null && run[name] !== undefined));
@@ -251,12 +210,6 @@
     const [left, right] = dots.length ? ends(xs.map(scale)) : [0, 1], [bottom, top] = dots.length ? ends(ys) : [0, 1];
     const across = (own) => PAD.left + (wide - PAD.left - PAD.right) * (own - left) / (right - left);
     const up = (own) => PAD.top + (HIGH - PAD.top - PAD.bottom) * (top - own) / (top - bottom);
-    const ticks = (low, end, most) => {
-      const step = 10 ** Math.floor(Math.log10(end - low)), part = [0.1, 0.2, 0.5, 1, 2].map((share) => share * step).find((share) => (end - low) / share <= most) ?? 5 * step;
-      const found = [];
-      for (let at = Math.ceil(low / part) * part; at <= end; at += part) found.push(Number(at.toPrecision(6)));
-      return found;
-    };
     const plain = (own) => String(Number(own.toPrecision(3))).replace("-", "\u2212");
     // A scale of powers has round numbers, too: 1, 2, 5, 10, ... or 1, 10, 100 where these stand too close.
     const round = (low, end) => {
@@ -264,10 +217,10 @@
       for (let power = Math.floor(low); power <= end; power++) for (const part of parts) found.push(power + Math.log10(part));
       return found.filter((at) => at >= low && at <= end);
     };
-    for (const tick of isLog ? round(left, right) : ticks(left, right, Math.min(8, wide / 90))) {
+    for (const tick of isLog ? round(left, right) : Table.ticks(left, right, Math.min(8, wide / 90))) {
       image.append(svg("line", { x1: across(tick), x2: across(tick), y1: PAD.top, y2: HIGH - PAD.bottom }), svg("text", { x: across(tick), y: HIGH - PAD.bottom + 16, "text-anchor": "middle" }, plain(isLog ? 10 ** tick : tick)));
     }
-    for (const tick of ticks(bottom, top, 6)) {
+    for (const tick of Table.ticks(bottom, top, 6)) {
       image.append(svg("line", { x1: PAD.left, x2: wide - PAD.right, y1: up(tick), y2: up(tick) }), svg("text", { x: PAD.left - 6, y: up(tick) + 4, "text-anchor": "end" }, plain(tick)));
     }
     image.append(svg("text", { x: PAD.left + (wide - PAD.left - PAD.right) / 2, y: HIGH - 8, "text-anchor": "middle" }, heading(x)));
@@ -288,20 +241,7 @@
     by("picture").replaceChildren(image);
   };
 
-  const chips = () => {
-    const limit = (own, digits) => (Number.isNaN(own) ? "…" : number(own, digits));
-    by("chips").replaceChildren(...Object.entries(state.ranges).map(([id, [low, high]]) => {
-      const [, title, digits] = column(id), text = `${title} ${limit(low, digits)} to ${limit(high, digits)}`;
-      const button = make("button", `${text} ×`, { type: "button" });
-      button.setAttribute("aria-label", `Remove the filter ${text}`);
-      button.addEventListener("click", () => { delete state.ranges[id]; state.page = "1"; show(); controls(); });
-      return button;
-    }));
-  };
-  const options = (select, list, chosen) => {
-    select.replaceChildren(...list.map(([key, text]) => make("option", text, { value: key })));
-    select.value = chosen;
-  };
+  const chips = () => by("chips").replaceChildren(...page.rangeChips(heading, (id) => column(id)[2]));
   const choose = (table) => {
     Object.assign(state, USUAL, { table, ranges: {} });
     state.sort = `-s${section().columns.findIndex((task) => task.is_headline)}`;
@@ -342,24 +282,7 @@
     }));
     options(by("across"), facts.map((id) => [id, heading(id)]), x);
     options(by("up"), tasks.map((id) => [id, heading(id)]), y);
-    by("ranges").replaceChildren(...[...tasks, ...facts].map((id) => {
-      const group = make("fieldset");
-      group.append(make("legend", heading(id)));
-      ["from", "to"].forEach((word, side) => {
-        const label = make("label", `${word} `), input = make("input", "", { type: "number", step: "any" }), own = state.ranges[id]?.[side];
-        input.value = own === undefined || Number.isNaN(own) ? "" : String(own);
-        input.addEventListener("change", () => {
-          const limits = state.ranges[id] ?? [NaN, NaN];
-          limits[side] = input.value === "" ? NaN : Number(input.value);
-          if (limits.every(Number.isNaN)) delete state.ranges[id]; else state.ranges[id] = limits;
-          state.page = "1";
-          show();
-        });
-        label.append(input);
-        group.append(label);
-      });
-      return group;
-    }));
+    by("ranges").replaceChildren(...[...tasks, ...facts].map((id) => page.rangeField(id, heading(id))));
     by("columns").replaceChildren(...columns().flatMap(([, title, , help]) => [make("dt", title), make("dd", help)]));
   };
 
@@ -371,12 +294,11 @@
     head(titles);
     body(list, titles);
     draw(list);
-    write();
+    Table.write(state, USUAL);
   };
+  const page = Table.of(state, show, controls);
   const changed = (id, name, event = "change") => by(id).addEventListener(event, () => {
-    state[name] = by(id).type === "checkbox" ? (by(id).checked ? "1" : "") : by(id).value;
-    state.page = "1";
-    show();
+    page.redraw({ [name]: by(id).type === "checkbox" ? (by(id).checked ? "1" : "") : by(id).value });
   });
   changed("words", "q", "input");
   changed("alike", "alike");
@@ -384,16 +306,6 @@
   changed("across", "x");
   changed("up", "y");
   by("table").addEventListener("change", () => choose(by("table").value));
-  by("controls").addEventListener("submit", (event) => event.preventDefault());
-  const turn = (step) => { state.page = String(Number(state.page) + step); show(); };
-  by("before").addEventListener("click", () => turn(-1));
-  by("after").addEventListener("click", () => turn(1));
-
-  const save = (name, type, text) => {
-    const link = make("a", "", { href: URL.createObjectURL(new Blob([text], { type })), download: name });
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
-  };
   const table = () => {
     const titles = shown(), isScore = (id) => /^s\d+$/.test(id), tail = (100 - 100 * data.level) / 2;
     const heads = titles.flatMap(([id, title]) => (isScore(id) ? [title, `${title} ${tail.toPrecision(2)} %`, `${title} ${(100 - tail).toPrecision(3)} %`] : [title]));
@@ -401,15 +313,7 @@
     const rows = sorted(filtered()).map((line) => titles.flatMap(([id]) => (isScore(id) ? scored(line, id).map(text) : [text(value(line, id))])));
     return [heads, ...rows];
   };
-  const line = (text) => text.replace(/[\t\r\n]+/g, " ");
-  // A quotation mark begins a field of several lines for pandas, R and spreadsheets, unless it is itself in quotes.
-  const inQuotes = (text) => (text.includes('"') ? `"${text.replaceAll('"', '""')}"` : text);
-  by("tsv").addEventListener("click", () => save("board.tsv", "text/tab-separated-values", `${table().map((row) => row.map((text) => inQuotes(line(text))).join("\t")).join("\n")}\n`));
-  by("markdown").addEventListener("click", () => {
-    const escaped = (text) => line(text).replace(/[\\`*_{}[\]<>#|&~$]/g, "\\$&");
-    const [heads, ...rows] = table(), said = (row) => `| ${row.map(escaped).join(" | ")} |`;
-    save("board.md", "text/markdown", [said(heads), `|${" --- |".repeat(heads.length)}`, ...rows.map(said), ""].join("\n"));
-  });
+  Table.files("board", table);
 
   let waiting = 0;
   addEventListener("resize", () => { cancelAnimationFrame(waiting); waiting = requestAnimationFrame(() => draw(sorted(filtered()))); });

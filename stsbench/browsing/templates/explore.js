@@ -1,7 +1,7 @@
 "use strict";
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
-  const by = (id) => document.getElementById(id);
+  const { by, make, number, count, once, options } = Table;
   const two = data.models.length === 2, ends = two ? ["a", "b"] : ["a"];
   const size = data.columns.item_id.length;
   const PAGE = 50, NEAR = 5;
@@ -36,9 +36,9 @@
   const names = { ...data.names, task: data.tasks.map((task) => task.name) };
   const from = [];
   let start = 0;
-  data.tasks.forEach((task, number) => {
+  data.tasks.forEach((task, place) => {
     from.push(start);
-    columns.task.fill(number, start, start += task.size);
+    columns.task.fill(place, start, start += task.size);
   });
   for (const [name, values] of Object.entries(data.columns)) {
     columns[name] = name === "item_id" ? values
@@ -51,9 +51,9 @@
   const choices = [
     ...data.averages.map((total) => ({
       ...total,
-      tasks: data.tasks.flatMap((task, number) => (task.average === total.name ? [number] : [])),
+      tasks: data.tasks.flatMap((task, place) => (task.average === total.name ? [place] : [])),
     })),
-    ...data.tasks.map((task, number) => ({ ...task, tasks: [number] })),
+    ...data.tasks.map((task, place) => ({ ...task, tasks: [place] })),
   ];
 
   const USUAL = { task: "0", q: "", verdict: "", wrong: "25", sort: two ? "-gain" : "influence_a", page: "1", open: "", x: "", y: "" };
@@ -65,8 +65,7 @@
       const column = name.slice(3);
       if (Object.hasOwn(USUAL, name)) state[name] = value;
       else if (name.startsWith("in.") && has(column)) {
-        const [low, high] = value.split("~").map((part) => (part === "" ? NaN : Number(part)));
-        state.ranges[column] = [low, high];
+        state.ranges[column] = Table.range(value);
       } else if (name.startsWith("is.") && Object.hasOwn(names, column) && names[column].includes(value)) state.kept[column] = value;
     }
     if (!Object.hasOwn(choices, state.task) || state.task === "length") state.task = "0";
@@ -74,25 +73,7 @@
     if (!Object.hasOwn(VERDICTS, state.verdict)) state.verdict = "";
     if (!has(state.sort.replace("-", ""))) state.sort = "";
   };
-  const write = () => {
-    const said = new URLSearchParams();
-    for (const [name, usual] of Object.entries(USUAL)) if (state[name] !== usual) said.set(name, state[name]);
-    const limit = (value) => (Number.isNaN(value) ? "" : String(value));
-    for (const [name, [low, high]] of Object.entries(state.ranges)) said.set(`in.${name}`, `${limit(low)}~${limit(high)}`);
-    for (const [name, value] of Object.entries(state.kept)) said.set(`is.${name}`, value);
-    // A page inside another one may have no address of its own.
-    try { history.replaceState(null, "", `#${said}`); } catch { /* then it is not kept */ }
-  };
-
   const chosen = () => choices[state.task];
-  // Made once for each choice of a task: each sort and filter asks for it several times.
-  const once = (make) => {
-    let [task, made] = [null, null];
-    return () => {
-      if (task !== state.task) [task, made] = [state.task, make()];
-      return made;
-    };
-  };
   const members = once(() => {
     const { tasks } = chosen();
     const parts = tasks.map((task) => Int32Array.from({ length: data.tasks[task].size }, (_, i) => from[task] + i));
@@ -100,7 +81,7 @@
     let at = 0;
     for (const part of parts) { all.set(part, at); at += part.length; }
     return all;
-  });
+  }, () => state.task);
   const isRanked = () => chosen().tasks.every((task) => data.tasks[task].ranked);
   const isLabelled = () => has("correct_a") && chosen().tasks.every((task) => !Number.isNaN(columns.correct_a[from[task]]));
   // A column is shown where one of the items has something in it, and the subsets are not the tasks.
@@ -113,7 +94,7 @@
       if (isText(name)) return items.some((item) => names[name][columns[name][item]] !== "");
       return items.some((item) => !Number.isNaN(columns[name][item]));
     });
-  });
+  }, () => state.task);
 
   const folded = new Map();
   const textOf = (item) => {
@@ -140,7 +121,7 @@
       const place = names[name].indexOf(value);
       items = items.filter((item) => columns[name][item] === place);
     }
-    const words = state.q.toLowerCase().split(/\s+/).filter(Boolean);
+    const words = Table.words(state.q);
     if (words.length && data.sentences) items = items.filter((item) => words.every((word) => textOf(item).includes(word)));
     const verdict = VERDICTS[state.verdict];
     if (verdict && canBeWrong()) items = items.filter((item) => verdict[1](...ends.map((end) => isWrong(item, end))));
@@ -157,10 +138,6 @@
   };
 
   const sumOf = (items, name) => items.reduce((sum, item) => sum + columns[name][item], 0) / chosen().tasks.length;
-  const number = (value, digits = 2) => (Number.isNaN(value) ? "–" : value.toFixed(digits).replace(/^-(0\.?0*)$/, "$1").replace("-", "\u2212"));
-  const count = (value) => value.toLocaleString("en");
-  const make = (tag, text = "", more = {}) => Object.assign(document.createElement(tag), { textContent: text, ...more });
-
   const tell = (items) => {
     const { name, scores } = chosen(), unit = data.tasks[chosen().tasks[0]].unit, every = members().length;
     let text = `${count(items.length)} of ${count(every)} ${unit}. `;
@@ -191,34 +168,12 @@
   };
   const head = (list) => {
     const row = by("rows").querySelector("thead tr");
-    const item = make("th", "", { scope: "col", title: "Order of the data." }), inOrder = make("button", "Item", { type: "button" });
-    item.setAttribute("aria-sort", state.sort === "" ? "ascending" : "none");
-    inOrder.addEventListener("click", () => { Object.assign(state, { sort: "", page: "1" }); show(); row.querySelector("button").focus(); });
-    item.append(inOrder);
-    row.replaceChildren(item);
+    row.replaceChildren(page.head("", "Item", "Order of the data.", true));
     if (data.sentences) row.append(make("th", "Sentences", { scope: "col" }));
-    for (const name of list) {
-      const title = make("th", "", { scope: "col", className: isText(name) ? "text" : "num", title: COLUMNS.find(([own]) => own === name)[3] });
-      const button = make("button", heading[name], { type: "button" });
-      const current = state.sort.replace("-", "") === name;
-      title.setAttribute("aria-sort", !current ? "none" : state.sort.startsWith("-") ? "descending" : "ascending");
-      button.addEventListener("click", () => {
-        // Numbers begin with the largest, texts with the first.
-        const falls = current ? !state.sort.startsWith("-") : !isText(name);
-        state.sort = `${falls ? "-" : ""}${name}`;
-        state.page = "1";
-        show();
-        [...by("rows").querySelectorAll("thead button")].find((other) => other.textContent === heading[name])?.focus();
-      });
-      title.append(button);
-      row.append(title);
-    }
+    for (const name of list) row.append(page.head(name, heading[name], COLUMNS.find(([own]) => own === name)[3], isText(name)));
   };
   const body = (items, list) => {
-    const last = Math.max(1, Math.ceil(items.length / PAGE));
-    state.page = String(Math.min(Math.max(1, Math.trunc(Number(state.page)) || 1), last));
-    const page = Number(state.page), rows = by("rows").querySelector("tbody");
-    rows.replaceChildren(...Array.from(items.slice((page - 1) * PAGE, page * PAGE), (item) => {
+    by("rows").querySelector("tbody").replaceChildren(...Array.from(page.pageOf(items, PAGE), (item) => {
       const row = make("tr", "", { className: String(item) === state.open ? "open" : "" });
       const open = make("button", columns.item_id[item], { type: "button" });
       open.dataset.item = String(item);
@@ -234,9 +189,6 @@
       row.append(...list.map((name) => cell(name, item)));
       return row;
     }));
-    by("page").textContent = `Page ${count(page)} of ${count(last)}`;
-    by("before").disabled = page <= 1;
-    by("after").disabled = page >= last;
   };
   const sidesOf = (item) => {
     const sides = [columns.first[item], columns.second[item]];
@@ -277,21 +229,10 @@
     pair.append(others);
   };
 
-  const chips = () => {
-    const list = [];
-    const chip = (text, drop) => {
-      const button = make("button", `${text} ×`, { type: "button" });
-      button.setAttribute("aria-label", `Remove the filter ${text}`);
-      button.addEventListener("click", () => { drop(); state.page = "1"; show(); controls(); });
-      list.push(button);
-    };
-    const limit = (value, digits) => (Number.isNaN(value) ? "…" : number(value, digits));
-    for (const [name, [low, high]] of Object.entries(state.ranges)) {
-      chip(`${heading[name]} ${limit(low, decimals[name])} to ${limit(high, decimals[name])}`, () => delete state.ranges[name]);
-    }
-    for (const [name, value] of Object.entries(state.kept)) chip(`${heading[name]} is ${value}`, () => delete state.kept[name]);
-    by("chips").replaceChildren(...list);
-  };
+  const chips = () => by("chips").replaceChildren(
+    ...page.rangeChips((name) => heading[name], (name) => decimals[name]),
+    ...Object.entries(state.kept).map(([name, value]) => page.chip(`${heading[name]} is ${value}`, () => delete state.kept[name])),
+  );
 
   const confusion = () => {
     by("confusion").hidden = !(isLabelled() && chosen().tasks.length === 1);
@@ -320,8 +261,7 @@
           button.setAttribute("aria-label", `${counts.get(key) ?? 0} of label ${label} and prediction ${said}: show them`);
           button.addEventListener("click", () => {
             Object.assign(state.kept, { label, [name]: said });
-            state.page = "1";
-            show();
+            page.redraw();
             controls();
           });
           field.append(button);
@@ -364,20 +304,14 @@
     pen.strokeStyle = colour("--line");
     const across = (value) => PAD.left + plane.wide * (value - left) / (right - left);
     const up = (value) => PAD.top + plane.high * (top - value) / (top - bottom);
-    const ticks = (low, end) => {
-      const step = 10 ** Math.floor(Math.log10(end - low)), apart = [0.2, 0.5, 1, 2].map((part) => part * step).find((part) => (end - low) / part <= 6) ?? step;
-      const found = [];
-      for (let at = Math.ceil(low / apart) * apart; at <= end + apart / 1e6; at += apart) found.push(Number(at.toPrecision(6)));
-      return found;
-    };
     pen.textAlign = "center";
-    for (const tick of ticks(left, right)) {
+    for (const tick of Table.ticks(left, right, 6)) {
       pen.fillText(String(tick).replace("-", "\u2212"), across(tick), high - 18);
       pen.beginPath(); pen.moveTo(across(tick), PAD.top); pen.lineTo(across(tick), high - PAD.bottom); pen.stroke();
     }
     pen.fillText(heading[x], PAD.left + plane.wide / 2, high - 3);
     pen.textAlign = "right";
-    for (const tick of ticks(bottom, top)) {
+    for (const tick of Table.ticks(bottom, top, 6)) {
       pen.fillText(String(tick).replace("-", "\u2212"), PAD.left - 6, up(tick) + 4);
       pen.beginPath(); pen.moveTo(PAD.left, up(tick)); pen.lineTo(wide - PAD.right, up(tick)); pen.stroke();
     }
@@ -426,23 +360,15 @@
     if (right - left < 0.01 && bottom - top < 0.01) { delete state.ranges[plane.x]; delete state.ranges[plane.y]; }
     else {
       // What reaches the edge has no limit there: a rounded one would leave out what lies on it.
-      const within = (name, low, high, from_, to) => {
-        const limits = [from_ > 0 ? value(low, high, from_) : NaN, to < 1 ? value(low, high, to) : NaN];
-        if (limits.every(Number.isNaN)) delete state.ranges[name]; else state.ranges[name] = limits;
-      };
+      const within = (name, low, high, from_, to) => page.setRange(name, [from_ > 0 ? value(low, high, from_) : NaN, to < 1 ? value(low, high, to) : NaN]);
       within(plane.x, plane.left, plane.right, left, right);
       within(plane.y, plane.bottom, plane.top, 1 - bottom, 1 - top);
     }
-    state.page = "1";
-    show();
+    page.redraw();
     controls();
   });
   by("picture").addEventListener("pointercancel", () => { box = null; show(); });
 
-  const options = (select, list, value) => {
-    select.replaceChildren(...list.map(([key, text]) => make("option", text, { value: key })));
-    select.value = value;
-  };
   const controls = () => {
     options(by("task"), choices.map((choice, place) => [String(place), choice.name]), state.task);
     if (by("words")) by("words").value = state.q;
@@ -459,32 +385,13 @@
       options(select, [["", "any"], ...known.filter(Boolean).map((value) => [value, value])], state.kept[name] ?? "");
       select.addEventListener("change", () => {
         if (select.value === "") delete state.kept[name]; else state.kept[name] = select.value;
-        state.page = "1";
-        show();
+        page.redraw();
       });
       label.append(select);
       group.append(make("legend", heading[name]), label);
       return group;
     });
-    by("ranges").replaceChildren(...texts, ...numeric.map((name) => {
-      const group = make("fieldset");
-      group.append(make("legend", heading[name]));
-      ["from", "to"].forEach((end, side) => {
-        const label = make("label", `${end} `), input = make("input", "", { type: "number", step: "any" });
-        const value = state.ranges[name]?.[side];
-        input.value = value === undefined || Number.isNaN(value) ? "" : String(value);
-        input.addEventListener("change", () => {
-          const limits = state.ranges[name] ?? [NaN, NaN];
-          limits[side] = input.value === "" ? NaN : Number(input.value);
-          if (limits.every(Number.isNaN)) delete state.ranges[name]; else state.ranges[name] = limits;
-          state.page = "1";
-          show();
-        });
-        label.append(input);
-        group.append(label);
-      });
-      return group;
-    }));
+    by("ranges").replaceChildren(...texts, ...numeric.map((name) => page.rangeField(name, heading[name])));
     by("columns").replaceChildren(...shown().flatMap((name) => [make("dt", heading[name]), make("dd", COLUMNS.find(([own]) => own === name)[3])]));
   };
 
@@ -497,8 +404,9 @@
     confusion();
     draw(items);
     detail(list);
-    write();
+    Table.write(state, USUAL);
   };
+  const page = Table.of(state, show, controls);
   const changed = (id, name, event = "change") => by(id)?.addEventListener(event, () => {
     if (!by(id).checkValidity() || (id === "wrong" && by(id).value === "")) by(id).value = state[name];
     state[name] = by(id).value;
@@ -515,10 +423,6 @@
   changed("wrong", "wrong");
   changed("across", "x");
   changed("up", "y");
-  by("controls").addEventListener("submit", (event) => event.preventDefault());
-  const turn = (step) => { state.page = String(Number(state.page) + step); show(); };
-  by("before").addEventListener("click", () => turn(-1));
-  by("after").addEventListener("click", () => turn(1));
   by("close").addEventListener("click", () => {
     const item = state.open, buttons = () => [...by("rows").querySelectorAll("tbody button")];
     state.open = "";
@@ -526,11 +430,6 @@
     (buttons().find((button) => button.dataset.item === item) ?? buttons()[0])?.focus();
   });
 
-  const save = (name, type, text) => {
-    const link = make("a", "", { href: URL.createObjectURL(new Blob([text], { type })), download: name });
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
-  };
   const table = () => {
     const list = shown(), heads = ["Item", ...(data.sentences ? ["Sentence 1", "Sentence 2"] : []), ...list.map((name) => heading[name])];
     const rows = Array.from(sorted(filtered()), (item) => [
@@ -540,15 +439,7 @@
     ]);
     return [heads, ...rows];
   };
-  const line = (text) => text.replace(/[\t\r\n]+/g, " ");
-  // A quotation mark begins a field of several lines for pandas, R and spreadsheets, unless it is itself in quotes.
-  const quoted = (text) => (text.includes('"') ? `"${text.replaceAll('"', '""')}"` : text);
-  by("tsv").addEventListener("click", () => save("pairs.tsv", "text/tab-separated-values", `${table().map((row) => row.map((text) => quoted(line(text))).join("\t")).join("\n")}\n`));
-  by("markdown").addEventListener("click", () => {
-    const escaped = (text) => line(text).replace(/[\\`*_{}[\]<>#|&~$]/g, "\\$&");
-    const [heads, ...rows] = table(), said = (row) => `| ${row.map(escaped).join(" | ")} |`;
-    save("pairs.md", "text/markdown", [said(heads), `|${" --- |".repeat(heads.length)}`, ...rows.map(said), ""].join("\n"));
-  });
+  Table.files("pairs", table);
 
   let waiting = 0;
   const again = () => { cancelAnimationFrame(waiting); waiting = requestAnimationFrame(() => draw(filtered())); };

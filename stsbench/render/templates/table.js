@@ -1,0 +1,118 @@
+"use strict";
+// What the tables of the explorer and the board share: elements, the address, sorting, pages, filters, files.
+const Table = (() => {
+  const by = (id) => document.getElementById(id);
+  const make = (tag, text = "", more = {}) => Object.assign(document.createElement(tag), { textContent: text, ...more });
+  const number = (value, digits = 2) => (value === null || Number.isNaN(value) ? "–" : value.toFixed(digits).replace(/^-(0\.?0*)$/, "$1").replace("-", "\u2212"));
+  const count = (value) => value.toLocaleString("en");
+  const words = (text) => text.toLowerCase().split(/\s+/).filter(Boolean);
+  const options = (select, list, value) => {
+    select.replaceChildren(...list.map(([key, text]) => make("option", text, { value: key })));
+    select.value = value;
+  };
+  // Computes a value again only if its key changed.
+  const once = (compute, key) => {
+    let [known, made] = [null, null];
+    return () => {
+      if (known !== key()) [known, made] = [key(), compute()];
+      return made;
+    };
+  };
+  const ticks = (low, end, most) => {
+    const step = 10 ** Math.floor(Math.log10(end - low)), part = [0.1, 0.2, 0.5, 1, 2].map((share) => share * step).find((share) => (end - low) / share <= most) ?? 5 * step;
+    const found = [];
+    for (let at = Math.ceil(low / part) * part; at <= end + part / 1e6; at += part) found.push(Number(at.toPrecision(6)));
+    return found;
+  };
+
+  const range = (text) => {
+    const [low, high] = text.split("~").map((part) => (part === "" ? NaN : Number(part)));
+    return [low, high ?? NaN];
+  };
+  const write = (state, usual) => {
+    const address = new URLSearchParams();
+    for (const [name, value] of Object.entries(usual)) if (state[name] !== value) address.set(name, state[name]);
+    for (const [name, limits] of Object.entries(state.ranges)) address.set(`in.${name}`, limits.map((value) => (Number.isNaN(value) ? "" : String(value))).join("~"));
+    for (const [name, value] of Object.entries(state.kept ?? {})) address.set(`is.${name}`, value);
+    // A page inside another one may have no address of its own.
+    try { history.replaceState(null, "", `#${address}`); } catch { /* then it is not kept */ }
+  };
+
+  // The table of a page: `state` has `sort`, `page` and `ranges`; `show` draws all, `controls` the filters.
+  const of = (state, show, controls) => {
+    const redraw = (changes = {}) => { Object.assign(state, { page: "1" }, changes); show(); };
+    const head = (name, title, help, isText) => {
+      const cell = make("th", "", { scope: "col", className: isText ? "text" : "num", title: help }), button = make("button", title, { type: "button" });
+      const current = state.sort.replace("-", "") === name;
+      cell.setAttribute("aria-sort", !current ? "none" : state.sort.startsWith("-") ? "descending" : "ascending");
+      button.addEventListener("click", () => {
+        // Numbers begin with the largest, texts with the first; the order of the data has one direction.
+        const falls = name && (current ? !state.sort.startsWith("-") : !isText);
+        redraw({ sort: `${falls ? "-" : ""}${name}` });
+        [...by("rows").querySelectorAll("thead button")].find((other) => other.textContent === title)?.focus();
+      });
+      cell.append(button);
+      return cell;
+    };
+    const pageOf = (list, size) => {
+      const last = Math.max(1, Math.ceil(list.length / size)), page = Math.min(Math.max(1, Math.trunc(Number(state.page)) || 1), last);
+      state.page = String(page);
+      by("page").textContent = `Page ${count(page)} of ${count(last)}`;
+      by("before").disabled = page <= 1;
+      by("after").disabled = page >= last;
+      return list.slice((page - 1) * size, page * size);
+    };
+    const chip = (text, drop) => {
+      const button = make("button", `${text} ×`, { type: "button" });
+      button.setAttribute("aria-label", `Remove the filter ${text}`);
+      button.addEventListener("click", () => { drop(); redraw(); controls(); });
+      return button;
+    };
+    const limit = (value, digits) => (Number.isNaN(value) ? "…" : number(value, digits));
+    const rangeChips = (title, digits) => Object.entries(state.ranges).map(([name, [low, high]]) => chip(`${title(name)} ${limit(low, digits(name))} to ${limit(high, digits(name))}`, () => delete state.ranges[name]));
+    const setRange = (name, limits) => {
+      if (limits.every(Number.isNaN)) delete state.ranges[name]; else state.ranges[name] = limits;
+    };
+    const rangeField = (name, title) => {
+      const group = make("fieldset");
+      group.append(make("legend", title));
+      ["from", "to"].forEach((end, side) => {
+        const label = make("label", `${end} `), input = make("input", "", { type: "number", step: "any" }), value = state.ranges[name]?.[side];
+        input.value = value === undefined || Number.isNaN(value) ? "" : String(value);
+        input.addEventListener("change", () => {
+          const limits = state.ranges[name] ?? [NaN, NaN];
+          limits[side] = input.value === "" ? NaN : Number(input.value);
+          setRange(name, limits);
+          redraw();
+        });
+        label.append(input);
+        group.append(label);
+      });
+      return group;
+    };
+    const turn = (step) => redraw({ page: String(Number(state.page) + step) });
+    by("before").addEventListener("click", () => turn(-1));
+    by("after").addEventListener("click", () => turn(1));
+    by("controls").addEventListener("submit", (event) => event.preventDefault());
+    return { redraw, head, pageOf, chip, rangeChips, setRange, rangeField };
+  };
+
+  // The buttons that save `rows()`, the headings first, as a table for programs or for a page.
+  const files = (name, rows) => {
+    const save = (type, ending, text) => {
+      const link = make("a", "", { href: URL.createObjectURL(new Blob([text], { type })), download: `${name}.${ending}` });
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    };
+    const line = (text) => text.replace(/[\t\r\n]+/g, " ");
+    // A quotation mark begins a field of several lines for pandas, R and spreadsheets, unless it is itself in quotes.
+    const quoted = (text) => (text.includes('"') ? `"${text.replaceAll('"', '""')}"` : text);
+    const escaped = (text) => line(text).replace(/[\\`*_{}[\]<>#|&~$]/g, "\\$&");
+    by("tsv").addEventListener("click", () => save("text/tab-separated-values", "tsv", `${rows().map((row) => row.map((text) => quoted(line(text))).join("\t")).join("\n")}\n`));
+    by("markdown").addEventListener("click", () => {
+      const [heads, ...others] = rows(), row = (cells) => `| ${cells.map(escaped).join(" | ")} |`;
+      save("text/markdown", "md", [row(heads), `|${" --- |".repeat(heads.length)}`, ...others.map(row), ""].join("\n"));
+    });
+  };
+  return { by, make, number, count, words, options, once, ticks, range, write, of, files };
+})();

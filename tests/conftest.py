@@ -30,7 +30,7 @@ hypothesis.settings.register_profile("explore", deadline=None, max_examples=2000
 hypothesis.settings.load_profile("stsbench")
 
 # What a test writes need not survive a power cut, and the disk would be waited for thousands of times. Programs
-# that tests start, such as the fault harness's parent, wait for it as ever.
+# that tests start wait for it.
 os.fsync = lambda descriptor: None
 
 WORDS = ("owl", "bus", "kettle", "rain", "a", "the", "sings", "leaves", "naps", "slowly", "tonight", "again")

@@ -81,7 +81,7 @@ class RunFolder:
                 if target.exists() and not target.is_file():
                     raise UserError(f"{target} is no file: move it away.")
             for leftover in self.checkpoints.glob(".step-*"):
-                shutil.rmtree(leftover)
+                leftover.unlink() if leftover.is_file() else shutil.rmtree(leftover)
 
     def require_free(self) -> None:
         """Make sure that nothing is lost if a training starts here."""

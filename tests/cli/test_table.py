@@ -1,0 +1,392 @@
+"""Every command that prints results: exit codes, keys of the JSON, formats, and files."""
+
+import csv
+import io
+import json
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+import stsbench as sb
+from stsbench.analysis import ANALYSES
+from stsbench.analysis.geometry import Geometry
+from stsbench.base.errors import UserError
+from stsbench.cli.app import BEST_KNOWN
+from stsbench.data import fetch
+from stsbench.data.sentences import read_sentences
+from stsbench.published.catalogue import row
+from stsbench.training.token_store import CorpusCounts, tokens_dir
+
+Stsbench = Callable[..., Any]
+ROW = "mteb-all-minilm-l6-v2/all-minilm-l6-v2"
+AGAINST = "--against all-minilm-l6-v2"
+SIMILARITIES = "\n".join(str(number / 252) for number in range(252))
+
+OPTIONS = dict.fromkeys(ANALYSES, "") | {
+    "compress": "--draws 2",
+    "hubness": "-k 5",
+    "repetition-bias": "--queries 10 --seeds 2",
+    "probes": "--kinds negation,typo",
+    "retrieve": "--query bridge -k 2",
+    **dict.fromkeys(("length-bias", "pair-kinds", "length-collapse", "dimensions", "stability"), "--no-intervals"),
+}
+
+TABLE = [
+    ("run -m toys:words --tasks sample", 0, "scores model protocol encoding"),
+    ("import given.txt --gold sample --out given", 0, "scores model protocol"),
+    ("show a", 0, "scores model protocol"),
+    ("compare a b", 0, "a b rows sentence notes"),
+    ("rank a b --draws 100", 0, "simultaneous rows"),
+    ("plan a b --difference 20 --seed-spread 5", 0, "difference"),
+    ("best-of a b --number 50", 0, "number"),
+    ("check a --baseline b --margin 100", 0, "verdict cells against"),
+    ("diagnose -m toys:words --tasks sample --claim 99.99", 0, "explained explanations"),
+    ("fit whitening -m words.txt -s sample --dimensions 4 -o white", 0, "dimensions width sentences"),
+    *((f"explain {name} a b {OPTIONS[name]}", 0, "model") for name in ANALYSES),
+    ("data list", 0, "licence documentation source found"),
+    ("data verify sample", 0, "status"),
+    ("data verify", 1, "status"),
+    ("data describe pairs.tsv -q", 0, ""),
+    ("doctor", 1, "subject status detail"),
+    ("published list", 0, ""),
+    ("published show mocose-acl2022-1", 0, ""),
+    ("published row esimcse-bert-base", 0, ""),
+    ("reproduce --list", 0, ""),
+    ("train --list", 0, ""),
+]
+
+
+def words(line: str) -> list[str]:
+    return line.split()
+
+
+@pytest.fixture
+def folder(stsbench: Stsbench, on_sample: Callable[..., None]) -> Stsbench:
+    """Records of two functions on the sample, and files to read."""
+    on_sample("a", "words")
+    on_sample("b", "letters")
+    Path("given.txt").write_text(SIMILARITIES, encoding="utf-8")
+    Path("pairs.tsv").write_text("An owl.\tA bus.\t1\nRain fell.\tIt rained.\t4\nTea.\tCoffee.\t2\n")
+    rng = np.random.default_rng(0)
+    known = {word for text in read_sentences("sample").texts for word in text.lower().split()}
+    lines = [f"{word} {' '.join(f'{value:.4f}' for value in rng.normal(size=6))}\n" for word in sorted(known)]
+    Path("words.txt").write_text("".join(lines), encoding="utf-8")
+    scores = {cell.column: cell.score / 100 for cell in row(ROW).cells if cell.score is not None}
+    scores["STSBenchmark"] = scores.pop("STS-B")
+    for name, off in (("good", 0.0), ("bad", -0.01)):
+        table = scores | {"STS12": scores["STS12"] + off}
+        Path(f"{name}.json").write_text(json.dumps({"model": "minilm", "cosine_spearman": table}))
+    return stsbench
+
+
+@pytest.mark.parametrize(("line", "code", "keys"), TABLE)
+def test_json_has_these_keys_and_other_formats_the_same_rows(
+    folder: Stsbench, line: str, code: int, keys: str
+) -> None:
+    done = folder(*line.split(), "--json")
+    assert done.code == code, done.err
+    content = json.loads(done.out)
+    assert set(keys.split()) <= set(content[0] if isinstance(content, list) else content)
+    rows = list(csv.reader(io.StringIO(folder(*line.split(), "--csv").out)))
+    assert len(rows) > 1
+    assert {len(cells) for cells in rows} == {len(rows[0])}
+    if line.startswith("explain"):
+        assert (len(rows) - 1, rows[0]) == (len(content), list(content[0]))
+        assert {cells["model"] for cells in content} == {"toys:words", "toys:letters"}
+        assert {"toys:words", "toys:letters"} <= set(re.findall(r"toys:\w+", folder(*line.split()).out))
+    if not line.startswith("data verify"):  # prints a table only for modified files
+        assert re.search(r"^\| :?---", folder(*line.split(), "--markdown").out, re.MULTILINE)
+        assert r"\begin{tabular}" in folder(*line.split(), "--latex").out
+    if line.startswith(("show", "compare", "check")):
+        assert folder(*line.split(), "--format", "json").out == done.out
+
+
+@pytest.mark.parametrize("command", ANALYSES)
+def test_a_model_needs_no_run_and_a_figure_is_written(command: str, folder: Stsbench) -> None:
+    kind, start = {"spectrum": ("svg", b"<?xml"), "density": ("pdf", b"%PDF")}.get(command, ("png", b"\x89PNG"))
+    done = folder(command, "--model", "toys:words", *OPTIONS[command].split(), "--figure", f"new/out.{kind}")
+    assert done.code == 0, done.err
+    assert Path(f"new/out.{kind}").read_bytes().startswith(start)
+    # Without benchmark data the sample is measured, with a note.
+    assert ("SAMPLE" in done.err) == (command not in {"repetition-bias", "probes", "retrieve"})
+    assert (f"is `stsbench explain {command}`" in done.err) == (command != BEST_KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "words"),
+    [
+        (f"check good.json {AGAINST} --tolerance 0.01", 0, "pass"),
+        ("check good.json", 2, "no published row is known for minilm"),
+        (f"check bad.json {AGAINST}", 1, "STS12 -1.00"),
+        ("check good.json --against unsup-simcse-bert-base", 2, "SICK-R: split is all, expected test"),
+        (f"check bad.json {AGAINST}", 1, "Next: stsbench diagnose --model MODEL --claim row:"),
+        ("check good.json --baseline bad.json", 2, "was imported with its scores only"),
+        ("check a --baseline a/run.json", 0, "0.3 points is the default margin"),
+        ("check b --baseline b --margin 0.3", 0, "within margin"),
+        ("train esimcse-bert-base --print --set optimiser.batch=32", 0, "batch: 32"),
+        ("best-of unsup-simcse-bert-base", 0, "76.25"),
+        ("length-bias a --no-intervals --published", 0, "SimCSE-BERT-base (published)"),
+        ("length-bias a --length characters --threshold 7 --bins 0,10 --no-intervals", 0, "10+"),
+        ("fit flow -m words.txt -s sample --steps 2 -o flow", 0, "NLL held out"),
+        ("fit whitening -m words.txt -s sample --dimensions 7 -o new", 2, "--dimensions 6"),
+        ("fit whitening -m words.txt -s sample -o .", 2, "choose another folder with --out"),
+        ("compare --a a --b b", 0, "A: a\nB: b\n"),
+        ("compare --b=b --a=a", 0, "A: a\nB: b\n"),
+        ("compare a b --subsets", 0, "everyday"),
+        ("show a b --subsets", 0, "everyday"),
+        ("explore a b --out pairs.html", 0, "do not publish it"),
+    ],
+)
+def test_a_command_ends_with_its_code_and_prints(folder: Stsbench, line: str, code: int, words: str) -> None:
+    done = folder(*line.split())
+    assert (done.code, words in done.out + done.err) == (code, True), done
+
+
+def test_too_few_pairs_for_a_margin_end_with_3(folder: Stsbench) -> None:
+    worse, better = sorted(("a", "b"), key=lambda name: sb.load_run(name).scores[0].value or 0)
+    loss = abs(sb.check(worse, baseline=better, margin=0.01).cells[0].difference or 0)
+    unsure = folder("check", worse, "--baseline", better, "--margin", f"{loss + 0.01:.4f}", "--junit", "check.xml")
+    assert unsure.code == 3
+    assert ET.parse("check.xml")
+
+
+def test_programs_read_the_verdict(folder: Stsbench) -> None:
+    bad = ("check", "bad.json", *AGAINST.split())
+    result = json.loads(folder(*bad, "--json", "--junit", "reports/check.xml").out)
+    assert (result["verdict"], result["against"]) == ("fail", [ROW])
+    (suite,) = ET.parse("reports/check.xml").getroot()
+    assert (suite.attrib["tests"], suite.attrib["failures"]) == ("6", "1")
+
+
+def test_an_imported_record_is_shown_checked_and_has_nothing_to_analyse(folder: Stsbench) -> None:
+    done = folder("import", "good.json", "--out", "theirs", "--model", "all-MiniLM-L6-v2")
+    assert "all-MiniLM-L6-v2  72.37" in done.out
+    assert folder("show", "theirs").out == done.out
+    assert folder("check", "theirs", *AGAINST.split()).code == 0
+    for command in ("explain", "explain geometry", "length-bias"):
+        (line,) = folder(*command.split(), "theirs", "--json").err.strip().splitlines()
+        assert "all-MiniLM-L6-v2 was imported" in line
+
+
+def test_show_prints_what_run_printed_and_several_records_side_by_side(folder: Stsbench) -> None:
+    measured = folder("run", "-m", "toys:words", "--tasks", "sample", "--out", "c")
+    shown = folder("show", "c")
+    assert (shown.code, shown.out) == (0, measured.out)
+    assert sb.RunRecord.model_validate_json(folder("show", "c", "--json").out) == sb.load_run("c")
+    Path("c/items.parquet").unlink()
+    assert folder("show", "c/run.json").out == shown.out
+    both = json.loads(folder("show", "a", "b", "--json").out)
+    assert [entry["model"]["name"] for entry in both] == ["toys:words", "toys:letters"]
+    Path("c/run.json").write_text("{", encoding="utf-8")
+    assert folder("show", "b", "c").err.startswith("stsbench: c/run.json is not valid JSON")
+
+
+def test_a_comparison_has_a_sentence_a_figure_and_its_own_intervals(
+    folder: Stsbench, on_sample: Callable[..., None]
+) -> None:
+    done = folder("compare", "a", "b", "--figure", "one.svg", "--figure-size", "page")
+    assert done.out.startswith("A: toys:words\nB: toys:letters\n\ntask ")
+    assert done.out.splitlines()[-1] == sb.compare("a", "b").sentence
+    assert 'width="360pt"' in Path("one.svg").read_text(encoding="utf-8")
+    folder("compare", "a", "b", "--figure", "two.svg", "--figure-size", "page")
+    assert Path("one.svg").read_bytes() == Path("two.svg").read_bytes()
+    on_sample("d", "words", "--interval", "independent")
+    on_sample("e", "letters", "--interval", "independent")
+    by = {
+        how: json.loads(folder("compare", *how.split(), "--json").out)["rows"][0]
+        for how in ("a b", "d e", "a b --interval independent", "a d")
+    }
+    assert [line["interval"] for line in by.values()] == ["dyadic", "dyadic", "independent", "dyadic"]
+    assert by["d e"] == by["a b"] != by["a b --interval independent"]
+    for seed in (1, 2):
+        on_sample(f"seeds/w{seed}", "words")
+        on_sample(f"seeds/l{seed}", "letters")
+    together = folder(*words("compare --a seeds/w1 seeds/w2 --b seeds/l1 seeds/l2 -q"))
+    assert together.out.startswith("A: seeds/w\nB: seeds/l\n")
+    assert folder(*words("compare --a=seeds/w1 seeds/w2 --b seeds/l1 --b=seeds/l2 -q")).out == together.out
+    one_side = folder(*words("compare --a seeds/w1 seeds/w2 seeds/l1 seeds/l2 --json"))
+    (first, *_) = json.loads(one_side.out)["rows"]
+    assert (first["a_runs"], first["p"]) == (4, None)
+
+
+def test_rank_leaves_experiments_out_and_its_options_matter(folder: Stsbench) -> None:
+    Path("tried").mkdir()
+    Path("tried/experiment.yaml").write_text("name: tried\n")
+    done = folder("rank", "a", "b", "tried", "--draws", "100", "--figure", "ranks.svg")
+    assert {"rank", "model", "sample", "groups"} <= set(done.out.splitlines()[0].split())
+    assert sb.rank(["a", "b"], draws=100).sentence in done.out
+    assert Path("ranks.svg").stat().st_size > 1000
+    assert "note: left out: tried is an experiment" in done.err
+    assert folder("rank", "a", "b", "--draws", "100", "--simultaneous").err != done.err
+
+
+def test_citations_are_bibtex_with_comments(stsbench: Stsbench, sts13: Path, pairs_file: Path) -> None:
+    stsbench("run", "-m", "toys:words", "--tasks", "STS13", "--data-dir", sts13, "--out", "a")
+    stsbench("run", "-m", "toys:words", "--data", pairs_file, "--out", "b")
+    done = stsbench("cite", "a", "b")
+    entries = re.findall(r"^@(\w+)\{([^,]+),$", done.out, re.MULTILINE)
+    assert (done.code, entries) == (0, [("inproceedings", "agirre-etal-2013-sem")])
+    outside = re.sub(r"^@.*?^\}", "", done.out, flags=re.MULTILINE | re.DOTALL)
+    assert all(line.startswith("%") for line in outside.splitlines() if line)
+    assert set(json.loads(stsbench("cite", "a", "b", "--json").out)) == {"toys:words", "STS13", "pairs"}
+
+
+def test_explain_prints_each_analysis_when_it_is_done_and_reports_failures_last(
+    folder: Stsbench, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert folder("explain", "a", "b", "--no-intervals", "--out", "page").code == 0
+    made = {path.name for path in Path("page").iterdir()}
+    assert made == {"README.md", *(f"{name}.{kind}" for name in ANALYSES for kind in ("png", "csv"))}
+    assert list(json.loads(folder("explain", "a", "--no-intervals", "--json").out)) == list(ANALYSES)
+    folder("import", "given.txt", "--gold", "sample", "--out", "given")
+    done = folder("explain", "given", "--no-intervals", "--out", "page2")
+    assert (done.code, "length difference" in done.out) == (2, True)
+    assert "stsbench: geometry: " in done.err
+    assert "geometry" in Path("page2/README.md").read_text(encoding="utf-8")
+    printed: list[str] = []
+
+    def fail(*_subjects: object, **_options: object) -> None:
+        printed.append(capsys.readouterr().out)
+        raise UserError("it stops here.")
+
+    monkeypatch.setattr(Geometry, "verb", staticmethod(fail))
+    done = folder("explain", "a", "--no-intervals")
+    assert (done.code, "geometry: it stops here" in done.err) == (2, True)
+    assert "length difference" in printed[0]
+    assert "Spectrum" in done.out
+
+
+def test_a_diagnosis_names_the_setting_and_writes_its_grid(folder: Stsbench, toys: Any) -> None:
+    record = sb.evaluate(toys.words, "sample", protocol=sb.protocol(metric="pearson"))
+    claim = f"{100 * (record.scores[0].value or 0):.2f}"
+    diagnose = ("diagnose", "-m", "toys:words", "--tasks", "sample", "--claim", claim)
+    done = folder(*diagnose, "--out", "found", "--figure", "map.svg")
+    assert f"Your {claim} on sample comes from metric pearson" in done.out
+    assert "--tasks sample --metric pearson" in done.out
+    assert {path.name for path in Path("found").iterdir()} == {"diagnosis.json", "grid.csv", "heatmap.png"}
+    settings = json.loads(Path("found/diagnosis.json").read_text("utf-8"))["settings"]
+    assert len(Path("found/grid.csv").read_text().splitlines()) == settings + 1
+    assert "metric pearson" in Path("map.svg").read_text(encoding="utf-8")
+    found = json.loads(folder(*diagnose, "--json").out)
+    assert (found["explained"], found["explanations"][0]["changes"]) == (True, {"metric": "pearson"})
+    rows = list(csv.DictReader(io.StringIO(folder(*diagnose, "--csv").out)))
+    assert [line["setting"] for line in rows] == ["claimed", "your setting", "metric pearson"]
+
+
+def test_the_command_that_diagnose_prints_gives_the_number(
+    stsbench: Stsbench, tiny_bert: Path, benchmark_folder: Path
+) -> None:
+    where = ("-m", str(tiny_bert), "--device", "cpu", "--data-dir", str(benchmark_folder))
+
+    def score(*options: str) -> float:
+        rows = list(csv.DictReader(io.StringIO(stsbench("run", *where, *options, "--csv").out)))
+        return float(rows[0]["score"])
+
+    value = score("--tasks", "SICK-R:all", "--metric", "pearson", "--pooling", "cls")
+    claim = ("--claim", f"SICK-R={value:.6f}%", "--tolerance", "0.0001")
+    found = json.loads(stsbench("diagnose", *where, *claim, "--json").out)
+    options = found["sentence"].partition("gives it with `")[2].removesuffix("`.").split()
+    assert score(*options) == pytest.approx(value, abs=1e-4)
+
+
+def test_a_report_a_card_and_a_board_are_written(folder: Stsbench, tmp_path: Path) -> None:
+    done = folder("report", "a", "--out", "deep/report", "--no-analyses", "--title", "Mine")
+    assert (done.code, done.out) == (0, "")
+    assert "<title>Mine</title>" in Path("deep/report/index.html").read_text(encoding="utf-8")
+    assert Path("deep/report/README.md").read_text(encoding="utf-8").startswith("# Mine\n")
+    card = folder("report", "a", "--model-card")
+    head = yaml.safe_load(card.out.split("---")[1])
+    assert head["model-index"][0]["results"][0]["dataset"]["name"] == "sample"
+    assert folder("report", "a", "--model-card", "--out", tmp_path / "card.md").code == 0
+    assert (tmp_path / "card.md").read_text(encoding="utf-8") == card.out
+    Path("broken").mkdir()
+    Path("broken/run.json").write_text("{")
+    done = folder("board", ".", "--out", "all.html")
+    assert (done.code, done.err.splitlines()[-1]) == (0, "written to all.html")
+    assert "note: left out: broken/run.json is not valid JSON" in done.err
+
+
+def test_a_fit_is_measured(folder: Stsbench) -> None:
+    fitted = folder(*words("fit whitening -m words.txt -s sample --dimensions 4 -o white --json"))
+    about = json.loads(fitted.out)
+    assert (about["dimensions"], about["width"], about["sentences"]["count"]) == (4, 6, 504)
+    measured = folder(*words("run -m white --tasks sample --no-intervals --json -q"))
+    assert "|post:whitening4+sample|" in json.loads(measured.out)["scores"][0]["signature"]
+
+
+def test_vectors_of_a_file_are_written_and_searched(stsbench: Stsbench, tiny_bert: Path) -> None:
+    Path("lines.txt").write_text(
+        "A cat slept.\n\nThe ferry left late.\nA dog barked at the cat.", encoding="utf-8"
+    )
+    done = stsbench("embed", "lines.txt", "-m", tiny_bert, "--out", "v.npy", "--json")
+    assert json.loads(done.out)[0]["rows"] == 3
+    query = ("--corpus", "v.npy", "--query", "A cat slept.", "-k", "1", "--json")
+    (best,) = json.loads(stsbench("explain", "retrieve", "-m", tiny_bert, *query).out)
+    assert best["sentence"] == "A cat slept."
+    refused = stsbench("embed", "lines.txt", "-m", tiny_bert, "--out", "v.npy", "--max-length", "9")
+    refused.demand_one_sentence("v.npy has vectors of another use")
+
+
+def test_data_is_found_verified_and_missed(
+    stsbench: Stsbench, sts13: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = json.loads(stsbench("data", "list", "--data-dir", sts13, "--json").out)
+    assert {line["task"] for line in rows if line["text"] == "senteval" and line["found"]} == {"STS13"}
+    done = stsbench("data", "verify", "--data-dir", sts13, "--json")
+    assert (done.code, "6 files modified" in done.err) == (1, True)
+    assert {line["status"] for line in json.loads(done.out)} == {"ok", "modified", "missing"}
+    assert "run `stsbench data get senteval`" in stsbench("data", "verify").err
+    for place, words in (("", "stsbench data get senteval"), ("nowhere", "STSBENCH_DATA names nowhere")):
+        monkeypatch.setenv("STSBENCH_DATA", place)
+        problems = [line for line in json.loads(stsbench("doctor", "--json").out) if line["status"] == "problem"]
+        assert problems
+        assert all(words in problem["detail"] for problem in problems)
+
+
+@pytest.mark.shared
+def test_a_machine_with_the_data_has_no_problem(
+    stsbench: Stsbench, senteval: Path, shared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = ("--data-dir", shared / "data" / "senteval", "--data-dir", shared / "data" / "sts-raw")
+    done = stsbench("data", "verify", *folders)
+    assert (done.code, "modified" in done.out + done.err) == (0, False)
+    monkeypatch.setenv("STSBENCH_DATA", str(senteval))
+    assert stsbench("doctor").code == 0
+
+
+def test_getting_data_prints_what_was_fetched(
+    stsbench: Stsbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requests: list[tuple[str, Path | None]] = []
+
+    def get(what: str = "senteval", progress: object = None, *, to: Path | None = None) -> fetch.Fetched:
+        requests.append((what, to))
+        known = what == "senteval"
+        return fetch.Fetched(tmp_path / "x", verified=known, fresh=known)
+
+    monkeypatch.setattr(fetch, "get", get)
+    assert stsbench("data", "get").err == f"downloaded: {tmp_path}/x (verified)\n"
+    assert "already there" in stsbench("data", "get", "wiki1m").err
+    assert stsbench("data", "get", "--quiet", "--to", "data").err == ""
+    assert requests == [("senteval", None), ("wiki1m", None), ("senteval", Path("data"))]
+
+
+def test_the_cache_is_listed_by_prompt_and_cleared(stsbench: Stsbench, tiny_bert: Path) -> None:
+    for prompt in ("query: ", "passage: "):
+        assert stsbench("run", "-m", tiny_bert, "--prompt", prompt, "--tasks", "sample").code == 0
+    store = tokens_dir() / "abc"
+    store.mkdir(parents=True)
+    (store / "about.json").write_text(json.dumps({"counts": vars(CorpusCounts(1, 1, 0, 0, 3))}), encoding="utf-8")
+    (store / "tokens.bin").write_bytes(bytes(2_000_000))
+    listed = stsbench("cache", "info", "--json")
+    assert {line["prompt"] for line in json.loads(listed.out)} == {"'query: '", "'passage: '"}
+    assert "1 tokenised corpora (2.0 MB)" in listed.err
+    assert stsbench("cache", "clear", "--yes").err.startswith("freed ")
+    assert json.loads(stsbench("cache", "info", "--json").out) == []
+    assert not store.exists()

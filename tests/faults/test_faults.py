@@ -22,7 +22,8 @@ from fault_table import KILLED, PATHS, REAL, TABLE, TEXTS, UNDEFINED, WHOLE, Com
 from fault_world import Ended, World, build
 from typer.main import get_command
 
-from stsbench.cli.app import app
+from stsbench.analysis import ANALYSES
+from stsbench.cli.app import BEST_KNOWN, app
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
@@ -153,9 +154,9 @@ def name_of(value: Any) -> str:
 def all_commands() -> dict[str, Any]:
     group: Any = get_command(app)
     found = {}
-    for name in group.list_commands(None):
+    for name in (*group.list_commands(None), *(f"explain {name}" for name in ANALYSES if name != BEST_KNOWN)):
         command = group.get_command(None, name)
-        inner = getattr(command, "commands", {}) if name != "explain" else {}
+        inner = getattr(command, "commands", {})
         found |= {f"{name} {each}": inner[each] for each in inner} or {name: command}
     return found
 

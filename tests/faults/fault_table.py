@@ -131,7 +131,7 @@ TABLE = [
     ),
     Command("board runs --out all.html", _record("a"), writes="all.html"),
     Command(
-        "report runs/a runs/b --no-analyses --date 2026-01-01 --out report -q", _record("a"), writes="report"
+        "report runs/a runs/b --no-analyses --out report -q", _record("a"), writes="report"
     ),
     Command("report runs/a --model-card --out card.md", _record("a"), writes="card.md"),
     Command(

@@ -45,13 +45,7 @@ def missing(extra: str) -> list[str]:
 
 
 def require(extra: str, what: str, *, by: str = "") -> None:
-    """Raises a UserError, with the command that installs it, if a package of an extra is missing.
-
-    Args:
-        extra: its name, as in `stsbench[models]`.
-        what: what needs it, as the beginning of a sentence.
-        by: the extra to suggest, if another one includes this one.
-    """
+    """Raises a UserError if a package of an extra is missing, which `what` needs; it names `by`, or the extra."""
     if packages := missing(extra):
         raise UserError(_sentence(what, packages, by or extra))
 

@@ -120,15 +120,7 @@ def require_writable(path: Path, option: str = "", *, as_folder: bool = False) -
 
 
 def require_file(path: Path, *, absent: str = "check the path") -> None:
-    """Checks that a path is a regular file; reading a pipe or a device may never end.
-
-    Args:
-        path: the file.
-        absent: the remedy if it does not exist, for the message.
-
-    Raises:
-        UserError: if it is missing, cannot be read, or is something else.
-    """
+    """Raises a UserError unless a path is a regular file: reading a pipe may never end. `absent` is the remedy."""
     try:
         if not path.exists():
             raise UserError(f"there is no file {path}: {absent}.")
@@ -151,14 +143,9 @@ def files_in(folder: Path, *patterns: str) -> list[Path]:
 
 
 def files_below(folder: Path, *, most: int | None = None) -> list[Path]:
-    """Returns the files of a folder and its subfolders, sorted, hidden ones included.
+    """Returns the files in at most `most` levels of a folder, by default all, sorted, hidden ones included.
 
-    Args:
-        folder: the folder.
-        most: how many levels of folders to look into; None for all.
-
-    Raises:
-        UserError: if a folder cannot be listed (`Path.glob` would ignore it).
+    Raises a UserError if a folder cannot be listed (`Path.glob` would ignore it).
     """
 
     def refuse(error: OSError) -> None:
@@ -206,15 +193,10 @@ def _sync(path: Path) -> None:
 _replacements: list[Path] = []
 
 
-def cache_dir() -> Path:
-    """Returns the cache folder: that of `cache_at`, or yours."""
-    return _replacements[-1] if _replacements else own_cache_dir()
-
-
-def own_cache_dir() -> Path:
-    """Returns your cache folder: `STSBENCH_CACHE` if set, else the platform's (`~/.cache/stsbench`)."""
-    chosen = os.environ.get("STSBENCH_CACHE")
-    return Path(chosen).expanduser() if chosen else Path(user_cache_dir("stsbench"))
+def cache_dir(*, own: bool = False) -> Path:
+    """Returns the cache folder: that of `cache_at`, unless `own`; `STSBENCH_CACHE`; or `~/.cache/stsbench`."""
+    chosen = os.environ.get("STSBENCH_CACHE") or user_cache_dir("stsbench")
+    return _replacements[-1] if _replacements and not own else Path(chosen).expanduser()
 
 
 @contextmanager

@@ -24,15 +24,9 @@ def available_bytes() -> int | None:
 
 
 def require_memory(needed: int, what: str, advice: str) -> None:
-    """Checks that data fits into the free memory, where the system reports it.
+    """Raises a UserError, with a remedy, if the data `what` (a plural) needs more bytes than are free.
 
-    Args:
-        needed: the size in bytes.
-        what: the data, as the beginning of a sentence in the plural.
-        advice: the remedy, for the message.
-
-    Raises:
-        UserError: if it does not fit.
+    It passes where the system does not report the free memory.
     """
     available = available_bytes()
     if available is not None and needed > available:
@@ -48,13 +42,9 @@ def is_of_memory(error: Exception) -> bool:
 
 
 def ray_cluster(address: str | None = None) -> Any:
-    """Connects to a Ray cluster and returns the `ray` module.
+    """Connects to a Ray cluster, by default that in `RAY_ADDRESS` or a local one, and returns the `ray` module.
 
-    Args:
-        address: the cluster's address; None for the one in `RAY_ADDRESS`, a running local one, or a new local one.
-
-    Raises:
-        UserError: if Ray is not installed, or no cluster answers.
+    Raises a UserError if Ray is not installed, or no cluster answers.
     """
     require("ray", "--on ray")
     import ray

@@ -43,15 +43,9 @@ class Draft:
 
 
 def read_draft(path: Path, what: str, example: str) -> Draft:
-    """Reads a YAML file of keys and values.
+    """Reads a YAML file of keys and values, which should be `what` (such as `a recipe`).
 
-    Args:
-        path: the file.
-        what: what the file should be, with its article: `a recipe`.
-        example: where the user finds an example.
-
-    Raises:
-        UserError: if it cannot be read, is not valid YAML, or has a key twice.
+    Raises a UserError if it cannot be read, is not valid YAML, has a key twice, or no keys (see `example`).
     """
     places: dict[Keys, str] = {}
     try:

@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import own_cache_dir
+from stsbench.base.files import cache_dir
 from stsbench.data.catalogue import Source
 
 
@@ -59,7 +59,7 @@ def checkout_data() -> Path | None:
 
 def data_cache() -> Path:
     """Returns the folder of downloaded data."""
-    return own_cache_dir() / "data"
+    return cache_dir(own=True) / "data"
 
 
 def root_in(place: Place, source: Source, paths: Sequence[str]) -> Path | None:

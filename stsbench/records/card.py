@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pandas as pd
+import yaml
 
 from stsbench.base.errors import UserError
 from stsbench.records.labels import interval_in_words
@@ -49,8 +50,6 @@ def model_card(
     Raises:
         UserError: if the records are of several models.
     """
-    import yaml
-
     models = {(record.model.name, record.model.weights_sha256, record.model.use.pooling) for record in records}
     if len(models) > 1:
         names = ", ".join(record.model.name for record in records)

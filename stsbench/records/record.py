@@ -12,7 +12,7 @@ import pandas as pd
 from pydantic import Field, PrivateAttr
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import require_file
+from stsbench.data.rows import read_bytes
 from stsbench.records.items import ITEMS, KEY
 from stsbench.records.parts import (
     IMPORTED,
@@ -97,11 +97,7 @@ class RunRecord(Result, RecordPart):
         return Scores([self]).table()
 
     def to(self, style: Style) -> str:
-        """Return the scores as text (Markdown and LaTeX without intervals), or everything as `csv` or `json`.
-
-        Raises:
-            UserError: if the format does not exist.
-        """
+        """Returns the scores as text (Markdown and LaTeX without intervals), or everything as `csv` or `json`."""
         return Scores([self]).to(style) if style in {"markdown", "latex"} else super().to(style)
 
     def to_dict(self) -> Any:
@@ -207,11 +203,7 @@ def _read_items(folder: Path | None, file: TableFile | None) -> pd.DataFrame:
     table = folder / ITEMS
     if not table.exists():
         raise MissingTableError(f"{table} is missing: copy it beside {RECORD}, or measure again.")
-    require_file(table, absent="put back the table")
-    try:
-        content = table.read_bytes()
-    except OSError as error:
-        raise UserError(f"cannot read {table} ({error.strerror or error}): check its permissions.") from error
+    content = read_bytes(table)
     if hashlib.sha256(content).hexdigest() != file.sha256:
         raise UserError(f"{table} is not the table that {RECORD} was computed from: measure again.")
     return _parsed(content)

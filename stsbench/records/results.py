@@ -16,6 +16,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.files import require_file
 from stsbench.base.parsing import parse_json
 from stsbench.data.catalogue import MTEB_TASKS
+from stsbench.data.rows import read_bytes
 from stsbench.records.parts import Number
 from stsbench.records.signature import UNKNOWN
 
@@ -78,13 +79,11 @@ class ImportedResults:
 
 
 def read_json(path: Path, what: str) -> Any:
-    """Read another program's JSON file; `what` names its content in messages."""
+    """Reads a JSON file; `what` names its content in messages."""
     require_file(path, absent=f"name a file of {what}, or a folder of them")
     try:
-        return parse_json(path.read_bytes())
-    except OSError as error:
-        raise UserError(f"cannot read {path} ({error.strerror or error}): check its permissions.") from error
-    except ValueError as error:
+        return parse_json(read_bytes(path))
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path} is not valid JSON ({error}): save the {what} again.") from error
 
 

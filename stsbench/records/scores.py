@@ -76,11 +76,7 @@ class Scores(Result):
         return Tables(tables)
 
     def to(self, style: Style) -> str:
-        """Return the tables as text, or everything as `csv` or `json`.
-
-        Raises:
-            UserError: if the format does not exist.
-        """
+        """Returns the tables as text (Markdown and LaTeX without intervals), or everything as `csv` or `json`."""
         if style in {"markdown", "latex"}:
             return Scores(self.records, self.subsets, intervals=False).table().to(style)
         return super().to(style)

@@ -45,13 +45,7 @@ def show(runs: Run | Sequence[Run], *, subsets: bool = False) -> Scores:
 
 
 def print_scores(scores: Scores, output: "Output", *, as_list: bool) -> None:
-    """Print records as tables with signatures, or in full as JSON.
-
-    Args:
-        scores: of the records.
-        output: the format.
-        as_list: whether JSON is a list of records.
-    """
+    """Prints records as tables with signatures, or in full as JSON (`as_list`: a list of records)."""
     is_screen = output.style == "terminal"
     if output.style == "json" and not as_list:
         print_data(scores.records[0].model_dump_json(indent=1))

@@ -4,7 +4,6 @@ Both files are written completely under temporary names. Then the table takes it
 `run.json`, which holds the table's hash, commits the run. A lock keeps two writers apart.
 """
 
-import json
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -18,7 +17,6 @@ from stsbench.base.errors import UserError
 from stsbench.base.files import (
     atomic_path,
     remove_leftovers,
-    require_file,
     require_writable,
     sha256_of,
     writing,
@@ -29,6 +27,7 @@ from stsbench.base.words import closest
 from stsbench.records.items import ITEMS
 from stsbench.records.parts import SCHEMA_VERSION, ModelPart, ProtocolPart, Score, TableFile
 from stsbench.records.record import RECORD, RunRecord
+from stsbench.records.results import read_json
 
 
 class Measurement(NamedTuple):
@@ -167,22 +166,12 @@ def load_run(path: str | Path) -> RunRecord:
         UserError: if there is no record, it is damaged, or it has the layout of another version.
     """
     path = Path(path).expanduser()
-    try:
-        file = path / RECORD if path.is_dir() else path
-        exists = file.exists()
-    except OSError as error:  # the name is too long, or a folder may not be entered
-        raise UserError(f"cannot read {path} ({error.strerror or error}): check the path.") from error
-    if not exists:
+    file = path / RECORD if path.is_dir() else path
+    if not file.exists():
         similar = closest(path.name, [record.parent.name for record in path.parent.glob(f"*/{RECORD}")])
         hint = f"did you mean {path.parent / similar[0]}? " if similar else ""
         raise UserError(f"no run record at {path}: {hint}`stsbench run --out {path}` makes one.")
-    require_file(file, absent="name a record")
-    try:
-        content = json.loads(file.read_bytes())
-    except OSError as error:
-        raise UserError(f"cannot read {file} ({error.strerror or error}): check its permissions.") from error
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{file} is not valid JSON ({error}): measure again.") from error
+    content = read_json(file, "record")
     version = content.get("schema_version") if isinstance(content, dict) else None
     if type(version) is not int:
         raise UserError(f"{file} is not a run record: it has no schema version; measure again.")

@@ -68,7 +68,7 @@ def test_a_missing_record_is_reported_with_the_closest_name(make_record: Maker, 
     ("place", "value", "message"),
     [
         *(
-            ("", content, r"is not (valid JSON|a run record).*measure again\.$")
+            ("", content, r"is not (valid JSON|a run record).*(measure|save the record) again\.$")
             for content in (
                 "",
                 "{",

@@ -1,5 +1,8 @@
 """What is published about a claim and the measured model."""
 
+from collections.abc import Iterator, Sequence
+
+from stsbench.base.words import listed
 from stsbench.diagnosis.claim import Claim, Value
 from stsbench.encoders.protocol import Identity
 from stsbench.published.catalogue import (
@@ -26,8 +29,7 @@ def facts(claim: Claim, identity: Identity) -> list[str]:
     expected = of_row or of_model
     if expected:
         sentences += _differences(expected, identity, with_files=expected == of_model)
-    printed = row.row.notes if row else [_is_printed(value, of_model) for value in claim.values]
-    return [*sentences, *filter(None, printed)]
+    return [*sentences, *(row.row.notes if row else _printed(claim.values, of_model))]
 
 
 def likely_templates(claim: Claim, model: str) -> tuple[str, ...]:
@@ -59,15 +61,16 @@ def _differences(expected: KnownCheckpoint, identity: Identity, *, with_files: b
     return sentences
 
 
-def _is_printed(value: Value, of_model: KnownCheckpoint | None) -> str:
-    """Returns the row of the model that prints a number."""
-    task = "Avg. STS" if value.task == AVERAGE else value.task
-    for name in of_model.expected if of_model and value.decimals > 1 else ():
-        for cell in rows()[name].cells:
-            if (
-                cell.setting.task == task
-                and cell.score is not None
-                and round(cell.score, value.decimals) == value.score
-            ):
-                return f"{value} {value.on} is printed for your model in {name}."
-    return ""
+def _printed(values: Sequence[Value], of_model: KnownCheckpoint | None) -> Iterator[str]:
+    """Yields the rows of the model that print some of the numbers."""
+    for name in of_model.expected if of_model else ():
+        printed = {(cell.setting.task, cell.score) for cell in rows()[name].cells}
+        found = [
+            f"{value} {value.on}"
+            for value in values
+            for task, score in printed
+            if value.decimals > 1 and score is not None and round(score, value.decimals) == value.score
+            if task == ("Avg. STS" if value.task == AVERAGE else value.task)
+        ]
+        if found:
+            yield f"{listed(found)} {'are' if len(found) > 1 else 'is'} printed for your model in {name}."

@@ -85,8 +85,10 @@ class Diagnosis(Judgement):
 
     @property
     def remarks(self) -> list[str]:
-        """Which settings cannot be distinguished, how strong the evidence is, published facts, and the notes."""
-        return [*words.remarks(self.answer), *self.facts, *self.claim.notes, *super().remarks]
+        """How strong the evidence is, what is published, and what was not tried, in one line each."""
+        notes = [f"note: {self.notes[0]}", *self.notes[1:]] if self.notes else []
+        lines = (words.remarks(self.answer), (*self.facts, *self.claim.notes), notes)
+        return [" ".join(sentences) for sentences in lines if sentences]
 
     def table(self, most: int = 10) -> Tables:
         """Returns the claim, your setting, and the settings that explain it, or else those nearest to it.
@@ -154,7 +156,7 @@ class Diagnosis(Judgement):
             "settings": self.search.settings,
             "choices": {axis.name: [str(value) for value in axis.values] for axis in self.grid.axes},
             "further": further and {**vars(further), "settings": self.search.beyond.settings},
-            "remarks": list(self.remarks),
+            "remarks": [*words.remarks(self.answer), *self.facts, *self.claim.notes],
             "notes": list(self.notes),
             "seconds": self.seconds,
             "encoding": self.encoding,

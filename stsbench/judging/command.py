@@ -93,7 +93,7 @@ def compare(
         comparison = compare_runs(*(runs or (a or (), b or ())), intervals=intervals, progress=progress)
     tables = comparison.table(subsets=subsets)
     is_undecided = comparison.rows["verdict"].iloc[-1] == "undecided"
-    following = ("plan" if is_undecided else "explain", *runs) if runs else ()
+    following = ("plan" if is_undecided else "explain", *runs) if runs else ("report", *(a or ()), *(b or ()))
     print_judgement(comparison, output, figure=figure, tables=tables, following=following)
 
 
@@ -223,7 +223,12 @@ def _after_check(run: Path, baseline: Path | None, result: "Check") -> Sequence[
     off = [cell for cell in result.cells if cell.verdict in {"fail", "not comparable"}]
     row = next((cell.origin for cell in off if cell.name in STS_TASKS), "")
     if not row:
-        return ("published", "row", result.against[0])
+        missing = ",".join(cell.name for cell in result.of("not measured") if cell.name in STS_TASKS)
+        return (
+            ("run", "--model", result.run, "--tasks", missing)
+            if missing
+            else ("published", "row", *result.against)
+        )
     # A record names its model; a file of results does not.
     model = ("--model", "MODEL") if run.is_file() and run.name != "run.json" else (run,)
     return ("diagnose", *model, "--claim", f"row:{row}")

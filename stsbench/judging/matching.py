@@ -17,10 +17,8 @@ from stsbench.statistics.correlations import CORRELATIONS
 from stsbench.statistics.similarity import SIMILARITIES
 
 AVERAGES = {"Avg. STS": STS_TASKS, "Avg. transfer": TRANSFER_TASKS}
-"""The tasks of published averages."""
 
 _METRICS = {"acc": "accuracy", "devacc": "accuracy"}
-"""Names of statistics in published settings, where they differ from those in records."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +74,6 @@ _OPTIONS: Mapping[str, Collection[str]] = {
     "similarity": SIMILARITIES,
     "text": TEXTS,
 }
-"""The values of options; published metrics may be others."""
 
 _OTHER_DATA = {"modified": "modified", "user": "your own"}
 

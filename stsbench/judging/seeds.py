@@ -121,7 +121,7 @@ class SeedsComparison(ComparisonResult):
             for side, name in self._methods
             if last[f"{side}_runs"] < ENOUGH
         ]
-        return [*([f"note: {'; '.join(few)}"] if few else []), *super().remarks]
+        return [*([f"note: {'; '.join(few)}."] if few else []), *super().remarks]
 
     @property
     def _methods(self) -> list[tuple[str, str]]:
@@ -175,7 +175,7 @@ def _spread_text(row: Row, side: str) -> str:
 
 def _few_runs_text(runs: int, sd: float) -> str:
     if runs == 1:
-        return "one run measures this checkpoint; it does not show how much scores vary over seeds"
+        return "one run does not show how much scores vary over seeds"
     low, high = (factor * sd for factor in spread_factors(runs))
     return f"with {runs} runs, an sd of {sd:.2f} is compatible with a true one from {low:.2f} to {high:.2f}"
 

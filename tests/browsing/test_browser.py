@@ -12,7 +12,7 @@ from browser import browser_or_skip, has_contrast, passes_axe
 import stsbench as sb
 
 pytestmark = pytest.mark.slow
-ENTER = "\ue007"
+SPACE = " "
 
 
 @pytest.fixture
@@ -55,13 +55,13 @@ def choose(browser: Any, name: str, value: str | bool, event: str = "change") ->
 
 
 def press(browser: Any, label: str) -> None:
-    """Presses a button by its label with the keyboard."""
+    """Presses a button, or ticks a box, by its label with the keyboard."""
     browser.run(
-        "[...document.querySelectorAll('button')].find((own) => own.getAttribute('aria-label') === arguments[0]"
+        "[...document.querySelectorAll('button, input')].find((own) => own.getAttribute('aria-label') === arguments[0]"
         " || own.textContent === arguments[0]).focus()",
         label,
     )
-    browser.press(ENTER)
+    browser.press(SPACE)
 
 
 def fits(browser: Any) -> None:

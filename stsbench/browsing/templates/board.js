@@ -46,6 +46,7 @@
   const groupText = (groups) => groups.join(groups.every((name) => /^\p{L}$/u.test(name)) ? "" : " ");
   // A line of the table: a run or a published row.
   const isAlike = (place) => Object.values(section().ties).every((places) => places.includes(place));
+  const tied = once(() => section().runs.filter((_, place) => isAlike(place)), () => state.table);
   const lines = once(() => {
     const { runs, published, letters, columns: tasks } = section();
     const list = [];
@@ -100,37 +101,29 @@
     if (low < 0) return null;
     return { a: compared[low], b: compared[high], text: sentences[low * (2 * compared.length - low - 1) / 2 + high - low - 1] };
   };
-  // Two that differ by themselves may share a group: of many pairs some differ by chance.
-  const grouped = (a, b) => {
-    const { letters, compared } = section(), [[headline, of]] = Object.entries(letters), pairs = compared.length * (compared.length - 1) / 2;
-    const [one, other] = [a, b].map((place) => of.find(([own]) => own === place)?.[1] ?? []);
-    const shared = one.some((name) => other.includes(name));
-    return `${shared ? "Not" : "Still"} significant on ${headline} after correcting for all ${count(pairs)} pairs of runs.`;
-  };
   const compare = () => {
     const places = picked(), { runs, compared } = section(), box = by("sentence");
     if (places.length < 2) {
-      const text = places.length ? `${runs[places[0]].name} is chosen: choose a second run.` : "Choose two runs in the table to compare them.";
+      const text = places.length ? `${runs[places[0]].name} is ticked: tick a second run.` : "Tick two runs in the table to compare them.";
       box.replaceChildren(make("p", text, { dir: "auto" }));
       return;
     }
     const found = sentence(...places), [a, b] = found ? [found.a, found.b] : places;
     const why = compared.length ? `The page compares the ${count(compared.length)} highest runs with a score on each task. Compare others by command:` : "These runs have scores only, no pairs to compare.";
     const parts = [make("p", found ? found.text : why, { dir: "auto" })];
-    if (found && compared.length > 2) parts.push(make("p", grouped(a, b)));
-    const facts = [[a, "A"], [b, "B"]].map(([place, letter]) => `${letter}, ${runs[place].name}: ${section().columns.map(({ name }, number_) => `${name} ${number(runs[place].scores[number_][0])}`).join(", ")}.`);
-    parts.push(...facts.map((fact) => make("p", fact, { dir: "auto" })));
+    if (found && compared.length > 2) parts.push(make("p", "The groups in the table are corrected for all pairs of runs, this comparison is not."));
     const line = make("p");
     const quoted = (text) => (/^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
     const placed = (place) => quoted([data.root, runs[place].run].filter(Boolean).join("/"));
     line.append(make("code", `stsbench compare ${placed(a)} ${placed(b)}`));
-    if (compared.length) parts.push(line);
-    box.replaceChildren(...parts);
+    box.replaceChildren(...parts, ...(compared.length ? [line] : []));
   };
 
   const tell = (list) => {
     const runs = list.filter(({ of }) => of === "run").length, all = section().runs.length;
-    const { compared } = section(), some = compared.length && compared.length < all ? ` The ${count(compared.length)} highest are compared with each other.` : "";
+    const best = tied(), { compared } = section(), some = compared.length && compared.length < all ? ` The ${count(compared.length)} highest are compared with each other.` : "";
+    if (best.length && compared.length > 1) by("verdict").textContent = best.length > 1 ? `${count(best.length)} of ${count(all)} runs are tied for the best score` : `${best[0].name} is the best of ${count(all)} runs`;
+    else by("verdict").textContent = `${count(all)} ${all > 1 ? "runs" : "run"}`;
     by("told").textContent = `${count(runs)} of ${count(all)} runs.${some}`;
   };
   const head = (list) => {
@@ -138,20 +131,35 @@
     row.replaceChildren(make("th", "Compare", { scope: "col" }));
     for (const [id, title, digits, help] of list) row.append(page.head(id, title, help, digits === null));
   };
+  // An interval as a bar between the lowest and the highest limit of its column, the score as a dot.
+  const extents = once(() => section().columns.map((_, index) => {
+    const limits = section().runs.flatMap((run) => run.scores[index].slice(1)).filter((limit) => limit !== null);
+    return [Math.min(...limits), Math.max(...limits)];
+  }), () => state.table);
+  const bar = (id, [score, low, high]) => {
+    const [left, right] = extents()[Number(id.slice(1))], share = (own) => `${100 * (own - left) / (right - left || 1)}%`;
+    const whole = make("span", "", { className: "bar" }), part = make("span"), dot = make("i");
+    Object.assign(part.style, { left: share(low), right: `calc(100% - ${share(high)})` });
+    dot.style.left = share(score);
+    whole.append(part, dot);
+    return whole;
+  };
   const cell = (line, [id, , digits]) => {
     if (id === "name") {
       const name = make("td", line.name, { className: "name", dir: "auto", title: line.about ?? "" });
       if (line.under) name.append(make("small", line.under));
+      if (line.of === "run" && section().compared.length && isAlike(line.place)) name.append(" ", make("span", tied().length > 1 ? "tied with the best" : "best", { className: "chip" }));
       return name;
     }
     const own = value(line, id);
-    if (digits === null) return make("td", own, { className: "text", dir: "auto" });
-    const field = make("td", number(own, digits), { className: own === null ? "num missing" : "num" });
-    const score = scored(line, id);
-    if (score) {
-      const [, low, high] = score;
-      if (low !== null) field.append(make("span", `[${number(low)}, ${number(high)}]`, { className: "limits" }));
+    if (id === "use") {
+      const settings = make("td", "", { className: "text", dir: "auto" });
+      settings.append(...own.split("|").filter(Boolean).map((setting) => make("span", setting, { className: "chip" })));
+      return settings;
     }
+    if (digits === null) return make("td", own, { className: "text", dir: "auto" });
+    const field = make("td", number(own, digits), { className: own === null ? "num missing" : "num" }), score = scored(line, id);
+    if (score && score[1] !== null) field.append(bar(id, score), make("span", `[${number(score[1])}, ${number(score[2])}]`, { className: "limits" }));
     return field;
   };
   const body = (list, titles) => {
@@ -160,18 +168,17 @@
       const isPicked = line.of === "run" && chosen.has(line.place), first = make("td");
       const row = make("tr", "", { className: isPicked ? "picked" : line.of === "paper" ? "other" : "" });
       if (line.of === "run") {
-        const button = make("button", isPicked ? "Chosen" : "Choose", { type: "button" });
-        button.setAttribute("aria-pressed", String(isPicked));
-        button.setAttribute("aria-label", `Compare ${line.name}`);
-        button.addEventListener("click", () => {
+        const box = make("input", "", { type: "checkbox", checked: isPicked });
+        box.setAttribute("aria-label", `Compare ${line.name}`);
+        box.addEventListener("change", () => {
           pick(line.run);
           show();
-          [...by("rows").querySelectorAll("tbody button")].find((other) => other.dataset.run === line.run)?.focus({ preventScroll: true });
-          // What two runs say is above the table, and grows.
+          [...by("rows").querySelectorAll("tbody input")].find((other) => other.dataset.run === line.run)?.focus({ preventScroll: true });
+          // The comparison of two runs is below the table.
           if (picked().length > 1) by("two").scrollIntoView({ block: "nearest" });
         });
-        button.dataset.run = line.run;
-        first.append(button);
+        box.dataset.run = line.run;
+        first.append(box);
       } else first.textContent = "published";
       row.append(first, ...titles.map((title) => cell(line, title)));
       return row;
@@ -181,10 +188,9 @@
   const numericFacts = () => data.facts.filter(({ name, decimals }) => decimals !== null && section().runs.some((run) => run[name] !== null && run[name] !== undefined));
   const axes = () => {
     const facts = numericFacts().map(({ name }) => name), tasks = section().columns.map((_, index) => `s${index}`);
-    // What most runs say, and not all alike: a run whose vectors came from the cache says nothing of its time.
-    const told = (name) => lines().map((line) => (line.of === "run" ? value(line, name) : null)).filter((own) => own !== null);
-    const telling = ["ms", "weight_mb", "dimensions"].filter((name) => facts.includes(name) && new Set(told(name)).size > 1);
-    const x = facts.includes(state.x) ? state.x : telling.sort((one, other) => told(other).length - told(one).length)[0] ?? facts[0];
+    // By default the cost in which runs differ most.
+    const values = (name) => new Set(section().runs.map((run) => run[name])).size;
+    const x = facts.includes(state.x) ? state.x : facts.toSorted((one, other) => values(other) - values(one))[0];
     return { facts, tasks, x, y: tasks.includes(state.y) ? state.y : `s${section().columns.findIndex((task) => task.is_headline)}` };
   };
   const svg = (tag, more = {}, text = "") => {
@@ -199,8 +205,7 @@
     by("drawing").hidden = !x;
     if (!x) return;
     const wide = Math.max(260, by("picture").clientWidth), image = svg("svg", { viewBox: `0 0 ${wide} ${HIGH}`, width: wide, height: HIGH, role: "group" });
-    const label = `${heading(y)} against ${heading(x)} of ${count(dots.length)} runs.`;
-    image.setAttribute("aria-label", label);
+    image.setAttribute("aria-label", `${heading(y)} against ${heading(x)} of ${count(dots.length)} runs.`);
     const xs = dots.map((line) => value(line, x)), ys = dots.flatMap((line) => scored(line, y).filter((score) => score !== null));
     const isLog = xs.length > 0 && Math.min(...xs) > 0 && Math.max(...xs) > 30 * Math.min(...xs), scale = (own) => (isLog ? Math.log10(own) : own);
     const ends = (values) => {
@@ -241,7 +246,6 @@
     by("picture").replaceChildren(image);
   };
 
-  const chips = () => by("chips").replaceChildren(...page.rangeChips(heading, (id) => column(id)[2]));
   const choose = (table) => {
     Object.assign(state, USUAL, { table, ranges: {} });
     state.sort = `-s${section().columns.findIndex((task) => task.is_headline)}`;
@@ -255,14 +259,14 @@
       if (!why) return [];
       const item = make("li"), button = make("button", `${count(runs.length)} ${runs.length > 1 ? "runs" : "run"}`, { type: "button" });
       button.addEventListener("click", () => { choose(String(place)); by("table").focus(); });
-      item.append(button, make("span", ` ${runs.length > 1 ? "stand" : "stands"} apart: ${why}.`, { dir: "auto" }));
+      item.append(button, make("span", `: ${why}.`, { dir: "auto" }));
       return [item];
     }));
     // A list of many would stand before the table that it is about.
     const others = by("apart").children.length;
     by("others").hidden = !others;
     by("others").open = others <= 3;
-    by("others").querySelector("summary").textContent = `${others} ${others > 1 ? "tables" : "table"} more, and why ${others > 1 ? "they stand" : "it stands"} apart`;
+    by("others").querySelector("summary").textContent = `${others} more ${others > 1 ? "tables" : "table"}, whose scores do not compare with these`;
     by("words").value = state.q;
     by("alike-label").hidden = compared.length < 2;
     by("alike-label").querySelector("span").textContent = `Tied with the best (${Object.keys(letters).join(", ")}), corrected for all pairs`;
@@ -289,7 +293,7 @@
   const show = () => {
     const titles = shown(), list = sorted(filtered());
     tell(list);
-    chips();
+    by("chips").replaceChildren(...page.rangeChips(heading, (id) => column(id)[2]));
     compare();
     head(titles);
     body(list, titles);

@@ -19,7 +19,7 @@
       [`correct_${end}`, `Right${of(end)}`, 0, "1 where the prediction is the label, 0 where it is not."],
       [`score_${end}`, `Score${of(end)}`, 4, "What another tool gave the item."],
     ]),
-    ["gain", "Gain B over A", 3, "What the item adds to the difference of the two scores x 100. All of a task add up to the difference."],
+    ["gain", "Gain of B", 3, "What the item adds to the difference of the two scores x 100. All of a task add up to the difference."],
     ...ends.map((end) => [`influence_${end}`, `Influence${of(end)}`, 3, "What the item does to the score x 100, to first order: with it the score is so much higher than without. All of a task add up to 0."]),
     ...ends.map((end) => [`residual_${end}`, `Off by${of(end)}`, 1, "The model's rank less the rank by gold: above 0 the model takes the pair for more alike than people do."]),
     ["longer", "Words longer", 0, "Difference in words."],
@@ -27,6 +27,11 @@
     ["rank_gold", "Rank by gold", 1, "Per cent of the pairs that people gave less, ties half."],
     ...ends.map((end) => [`rank_${end}`, `Rank${of(end)}`, 1, "Per cent of the pairs that the model gave less, ties half."]),
   ];
+  // The table shows what fits beside the sentences; an open pair and the saved files have every column.
+  const IN_TABLE = new Set(["task", "subset", "gold", "label", ...ends.flatMap((end) => [`similarity_${end}`, `prediction_${end}`, `score_${end}`]), two ? "gain" : "influence_a"]);
+  const PRESETS = two
+    ? [["Most gained by B", { verdict: "", sort: "-gain" }], ["Most lost by B", { verdict: "", sort: "gain" }], ["Only A wrong", { verdict: "a", sort: "-gain" }], ["Only B wrong", { verdict: "b", sort: "gain" }]]
+    : [["Most costly pairs", { verdict: "", sort: "influence_a" }], ["Wrong pairs", { verdict: "wrong", sort: "influence_a" }]];
   const heading = Object.fromEntries(COLUMNS.map(([name, title]) => [name, title]));
   const decimals = Object.fromEntries(COLUMNS.map(([name, , digits]) => [name, digits]));
   const isText = (name) => decimals[name] === null;
@@ -213,8 +218,9 @@
       const texts = sides.map((side) => data.sentences[side]);
       pair.append(...texts.map((text, side) => marked(text, texts[1 - side] ?? text)));
     }
-    const facts = list.map((name) => `${heading[name]} ${isText(name) ? word(name, item) || "–" : number(columns[name][item], decimals[name])}`);
-    pair.append(make("p", `${facts.join("; ")}.`));
+    const facts = make("dl", "", { className: "facts" });
+    facts.append(...list.flatMap((name) => [make("dt", heading[name]), make("dd", isText(name) ? word(name, item) || "–" : number(columns[name][item], decimals[name]))]));
+    pair.append(facts);
     if (!isRanked()) return;
     const task = columns.task[item], all = Array.from({ length: data.tasks[task].size }, (_, i) => from[task] + i);
     const apart = (other) => Math.abs(columns.gold[other] - columns.gold[item]);
@@ -376,6 +382,7 @@
     options(by("verdict"), [["", "All"], ...Object.entries(VERDICTS).map(([key, [text]]) => [key, text])], state.verdict);
     by("wrong-label").hidden = !canBeWrong() || isLabelled();
     by("wrong").value = state.wrong;
+    by("presets").hidden = !canBeWrong();
     const { numeric, x, y } = axes();
     options(by("across"), numeric.map((name) => [name, heading[name]]), x);
     options(by("up"), numeric.map((name) => [name, heading[name]]), y);
@@ -399,14 +406,20 @@
     const list = shown(), items = sorted(filtered());
     tell(items);
     chips();
-    head(list);
-    body(items, list);
+    const fitting = list.filter((name) => (IN_TABLE.has(name) && !(name === "subset" && data.sentences)) || name === state.sort.replace("-", ""));
+    head(fitting);
+    body(items, fitting);
     confusion();
     draw(items);
     detail(list);
     Table.write(state, USUAL);
   };
   const page = Table.of(state, show, controls);
+  by("presets").replaceChildren(...PRESETS.map(([text, changes]) => {
+    const button = make("button", text, { type: "button" });
+    button.addEventListener("click", () => { page.redraw(changes); controls(); });
+    return button;
+  }));
   const changed = (id, name, event = "change") => by(id)?.addEventListener(event, () => {
     if (!by(id).checkValidity() || (id === "wrong" && by(id).value === "")) by(id).value = state[name];
     state[name] = by(id).value;

@@ -10,7 +10,6 @@ const Table = (() => {
     select.replaceChildren(...list.map(([key, text]) => make("option", text, { value: key })));
     select.value = value;
   };
-  // Computes a value again only if its key changed.
   const once = (compute, key) => {
     let [known, made] = [null, null];
     return () => {
@@ -97,7 +96,6 @@ const Table = (() => {
     return { redraw, head, pageOf, chip, rangeChips, setRange, rangeField };
   };
 
-  // The buttons that save `rows()`, the headings first, as a table for programs or for a page.
   const files = (name, rows) => {
     const save = (type, ending, text) => {
       const link = make("a", "", { href: URL.createObjectURL(new Blob([text], { type })), download: `${name}.${ending}` });

@@ -138,7 +138,7 @@ NoCache = Annotated[bool, run_option("--no-cache", help="Neither read nor write 
 JobDevice = Annotated[str, typer.Option(help="The device of local jobs: `auto`, `cpu`, `cuda` or `mps`.")]
 Devices = Annotated[
     str | None,
-    run_option(help="Share the work over GPUs (`0,1`, or `all`), or over groups of CPU cores if there is no GPU."),
+    run_option(help="Share the work over GPUs: `0,1`, or `all`."),
 ]
 Workers = Annotated[
     int | None,

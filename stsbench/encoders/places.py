@@ -1,6 +1,6 @@
-"""Where batches are computed: `--devices` (several GPUs or groups of cores).
+"""Several GPUs: `--devices`.
 
-The planner makes the same batches and keeps their order, so vectors do not depend on the number of places.
+The planner makes the same batches and keeps their order, so vectors do not depend on the number of GPUs.
 """
 
 from collections.abc import Sequence
@@ -8,30 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from stsbench.base.errors import UserError
-from stsbench.base.machine import cores
 from stsbench.encoders.fitted import FittedEncoder
 from stsbench.encoders.prompts import SidedEncoder
-from stsbench.encoders.protocol import Encoder, FloatMatrix, Place, TokenSequence
+from stsbench.encoders.protocol import Encoder, FloatMatrix, TokenSequence
 from stsbench.encoders.transformer import TransformerEncoder
-from stsbench.encoders.use import TORCH
-
-ALL = "all"
-
-
-@dataclass(frozen=True)
-class Cores:
-    """A group of cores, used by one computing thread; the groups share the weights."""
-
-    count: int
-
-    def forward(
-        self, encoder: TransformerEncoder, sequences: Sequence[TokenSequence], poolings: Sequence[str]
-    ) -> dict[str, FloatMatrix]:
-        """Computes with that many threads."""
-        import torch
-
-        torch.set_num_threads(self.count)
-        return encoder.forward(sequences, poolings)
 
 
 @dataclass
@@ -61,15 +41,14 @@ class Gpu:
 
 
 def placed(encoder: Encoder, devices: str) -> Encoder:
-    """Returns a checkpoint's encoder whose batches are shared over devices.
+    """Returns a checkpoint's encoder whose batches are shared over GPUs.
 
     Args:
         encoder: as loaded.
-        devices: comma-separated numbers of GPUs, or of equal groups of cores on a CPU; `all` for every GPU or
-            core.
+        devices: comma-separated numbers of GPUs, or `all`.
 
     Raises:
-        UserError: if torch does not compute the encoder, or there are no such devices.
+        UserError: if the encoder is not computed on a GPU, or there are no such GPUs.
     """
     if isinstance(encoder, FittedEncoder):
         return replace(encoder, base=placed(encoder.base, devices))
@@ -77,24 +56,14 @@ def placed(encoder: Encoder, devices: str) -> Encoder:
         first: Any = placed(encoder.sides[0], devices)
         # Both sides share one network.
         return replace(encoder, sides=(first, first.with_use(prompt=encoder.sides[1].identity.use.prompt)))
-    if not isinstance(encoder, TransformerEncoder) or encoder.use.backend != TORCH:
+    if not isinstance(encoder, TransformerEncoder) or encoder.use.device != "cuda":
         raise UserError(
-            f"--devices needs a checkpoint computed by torch, which {encoder.identity.name} is not: leave it out."
+            f"--devices needs a checkpoint computed on GPUs, which {encoder.identity.name} is not: leave it out."
         )
-    return replace(encoder, places=_local(devices, encoder.use.device))
-
-
-def _local(devices: str, device: str) -> tuple[Place, ...]:
-    """Returns the places of `--devices`, for an encoder on a device."""
-    if device not in {"cpu", "cuda"}:
-        raise UserError(f"--devices: there is only one {device}. Leave it out.")
     import torch
 
-    count = cores() if device == "cpu" else torch.cuda.device_count()
-    known = list(map(str, range(count)))
-    names = known if devices == ALL else [name.strip() for name in devices.split(",")]
+    known = list(map(str, range(torch.cuda.device_count())))
+    names = known if devices == "all" else [name.strip() for name in devices.split(",")]
     if not set(names) <= set(known) or len(set(names)) < len(names):
-        raise UserError(f"--devices {devices}: expected distinct numbers from 0 to {count - 1}, or all.")
-    if device == "cpu":
-        return (Cores(cores() // len(names)),) * len(names)
-    return tuple(Gpu(int(name)) for name in names)
+        raise UserError(f"--devices {devices}: expected distinct numbers from 0 to {len(known) - 1}, or all.")
+    return replace(encoder, places=tuple(Gpu(int(name)) for name in names))

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from filelock import FileLock
@@ -29,7 +30,6 @@ from stsbench.encoders.protocol import (
     DeviceOutOfMemory,
     Encoder,
     FloatMatrix,
-    Place,
     Tailed,
     Tokenized,
     TokenSequence,
@@ -286,15 +286,13 @@ def _batches(order: Sequence[_Work], budget: int) -> list[Sequence[_Work]]:
 def _computed(
     encoder: Encoder, batches: Sequence[Sequence[_Work]], poolings: Sequence[str]
 ) -> Iterator[dict[str, FloatMatrix]]:
-    """Yields the vectors of each batch, computed by the encoder's places if it has some."""
+    """Yields the vectors of each batch, computed on the encoder's GPUs if it has several."""
     sequences = [[sequence for _, sequence in batch] for batch in batches]
-    places: Sequence[Place] = getattr(encoder, "places", ())
+    places: Sequence[Any] = getattr(encoder, "places", ())
     if not places:
         yield from (encoder.forward(batch, poolings) for batch in sequences)
         return
-    import torch
-
-    free, mine, threads = iter(places), threading.local(), torch.get_num_threads()
+    free, mine = iter(places), threading.local()
 
     def take_place() -> None:
         mine.place = next(free)
@@ -303,11 +301,8 @@ def _computed(
         vectors: dict[str, FloatMatrix] = mine.place.forward(encoder, batch, poolings)
         return vectors
 
-    try:
-        with ThreadPoolExecutor(len(places), initializer=take_place) as pool:
-            yield from pool.map(compute, sequences)
-    finally:
-        torch.set_num_threads(threads)
+    with ThreadPoolExecutor(len(places), initializer=take_place) as pool:
+        yield from pool.map(compute, sequences)
 
 
 def _sequence_key(sequence: TokenSequence) -> bytes:

@@ -174,15 +174,6 @@ class Wrapper:
         return self.base.forward(sequences, poolings)
 
 
-class Place(Protocol):
-    """A device or group of cores that computes one batch at a time."""
-
-    def forward(
-        self, encoder: Any, sequences: Sequence[TokenSequence], poolings: Sequence[str]
-    ) -> dict[str, FloatMatrix]:
-        """Returns what `encoder.forward` does."""
-
-
 def notes_on(encoder: Encoder, task: str, sentences: Sequence[str]) -> tuple[str, ...]:
     """Returns an encoder's notes on a task, if it has a method `notes_on`."""
     notes: tuple[str, ...] = encoder.notes_on(task, sentences) if hasattr(encoder, "notes_on") else ()

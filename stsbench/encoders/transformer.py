@@ -10,7 +10,7 @@ from stsbench.encoders.backends import calibration, compiled
 from stsbench.encoders.checkpoint import ADAPTER_CONFIG, Checkpoint
 from stsbench.encoders.modules import TailModule, weight_files
 from stsbench.encoders.network import Network, load_network
-from stsbench.encoders.protocol import Encoder, FloatMatrix, Identity, Place, Tokenized, TokenSequence
+from stsbench.encoders.protocol import Encoder, FloatMatrix, Identity, Tokenized, TokenSequence
 from stsbench.encoders.rendering import EmptyTemplate, alone, render
 from stsbench.encoders.template import Template
 from stsbench.encoders.tokenizer import Tokenizer, position_limit
@@ -62,7 +62,7 @@ class TransformerEncoder:
         notes: choices and mismatches that the user should know.
         adapter: merged into the weights; None for none.
         loaded: an encoder of the same checkpoint whose network is shared, or None.
-        places: the devices that compute the batches; empty for this process, one batch after the other.
+        places: several GPUs that compute the batches (see `places`), or none.
     """
 
     checkpoint: Checkpoint
@@ -71,7 +71,7 @@ class TransformerEncoder:
     notes: tuple[str, ...] = ()
     adapter: Checkpoint | None = None
     loaded: "TransformerEncoder | None" = None
-    places: tuple[Place, ...] = ()
+    places: tuple[Any, ...] = ()
 
     @property
     def use(self) -> Use:

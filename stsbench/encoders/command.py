@@ -96,8 +96,7 @@ def fit(
 
     `whitening` subtracts the mean and makes the covariance the identity (Su et al., 2021). `flow` maps vectors to
     a standard normal by an invertible network, a small Glow, trained by maximum likelihood (as in BERT-flow, Li
-    et al., 2020). The folder of a whitening is a checkpoint with one more dense layer, which sentence-transformers
-    reads, too; that of a flow refers to the model, so do not move the model.
+    et al., 2020). The folder refers to the model, so do not move the model.
 
     Examples:
     * `stsbench fit whitening --sentences STS-B --dimensions 256 --out fitted/white`

@@ -1,12 +1,9 @@
 """`fit`: a whitening, or a flow, on given sentences for a model, as a folder that is measured like a checkpoint.
 
-The folder is written completely or not at all (its layout is in `fitted`). The whitening of a checkpoint is a
-checkpoint itself: the folder has the model's files, and after its modules a dense layer x W + b that subtracts the
-mean and multiplies by U S^-1/2, which sentence-transformers reads too.
+The folder is written completely or not at all; its layout is in `fitted`.
 """
 
 import json
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,21 +16,18 @@ from numpy.typing import NDArray
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
 from stsbench.base.extras import MODELS, require
-from stsbench.base.files import atomic_folder, files_in
+from stsbench.base.files import atomic_folder
 from stsbench.base.manifest import Manifest
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import suggestion
 from stsbench.data.sentences import Sentences, read_sentences
 from stsbench.data.shared import folded_ids
-from stsbench.encoders.checkpoint import NOTES, PACKAGED
+from stsbench.encoders.checkpoint import PACKAGED
 from stsbench.encoders.fitted import FIT, KIND, SENTENCES, TENSORS, FitAbout, FittedOn, Method, Tensors
 from stsbench.encoders.load import Model, load
 from stsbench.encoders.plan import embed
-from stsbench.encoders.poolers import AUTO
 from stsbench.encoders.postprocess import whitening_of
 from stsbench.encoders.protocol import Encoder, FloatMatrix
-from stsbench.encoders.sentence_transformers import pooling_config
-from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.encoders.use import option_of
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
@@ -136,8 +130,7 @@ def fit(
         progress: called with the progress.
 
     Returns:
-        The fit, whose `.folder` is loaded and measured like a checkpoint. The whitening of a checkpoint is also a
-        folder of sentence-transformers.
+        The fit, whose `.folder` is loaded and measured like a checkpoint. It refers to the model by its name.
 
     Raises:
         UserError: for a mistake in the arguments; nothing is overwritten.
@@ -171,11 +164,10 @@ def fit(
         width=vectors.shape[1],
         sentences=on,
         model=replace(base.identity, name=_place(base.identity.name)),
-        is_here=method == "whitening" and _makes_checkpoint(base),
         settings=settings,
     )
     seen = np.unique(folded_ids(texts.texts))
-    return Fitting(folder, _write(folder, about, {**tensors, SENTENCES: seen}, base, log), log, notes)
+    return Fitting(folder, _write(folder, about, {**tensors, SENTENCES: seen}, log), log, notes)
 
 
 def _require_options(method: str, dimensions: int | None, of_flow: Mapping[str, Any]) -> None:
@@ -240,57 +232,15 @@ def _place(name: str) -> str:
     return str(path.resolve()) if path.exists() and name != PACKAGED else name
 
 
-def _makes_checkpoint(base: Encoder) -> bool:
-    """Returns whether the model's files and a dense layer make a checkpoint for sentence-transformers."""
-    # The library's files cannot state an attention mask.
-    return (
-        isinstance(base, TransformerEncoder)
-        and not base.use.trust_remote_code
-        and base.use.attention_mask == AUTO
-        and pooling_config(base.use.pooling, 1) is not None
-    )
-
-
-def _write(folder: Path, about: FitAbout, tensors: Tensors, base: Encoder, log: _Log) -> FitAbout:
+def _write(folder: Path, about: FitAbout, tensors: Tensors, log: _Log) -> FitAbout:
     """Writes a fit completely or not at all; returns its description with the hashes of its files."""
     from safetensors.numpy import save
 
     with atomic_folder(folder) as building:
         (building / TENSORS).write_bytes(save(dict(tensors)))
-        covered = [TENSORS]
-        if about.is_here and isinstance(base, TransformerEncoder):
-            covered.append(_write_checkpoint(building, base, tensors))
         if about.method == "flow":
             lines = "".join(f"{json.dumps(line)}\n" for line in log)
             (building / "log.jsonl").write_text(lines, encoding="utf-8")
-        manifest = Manifest.of(building, about.model_dump(mode="json", exclude={"files"}), covered)
+        manifest = Manifest.of(building, about.model_dump(mode="json", exclude={"files"}), [TENSORS])
         manifest.write(building, FIT)
     return about.model_copy(update={"files": dict(manifest.files)})
-
-
-def _write_checkpoint(folder: Path, base: TransformerEncoder, layer: Tensors) -> str:
-    """Writes the model's files and the layer (`weight` and `bias`); returns the file of its weights."""
-    import torch
-
-    from stsbench.encoders.sentence_transformers import Dense, write_modules
-
-    checkpoint, source = base.checkpoint, base.checkpoint.folder
-    copied = [source / "config.json", *checkpoint.weight_files(), *checkpoint.tokenizer_files()]
-    after: list[tuple[str, str, Dense | None]] = []
-    for module in base.settings.modules:
-        if module.kind == "normalize":
-            after.append((f"{len(after) + 2}_Normalize", "Normalize", None))
-        else:
-            after.append((module.folder, "Dense", None))
-            # At the same paths: the hash of the weights includes them.
-            copied += [source / module.folder / "config.json", module.weight_file(source)]
-    for path in dict.fromkeys([*copied, *files_in(source, "*.index.json", NOTES)]):
-        target = folder / path.relative_to(source)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, target)
-    names = [f"{len(after) + 2}_Dense", "fitted_Dense"]
-    place = next(name for name in names if name not in {folder for folder, *_ in after})
-    added = Dense({name: torch.from_numpy(np.ascontiguousarray(layer[name])) for name in ("weight", "bias")})
-    width = json.loads((folder / "config.json").read_bytes()).get("hidden_size", layer["weight"].shape[1])
-    write_modules(folder, base.settings, width, [*after, (place, "Dense", added)])
-    return f"{place}/model.safetensors"

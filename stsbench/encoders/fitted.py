@@ -1,7 +1,7 @@
 """A fitted whitening or flow as an encoder, read from the folder that `fit` writes, without executing code.
 
 `fit.json` describes the fit; `fit.safetensors` has the map in float32 and the ids of the sentences. The model is
-found by its name, unless the folder has its files, and is checked by the hash of its weights.
+found by its name and checked by the hash of its weights.
 """
 
 import hashlib
@@ -34,7 +34,6 @@ from stsbench.encoders.protocol import (
     require_own_pooling,
 )
 from stsbench.encoders.template import NO_TEMPLATE, Template
-from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.encoders.use import Use, names, option_of
 
 Method = Literal["whitening", "flow"]
@@ -78,21 +77,19 @@ class FitAbout(BaseModel):
         width: of the model's vectors.
         sentences: fitted on.
         model: fitted for.
-        is_here: whether the model's files are in the folder of the fit; otherwise it is loaded by its name.
         settings: shape and training of a flow.
         files: the hash of each file of the fit.
     """
 
     model_config = ConfigDict(extra="forbid")
 
-    version: Literal[4] = 4
+    version: Literal[5] = 5
     stsbench: str
     method: Method
     dimensions: int
     width: int
     sentences: FittedOn
     model: Identity
-    is_here: bool
     settings: dict[str, Any]
     files: dict[str, str] = {}
 
@@ -166,17 +163,6 @@ def read_fit(folder: Path) -> tuple[FitAbout, Tensors]:
             f"{folder / FIT} does not describe a fit of this version of stsbench: {_AGAIN}."
         ) from error
     return about, load((folder / TENSORS).read_bytes())
-
-
-def without_layer(folder: Path, encoder: Encoder, kind: str) -> TransformerEncoder:
-    """Returns the model in a whitening's folder without the closing dense layer.
-
-    It keeps its original kind, so that its cached vectors are found.
-    """
-    modules = encoder.settings.modules if isinstance(encoder, TransformerEncoder) else ()
-    if not isinstance(encoder, TransformerEncoder) or not modules or modules[-1].kind != "dense":
-        raise UserError(f"{folder / 'modules.json'} does not end in the fitted dense layer: fit again.")
-    return replace(encoder, settings=encoder.settings.with_modules(modules[:-1]), kind=kind)
 
 
 @dataclass

@@ -12,7 +12,7 @@ from stsbench.encoders.backends import require_attention, require_backend, resol
 from stsbench.encoders.callables import CallableEncoder, from_function, import_function, is_callable
 from stsbench.encoders.checkpoint import PACKAGED, Checkpoint, find_checkpoint
 from stsbench.encoders.choices import Choices, resolve
-from stsbench.encoders.fitted import FittedEncoder, holds_fit, read_fit, without_layer
+from stsbench.encoders.fitted import FittedEncoder, holds_fit, read_fit
 from stsbench.encoders.libraries import reporting_failures
 from stsbench.encoders.mteb_models import PREFIX, load_from_mteb
 from stsbench.encoders.poolers import AUTO
@@ -128,19 +128,13 @@ def _load_fitted(name: str, folder: Path, asked: Use) -> FittedEncoder:
     """Loads a folder of `stsbench fit`: the model, and what was fitted to its vectors."""
     require(MODELS, f"what was fitted in {name}")
     about, tensors = read_fit(folder)
-    model, use = about.model, about.use_of(name, asked)
-    if about.is_here:
-        base: Encoder = without_layer(folder, _load_checkpoint(name, use), model.kind)
-    elif holds_fit(Path(model.name)):
-        raise UserError(f"{name} was fitted for {model.name}, which has been replaced by another fit. Fit again.")
-    else:
-        try:
-            base = load_with(model.name, use)
-        except UserError as error:
-            raise UserError(
-                f"{name} was fitted for {model.name}, which cannot be loaded: {error} Restore the model, or fit "
-                "again."
-            ) from error
+    use, fitted_for = about.use_of(name, asked), about.model.name
+    try:
+        base = load_with(fitted_for, use)
+    except UserError as error:
+        raise UserError(
+            f"{name} was fitted for {fitted_for}, which cannot be loaded: {error} Restore the model, or fit again."
+        ) from error
     notes = (*about.notes_of(name, asked), *base.notes)
     return FittedEncoder(name, about, base, tensors, notes)
 

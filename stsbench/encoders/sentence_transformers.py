@@ -73,7 +73,9 @@ def read_settings(checkpoint: Checkpoint) -> TransformerSettings | None:
         prompt=own_prompt(checkpoint),
     )
     lower_case = bool(transformer.get("do_lower_case"))
-    return TransformerSettings(use, lower_case=lower_case).with_modules(list(filter(None, tail)))
+    closes = bool(tail) and tail[-1] == TailModule("normalize")
+    natively = tuple(filter(None, tail[: len(tail) - closes]))
+    return TransformerSettings(use, lower_case=lower_case, tail=natively, normalizes=closes)
 
 
 def pooling_config(pooling: str, width: int) -> dict[str, Any] | None:

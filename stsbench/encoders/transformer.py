@@ -40,16 +40,6 @@ class TransformerSettings:
     tail: tuple[TailModule, ...] = ()
     normalizes: bool = False
 
-    @property
-    def modules(self) -> tuple[TailModule, ...]:
-        """All modules after the pooling, including the closing normalisation."""
-        return (*self.tail, *([TailModule("normalize")] if self.normalizes else []))
-
-    def with_modules(self, modules: Sequence[TailModule]) -> "TransformerSettings":
-        """Returns the settings with these modules after the pooling."""
-        closing = [module.kind for module in modules[-1:]] == ["normalize"]
-        return replace(self, tail=tuple(modules[: len(modules) - closing]), normalizes=closing)
-
 
 @dataclass
 class TransformerEncoder:

@@ -48,9 +48,8 @@ class CallableEncoder(OwnPooling):
 
     def vectors(self, sequences: Sequence[TokenSequence]) -> FloatMatrix:
         name, texts = self.identity.name, [str(sequence) for sequence in sequences]
-        given = list(texts)
         try:
-            returned = self.encode(given)
+            returned = self.encode(list(texts))
         except UserError:
             raise
         except Exception as error:
@@ -59,24 +58,16 @@ class CallableEncoder(OwnPooling):
             raise UserError(
                 f"{name} raised {_described(error)} for {len(texts)} sentences. Fix it there."
             ) from error
-        if given != texts:
-            raise UserError(
-                f"{name} changes the list of sentences it receives, so its vectors cannot be matched to "
-                "sentences. Work on a copy."
-            )
-        return self._as_matrix(returned, len(texts))
-
-    def _as_matrix(self, returned: Any, rows: int) -> FloatMatrix:
-        name, expected = self.identity.name, f"Return an array of real numbers of shape ({rows}, dimensions)."
+        expected = f"Return an array of real numbers of shape ({len(texts)}, dimensions)."
         try:
             values = _as_array(returned)
         except (TypeError, ValueError, OverflowError, RuntimeError) as error:
             raise UserError(
                 f"{name} returned {type(returned).__name__}, not a matrix of numbers. {expected}"
             ) from error
-        if values.dtype.kind not in "fiub" or values.ndim != 2 or len(values) != rows or values.shape[1] == 0:
+        if values.dtype.kind not in "fiub" or values.ndim != 2 or len(values) != len(texts) or not values.shape[1]:
             raise UserError(
-                f"{name} returned {values.dtype} of shape {values.shape} for {rows} sentences. {expected}"
+                f"{name} returned {values.dtype} of shape {values.shape} for {len(texts)} sentences. {expected}"
             )
         # A copy, because a callable may reuse its array.
         return as_float32(values, name)
@@ -112,14 +103,8 @@ def import_function(target: str, use: Use = USUAL) -> CallableEncoder:
         sys.path.insert(0, here)
     try:
         member = pkgutil.resolve_name(target)
-    except ModuleNotFoundError as error:
-        raise UserError(
-            f"no module named {error.name!r} (for {target}). Run from its folder, or install it."
-        ) from error
     except Exception as error:
-        if module_name in sys.modules:
-            raise UserError(f"{target}: {error}. Name a function that the module defines.") from error
-        raise UserError(f"importing {module_name} raised {_described(error)}. Fix it there.") from error
+        raise UserError(f"cannot import {target}: {_described(error)}. Run from its folder, or fix it.") from error
     if not is_callable(member):
         raise UserError(f"{target} is a {type(member).__name__}, not a callable list[str] -> array.")
     return from_function(member, use, name=target)

@@ -2,7 +2,6 @@
 
 import gzip
 import zlib
-from codecs import BOM_UTF8
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import require_file
-from stsbench.base.machine import available_bytes
+from stsbench.data.rows import text_lines
 from stsbench.encoders.checkpoint import HashedFiles
 from stsbench.encoders.protocol import FloatMatrix, Identity, OwnPooling, Tokenized, TokenSequence, as_float32
 from stsbench.encoders.use import USUAL, Use, own_use
@@ -38,8 +37,7 @@ class _Layout(NamedTuple):
 class StaticEncoder(OwnPooling):
     """The mean of a sentence's word vectors: lower-cased whitespace tokens, unknown words skipped.
 
-    A sentence without known words has the zero vector. The first scan of the file keeps only the words of the
-    texts; the second keeps all words if they fit in memory.
+    A sentence without known words has the zero vector. The file is scanned for the words of the texts.
     """
 
     path: Path
@@ -48,7 +46,6 @@ class StaticEncoder(OwnPooling):
     notes: tuple[str, ...] = ()
     token_budget: int = 65_536  # words
     _vectors: dict[str, NDArray[np.float32] | None] = field(default_factory=dict, repr=False)
-    _is_whole: bool = field(default=False, repr=False)
     _hashed: HashedFiles = field(default_factory=HashedFiles, repr=False)
 
     @cached_property
@@ -59,7 +56,7 @@ class StaticEncoder(OwnPooling):
 
     def tokenize(self, texts: Sequence[str]) -> Tokenized:
         words = [text.lower().split() for text in texts]
-        if not self._is_whole and (new := {word for row in words for word in row} - self._vectors.keys()):
+        if new := {word for row in words for word in row} - self._vectors.keys():
             self._read(new)
         known = [tuple(word for word in row if self._vectors.get(word) is not None) for row in words]
         return Tokenized(list(known), [len(sentence) for sentence in words], [False] * len(texts))
@@ -80,17 +77,14 @@ class StaticEncoder(OwnPooling):
             return _read_layout(stream, self.path).dimensions
 
     def _read(self, words: set[str]) -> None:
-        """Scans the file for the vectors of some words, or of all; missing words are stored as unknown."""
-        free = available_bytes()
-        self._is_whole = bool(self._vectors) and (free is None or 2 * self.path.stat().st_size < free)
-        wanted = None if self._is_whole else words
-        found: dict[str, NDArray[np.float32] | None] = {}
+        """Scans the file for the vectors of some words; missing words are stored as unknown."""
+        known: dict[str, NDArray[np.float32] | None] = {}
         with self._opened() as stream:
             layout = _read_layout(stream, self.path)
             rows = _binary_rows if layout.is_binary else _text_rows
-            for word, vector in rows(stream, wanted, layout, self.path):
-                found.setdefault(word, vector)
-        self._vectors = found if self._is_whole else self._vectors | dict.fromkeys(words) | found
+            for word, vector in rows(stream, words, layout, self.path):
+                known.setdefault(word, vector)
+        self._vectors |= dict.fromkeys(words) | known
 
     @contextmanager
     def _opened(self) -> Iterator[BinaryIO]:
@@ -124,11 +118,10 @@ def _read_layout(stream: BinaryIO, path: Path) -> _Layout:
     return _Layout(dimensions, rows, is_binary)
 
 
-def _text_rows(stream: BinaryIO, words: Collection[str] | None, layout: _Layout, path: Path) -> Iterator[_Row]:
+def _text_rows(stream: BinaryIO, words: Collection[str], layout: _Layout, path: Path) -> Iterator[_Row]:
     for number, line in enumerate(stream, 1 if layout.rows is None else 2):
         # Most lines are skipped by their first word, without parsing the numbers.
-        first = line.partition(b" ")[0].rstrip().decode("utf-8", errors="replace")
-        if not first or (words is not None and first not in words):
+        if line.partition(b" ")[0].rstrip().decode("utf-8", errors="replace") not in words:
             continue
         # Split from the right: GloVe 840B has words with spaces.
         word, *values = line.decode("utf-8", errors="replace").rstrip().rsplit(" ", layout.dimensions)
@@ -140,11 +133,11 @@ def _text_rows(stream: BinaryIO, words: Collection[str] | None, layout: _Layout,
             raise UserError(
                 f"{path}, line {number}: expected a word and {layout.dimensions} numbers. Download the file again."
             )
-        if words is None or word in words:
+        if word in words:
             yield word, vector
 
 
-def _binary_rows(stream: BinaryIO, words: Collection[str] | None, layout: _Layout, path: Path) -> Iterator[_Row]:
+def _binary_rows(stream: BinaryIO, words: Collection[str], layout: _Layout, path: Path) -> Iterator[_Row]:
     for row in range(layout.rows or 0):
         letters = bytearray()
         while (letter := stream.read(1)) not in {b" ", b""}:
@@ -156,7 +149,7 @@ def _binary_rows(stream: BinaryIO, words: Collection[str] | None, layout: _Layou
             )
         # Some writers end a row with a newline, which then precedes the next word.
         word = letters.decode("utf-8", errors="replace").lstrip("\n")
-        if words is None or word in words:
+        if word in words:
             yield word, np.frombuffer(content, dtype="<f4")
 
 
@@ -220,18 +213,15 @@ class SavedVectors(OwnPooling):
     @cached_property
     def _rows(self) -> dict[str, int]:
         """The row of each sentence."""
-        lines = self.sentences.read_bytes().removeprefix(BOM_UTF8).removesuffix(b"\n").split(b"\n")
+        lines = [text.strip() for _, text in text_lines(self.sentences)]
         if len(lines) != len(self._matrix):
             raise UserError(
                 f"{self.sentences} has {len(lines)} lines but {self.path} has {len(self._matrix)} rows: "
                 "write one sentence per line, in the order of the rows."
             )
         rows: dict[str, int] = {}
-        for number, line in enumerate(lines):
-            try:
-                first = rows.setdefault(line.decode("utf-8").strip(), number)
-            except UnicodeDecodeError as error:
-                raise UserError(f"{self.sentences}, line {number + 1} is not UTF-8: save it as UTF-8.") from error
+        for number, sentence in enumerate(lines):
+            first = rows.setdefault(sentence, number)
             if first != number and not np.array_equal(self._matrix[first], self._matrix[number], equal_nan=True):
                 raise UserError(
                     f"{self.sentences}: lines {first + 1} and {number + 1} are the same sentence, but rows "

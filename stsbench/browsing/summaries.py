@@ -12,10 +12,9 @@ import pandas as pd
 
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
-from stsbench.base.files import atomic_path, sha256_of
+from stsbench.base.files import atomic_path, cache_dir, sha256_of
 from stsbench.base.manifest import fingerprint
 from stsbench.data.shared import FOLDED, SENTENCES
-from stsbench.encoders.cache import board_dir
 from stsbench.judging.aligned import AlignedScores, aligned_scores
 from stsbench.records.items import ITEMS
 from stsbench.records.provenance import redact
@@ -29,7 +28,7 @@ class BoardCache:
     """Plain data by key, one JSON file each with a checksum; `problem` says why a value could not be stored."""
 
     def __init__(self) -> None:
-        self.folder, self.problem = board_dir(), ""
+        self.folder, self.problem = cache_dir() / "board", ""
 
     def get(self, key: str, make: Callable[[], Any]) -> Any:
         """Returns the value of a key; makes and stores it if it is absent."""

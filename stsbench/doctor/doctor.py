@@ -22,13 +22,7 @@ from stsbench.data.catalogue import source
 from stsbench.data.locate import remedy
 from stsbench.data.overview import verify
 from stsbench.encoders.backends import resolve_device
-from stsbench.encoders.cache import (
-    CacheFile,
-    board_dir,
-    cache_files,
-    compiled_dir,
-    embeddings_dir,
-)
+from stsbench.encoders.cache import CacheFile, cache_files, embeddings_dir
 from stsbench.encoders.cache import clear_cache as clear_embeddings
 from stsbench.encoders.cache import remove as remove_file
 from stsbench.encoders.checkpoint import packaged_model
@@ -278,16 +272,18 @@ def cache_contents() -> CacheContents:
     with _told("read"):
         stores = token_store.stores()
         size = sum(map(token_store.bytes_of, stores))
-        folders = compiled_dir(), board_dir()
-        compiled, board = (sum(file.stat().st_size for file in files_below(folder)) for folder in folders)
+        compiled, board = (
+            sum(file.stat().st_size for file in files_below(cache_dir() / name)) for name in ("compiled", "board")
+        )
         return CacheContents(tuple(cache_files()), len(stores), size, compiled, board)
 
 
 def clear_cache() -> int:
     """Delete embeddings, tokenised corpora, compiled networks and what the board keeps; return how many bytes."""
     with _told("clear"):
-        freed = sum(map(remove_file, [*files_below(compiled_dir()), *files_below(board_dir())]))
-        rmtree(compiled_dir(), ignore_errors=True)  # what is left are empty folders
+        compiled, board = cache_dir() / "compiled", cache_dir() / "board"
+        freed = sum(map(remove_file, [*files_below(compiled), *files_below(board)]))
+        rmtree(compiled, ignore_errors=True)  # what is left are empty folders
         return freed + clear_embeddings() + token_store.clear_stores()
 
 

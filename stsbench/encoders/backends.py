@@ -10,9 +10,8 @@ import hashlib
 import io
 import os
 import sys
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
@@ -26,11 +25,10 @@ from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.base.extras import MODELS, PACKAGES, missing, require
-from stsbench.base.files import atomic_folder
+from stsbench.base.files import atomic_folder, cache_dir
 from stsbench.base.manifest import fingerprint
 from stsbench.base.words import suggestion
 from stsbench.data.benchmarks import load_sample, sample_sentences
-from stsbench.encoders.cache import compiled_dir
 from stsbench.encoders.libraries import quiet_transformers
 from stsbench.encoders.poolers import AUTO
 from stsbench.encoders.protocol import TokenSequence
@@ -180,10 +178,12 @@ def compiled(
     """
     backend, precision = use.backend, use.precision
     versions = [f"{package} {version(package)}" for package in PACKAGES[backend].values()]
-    folder = compiled_dir() / fingerprint([backend, precision, versions, list(about), list(samples)])[:32]
+    folder = (
+        cache_dir() / "compiled" / fingerprint([backend, precision, versions, list(about), list(samples)])[:32]
+    )
     if not folder.is_dir():
         try:
-            with atomic_folder(folder) as being_made, _quiet():
+            with atomic_folder(folder) as being_made, redirect_stdout(io.StringIO()), quiet_transformers():
                 _export(_layers_of(network.model), being_made / _FILE, precision, samples)
         except Exception as error:  # exporters raise many types for unsupported architectures
             reason = (str(error).strip().splitlines() or ["no reason given"])[0][:200]
@@ -195,13 +195,6 @@ def compiled(
         pooler=getattr(network.model, "pooler", None),
     )
     return replace(network, model=model)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    with warnings.catch_warnings(), redirect_stdout(io.StringIO()), quiet_transformers():
-        warnings.simplefilter("ignore")
-        yield
 
 
 def _layers_of(model: Any) -> "nn.Module":

@@ -140,11 +140,9 @@ class EmbeddingCache:
             damaged: list[tuple[int]] = []
             for start in range(0, len(keys), _KEYS_PER_QUERY):
                 batch = keys[start : start + _KEYS_PER_QUERY]
-                # The inner query needs only the index; the outer one then reads the rows in the file's order.
+                marks = ",".join("?" * len(batch))
                 rows = connection.execute(
-                    f"SELECT rowid, key, content, checksum FROM {table} WHERE rowid IN "
-                    f"(SELECT rowid FROM {table} WHERE key IN ({','.join('?' * len(batch))}))",
-                    batch,
+                    f"SELECT rowid, key, content, checksum FROM {table} WHERE key IN ({marks})", batch
                 )
                 for row, key, content, checksum in rows:
                     if checksum == self._checksum(key, content):
@@ -240,16 +238,6 @@ def embeddings_dir() -> Path:
     return cache_dir() / "embeddings"
 
 
-def compiled_dir() -> Path:
-    """Returns the folder of networks compiled for other back ends."""
-    return cache_dir() / "compiled"
-
-
-def board_dir() -> Path:
-    """Returns the folder in which the board stores what it computed from records."""
-    return cache_dir() / "board"
-
-
 def cache_files(folder: Path | None = None) -> list[CacheFile]:
     """Returns the readable files of the cache, most recently used first."""
     files = []
@@ -273,7 +261,7 @@ def clear_cache(folder: Path | None = None) -> int:
         ) from error
 
 
-def max_cache_bytes() -> int:
+def max_cache_bytes() -> float:
     """Returns the size limit of the cache: `STSBENCH_CACHE_SIZE`, or 10 GiB."""
     wanted = os.environ.get("STSBENCH_CACHE_SIZE", "").strip()
     if not wanted:
@@ -281,11 +269,10 @@ def max_cache_bytes() -> int:
     size = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)B?", wanted, re.IGNORECASE)
     if size is None:
         raise UserError(f"STSBENCH_CACHE_SIZE is {wanted!r}, which is not a size: use bytes, or 5GB, or 500MB.")
-    # Larger than any disk, and still an integer that file systems can count to.
-    return int(min(float(size[1]) * _UNITS[size[2].upper()], 2.0**62))
+    return float(size[1]) * _UNITS[size[2].upper()]
 
 
-def touch_and_trim(used: Path, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
+def touch_and_trim(used: Path, max_bytes: float = DEFAULT_MAX_BYTES) -> None:
     """Marks a cache file as used and deletes the least recently used files above the size limit.
 
     The file in use is kept even if it exceeds the limit alone.

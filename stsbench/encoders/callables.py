@@ -2,6 +2,7 @@
 
 import pkgutil
 import sys
+import sysconfig
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -125,7 +126,10 @@ def _as_array(returned: Any) -> NDArray[Any]:
 def _described(error: Exception) -> str:
     """Formats an exception with the line that raised it."""
     message = f"{type(error).__name__}: {error}".strip().partition("\n")[0]
-    frames = traceback.extract_tb(error.__traceback__)[1:]  # without our own
+    not_shown = "<frozen", sysconfig.get_path("stdlib"), str(Path(__file__))
+    frames = [
+        frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(not_shown)
+    ]
     if not frames or isinstance(error, SyntaxError):  # a syntax error's message names its place
         return message
     return f"{message} ({frames[-1].filename}, line {frames[-1].lineno})"

@@ -7,26 +7,23 @@ import typer
 
 from stsbench.cli.groups import expand
 from stsbench.cli.options import (
-    DATA,
     LARGEST,
     LARGEST_SEED,
-    MODEL,
-    RUN,
     DataDirs,
     Devices,
     NoCache,
     Output,
+    data_option,
+    model_option,
     new_file,
     new_folder,
+    run_option,
 )
 from stsbench.cli.output import print_notes, print_result, progress_bars
 from stsbench.encoders.use import Loading, Use
 
 _Model = Annotated[
-    str,
-    typer.Option(
-        "--model", "-m", help="A Hub name, a folder, `minilm`, or a file of word vectors.", rich_help_panel=MODEL
-    ),
+    str, model_option("--model", "-m", help="A Hub name, a folder, `minilm`, or a file of word vectors.")
 ]
 
 
@@ -35,57 +32,34 @@ def fit(
     method: Annotated[str, typer.Argument(help="`whitening` or `flow`.")],
     sentences: Annotated[
         str,
-        typer.Option(
+        data_option(
             "--sentences",
             "-s",
             help="The sentences to fit on: tasks (`STS-B`, `STS-B:all`, `sts`), `nli`, `sample`, a text file; "
             "with commas.",
-            rich_help_panel=DATA,
         ),
     ],
     out: Annotated[
         Path,
-        typer.Option(
-            "--out",
-            "-o",
-            callback=new_folder,
-            help="The folder to write; an earlier fit is replaced.",
-            rich_help_panel=RUN,
-        ),
+        run_option("--out", "-o", callback=new_folder, help="The folder to write; an earlier fit is replaced."),
     ],
     encoder: _Model = "minilm",
     dimensions: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            max=LARGEST,
-            help="Of a whitening: the directions of largest variance to keep; by default all.",
-            rich_help_panel=RUN,
+        run_option(
+            min=1, max=LARGEST, help="Of a whitening: directions of largest variance to keep; default: all."
         ),
     ] = None,
     steps: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            max=LARGEST,
-            help="Of a flow: optimiser steps; by default one pass over the sentences.",
-            rich_help_panel=RUN,
-        ),
+        run_option(min=1, max=LARGEST, help="Of a flow: optimiser steps; default: one pass over the sentences."),
     ] = None,
     learning_rate: Annotated[
         float | None,
-        typer.Option(
-            min=1e-8,
-            max=1,
-            help="Of a flow: the learning rate of Adam, 1e-3 by default; decays as a half cosine.",
-            rich_help_panel=RUN,
-        ),
+        run_option(min=1e-8, max=1, help="Of a flow: Adam's rate, 1e-3 by default; decays as a half cosine."),
     ] = None,
     seed: Annotated[
-        int | None,
-        typer.Option(
-            min=0, max=LARGEST_SEED, help="Of a flow: the random seed; 42 by default.", rich_help_panel=RUN
-        ),
+        int | None, run_option(min=0, max=LARGEST_SEED, help="Of a flow: the random seed; 42 by default.")
     ] = None,
     data_dirs: DataDirs = None,
     no_cache: NoCache = False,
@@ -132,20 +106,11 @@ def embed(
         str,
         typer.Argument(metavar="FILE", help="A UTF-8 file with one sentence a line (.gz and .zst, too)."),
     ],
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out", "-o", callback=new_file, help="The file to write, `vectors.npy`.", rich_help_panel=RUN
-        ),
-    ],
+    out: Annotated[Path, run_option("--out", "-o", callback=new_file, help="The file to write, `vectors.npy`.")],
     encoder: _Model = "minilm",
-    stored: Annotated[
-        str, typer.Option(help="The number format: `fp32` or `fp16`.", rich_help_panel=RUN)
-    ] = "fp32",
+    stored: Annotated[str, run_option(help="The number format: `fp32` or `fp16`.")] = "fp32",
     devices: Devices = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace other vectors in that file.", rich_help_panel=RUN)
-    ] = False,
+    overwrite: Annotated[bool, run_option("--overwrite", help="Replace other vectors in that file.")] = False,
     use: Use = Use(),
     output: Output = Output(),
 ) -> None:
@@ -166,13 +131,6 @@ def embed(
     if devices is not None:
         loaded = placed(loaded, devices)
     with progress_bars(quiet=output.quiet) as progress:
-        embedded = embed_file(
-            sentences,
-            loaded,
-            out=out,
-            stored=stored,
-            overwrite=overwrite,
-            progress=progress,
-        )
+        embedded = embed_file(sentences, loaded, out=out, stored=stored, overwrite=overwrite, progress=progress)
     print_result(embedded, output)
     print_notes(f"written to {embedded.path}", quiet=output.quiet)

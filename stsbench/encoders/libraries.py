@@ -1,5 +1,7 @@
 """Calling Transformers and its relatives: their errors become one sentence, and they log nothing."""
 
+import logging
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -41,15 +43,17 @@ def reason_of(error: BaseException) -> str:
 
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
-    """Silences Transformers and the libraries below it, and restores them afterwards."""
-    from transformers.utils import logging
+    """Silences Transformers and the libraries around it: their logs, warnings and progress bars."""
+    from transformers.utils import logging as of_transformers
 
-    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
+    level, has_bars = logging.root.manager.disable, of_transformers.is_progress_bar_enabled()
+    logging.disable(logging.ERROR)
+    of_transformers.disable_progress_bar()
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     finally:
-        logging.set_verbosity(verbosity)
-        if bars:
-            logging.enable_progress_bar()
+        logging.disable(level)
+        if has_bars:
+            of_transformers.enable_progress_bar()

@@ -10,7 +10,7 @@ from stsbench.base.extras import MINILM as MINILM_EXTRA
 from stsbench.base.extras import MODELS, require
 from stsbench.encoders.backends import require_attention, require_backend, resolve_device
 from stsbench.encoders.callables import CallableEncoder, from_function, import_function, is_callable
-from stsbench.encoders.checkpoint import PACKAGED, Checkpoint, find_checkpoint
+from stsbench.encoders.checkpoint import ADAPTER_CONFIG, PACKAGED, Checkpoint, find_checkpoint
 from stsbench.encoders.choices import Choices, resolve
 from stsbench.encoders.fitted import FittedEncoder, holds_fit, read_fit
 from stsbench.encoders.libraries import reporting_failures
@@ -29,7 +29,7 @@ from stsbench.encoders.tokenizer import position_limit
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.encoders.use import ABOUT, PROMPTS, TORCH, Use, option_of, spell_options
 from stsbench.encoders.vector_files import WORD_VECTOR_SUFFIXES, SavedVectors, StaticEncoder
-from stsbench.encoders.weights import base_of, find_base, is_adapter
+from stsbench.encoders.weights import base_of, find_base
 
 Model = Encoder | str | Path | Callable[[list[str]], Any]
 """What `load` accepts."""
@@ -142,7 +142,7 @@ def _load_fitted(name: str, folder: Path, asked: Use) -> FittedEncoder:
 def _load_checkpoint(name: str, use: Use) -> TransformerEncoder | CallableEncoder | SidedEncoder:
     require(MODELS, f"the checkpoint {name}", by=MINILM_EXTRA if name == PACKAGED else "")
     checkpoint = find_checkpoint(name, revision=use.revision, with_code=use.trust_remote_code)
-    adapter = checkpoint if is_adapter(checkpoint) else None
+    adapter = checkpoint if (checkpoint.folder / ADAPTER_CONFIG).is_file() else None
     if adapter is not None:
         checkpoint = find_base(adapter)
     if (code := checkpoint.own_code()) is not None and not use.trust_remote_code:

@@ -5,12 +5,9 @@ mteb chooses the prompt of a sentence by its task, the task's type and the side 
 is one encoder per prompt. A task that mteb does not have is read as one of mteb's type STS.
 """
 
-import logging
 import math
 import re
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -39,6 +36,7 @@ _BATCH = 32
 """mteb's default; the padding of a batch changes the last bits."""
 
 _COMMIT = re.compile("[0-9a-f]{40}")
+_Hashed = dict[str, str | None] | None
 _LIKE = "STS12"
 """The task of mteb's type STS whose metadata is used for tasks that mteb does not have."""
 
@@ -112,7 +110,7 @@ class MtebEncoder(OwnPooling):
         from datasets import Dataset
         from torch.utils.data import DataLoader
 
-        with _quiet():
+        with quiet_transformers():
             vectors = self.model.encode(
                 DataLoader(Dataset.from_dict({"text": sentences}), batch_size=_BATCH),
                 task_metadata=metadata,
@@ -164,14 +162,14 @@ def load_from_mteb(name: str, use: Use) -> Encoder:
     if not bare:
         raise UserError(f"{name} lacks the name of a model: for example {PREFIX}{PACKAGED}.")
     checkpoint = None
-    with _quiet(), reporting_failures(f"load {bare} with mteb"):
+    with quiet_transformers(), reporting_failures(f"load {bare} with mteb"):
         if bare == PACKAGED or Path(bare).expanduser().exists():
             checkpoint = find_checkpoint(bare)
-            model, sha256, revision = *_of_folder(name, checkpoint, use), None
+            model, hashed, revision = *_of_folder(name, checkpoint, use), None
         elif bare.startswith(("/", "./", "../", "~")):
             raise UserError(f"{name}: no such folder. Check the path.")
         else:
-            model, sha256, revision = _of_name(bare, use)
+            model, hashed, revision = _of_name(bare, use)
     if not isinstance(model, EncoderProtocol):
         raise UserError(
             f"{name} is a {type(model).__name__} in mteb, not an encoder of sentences: use another model."
@@ -191,6 +189,7 @@ def load_from_mteb(name: str, use: Use) -> Encoder:
         f"{name} is loaded and encoded by mteb {mteb.__version__}, with its prompts: sub-word lengths and "
         "truncated sentences are not counted."
     ]
+    sha256 = None if hashed is None else fingerprint({**hashed, "mteb": mteb.__version__, "stsbench": __version__})
     if sha256 is None:
         notes.append(f"{name} has no fixed commit: its vectors are not cached.")
     identity = Identity(name, KIND, how.processed(use), weights_sha256=sha256)
@@ -198,7 +197,7 @@ def load_from_mteb(name: str, use: Use) -> Encoder:
     return by_task.alike() or by_task
 
 
-def _of_folder(name: str, checkpoint: Checkpoint, use: Use) -> tuple[Any, str | None]:
+def _of_folder(name: str, checkpoint: Checkpoint, use: Use) -> tuple[Any, _Hashed]:
     """Returns a sentence-transformers folder in mteb's wrapper for such models, and its hash."""
     from mteb.models import SentenceTransformerEncoderWrapper
 
@@ -213,11 +212,11 @@ def _of_folder(name: str, checkpoint: Checkpoint, use: Use) -> tuple[Any, str | 
         )
     if use.trust_remote_code and checkpoint.code_elsewhere():
         return model, None
-    return model, _hash(files=checkpoint.sha256(checkpoint.all_files()))
+    return model, {"files": checkpoint.sha256(checkpoint.all_files())}
 
 
-def _of_name(name: str, use: Use) -> tuple[Any, str | None, str | None]:
-    """Returns a model of mteb's registry or of the Hub, its hash if its commit is fixed, and its revision."""
+def _of_name(name: str, use: Use) -> tuple[Any, _Hashed, str | None]:
+    """Returns a model of mteb's registry or of the Hub, its fixed commit, and its revision."""
     import mteb
     from mteb.models import SentenceTransformerEncoderWrapper
     from mteb.models.get_model_meta import MODEL_REGISTRY
@@ -234,22 +233,4 @@ def _of_name(name: str, use: Use) -> tuple[Any, str | None, str | None]:
     model = about.load_model(device=resolve_device(use.device), **more)
     # A branch moves; a revision in the registry is fixed by mteb's version.
     is_fixed = about.revision and (name in MODEL_REGISTRY or _COMMIT.fullmatch(about.revision))
-    return model, _hash(model=about.name, revision=about.revision) if is_fixed else None, about.revision
-
-
-def _hash(**what: str | None) -> str:
-    import mteb
-
-    return fingerprint({**what, "mteb": mteb.__version__, "stsbench": __version__})
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silences mteb and the libraries below it."""
-    logging.disable(logging.ERROR)
-    try:
-        with warnings.catch_warnings(), quiet_transformers():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(logging.NOTSET)
+    return model, {"model": about.name, "revision": about.revision} if is_fixed else None, about.revision

@@ -30,7 +30,6 @@ from stsbench.encoders.protocol import (
     DeviceOutOfMemory,
     Encoder,
     FloatMatrix,
-    Tailed,
     Tokenized,
     TokenSequence,
     require_own_pooling,
@@ -120,7 +119,7 @@ def embed(
             each side of a pair.
     """
     poolings = tuple(dict.fromkeys(poolings or (encoder.identity.use.pooling,)))
-    if isinstance(encoder, Tailed):
+    if hasattr(encoder, "tail") and hasattr(encoder, "base"):  # maps vectors of another encoder, maybe cached
         require_own_pooling(encoder.identity, poolings)
         plain = embed(
             encoder.base,
@@ -131,7 +130,7 @@ def embed(
             token_budget=token_budget,
             progress=progress,
         )
-        (vectors,) = map(encoder.tail, plain.vectors.values())
+        vectors: FloatMatrix = encoder.tail(*plain.vectors.values())
         _require_vectors(vectors, plain.cost.sequences, encoder)
         vectors = _processed(vectors, plain.rows, encoder, normalize)
         return replace(plain, vectors=dict.fromkeys(poolings, vectors))

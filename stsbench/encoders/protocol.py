@@ -114,18 +114,6 @@ class Encoder(Protocol):
         """Returns for each pooling an array of shape (len(sequences), dimensions), before `identity.normalize`."""
 
 
-@runtime_checkable
-class Tailed(Encoder, Protocol):
-    """An encoder that maps the vectors of another one, `base`, whose cached vectors it reuses."""
-
-    @property
-    def base(self) -> Encoder:
-        """The encoder without the map."""
-
-    def tail(self, vectors: FloatMatrix) -> FloatMatrix:
-        """Maps vectors of `base` before its closing normalisation, shape (rows, d), to (rows, dimensions)."""
-
-
 class OwnPooling(ABC):
     """Base class of encoders with a single pooling, such as a callable, a library's model or word vectors.
 

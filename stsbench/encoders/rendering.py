@@ -175,16 +175,10 @@ def _mask_in(ids: tuple[int, ...], span: Span, tokenizer: Tokenizer) -> int:
     return next(place for place in range(*span) if ids[place] == tokenizer.mask_id)
 
 
-class _Gap(NamedTuple):
-    """What a sentence adds to its template: tokens, and positions, which are fewer if some tokens take none."""
-
-    tokens: int
-    positions: int
-
-    @classmethod
-    def of(cls, ids: Sequence[int], alone: Sequence[int], pad_position: int | None) -> "_Gap":
-        tokens = max(0, len(ids) - len(alone))
-        return cls(tokens, max(0, tokens - ids.count(pad_position) + alone.count(pad_position)))
+def _gap(ids: Sequence[int], alone: Sequence[int], pad_position: int | None) -> tuple[int, int]:
+    """Returns what a sentence adds to its template: tokens, and positions, fewer if some tokens take none."""
+    tokens = max(0, len(ids) - len(alone))
+    return tokens, max(0, tokens - ids.count(pad_position) + alone.count(pad_position))
 
 
 @dataclass
@@ -203,7 +197,7 @@ class EmptyTemplate:
     texts: Sequence[Alone]
     with_padding: bool
     positions: str
-    _known: "dict[tuple[str, int, _Gap], Tensor]" = field(default_factory=dict)
+    _known: "dict[tuple[str, int, tuple[int, int]], Tensor]" = field(default_factory=dict)
 
     def is_alone(self, part: Part) -> bool:
         """Returns whether the sentence in the template is empty."""
@@ -220,13 +214,15 @@ class EmptyTemplate:
         for number, part in enumerate(parts):
             text = number % len(self.texts)
             alone = self.texts[text]
-            key = pooling, text, _Gap.of(part.ids, alone.part.ids, network.pad_position)
+            key = pooling, text, _gap(part.ids, alone.part.ids, network.pad_position)
             if key not in self._known:
                 self._known[key] = self._computed(network, pooling, reading, alone, key[-1])
             vectors.append(self._known[key])
         return torch.stack(vectors)
 
-    def _computed(self, network: Any, pooling: str, reading: Reading, alone: Alone, gap: _Gap) -> "Tensor":
+    def _computed(
+        self, network: Any, pooling: str, reading: Reading, alone: Alone, gap: tuple[int, int]
+    ) -> "Tensor":
         import torch
 
         ids, at = alone.part.ids, alone.gap
@@ -234,10 +230,10 @@ class EmptyTemplate:
         row = torch.tensor([ids])
         places = range(len(ids)) if from_zero else network.own_positions(row, torch.ones_like(row))[0].tolist()
         first = at if from_zero or network.pad_position is None else at + network.pad_position + 1
-        fill = gap.tokens if self.with_padding else 0
+        tokens, shift = gap if not from_zero else (gap[0], gap[0])
+        fill = tokens if self.with_padding else 0
         masks = tuple(place + fill if place >= at else place for place in alone.part.masks)
         part = Part((*ids[:at], *[network.pad_id] * fill, *ids[at:]), masks, ((at, at + fill),))
-        shift = gap.tokens if from_zero else gap.positions
         after = [place + shift for place in places[at:]]
         positions = None if self.positions == OWN else [[*places[:at], *range(first, first + fill), *after]]
         vector: Tensor = network.read([part], {pooling: reading}, positions=positions)[pooling][0]

@@ -78,17 +78,6 @@ def read_settings(checkpoint: Checkpoint) -> TransformerSettings | None:
     return TransformerSettings(use, lower_case=lower_case, tail=natively, normalizes=closes)
 
 
-def pooling_config(pooling: str, width: int) -> dict[str, Any] | None:
-    """Returns the configuration of a pooling module, with the keys that every release of the library reads.
-
-    >>> pooling_config("avg", 384)["pooling_mode_mean_tokens"]
-    True
-    """
-    if pooling not in _POOLINGS.values():
-        return None
-    return {"word_embedding_dimension": width} | {flag: own == pooling for flag, own in _POOLINGS.items()}
-
-
 def _transformer_config(checkpoint: Checkpoint) -> dict[str, Any]:
     files = [checkpoint.json(name) for name in _TRANSFORMER_CONFIGS]
     return next(filter(None, files), files[0])
@@ -297,8 +286,8 @@ def write_modules(
         after: what follows the pooling, as (folder, class, layer), with None for the layer if the folder has its
             files already or the class has no weights.
     """
-    use, pooling = settings.use, pooling_config(settings.use.pooling, width)
-    if pooling is None:
+    use = settings.use
+    if use.pooling not in _POOLINGS.values():
         raise UserError(f"sentence-transformers has no pooling {use.pooling}: choose another.")
     places = [("", "Transformer"), ("1_Pooling", "Pooling"), *((place, kind) for place, kind, _ in after)]
     listing = [
@@ -306,6 +295,8 @@ def write_modules(
         for number, (place, kind) in enumerate(places)
     ]
     _write_json(folder / "modules.json", listing)
+    # The keys that every release of the library reads.
+    pooling = {"word_embedding_dimension": width} | {flag: own == use.pooling for flag, own in _POOLINGS.items()}
     _write_json(folder / "1_Pooling" / "config.json", pooling)
     about = {"max_seq_length": use.max_length, "do_lower_case": settings.lower_case}
     _write_json(folder / "sentence_bert_config.json", about)

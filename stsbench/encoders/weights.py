@@ -134,11 +134,6 @@ def _first_of(names: Collection[str]) -> str:
 _WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
 
 
-def is_adapter(checkpoint: Checkpoint) -> bool:
-    """Returns whether a checkpoint is an adapter."""
-    return (checkpoint.folder / ADAPTER_CONFIG).is_file()
-
-
 def find_base(adapter: Checkpoint) -> Checkpoint:
     """Finds the model that an adapter was trained on, under the adapter's name."""
     config = adapter.json(ADAPTER_CONFIG)
@@ -155,10 +150,9 @@ def find_base(adapter: Checkpoint) -> Checkpoint:
             f"{adapter.name} is an adapter for {base}, which cannot be loaded: {str(error).rstrip('.')}; download "
             f"it, or correct its path in {place}."
         ) from error
-    if is_adapter(checkpoint):  # Transformers would merge that one silently
+    if (checkpoint.folder / ADAPTER_CONFIG).is_file():  # Transformers would merge that one silently
         raise UserError(
-            f"{adapter.name} is an adapter for {base}, which is an adapter itself: merge that one, and name the "
-            f"merged model in {place}."
+            f"{adapter.name} is an adapter for {base}, which is an adapter itself: merge that one first."
         )
     return checkpoint
 

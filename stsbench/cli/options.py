@@ -136,10 +136,6 @@ Level = Annotated[float, intervals_option(min=0, max=1, help="The confidence lev
 Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="The random seed.")]
 NoCache = Annotated[bool, run_option("--no-cache", help="Neither read nor write the embedding cache.")]
 JobDevice = Annotated[str, typer.Option(help="The device of local jobs: `auto`, `cpu`, `cuda` or `mps`.")]
-Devices = Annotated[
-    str | None,
-    run_option(help="Share the work over GPUs: `0,1`, or `all`."),
-]
 Workers = Annotated[
     int | None,
     typer.Option(min=1, max=10_000, help="Jobs to run at once; by default one per GPU or per group of CPU cores."),

@@ -12,8 +12,8 @@ from typing import Any
 
 from stsbench.base.errors import UserError
 from stsbench.diagnosis.axes import Axis, of_use
+from stsbench.encoders.backends import other_masks
 from stsbench.encoders.checkpoint import Checkpoint
-from stsbench.encoders.masks import other_masks
 from stsbench.encoders.poolers import AUTO, parse_pooling, pooling_name
 from stsbench.encoders.prompts import named_prompts
 from stsbench.encoders.protocol import Encoder

@@ -250,7 +250,7 @@ class CacheContents(Result):
             (
                 file.identity["name"],
                 file.identity["pooling"],
-                shown("prompt", file.use.get("prompt")),
+                shown("prompt", file.identity["use"].get("prompt")),
                 file.identity["precision"],
                 file.identity["device"],
                 str(file.identity["weights_sha256"])[:12],

@@ -4,8 +4,8 @@ The verbs are `load` (in `load`: from a name, a path or a callable to an `Encode
 encoder and texts to `Embeddings`) and `fit` (in `fit`: from vectors to a whitening or a flow). Read `protocol`
 first, then `use`, `plan` and `cache`.
 
-`choices` holds what `load` chooses for you. `prompts` and `template` are the text around a sentence. The encoders
-are `transformer` (its files: `checkpoint`, `weights`, `sentence_transformers`; its text: `tokenizer`, `rendering`;
-its vectors: `network`, `poolers`, `backends`), `vector_files`, `callables`, `mteb_models` and `fitted` (with
-`flow`). `postprocess` is what may be done to vectors afterwards, `places` where batches are computed.
+`prompts` and `template` are the text around a sentence. The encoders are `transformer` (its files: `checkpoint`,
+`weights`, `sentence_transformers`; its text: `tokenizer`, `rendering`; its vectors: `network`, `poolers`,
+`backends`), `callables` (also word vectors and saved vectors), `mteb_models` and `fitted` (with `flow`).
+`postprocess` is what may be done to vectors afterwards.
 """

@@ -1,4 +1,4 @@
-"""Where and how a checkpoint is computed: devices, attention kernels, precisions, and OpenVINO in place of torch.
+"""Where and how a checkpoint is computed: devices, precisions, attention, and OpenVINO in place of torch.
 
 OpenVINO replaces the layers only: pooling, heads, tail, tokenizer and planner stay. sentence-transformers and
 optimum export the last layer only, so OpenVINO's and NNCF's exporters are called here. int8 is static: ranges of
@@ -29,10 +29,22 @@ from stsbench.base.files import atomic_folder, cache_dir
 from stsbench.base.manifest import fingerprint
 from stsbench.base.words import suggestion
 from stsbench.data.benchmarks import load_sample, sample_sentences
+from stsbench.encoders.checkpoint import Checkpoint
 from stsbench.encoders.libraries import quiet_transformers
 from stsbench.encoders.poolers import AUTO
 from stsbench.encoders.protocol import TokenSequence
-from stsbench.encoders.use import ATTENTIONS, FLASH, FP32, MASKS, PRECISIONS, TORCH, Use, option_of
+from stsbench.encoders.use import (
+    ATTENTIONS,
+    BIDIRECTIONAL,
+    CAUSAL,
+    FLASH,
+    FP32,
+    MASKS,
+    PRECISIONS,
+    TORCH,
+    Use,
+    option_of,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -48,34 +60,30 @@ BACKENDS = {TORCH: tuple(PRECISIONS), "openvino": ("fp32", "bf16", "int8")}
 """The precisions of each program. In those that are missing, a vector would depend on its batch."""
 
 
-def require_backend(use: Use) -> None:
-    """Refuses a back end or precision that does not exist or is not installed, and another device than its CPU."""
-    backend, precision = use.backend, use.precision
-    if backend not in BACKENDS:
-        raise UserError(f"unknown back end {backend!r}: {suggestion(backend, BACKENDS)}")
-    if precision not in BACKENDS[backend]:
-        raise UserError(f"{backend} has no precision {precision!r}. Use {', '.join(BACKENDS[backend])}.")
-    if backend != TORCH:
-        if use.device not in {"auto", "cpu"}:
-            raise UserError(f"--backend {backend} computes on the CPU. Leave out --device {use.device}.")
-        require(backend, f"--backend {backend}")
-
-
-def require_attention(use: Use) -> None:
-    """Refuses an unknown attention kernel or mask, and either with a back end, which compiles its own."""
+def require_combination(use: Use) -> None:
+    """Refuses a back end, precision, attention kernel or mask that does not exist, or not together with others."""
+    backend, precision, device = use.backend, use.precision, use.device
     for name, known in (("attention", ATTENTIONS), ("attention_mask", MASKS)):
         value = getattr(use, name)
         if value not in {AUTO, *known}:
             raise UserError(f"unknown {option_of(name)} {value!r}: {suggestion(value, [AUTO, *known])}")
-        if value != AUTO and use.backend != TORCH:
-            raise UserError(f"{option_of(name)} needs torch: leave it out, or leave out --backend {use.backend}.")
+        if value != AUTO and backend != TORCH:
+            raise UserError(f"{option_of(name)} needs torch: leave it out, or leave out --backend {backend}.")
     if use.attention == FLASH and (
-        find_spec("flash_attn") is None or use.precision == FP32 or use.device in {"cpu", "mps"}
+        find_spec("flash_attn") is None or precision == FP32 or device in {"cpu", "mps"}
     ):
         raise UserError(
             f"--attention {FLASH} needs the package flash-attn, --device cuda and --precision bf16 or fp16. "
             "Otherwise use sdpa."
         )
+    if backend not in BACKENDS:
+        raise UserError(f"unknown back end {backend!r}: {suggestion(backend, BACKENDS)}")
+    if precision not in BACKENDS[backend]:
+        raise UserError(f"{backend} has no precision {precision!r}. Use {', '.join(BACKENDS[backend])}.")
+    if backend != TORCH:
+        if device not in {"auto", "cpu"}:
+            raise UserError(f"--backend {backend} computes on the CPU. Leave out --device {device}.")
+        require(backend, f"--backend {backend}")
 
 
 def resolve_device(device: str) -> str:
@@ -256,3 +264,77 @@ def _quiet_openvino() -> Any:
     import openvino
 
     return openvino
+
+
+_WINDOWS = ("sliding_window", "local_attention")
+
+
+def attended(mask: "Tensor", kind: str, dtype: Any) -> "Tensor":
+    """Returns the additive attention mask, shape (rows, 1, width, width): 0, or the lowest number.
+
+    Args:
+        mask: 1 for real tokens, shape (rows, width).
+        kind: `causal` or `bidirectional`.
+        dtype: of the model.
+    """
+    import torch
+
+    allowed = mask.bool()[:, None, None, :].expand(-1, -1, mask.shape[1], -1)
+    if kind == CAUSAL:
+        allowed = allowed.tril()
+    # Not minus infinity, which gives NaN for padding that attends to nothing.
+    return torch.zeros(allowed.shape, dtype=dtype, device=mask.device).masked_fill(
+        ~allowed, torch.finfo(dtype).min
+    )
+
+
+def other_masks(checkpoint: Checkpoint) -> tuple[str, ...]:
+    """Returns the masks that a decoder may lack (both if its files set one); none for an encoder."""
+    from transformers.models.auto import modeling_auto
+
+    config = checkpoint.json("config.json")
+    if not (config.get("is_decoder") or config.get("auto_map")):
+        kind = config.get("model_type")
+        # The first mapping also lists encoders that can be used as decoders; the second, no language models.
+        generates = kind in modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+        if not generates or kind in modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES:
+            return ()
+    sets_mask = any(
+        config.get(name) is not None for name in ("auto_map", "is_causal", "use_bidirectional_attention")
+    )
+    return MASKS if sets_mask else (BIDIRECTIONAL,)
+
+
+def require_within_window(name: str, config: Any, width: int) -> None:
+    """Refuses sequences longer than a window of attention, which our mask would ignore."""
+    windows = [value for key in _WINDOWS if isinstance(value := getattr(config, key, None), int) and value > 0]
+    if windows and width > min(windows):
+        raise UserError(
+            f"some layers of {name} attend within a window of {min(windows)} sub-words, which --attention-mask "
+            f"ignores. Use --max-length {min(windows)}, or leave it out."
+        )
+
+
+def prove_mask(name: str, kind: str, run: "Callable[[Tensor, Tensor], Any]", vocabulary: int, device: str) -> None:
+    """Refuses a network that does not obey its mask: whether the first token changes with the others.
+
+    Args:
+        name: the checkpoint's.
+        kind: `causal` or `bidirectional`.
+        run: maps token ids and a mask, shape (rows, width), to the model's output.
+        vocabulary: number of tokens of the model.
+        device: where it computes.
+    """
+    import torch
+
+    middle = vocabulary // 2
+    ids = torch.tensor([[middle - 1, *[token] * 7] for token in (middle, middle + 1)], device=device)
+    try:
+        with torch.inference_mode():
+            first, second = run(ids, torch.ones_like(ids)).last_hidden_state[:, 0]
+    except UserError:
+        raise
+    except Exception as error:  # the model's code may fail in any way on a mask of four dimensions
+        raise UserError(f"{name} does not accept an attention mask: leave out --attention-mask.") from error
+    if torch.equal(first, second) == (kind == BIDIRECTIONAL):
+        raise UserError(f"{name} does not obey --attention-mask {kind}: its code makes its own mask.")

@@ -78,12 +78,6 @@ class CacheFile:
     size: int
     last_used: float
 
-    @property
-    def use(self) -> dict[str, Any]:
-        """How the model was used: prompt, maximum length, ..."""
-        use: dict[str, Any] = self.identity["use"]
-        return use
-
 
 class _DamagedError(Exception):
     """The file is not a database with our tables."""
@@ -250,15 +244,9 @@ def cache_files(folder: Path | None = None) -> list[CacheFile]:
     return sorted(files, key=lambda file: -file.last_used)
 
 
-def clear_cache(folder: Path | None = None) -> int:
+def clear_cache() -> int:
     """Deletes the cache and returns the number of bytes freed."""
-    folder = folder or embeddings_dir()
-    try:
-        return sum(map(remove, files_in(folder, _OURS)))
-    except OSError as error:
-        raise UserError(
-            f"cannot clear the embedding cache {folder} ({error.strerror or error}): allow writing there."
-        ) from error
+    return sum(map(remove, files_in(embeddings_dir(), _OURS)))
 
 
 def max_cache_bytes() -> float:

@@ -8,7 +8,6 @@ import hashlib
 import importlib.util
 import os
 import re
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,13 +19,8 @@ from stsbench.base.files import files_below, files_in, sha256_of
 from stsbench.base.parsing import parse_json
 from stsbench.base.words import closest
 
-_SETTLED_SECONDS = 2.0
-"""A file unchanged for this long gets another time stamp at its next change."""
-
 _State = tuple[int, int, int, int, int]
 """Device, inode, size, time of modification and of change of a file."""
-
-_hashes: dict[tuple[Path, _State], str] = {}
 
 
 class HashedFiles:
@@ -36,16 +30,11 @@ class HashedFiles:
         self._known: dict[Path, tuple[str, _State]] = {}
 
     def sha256(self, path: Path) -> str:
-        """Returns a file's hash; each file is read once per process."""
-        if path in self._known:
-            self.require_unchanged([path])
-        else:
+        """Returns a file's hash; the file is read once."""
+        if path not in self._known:
             state = _state_of(path)
-            digest = _hashes.get((path, state)) or sha256_of(path)
-            self._known[path] = digest, state
-            self.require_unchanged([path])
-            if time.time() - max(state[3:]) / 1e9 > _SETTLED_SECONDS:
-                _hashes[path, state] = digest
+            self._known[path] = sha256_of(path), state
+        self.require_unchanged([path])
         return self._known[path][0]
 
     def require_unchanged(self, paths: Iterable[Path] | None = None) -> None:
@@ -344,8 +333,6 @@ def find_checkpoint(name: str, *, revision: str | None = None, with_code: bool =
         return Checkpoint(name, folder)
     if folder.exists():
         raise UserError(f"{name} is a file of unknown kind. Give a checkpoint's folder, a Hub name or vectors.")
-    if name.count("/") > 1 or name.startswith((".", "~", "/")):
-        raise UserError(f"no such model: {name} is not a folder.")
     downloaded = from_hub(name, revision, with_code=with_code)
     return Checkpoint(name, downloaded, revision=downloaded.name)
 

@@ -10,7 +10,6 @@ from stsbench.cli.options import (
     LARGEST,
     LARGEST_SEED,
     DataDirs,
-    Devices,
     NoCache,
     Output,
     data_option,
@@ -108,8 +107,6 @@ def embed(
     ],
     out: Annotated[Path, run_option("--out", "-o", callback=new_file, help="The file to write, `vectors.npy`.")],
     encoder: _Model = "minilm",
-    stored: Annotated[str, run_option(help="The number format: `fp32` or `fp16`.")] = "fp32",
-    devices: Devices = None,
     overwrite: Annotated[bool, run_option("--overwrite", help="Replace other vectors in that file.")] = False,
     use: Use = Use(),
     output: Output = Output(),
@@ -121,16 +118,12 @@ def embed(
 
     Examples:
     * `stsbench embed wiki.txt -m minilm --out wiki.npy`
-    * `stsbench embed wiki.txt.gz -m my/checkpoint --pooling cls --stored fp16 -o wiki.npy`
+    * `stsbench embed wiki.txt.gz -m my/checkpoint --pooling cls -o wiki.npy`
     """
     from stsbench.encoders.embedded import embed_file
     from stsbench.encoders.load import load_with
-    from stsbench.encoders.places import placed
 
-    loaded = load_with(encoder, use)
-    if devices is not None:
-        loaded = placed(loaded, devices)
     with progress_bars(quiet=output.quiet) as progress:
-        embedded = embed_file(sentences, loaded, out=out, stored=stored, overwrite=overwrite, progress=progress)
+        embedded = embed_file(sentences, load_with(encoder, use), out=out, overwrite=overwrite, progress=progress)
     print_result(embedded, output)
     print_notes(f"written to {embedded.path}", quiet=output.quiet)

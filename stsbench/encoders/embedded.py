@@ -24,7 +24,6 @@ from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path, require_file, sha256_of, writing
 from stsbench.base.manifest import fingerprint
 from stsbench.base.progress import Progress, silent
-from stsbench.base.words import suggestion
 from stsbench.data.rows import text_lines
 from stsbench.encoders.checkpoint import PACKAGED
 from stsbench.encoders.load import Model, load
@@ -35,9 +34,7 @@ from stsbench.encoders.use import use_signature
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
 
-STORED = {"fp32": "<f4", "fp16": "<f2"}
-"""The number formats of a file, and NumPy's names for them."""
-
+_FLOAT = "<f4"
 _AGAIN = "make it again with `stsbench embed --overwrite`"
 
 AT_ONCE = 10_000
@@ -57,7 +54,6 @@ class Embedded(Result):
         source: the text file.
         sha256: the hash of the text file.
         rows: its number of sentences (non-empty lines).
-        stored: the number format.
     """
 
     path: Path
@@ -68,7 +64,6 @@ class Embedded(Result):
     source: str
     sha256: str
     rows: int
-    stored: str
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -78,7 +73,7 @@ class Embedded(Result):
 
     def table(self) -> Tables:
         """Returns the number of vectors and what they were made from."""
-        columns = ["model", "use", "rows", "dimensions", "stored", "path"]
+        columns = ["model", "use", "rows", "dimensions", "path"]
         return Tables([Table(self.frame[columns], "Sentences embedded")])
 
     @classmethod
@@ -93,7 +88,7 @@ class Embedded(Result):
         try:
             embedded = cls(path, **json.loads(_description_of(path).read_bytes()))
             matrix: Any = embedded._matrix()
-            is_intact = matrix.dtype.str == STORED[embedded.stored] and matrix.shape[:-1] == (embedded.rows,)
+            is_intact = matrix.dtype.str == _FLOAT and matrix.shape[:-1] == (embedded.rows,)
         except (OSError, ValueError, TypeError, LookupError, AttributeError):
             is_intact = False
         if not is_intact:
@@ -173,7 +168,6 @@ def embed_file(
     encoder: Model = PACKAGED,
     *,
     out: str | Path,
-    stored: str = "fp32",
     overwrite: bool = False,
     progress: Progress = silent,
 ) -> Embedded:
@@ -187,7 +181,6 @@ def embed_file(
             empty lines are dropped.
         encoder: what `load` accepts.
         out: the file to write, `vectors.npy`; `vectors.npy.json` describes it.
-        stored: the number format: `fp32` or `fp16`.
         overwrite: whether to replace other vectors in that file.
         progress: called with the number of sentences done.
 
@@ -195,10 +188,8 @@ def embed_file(
         The file, with `.path`, `.rows` and `.parts()`, which yields some rows at a time.
 
     Raises:
-        UserError: if the file has no sentences, `out` has other vectors, or a number does not fit in fp16.
+        UserError: if the file has no sentences, or `out` has other vectors.
     """
-    if stored not in STORED:
-        raise UserError(f"unknown number format {stored!r}: {suggestion(stored, STORED)}")
     target, file = Path(out).expanduser(), Path(sentences).expanduser()
     if target.suffix != ".npy":
         raise UserError(f"--out {target}: use a file name that ends in .npy.")
@@ -213,7 +204,7 @@ def embed_file(
         raise UserError(f"{file} has no sentences: write one per line.")
     how, source = use_signature(identity.use), str(file.resolve())
     key, sha256 = _key(identity), sha256_of(file)
-    made = Embedded(target, __version__, identity.name, how, key, source, sha256, rows, stored)
+    made = Embedded(target, __version__, identity.name, how, key, source, sha256, rows)
     if target.exists() and not overwrite:
         earlier = Embedded.read(target)
         other = [name for name, value in vars(made).items() if getattr(earlier, name) != value]
@@ -270,15 +261,10 @@ def _append(encoder: Encoder, file: Path, made: Embedded, stream: IO[bytes], pro
     while part := list(islice(texts, AT_ONCE)):
         embeddings = embed_texts(encoder, part, use_cache=False, progress=of_file)
         (vectors,) = embeddings.vectors.values()
-        limits, largest = np.finfo(STORED[made.stored]), np.abs(vectors).max(axis=1)
-        if ((largest > limits.max) | ((largest > 0) & (largest < limits.tiny))).any():
-            raise UserError(
-                f"{encoder.identity.name} has numbers that do not fit in fp16: leave out --stored fp16."
-            )
         if not done:
-            header = {"descr": STORED[made.stored], "fortran_order": False, "shape": (made.rows, vectors.shape[1])}
+            header = {"descr": _FLOAT, "fortran_order": False, "shape": (made.rows, vectors.shape[1])}
             np.lib.format.write_array_header_2_0(stream, header)
-        stream.write(vectors[embeddings.rows].astype(STORED[made.stored]).data)
+        stream.write(vectors[embeddings.rows].astype(_FLOAT).data)
         stream.flush()
         os.fsync(stream.fileno())
         done += len(part)

@@ -151,11 +151,12 @@ def fit(
     if method == "whitening":
         tensors, log, notes = _whitening(vectors, embeddings.rows, dimensions)
     else:
-        from stsbench.encoders.flow import FlowSettings, fit_flow, notes_on, parameters_of
+        from stsbench.encoders.flow import FlowSettings, fit_flow, notes_on
 
         chosen = FlowSettings(**of_flow)
         flow, log = fit_flow(vectors, embeddings.rows, chosen, progress)
-        tensors, settings, notes = parameters_of(flow), vars(chosen) | {"steps": log[-1]["step"]}, notes_on(log)
+        tensors = {name: tensor.numpy() for name, tensor in flow.float().state_dict().items()}
+        settings, notes = vars(chosen) | {"steps": log[-1]["step"]}, notes_on(log)
     on = FittedOn(name=texts.name, count=len(texts.texts), distinct=len(set(texts.texts)), sha256=texts.sha256)
     about = FitAbout(
         stsbench=__version__,
@@ -198,10 +199,7 @@ def _require_plain(base: Encoder) -> None:
 def _sentences(sentences: str | Path | Sequence[str], data_dirs: Sequence[str | Path]) -> Sentences:
     if isinstance(sentences, str | Path):
         return read_sentences(sentences, [Path(folder) for folder in data_dirs])
-    texts = tuple(sentences)
-    if not texts:
-        raise UserError("no sentences to fit on.")
-    return Sentences("given sentences", texts)
+    return Sentences("given sentences", tuple(sentences))
 
 
 def _whitening(

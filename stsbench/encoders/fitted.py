@@ -145,10 +145,7 @@ FitAbout.model_rebuild(_types_namespace={"Template": Template})
 
 def holds_fit(folder: Path) -> bool:
     """Returns whether a folder is that of a fit."""
-    try:
-        return (folder / FIT).is_file()
-    except (OSError, ValueError):  # not a possible file name
-        return False
+    return (folder / FIT).is_file()
 
 
 def read_fit(folder: Path) -> tuple[FitAbout, Tensors]:

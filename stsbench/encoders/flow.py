@@ -135,11 +135,6 @@ class Flow(nn.Module):
         return result
 
 
-def parameters_of(flow: Flow) -> dict[str, NDArray[Any]]:
-    """Returns a flow's parameters, in which it was trained, and its permutations."""
-    return {name: tensor.cpu().numpy() for name, tensor in flow.float().state_dict().items()}
-
-
 def flow_of(dimensions: int, settings: FlowSettings, parameters: Mapping[str, NDArray[Any]]) -> Flow:
     """Returns the flow with these parameters, in float64."""
     with torch.random.fork_rng(devices=[]):

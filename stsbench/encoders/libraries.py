@@ -1,18 +1,15 @@
 """Calling Transformers and its relatives: their errors become one sentence, and they log nothing."""
 
 import logging
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from stsbench.base.errors import UserError
 
-_DAMAGED = (
-    "weights_only",
-    "Unable to load weights from",
-    "ignore_mismatched_sizes",
-    "SafetensorError",
-    "Unpickling",
+_DAMAGED = re.compile(
+    "weights_only|Unable to load weights from|ignore_mismatched_sizes|SafetensorError|Unpickling"
 )
 
 
@@ -33,7 +30,7 @@ def reporting_failures(what: str) -> Iterator[None]:
 def reason_of(error: BaseException) -> str:
     """Returns the first line of a library's error, without advice to switch off protections."""
     kind, message = type(error).__name__, str(error).strip()
-    if any(sign in message or sign in kind for sign in _DAMAGED):
+    if _DAMAGED.search(f"{kind} {message}"):
         return "its weight files are damaged or do not fit its config.json. Download the checkpoint again."
     first_line = message.partition("\n")[0].rstrip(" .:")
     if isinstance(error, OSError | ValueError | ImportError | RuntimeError) and first_line:

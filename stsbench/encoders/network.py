@@ -10,16 +10,23 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from stsbench.base.errors import UserError
-from stsbench.base.machine import is_of_memory
+from stsbench.base.machine import is_of_memory, require_memory
+from stsbench.encoders.backends import attended, prove_mask, require_within_window
 from stsbench.encoders.checkpoint import Checkpoint
 from stsbench.encoders.libraries import quiet_transformers, reason_of, reporting_failures
-from stsbench.encoders.masks import attended, prove_mask, require_within_window
-from stsbench.encoders.modules import TailModule, load_tail, trained_head, weight_files
 from stsbench.encoders.poolers import AUTO, NoHeadError, Reading, parse_pooling, read_vectors
 from stsbench.encoders.protocol import DeviceOutOfMemory, FloatMatrix, TokenSequence
 from stsbench.encoders.rendering import EmptyTemplate, Part, Rendered
 from stsbench.encoders.use import PRECISIONS, Use
-from stsbench.encoders.weights import merge_adapter, require_floats, require_memory_for, require_own_weights
+from stsbench.encoders.weights import (
+    TailModule,
+    load_tail,
+    merge_adapter,
+    require_floats,
+    require_own_weights,
+    trained_head,
+    weight_files,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -289,7 +296,10 @@ def load_network(
     device, mask = use.device, use.attention_mask
     with checkpoint.reading(files):
         dtype = getattr(torch, PRECISIONS[use.precision])
-        require_memory_for(checkpoint, use.precision)
+        size = sum(path.stat().st_size for path in checkpoint.weight_files())
+        require_memory(
+            size, f"the weights of {checkpoint.name}", "use a smaller model or a machine with more memory"
+        )
         model, has_all_weights = _load_model(checkpoint, use, dtype)
         if adapter is not None:
             model = merge_adapter(model, adapter)

@@ -5,14 +5,11 @@ that does not fit in memory is halved.
 """
 
 import hashlib
-import threading
 import time
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from filelock import FileLock
@@ -258,50 +255,20 @@ def _forward(
     order = sorted(work, key=lambda item: -len(item[1]))
     start = 0
     while start < len(order):
-        batches = _batches(order[start:], budget)
+        longest = max(1, len(order[start][1]))
+        batch = order[start : start + max(1, budget // longest)]
         try:
-            for batch, matrices in zip(batches, _computed(encoder, batches, poolings), strict=True):
-                yield batch, matrices
-                start += len(batch)
+            matrices = encoder.forward([sequence for _, sequence in batch], poolings)
         except DeviceOutOfMemory as error:
-            longest = max(1, len(order[start][1]))
-            count = len(_batches(order[start:], budget)[0])
-            if count == 1:
+            if len(batch) == 1:
                 raise UserError(
                     f"a sentence of {longest} tokens does not fit in the device's memory. Use --max-length, "
                     "--precision bf16 or --device cpu."
                 ) from error
-            budget = count * longest // 2
-
-
-def _batches(order: Sequence[_Work], budget: int) -> list[Sequence[_Work]]:
-    batches, start = [], 0
-    while start < len(order):
-        batches.append(order[start : start + max(1, budget // max(1, len(order[start][1])))])
-        start += len(batches[-1])
-    return batches
-
-
-def _computed(
-    encoder: Encoder, batches: Sequence[Sequence[_Work]], poolings: Sequence[str]
-) -> Iterator[dict[str, FloatMatrix]]:
-    """Yields the vectors of each batch, computed on the encoder's GPUs if it has several."""
-    sequences = [[sequence for _, sequence in batch] for batch in batches]
-    places: Sequence[Any] = getattr(encoder, "places", ())
-    if not places:
-        yield from (encoder.forward(batch, poolings) for batch in sequences)
-        return
-    free, mine = iter(places), threading.local()
-
-    def take_place() -> None:
-        mine.place = next(free)
-
-    def compute(batch: Sequence[TokenSequence]) -> dict[str, FloatMatrix]:
-        vectors: dict[str, FloatMatrix] = mine.place.forward(encoder, batch, poolings)
-        return vectors
-
-    with ThreadPoolExecutor(len(places), initializer=take_place) as pool:
-        yield from pool.map(compute, sequences)
+            budget = len(batch) * longest // 2
+            continue
+        yield batch, matrices
+        start += len(batch)
 
 
 def _sequence_key(sequence: TokenSequence) -> bytes:

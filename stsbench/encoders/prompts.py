@@ -52,13 +52,7 @@ def prompts_as_texts(checkpoint: Checkpoint, use: Use) -> tuple[Use, list[str]]:
         note = f"{name}: its prompt {use.prompt_name!r}, {text!r}, is put before every sentence."
         return replace(use, prompt=text, prompt_name=None), [note]
     if use.prompts is None:
-        given = use.prompt or ""
-        is_name = named_prompts(checkpoint).get(given.strip()) not in {None, given} and given.strip()
-        note = (
-            f"--prompt puts the text {given!r} before every sentence. For the prompt of that name, use "
-            "--prompt-name."
-        )
-        return use, [note] if is_name else []
+        return use, []
     sides = both_sides(use.prompts)
     texts = [_of_side(checkpoint, side) for side in sides]
     notes = [
@@ -144,10 +138,6 @@ class SidedEncoder(Wrapper):
         first: Any = self.sides[0]
         changed = first.with_use(**changes)
         return replace(self, sides=(changed, changed.with_use(prompt=self.sides[1].identity.use.prompt)))
-
-    def prepare(self, *, weights: bool) -> None:
-        for side in self.sides:
-            side.prepare(weights=weights)
 
     def tokenize(self, texts: Sequence[str]) -> NoReturn:
         refuse_without_side(self.identity)

@@ -13,13 +13,12 @@ from stsbench.base.extras import require
 from stsbench.encoders.callables import CallableEncoder
 from stsbench.encoders.checkpoint import AGAIN, Checkpoint, Module
 from stsbench.encoders.libraries import quiet_transformers, reporting_failures
-from stsbench.encoders.modules import ACTIVATIONS, TailModule
 from stsbench.encoders.prompts import LIBRARY_CONFIG, SidedEncoder, own_prompt
 from stsbench.encoders.protocol import Identity
 from stsbench.encoders.tokenizer import model_limit, position_limit
 from stsbench.encoders.transformer import TransformerSettings
 from stsbench.encoders.use import PRECISIONS, USUAL, Use, option_of
-from stsbench.encoders.weights import described, require_own_weights
+from stsbench.encoders.weights import ACTIVATIONS, TailModule, described, require_own_weights
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -60,8 +60,6 @@ it ends in punctuation (SNCSE); `single_quotes` turns " into ', and `question_to
 stop (PromptEOL).
 """
 
-RuleName = Annotated[str, Field(min_length=1)]
-
 
 class TemplateSource(BaseModel):
     """A file on GitHub, or a page without commit and file, and which part of the template it gives."""
@@ -108,7 +106,7 @@ class Template(BaseModel):
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$")]
     title: str = ""
     texts: Annotated[tuple[str, ...], Field(min_length=1)]
-    rules: tuple[RuleName, ...] = ()
+    rules: tuple[str, ...] = ()
     tokenize: Literal["together", "apart"] = "together"
     pooling: str
     layers: tuple[int, ...] = ()

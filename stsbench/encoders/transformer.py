@@ -8,14 +8,13 @@ from typing import Any
 from stsbench.base.errors import UserError
 from stsbench.encoders.backends import calibration, compiled
 from stsbench.encoders.checkpoint import ADAPTER_CONFIG, Checkpoint
-from stsbench.encoders.modules import TailModule, weight_files
 from stsbench.encoders.network import Network, load_network
 from stsbench.encoders.protocol import Encoder, FloatMatrix, Identity, Tokenized, TokenSequence
 from stsbench.encoders.rendering import EmptyTemplate, alone, render
 from stsbench.encoders.template import Template
 from stsbench.encoders.tokenizer import Tokenizer, position_limit
 from stsbench.encoders.use import FP32, TORCH, Use
-from stsbench.encoders.weights import adapter_file, hash_with
+from stsbench.encoders.weights import TailModule, adapter_file, hash_with, weight_files
 
 # Padded tokens per batch. On a CPU small batches stay in a core's cache; a GPU needs large ones.
 _TOKEN_BUDGETS = {"cpu": 2048, "mps": 16_384, "cuda": 65_536}
@@ -52,7 +51,6 @@ class TransformerEncoder:
         notes: choices and mismatches that the user should know.
         adapter: merged into the weights; None for none.
         loaded: an encoder of the same checkpoint whose network is shared, or None.
-        places: several GPUs that compute the batches (see `places`), or none.
     """
 
     checkpoint: Checkpoint
@@ -61,7 +59,6 @@ class TransformerEncoder:
     notes: tuple[str, ...] = ()
     adapter: Checkpoint | None = None
     loaded: "TransformerEncoder | None" = None
-    places: tuple[Any, ...] = ()
 
     @property
     def use(self) -> Use:

@@ -1,20 +1,21 @@
-"""Weights: read without running code, checked to be those of the network, and LoRA adapters merged into them."""
+"""Weights: read without running code, and checked to be those of the network.
+
+Also what is loaded beside the network: LoRA adapters, which are merged into it, and the layers after the pooling.
+"""
 
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
-from math import prod
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from stsbench.base.errors import UserError
 from stsbench.base.extras import require
-from stsbench.base.machine import require_memory
-from stsbench.encoders.checkpoint import ADAPTER_CONFIG, Checkpoint, find_checkpoint
+from stsbench.encoders.checkpoint import ADAPTER_CONFIG, AGAIN, Checkpoint, find_checkpoint
 from stsbench.encoders.libraries import reason_of, reporting_failures
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import Tensor, nn
 
 _FLOATS = {"F64", "F32", "F16", "BF16"}
 
@@ -56,25 +57,13 @@ def require_floats(model: Any, files: Iterable[Path]) -> None:
     """Checks that stored weights are floating-point numbers: quantised integers would be taken for the weights."""
     parameters, name_of = {name for name, _ in model.named_parameters()}, _without_prefix_of(model)
     for file in files:
-        for tensor, (kind, _) in described(file).items():
+        for tensor, kind in described(file).items():
             if kind not in _FLOATS and name_of(tensor) in parameters:
                 raise UserError(f"{file} stores {tensor} as {kind}. Use the checkpoint before quantisation.")
 
 
 def _without_prefix_of(model: Any) -> Callable[[str], str]:
     return lambda tensor: tensor.removeprefix(f"{model.base_model_prefix}.")
-
-
-def require_memory_for(checkpoint: Checkpoint, precision: str) -> None:
-    """Checks that the weights fit in memory before they are read."""
-    tensors = [tensor for file in checkpoint.weight_files() for tensor in described(file).values()]
-    numbers = sum(prod(tensor.shape) for tensor in tensors)
-    is_full = precision == "fp32"
-    require_memory(
-        numbers * (4 if is_full else 2),
-        f"the weights of {checkpoint.name} in {precision}",
-        f"use {'--precision bf16, ' if is_full else ''}a smaller model or a machine with more memory",
-    )
 
 
 def read_weights(path: Path, device: str = "cpu") -> "dict[str, Tensor]":
@@ -92,15 +81,8 @@ def read_weights(path: Path, device: str = "cpu") -> "dict[str, Tensor]":
         return {str(name): tensor for name, tensor in content.items()}
 
 
-class Described(NamedTuple):
-    """A tensor's kind of numbers, as safetensors names it, and its shape."""
-
-    kind: str
-    shape: Sequence[int]
-
-
-def described(path: Path) -> dict[str, Described]:
-    """Returns kind and shape of each tensor of a weight file; nothing for a damaged safetensors file.
+def described(path: Path) -> dict[str, str]:
+    """Returns the kind of numbers of each tensor of a weight file; nothing for a damaged safetensors file.
 
     Every kind of floating-point number in a file saved by torch is reported as F32.
     """
@@ -112,16 +94,12 @@ def described(path: Path) -> dict[str, Described]:
             raise UserError(
                 f"{path} holds {_first_of(others)}, which is not a tensor. Use a checkpoint of weights."
             )
-        return {
-            tensor: Described("F32" if value.is_floating_point() else str(value.dtype), tuple(value.shape))
-            for tensor, value in weights.items()
-        }
+        return {name: "F32" if value.is_floating_point() else str(value.dtype) for name, value in weights.items()}
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(path, framework="numpy") as file:
-            tensors = {name: file.get_slice(name) for name in sorted(file.keys())}
-            return {name: Described(tensor.get_dtype(), tensor.get_shape()) for name, tensor in tensors.items()}
+            return {name: file.get_slice(name).get_dtype() for name in sorted(file.keys())}
     except (OSError, SafetensorError):  # reported when the weights are loaded
         return {}
 
@@ -129,9 +107,6 @@ def described(path: Path) -> dict[str, Described]:
 def _first_of(names: Collection[str]) -> str:
     others = len(names) - 1
     return min(names) + (f" and {others} more" if others else "")
-
-
-_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
 
 
 def find_base(adapter: Checkpoint) -> Checkpoint:
@@ -159,10 +134,14 @@ def find_base(adapter: Checkpoint) -> Checkpoint:
 
 def adapter_file(adapter: Checkpoint) -> Path:
     """Returns the file of an adapter's weights."""
-    for name in _WEIGHTS:
-        if (path := adapter.folder / name).is_file():
+    return _weights_in(adapter.folder, "adapter_model.safetensors", "adapter_model.bin")
+
+
+def _weights_in(folder: Path, *names: str) -> Path:
+    for name in names:
+        if (path := folder / name).is_file():
             return path
-    raise UserError(f"{adapter.folder} has no {_WEIGHTS[0]}: download the adapter again.")
+    raise UserError(f"{folder} has no {names[0]}. {AGAIN}")
 
 
 def hash_with(adapter: Checkpoint, base: str, *files: Path) -> str:
@@ -207,3 +186,105 @@ def merge_adapter(model: Any, adapter: Checkpoint) -> Any:
 def _ending_of(name: str) -> str:
     """Returns how an adapter's file ends the name of a tensor of the wrapped network."""
     return "." + name.removeprefix("base_model.model.").replace(".default", "")
+
+
+# The prefix under which SimCSE's training code stores its dense+tanh head.
+_HEAD = "mlp.dense."
+
+ACTIVATIONS = {
+    "torch.nn.modules.linear.Identity": "Identity",
+    "torch.nn.modules.activation.Tanh": "Tanh",
+    "torch.nn.modules.activation.ReLU": "ReLU",
+    "torch.nn.modules.activation.GELU": "GELU",
+    "torch.nn.modules.activation.Sigmoid": "Sigmoid",
+}
+"""The activations of dense modules that are read natively, by their names in configurations."""
+
+
+@dataclass(frozen=True)
+class TailModule:
+    """A module after the pooling.
+
+    Attributes:
+        kind: `dense` or `normalize`.
+        folder: of a dense module's weights, relative to the checkpoint.
+        activation: of a dense module, a class name in `torch.nn`.
+    """
+
+    kind: str
+    folder: str = ""
+    activation: str = "Identity"
+
+    @property
+    def label(self) -> str:
+        """What it computes, apart from its weights."""
+        return f"{self.kind}:{self.activation}" if self.kind == "dense" else self.kind
+
+    def weight_file(self, checkpoint: Path) -> Path:
+        """Returns the file of a dense module's weights."""
+        return _weights_in(checkpoint / self.folder, "model.safetensors", "pytorch_model.bin")
+
+
+def weight_files(checkpoint: Checkpoint, tail: Sequence[TailModule]) -> list[Path]:
+    """Returns the weight files of a network: the checkpoint's, then each dense module's."""
+    dense = [module.weight_file(checkpoint.folder) for module in tail if module.kind == "dense"]
+    return [*checkpoint.weight_files(), *dense]
+
+
+def trained_head(checkpoint: Checkpoint, width: int | None) -> "nn.Module | None":
+    """Returns the dense+tanh head that SimCSE-style training leaves in a checkpoint, or None."""
+    from torch import nn
+
+    tensors: dict[str, Tensor] = {}
+    for path in checkpoint.weight_files():
+        if {f"{_HEAD}weight", f"{_HEAD}bias"} & described(path).keys():
+            tensors |= read_weights(path)
+    head = {name.removeprefix(_HEAD): tensor for name, tensor in tensors.items() if name.startswith(_HEAD)}
+    return nn.Sequential(_dense(head, width, checkpoint.name), nn.Tanh()) if head else None
+
+
+def load_tail(
+    checkpoint: Checkpoint, modules: Sequence[TailModule], *, width: int | None, device: str
+) -> "Callable[[Tensor], Tensor]":
+    """Returns a function that applies the modules to vectors of shape (rows, dimensions).
+
+    Dense layers compute in float32 whatever the network's precision: they see one vector per sentence.
+    """
+    from torch import nn
+    from torch.nn import functional
+
+    steps: list[Callable[[Tensor], Tensor]] = []
+    for module in modules:
+        if module.kind == "normalize":
+            steps.append(lambda vectors: functional.normalize(vectors, dim=-1))
+            continue
+        file = module.weight_file(checkpoint.folder)
+        weights = {name.removeprefix("linear."): tensor for name, tensor in read_weights(file).items()}
+        has_bias = "bias" in weights
+        if checkpoint.json(module.folder, "config.json").get("bias", has_bias) != has_bias:
+            raise UserError(f"{file} does not hold the dense layer that its config.json describes. {AGAIN}")
+        dense = _dense(weights, width, str(file))
+        steps += [dense.to(device).eval(), getattr(nn, module.activation)()]
+        width = dense.out_features
+
+    def apply(vectors: "Tensor") -> "Tensor":
+        for step in steps:
+            vectors = step(vectors)
+        return vectors
+
+    return apply
+
+
+def _dense(weights: "Mapping[str, Tensor]", width: int | None, name: str) -> "nn.Linear":
+    """Returns the dense layer of some weights, for vectors of `width` dimensions."""
+    from torch import nn
+
+    with reporting_failures(f"load the dense layer of {name}"):
+        outputs, inputs = weights["weight"].shape
+        dense = nn.Linear(inputs, outputs, bias="bias" in weights)
+        if not all(tensor.is_floating_point() for tensor in weights.values()):
+            raise ValueError("its weights are quantised")
+        dense.load_state_dict({name: tensor.float() for name, tensor in weights.items()})
+    if width is not None and inputs != width:
+        raise UserError(f"{name}: the dense layer reads {inputs} dimensions, but there are {width}. {AGAIN}")
+    return dense

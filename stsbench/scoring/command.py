@@ -14,7 +14,6 @@ from stsbench.cli.options import (
     LARGEST,
     LARGEST_SEED,
     DataDirs,
-    Devices,
     IntervalChoice,
     NoCache,
     Output,
@@ -168,7 +167,7 @@ class ScoreChoice:
 
 @dataclass(frozen=True)
 class RunChoice:
-    """Where records and vectors are kept, and what computes."""
+    """Where records and vectors are kept."""
 
     no_cache: NoCache = False
     out: Annotated[
@@ -183,15 +182,6 @@ class RunChoice:
     overwrite: Annotated[bool, run_option("--overwrite", help="Replace another measurement in that folder.")] = (
         False
     )
-    devices: Devices = None
-
-    def applied(self, models: "list[LazyModel]") -> "list[LazyModel]":
-        """Returns the models, computed where you chose."""
-        from stsbench.scoring.run import placed_model
-
-        if self.out is not None and len(models) > 1:
-            raise UserError("--out is a single folder, but there are several models: leave it out.")
-        return [placed_model(model, self.devices) for model in models] if self.devices else models
 
 
 @expand
@@ -232,13 +222,15 @@ def run(
         command=command_line(["stsbench", *sys.argv[1:]]),
     )
     chosen = models.choose(use)
+    if how.out is not None and len(chosen) > 1:
+        raise UserError("--out is a single folder, but there are several models: leave it out.")
     stages = Stages()
     tasks = data.read(settings.protocol)
     stages.done("data")
     failures: list[str] = []
     with progress_bars(quiet=output.quiet) as progress:
         stages.progress = progress
-        records = _measure(how.applied(chosen), tasks, settings, stages, failures)
+        records = _measure(chosen, tasks, settings, stages, failures)
     if records:
         print_scores(Scores(records, subsets=subsets), output, as_list=len(chosen) > 1)
     for record in records:

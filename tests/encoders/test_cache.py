@@ -6,7 +6,6 @@ import resource
 
 import numpy as np
 import pytest
-from damages import flip
 from planted.cache import sql
 
 from stsbench.base.errors import UserError
@@ -72,36 +71,6 @@ def test_only_new_token_sequences_are_encoded(tiny, sentences):
     assert found.cost.encoded == 4
     assert np.array_equal(found.vectors["avg"][found.rows[0]], found.vectors["avg"][found.rows[8]])
     assert embed(load(folder), [sentences[1].upper().replace(" ", "  ")]).cost.encoded == 0
-
-
-def flip_weights(folder):
-    """Change a byte of the weights in place, with the same size and time."""
-    weights = folder / "model.safetensors"
-    stamp = weights.stat()
-    flip(weights, 0.99)
-    os.utime(weights, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
-
-
-def longer(file):
-    return lambda folder: (folder / file).write_text((folder / file).read_text() + "\n")
-
-
-@pytest.mark.parametrize(
-    ("change", "options"),
-    [
-        (flip_weights, {}),
-        *((longer(file), {}) for file in ("tokenizer.json", "tokenizer_config.json", "config.json")),
-        *((None, options) for options in ({"pooling": "max"}, {"max_length": 12}, {"prompt": "a "})),
-        (None, {"precision": "bf16"}),
-    ],
-)
-def test_other_files_or_another_use_of_a_model_are_another_entry(change, options, tiny):
-    folder = tiny()
-    embed(load(folder), ["the dog"])
-    if change:
-        change(folder)
-    assert embed(load(folder, **options), ["the dog"]).cost.encoded == 1
-    assert len(cache_files()) == 2
 
 
 def test_a_pass_with_several_poolings_fills_the_cache_of_each(tiny, sentences):
@@ -185,22 +154,6 @@ def test_vectors_that_processes_share_are_all_written_or_none(tiny, sentences, t
     with pytest.raises(UserError, match="disk is full"):
         shared_vectors(load(tiny()), sentences, tmp_path / "shared")
     assert not [path for path in (tmp_path / "shared").iterdir() if path.is_dir()]
-
-
-def test_the_cache_may_be_deleted_while_an_encoding_ends(tmp_path, monkeypatch):
-    caches = [cache_of(number, tmp_path) for number in range(2)]
-    for cache in caches:
-        fill(cache)
-
-    class Vanishing(type(tmp_path)):
-        def glob(self, pattern):
-            paths = list(super().glob(pattern))
-            for path in paths:
-                path.unlink()
-            return paths
-
-    touch_and_trim(Vanishing(tmp_path) / caches[0].path.name, max_bytes=1)
-    assert not cache_files(tmp_path)
 
 
 def test_above_the_size_limit_the_least_recently_used_go_first(tmp_path):

@@ -9,7 +9,6 @@ from stsbench.base.errors import UserError
 from stsbench.encoders import backends as devices
 from stsbench.encoders.backends import resolve_device
 from stsbench.encoders.load import load
-from stsbench.encoders.plan import embed
 
 
 @pytest.fixture
@@ -57,11 +56,3 @@ def test_cuda_equals_the_processor(kind, pooling, cuda, tiny, sentences, vectors
     np.testing.assert_allclose(
         there, vectors_of(load(folder, pooling=pooling, device="cpu"), sentences), atol=1e-3
     )
-
-
-@pytest.mark.gpu
-def test_the_device_is_part_of_the_cache_entry(cuda, tiny, sentences):
-    folder = tiny()
-    embed(load(folder, pooling="avg", device="cpu"), sentences)
-    assert embed(load(folder, pooling="avg", device="cuda"), sentences).cost.encoded > 0
-    assert embed(load(folder, pooling="avg", device="cuda"), sentences).cost.encoded == 0

@@ -49,14 +49,13 @@ def plain(encoder: Encoder, texts: list[str]) -> np.ndarray:
     return np.concatenate([next(iter(part.vectors.values()))[part.rows] for part in parts])
 
 
-@pytest.mark.parametrize(("stored", "kind"), [("fp32", np.float32), ("fp16", np.float16)])
-def test_each_line_has_its_row(lines, encoder, tmp_path, stored, kind):
+def test_each_line_has_its_row(lines, encoder, tmp_path):
     seen = []
-    made = embed_file(lines, encoder, out=tmp_path / "v.npy", stored=stored, progress=lambda *at: seen.append(at))
+    made = embed_file(lines, encoder, out=tmp_path / "v.npy", progress=lambda *at: seen.append(at))
     vectors = np.load(tmp_path / "v.npy", mmap_mode="r")
-    assert vectors.dtype == kind
-    assert np.array_equal(vectors, plain(encoder, LINES).astype(kind))
-    assert np.array_equal(np.concatenate(list(made.parts(7))), vectors.astype(np.float32))
+    assert vectors.dtype == np.float32
+    assert np.array_equal(vectors, plain(encoder, LINES))
+    assert np.array_equal(np.concatenate(list(made.parts(7))), vectors)
     assert seen[-1] == ("embedding", len(LINES), len(LINES))
     assert made.rows == len(LINES)
     assert json.loads((tmp_path / "v.npy.json").read_text())["model"] == encoder.identity.name
@@ -149,8 +148,6 @@ def test_another_model_or_another_file_is_refused_and_does_not_resume(lines, enc
     embed_file(lines, encoder, out=out)
     with pytest.raises(UserError, match="has vectors of another use: use another --out, or add --over"):
         embed_file(lines, other, out=out)
-    with pytest.raises(UserError, match="has vectors of another stored"):
-        embed_file(lines, encoder, out=out, stored="fp16")
     with pytest.raises(KeyboardInterrupt):
         embed_file(lines, encoder, out=tmp_path / "w.npy", progress=stop_after(16))
     embed_file(lines, other, out=tmp_path / "w.npy")
@@ -175,13 +172,10 @@ def test_what_cannot_be_hashed_is_never_gone_on_with(lines, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "use", "sentence"),
     [
-        ({"stored": "int8"}, {}, "unknown number format 'int8'"),
         ({"out": "v.bin"}, {}, r"v\.bin: use a file name that ends in \.npy"),
         ({}, {"whiten": 4}, "cannot be whitened"),
         ({}, {"prompts": "query: ,passage: "}, "sentences have no side"),
         ({"sentences": "empty.txt"}, {}, r"empty\.txt has no sentences"),
-        ({"stored": "fp16", "encoder": lambda texts: [[1e6, 0.0] for _ in texts]}, {}, "do not fit in fp16"),
-        ({"stored": "fp16", "encoder": lambda texts: [[1e-9, 0.0] for _ in texts]}, {}, "do not fit in fp16"),
     ],
 )
 def test_mistakes_are_reported_before_anything_is_written(
@@ -236,27 +230,22 @@ def test_a_damaged_file_is_refused(lines, encoder, tmp_path, damage):
 
 def test_retrieve_finds_among_vectors_what_it_finds_among_sentences(lines, encoder, bert, tmp_path):
     made = embed_file(lines, encoder, out=tmp_path / "v.npy")
-    distinct = list(dict.fromkeys(LINES))
-    asked = {"query": ["A cat.", "Sentence 3 of a long file."], "k": 3}
-    among_texts = sb.retrieve(encoder, corpus=lines, **asked).frame
-    among_vectors = sb.retrieve(encoder, corpus=made.path, **asked).frame
-    # The same sentence three times is found once in a corpus, and is three rows of a file.
-    first = among_vectors[among_vectors["query"] == "A cat."]
-    assert first["number"].tolist() == [41, 42, 43]
-    second = [frame[frame["query"] != "A cat."].reset_index(drop=True) for frame in (among_texts, among_vectors)]
+    asked = {"query": "Sentence 3 of a long file.", "k": 3}
+    among_texts, among_vectors = (
+        sb.retrieve(encoder, corpus=corpus, **asked).frame for corpus in (lines, made.path)
+    )
     for column in ("sentence", "number"):
-        assert second[0][column].tolist() == second[1][column].tolist()
-    assert np.allclose(second[0]["cosine"], second[1]["cosine"], atol=1e-6)
-    assert set(second[1]["sentence"]) <= set(distinct)
-    with pytest.raises(UserError, match=r"are from .*, the queries from .*\. Use the same model"):
-        sb.retrieve(sb.load(bert, max_length=9), corpus=made.path, **asked)
-    with pytest.raises(UserError, match="are not whitened"):
-        sb.retrieve(sb.load(bert, whiten=1), corpus=made.path, **asked)
-    sb.evaluate(sb.load(bert, whiten=2), "sample", out=tmp_path / "run")
-    with pytest.raises(UserError, match="are not whitened"):
-        sb.retrieve(tmp_path / "run", corpus=made.path, **asked)
-    with pytest.raises(UserError, match=r"50 neighbours: .* 43 sentences"):
-        sb.retrieve(encoder, query="x", corpus=made.path, k=50)
+        assert among_texts[column].tolist() == among_vectors[column].tolist()
+    assert np.allclose(among_texts["cosine"], among_vectors["cosine"], atol=1e-6)
+    # The same sentence three times is found once in a corpus, and is three rows of a file.
+    assert sb.retrieve(encoder, query="A cat.", k=3, corpus=made.path).frame["number"].tolist() == [41, 42, 43]
+    for model, k, message in (
+        (sb.load(bert, max_length=9), 3, r"are from .*, the queries from .*\. Use the same model"),
+        (sb.load(bert, whiten=1), 3, "are not whitened"),
+        (encoder, 50, r"50 neighbours: .* 43 sentences"),
+    ):
+        with pytest.raises(UserError, match=message):
+            sb.retrieve(model, query="x", k=k, corpus=made.path)
     lines.write_text("Other.\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"lines\.txt, the source of .* is missing or has changed"):
         sb.retrieve(encoder, corpus=made.path, **asked)

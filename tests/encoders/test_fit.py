@@ -242,7 +242,7 @@ def test_a_model_that_is_another_now_is_refused(tiny_bert, tmp_path):
         ),
         ({"sentences": TEXTS[:1]}, "whitening needs at least 2 sentences for a covariance: there is 1"),
         ({"sentences": [TEXTS[0]] * 9}, "those of the 9 sentences are equal"),
-        ({"sentences": []}, "no sentences to fit on"),
+        ({"sentences": []}, "whitening needs at least 2 sentences for a covariance: there is 0"),
         ({"sentences": "STS99"}, "there is no task 'STS99'"),
         ({"sentences": "nowhere.txt"}, "nowhere.txt"),
         ({"sentences": " , "}, "no sentences were named"),

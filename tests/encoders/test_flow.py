@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from stsbench.base.errors import UserError
-from stsbench.encoders.flow import Flow, FlowSettings, apply_flow, fit_flow, flow_of, notes_on, parameters_of
+from stsbench.encoders.flow import Flow, FlowSettings, apply_flow, fit_flow, flow_of, notes_on
 
 
 def drawn(dimensions: int, *settings, seed: int = 0) -> Flow:
@@ -16,6 +16,10 @@ def drawn(dimensions: int, *settings, seed: int = 0) -> Flow:
         for parameter in flow.parameters():
             parameter.copy_(0.4 * torch.randn_like(parameter))
     return flow
+
+
+def parameters_of(flow):
+    return {name: tensor.numpy() for name, tensor in flow.float().state_dict().items()}
 
 
 def fitted(vectors, *architecture, **training):
@@ -61,13 +65,9 @@ def held_out_of(log):
     return [line["held_out"] for line in log if "held_out" in line]
 
 
-@pytest.mark.parametrize(("batch", "steps"), [(64, 6), (95, 4), (400, 1)])
-def test_by_default_a_training_is_one_pass_over_the_sentences(bent, batch, steps):
-    settings = FlowSettings(2, 8, batch=batch)
-    _, log = fit_flow(bent, np.arange(400), settings)
-    assert log[-1]["step"] == steps  # of 380: a twentieth is held out
-    _, log = fit_flow(bent, np.tile(np.arange(400), 2), settings)
-    assert log[-1]["step"] == -(-760 // batch)
+def test_by_default_a_training_is_one_pass_over_the_sentences(bent):
+    _, log = fit_flow(bent, np.tile(np.arange(400), 2), FlowSettings(2, 8, batch=95))
+    assert log[-1]["step"] == 8  # of 760: a twentieth is held out
 
 
 def test_if_it_overfits_the_state_with_the_best_held_out_likelihood_is_kept_with_a_note(bent):

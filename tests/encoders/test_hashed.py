@@ -14,15 +14,13 @@ import pytest
 
 from stsbench.base.errors import UserError
 from stsbench.encoders import checkpoint as checkpoint_module
-from stsbench.encoders import checkpoint as hashed_module
 from stsbench.encoders import network as network_module
 from stsbench.encoders import tokenizer as tokenizer_module
-from stsbench.encoders.checkpoint import Checkpoint
+from stsbench.encoders.callables import SavedVectors
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
 from stsbench.encoders.template import Template
 from stsbench.encoders.transformer import recut
-from stsbench.encoders.vector_files import SavedVectors
 
 TEXTS = ["the dog ran home .", "she reads .", "a small cat"]
 
@@ -87,7 +85,7 @@ def test_weights_replaced_between_hashing_and_reading_are_reported(
             os.utime(weights, ns=(stamps.st_atime_ns, stamps.st_mtime_ns))
 
     encoder = load(folder, pooling="avg")
-    before(monkeypatch, network_module, "require_memory_for", replace)
+    before(monkeypatch, network_module, "require_memory", replace)
     refused(r"here/model\.safetensors", encoder)
     # Nothing went into the cache under the wrong name.
     mine = vectors(load(folder, pooling="avg"))
@@ -112,17 +110,6 @@ def test_weights_overwritten_in_use_are_reported_by_every_encoder_that_shares_th
     refused(r"here/model\.safetensors", shared, use_cache=False)
 
 
-def test_a_file_is_hashed_once_and_again_when_it_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    weights, read = tmp_path / "model.safetensors", []
-    monkeypatch.setattr(hashed_module, "sha256_of", lambda path: read.append(path) or path.read_text())
-    # Just written, it can change without another time stamp, so nothing is remembered for other models.
-    for content, settled, count in (("one", -1.0, 1), ("changed", -1.0, 2), ("just now", 3600.0, 5)):
-        monkeypatch.setattr(hashed_module, "_SETTLED_SECONDS", settled)
-        weights.write_text(content)
-        assert [Checkpoint("tiny", tmp_path).sha256([weights]) for _ in range(3)] == [content] * 3
-        assert len(read) == count
-
-
 @pytest.mark.parametrize("name", ["tokenizer.json", "config.json", "added_tokens.json"])
 def test_a_tokenizer_that_changes_or_grows_while_it_is_read_is_reported(
     name: str, two: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
@@ -136,17 +123,6 @@ def test_a_tokenizer_that_changes_or_grows_while_it_is_read_is_reported(
         lambda: path.write_text(f"{path.read_text()} " if path.is_file() else "{}"),
     )
     refused(f"here/{name}", encoder)
-
-
-def test_the_weights_that_a_configuration_names_are_hashed_and_read(tiny: Tiny, edit: Callable[..., None]) -> None:
-    folder = tiny()
-    (folder / "named.safetensors").write_bytes(scaled(folder / "model.safetensors"))
-    plain = load(folder, pooling="avg")
-    first = vectors(plain)
-    edit(folder / "config.json", transformers_weights="named.safetensors")
-    named = load(folder, pooling="avg")
-    assert named.identity.weights_sha256 != plain.identity.weights_sha256
-    assert np.abs(vectors(named) - first).max() > 0.1
 
 
 def test_other_files_that_change_after_their_hash_are_reported(

@@ -179,27 +179,11 @@ def test_the_code_of_a_model_is_fetched_only_if_it_is_trusted(hub, ask):
 
 
 def test_of_each_folder_one_format_of_weights_is_needed():
-    needed = [
-        "config.json",
-        "model-00001-of-00002.safetensors",
-        "model-00002-of-00002.safetensors",
-        "model.safetensors.index.json",
-        "vocab.txt",
-        "1_Pooling/config.json",
-        "2_Dense/pytorch_model.bin",
-        "2_Dense/config.json",
-        "3_Dense/model.safetensors",
-    ]
-    other = [
-        "model.fp16.safetensors",
-        "pytorch_model-00001-of-00001.bin",
-        "flax_model.msgpack",
-        "training_args.bin",
-        "3_Dense/pytorch_model.bin",
-        "onnx/config.json",
-        "own.py",
-    ]
-    files = [*needed, *other]
-    assert needed_files(files) == needed
-    assert needed_files(files, with_code=True)[-1] == "own.py"
+    sharded = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"]
+    needed = ["config.json", *sharded, "model.safetensors.index.json", "vocab.txt", "1_Pooling/config.json"]
+    dense = ["2_Dense/pytorch_model.bin", "2_Dense/config.json", "3_Dense/model.safetensors"]
+    other = ["model.fp16.safetensors", "pytorch_model-00001-of-00001.bin", "flax_model.msgpack"]
+    other += ["training_args.bin", "3_Dense/pytorch_model.bin", "onnx/config.json", "own.py"]
+    assert needed_files([*needed, *dense, *other]) == [*needed, *dense]
+    assert needed_files([*needed, *dense, *other], with_code=True)[-1] == "own.py"
     assert needed_files(["pytorch_model.bin", "openvino/model.bin"]) == ["pytorch_model.bin"]

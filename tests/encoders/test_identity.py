@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 
 import stsbench as sb
+from stsbench.encoders.callables import SavedVectors
 from stsbench.encoders.load import load
-from stsbench.encoders.modules import TailModule
 from stsbench.encoders.plan import embed
 from stsbench.encoders.protocol import Encoder, Identity, reader_of
 from stsbench.encoders.template import Template
 from stsbench.encoders.transformer import TransformerEncoder, TransformerSettings
 from stsbench.encoders.use import Use
-from stsbench.encoders.vector_files import SavedVectors
+from stsbench.encoders.weights import TailModule
 
 TEXTS = [
     "A small cat sat on the old mat by the door.",
@@ -414,7 +414,6 @@ CHANGES_NOTHING = {
     **dict.fromkeys((f"Template.{name}" for name in ("title", "note", "paper", "sources")), "words for readers"),
     "TransformerEncoder.notes": "words for readers",
     "TransformerEncoder.loaded": "shares the network of the same files",
-    "TransformerEncoder.places": "the same vectors wherever they are computed",
 }
 
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.encoders import network
+from stsbench.encoders.backends import attended
 from stsbench.encoders.load import load
-from stsbench.encoders.masks import attended
 from stsbench.encoders.plan import embed
 
 Tiny = Callable[..., Path]
@@ -70,17 +70,3 @@ def test_a_sentence_beyond_a_window_of_attention_is_refused(tiny: Tiny) -> None:
     vectors(folder, ["bread"], attention_mask="bidirectional")
     with pytest.raises(UserError, match=r"attend within a window of 9 sub-words.*--max-length 9"):
         vectors(folder, [" ".join(TEXTS)], attention_mask="bidirectional")
-
-
-@pytest.mark.parametrize(
-    ("use", "message"),
-    [
-        ({"attention": "flash"}, "unknown --attention 'flash'"),
-        ({"attention_mask": "casual"}, "unknown --attention-mask 'casual': did you mean causal"),
-        ({"attention": "flash_attention_2"}, "needs the package flash-attn, --device cuda and --precision bf16"),
-        ({"attention": "eager", "backend": "openvino"}, "--attention needs torch"),
-    ],
-)
-def test_a_kernel_or_mask_that_there_is_not_is_refused(tiny: Tiny, use: dict[str, Any], message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        load(tiny("bert"), **use)

@@ -1,7 +1,6 @@
 """sentence-transformers checkpoints give the vectors that their own library gives."""
 
 import json
-import time
 
 import numpy as np
 import pytest
@@ -126,21 +125,6 @@ def test_the_maximum_length_is_the_checkpoints_within_the_models_positions(tiny,
     assert embed(load(beyond), ["the dog and the cat " * 30], use_cache=False).truncated.all()
 
 
-@pytest.mark.parametrize(("kind", "pooling"), [("bert", "mean"), ("roberta", "mean"), ("bert", "weightedmean")])
-def test_the_checkpoints_own_prompt_is_used_unless_another_is_given(kind, pooling, tiny, sentences, vectors_of):
-    folder = build(tiny(kind), pooling=pooling, prompts=PROMPTS, default_prompt_name="query")
-    texts = [text for text in sentences if text]
-    encoder = load(folder)
-    assert encoder.identity.use.prompt == "so she "
-    np.testing.assert_allclose(vectors_of(encoder, texts), by_library(folder, texts), atol=1e-5)
-    for prompt in ("", "the dog "):
-        ours = vectors_of(load(folder, prompt=prompt), texts)
-        np.testing.assert_allclose(ours, by_library(folder, texts, prompt=prompt), atol=1e-5)
-    for prompt, expected in (("query", 1), ("so she ", 0), ("", 0), ("question: ", 0), (None, 0)):
-        notes = [note for note in load(folder, prompt=prompt).notes if "--prompt-name" in note]
-        assert len(notes) == expected
-
-
 def no_prompt_in_the_mean(folder):
     folder = build(folder, prompts=PROMPTS, default_prompt_name="query")
     config = json.loads((folder / "1_Pooling" / "config.json").read_text())
@@ -165,25 +149,6 @@ def test_what_is_not_read_natively_goes_through_the_library(make, tiny, sentence
     assert encoder.identity.kind == LIBRARY
     assert "encoded by the sentence-transformers library" in encoder.notes[0]
     np.testing.assert_allclose(vectors_of(encoder, texts), by_library(folder, texts), atol=1e-5)
-
-
-def test_a_model_is_loaded_once_by_the_library_and_not_counted_as_encoding(tiny, monkeypatch):
-    from transformers import PreTrainedModel
-
-    loads = []
-    original = PreTrainedModel.__dict__["from_pretrained"].__func__
-
-    def counted(cls, *arguments, **options):
-        loads.append(cls)
-        time.sleep(0.5)
-        return original(cls, *arguments, **options)
-
-    monkeypatch.setattr(PreTrainedModel, "from_pretrained", classmethod(counted))
-    folder = build(tiny(), pooling="weightedmean")
-    loads.clear()
-    found = embed(load(folder), ["a cat"], use_cache=False)
-    assert len(loads) == 1
-    assert found.cost.seconds["load"] >= 0.5
 
 
 @pytest.mark.parametrize(

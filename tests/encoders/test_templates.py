@@ -75,7 +75,7 @@ def test_a_known_checkpoint_brings_its_template_unless_the_user_chooses(
     known = known_checkpoint("unsup-simcse-bert-base")
     assert known is not None
     known = known.model_copy(update={"template": "promptbert"})
-    monkeypatch.setattr("stsbench.encoders.choices.checkpoint_named_like", lambda _name: known)
+    monkeypatch.setattr("stsbench.encoders.load.checkpoint_named_like", lambda _name: known)
     folder = tiny()
     brought: Any = load(folder)
     assert (brought.identity.use.pooling, brought.use.template.name) == ("mask", "promptbert")

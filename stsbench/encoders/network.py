@@ -11,13 +11,12 @@ import numpy as np
 
 from stsbench.base.errors import UserError
 from stsbench.base.machine import is_of_memory, require_memory
-from stsbench.encoders.backends import attended, prove_mask, require_within_window
 from stsbench.encoders.checkpoint import Checkpoint
 from stsbench.encoders.libraries import quiet_transformers, reason_of, reporting_failures
 from stsbench.encoders.poolers import AUTO, NoHeadError, Reading, parse_pooling, read_vectors
 from stsbench.encoders.protocol import DeviceOutOfMemory, FloatMatrix, TokenSequence
 from stsbench.encoders.rendering import EmptyTemplate, Part, Rendered
-from stsbench.encoders.use import PRECISIONS, Use
+from stsbench.encoders.use import BIDIRECTIONAL, CAUSAL, PRECISIONS, Use
 from stsbench.encoders.weights import (
     TailModule,
     load_tail,
@@ -30,6 +29,9 @@ from stsbench.encoders.weights import (
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+
+_WINDOWS = ("sliding_window", "local_attention")
 
 
 @dataclass
@@ -195,7 +197,7 @@ class Network:
             # Without padding no mask is needed, and attention computes the same numbers faster.
             attention_mask = None if bool(mask.all()) else mask
         else:
-            require_within_window(self.name, self.model.config, ids.shape[1])
+            _require_within_window(self.name, self.model.config, ids.shape[1])
             attention_mask = attended(mask, self.mask, self.model.dtype)
         return self.model(
             input_ids=ids,
@@ -204,6 +206,26 @@ class Network:
             return_dict=True,
             **given,
         )
+
+    def prove_mask(self) -> None:
+        """Refuses a model that does not obey `mask`: whether the first token changes with the others."""
+        import torch
+
+        middle = (self.vocabulary or 16) // 2
+        ids = torch.tensor([[middle - 1, *[token] * 7] for token in (middle, middle + 1)], device=self.device)
+        try:
+            with torch.inference_mode():
+                first, second = self.run(ids, torch.ones_like(ids)).last_hidden_state[:, 0]
+        except UserError:
+            raise
+        except Exception as error:  # the model's code may fail in any way on a mask of four dimensions
+            raise UserError(
+                f"{self.name} does not accept an attention mask: leave out --attention-mask."
+            ) from error
+        if torch.equal(first, second) == (self.mask == BIDIRECTIONAL):
+            raise UserError(
+                f"{self.name} does not obey --attention-mask {self.mask}: its code makes its own mask."
+            )
 
     def _finish(self, vectors: "Tensor", parts: Sequence[Part], rows: int) -> FloatMatrix:
         """Averages over the texts of a template and applies the modules after the pooling."""
@@ -325,7 +347,7 @@ def load_network(
             mask=mask,
         )
         if mask != AUTO:
-            prove_mask(checkpoint.name, mask, network.run, network.vocabulary or 16, device)
+            network.prove_mask()
         return network
 
 
@@ -346,3 +368,32 @@ def _load_model(checkpoint: Checkpoint, use: Use, dtype: Any) -> tuple[Any, bool
     if not getattr(model.config, "quantization_config", None):
         require_floats(model, checkpoint.weight_files())
     return model, not report["missing_keys"]
+
+
+def attended(mask: "Tensor", kind: str, dtype: Any) -> "Tensor":
+    """Returns the additive attention mask, shape (rows, 1, width, width): 0, or the lowest number.
+
+    Args:
+        mask: 1 for real tokens, shape (rows, width).
+        kind: `causal` or `bidirectional`.
+        dtype: of the model.
+    """
+    import torch
+
+    allowed = mask.bool()[:, None, None, :].expand(-1, -1, mask.shape[1], -1)
+    if kind == CAUSAL:
+        allowed = allowed.tril()
+    # Not minus infinity, which gives NaN for padding that attends to nothing.
+    return torch.zeros(allowed.shape, dtype=dtype, device=mask.device).masked_fill(
+        ~allowed, torch.finfo(dtype).min
+    )
+
+
+def _require_within_window(name: str, config: Any, width: int) -> None:
+    """Refuses sequences longer than a window of attention, which our mask would ignore."""
+    windows = [value for key in _WINDOWS if isinstance(value := getattr(config, key, None), int) and value > 0]
+    if windows and width > min(windows):
+        raise UserError(
+            f"some layers of {name} attend within a window of {min(windows)} sub-words, which --attention-mask "
+            f"ignores. Use --max-length {min(windows)}, or leave it out."
+        )

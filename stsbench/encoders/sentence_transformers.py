@@ -257,8 +257,7 @@ def loading_reports() -> Iterator[list[tuple[Any, Mapping[str, Any]]]]:
         PreTrainedModel.from_pretrained = original
 
 
-_PROMPT = "own"
-"""The name of the prompt that is put before every sentence."""
+_PROMPT = "own"  # the name of the prompt that is put before every sentence
 
 
 class Dense(NamedTuple):

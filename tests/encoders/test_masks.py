@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.encoders import network
-from stsbench.encoders.backends import attended
 from stsbench.encoders.load import load
+from stsbench.encoders.network import attended
 from stsbench.encoders.plan import embed
 
 Tiny = Callable[..., Path]

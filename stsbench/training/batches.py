@@ -164,26 +164,16 @@ def _pace(phase: Phase, sizes: Mapping[str, int]) -> str:
 
 def _taken(recipe: Recipe, phase: int, steps: int, rates: Mapping[str, float]) -> dict[str, NDArray[np.bool_]]:
     """Return for each part of a phase, named by its number, (steps,): whether a step takes it."""
-    draws = {part: generator(recipe.seed, "turns", str(phase), part).random(steps) for part in rates}
-    taken = {part: draws[part] < rate for part, rate in rates.items()}
-    # A step that nothing falls to takes one part, drawn in proportion to the rates.
-    idle = np.flatnonzero(~np.any(list(taken.values()), axis=0))
-    if len(idle):
-        chances = np.array(list(rates.values()))
-        drawn = generator(recipe.seed, "idle turns", str(phase)).choice(
-            len(chances), size=len(idle), p=chances / chances.sum()
-        )
-        for place, part in enumerate(rates):
-            taken[part][idle[drawn == place]] = True
-    return taken
+    return {
+        part: generator(recipe.seed, "turns", str(phase), part).random(steps) < rate
+        for part, rate in rates.items()
+    }
 
 
 def _rate(recipe: Recipe, part: str, pace: int, sizes: Mapping[str, int]) -> float:
-    """Return the chance that a step takes a part."""
-    if part == CONTRASTIVE:
-        return 1.0
-    rate = recipe.tasks[part].rate
-    return min(1.0, sizes[part] / pace) if rate == "once" else rate
+    """Return the probability that a step takes a part."""
+    once = part != CONTRASTIVE and recipe.tasks[part].rate == "once"
+    return min(1.0, sizes[part] / pace) if once else 1.0
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ class DenseTanh(HeadPart):
     def build(self, base: HeadBase) -> "nn.Module":
         from torch import nn
 
-        return nn.Sequential(_dense(base.width, base.width, base.std), nn.Tanh())
+        return nn.Sequential(random_dense(base.width, base.width, base.std), nn.Tanh())
 
 
 class Dense(HeadPart):
@@ -86,7 +86,7 @@ class Dense(HeadPart):
     def build(self, base: HeadBase) -> "nn.Module":
         from torch import nn
 
-        dense = _dense(base.width, base.width, base.std)
+        dense = random_dense(base.width, base.width, base.std)
         if self.start == "pooler":
             if base.pooler is None:
                 raise UserError(
@@ -142,7 +142,7 @@ class Layers(RecipePart):
         widths = [base.width, *[self.width or base.width] * (self.layers - 1), self.output_of(base.width)]
         modules: list[nn.Module] = []
         for number, (before, behind) in enumerate(pairwise(widths), 1):
-            modules.append(_dense(before, behind, base.std))
+            modules.append(random_dense(before, behind, base.std))
             if number < self.layers or self.ends == "norm":
                 modules += [nn.LayerNorm(behind, eps=self.norm_epsilon)] if self.norm == "layer" else []
                 modules.append(nn.Dropout(self.dropout))
@@ -185,7 +185,7 @@ def dense_layers(head: "nn.Module") -> dict[str, dict[str, Any]]:
     return layers
 
 
-def _dense(before: int, behind: int, std: float) -> "nn.Linear":
+def random_dense(before: int, behind: int, std: float) -> "nn.Linear":
     """Return a dense layer with normal weights and no bias, as Transformers' BERT starts."""
     from torch import nn
 

@@ -69,7 +69,7 @@ class Job:
     @property
     def findings(self) -> list[str]:
         """What was found in the corpus and in the tables of the tasks, a sentence each."""
-        return [*self.corpus_findings, *(task.sentence() for task in self.tasks)]
+        return [*self.corpus_findings, *(task.finding for task in self.tasks)]
 
     @cached_property
     def corpus_findings(self) -> list[str]:
@@ -84,7 +84,7 @@ class Job:
     @property
     def test_remarks(self) -> list[str]:
         """How the training has met what encoders are measured on: as the recipe says, and as its tables show."""
-        return [*remarks_on_tests(self.recipe), *filter(None, (task.test_remark() for task in self.tasks))]
+        return [*remarks_on_tests(self.recipe), *filter(None, (task.remark for task in self.tasks))]
 
     def run(self, listeners: Sequence[Listener]) -> int:
         """Take all steps that are left; return the number of all."""

@@ -1,12 +1,8 @@
-"""Tasks: heads that learn a person's own labels beside the contrastive term, and when each is trained.
+"""Tasks: heads that learn labels beside the contrastive term, and the phases in which each is trained.
 
-A task is validated data about itself: its table, its place in the training, and three small pieces of mathematics
-(what its head reads, its loss, its measure). The loop knows none of them by name. To add one, write its class here
-and name it in `Task`; one of a person's own is named by its module, like a view.
-
-The CS224N report has three (section 5.1): one sentence to five classes, two sentences to yes or no, two sentences
-to a score, each a linear layer over the [CLS] vectors, a pair's two concatenated, with dropout before (section 4).
-It states neither losses, nor weights, nor how often each set is read; what is here for them is said at each key.
+To add a task, write its class here and name it in `Task`. The CS224N report has three (section 5.1), each a linear
+layer over the [CLS] vectors with dropout (section 4). It states neither losses, nor weights, nor how often each
+set is read: those are ours.
 """
 
 from abc import ABC, abstractmethod
@@ -15,19 +11,16 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import Field, SerializeAsAny, WrapValidator, model_validator
 
-from stsbench.training.heads import HeadBase, Layers
+from stsbench.data.rows import number
 from stsbench.training.parts import RecipePart, part_of
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from torch import Tensor
 
 CONTRASTIVE = "contrastive"
-"""What phases call the objective on the corpus: InfoNCE, and the masked-language term where there is one."""
-
-_HELD_OUT = 0.1
+"""The name of the objective on the corpus in phases: InfoNCE, and the masked-language term if there is one."""
 
 Label = str | int | float | bool
-Share = Annotated[float, Field(gt=0, lt=1)]
 
 
 class TaskHead(RecipePart, ABC):
@@ -35,50 +28,43 @@ class TaskHead(RecipePart, ABC):
 
     Attributes:
         train: its table: .csv, .tsv, .jsonl or .parquet, in the folder of `labelled` if that names one.
-        dev: another table of the same columns; None to hold out a part of `train`.
-        held_out: that part, drawn by the seed (default: a tenth).
-        columns: of the table: the sentence or the two, then the label or score.
+        dev: another table with the same columns; None to hold out a part of `train`.
+        held_out: the share of `train` that is held out without `dev`, drawn by the seed.
+        columns: of the table: one or two sentences, then the label.
         delimiter: between the cells of .csv.
         rows: how many rows of `train` to read, from the top; None for all.
-        dev_rows: the same of its dev rows, all of which each score measures.
+        dev_rows: the same for `dev`.
         batch: rows in its loss; None for the optimiser's.
-        weight: of its loss in the sum (ours, 1: the report gives none).
-        rate: the chance that a step takes it. `once`: so that an epoch of the phase passes over its table once, on
-            average, as the report trains every set for the same three epochs.
+        weight: of its loss in the sum.
+        rate: `always`: each step trains it; `once`: an epoch passes over its table once, on average.
         dropout: before its linear layer.
     """
 
     sentences: ClassVar[int]
-    """How many sentences a row has."""
+    """Sentences in a row."""
     measure: ClassVar[str]
-    """What `score` is called."""
-    has_classes: ClassVar[bool] = True
-    """Whether a label is a class; else it is a score."""
+    """The name of `score`."""
 
     kind: str
     train: str
     dev: str | None = None
-    held_out: Share | None = None
+    held_out: float = Field(0.1, gt=0, lt=1)
     columns: tuple[str, ...]
     delimiter: Annotated[str, Field(min_length=1, max_length=1)] = ","
     rows: int | None = Field(None, ge=1)
     dev_rows: int | None = Field(None, ge=1)
     weight: float = Field(1.0, gt=0)
-    rate: Annotated[float, Field(gt=0, le=1)] | Literal["once"] = 1.0
+    rate: Literal["always", "once"] = "always"
     batch: int | None = Field(None, ge=1)
     dropout: float = Field(0.1, ge=0, lt=1)
 
     @model_validator(mode="after")
-    def _says_what_its_table_is(self) -> Self:
+    def _names_its_columns(self) -> Self:
         if len(self.columns) != self.sentences + 1:
             what = "a sentence" if self.sentences == 1 else "two sentences"
             raise ValueError(
                 f"columns {list(self.columns)}: name {what} and the label, {self.sentences + 1} columns"
             )
-        if self.dev is not None and self.held_out is not None:
-            raise ValueError("dev and held_out: a dev table is there, so nothing is held out; remove one")
-        if self.dev is None and self.dev_rows is not None:
-            raise ValueError("dev_rows without dev: there is no dev table; name one with dev, or use held_out")
         return self
 
     def with_paths(self, change: Callable[[str], str]) -> Self:
@@ -86,68 +72,44 @@ class TaskHead(RecipePart, ABC):
         return self.model_copy(update={"train": change(self.train), "dev": self.dev and change(self.dev)})
 
     @property
-    def share_held_out(self) -> float:
-        """The share of the training table that is its dev set; 0 where it has a dev table."""
-        return 0.0 if self.dev is not None else self.held_out or _HELD_OUT
-
-    @property
     @abstractmethod
-    def known_labels(self) -> "tuple[Label, ...] | tuple[float, float] | None":
-        """The classes, or the lowest and highest score, where the recipe names them."""
-
-    def features(self, *vectors: "Tensor") -> "Tensor":
-        """Return what the head reads, (N, f), of the vectors of each sentence of a row, (N, d) each."""
-        import torch
-
-        return torch.cat(vectors, dim=-1)
-
-    def build(self, base: HeadBase, outputs: int) -> "nn.Module":
-        """Return the head, features to outputs: dropout and a linear layer.
-
-        Args:
-            base: the width of the features, and the deviation of random weights.
-            outputs: how many numbers a row gets.
-        """
-        from torch import nn
-
-        linear = Layers(layers=1, output=outputs, ends="linear").build(base)
-        return nn.Sequential(nn.Dropout(self.dropout), *linear.children())
+    def outputs(self) -> int:
+        """How many numbers the head gives a row."""
 
     @abstractmethod
-    def outputs(self, classes: int) -> int:
-        """Return how many numbers the head gives a row, of the number of classes (of a score: 0)."""
+    def target(self, label: Label) -> float:
+        """Return the number of a class, or a score scaled to 0 .. 1; raises a ValueError for any other label."""
 
     @abstractmethod
     def losses(self, outputs: "Tensor", targets: "Tensor") -> "Tensor":
-        """Return the loss of each row, (N,).
-
-        Args:
-            outputs: (N, outputs) of the head.
-            targets: (N,) the number of the class, or the score scaled to 0 .. 1; in the type of `outputs`.
-        """
+        """Return the loss of each row, (N,), for (N, outputs) outputs of the head and (N,) targets."""
 
     @abstractmethod
     def score(self, outputs: "Tensor", targets: "Tensor") -> float:
-        """Return its own measure over a dev set; NaN where it is undefined. Arguments as in `losses`."""
+        """Return its measure over a dev set; NaN where it is undefined. Arguments as in `losses`."""
 
 
-class _ClassHead(TaskHead):
-    """A task whose label is a class.
+class ClassificationHead(TaskHead):
+    """One sentence to a class, by cross-entropy; scored by accuracy.
 
     Attributes:
-        classes: in the order of their numbers; None reads them from the training table. Numbers are compared as
-            numbers: `1` is the label `1.0` too.
+        classes: in the order of their numbers. Numbers are compared as numbers: `1` is also the label `1.0`.
     """
 
+    kind: Literal["classification"]
+    sentences: ClassVar[int] = 1
     measure: ClassVar[str] = "accuracy"
-    classes: tuple[Label, ...] | None = Field(None, min_length=2)
+    classes: tuple[Label, ...] = Field(min_length=2)
 
     @property
-    def known_labels(self) -> tuple[Label, ...] | None:
-        return self.classes
+    def outputs(self) -> int:
+        return len(self.classes)
 
-    def outputs(self, classes: int) -> int:
-        return classes
+    def target(self, label: Label) -> float:
+        known = list(map(_comparable, self.classes))
+        if _comparable(label) not in known:
+            raise ValueError(f"the label {label!r} is not one of the classes, {', '.join(map(str, self.classes))}")
+        return float(known.index(_comparable(label)))
 
     def losses(self, outputs: "Tensor", targets: "Tensor") -> "Tensor":
         from torch.nn import functional
@@ -157,63 +119,55 @@ class _ClassHead(TaskHead):
         return functional.cross_entropy(outputs, targets.long(), reduction="none")
 
     def score(self, outputs: "Tensor", targets: "Tensor") -> float:
-        """Return the share of rows whose class is the one that the head finds likeliest."""
+        """Return the share of rows whose class is the most likely one."""
         guesses = outputs[:, 0] > 0 if outputs.shape[1] == 1 else outputs.argmax(1)
         return float((guesses.to(targets.dtype) == targets).double().mean())
 
 
-class _PairHead(TaskHead):
-    """A task on two sentences."""
-
-    sentences: ClassVar[int] = 2
-
-
-class ClassificationHead(_ClassHead):
-    """One sentence to a class, by cross-entropy; scored by accuracy."""
-
-    kind: Literal["classification"]
-    sentences: ClassVar[int] = 1
-
-
-class PairClassificationHead(_PairHead, _ClassHead):
+class PairClassificationHead(ClassificationHead):
     """Two sentences to a class, by cross-entropy; scored by accuracy.
 
-    Of two classes the head has a single logit (CS224N report, section 5.1), of more one each.
+    The head has a single logit for two classes (CS224N report, section 5.1), else one for each.
     """
 
-    kind: Literal["pair-classification"]
+    kind: Literal["pair-classification"]  # type: ignore[assignment]
+    sentences: ClassVar[int] = 2
 
-    def outputs(self, classes: int) -> int:
-        return 1 if classes == 2 else classes
+    @property
+    def outputs(self) -> int:
+        return 1 if len(self.classes) == 2 else len(self.classes)
 
 
-class RegressionHead(_PairHead):
-    """Two sentences to a score, by the squared error; scored by Pearson.
-
-    The report says that the pair is projected to one number, and no loss: the squared error of the score, scaled
-    to 0 .. 1 so that scales of any width weigh alike, is ours.
+class RegressionHead(TaskHead):
+    """Two sentences to a score, by the squared error of the scaled score (ours); scored by Pearson.
 
     Attributes:
-        scale: the lowest and the highest score; None reads them from the training table.
+        scale: the lowest and the highest score, scaled to 0 and 1.
     """
 
     kind: Literal["regression"]
+    sentences: ClassVar[int] = 2
     measure: ClassVar[str] = "pearson"
-    has_classes: ClassVar[bool] = False
-    scale: tuple[float, float] | None = None
+    scale: tuple[float, float]
 
     @model_validator(mode="after")
     def _scale_ascends(self) -> Self:
-        if self.scale is not None and self.scale[0] >= self.scale[1]:
-            raise ValueError(f"scale {list(self.scale)}: name the lowest score first, and another as the highest")
+        if self.scale[0] >= self.scale[1]:
+            raise ValueError(f"scale {list(self.scale)}: name the lowest score first, then a higher one")
         return self
 
     @property
-    def known_labels(self) -> tuple[float, float] | None:
-        return self.scale
-
-    def outputs(self, classes: int) -> int:
+    def outputs(self) -> int:
         return 1
+
+    def target(self, label: Label) -> float:
+        low, high = self.scale
+        score = None if isinstance(label, bool) else number(str(label))
+        if score is None:
+            raise ValueError(f"the score {label!r} is not a finite number")
+        if not low <= score <= high:
+            raise ValueError(f"the score {score:g} is outside of the scale, {low:g} to {high:g}")
+        return (score - low) / (high - low)
 
     def losses(self, outputs: "Tensor", targets: "Tensor") -> "Tensor":
         return (outputs[:, 0] - targets) ** 2
@@ -227,21 +181,21 @@ class RegressionHead(_PairHead):
 
 _Known: TypeAlias = ClassificationHead | PairClassificationHead | RegressionHead
 Task = Annotated[SerializeAsAny[Annotated[_Known, Field(discriminator="kind")]], WrapValidator(part_of(TaskHead))]
-"""Any task, by its `kind`; or a `TaskHead` of one's own."""
+"""Any task, by its `kind`; or your own `TaskHead`."""
 
 
 TestPairs = Literal["dropped", "all-dropped", "kept"]
 
 
 class LabelledTables(RecipePart):
-    """What the labelled tables of all tasks have in common.
+    """Settings that the labelled tables of all tasks share.
 
     Attributes:
-        folder: where they are; None for paths as they stand. `--set labelled.folder=FOLDER` names it.
-        test_pairs: `dropped`: a pair that is one of STS-B's dev or test pairs (by letters and digits, in either
-            order) is left out of training. `all-dropped`: also the test pairs of STS12 to STS16 and SICK-R, of
-            which STS-B's own training set holds many. `kept`: all stay; what is trained so says so everywhere, and
-            cannot be selected on STS-B. Whatever stays is counted, and told as loudly.
+        folder: where they are; None for the working directory. `--set labelled.folder=FOLDER` names it.
+        test_pairs: `dropped`: training leaves out STS-B's dev and test pairs (by letters and digits, in either
+            order). `all-dropped`: also the test pairs of STS12 to STS16 and SICK-R, of which STS-B's training set
+            holds many. `kept`: all stay, and the checkpoint cannot be selected on STS-B. Scored pairs that stay
+            are counted and reported.
     """
 
     folder: str | None = None
@@ -249,13 +203,13 @@ class LabelledTables(RecipePart):
 
 
 class Phase(RecipePart):
-    """A stretch of the training.
+    """A phase of the training.
 
     Attributes:
-        takes: the tasks that it trains, by name, and `contrastive` for the objective on the corpus.
+        takes: the names of the tasks that it trains, and `contrastive` for the objective on the corpus.
         epochs: how many; None for the optimiser's.
-        epoch_of: whose rows an epoch passes over once; None for the corpus where the phase takes it, else the
-            task with most batches.
+        epoch_of: whose rows an epoch passes over once; None for the corpus if the phase takes it, else the task
+            with most batches.
     """
 
     takes: tuple[str, ...] = Field(min_length=1)
@@ -265,7 +219,12 @@ class Phase(RecipePart):
     @model_validator(mode="after")
     def _paced_by_what_it_takes(self) -> Self:
         if len(set(self.takes)) < len(self.takes):
-            raise ValueError(f"takes {list(self.takes)}: one stands there twice")
+            raise ValueError(f"takes {list(self.takes)}: a name occurs twice")
         if self.epoch_of is not None and self.epoch_of not in self.takes:
             raise ValueError(f"epoch_of {self.epoch_of!r} is none of {', '.join(self.takes)}")
         return self
+
+
+def _comparable(label: Label) -> str | float:
+    value = None if isinstance(label, bool) else number(str(label))
+    return str(label).lower() if isinstance(label, bool) else str(label) if value is None else value

@@ -265,7 +265,7 @@ def _about_tasks(job: Job, record: RunRecord) -> list[str]:
     if not record.heads:
         return []
     reached = [f"{head.task} {head.measure} {percent(head.score)}" for head in record.heads]
-    tables = " ".join(_as_sentence(task.sentence()) for task in job.tasks)
+    tables = " ".join(_as_sentence(task.finding) for task in job.tasks)
     return [f"Heads trained with it, which are not in the checkpoint: on dev, {listed(reached)}. {tables}"]
 
 

@@ -27,7 +27,7 @@ from stsbench.training.parts import Optimiser
 from stsbench.training.recipe import Recipe
 from stsbench.training.selection import Selector
 from stsbench.training.target import TargetModel, VectorQueue
-from stsbench.training.task_heads import LabelledBatch, TaskTerm, score_tasks
+from stsbench.training.task_heads import LabelledBatch, TaskTerm
 from stsbench.training.tasks import CONTRASTIVE
 from stsbench.training.token_store import TokenStore
 
@@ -365,7 +365,8 @@ class Loop:
         if not self.trainer.world.leads:
             return
         scored = self.selector.score(at_start=step == 0)
-        dev = replace(scored, tasks=score_tasks(self.trainer.tasks, self.selector.encoder))
+        tasks = {task.name: task.score(self.selector.encoder) for task in self.trainer.tasks}
+        dev = replace(scored, tasks=tasks)
         if step > 0:  # the base as it was is in the log, but it is not what was trained
             self.keeper.offer(step, dev.score)
         self.log.write(dev.line(step, self.keeper.best))

@@ -127,8 +127,10 @@ def tasks(tmp_path: Path, benchmark_folder: Path) -> str:
     (tmp_path / "pairs.tsv").write_text("".join(lines), encoding="utf-8")
     return (
         f"labelled.folder={tmp_path}\n"
-        "tasks.mood={kind: classification, train: mood.tsv, columns: [text, label], batch: 6}\n"
-        "tasks.same={kind: pair-classification, train: pairs.tsv, columns: [a, b, same], rate: 0.5, batch: 4}\n"
+        "tasks.mood={kind: classification, train: mood.tsv, columns: [text, label], batch: 6, "
+        "classes: [0, 1, 2]}\n"
+        "tasks.same={kind: pair-classification, train: pairs.tsv, columns: [a, b, same], rate: once, batch: 4, "
+        "classes: [0, 1]}\n"
         "tasks.score={kind: regression, train: pairs.tsv, columns: [a, b, gold], scale: [0, 5], weight: 0.5, "
         "rate: once}"
     )

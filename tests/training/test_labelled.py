@@ -17,13 +17,14 @@ def read(*overrides, folders=(), recipe="demo"):
 
 
 def one_sentence(path, *more):
-    keys = ", ".join([f"train: {path}", "columns: [text, label]", *more])
+    classes = () if any(key.startswith("classes") for key in more) else ("classes: [0, 1]",)
+    keys = ", ".join([f"train: {path}", "columns: [text, label]", *classes, *more])
     (task,) = read(f"tasks={{t: {{kind: classification, {keys}}}}}")
     return task
 
 
 def scored(path, folder, *more, test_pairs="dropped"):
-    keys = ", ".join([f"train: {path}", "columns: [a, b, score]", *more])
+    keys = ", ".join([f"train: {path}", "columns: [a, b, score]", "scale: [0, 5]", *more])
     (task,) = read(
         f"tasks={{t: {{kind: regression, {keys}}}}}",
         f"labelled.test_pairs={test_pairs}",
@@ -57,27 +58,19 @@ def test_a_table_of_any_format_is_read_by_its_columns_and_rows_with_an_empty_cel
 ):
     table = write(name, text)
     task = one_sentence(table, f"dev: {table}", *more)
-    assert task.classes == ("0", "1")
     assert task.train.sentences == (["a, b", "c", "d"],)
     assert task.train.targets.tolist() == [1, 0, 1]
-    assert task.left_out == 2  # one in the table, which is its own dev table here
-    assert "left out 2 with an empty cell" in task.sentence()
+    # One is in the table, which is its own dev table here.
+    assert task.finding == "task t: 3 rows to train on, 3 to score; left out 2 with an empty cell."
 
 
-def test_classes_are_numbered_as_the_recipe_names_them_or_in_order(write):
-    table = write("t.tsv", "text\tlabel\na\t10\nb\t9\nc\tno\nd\t9\n")
-    assert one_sentence(table).classes == ("9", "10", "no")
-    task = one_sentence(table, "classes: ['no', 10, 9]", f"dev: {table}")
-    assert task.train.targets.tolist() == [1, 2, 0, 2]
-
-
-def test_scores_are_scaled_by_the_scale_of_the_recipe_or_of_the_table(write, benchmark_folder):
+def test_labels_become_numbers_of_classes_and_scaled_scores(write, benchmark_folder):
+    table = write("t.tsv", "text\tlabel\na\t10\nb\t9\nc\tno\nd\t9.0\n")
+    assert one_sentence(table, "classes: ['no', 10, 9]", f"dev: {table}").train.targets.tolist() == [1, 2, 0, 2]
+    table = write("t.jsonl", '{"text": "a", "label": true}\n{"text": "b", "label": "false"}\n')
+    assert one_sentence(table, "classes: [false, true]", f"dev: {table}").train.targets.tolist() == [1, 0]
     table = write("t.tsv", "a\tb\tscore\n1\t2\t1\n3\t4\t3\n5\t6\t4\n")
-    read_from_it = scored(table, benchmark_folder, f"dev: {table}")
-    assert read_from_it.scale == (1, 4)
-    np.testing.assert_allclose(read_from_it.train.targets, [0, 2 / 3, 1])
-    given = scored(table, benchmark_folder, f"dev: {table}", "scale: [0, 5]")
-    np.testing.assert_allclose(given.train.targets, [0.2, 0.6, 0.8])
+    np.testing.assert_allclose(scored(table, benchmark_folder, f"dev: {table}").train.targets, [0.2, 0.6, 0.8])
 
 
 def test_a_part_is_held_out_by_the_seed_and_the_rest_is_trained_on(write):
@@ -91,14 +84,13 @@ def test_a_part_is_held_out_by_the_seed_and_the_rest_is_trained_on(write):
 
 
 BAD = [
-    ("t.tsv", "text\tlabel\na\t1\nb\t2\nc\t3\n", ("classes: [1, 2]",), r"t.tsv, line 4: the label '3' is none of"),
-    ("t.tsv", "text\tlabel\na\t1\nb\t1\n", (), r"t.tsv has no two classes in column 'label'"),
+    ("t.tsv", "text\tlabel\na\t1\nb\t2\nc\t3\n", ("classes: [1, 2]",), "t.tsv, line 4: the label '3' is not one"),
     ("t.tsv", "text\tlabel\na\t1\nb\n", (), r"t.tsv, line 3: expected 2 columns"),
     ("t.tsv", "text\tlable\na\t1\n", (), r"t.tsv has no column 'label': did you mean lable"),
     ("t.csv", 'text,label\n"a,1\n', (), r"t.csv, line 2: not valid CSV"),
-    ("t.jsonl", '{"text": "a", "label": 1}\n{"text": 5, "label": 1}\n', (), r"t.jsonl, line 2: text is 5, no"),
+    ("t.jsonl", '{"text": "a", "label": 1}\n{"text": 5, "label": 1}\n', (), r"t.jsonl, line 2: text is 5, not"),
     ("t.jsonl", '{"text": "a", "label": 1}\n{"text": "b"}\n', (), r"t.jsonl, line 2: 'label' is missing"),
-    ("t.tsv", "text\tlabel\n", (), r"t.tsv has no two classes"),
+    ("t.tsv", "text\tlabel\n", (), r"t.tsv leaves no row to train on"),
     ("t.txt", "a\nb\n", (), r"t.txt has one sentence per line: it has no columns"),
     ("t.tsv", "text\tlabel\na\t1\n\t2\nc\t2\n", ("rows: 1", "classes: [1, 2]"), r"t.tsv leaves no row to train"),
 ]  # fmt: skip
@@ -111,17 +103,17 @@ def test_a_bad_line_of_a_table_is_told_with_file_and_line(name, text, more, mess
 
 
 @pytest.mark.parametrize(
-    ("row", "more", "message"),
+    ("row", "message"),
     [
-        ("c\td\tfour", (), r"t.tsv, line 3: the score 'four' is not a finite number"),
-        ("c\td\tnan", (), r"t.tsv, line 3: the score 'nan' is not a finite number"),
-        ("c\td\t6", ("scale: [0, 5]",), r"t.tsv, line 3: the score 6 is outside of the scale, 0 to 5"),
-        ("c\td\t1", (), r"t.tsv has no two scores in column 'score'"),
+        ("c\td\tfour", r"t.tsv, line 3: the score 'four' is not a finite number"),
+        ("c\td\tnan", r"t.tsv, line 3: the score 'nan' is not a finite number"),
+        ("c\td\t6", r"t.tsv, line 3: the score 6 is outside of the scale, 0 to 5; fix"),
+        ("c\td\t-0.1", r"t.tsv, line 3: the score -0.1 is outside of the scale, 0 to 5"),
     ],
 )
-def test_a_bad_score_is_told_with_file_and_line(row, more, message, write, benchmark_folder):
+def test_a_bad_score_is_told_with_file_and_line(row, message, write, benchmark_folder):
     with pytest.raises(sb.UserError, match=message):
-        scored(write("t.tsv", f"a\tb\tscore\na\tb\t1\n{row}\n"), benchmark_folder, *more)
+        scored(write("t.tsv", f"a\tb\tscore\na\tb\t1\n{row}\n"), benchmark_folder)
 
 
 def test_a_table_that_is_not_there_is_told_with_the_task_and_the_option_that_names_the_folder(tmp_path):
@@ -161,26 +153,25 @@ def leaking(write, benchmark_folder):
 def test_scored_pairs_are_dropped_in_either_order_and_spelling_and_counted(leaking, write, benchmark_folder):
     dev = write("dev.tsv", "a\tb\tscore\nx\ty\t1\nz\tu\t2\n")
     task = scored(leaking, benchmark_folder, f"dev: {dev}")
-    assert (task.overlap.rows, dict(task.overlap.dropped)) == (6, {"STS-B:dev": 2, "STS-B:test": 3})
-    assert (len(task.train), dict(task.overlap.left)) == (7, {"STS12:test": 1})
-    assert "dropped 6 that hold scored pairs (2 of STS-B:dev and 3 of STS-B:test)" in task.sentence()
-    assert re.match(r"Trained on test pairs: of the 7 pairs .* \(1 of STS12:test\), so", task.test_remark())
+    assert len(task.train) == 7
+    assert "dropped 6 that hold scored pairs (2 of STS-B:dev and 3 of STS-B:test)" in task.finding
+    assert re.match(r"Trained on test pairs: of the 7 pairs .* \(1 of STS12:test\), so", task.remark)
 
     every = scored(leaking, benchmark_folder, f"dev: {dev}", test_pairs="all-dropped")
-    assert (len(every.train), every.overlap.rows, every.test_remark()) == (6, 7, None)
+    assert (len(every.train), every.remark) == (6, None)
+    assert "dropped 7 " in every.finding
 
     kept = scored(leaking, benchmark_folder, f"dev: {dev}", test_pairs="kept")
-    assert (len(kept.train), kept.overlap.rows) == (13, 0)
-    assert "(2 of STS-B:dev, 3 of STS-B:test and 1 of STS12:test)" in kept.test_remark()
+    assert len(kept.train) == 13
+    assert "dropped" not in kept.finding
+    assert "(2 of STS-B:dev, 3 of STS-B:test and 1 of STS12:test)" in kept.remark
 
 
 def test_without_the_benchmark_nothing_can_be_dropped_and_that_is_told(leaking, tmp_path):
-    with pytest.raises(
-        sb.UserError, match=r"pairs of STS-B:dev are to be dropped .*test_pairs: dropped\), and it is"
-    ):
+    with pytest.raises(sb.UserError, match=r"test_pairs: dropped drops the pairs of STS-B:dev, which is missing"):
         scored(leaking, tmp_path / "empty")
     task = scored(leaking, tmp_path / "empty", test_pairs="kept")
-    assert "not looked for the pairs of STS-B:dev, STS-B:test, STS12:test" in task.sentence()
+    assert "not checked for the pairs of STS-B:dev, STS-B:test, STS12:test" in task.finding
 
 
 def test_the_courses_sts_files_lose_the_pairs_of_sts_b_that_a_plain_count_finds(shared, senteval):
@@ -202,13 +193,12 @@ def test_the_courses_sts_files_lose_the_pairs_of_sts_b_that_a_plain_count_finds(
     counts = {name: len(pairs & set(table)) for name, pairs in of_sets.items()}
     assert counts == {"STS-B:dev": 1035, "STS-B:test": 949}
     similarity = tasks["similarity"]
-    assert dict(similarity.overlap.dropped) == counts
+    assert "(1,035 of STS-B:dev and 949 of STS-B:test)" in similarity.finding
     left = [pair for pair in table if not any(pair in pairs for pairs in of_sets.values())]
-    assert len(similarity.train) == len(left) == len(table) - similarity.overlap.rows == 4043
-    # Most of what is left are test pairs of the years that STS-B was made of: it is said, and not to be hidden.
-    assert sum(similarity.overlap.left.values()) > 3000
-    assert "STS14:test" in similarity.test_remark()
-    assert tasks["sentiment"].overlap is None
+    assert len(similarity.train) == len(left) == 4043
+    # Most of the others are test pairs of the years that STS-B was made of.
+    assert "STS14:test" in similarity.remark
+    assert tasks["sentiment"].remark is None
     assert (len(tasks["sentiment"].train), len(tasks["sentiment"].dev)) == (8544, 1101)
-    assert tasks["paraphrase"].left_out == 2
+    assert "left out 2 with an empty cell" in tasks["paraphrase"].finding
     assert len(tasks["paraphrase"].train) + len(tasks["paraphrase"].dev) == 20_212

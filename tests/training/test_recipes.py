@@ -415,44 +415,43 @@ def test_no_known_recipe_is_remarked_upon():
 
 
 TASK = "tasks={t: {kind: %s, train: t.csv, columns: [a, b%s]%s}}"
+CLASSES, SCALE = ", classes: [0, 1]", ", scale: [0, 5]"
 
 
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
         ([TASK % ("ranking", "", "")], r"tasks.t: .*'ranking'.*'classification', 'pair-classification', 'reg"),
-        ([TASK % ("regression", "", "")], r"columns \['a', 'b'\]: name two sentences and the label, 3 columns"),
-        (
-            [TASK % ("classification", ", c", "")],
-            r"columns \['a', 'b', 'c'\]: name a sentence and the label, 2",
-        ),
-        ([TASK % ("classification", "", ", dev: d.csv, held_out: 0.1")], "dev and held_out: a dev table is there"),
-        ([TASK % ("classification", "", ", dev_rows: 5")], "dev_rows without dev"),
-        ([TASK % ("classification", "", ", held_out: 1")], "tasks.t.held_out: .*less than 1"),
+        ([TASK % ("regression", "", SCALE)], r"columns \['a', 'b'\]: name two sentences and the label, 3 columns"),
+        ([TASK % ("classification", ", c", CLASSES)], r"columns \['a', 'b', 'c'\]: name a sentence and the lab"),
+        ([TASK % ("classification", "", CLASSES + ", held_out: 1")], "tasks.t.held_out: .*less than 1"),
+        ([TASK % ("classification", "", "")], "'tasks.t.classes' is missing"),
         ([TASK % ("classification", "", ", classes: [1]")], "tasks.t.classes: .*at least 2"),
-        ([TASK % ("classification", "", ", weight: 0")], "tasks.t.weight: .*greater than 0"),
-        ([TASK % ("classification", "", ", rate: 2")], "tasks.t.rate"),
-        ([TASK % ("classification", "", ", rate: often")], "tasks.t.rate"),
-        ([TASK % ("classification", "", ", batch: 0")], "tasks.t.batch: .*greater than or equal to 1"),
-        ([TASK % ("classification", "", ", dropout: 1")], "tasks.t.dropout: .*less than 1"),
-        ([TASK % ("classification", "", ", delimiter: tab")], "tasks.t.delimiter: .*at most 1 char"),
-        ([TASK % ("classification", "", ", scale: [0, 5]")], "unknown key 'tasks.t.scale'"),
+        ([TASK % ("classification", "", CLASSES + ", weight: 0")], "tasks.t.weight: .*greater than 0"),
+        ([TASK % ("classification", "", CLASSES + ", rate: 0.5")], "tasks.t.rate: .*'always' or 'once'"),
+        ([TASK % ("classification", "", CLASSES + ", batch: 0")], "tasks.t.batch: .*greater than or equal to 1"),
+        ([TASK % ("classification", "", CLASSES + ", dropout: 1")], "tasks.t.dropout: .*less than 1"),
+        ([TASK % ("classification", "", CLASSES + ", delimiter: tab")], "tasks.t.delimiter: .*at most 1 char"),
+        ([TASK % ("classification", "", CLASSES + ", scale: [0, 5]")], "unknown key 'tasks.t.scale'"),
         ([TASK % ("regression", ", c", ", scale: [5, 0]")], r"scale \[5.0, 0.0\]: name the lowest score first"),
         (["tasks={t: {kind: classification}}"], "'tasks.t.train' is missing"),
-        (["tasks={a b: {kind: classification, train: t.csv, columns: [a, b]}}"], "tasks.a b"),
-        (["tasks={contrastive: {kind: classification, train: t.csv, columns: [a, b]}}"], "choose another"),
+        (["tasks={a b: {kind: classification, train: t.csv, columns: [a, b], classes: [0, 1]}}"], "tasks.a b"),
+        (
+            ["tasks={contrastive: {kind: classification, train: t.csv, columns: [a, b], classes: [0, 1]}}"],
+            "choose another",
+        ),
         (["phases=[{takes: [contrastive, t]}]"], "phases: phase 1 takes 't', which is none of contrastive"),
         (["phases=[{takes: []}]"], "takes: .*at least 1"),
-        (["phases=[{takes: [contrastive, contrastive]}]"], "one stands there twice"),
+        (["phases=[{takes: [contrastive, contrastive]}]"], "a name occurs twice"),
         (["phases=[{takes: [contrastive], epoch_of: t}]"], "epoch_of 't' is none of contrastive"),
         (["phases=[{takes: [contrastive], epochs: 0}]"], "epochs: .*greater than or equal to 1"),
         (
-            [TASK % ("classification", "", ""), "phases=[{takes: [contrastive]}]"],
+            [TASK % ("classification", "", CLASSES), "phases=[{takes: [contrastive]}]"],
             "phases: none takes 't'",
         ),
         (["labelled.test_pairs=some"], "labelled.test_pairs: .*'dropped', 'all-dropped' or 'kept'"),
         (
-            [TASK % ("regression", ", c", ""), "labelled.test_pairs=kept", "selection.task=stsbenchmark:dev"],
+            [TASK % ("regression", ", c", SCALE), "labelled.test_pairs=kept", "selection.task=stsbenchmark:dev"],
             r"labelled.test_pairs is kept, so training has seen pairs of selection.task stsbenchmark:dev, and",
         ),
         (["corpus.of_tasks=perhaps"], "corpus.of_tasks: .*valid boolean"),
@@ -476,7 +475,7 @@ def test_tasks_on_kept_test_pairs_are_selected_on_something_else_and_say_so():
     assert said.startswith("Trained on test pairs: ")
     assert "paraphrase and similarity" in said
     # One sentence has no pair.
-    alone = read_recipe("demo", [TASK % ("classification", "", ""), "labelled.test_pairs=kept"])
+    alone = read_recipe("demo", [TASK % ("classification", "", CLASSES), "labelled.test_pairs=kept"])
     assert remarks_on_tests(alone) == []
 
 

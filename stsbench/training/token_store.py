@@ -1,12 +1,6 @@
-"""A corpus tokenised once, into files that are mapped into memory and not read whole.
+"""A corpus tokenised once, as an Arrow file that is mapped into memory.
 
-Token ids take two bytes each where the vocabulary allows it, so a million sentences of 25 sub-words take some
-60 MB, and with the sentences themselves (for views of text) under 200 MB.
-
-It is ours, not a library's table of rows, because training asks for one thing, the ids of one sentence, and here
-that is a slice of a mapped array: nothing is decoded, several processes share the pages, and a resumed training
-starts at once. Before a store is used its files are held against the hashes that were taken when it was made: a
-damaged one is made again.
+Before a store is used its files are compared with the hashes in its manifest; a damaged store is made again.
 """
 
 import json
@@ -16,9 +10,11 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from filelock import FileLock
 from numpy.typing import NDArray
 
@@ -32,20 +28,20 @@ from stsbench.training.views import Tokens
 
 _log = logging.getLogger(__name__)
 
-_LAYOUT = 4
+_LAYOUT = 5
 
-_ABOUT = "about.json"
+_ABOUT, _SENTENCES = "about.json", "sentences.arrow"
 _ROWS_AT_ONCE = 4096
 
 
 @dataclass(frozen=True)
 class CorpusCounts:
-    """What was found in a corpus.
+    """The counts of a corpus.
 
     Attributes:
         empty: rows left out, because a sentence in them is empty or has no sub-word.
         cut: sentences longer than training reads.
-        tokens: sub-words kept, special tokens apart.
+        tokens: sub-words kept, without special tokens.
     """
 
     rows: int
@@ -66,14 +62,9 @@ class TokenStore:
     """The sentences of a corpus as token ids without special tokens, and as text if a view needs it."""
 
     def __init__(self, folder: Path) -> None:
-        """Map the files of a folder that `build` made."""
-        about = json.loads((folder / _ABOUT).read_bytes())
-        self.counts = CorpusCounts(**about["counts"])
-        self._tokens = np.memmap(folder / "tokens.bin", dtype=about["dtype"], mode="r")
-        self._token_ends = np.memmap(folder / "token_ends.bin", dtype=np.uint64, mode="r")
-        if (folder / "text.bin").is_file():
-            self._text = np.memmap(folder / "text.bin", dtype=np.uint8, mode="r")
-            self._text_ends = np.memmap(folder / "text_ends.bin", dtype=np.uint64, mode="r")
+        """Map the file of a folder that `open_store` made."""
+        self.counts = CorpusCounts(**json.loads((folder / _ABOUT).read_bytes())["counts"])
+        self._sentences = pa.ipc.open_file(pa.memory_map(str(folder / _SENTENCES))).read_all()
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -81,22 +72,17 @@ class TokenStore:
 
     def tokens(self, row: int, column: int) -> Tokens:
         """Return the token ids of a sentence."""
-        ids: Tokens = self._tokens[_span(self._token_ends, row * self.counts.columns + column)]
+        ids: Tokens = self._sentences["tokens"][row * self.counts.columns + column].values.to_numpy()
         return ids
 
     def lengths(self) -> NDArray[np.int64]:
-        """Return the sub-words of each row's first sentence, special tokens apart: (rows,)."""
-        ends = np.asarray(self._token_ends, dtype=np.int64)
-        return np.diff(ends, prepend=0)[:: self.counts.columns]
+        """Return the sub-words of each row's first sentence, without special tokens: (rows,)."""
+        lengths: NDArray[np.int64] = pc.list_value_length(self._sentences["tokens"]).to_numpy().astype(np.int64)
+        return lengths[:: self.counts.columns]
 
     def text(self, row: int, column: int) -> str:
         """Return a sentence; the store must have been built with text."""
-        place = row * self.counts.columns + column
-        return self._text[_span(self._text_ends, place)].tobytes().decode("utf-8")
-
-
-def _span(ends: NDArray[np.uint64], place: int) -> slice:
-    return slice(int(ends[place - 1]) if place else 0, int(ends[place]))
+        return str(self._sentences["text"][row * self.counts.columns + column])
 
 
 def open_store(
@@ -110,26 +96,17 @@ def open_store(
     with_text: bool = False,
     progress: Progress = silent,
 ) -> TokenStore:
-    """Return the store of a corpus, building it where it is not there yet."""
+    """Return the store of a corpus; build it if it does not exist."""
     about = {**meaning, "layout": _LAYOUT, "limit": limit, "lower_case": lower_case, "with_text": with_text}
     folder = root / fingerprint(about)[:32]
     with writing(root):
         root.mkdir(parents=True, exist_ok=True)
-        # Of two that want it at once, the second waits for what the first builds.
         with FileLock(_lock_of(folder)):
             if not _is_whole(folder):
                 if folder.exists():
                     _log.warning("the tokenised corpus %s was damaged and is made again.", folder)
                 with atomic_folder(folder) as building:
-                    _build(
-                        building,
-                        rows,
-                        tokenizer,
-                        limit=limit,
-                        lower_case=lower_case,
-                        with_text=with_text,
-                        progress=progress,
-                    )
+                    _build(building, rows, tokenizer, limit, lower_case, with_text, progress)
             return TokenStore(folder)
 
 
@@ -148,17 +125,17 @@ def tokens_dir() -> Path:
 
 
 def stores() -> list[Path]:
-    """Return the folders of the stores that are there, those still being built left out."""
+    """Return the folders of all complete stores."""
     return sorted(about.parent for about in tokens_dir().glob(f"[!.]*/{_ABOUT}"))
 
 
 def bytes_of(store: Path) -> int:
-    """Return how much of the disk a store takes."""
+    """Return the size of a store on disk."""
     return sum(file.stat().st_size for file in store.iterdir())
 
 
 def clear_stores() -> int:
-    """Delete all stores; return how many bytes that freed. A training that has one open keeps it to its end."""
+    """Delete all stores and return the freed bytes. A running training keeps the store that it has open."""
     freed = 0
     for store in stores():
         with FileLock(_lock_of(store)):
@@ -171,58 +148,33 @@ def _lock_of(store: Path) -> Path:
     return store.with_name(f".{store.name}.lock")
 
 
-def _build(
+def _build(  # noqa: PLR0917 - of one caller
     folder: Path,
     rows: Iterator[Row],
     tokenizer: Tokenizer,
-    *,
     limit: int,
     lower_case: bool,
     with_text: bool,
     progress: Progress,
 ) -> None:
-    kept = empty = cut = columns = 0
-    dtype = np.dtype(np.uint16 if tokenizer.vocabulary <= 2**16 else np.uint32)
-    tokens = _Ragged(folder, "tokens.bin", "token_ends.bin")
-    texts = _Ragged(folder, "text.bin", "text_ends.bin") if with_text else None
-    while block := [row for _, row in islice(rows, _ROWS_AT_ONCE)]:
-        columns = len(block[0])
-        sentences = [sentence for row in block for sentence in row]
-        ids = tokenizer([s.lower() for s in sentences] if lower_case else sentences, special_tokens=False)
-        for number, row in enumerate(block):
-            ids_of_row = ids[number * columns : (number + 1) * columns]
-            if not all(ids_of_row):
-                empty += 1
-                continue
-            kept += 1
-            cut += sum(len(sequence) > limit for sequence in ids_of_row)
-            for sequence, sentence in zip(ids_of_row, row, strict=True):
-                tokens.add(np.array(sequence[:limit], dtype=dtype))
-                if texts is not None:
-                    texts.add(np.frombuffer(sentence.encode("utf-8"), dtype=np.uint8))
-        progress("tokenising", kept + empty, 0)
-    for ragged in filter(None, (tokens, texts)):
-        ragged.close()
+    kept = empty = cut = columns = tokens = 0
+    token = pa.uint16() if tokenizer.vocabulary <= 2**16 else pa.uint32()
+    schema = pa.schema({"tokens": pa.list_(token), **({"text": pa.string()} if with_text else {})})
+    with pa.ipc.new_file(str(folder / _SENTENCES), schema) as writer:
+        while block := [row for _, row in islice(rows, _ROWS_AT_ONCE)]:
+            columns = len(block[0])
+            sentences = [sentence for row in block for sentence in row]
+            ids = tokenizer([s.lower() for s in sentences] if lower_case else sentences, special_tokens=False)
+            starts = range(0, len(sentences), columns)
+            full = [place for at in starts if all(ids[at : at + columns]) for place in range(at, at + columns)]
+            kept, empty = kept + len(full) // columns, empty + len(block) - len(full) // columns
+            cut += sum(len(ids[place]) > limit for place in full)
+            short = [ids[place][:limit] for place in full]
+            tokens += sum(map(len, short))
+            values = {"tokens": short, "text": [sentences[place] for place in full]}
+            writer.write_batch(pa.record_batch([pa.array(values[f.name], f.type) for f in schema], schema=schema))
+            progress("tokenising", kept + empty, 0)
     if not kept:
         raise UserError("the corpus holds no sentence: every line of it is empty.")
-    counts = CorpusCounts(kept, columns, empty, cut, tokens.end)
-    about = {"counts": asdict(counts), "dtype": dtype.name}
-    Manifest.of(folder, about, [path.name for path in folder.iterdir()]).write(folder, _ABOUT)
-
-
-class _Ragged:
-    """Sequences one after the other in one file, and where each ends in another."""
-
-    def __init__(self, folder: Path, content: str, ends: str) -> None:
-        self._content: BinaryIO = (folder / content).open("wb")
-        self._ends: BinaryIO = (folder / ends).open("wb")
-        self.end = 0
-
-    def add(self, values: NDArray[np.generic]) -> None:
-        self.end += len(values)
-        self._content.write(values.tobytes())
-        self._ends.write(np.uint64(self.end).tobytes())
-
-    def close(self) -> None:
-        self._content.close()
-        self._ends.close()
+    counts = CorpusCounts(kept, columns, empty, cut, tokens)
+    Manifest.of(folder, {"counts": asdict(counts)}, [_SENTENCES]).write(folder, _ABOUT)

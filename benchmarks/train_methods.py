@@ -66,14 +66,14 @@ def labelled_tasks(recipe: Recipe, corpus: Path) -> list[LabelledTask]:
     for name, part in recipe.tasks.items():
         rows = islice(read_rows(corpus, 1), LABELLED_ROWS * part.sentences)
         sentences = [text for _, (text,) in rows]
-        classes = tuple(map(str, part.known_labels or ())) if part.has_classes else ()
+        classes = len(getattr(part, "classes", ()))
         size = len(sentences) // part.sentences
         numbers = np.arange(size, dtype=np.float64)
-        targets = numbers % len(classes) if classes else numbers / size
+        targets = numbers % classes if classes else numbers / size
         table = LabelledRows(
             tuple(sentences[side :: part.sentences][:size] for side in range(part.sentences)), targets
         )
-        tasks.append(LabelledTask(name, part, classes, None, table, table, left_out=0, overlap=None, sha256=""))
+        tasks.append(LabelledTask(name, part, table, table, finding="", remark=None, sha256=""))
     return tasks
 
 

@@ -32,7 +32,6 @@ PACKAGES: Mapping[str, Mapping[str, str]] = {
     "retrieval": {"ir_measures": "ir-measures"},
     "peft": {"peft": "peft"},
     "openvino": {"openvino": "openvino", "nncf": "nncf"},
-    "tensorboard": {"tensorboard": "tensorboard"},
     "ray": {"ray": "ray"},
     "slurm": {"submitit": "submitit"},
 }

@@ -18,6 +18,7 @@ from stsbench.cli.output import (
     print_table,
     progress_bars,
 )
+from stsbench.training.log import of_tasks, percent
 
 
 @expand
@@ -52,8 +53,6 @@ def train(
     ] = None,
     device: Annotated[str, typer.Option(help="The device: `auto`, `cpu`, `cuda` or `mps`.")] = "auto",
     data_dirs: DataDirs = None,
-    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write TensorBoard files.")] = False,
-    wandb: Annotated[bool, typer.Option("--wandb", help="Also log to Weights & Biases.")] = False,
     list_: Annotated[bool, typer.Option("--list", help="List the known recipes and exit.")] = False,
     print_: Annotated[bool, typer.Option("--print", help="Print the full recipe and exit.")] = False,
     output: Output = Output(),
@@ -78,7 +77,6 @@ def train(
         _print_recipe(recipe or "demo", overrides or ())
         return
     from stsbench.records.provenance import command_line
-    from stsbench.training.log import percent
     from stsbench.training.train import train as train_encoder
 
     with progress_bars(quiet=output.quiet) as progress:
@@ -93,8 +91,6 @@ def train(
             resume=resume,
             device=device,
             data_dirs=data_dirs or (),
-            tensorboard=tensorboard,
-            wandb=wandb,
             progress=progress,
             listeners=[_listener(progress, quiet=output.quiet)],
             notice=lambda sentence: print_notes(sentence, quiet=output.quiet),
@@ -117,56 +113,31 @@ def _print_recipes(output: Output) -> None:
     from stsbench.render.table import Table
     from stsbench.training.recipe_files import recipe_list
 
-    recipes = recipe_list()
-    print_table(Table(recipes), output)
+    print_table(Table(recipe_list()), output)
 
 
 def _print_recipe(name: str, overrides: list[str] | tuple[()]) -> None:
-    from stsbench.training.recipe import remarks_on_tests, tasks_sentence, traceable_sentence
+    from stsbench.training.recipe import remarks_on_tests, traceable_sentence
     from stsbench.training.recipe_files import as_yaml, read_recipe
 
     recipe = read_recipe(name, overrides)
-    remarks = [*filter(None, (traceable_sentence(recipe), tasks_sentence(recipe))), *remarks_on_tests(recipe)]
+    remarks = [*filter(None, [traceable_sentence(recipe)]), *remarks_on_tests(recipe)]
     print_data("".join(f"# {sentence}\n" for sentence in remarks) + as_yaml(recipe))
 
 
 def _listener(bars: Bars, *, quiet: bool) -> Callable[[dict[str, Any]], None]:
-    """Show loss, dev score and the best score beside the bar; in a log, print a line for each dev score."""
+    """Show loss and best score next to the bar; without a bar, print a line for each dev score."""
     latest: dict[str, Any] = {}
 
     def listen(line: dict[str, Any]) -> None:
-        if not bars.are_shown:
-            if not quiet and line["kind"] == "dev" and line["dev"] is not None:
-                print_notes(_dev_line(line))
-            return
-        latest.update({name: line[name] for name in ("loss", "dev", "best", "best_step") if name in line})
-        if line["kind"] == "train":
-            latest["speed"] = line["time"]["tokens_per_second"]
-        bars.describe("training", _description(latest))
+        latest.update({name: line[name] for name in ("loss", "best", "best_step") if line.get(name) is not None})
+        best = f"best {100 * latest['best']:.2f} at step {latest['best_step']}" if "best" in latest else ""
+        if bars.are_shown:
+            loss = f"loss {latest['loss']:.3g}" if "loss" in latest else ""
+            bars.describe("training", ", ".join(filter(None, [loss, best])))
+        elif not quiet and line["kind"] == "dev" and line["dev"] is not None:
+            heads = [f"{name} {percent(score)}" for name, score in of_tasks(line)]
+            scores = ", ".join(filter(None, [f"dev {100 * line['dev']:.2f}", best]))
+            print_notes("; ".join([f"step {line['step']}: {scores}", *heads]))
 
     return listen
-
-
-def _description(latest: dict[str, Any]) -> str:
-    parts = []
-    if latest.get("loss") is not None:
-        parts.append(f"loss {latest['loss']:.3g}")
-    if latest.get("dev") is not None:
-        parts.append(f"dev {100 * latest['dev']:.2f}")
-    if latest.get("best") is not None:
-        parts.append(f"best {100 * latest['best']:.2f} at {latest['best_step']}")
-    if "speed" in latest:
-        parts.append(f"{latest['speed']:,.0f} tokens/s")
-    return ", ".join(parts)
-
-
-def _dev_line(line: dict[str, Any]) -> str:
-    from stsbench.training.log import percent
-
-    best = f", best {100 * line['best']:.2f} at step {line['best_step']}" if "best" in line else ""
-    heads = "".join(
-        f"; {name} {measure} {percent(score)}"
-        for name, scores in line.get("tasks", {}).items()
-        for measure, score in scores.items()
-    )
-    return f"step {line['step']}: dev {100 * line['dev']:.2f}{best}{heads}"

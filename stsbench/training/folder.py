@@ -1,4 +1,4 @@
-"""The folder of one training: what lies where, who may write there, and what the training started from."""
+"""The folder of a training: its files, its lock, and what the training started from."""
 
 import json
 import shutil
@@ -13,23 +13,18 @@ from pydantic import ValidationError
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path, remove_leftovers, writing
 from stsbench.base.parsing import parse_json
-from stsbench.base.words import listed
 from stsbench.training.log import LOG
 from stsbench.training.recipe import Recipe
-from stsbench.training.recipe_files import as_yaml, read_recipe
+from stsbench.training.recipe_files import as_yaml
 
 _VERSION = 2
 
 
 class RunFolder:
-    """The folder of one training.
-
-    At the top lie the recipe, the log, and at the end the best checkpoint with its record and dev curve (also as
-    `.svg`); below `training/` what resuming needs.
-    """
+    """The folder of a training: recipe, log, best checkpoint, record, dev curve; `training/` has saved state."""
 
     def __init__(self, path: Path) -> None:
-        """Name what lies in a folder; nothing is read or written."""
+        """Set the paths; nothing is read or written."""
         self.path, self._inner = path, path / "training"
         self.recipe, self.log, self.card = path / "recipe.yaml", path / LOG, path / "README.md"
         self.curve = path / "dev-curve.png"
@@ -38,7 +33,7 @@ class RunFolder:
 
     @property
     def is_finished(self) -> bool:
-        """Whether nothing is left to do for a training that was begun here: the state is the last thing to go."""
+        """Whether the training is published; deleting the state is its last step."""
         return read_start(self).finished and not self.state.exists()
 
     def checkpoint(self, step: int) -> Path:
@@ -47,12 +42,12 @@ class RunFolder:
 
     @property
     def last_checkpoint(self) -> Path:
-        """The checkpoint of the last step that was kept."""
+        """The last kept checkpoint."""
         return max(self.checkpoints.glob("step-*"))
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep a second process from training here; delete what writers left that were killed."""
+        """Keep a second process from training here; delete the temporary files of killed writers."""
         from filelock import FileLock, Timeout
 
         with writing(self.path):
@@ -63,7 +58,7 @@ class RunFolder:
                     self._clean()
                     yield
                 finally:
-                    if not self.start.is_file():  # nothing has begun, so nothing is left
+                    if not self.start.is_file():  # nothing has begun
                         self._lock.unlink(missing_ok=True)
                         with suppress(OSError):
                             self._inner.rmdir()
@@ -79,19 +74,19 @@ class RunFolder:
             for target in (self.recipe, self.card, *curves, self.start, self.state):
                 remove_leftovers(target)
                 if target.exists() and not target.is_file():
-                    raise UserError(f"{target} is no file: move it away.")
+                    raise UserError(f"{target} is not a file: move it away.")
             for leftover in self.checkpoints.glob(".step-*"):
                 leftover.unlink() if leftover.is_file() else shutil.rmtree(leftover)
 
     def require_free(self) -> None:
-        """Make sure that nothing is lost if a training starts here."""
+        """Raise a UserError if the folder has any content."""
         if not self.path.exists():
             return
         if not self.path.is_dir():
             raise UserError(f"{self.path} is a file: choose a folder with --out.")
         if self.start.is_file():
             what = "a finished training" if self.is_finished else "an unfinished training"
-            way = "" if self.is_finished else f"go on with it (`stsbench train --resume {self.path}`), or "
+            way = "" if self.is_finished else f"resume it (`stsbench train --resume {self.path}`), or "
             raise UserError(f"{self.path} holds {what}: {way}choose another folder with --out.")
         ours = {self._inner, self._lock}
         foreign = [path for path in (*self.path.iterdir(), *self._inner.glob("*")) if path not in ours]
@@ -103,12 +98,12 @@ class RunFolder:
 
 @dataclass(frozen=True)
 class Start:
-    """What a training started from, so that a resumed one can be held against it.
+    """What a training started from, to compare a resumed one with.
 
     Attributes:
-        tasks_sha256: of the labelled tables; "" where there are none.
-        views_sha256: of the files that views read beside the corpus; "" where they read none.
-        finished: whether the training has ended and its checkpoint is published; its state may still be there.
+        tasks_sha256: of the labelled tables; "" without any.
+        views_sha256: of the files that views read besides the corpus; "" without any.
+        finished: whether the checkpoint is published; the state may still exist.
     """
 
     recipe: dict[str, Any]
@@ -126,7 +121,7 @@ class Start:
     version: int = _VERSION
 
     def differences(self, now: "Start") -> list[str]:
-        """Return what the person should know when a training goes on in changed surroundings."""
+        """Return a notice if the environment differs; raise a UserError if the data does."""
         for what, old, new in (
             ("corpus", self.corpus_sha256, now.corpus_sha256),
             ("dev set", self.dev_sha256, now.dev_sha256),
@@ -137,21 +132,21 @@ class Start:
         ):
             if old != new:
                 raise UserError(
-                    f"the {what} is another than the training started from: put it back, or start anew."
+                    f"the {what} differs from the one at the start of the training: restore it, or start anew."
                 )
         if self.world != now.world:
             raise UserError(f"the training started with {self.world} processes: resume it with as many.")
         if (self.threads, self.environment) == (now.threads, now.environment):
             return []
         return [
-            "threads or package versions are others than at the start: the weights may differ in the last digits "
-            "from those of a training that was not stopped."
+            "threads or package versions differ from those at the start: weights may differ from those of an "
+            "uninterrupted training in the last digits."
         ]
 
 
 def write_start(folder: RunFolder, start: Start, recipe: Recipe) -> None:
     """Write the recipe and what the training started from."""
-    # The start first: with it alone the training can go on, where the recipe alone would only be in the way.
+    # The start first: it alone is enough to resume.
     with atomic_path(folder.start) as path:
         path.write_text(json.dumps(asdict(start), indent=1) + "\n", encoding="utf-8")
     with atomic_path(folder.recipe) as path:
@@ -159,7 +154,7 @@ def write_start(folder: RunFolder, start: Start, recipe: Recipe) -> None:
 
 
 def read_start(folder: RunFolder) -> Start:
-    """Read what a training started from."""
+    """Read the start of a training."""
     if not folder.start.is_file():
         raise UserError(f"{folder.path} holds no training: start one with `stsbench train RECIPE --out`.")
     try:
@@ -174,38 +169,10 @@ def read_start(folder: RunFolder) -> Start:
 
 
 def started_recipe(start: Start) -> Recipe:
-    """Return the recipe of a training that was started."""
+    """Return the recipe of a started training."""
     try:
         return Recipe.model_validate(start.recipe)
     except ValidationError as error:
         raise UserError(
-            "this version of stsbench does not know the recipe of the training: start it again."
+            "this version of stsbench cannot read the recipe of the training: start it again."
         ) from error
-
-
-def edits(folder: RunFolder, recipe: Recipe) -> list[str]:
-    """Return what the person should know if `recipe.yaml` is no longer what the training started with."""
-    try:
-        written = read_recipe(folder.recipe)
-    except UserError as error:
-        changes = str(error).rstrip(".")
-    else:
-        if written == recipe:
-            return []
-        changes = listed(_differing(written.model_dump(), recipe.model_dump()))
-    return [
-        f"{folder.recipe} was changed since the training began ({changes}): it goes on with the recipe that it "
-        "started with; for another, start anew with --out."
-    ]
-
-
-def _differing(written: dict[str, Any], started: dict[str, Any]) -> list[str]:
-    """Return the keys that differ, with dots."""
-    names = []
-    for key in dict.fromkeys([*written, *started]):
-        new, old = written.get(key), started.get(key)
-        if isinstance(new, dict) and isinstance(old, dict):
-            names += [f"{key}.{name}" for name in _differing(new, old)]
-        elif new != old:
-            names.append(key)
-    return names

@@ -1,7 +1,7 @@
-"""Heads: what stands between the pooled vector and the loss.
+"""Heads between the pooled vector and the loss.
 
-A recipe has up to three, one behind the other: `head` (the papers' pooler), `projector`, and on the query's side
-alone `predictor` (MoCoSE, figure 1). To add a kind, write its class here and name it in `Head` or `Layers`.
+A recipe has up to three in a row: `head` (the papers' pooler), `projector`, and `predictor` on the query's side
+only (MoCoSE, figure 1). To add a kind, write its class here and name it in `Head`.
 """
 
 from abc import ABC, abstractmethod
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HeadBase:
-    """What a head is built for.
+    """The properties of a base that a head is built for.
 
     Attributes:
-        width: of the vectors that it gets.
-        std: of its random weights: what the checkpoint's own were drawn with (0.02 in BERT).
-        pooler: the dense layer of the checkpoint's own pooler, if its weights were read.
+        width: of the input vectors.
+        std: the standard deviation of random weights (0.02 in BERT).
+        pooler: the dense layer of the checkpoint's pooler, if it has one.
     """
 
     width: int
@@ -41,15 +41,11 @@ class HeadPart(RecipePart, ABC):
 
     @abstractmethod
     def build(self, base: HeadBase) -> "nn.Module":
-        """Return the module; random weights come from torch's generator as it is.
-
-        Raises:
-            UserError: if it starts from weights that the checkpoint lacks.
-        """
+        """Return the module; random weights are drawn from torch's generator."""
 
 
 class NoHead(HeadPart):
-    """The pooled vector itself."""
+    """No head: the pooled vector."""
 
     kind: Literal["none"] = "none"
     evaluate: Literal[False] = False
@@ -61,10 +57,7 @@ class NoHead(HeadPart):
 
 
 class DenseTanh(HeadPart):
-    """A dense layer of the hidden size and tanh (SimCSE), randomly initialised.
-
-    Supervised SimCSE is scored behind it, unsupervised before it.
-    """
+    """A random dense layer of the hidden size and tanh (SimCSE); supervised SimCSE is scored after it."""
 
     kind: Literal["dense-tanh"]
 
@@ -75,10 +68,7 @@ class DenseTanh(HeadPart):
 
 
 class Dense(HeadPart):
-    """A dense layer of the hidden size alone (MoCoSE's pooler, which has no tanh).
-
-    It starts from random weights, or from those of the checkpoint's own pooler.
-    """
+    """A dense layer of the hidden size without tanh (MoCoSE): random, or the checkpoint's pooler."""
 
     kind: Literal["dense"]
     start: Literal["random", "pooler"] = "random"
@@ -89,9 +79,7 @@ class Dense(HeadPart):
         dense = random_dense(base.width, base.width, base.std)
         if self.start == "pooler":
             if base.pooler is None:
-                raise UserError(
-                    "head.start pooler: the base has no pooler with trained weights; use --set head.start=random."
-                )
+                raise UserError("head.start pooler: the base has no trained pooler; use --set head.start=random.")
             dense.load_state_dict(base.pooler.state_dict())
         return nn.Sequential(dense)
 
@@ -100,21 +88,19 @@ Head = Annotated[
     SerializeAsAny[Annotated[NoHead | DenseTanh | Dense, Field(discriminator="kind")]],
     WrapValidator(part_of(HeadPart)),
 ]
-"""Any head behind the pooling, by its `kind`; or a `HeadPart` of one's own."""
+"""Any head, by its `kind`; or your own `HeadPart`."""
 
 
 class Layers(RecipePart):
     """Dense layers, each followed by a layer normalisation and dropout: MoCoSE's projector and predictor.
 
     Attributes:
-        width: of what stands between them; None for the width that comes in.
-        output: of the last; None for the width that comes in.
+        width: between the layers; None for that of the input.
+        output: of the last layer; None for the width of the input.
         norm: what follows each layer.
-        norm_epsilon: of the layer normalisation, added to the variance: torch's, or BERT's own 1e-12 (MoCoSE's
-            public code).
-        ends: how the last layer ends: `norm` like the others, `linear` with nothing behind it, or `tanh`.
-        evaluate: whether the vector is scored behind it, and behind the head before it (a projector without
-            normalisation alone).
+        norm_epsilon: of the layer normalisation: torch's, or BERT's 1e-12 (MoCoSE's public code).
+        ends: the end of the last layer: `norm` like the others, `linear` for none, or `tanh`.
+        evaluate: whether vectors are scored after it and the head (a projector without normalisation only).
     """
 
     layers: int = Field(1, ge=1, le=8)
@@ -128,11 +114,11 @@ class Layers(RecipePart):
 
     @property
     def normalises(self) -> bool:
-        """Whether a layer normalisation stands in it."""
+        """Whether it has a layer normalisation."""
         return self.norm == "layer" and (self.layers > 1 or self.ends == "norm")
 
     def output_of(self, width: int) -> int:
-        """Return the width of what comes out, of what comes in."""
+        """Return the width of the output for a width of the input."""
         return self.output or width
 
     def build(self, base: HeadBase) -> "nn.Module":
@@ -152,10 +138,11 @@ class Layers(RecipePart):
 
 
 def dense_layers(head: "nn.Module") -> dict[str, dict[str, Any]]:
-    """Return the dense layers of a head that is scored, as the configurations that a checkpoint holds.
+    """Return the dense layers of a scored head by module name, as the configurations in a checkpoint.
 
-    Each stands under the name of its module within the head; dropout does nothing there. What is no dense layer
-    with an activation of `ACTIVATIONS` behind it is refused.
+    Raises:
+        UserError: if it has other modules than dense layers, each with an activation of `ACTIVATIONS`, and
+        dropout.
     """
     from torch import nn
 
@@ -165,8 +152,6 @@ def dense_layers(head: "nn.Module") -> dict[str, dict[str, Any]]:
     for name, module in head.named_modules():
         kind = type(module).__name__
         is_plain = type(module) is getattr(nn, kind, None)
-        if is_plain and isinstance(module, nn.Sequential | nn.Dropout | nn.Identity):
-            continue
         if is_plain and isinstance(module, nn.Linear):
             last = layers[name] = {
                 "in_features": module.in_features,
@@ -175,18 +160,17 @@ def dense_layers(head: "nn.Module") -> dict[str, dict[str, Any]]:
                 "activation_function": paths["Identity"],
             }
         elif is_plain and last is not None and kind in paths and repr(module) == repr(type(module)()):
-            last["activation_function"] = paths[kind]
-            last = None
-        else:
+            last["activation_function"], last = paths[kind], None
+        elif not (is_plain and isinstance(module, nn.Sequential | nn.Dropout | nn.Identity)):
             raise UserError(
-                f"evaluate: a head with {kind} cannot be put into a checkpoint, where dense layers can, each with "
-                f"one of {', '.join(paths)} behind it: set evaluate to false."
+                f"evaluate: a checkpoint cannot hold a head with {kind}, only dense layers, each followed by one "
+                f"of {', '.join(paths)}: set evaluate to false."
             )
     return layers
 
 
 def random_dense(before: int, behind: int, std: float) -> "nn.Linear":
-    """Return a dense layer with normal weights and no bias, as Transformers' BERT starts."""
+    """Return a dense layer with normal weights and zero bias, like those of Transformers' BERT."""
     from torch import nn
 
     dense = nn.Linear(before, behind)

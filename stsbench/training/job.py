@@ -1,4 +1,4 @@
-"""A prepared training: what it needs is read and held against what it began with, and its steps are taken."""
+"""A prepared training: its data read and compared with its start, and its steps."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ from stsbench.records.provenance import environment, threads
 from stsbench.scoring.settings import Protocol
 from stsbench.scoring.tasks import read_data
 from stsbench.training.batches import make_schedule
-from stsbench.training.folder import RunFolder, Start, edits, write_start
+from stsbench.training.folder import RunFolder, Start, write_start
 from stsbench.training.labelled import LabelledTask, corpus_sentence, read_tasks, table_file
 from stsbench.training.log import Listener, Log
-from stsbench.training.recipe import Recipe, remarks, remarks_on_tests, traceable_sentence
+from stsbench.training.recipe import Recipe, remarks_on_tests, traceable_sentence
 from stsbench.training.selection import LiveEncoder, Selector
 from stsbench.training.token_store import TokenStore, open_store, tokens_dir
 from stsbench.training.views import TextView
@@ -33,10 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """Where a training computes, what it finds there, and whom it tells.
-
-    In `shared` trainings share the base's vectors of the dev set.
-    """
+    """Where a training computes and reads, and what it reports to."""
 
     world: "World"
     device: str
@@ -63,17 +60,17 @@ class Job:
 
     @property
     def remarks(self) -> list[str]:
-        """What the person should know of the recipe, and everybody who reads the log."""
-        return [*remarks(self.recipe), *self.findings, *self.test_remarks]
+        """Notices, also for readers of the log."""
+        return [*self.findings, *self.test_remarks]
 
     @property
     def findings(self) -> list[str]:
-        """What was found in the corpus and in the tables of the tasks, a sentence each."""
+        """A sentence on the corpus, if it was checked, and on each table."""
         return [*self.corpus_findings, *(task.finding for task in self.tasks)]
 
     @cached_property
     def corpus_findings(self) -> list[str]:
-        """What the corpus shares with what encoders are scored on: a sentence, or none if nobody looked."""
+        """A sentence on scored sentences in the corpus; none if it was not checked."""
         path = self.recipe.corpus.path
         if path is None or not self.around.world.leads:
             return []
@@ -83,11 +80,11 @@ class Job:
 
     @property
     def test_remarks(self) -> list[str]:
-        """How the training has met what encoders are measured on: as the recipe says, and as its tables show."""
+        """How training reads test data, by the recipe and by its tables."""
         return [*remarks_on_tests(self.recipe), *filter(None, (task.remark for task in self.tasks))]
 
     def run(self, listeners: Sequence[Listener]) -> int:
-        """Take all steps that are left; return the number of all."""
+        """Take the remaining steps; return the number of all steps."""
         import torch
 
         from stsbench.training.gpu import deterministic
@@ -132,7 +129,7 @@ class Job:
 
 
 def prepare(recipe: Recipe, folder: RunFolder, began: Start | None, around: Surroundings) -> Job:
-    """Read what a training needs; of one that was begun before, make sure that it is the same."""
+    """Read the data of a training; raise a UserError if it differs from that of the start of a resumed one."""
     recipe, file = _with_absolute_paths(recipe)
     dev = _dev_set(recipe, around.data_dirs)
     tasks = read_tasks(recipe, around.data_dirs)
@@ -154,11 +151,11 @@ def prepare(recipe: Recipe, folder: RunFolder, began: Start | None, around: Surr
         command=around.command,
         environment=environment(),
     )
-    changes = [] if began is None else [*began.differences(now), *edits(folder, recipe)]
+    changes = [] if began is None else began.differences(now)
     for remark in (*changes, *base.notes):
         around.notice(remark)
     store = _open_store(recipe, base, file, now, around)
-    make_schedule(recipe, store)  # which says so if the corpus is smaller than a batch
+    make_schedule(recipe, store)  # raises if the corpus is smaller than a batch
     around.notice(f"corpus: {store.counts.sentence()}")
     if around.world.size > 1:
         around.notice(f"{around.world.size} processes share each batch.")
@@ -169,7 +166,7 @@ def prepare(recipe: Recipe, folder: RunFolder, began: Start | None, around: Surr
 
 
 def _with_absolute_paths(recipe: Recipe) -> tuple[Recipe, Path]:
-    """Return the recipe with absolute paths of all that it reads, and the corpus's file."""
+    """Return the recipe with absolute paths, and the corpus's file."""
     path, folder = recipe.corpus.path, recipe.labelled.folder
     if path is None:
         raise UserError("no corpus was named: use --corpus FILE.")
@@ -183,7 +180,6 @@ def _with_absolute_paths(recipe: Recipe) -> tuple[Recipe, Path]:
 
 
 def _absolute(name: str) -> str:
-    """Return the absolute path of a file or folder; a name that is none stays."""
     path = Path(name).expanduser()
     return str(path.resolve()) if path.exists() else name
 
@@ -194,20 +190,18 @@ def _dev_set(recipe: Recipe, data_dirs: Sequence[str | Path]) -> StsData:
     sets = read_data(task, protocol=Protocol(), data_dirs=data_dirs)
     if len(sets) != 1 or (dev := sets[0].pairs) is None:
         raise UserError(f"selection.task {task!r}: name one task with similarity scores, such as STS-B:dev.")
-    # Nothing is ever reported on the sample, which has one split.
     if dev.split == "test" and dev.task != SAMPLE:
         raise UserError(f"selection.task {task} is a test set: select on a dev set, such as STS-B:dev.")
     return dev
 
 
 def _rows(recipe: Recipe, file: Path) -> Iterator[Row]:
-    """Return the rows of a corpus that a recipe reads."""
     corpus = recipe.corpus
     return islice(read_rows(file, corpus.columns, corpus.names), corpus.rows)
 
 
 def _views_sha256(recipe: Recipe, device: str) -> str:
-    """Return a hash of what views of text read beside the corpus, "" for nothing; what is missing is told."""
+    """Return a hash of the files that views of text read, "" for none; raise if one is missing."""
     views = [view for view in (recipe.views.query, recipe.views.key) if isinstance(view, TextView)]
     hashes = [sha256_of(file) for view in views for file in view.require(device)]
     return fingerprint(hashes) if hashes else ""
@@ -221,7 +215,7 @@ def _open_store(recipe: Recipe, base: "Base", file: Path, now: Start, around: Su
         tokens_dir(),
         {
             "corpus": now.corpus_sha256,
-            # The same bytes are other sentences where they are read as a table.
+            # A table of the same bytes has other sentences.
             "format": ending_of(file),
             "names": corpus.names,
             "columns": corpus.columns,

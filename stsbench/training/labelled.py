@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -188,7 +189,8 @@ def _read_table(path: Path, part: TaskHead, most: int | None) -> tuple[LabelledR
         for cell, name in zip(cells[:-1], part.columns, strict=False):
             if cell is not None and not isinstance(cell, str):
                 raise UserError(f"{table.at(line)}: {name} is {cell!r}, not a sentence; fix it, or `columns`.")
-        *texts, label = [cell.strip() if isinstance(cell, str) else cell for cell in cells]
+        stripped: list[Any] = [cell.strip() if isinstance(cell, str) else cell for cell in cells]
+        *texts, label = stripped
         if not all(texts) or label in {"", None}:
             left_out += 1
             continue

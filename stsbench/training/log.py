@@ -1,7 +1,6 @@
-"""The training log: one JSON object a line, told to whoever listens too.
+"""The training log: one JSON object on each line, also passed to listeners.
 
-A line says what was reached, and under `time` how long it took: a training that was killed and resumed has the
-same lines as one that was not, apart from `time`.
+The lines of a resumed training equal those of an uninterrupted one, apart from `time`.
 """
 
 import json
@@ -15,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from stsbench.base.errors import UserError
-from stsbench.base.extras import require
 from stsbench.base.files import writing
 from stsbench.base.parsing import parse_json
 
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
     from stsbench.training.task_heads import LabelledBatch
 
 LOG = "log.jsonl"
-"""Its name in the folder of a training."""
+"""The name of the log in the folder of a training."""
 
 Listener = Callable[[dict[str, Any]], None]
 """Called with each line of the log."""
@@ -34,13 +32,13 @@ Listener = Callable[[dict[str, Any]], None]
 
 @dataclass
 class Log:
-    """Appends lines to a file; without a file it only tells."""
+    """Appends lines to a file, if there is one, and passes them to listeners."""
 
     path: Path | None
     listeners: Sequence[Listener] = ()
 
     def write(self, line: dict[str, Any]) -> None:
-        """Append a line and tell it."""
+        """Append a line, and pass it to the listeners."""
         if self.path is not None:
             with writing(self.path), self.path.open("a", encoding="utf-8") as stream:
                 stream.write(json.dumps(line) + "\n")
@@ -48,7 +46,7 @@ class Log:
             listener(line)
 
     def commit(self) -> int:
-        """Make sure that what was written is on the disk; return its size in bytes."""
+        """Flush the log to the disk; return its size in bytes."""
         if self.path is None:
             return 0
         with writing(self.path), self.path.open("ab") as stream:
@@ -56,7 +54,7 @@ class Log:
             return stream.tell()
 
     def cut_back(self, size: int) -> None:
-        """Forget the lines after the first `size` bytes: those of steps that will be taken again."""
+        """Cut off the lines after the first `size` bytes, whose steps will be repeated."""
         if self.path is not None and self.path.exists():
             os.truncate(self.path, size)
 
@@ -86,7 +84,7 @@ def read_log(path: Path) -> list[dict[str, Any]]:
 
 
 def log_frame(lines: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """Return what a log says of losses and dev scores.
+    """Return the losses and dev scores of a log.
 
     Returns:
         A row for each line that has one, in the order of the log: `step`, `loss` (the mean since the last line),
@@ -96,33 +94,28 @@ def log_frame(lines: Sequence[dict[str, Any]]) -> pd.DataFrame:
     >>> log_frame([{"kind": "dev", "step": 5, "dev": 0.8}])["dev"].tolist()
     [0.8]
     """
-    rows = [line | dict(_of_tasks(line)) for line in lines if "loss" in line or "dev" in line]
-    tasks = list(dict.fromkeys(name for line in rows for name, _ in _of_tasks(line)))
+    rows = [line | dict(of_tasks(line)) for line in lines if "loss" in line or "dev" in line]
+    tasks = list(dict.fromkeys(name for line in rows for name, _ in of_tasks(line)))
     frame = pd.DataFrame(rows, columns=["step", "loss", "learning_rate", "dev", *tasks])
     return frame.astype({name: float for name in frame if name != "step"} | {"step": int})
 
 
-def _of_tasks(line: dict[str, Any]) -> Iterator[tuple[str, float | None]]:
-    """Yield what a line says of the parts of a loss and of tasks, named for a column."""
-    losses, tasks = line.get("losses"), line.get("tasks")
-    for name, loss in losses.items() if isinstance(losses, dict) else ():
+def of_tasks(line: dict[str, Any]) -> Iterator[tuple[str, float | None]]:
+    """Yield the losses and scores of tasks in a line, with the names of their columns."""
+    for name, loss in line.get("losses", {}).items():
         yield f"{name} loss", loss
-    for name, scores in tasks.items() if isinstance(tasks, dict) else ():
-        for measure, score in scores.items() if isinstance(scores, dict) else ():
-            yield f"{name} {measure}", score
+    for name, scores in line.get("tasks", {}).items():
+        yield from ((f"{name} {measure}", score) for measure, score in scores.items())
 
 
 def percent(score: float | None) -> str:
-    """Return a head's score for a sentence."""
+    """Return a score x 100 as text."""
     return "undefined" if score is None else f"{100 * score:.2f}"
 
 
 @dataclass
 class Meter:
-    """Adds up what happens between two lines of the log.
-
-    Losses stay on the device until a line is due: to look at each would make the device wait.
-    """
+    """Adds up losses and counts between two lines of the log; losses stay on the device until then."""
 
     losses: "list[Tensor]" = field(default_factory=list)
     parts: "dict[str, list[Tensor]]" = field(default_factory=dict)
@@ -133,7 +126,7 @@ class Meter:
     def add(
         self, loss: "Tensor", batches: "Sequence[Batch | LabelledBatch]", parts: "Mapping[str, Tensor]"
     ) -> None:
-        """Count a step; `parts` are what its loss is the sum of, where a line is to say that."""
+        """Count a step; `parts` are the terms of its loss, to log their means."""
         self.losses.append(loss)
         for name, part in parts.items():
             self.parts.setdefault(name, []).append(part)
@@ -143,7 +136,7 @@ class Meter:
             self.tokens += sum(lengths)
 
     def line(self, step: int, epoch: float, rate: float) -> dict[str, Any]:
-        """Return a line about the steps that were added."""
+        """Return the log line of the added steps."""
         import torch
 
         losses = torch.stack(self.losses).double()
@@ -169,48 +162,3 @@ class Meter:
                 "tokens_per_second": round(self.tokens / max(seconds, 1e-9), 1),
             },
         }
-
-
-def tensorboard_listener(folder: Path) -> Listener:
-    """Return a listener that writes TensorBoard's files into a folder."""
-    require("tensorboard", "--tensorboard")
-    from torch.utils.tensorboard import SummaryWriter
-
-    writers: list[Any] = []
-
-    def listen(line: dict[str, Any]) -> None:
-        if not writers:
-            # Of steps that are taken again after a kill, what was written first is hidden.
-            writers.append(SummaryWriter(str(folder), purge_step=line["step"]))
-        (writer,) = writers
-        for name, value in scalars(line).items():
-            writer.add_scalar(name, value, line["step"])
-        writer.flush()
-
-    return listen
-
-
-def wandb_listener(name: str, recipe: dict[str, Any]) -> Listener:
-    """Return a listener that sends the log to Weights & Biases."""
-    try:
-        import wandb as library
-    except ImportError as error:
-        raise UserError("--wandb needs the package wandb: pip install wandb.") from error
-    run = library.init(project="stsbench", name=name, config=recipe, id=name, resume="allow")
-
-    def listen(line: dict[str, Any]) -> None:
-        run.log(scalars(line), step=line["step"])
-
-    return listen
-
-
-def scalars(line: dict[str, Any]) -> dict[str, float]:
-    """Return the numbers of a line, named by what they are of.
-
-    >>> scalars({"kind": "train", "step": 5, "loss": 0.5, "time": {"tokens_per_second": 100.0}})
-    {'train/loss': 0.5, 'train/tokens_per_second': 100.0}
-    """
-    values = {name: value for name, value in line.items() if name not in {"kind", "step", "time"}}
-    values |= line.get("time", {})
-    values |= dict(_of_tasks(line))
-    return {f"{line['kind']}/{name}": float(v) for name, v in values.items() if isinstance(v, int | float)}

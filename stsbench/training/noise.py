@@ -1,8 +1,7 @@
-"""Noise inside the model: on token embeddings, on positions, on sentence vectors, and in its dropout.
+"""Noise inside the model, in training only: on token embeddings, on positions, on sentence vectors, in dropout.
 
-Views change what the model reads; noise changes what it computes of it, in training alone. A noise is validated
-data, and draws from torch's generator, which is seeded for each chunk of a batch: so nothing has to be remembered
-for a training to be resumed. To add one, write its class here and name it in `Noise`.
+Noise draws from torch's generator, which is seeded for each chunk of a batch, so that training resumes exactly. To
+add one, write its class here and name it in `Noise`.
 """
 
 from abc import abstractmethod
@@ -18,29 +17,27 @@ if TYPE_CHECKING:
 
 
 class NoisePart(RecipePart):
-    """A noise; it changes what its methods change, and leaves the rest as it is."""
+    """A noise: methods that a subclass does not override change nothing."""
 
     def for_batch(self, rng: "np.random.Generator") -> "NoisePart":
-        """Return the noise for one batch, with what is drawn once for all of the batch's sentences."""
+        """Return the noise for one batch, with the draws that all of its sentences share."""
         return self
 
     def embeddings(self, embedded: "Tensor", mask: "Tensor") -> "Tensor":
         """Return the changed token embeddings.
 
         Args:
-            embedded: (rows, width, d), looked up in the table of words.
+            embedded: (rows, width, d), from the table of word embeddings.
             mask: (rows, width), 1 for real tokens, special ones included.
         """
         return embedded
 
     def positions(self, positions: "Tensor", mask: "Tensor") -> "Tensor":
-        """Return the changed position of each token, (rows, width) as it came."""
+        """Return the changed position of each token, (rows, width)."""
         return positions
 
     def embedding_layer(self, states: "Tensor", mask: "Tensor") -> "Tensor":
-        """Return the changed output of the embedding layer, (rows, width, d): words and positions added up,
-        normalised, after its dropout. A noise that has this method says so in `changes_embedding_layer`.
-        """
+        """Return the changed output of the embedding layer, (rows, width, d); needs `changes_embedding_layer`."""
         return states
 
     @property
@@ -49,17 +46,16 @@ class NoisePart(RecipePart):
         return False
 
     def vectors(self, pooled: "Tensor") -> "Tensor":
-        """Return the changed pooled vectors, (rows, d) as they came."""
+        """Return the changed pooled vectors, (rows, d)."""
         return pooled
 
 
 class PositionShuffle(NoisePart):
-    """The positions of a sentence's tokens in random order, special tokens included (ConSERT; MoCoSE, table 5).
+    """Shuffles the positions of a sentence's tokens, special tokens included (ConSERT; MoCoSE, table 5).
 
     Attributes:
-        padded_to: the length that sentences are padded to, whose positions have one order for the whole batch, so
-            that a short sentence gets some of those behind it (MoCoSE's public code: 32). None for an order of
-            each sentence's own positions.
+        padded_to: the length to which sentences are padded, with one order of all positions for the whole batch
+            (MoCoSE's public code: 32). None to shuffle each sentence's own positions.
     """
 
     kind: Literal["position-shuffle"]
@@ -71,20 +67,15 @@ class PositionShuffle(NoisePart):
         )
 
     def positions(self, positions: "Tensor", mask: "Tensor") -> "Tensor":
-        """Return the positions, those of each row's real tokens shuffled among themselves."""
         import torch
 
-        # Real tokens come first, in random order, and padding keeps its place behind them.
+        # Padding keeps its place after the real tokens.
         order = torch.argsort(torch.rand(mask.shape, device=mask.device).masked_fill(mask == 0, 2.0), dim=1)
         return positions.gather(1, order)
 
 
 class _Reordered(NoisePart):
-    """The positions in one order for all sentences; those behind the last of it stay.
-
-    Attributes:
-        order: the new position of each, counted from the first.
-    """
+    """Reorders the first positions of all sentences: `order` has the new position of each."""
 
     order: tuple[int, ...]
 
@@ -98,14 +89,14 @@ class _Reordered(NoisePart):
 
 
 class Cutoff(NoisePart):
-    """What the cut-offs have in common: some numbers are set to zero, and what is left is not scaled.
+    """Sets some numbers to zero, and does not scale the others.
 
     Attributes:
-        rate: the chance of each to go; or of how many there are the share that goes.
-        count: `chance`: each goes by its own draw. `share`: int(rate n) of n go (ConSERT's public code).
-            `at_least_one`: max(1, int(rate n)) (MoCoSE's public code).
-        place: `words`: the embeddings as they are looked up (MoCoSE's public code). `layer`: the output of the
-            embedding layer, normalised and with positions (ConSERT's public code).
+        rate: the probability or the share of the numbers that become zero.
+        count: `chance`: each by its own draw. `share`: int(rate n) of n (ConSERT's public code). `at_least_one`:
+            max(1, int(rate n)) (MoCoSE's public code).
+        place: `words`: the word embeddings (MoCoSE's public code). `layer`: the output of the embedding layer,
+            normalised and with positions (ConSERT's public code).
     """
 
     rate: float = Field(gt=0, lt=1)
@@ -124,7 +115,7 @@ class Cutoff(NoisePart):
 
     @abstractmethod
     def kept(self, states: "Tensor", mask: "Tensor") -> "Tensor":
-        """Return which numbers stay, true or false, in a shape that fits (rows, width, d)."""
+        """Return which numbers stay, as booleans that broadcast to (rows, width, d)."""
 
     def chosen(self, among: "Tensor") -> "Tensor":
         """Return which of the true places of each row, (rows, n), stay."""
@@ -141,11 +132,11 @@ class Cutoff(NoisePart):
 
 
 class TokenCutoff(Cutoff):
-    """The embeddings of some real tokens set to zero (ConSERT, section 3.2; MoCoSE, table 5: token dropout).
+    """Sets the embeddings of some tokens to zero (ConSERT, section 3.2; MoCoSE, table 5: token dropout).
 
     Attributes:
-        padded_to: the length that sentences are padded to, whose tokens are counted and drawn from, padding too:
-            of a short sentence fewer real ones go (MoCoSE's public code: 32). None to count real tokens.
+        padded_to: the length to which sentences are padded, with padding among the tokens that are counted and
+            drawn (MoCoSE's public code: 32). None for real tokens only.
     """
 
     kind: Literal["token-cutoff"]
@@ -154,9 +145,7 @@ class TokenCutoff(Cutoff):
     @model_validator(mode="after")
     def _counts_padding_of_a_share(self) -> Self:
         if self.padded_to is not None and self.count == "chance":
-            raise ValueError(
-                "padded_to: where each token goes by a chance of its own nothing is counted; set count"
-            )
+            raise ValueError("padded_to needs a number of tokens: set count to share or at_least_one")
         return self
 
     def kept(self, states: "Tensor", mask: "Tensor") -> "Tensor":
@@ -166,7 +155,7 @@ class TokenCutoff(Cutoff):
 
 
 class FeatureCutoff(Cutoff):
-    """Some dimensions of a sentence's token embeddings set to zero, the same of all tokens (ConSERT; MoCoSE)."""
+    """Sets some dimensions of all token embeddings of a sentence to zero (ConSERT; MoCoSE)."""
 
     kind: Literal["feature-cutoff"]
 
@@ -176,7 +165,7 @@ class FeatureCutoff(Cutoff):
 
 
 class ElementCutoff(Cutoff):
-    """Single numbers of the token embeddings set to zero, the rest not scaled (ConSERT, section 3.2: dropout)."""
+    """Sets single numbers of the token embeddings to zero (ConSERT, section 3.2: dropout)."""
 
     kind: Literal["element-cutoff"]
 
@@ -186,14 +175,10 @@ class ElementCutoff(Cutoff):
 
 
 class GaussianReplacement(NoisePart):
-    """Some activations of the sentence vector replaced by draws from a normal distribution.
+    """Replaces some activations of the sentence vector by draws of N(0, std^2).
 
-    Gaussian dropout as the CS224N report has it (section 2.2 and 4.1: probability 0.1, mean 0, standard deviation
-    0.1). What Srivastava et al. (2014, section 10) call by that name multiplies: see `dropout` of the recipe.
-
-    Attributes:
-        rate: the chance of each activation.
-        std: of the draws, whose mean is 0.
+    This is the CS224N report's Gaussian dropout (sections 2.2 and 4.1), not the multiplicative one of Srivastava
+    et al. (2014, section 10).
     """
 
     kind: Literal["gaussian-replacement"]
@@ -211,30 +196,24 @@ _Known: TypeAlias = PositionShuffle | TokenCutoff | FeatureCutoff | ElementCutof
 Noise = Annotated[
     SerializeAsAny[Annotated[_Known, Field(discriminator="kind")]], WrapValidator(part_of(NoisePart))
 ]
-"""Any noise, by its `kind`; or a `NoisePart` of one's own."""
+"""Any noise, by its `kind`; or your own `NoisePart`."""
 
 
 class SideNoise(RecipePart):
-    """What is done to one side of the pairs inside the model.
-
-    Attributes:
-        dropout: the rate in the encoder on this side; None for that of the recipe.
-    """
+    """The noise on one side; `dropout` is the encoder's rate on this side, None for that of the recipe."""
 
     dropout: float | None = Field(None, ge=0, lt=1)
     parts: tuple[Noise, ...] = ()
 
 
 class Adversarial(RecipePart):
-    """A step on the word embeddings that makes the loss grow: FGSM (Goodfellow et al. 2015; MoCoSE, section 3).
-
-    The step is `step` times the sign of the gradient, the same on both sides.
+    """A step on the word embeddings along the gradient's sign: FGSM (Goodfellow et al. 2015; MoCoSE, section 3).
 
     Attributes:
-        step: epsilon, added to each number of the embeddings.
-        gradient: `own`: that of the same sentences, from a clean pass before, which costs a second forward and
-            backward pass (MoCoSE's paper). `previous`: that of the step before, position by position, though those
-            were other sentences; the first step is clean (its public code).
+        step: epsilon, the length of the step, the same on both sides.
+        gradient: `own`: of the same sentences, from a clean pass before (MoCoSE's paper). `previous`: of the
+            previous step, position by position, though of other sentences; the first step is clean (its public
+            code).
     """
 
     step: float = Field(5e-9, gt=0)
@@ -242,10 +221,10 @@ class Adversarial(RecipePart):
 
 
 class Noises(RecipePart):
-    """Noise on either side. Hard negatives are treated as the keys are.
+    """The noise on both sides; hard negatives get that of the keys.
 
     Attributes:
-        masks: `own`: each side has dropout masks of its own; `shared`: both have the same (SimCSE, table 4: "fixed
+        masks: whether each side draws its `own` dropout masks, or both have `shared` ones (SimCSE, table 4: "fixed
             0.1"), which needs the same tokens on both sides.
     """
 

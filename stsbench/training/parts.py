@@ -1,12 +1,10 @@
-"""What every part of a recipe is, and the parts that are plain data: corpus, objective, negatives, target, ...
-
-A part is validated data; a bare name may stand for one, and one may be a class of the person's own.
-"""
+"""The parts of a recipe: their base class, and those that are plain data (corpus, objective, target, ...)."""
 
 import importlib
 import importlib.util
 import sys
 from collections.abc import Callable
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -15,20 +13,20 @@ from pydantic import BaseModel, ConfigDict, Field, ValidatorFunctionWrapHandler,
 
 
 class RecipePart(BaseModel):
-    """A part of a recipe: it cannot be changed, and takes no key that it does not know."""
+    """A part of a recipe: immutable, without unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 def part_of(*families: type[RecipePart]) -> Callable[[Any, ValidatorFunctionWrapHandler], Any]:
-    """Return the validator of a field that takes one of our parts or one of the person's own.
+    """Return the validator of a field that takes a known part or a user's class.
 
-    A bare name is a part without arguments: `identity` is `{kind: identity}`. A kind with a colon is a class of
-    one's own: `kind: my_package.views:Shout`, or `kind: views.py:Shout` for a file beside where the training is
-    started. It is imported, and so runs, when the recipe is read; it names its `kind` as a plain string.
+    A bare name is a part without arguments: `identity` is `{kind: identity}`. A kind with a colon names a class,
+    `kind: my_package.views:Shout` or `kind: views.py:Shout` for a file in the working directory. Its module is
+    imported, and so runs, when the recipe is read.
 
     Args:
-        families: what a class of one's own must be a kind of.
+        families: base classes, one of which the user's class must have.
     """
 
     def validate(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
@@ -44,28 +42,25 @@ def part_of(*families: type[RecipePart]) -> Callable[[Any, ValidatorFunctionWrap
 def _imported(kind: str, families: tuple[type[RecipePart], ...]) -> type[RecipePart]:
     module, _, name = kind.rpartition(":")
     try:
-        part = getattr(
-            _from_file(Path(module)) if module.endswith(".py") else importlib.import_module(module), name
+        imported = (
+            _from_file(Path(module).resolve()) if module.endswith(".py") else importlib.import_module(module)
         )
-    except Exception as error:  # whatever the person's own module raises
+        part = getattr(imported, name)
+    except Exception as error:  # whatever the user's module raises
         raise ValueError(f"{kind} cannot be imported ({type(error).__name__}: {error})") from error
     if not (isinstance(part, type) and issubclass(part, families)):
         wanted = " or ".join(family.__name__ for family in families)
-        raise ValueError(f"{kind} is no class of the kind {wanted}")  # noqa: TRY004 - a value of the recipe
+        raise ValueError(f"{kind} is not a {wanted}")  # noqa: TRY004 - a value of the recipe
     return part
 
 
+@cache
 def _from_file(path: Path) -> Any:
-    # Imported once: the classes of a second import would be others.
-    name = f"stsbench_own_{path.stem}"
-    known = sys.modules.get(name)
-    if known is not None and known.__file__ == str(path.resolve()):
-        return known
-    spec = importlib.util.spec_from_file_location(name, path.resolve())
-    if spec is None or spec.loader is None or not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path.name}")
+    spec = importlib.util.spec_from_file_location(f"stsbench_own_{path.stem}", path)
+    assert spec is not None and spec.loader is not None  # noqa: PT018 - of every .py file
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
@@ -79,11 +74,10 @@ class Corpus(RecipePart):
         names: which columns of a table they are; None for all.
         rows: how many rows to read, from the top; None for all.
         max_length: sub-words that training reads, special tokens included.
-        buckets: the longest sentence of each bucket but the last, in sub-words without the special ones: batches
-            are of one bucket each, shuffled within it (ESimCSE, section 5.3: `[5]` parts at 5, `[3, 4, 5, 6, 7]`
-            are its six classes). None for batches of any length.
-        of_tasks: whether it is the evaluation tasks' own text, as ConSERT trains on. What was trained on that says
-            so everywhere.
+        buckets: the longest sentence of each bucket but the last, in sub-words without special tokens: each batch
+            is of one bucket (ESimCSE, section 5.3: `[5]` splits at 5, `[3, 4, 5, 6, 7]` are its six classes). None
+            for batches of any length.
+        of_tasks: whether it is the evaluation tasks' own text, as in ConSERT, which every record then states.
     """
 
     path: str | None = None
@@ -106,8 +100,8 @@ class MaskedLanguage(RecipePart):
 
     Attributes:
         share: of the sub-words are masked.
-        tied: whether words are guessed by the encoder's own table of word embeddings, as in BERT, or by a copy of
-            it that is trained apart, as in the SimCSE authors' code.
+        tied: whether the output layer is the encoder's table of word embeddings, as in BERT, or a separate copy,
+            as in the SimCSE authors' code.
     """
 
     weight: float = Field(gt=0)
@@ -116,13 +110,13 @@ class MaskedLanguage(RecipePart):
 
 
 class Objective(RecipePart):
-    """What is minimised.
+    """The loss.
 
     Attributes:
-        loss: `info-nce`: queries are to find their keys. `nt-xent`: both sides are to find each other, and the
-            other vectors of the own side are negatives, too (ConSERT).
-        weight: what the contrastive loss is multiplied by. The optimiser undoes most of it, its clipping does not.
-        similarity: of its vectors: cosine, or the dot product that MoCoSE's equation 3 has.
+        loss: `info-nce`: each query has to find its key. `nt-xent`: both sides have to find each other, with the
+            other vectors of the same side as negatives, too (ConSERT).
+        weight: a factor of the contrastive loss, which matters for clipping and beside other terms.
+        similarity: of its vectors: cosine, or the dot product of MoCoSE's equation 3.
     """
 
     loss: Literal["info-nce", "nt-xent"] = "info-nce"
@@ -136,7 +130,7 @@ class HardNegatives(RecipePart):
     """The third sentence of each row as a further column.
 
     Attributes:
-        weight: alpha; the own hard negative's logit gets + log alpha (SimCSE, supervised).
+        weight: alpha; log alpha is added to the logit of a row's hard negative (SimCSE, supervised).
     """
 
     weight: float = Field(1.0, gt=0)
@@ -146,11 +140,11 @@ class Queue(RecipePart):
     """The target's vectors of earlier batches as further columns (ESimCSE, section 3.2; MoCoSE, section 3).
 
     Attributes:
-        size: M, the vectors it holds.
-        initial: random unit vectors that it starts with.
-        keeps: which rows of the oldest batch stay where not all of them fit.
-        uses: which of its vectors are negatives once it is full, as ranges from the newest on (MoCoSE, table 8);
-            before that all that it holds are, as in MoCoSE's public code. None for all.
+        size: M, the number of vectors.
+        initial: the number of random unit vectors at the start.
+        keeps: which rows of the oldest batch stay if they do not all fit.
+        uses: which vectors of a full queue are negatives, as ranges counted from the newest (MoCoSE, table 8);
+            until it is full, all are. None for all.
     """
 
     size: int = Field(ge=1)
@@ -175,7 +169,7 @@ class Queue(RecipePart):
 
 
 class Negatives(RecipePart):
-    """What a sentence is told apart from: the other keys of its batch, hard negatives, the queue."""
+    """The negatives: the other keys of the batch, hard negatives, the queue."""
 
     in_batch: bool = True
     hard: HardNegatives | None = None
@@ -183,11 +177,11 @@ class Negatives(RecipePart):
 
 
 class CosineDecay(RecipePart):
-    """A decay that rises (or falls) from `start` to `end` along half a cosine, as MoCoSE's (section 4.1).
+    """A decay that moves from `start` to `end` along half a cosine (MoCoSE, section 4.1).
 
     Attributes:
-        steps: how many it takes; None for those of the training.
-        after: whether it stays at the end, or returns as the cosine goes on, as in MoCoSE's public code.
+        steps: how many that takes; None for those of the training.
+        after: whether it then stays, or continues the cosine back, as in MoCoSE's public code.
     """
 
     kind: Literal["cosine"]
@@ -198,18 +192,17 @@ class CosineDecay(RecipePart):
 
 
 class Target(RecipePart):
-    """A second encoder that follows the trained one slowly.
+    """A momentum encoder that follows the trained one.
 
     Attributes:
-        modules: which modules it has copies of; the others are the trained ones.
-        embeddings: whether its embedding layer is a copy, or the trained one (MoCoSE).
-        decay: lambda or eta, the share that it keeps of itself.
-        encodes: `queue`: its vectors alone, of the queries (ESimCSE). `keys`: the keys of the batch, which then
-            enter the queue (MoCoSE).
-        gradient: whether the loss has a gradient through the keys: what the target shares with the trained encoder
-            then has one, and of its own weights those of `trained`.
-        trained: copies that the optimiser trains too, beside following (MoCoSE's public code leaves its target's
-            projector unfrozen).
+        modules: the modules that are copies; others are shared with the trained encoder.
+        embeddings: whether the embedding layer is a copy, or shared (MoCoSE).
+        decay: lambda or eta, the share of its weights that it keeps in an update.
+        encodes: `queue`: the queries, for the queue (ESimCSE). `keys`: the keys of the batch, which then enter the
+            queue (MoCoSE).
+        gradient: whether the loss has a gradient through the keys, to shared modules and those of `trained`.
+        trained: copies that the optimiser trains, too (MoCoSE's public code does not freeze the target's
+        projector).
     """
 
     modules: tuple[Literal["encoder", "head", "projector"], ...] = ("encoder", "head", "projector")
@@ -230,7 +223,7 @@ class Target(RecipePart):
                 "gradient: true"
             )
         if "encoder" not in self.modules:
-            raise ValueError(f"modules {list(self.modules)}: a target without an encoder of its own is none")
+            raise ValueError(f"modules {list(self.modules)}: add encoder, of which a target has a copy")
         return self
 
 
@@ -242,11 +235,10 @@ class Optimiser(RecipePart):
         accumulate: losses in one optimiser step.
         warmup: share of the steps over which the rate rises from zero.
         clip: largest norm of the gradient; None for no clipping.
-        adam_epsilon: where the 1e-8 is added to the root of Adam's second moment: `after_correction` of its bias
-            (Kingma and Ba 2015, algorithm 1; torch), or `before_correction`, as Transformers 4 does, whose AdamW
-            trained the papers' models: small gradients move less in the first steps.
-        gradient_cache: whether the batch is encoded `chunk` rows at a time without holding its graph (twice the
-            forward passes, for batches that do not fit in memory).
+        adam_epsilon: whether 1e-8 is added to the root of Adam's second moment `after_correction` of its bias
+            (Kingma and Ba 2015; torch) or `before_correction` (Transformers 4, which trained the papers' models).
+        gradient_cache: whether the batch is encoded `chunk` sentences at a time without holding its graph (twice
+            the forward passes, for batches that do not fit in memory).
         chunk: sentences in one forward pass, sorted by length; None for 640 tokens on a CPU, the batch on a GPU.
     """
 
@@ -263,15 +255,13 @@ class Optimiser(RecipePart):
 
 
 class Selection(RecipePart):
-    """Which checkpoint is kept as the best.
+    """The selection of the best checkpoint.
 
     Attributes:
-        task: scored by Spearman, as `stsbench run --tasks` names it.
-        last: whether the last step is scored too, where `every` does not meet it.
-        precision: of the passes behind the scores; half is faster on a GPU, and its scores are near those in fp32.
-            What is published is measured in fp32 whatever it is.
-        tokens: in one pass behind the scores, padding included; None for as many as `stsbench run` takes, which
-            pads much of a small task. The scores differ by rounding.
+        task: a dev set as `stsbench run --tasks` names it, scored by Spearman.
+        last: whether the last step is always scored, too.
+        precision: of the dev scores; the published checkpoint is measured in fp32.
+        tokens: in one pass of the dev scores, padding included; None for as many as `stsbench run` takes.
     """
 
     task: str = "STS-B:dev"
@@ -282,7 +272,7 @@ class Selection(RecipePart):
 
 
 class Saving(RecipePart):
-    """When the state is saved that `--resume` goes on from, and how many checkpoints are kept beside the best."""
+    """The steps between saves of the state for `--resume`, and how many checkpoints are kept besides the best."""
 
     every: int = Field(1000, ge=1)
     keep: int = Field(1, ge=0)

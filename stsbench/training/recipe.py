@@ -1,7 +1,4 @@
-"""The recipe: every choice of a training, validated, and what a person should know of one, in sentences.
-
-`recipe_files` reads recipes, `recipes/` holds the known ones.
-"""
+"""The recipe: every choice of a training, validated."""
 
 import math
 from collections.abc import Callable
@@ -28,12 +25,8 @@ from stsbench.training.parts import (
 from stsbench.training.tasks import CONTRASTIVE, LabelledTables, Phase, Task
 from stsbench.training.views import TextView, Views
 
-_HIGHEST_RATE = 0.01
-_LOWEST_TEMPERATURE, _HIGHEST_TEMPERATURE = 1e-3, 10.0
-_LARGEST_QUEUE = 65_536
-
 Pooling = Literal["cls_before_pooler", "avg", "max", "last"]
-"""The poolings that a sentence-transformers checkpoint can name."""
+"""The poolings of sentence-transformers checkpoints."""
 
 
 class Recipe(RecipePart):
@@ -85,7 +78,7 @@ class Recipe(RecipePart):
     @model_validator(mode="before")
     @classmethod
     def _queue_brings_a_target(cls, values: Any) -> Any:
-        """Give a queue ESimCSE's target if none is named; a queue that is taken away takes its target with it."""
+        """Add ESimCSE's target to a queue without one; removing a queue removes its target."""
         negatives = values.get("negatives") if isinstance(values, dict) else None
         if not isinstance(negatives, dict) or "queue" not in negatives:
             return values
@@ -115,9 +108,8 @@ class Recipe(RecipePart):
 
         if self.keeps_test_pairs and canonical(self.selection.task.partition(":")[0]) == "STS-B":
             raise ValueError(
-                "labelled.test_pairs is kept, so training has seen pairs of selection.task "
-                f"{self.selection.task}, and a checkpoint cannot be chosen by it: use another selection.task, "
-                "such as SICK-R:dev"
+                f"labelled.test_pairs is kept, so training reads pairs of selection.task {self.selection.task}: "
+                "use another selection.task, such as SICK-R:dev"
             )
         return self
 
@@ -154,13 +146,13 @@ class Recipe(RecipePart):
     def _heads_fit_together(self) -> Self:
         if self.predictor is not None and self.predictor.evaluate:
             raise ValueError(
-                "predictor.evaluate: only queries pass the predictor, so no two vectors behind it were ever "
-                "compared; evaluate the projector or the head"
+                "predictor.evaluate: only queries pass the predictor, so training compares no two of its vectors; "
+                "evaluate the projector or the head"
             )
         if self.projector is not None and self.projector.evaluate and self.projector.normalises:
             raise ValueError(
-                "projector.evaluate: a checkpoint's layer normalisation is not read without the library of "
-                "sentence-transformers; set projector.norm to none, or evaluate to false"
+                "projector.evaluate: a checkpoint cannot hold a layer normalisation; set projector.norm to none, "
+                "or evaluate to false"
             )
         if self.projector is not None and self.predictor is not None:
             inner = self.projector.output
@@ -185,7 +177,7 @@ class Recipe(RecipePart):
     def with_paths(
         self, corpus: str | None, of_view: Callable[[str], str], of_table: Callable[[str, str], str]
     ) -> Self:
-        """Return it with other paths of its corpus, of what its views read, and of each task's tables."""
+        """Return it with changed paths of its corpus, of its views' files, and of each task's tables."""
         changes = {
             "corpus": self.corpus.model_copy(update={"path": corpus}),
             "views": self.views.with_paths(of_view),
@@ -194,17 +186,17 @@ class Recipe(RecipePart):
         return self.model_copy(update=changes)
 
     def seed_of(self, *names: str) -> int:
-        """Return the seed of what is drawn under some names; it follows from the recipe's own."""
+        """Return the seed of the draws with some names; it follows from the recipe's seed."""
         return int(generator(self.seed, *names).integers(2**63))
 
     @property
     def keeps_test_pairs(self) -> bool:
-        """Whether pairs of STS-B's dev and test sets may be among those that tasks are trained on."""
+        """Whether tasks may be trained on pairs of STS-B's dev and test sets."""
         return self.labelled.test_pairs == "kept" and any(part.sentences > 1 for part in self.tasks.values())
 
     @property
     def scored_heads(self) -> tuple[str, ...]:
-        """The heads that the scored vector has passed, by name; none if it is the pooled one."""
+        """The names of the heads that the scored vector passes; none if it is the pooled one."""
         if self.projector is not None and self.projector.evaluate:
             return ("projector",) if self.head.kind == "none" else ("head", "projector")
         return ("head",) if self.head.evaluate else ()
@@ -215,37 +207,13 @@ class Recipe(RecipePart):
         return any(isinstance(view, TextView) for view in (self.views.query, self.views.key))
 
 
-def remarks(recipe: Recipe) -> list[str]:
-    """Return what is allowed but far from anything that trains well, a sentence for each.
-
-    The limits are ours, far beyond what the papers of these methods and their code use; the largest queue is
-    that of MoCo for images (He et al. 2020).
-    """
-    rate, temperature, queue = recipe.optimiser.learning_rate, recipe.objective.temperature, recipe.negatives.queue
-    sentences = []
-    if rate > _HIGHEST_RATE:
-        sentences.append(
-            f"optimiser.learning_rate {rate:g} is far above the papers' 1e-5 to 5e-5: expect the encoder to "
-            "forget what it knew."
-        )
-    if not _LOWEST_TEMPERATURE <= temperature <= _HIGHEST_TEMPERATURE:
-        effect = "alone the nearest sentence counts" if temperature < 1 else "all sentences count alike"
-        sentences.append(f"objective.temperature {temperature:g} is far from the papers' 0.05: {effect}.")
-    if queue is not None and queue.size > _LARGEST_QUEUE:
-        sentences.append(
-            f"negatives.queue.size {queue.size:,} holds {queue.size / recipe.optimiser.batch:,.0f} batches, the "
-            "papers' 2 to 8: its oldest vectors are of an encoder long gone, and each loss reads them all."
-        )
-    return sentences
-
-
 def remarks_on_tests(recipe: Recipe) -> list[str]:
-    """Return how the training has met what encoders are measured on, a sentence for each way."""
+    """Return a sentence for each way in which training reads test data."""
     sentences = []
     if recipe.corpus.of_tasks:
         sentences.append(
             "Trained on test sentences: the corpus is the evaluation tasks' own text, without its scores, so "
-            "scores on those tasks are not like those of encoders that never saw it."
+            "scores on those tasks do not compare with those of other encoders."
         )
     if recipe.keeps_test_pairs:
         tasks = listed([name for name, part in recipe.tasks.items() if part.sentences > 1])
@@ -259,8 +227,7 @@ def remarks_on_tests(recipe: Recipe) -> list[str]:
 def traceable_sentence(recipe: Recipe) -> str | None:
     """Return MoCoSE's maximum traceable distance, at the lowest and the highest decay; None without a queue.
 
-    d = 1 / (1 - eta) + queue / batch (section 5.7): how many steps back what a loss sees was made, infinite
-    where the target stands still.
+    d = 1 / (1 - eta) + queue / batch (section 5.7): the age in steps of a loss's oldest vectors.
     """
     queue, target = recipe.negatives.queue, recipe.target
     if queue is None or target is None:
@@ -271,13 +238,3 @@ def traceable_sentence(recipe: Recipe) -> str | None:
     ]
     steps = " to ".join(dict.fromkeys(f"{distance:.2f}" for distance in distances))
     return f"maximum traceable distance {steps} steps (1 / (1 - decay) + queue / batch; MoCoSE, section 5.7)"
-
-
-def tasks_sentence(recipe: Recipe) -> str | None:
-    """Return the tasks, their measures and phases as a sentence; None without tasks."""
-    if not recipe.tasks:
-        return None
-    tasks = listed([f"{name} ({part.kind}, {part.measure})" for name, part in recipe.tasks.items()])
-    phases = [", ".join(phase.takes) for phase in recipe.phases]
-    when = f"in phases: {', then '.join(phases)}" if phases else f"together with the {CONTRASTIVE} term"
-    return f"heads, each scored on dev by its own measure: {tasks}; {when}"

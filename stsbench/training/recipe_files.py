@@ -1,11 +1,11 @@
-"""Recipes as YAML files: found by name, extended, overridden; a mistake is told with its file and line.
+"""Recipes as YAML files: found by name, extended, changed; mistakes are reported with file and line.
 
-A file may hold variants of its recipe that differ in a few keys, such as the rows of a paper's table, under
-`variants`: `simcse-ablations:crop-10` is the variant `crop-10` of that file.
+Under `variants` a file may have variants of its recipe, such as the rows of a paper's table:
+`simcse-ablations:crop-10` is the variant `crop-10` of that file.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -34,13 +34,13 @@ class _Draft(Draft):
     """A recipe before it is validated."""
 
     def change(self, values: dict[str, Any], places: dict[Keys, str]) -> None:
-        """Change some values; what was written last stands last among the places."""
+        """Change some values; the latest places come last."""
         self.values = _merge(self.values, values)
         self.places = {path: place for path, place in self.places.items() if path not in places} | places
 
 
 class _Place(NamedTuple):
-    """Where a recipe stands: its file, and which of the variants in it; None for the recipe itself."""
+    """The place of a recipe: its file, and the name of a variant; None for the recipe itself."""
 
     file: Path
     variant: str | None = None
@@ -65,16 +65,19 @@ def recipe_list() -> pd.DataFrame:
     return pd.DataFrame(summaries)
 
 
-def read_recipe(recipe: str | Path, overrides: Sequence[str] = ()) -> Recipe:
+def read_recipe(
+    recipe: str | Path, overrides: Sequence[str] = (), changes: Mapping[str, Any] | None = None
+) -> Recipe:
     """Read a recipe and validate it.
 
-    A file may start from another (`extends: NAME`, a known recipe or a file beside it) and change some keys: a
-    mapping changes key by key, unless it names another `kind`; anything else is replaced. Under `variants` it may
-    hold further changes by name: `NAME:VARIANT` is the recipe with those, called `NAME-VARIANT`.
+    A file may extend another (`extends: NAME`, a known recipe or a file in the same folder): a mapping changes key
+    by key, unless it names another `kind`; any other value is replaced. The variant `NAME:VARIANT` is called
+    `NAME-VARIANT`.
 
     Args:
-        recipe: the name of a known recipe, or a YAML file; with a colon and a name behind it, a variant.
+        recipe: the name of a known recipe, or a YAML file; `:VARIANT` after it names a variant.
         overrides: changes as `key=value`, such as `optimiser.learning_rate=1e-5` or `negatives.queue=null`.
+        changes: further changes as values by their key, such as `{"corpus.path": "wiki.txt"}`.
 
     Raises:
         UserError: naming the file, the line and the key of the first mistake.
@@ -84,7 +87,9 @@ def read_recipe(recipe: str | Path, overrides: Sequence[str] = ()) -> Recipe:
     """
     draft = _read(_find(str(recipe)), ())
     for override in overrides:
-        _set(draft, override)
+        _set(draft, *read_change(override), f"--set {override}")
+    for key, value in (changes or {}).items():
+        _set(draft, key, value, f"--set {key}={value}")
     try:
         return Recipe.model_validate(draft.values)
     except ValidationError as error:
@@ -92,12 +97,11 @@ def read_recipe(recipe: str | Path, overrides: Sequence[str] = ()) -> Recipe:
 
 
 def as_yaml(recipe: Recipe) -> str:
-    """Return a recipe in full, every default written out; it can be read again."""
+    """Return a recipe as YAML, with every default."""
     return str(yaml.safe_dump(recipe.model_dump(mode="json"), sort_keys=False, allow_unicode=True))
 
 
 def _summary(place: _Place) -> str:
-    """Return what a recipe is: the first line of its file, or the comment behind the line of a variant."""
     text = place.file.read_text(encoding="utf-8")
     if place.variant is None:
         return text.partition("\n")[0].removeprefix("#").strip()
@@ -113,7 +117,6 @@ def _find(name: str, beside: Path | None = None) -> _Place:
     if name in recipe_names():
         stem, colon, variant = name.partition(":")
         return _Place(_folder() / f"{stem}.yaml", variant if colon else None)
-    # The colon behind a drive's letter is not the last one.
     start, colon, variant = name.rpartition(":")
     if not (colon and Path(start).suffix in {".yaml", ".yml"}):
         start, variant = name, ""
@@ -150,7 +153,6 @@ def _written(path: Path) -> Draft:
 
 
 def _variants(written: Draft) -> dict[str, dict[str, Any]]:
-    """Return the variants in a file: changes by name."""
     variants = written.values.get("variants") or {}
     if not isinstance(variants, dict):
         raise UserError(f"{written.places['variants',]}: variants: write a mapping from names to changes.")
@@ -197,8 +199,7 @@ def read_change(override: str) -> tuple[str, Any]:
         raise UserError(f"--set {override}: the value is not valid YAML; put it in quotes.") from error
 
 
-def _set(draft: _Draft, override: str) -> None:
-    name, value = read_change(override)
+def _set(draft: _Draft, name: str, value: Any, place: str) -> None:
     for key in reversed(name.split(".")):
         value = {key: value}
-    draft.change(value, dict.fromkeys(key_paths(value), f"--set {override}"))
+    draft.change(value, dict.fromkeys(key_paths(value), place))

@@ -1,8 +1,4 @@
-"""What `train` returns: the checkpoint's folder and record, the log, and the dev curve.
-
-The dev curve is the dev score over a training, beside the curve that the ESimCSE authors published where the two
-can be read together.
-"""
+"""The result of `train`: the checkpoint's folder and record, the log, and the dev curve."""
 
 import json
 from collections.abc import Sequence
@@ -31,7 +27,7 @@ if TYPE_CHECKING:
 _REFERENCE = "esimcse-bert-base"
 
 _PANEL, _MARGIN = 1.9, 0.5
-"""Inches: of each panel with what stands above it, and of the axis below them all."""
+"""Inches: of each panel with its legend, and of the axis below them all."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +41,7 @@ class Training(Result):
         steps: taken.
         record: of the checkpoint on the dev set.
         log: its lines, as in `log.jsonl`.
-        leads: whether this is the first of the processes that trained: the one to speak of it.
+        leads: whether this is the first of several processes, which reports the result.
     """
 
     folder: Path
@@ -62,7 +58,7 @@ class Training(Result):
         return log_frame(self.log)
 
     def table(self) -> Tables:
-        """Return what came of it in a row: the dev score before and of the checkpoint kept, the last loss."""
+        """Return a row with the dev score before and of the best checkpoint, and the last loss."""
         losses = [line["loss"] for line in self.log if "loss" in line]
         before = next((line["dev"] for line in self.log if "dev" in line), None)
         kept = self.record.scores[0].value
@@ -82,13 +78,13 @@ class Training(Result):
         return Tables([Table(pd.DataFrame([row]), caption, name="training", notes=remarks)])
 
     def plot(self, *others: "Training | str | Path") -> "Figure":
-        """Draw the dev curve: beside the published one, or over the same steps as those of other trainings.
+        """Draw the dev curve next to a published one, or with those of other trainings.
 
         Args:
-            others: what `train` returned, or the folders of trainings.
+            others: results of `train`, or folders of trainings.
 
         Raises:
-            UserError: if a folder holds no training.
+            UserError: if a folder has no training.
         """
         if not others:
             return draw_dev_curve(self.frame, self.recipe, self.steps)
@@ -101,7 +97,7 @@ class Training(Result):
         return curves(points, f"Spearman × 100, {' and '.join(dict.fromkeys(tasks))}")
 
     def to_dict(self) -> Any:
-        """Return the record as plain data, and under `training` what is said of that."""
+        """Return the record as plain data, with the training under `training`."""
         best = {"step": self.best.step, "dev": self.record.scores[0].value}
         training = {
             "folder": str(self.folder),
@@ -115,7 +111,7 @@ class Training(Result):
 
 
 def draw_dev_curve(log: pd.DataFrame, recipe: Recipe, steps: int) -> "Figure":
-    """Draw the dev curve of a training over the share of its steps, and a published one."""
+    """Draw the dev curve over the share of steps, the published one, and the measures of tasks."""
     curve = log.dropna(subset=["dev"])
     published = published_curve(recipe)
     # Another system starts elsewhere: in one panel the two scales would flatten each other. So do heads.
@@ -150,7 +146,6 @@ def draw_dev_curve(log: pd.DataFrame, recipe: Recipe, steps: int) -> "Figure":
 
 
 def _draw_heads(axes: "Axes", curve: pd.DataFrame, recipe: Recipe, steps: int) -> None:
-    """Draw what the heads of the tasks reach on their dev sets."""
     for name, colour in colours(list(recipe.tasks)).items():
         column = f"{name} {recipe.tasks[name].measure}"
         if column in curve:
@@ -161,10 +156,9 @@ def _draw_heads(axes: "Axes", curve: pd.DataFrame, recipe: Recipe, steps: int) -
 
 
 def published_curve(recipe: Recipe) -> tuple[str, pd.DataFrame] | None:
-    """Return the authors' curve to draw beside a recipe's, and the system it is of.
+    """Return the authors' curve for a recipe, and its system: the same one, else ESimCSE with BERT-base.
 
-    It is that of the same system where there is one, else that of ESimCSE with BERT-base; None where the recipe
-    selects on another task.
+    None if the recipe selects on another task than STS-B's dev split.
     """
     if recipe.selection.task != "STS-B:dev":
         return None
@@ -173,5 +167,4 @@ def published_curve(recipe: Recipe) -> tuple[str, pd.DataFrame] | None:
 
 
 def _system(recipe: Recipe) -> str:
-    """Return the published system that a recipe is, if it is one."""
     return recipe.name.removesuffix("-released")

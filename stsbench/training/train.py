@@ -1,10 +1,9 @@
 """`train`: from a recipe and a corpus to a checkpoint with its record, card and dev curve; resumable.
 
-What is missing or wrong is told before anything is begun, in the order in which a person names it: recipe,
-folder, corpus, dev set, base. At the end the best checkpoint is measured on the dev set as a person would do it.
+Mistakes are reported before anything begins: recipe, folder, corpus, dev set, base. At the end the best checkpoint
+is measured on the dev set like any other.
 """
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -34,7 +33,7 @@ from stsbench.scoring.run import RUNS
 from stsbench.scoring.settings import Settings, Stages
 from stsbench.training.folder import RunFolder, read_start, started_recipe, write_start
 from stsbench.training.job import Job, Surroundings, prepare
-from stsbench.training.log import Listener, log_frame, percent, read_log, tensorboard_listener, wandb_listener
+from stsbench.training.log import Listener, log_frame, percent, read_log
 from stsbench.training.recipe import Recipe
 from stsbench.training.recipe_files import as_yaml, read_recipe
 from stsbench.training.result import Training, draw_dev_curve
@@ -53,20 +52,18 @@ def train(
     resume: str | Path | None = None,
     device: str = "auto",
     data_dirs: Sequence[str | Path] = (),
-    tensorboard: bool = False,
-    wandb: bool = False,
     progress: Progress = silent,
     listeners: Sequence[Listener] = (),
     notice: Callable[[str], None] = lambda _: None,
     command: str = "",
     shared: str | Path | None = None,
 ) -> Training:
-    """Train a sentence encoder by a recipe, or go on with a training that was stopped.
+    """Train a sentence encoder by a recipe, or resume a stopped training.
 
-    Started by `torchrun` or `accelerate launch`, the processes share the work; the first one scores and saves.
+    Processes started by `torchrun` or `accelerate launch` share the work; the first one scores and saves.
 
     Args:
-        recipe: a known recipe's name, or a YAML file.
+        recipe: the name of a known recipe, or a YAML file.
         corpus: text (one sentence a line), .csv, .tsv, .jsonl or .parquet, .gz and .zst too; by default the
             recipe's.
         out: the folder of the training; by default `runs/<recipe>`.
@@ -74,25 +71,20 @@ def train(
         seed: the seed of everything random; by default the recipe's.
         overrides: change a value of the recipe, as `key=value`.
         columns: columns of the corpus to read, in order, with commas; by default all.
-        resume: go on with the training in this folder, in place of all of the above, to the same weights bit by
-            bit.
+        resume: resume the training in this folder, in place of all of the above, to the same weights bit by bit.
         device: `auto`, `cpu`, `cuda` or `mps`.
         data_dirs: folders to look for the dev set in, before `STSBENCH_DATA` and the cache.
-        tensorboard: whether to write TensorBoard's files, too.
-        wandb: whether to send the log to Weights & Biases, too.
-        progress: told how far it is.
-        listeners: told each line of the log.
-        notice: told what the person should know.
+        progress: called with the progress.
+        listeners: called with each line of the log, such as `run.log` of an experiment tracker.
+        notice: called with each notice.
         command: the command line, for the record.
-        shared: a folder where trainings from one base share what it gives on the dev set before the first step;
-            None to encode that set.
+        shared: a folder in which trainings from one base share its vectors of the dev set; None to encode it.
 
     Returns:
-        What was trained, where `.folder` is a checkpoint, `.record` its record on the dev set, `.plot()` its dev
-        curve.
+        The training: `.folder` is a checkpoint, `.record` its record on the dev set, `.plot()` its dev curve.
 
     Raises:
-        UserError: for a person's mistake, in one sentence; nothing is overwritten.
+        UserError: for a mistake, in one sentence; nothing is overwritten.
     """
     require(MODELS, "training")
     from stsbench.training.distributed import join_world
@@ -104,14 +96,19 @@ def train(
         folder = RunFolder(Path(resume).expanduser())
         began = read_start(folder)
         if folder.is_finished:
-            raise UserError(f"the training in {folder.path} is finished: its checkpoint is there.")
+            raise UserError(f"the training in {folder.path} is finished.")
         chosen = started_recipe(began)
     else:
         began = None
-        changes = {"corpus.path": corpus, "base": base, "seed": seed, "corpus.names": columns}
-        # JSON is YAML.
-        named = [f"{name}={json.dumps(v, default=_plain)}" for name, v in changes.items() if v is not None]
-        chosen = read_recipe(str(recipe), [*overrides, *named])
+        changes = {
+            "corpus.path": None if corpus is None else str(corpus),
+            "base": None if base is None else str(base),
+            "seed": seed,
+            "corpus.names": columns,
+        }
+        chosen = read_recipe(
+            str(recipe), overrides, {key: value for key, value in changes.items() if value is not None}
+        )
         folder = RunFolder(RUNS / chosen.name if out is None else Path(out).expanduser())
     device = resolve_device(device)
     _require_precisions(chosen, device)
@@ -120,7 +117,7 @@ def train(
         progress, listeners, notice = silent, (), lambda _: None
     begins = began is None and world.leads
     if begins:
-        folder.require_free()  # asked before anything is read, and again by the only one who is there
+        folder.require_free()  # before anything is read, and again under the lock
     shared_folder = None if shared is None else Path(shared)
     job = prepare(
         chosen, folder, began, Surroundings(world, device, data_dirs, progress, notice, command, shared_folder)
@@ -128,10 +125,6 @@ def train(
     with folder.alone() if world.leads else nullcontext():
         if begins:
             folder.require_free()
-        if world.leads and tensorboard:
-            listeners = [*listeners, tensorboard_listener(folder.path / "tensorboard")]
-        if world.leads and wandb:
-            listeners = [*listeners, wandb_listener(folder.path.resolve().name, chosen.model_dump(mode="json"))]
         with _interrupt_names_resume(folder):
             steps = job.run(listeners)
             if world.leads:
@@ -144,7 +137,7 @@ def train(
 
 @contextmanager
 def _interrupt_names_resume(folder: RunFolder) -> Iterator[None]:
-    """Tell an interrupt with the command that goes on: the same one would refuse, as the training has begun."""
+    """Name the command that resumes: the same command would refuse, as the training has begun."""
     try:
         yield
     except BaseException as error:
@@ -152,14 +145,14 @@ def _interrupt_names_resume(folder: RunFolder) -> Iterator[None]:
             raise
         place = "the last save" if folder.state.is_file() else "its first step"
         raise InterruptError(
-            f"interrupted: `stsbench train --resume {folder.path}` goes on from {place}."
+            f"interrupted: `stsbench train --resume {folder.path}` resumes from {place}."
         ) from error
 
 
 def prepare_training(
     recipe: Recipe, *, data_dirs: Sequence[str | Path] = (), device: str = "auto", progress: Progress = silent
 ) -> None:
-    """Read what a training by a recipe needs, and tokenise its corpus, without starting it."""
+    """Read the data of a training and tokenise its corpus, without starting it."""
     from stsbench.training.distributed import World
 
     prepare(recipe, RunFolder(Path()), None, Surroundings(World(), resolve_device(device), data_dirs, progress))
@@ -175,18 +168,11 @@ def _require_precisions(recipe: Recipe, device: str) -> None:
 def _refuse_with_resume(**given: Any) -> None:
     named = [f"--{name}" for name, value in given.items() if value is not None and value != ()]
     if named:
-        raise UserError(f"{' and '.join(named)}: not with --resume, which goes on as the training began.")
-
-
-def _plain(value: Any) -> Any:
-    return str(value) if isinstance(value, Path) else list(value)
+        raise UserError(f"{' and '.join(named)}: not with --resume, which keeps the settings of the training.")
 
 
 def _publish(job: Job, steps: int) -> None:
-    """Publish the best checkpoint of a training that has taken all its steps, with its record on the dev set.
-
-    Killed in between, it is done again when the training is resumed.
-    """
+    """Publish the best checkpoint with its record on the dev set; if it is killed, resuming does it again."""
     from stsbench.training.checkpoints import copy_checkpoint
 
     folder, log = job.folder, read_log(job.folder.log)
@@ -199,12 +185,10 @@ def _publish(job: Job, steps: int) -> None:
     for path in (folder.curve, folder.curve.with_suffix(".svg")):
         save_figure(figure, path)
     write_start(folder, replace(job.start, finished=True), job.recipe)
-    # There is nothing left to resume, and a state is several times the model.
     folder.state.unlink(missing_ok=True)
 
 
 def _measure(job: Job, log: Sequence[dict[str, Any]], best: Best) -> RunRecord:
-    """Measure the published checkpoint on the dev set as a person would: it says itself how it is pooled."""
     checkpoint = job.folder.path
     encoder = load(str(checkpoint), device=job.around.device.partition(":")[0])
     assert isinstance(encoder, TransformerEncoder)  # it was written as one
@@ -216,7 +200,7 @@ def _measure(job: Job, log: Sequence[dict[str, Any]], best: Best) -> RunRecord:
 
 
 def _heads(job: Job, log: Sequence[dict[str, Any]], best: Best) -> tuple[HeadScore, ...]:
-    """Return what the heads of the tasks reached at the step that was selected."""
+    """Return the scores of the tasks' heads at the selected step."""
     at_best = (line["tasks"] for line in log if line["step"] == best.step and "tasks" in line)
     scores: dict[str, Any] = next(at_best, {})
     return tuple(
@@ -238,7 +222,7 @@ def _card(job: Job, record: RunRecord, best: Best, steps: int) -> str:
     about_head = "" if head.kind == "none" and not scored else f" ({head.kind}, in training; vectors are {behind})"
     return model_card(
         job.folder.path.resolve().name,
-        # The command may name the person's folders.
+        # The command may name folders of the user.
         [record.model_copy(update={"command": ""})],
         base_model=recipe.base,
         library="sentence-transformers",
@@ -274,7 +258,7 @@ def _as_sentence(finding: str) -> str:
 
 
 def _public_recipe(job: Job) -> Recipe:
-    """Return the recipe without the name of any folder of the person's."""
+    """Return the recipe without names of the user's folders."""
     path, base = job.recipe.corpus.path, _public_name(job.recipe.base, job.start.base_sha256)
     corpus = None if path is None else _file_name(path)
     recipe = job.recipe.with_paths(corpus, _own_name, lambda _, table: _file_name(table))
@@ -282,12 +266,11 @@ def _public_recipe(job: Job) -> Recipe:
 
 
 def _own_name(name: str) -> str:
-    """Return the last part of a path; a name of the Hub stays."""
     return _file_name(name) if Path(name).expanduser().exists() else redact(name)
 
 
 def _public_name(base: str, weights_sha256: str) -> str:
-    """Return what others know a base by: of a folder its name on the Hub if the weights say it, else its own."""
+    """Return the name of a base on the Hub if it is known, else that of its folder."""
     if base == PACKAGED:
         return MINILM
     folder = Path(base).expanduser()
@@ -297,7 +280,7 @@ def _public_name(base: str, weights_sha256: str) -> str:
     known = identified_checkpoint("", weights_sha256=weights_sha256)
     if known is not None:
         return known.hub or known.name
-    # The Hub's own cache names a folder by the commit, below one that is named by the model.
+    # The Hub's cache names a folder by its commit, inside a folder named after the model.
     of_cache = [part.removeprefix("models--") for part in folder.parts if part.startswith("models--")]
     return of_cache[-1].replace("--", "/") if of_cache else folder.name
 

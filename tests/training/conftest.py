@@ -141,8 +141,8 @@ def train(recipe_file: Path, corpus: Path, tmp_path: Path) -> Callable[..., Any]
     """Return a function that trains the tiny model in a folder, with changes to the recipe."""
 
     def run(*overrides: str, out: str = "run", **options: Any) -> Any:
-        given = {"corpus": corpus, "out": tmp_path / out, "device": "cpu"} | options
-        return sb.train(recipe_file, overrides=overrides, **given)
+        given = {"recipe": recipe_file, "corpus": corpus, "out": tmp_path / out, "device": "cpu"} | options
+        return sb.train(overrides=overrides, **given)
 
     return run
 

@@ -241,7 +241,7 @@ def test_a_head_of_ones_own_is_published_as_dense_layers_or_refused_before_train
     folder = train("head={kind: 'own_heads.py:Narrow', evaluate: true}", "selection.every=100").folder
     assert ours(folder).shape[1] == 5
     np.testing.assert_allclose(SentenceTransformer(str(folder)).encode(SENTENCES), ours(folder), atol=1e-5)
-    with pytest.raises(sb.UserError, match="evaluate: a head with Softmax cannot be put into a checkpoint"):
+    with pytest.raises(sb.UserError, match="evaluate: a checkpoint cannot hold a head with Softmax"):
         train("head={kind: 'own_heads.py:Twisted', evaluate: true}", out="twisted")
 
 

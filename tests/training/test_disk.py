@@ -10,15 +10,10 @@ from damages import flip, make_a_folder
 from full_disk import files_of_at_most
 
 import stsbench as sb
-from stsbench.base.errors import InterruptError
 from stsbench.cli.app import main
 from stsbench.training import checkpoints
 from stsbench.training.checkpoints import CheckpointWriter, load_state
 from stsbench.training.folder import RunFolder
-
-
-def interrupt(line: dict[str, object]) -> None:
-    raise KeyboardInterrupt
 
 
 def contents(folder: Path) -> dict[Path, bytes]:
@@ -68,30 +63,6 @@ def test_what_a_killed_writer_left_is_gone_after_the_next_start(stopped):
     assert not hidden(stopped.path)
 
 
-def test_an_edited_recipe_is_told_at_resume_and_the_training_goes_on_as_it_began(stopped):
-    text = stopped.recipe.read_text(encoding="utf-8")
-    stopped.recipe.write_text(
-        text.replace("learning_rate: 0.001", "learning_rate: 0.5").replace("seed: 7", "seed: 8"), encoding="utf-8"
-    )
-    notices: list[str] = []
-    done = sb.train(resume=stopped.path, device="cpu", notice=notices.append)
-    (told,) = [notice for notice in notices if "recipe.yaml" in notice]
-    assert "was changed since the training began (optimiser.learning_rate and seed)" in told
-    assert "goes on with the recipe that it started with" in told
-    assert done.recipe.optimiser.learning_rate == 0.001
-    assert stopped.recipe.read_text(encoding="utf-8") == text
-
-
-def test_a_recipe_that_was_not_edited_is_not_spoken_of_and_a_broken_one_is(stopped):
-    notices: list[str] = []
-    with pytest.raises(InterruptError):
-        sb.train(resume=stopped.path, device="cpu", notice=notices.append, listeners=[interrupt])
-    assert not [notice for notice in notices if "recipe.yaml" in notice]
-    stopped.recipe.write_text("pooling: [", encoding="utf-8")
-    sb.train(resume=stopped.path, device="cpu", notice=notices.append)
-    assert [notice for notice in notices if "recipe.yaml was changed" in notice and "not valid YAML" in notice]
-
-
 def test_a_training_that_another_version_began_is_refused_in_a_sentence(stopped):
     start = json.loads(stopped.start.read_text(encoding="utf-8"))
     stopped.start.write_text(json.dumps({"recipe": start["recipe"], "version": 1}), encoding="utf-8")
@@ -113,7 +84,7 @@ def test_a_table_is_not_read_from_the_store_of_a_text_with_the_same_bytes(train,
     ("name", "damage", "message"),
     [
         ("training/state.pt", flip, "state.pt is damaged"),
-        ("training/state.pt", make_a_folder, "state.pt is no file: move it away"),
+        ("training/state.pt", make_a_folder, "state.pt is not a file: move it away"),
         (
             "training/checkpoints/{best}/model.safetensors",
             flip,
@@ -122,7 +93,7 @@ def test_a_table_is_not_read_from_the_store_of_a_text_with_the_same_bytes(train,
         ("training/checkpoints/{best}/config.json", Path.unlink, "config.json is not what the training saved"),
         ("log.jsonl", lambda path: flip(path, 0.1), "log.jsonl is not what the training wrote"),
         ("log.jsonl", Path.unlink, "log.jsonl is not what the training wrote"),
-        ("recipe.yaml", make_a_folder, "recipe.yaml is no file: move it away"),
+        ("recipe.yaml", make_a_folder, "recipe.yaml is not a file: move it away"),
     ],
 )
 def test_what_a_training_saved_and_is_changed_since_is_told_and_stays_as_it_is(stopped, name, damage, message):

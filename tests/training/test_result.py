@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 import stsbench as sb
-from stsbench.training.log import log_frame, read_log
+from stsbench.training.log import read_log
 from stsbench.training.train import _public_name
 
 
@@ -57,15 +57,6 @@ def test_what_was_trained_on_the_tasks_own_text_says_so_everywhere_and_so_does_w
         assert [note.startswith(said) for note in record.notes].count(True) == 1
     after = train(base=done.folder, out="after")
     assert [note.startswith(said) for note in after.record.notes].count(True) == 1
-
-
-def test_a_strange_value_is_told_and_logged_and_trains(train):
-    notices = []
-    done = train("objective.temperature=50", notice=notices.append)
-    (told,) = [notice for notice in notices if notice.startswith("objective.temperature")]
-    assert [line["remark"] for line in done.log if line["kind"] == "remark"] == [told]
-    assert log_frame(done.log)["step"].tolist()[0] == 0
-    assert done.steps == 6
 
 
 def test_the_card_names_a_base_by_what_others_know_it_by(train, base, tmp_path):

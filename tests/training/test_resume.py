@@ -140,7 +140,7 @@ def test_a_resumed_training_is_held_against_what_it_started_from(train, tmp_path
     folder = tmp_path / "run"
     text = corpus.read_text(encoding="utf-8")
     corpus.write_text(text + "One sentence more.\n", encoding="utf-8")
-    with pytest.raises(sb.UserError, match="the corpus is another than the training started from"):
+    with pytest.raises(sb.UserError, match="the corpus differs from the one at the start of the training"):
         sb.train(resume=folder, device="cpu")
     corpus.write_text(text, encoding="utf-8")
     with pytest.raises(sb.UserError, match="--seed: not with --resume"):
@@ -177,7 +177,7 @@ def test_ctrl_c_names_the_command_that_goes_on_and_it_does(
     told = capsys.readouterr().err
     assert (ended.value.code, told) == (
         130,
-        f"stsbench: interrupted: `stsbench train --resume {out}` goes on from {place}.\n",
+        f"stsbench: interrupted: `stsbench train --resume {out}` resumes from {place}.\n",
     )
     monkeypatch.undo()
     assert sb.train(resume=out, device="cpu").steps == 6

@@ -351,7 +351,7 @@ def test_what_was_loaded_goes_on_as_what_was_saved(overrides, assembled):
         ("negatives.queue={size: 20, initial: 30}", "initial 30 is more than the size, 20"),
         ("negatives.queue={size: 20, uses: [[5, 30]]}", "are not ranges of 0 to 20"),
         ("predictor={output: 8}", "predictor.output is not the width of keys"),
-        ("target={encodes: keys, modules: [head]}", "a target without an encoder of its own is none"),
+        ("target={encodes: keys, modules: [head]}", "add encoder, of which"),
         ("noise.key.parts=[{kind: token-cutoff, rate: 0.1, count: some}]", "'share'"),
         ("noise.key.parts=[{kind: token-cutoff, rate: 0.1, place: head}]", "'words' or 'layer'"),
         ("target={encodes: keys, trained: [projector]}", "trained ['projector']: these have to be among modules"),

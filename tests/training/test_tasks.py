@@ -221,7 +221,7 @@ def test_a_training_with_phases_that_was_killed_goes_on_to_the_same_bits_with_th
     table.write_text(text + "one more\t1\n", encoding="utf-8")
     again = {"resume": tmp_path / "killed", "device": "cpu", "data_dirs": [benchmark_folder]}
     with pytest.raises(
-        sb.UserError, match="the labelled table of a task is another than the training started from"
+        sb.UserError, match="the labelled table of a task differs from the one at the start of the training"
     ):
         sb.train(**again)
     table.write_text(text, encoding="utf-8")
@@ -278,5 +278,5 @@ def test_a_task_of_ones_own_is_named_by_its_file(make, tmp_path):
     outputs, targets = torch.tensor([[0.5], [1.0]]), torch.tensor([0.25, 1.0])
     assert term.task.part.losses(outputs, targets).tolist() == [0.5, 0.0]
     assert float(trainer.step(0).losses["mine"]) > 0
-    with pytest.raises(sb.UserError, match=r"views:Crop is no class of the kind TaskHead"):
+    with pytest.raises(sb.UserError, match=r"views:Crop is not a TaskHead"):
         read_recipe("demo", ["tasks.t={kind: 'stsbench.training.views:Crop'}"])

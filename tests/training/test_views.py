@@ -185,7 +185,7 @@ def test_a_view_and_a_head_of_ones_own_train_from_outside_the_package(tmp_path, 
 @pytest.mark.parametrize(
     ("kind", "said"),
     [
-        ("mine.py:Nothing", "is no class of the kind TextView or TokenView"),
+        ("mine.py:Nothing", "is not a TextView or TokenView"),
         ("mine.py:Absent", "cannot be imported"),
         ("absent.py:View", "there is no file absent.py"),
         ("no_such_module:View", "No module named 'no_such_module'"),

@@ -187,7 +187,7 @@ def test_a_training_that_goes_on_with_another_lexicon_is_refused(lexicon):
     start = Start({}, "", "", "", "", "", _views_sha256(recipe, "cpu"), 1, 1, "", {})
     assert start.differences(start) == []
     Path(lexicon).write_text("big\tgreat\n", encoding="utf-8")
-    with pytest.raises(UserError, match="the lexicon or model of a view is another"):
+    with pytest.raises(UserError, match="the lexicon or model of a view differs"):
         start.differences(replace(start, views_sha256=_views_sha256(recipe, "cpu")))
     assert _views_sha256(read_recipe("demo"), "cpu") == ""
 

@@ -1,7 +1,6 @@
-"""What each step takes: parts of the objective, rows of the corpus, and the sequences that views make of the rows.
+"""The terms and the rows of each step, and the sequences of a batch.
 
-Every random draw follows from the recipe's seed and the number of the step or the name of the batch, so nothing
-has to be remembered for a training to be resumed.
+Every draw follows from the recipe's seed and the step or batch, so that training resumes exactly.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,14 +26,13 @@ Sequences = list[NDArray[np.int64]]
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """Which rows each optimiser step reads.
+    """The rows of each optimiser step, in a new order each epoch.
 
-    Every epoch has an order of its own. The last batch of an epoch is as short as what is left, as in the papers'
-    code (15,626 steps for a million sentences in batches of 64). With buckets each batch is of one bucket, the
-    last one of each as short as what is left in it, and the batches of all come in random order.
+    The last batch of an epoch may be shorter, as in the papers' code. With buckets, each batch is of one bucket,
+    the last one of a bucket may be shorter, and batches come in random order.
 
     Attributes:
-        bucket: (rows,) the bucket of each row; None where batches are of any rows.
+        bucket: (rows,) the bucket of each row; None for batches of any rows.
     """
 
     rows: int
@@ -61,12 +59,12 @@ class Schedule:
 
     @cached_property
     def cuts(self) -> list[slice]:
-        """The places of each batch in an order of the rows, bucket after bucket."""
+        """The slices of an order of the rows that are batches, bucket after bucket."""
         sizes = [self.rows] if self.bucket is None else np.bincount(self.bucket).tolist()
         cuts, first = [], 0
         for size in filter(None, sizes):
             ends = [*range(first + self.batch, first + size, self.batch), first + size]
-            # A sentence alone in its batch has nothing to be told apart from: it joins the batch before.
+            # A single sentence has no negatives: it joins the batch before.
             if self.bucket is not None and len(ends) > 1 and ends[-1] - ends[-2] == 1:
                 del ends[-2]
             cuts += [slice(start, end) for start, end in pairwise([first, *ends])]
@@ -87,16 +85,15 @@ def make_schedule(recipe: Recipe, store: TokenStore) -> Schedule:
         bucket = np.searchsorted(recipe.corpus.buckets, store.lengths()).astype(np.int64)
         if 1 in np.bincount(bucket):
             raise UserError(
-                f"corpus.buckets {list(recipe.corpus.buckets)}: a bucket has a single sentence, which has nothing "
-                "to be told apart from: choose other buckets."
+                f"corpus.buckets {list(recipe.corpus.buckets)}: a bucket has a single sentence, and so no "
+                "negatives: choose other buckets."
             )
     return Schedule(rows, optimiser.batch, optimiser.accumulate, recipe.seed, bucket)
 
 
-# The corpus and each task have a schedule of their own, and take turns.
 @lru_cache(maxsize=16)
 def _epoch(schedule: Schedule, epoch: int) -> tuple[NDArray[np.int64], list[slice]]:
-    """Return an order of all rows, and which places of it each batch takes, in the order of the batches."""
+    """Return an order of all rows, and its slices in the order of the batches."""
     order = generator(schedule.seed, "order", str(epoch)).permutation(schedule.rows)
     if schedule.bucket is None:
         return order, schedule.cuts
@@ -106,11 +103,11 @@ def _epoch(schedule: Schedule, epoch: int) -> tuple[NDArray[np.int64], list[slic
 
 @dataclass(frozen=True, eq=False)
 class Timetable:
-    """Which parts each step takes.
+    """The terms of each step: the contrastive one, and those of tasks.
 
     Attributes:
-        turns: for each part (steps,): which of the part's turns a step is, from 0; -1 where it takes none.
-        ends: the step behind each phase.
+        turns: for each term (steps,): the number of the term's batch, from 0; -1 in steps without the term.
+        ends: the number of steps until the end of each phase.
         paces: the steps of an epoch of each phase.
     """
 
@@ -124,12 +121,12 @@ class Timetable:
         return self.ends[-1]
 
     def turn(self, part: str, step: int) -> int | None:
-        """Return which turn of a part a step is, both counted from 0; None if the step does not take it."""
+        """Return the number of a term's batch in a step, both counted from 0; None without the term."""
         turn = int(self.turns[part][step])
         return None if turn < 0 else turn
 
     def epoch(self, step: int) -> float:
-        """Return how many epochs the first `step` steps are, phase after phase."""
+        """Return the epochs of the first `step` steps, over all phases."""
         epochs, start = 0.0, 0
         for end, pace in zip(self.ends, self.paces, strict=True):
             if step <= end:
@@ -156,14 +153,13 @@ def make_timetable(recipe: Recipe, sizes: Mapping[str, int]) -> Timetable:
 
 
 def _pace(phase: Phase, sizes: Mapping[str, int]) -> str:
-    """Return whose rows an epoch of a phase passes over."""
     if phase.epoch_of is not None:
         return phase.epoch_of
     return CONTRASTIVE if CONTRASTIVE in phase.takes else max(phase.takes, key=lambda part: sizes[part])
 
 
 def _taken(recipe: Recipe, phase: int, steps: int, rates: Mapping[str, float]) -> dict[str, NDArray[np.bool_]]:
-    """Return for each part of a phase, named by its number, (steps,): whether a step takes it."""
+    """Return for each term of a phase (steps,): whether a step has it."""
     return {
         part: generator(recipe.seed, "turns", str(phase), part).random(steps) < rate
         for part, rate in rates.items()
@@ -171,7 +167,6 @@ def _taken(recipe: Recipe, phase: int, steps: int, rates: Mapping[str, float]) -
 
 
 def _rate(recipe: Recipe, part: str, pace: int, sizes: Mapping[str, int]) -> float:
-    """Return the probability that a step takes a part."""
     once = part != CONTRASTIVE and recipe.tasks[part].rate == "once"
     return min(1.0, sizes[part] / pace) if once else 1.0
 
@@ -181,8 +176,8 @@ class Batch:
     """The sequences of one loss.
 
     Attributes:
-        hard: the hard negatives; empty without.
-        name: what names this batch's random draws, apart from the seed.
+        hard: the hard negatives; empty without any.
+        name: of this batch's random draws.
     """
 
     query: Sequences
@@ -211,7 +206,7 @@ class BatchReader:
     lower_case: bool = False
 
     def __call__(self, rows: NDArray[np.int64], *name: str) -> Batch:
-        """Return the batch of some rows; `name` names its random draws."""
+        """Return the batch of some rows; its draws follow from the seed and `name`."""
         hard = [self.store.tokens(row, 2) for row in rows.tolist()] if self.recipe.negatives.hard else []
         query, key = self._side("query", rows, name), self._side("key", rows, name)
         return Batch(query, key, self._around(hard, cut=True), name)
@@ -243,13 +238,12 @@ class BatchReader:
 
     @property
     def around(self) -> tuple[int, int]:
-        """How many special tokens stand before and behind a sentence."""
+        """The numbers of special tokens before and after a sentence."""
         before, behind = self._special_tokens
         return len(before), len(behind)
 
     @cached_property
     def _special_tokens(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The special tokens before a sentence and behind it."""
         (whole,), (inner,) = self.tokenizer(["a"]), self.tokenizer(["a"], special_tokens=False)
         start = next(at for at in range(len(whole)) if whole[at : at + len(inner)] == inner)
         before, behind = whole[:start], whole[start + len(inner) :]

@@ -1,11 +1,9 @@
-"""What is kept of a training on disk: checkpoints for others to load, and the state that it goes on from.
+"""The files of a training: checkpoints that other libraries load, and the state for resuming.
 
-A checkpoint holds the base's configuration and tokenizer, the trained weights, and what sentence-transformers
-reads: pooling, maximum length, the head where it is scored, and a normalisation where the base closes with one.
-Where the head stands behind the first token and the model has a pooler of that shape, its weights are put there
-too, as in the checkpoints that the SimCSE authors published: `pooling cls` is behind the head then,
-`cls_before_pooler` before it. A checkpoint that has met what encoders are measured on says so in a file of its
-own, which every later measurement repeats.
+A checkpoint has the base's configuration and tokenizer, the trained weights, and sentence-transformers' modules:
+pooling, scored heads, and the base's closing normalisation. If the model has a pooler of the head's shape, it gets
+the head's weights, as in the SimCSE authors' checkpoints: `pooling cls` reads after the head, `cls_before_pooler`
+before it. Notes on test data in training are in a file that every later measurement repeats.
 """
 
 import hashlib
@@ -47,7 +45,7 @@ Weights = Mapping[str, "Tensor"]
 
 @dataclass(frozen=True)
 class CheckpointWriter:
-    """Writes the model's weights as a checkpoint."""
+    """Writes weights of the model as a checkpoint."""
 
     model: "SentenceModel"
     base: "Base"
@@ -55,13 +53,12 @@ class CheckpointWriter:
     notes: Sequence[str] = ()
 
     def write(self, weights: Weights, folder: Path) -> None:
-        """Write a checkpoint: complete in a folder beside, then renamed."""
+        """Write a checkpoint atomically."""
         with atomic_folder(folder) as building, _library_errors():
             self._write_transformer(weights, building)
             checkpoint, settings = self.base.checkpoint, self.base.encoder.settings
             for path in checkpoint.tokenizer_files():
                 shutil.copyfile(path, building / path.relative_to(checkpoint.folder))
-            # What a base has met, whatever is trained from it has met too.
             if notes := list(dict.fromkeys([*checkpoint.own_notes(), *self.notes])):
                 (building / NOTES).write_text(json.dumps({"notes": notes}, indent=2) + "\n", encoding="utf-8")
             layers: list[tuple[str, str, Dense | None]] = []
@@ -86,7 +83,7 @@ class CheckpointWriter:
         ):
             tensors |= {place: head[name] for name, place in places.items()}
         with quiet_transformers():
-            # safetensors refuses tensors that share memory; those of a state dict may.
+            # safetensors refuses tensors that share memory.
             copies = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
             transformer: Any = self.model.transformer
             transformer.save_pretrained(folder, state_dict=copies)
@@ -94,11 +91,7 @@ class CheckpointWriter:
 
 @dataclass
 class Keeper:
-    """Saves a training.
-
-    The best weights are held in memory until the next save: a training that is killed goes back to its last save
-    and finds them again. Of the last saves, `keep` have a checkpoint kept beside the best.
-    """
+    """Saves a training: the best weights, in memory until the next save, and the last `keep` checkpoints."""
 
     folder: RunFolder
     writer: CheckpointWriter
@@ -109,14 +102,14 @@ class Keeper:
     _best_files: dict[str, str] = field(default_factory=dict)
 
     def offer(self, step: int, score: float) -> None:
-        """Take note of the score of a step; the first of equal ones stays the best."""
+        """Keep the weights if the score is the best; the first of equal scores wins."""
         if self.best is None or score > self.best.score:
             self.best = Best(step, score)
             weights = self.writer.model.state_dict()
             self._weights = {name: tensor.detach().clone() for name, tensor in weights.items()}
 
     def save(self, step: int, state: Mapping[str, Any], log_size: int) -> None:
-        """Write the best checkpoint, this step's, and at last the state, which commits them."""
+        """Write the best checkpoint and this step's, then the state, which commits them."""
         if self.best is not None and self._weights is not None:
             checkpoint = self.folder.checkpoint(self.best.step)
             self.writer.write(self._weights, checkpoint)
@@ -143,14 +136,14 @@ class Keeper:
                 shutil.rmtree(path)
 
     def load(self, device: str) -> dict[str, Any] | None:
-        """Return the last state saved, which names its `step` and the `log_size`; None if none was."""
+        """Return the last saved state, with its `step` and `log_size`; None without any."""
         if not self.folder.state.is_file():
             return None
         state = load_state(self.folder.state, device)
         self.best = None if state["best"] is None else Best(**state["best"])
         self._saves = list(state["saves"])
         self._best_files = dict(state["best_files"])
-        log, remedy = self.folder.log, "put it back as it was, or start the training again"
+        log, remedy = self.folder.log, "restore it, or start the training again"
         if state["log_sha256"] != _sha256_of_start(log, int(state["log_size"])):
             raise UserError(f"{log} is not what the training wrote: {remedy}.")
         for name, written in self._best_files.items():
@@ -162,7 +155,7 @@ class Keeper:
 
 
 def save_state(path: Path, state: Mapping[str, Any]) -> None:
-    """Write a state: nested dictionaries and lists of tensors and plain values."""
+    """Write nested dictionaries and lists of tensors and plain values."""
     import torch
 
     with atomic_path(path) as temporary, _library_errors():
@@ -170,22 +163,22 @@ def save_state(path: Path, state: Mapping[str, Any]) -> None:
 
 
 def load_state(path: Path, device: str) -> dict[str, Any]:
-    """Read a state; no code that it may hold runs."""
+    """Read a state without running code in it."""
     import torch
 
     try:
-        # torch writes a checksum of each part, and does not look at them when it reads.
+        # torch does not check the checksums that it writes.
         with zipfile.ZipFile(path) as archive:
             if archive.testzip() is not None:
-                raise ValueError("a checksum does not agree")  # noqa: TRY301 - told with the libraries' own
+                raise ValueError("a checksum does not agree")  # noqa: TRY301 - reported with those below
         state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
-    except Exception as error:  # the libraries raise a dozen kinds for what is one thing to the person
+    except Exception as error:  # the libraries raise many kinds
         raise UserError(f"{path} is damaged ({type(error).__name__}): start the training again.") from error
     return state
 
 
 def copy_checkpoint(checkpoint: Path, folder: Path) -> None:
-    """Copy a checkpoint's files into the folder of the training; what makes it a checkpoint comes last."""
+    """Copy a checkpoint's files into the folder of the training, its configuration last."""
     with writing(folder):
         files = [path.relative_to(checkpoint) for path in files_below(checkpoint)]
         last = {Path("modules.json"), Path("config.json")}
@@ -199,10 +192,7 @@ def copy_checkpoint(checkpoint: Path, folder: Path) -> None:
 
 @contextmanager
 def _library_errors() -> Iterator[None]:
-    """Turn what the writers of weights raise when the system refuses into the OSError that it was.
-
-    Their writers are not Python: torch raises a RuntimeError, safetensors an exception of its own.
-    """
+    """Turn the errors of torch's and safetensors' writers back into the system's OSError."""
     from safetensors import SafetensorError
 
     try:
@@ -212,7 +202,7 @@ def _library_errors() -> Iterator[None]:
 
 
 def _sha256_of_start(path: Path, size: int) -> str | None:
-    """Return the hash of a file's first bytes; None where there are not so many."""
+    """Return the hash of a file's first bytes."""
     if not path.is_file() or path.stat().st_size < size:
         return None if size == 0 else "shorter"
     with path.open("rb") as stream:
@@ -220,5 +210,4 @@ def _sha256_of_start(path: Path, size: int) -> str | None:
 
 
 def _named(weights: Weights, prefix: str) -> dict[str, "Tensor"]:
-    """Return the weights whose name starts with a prefix, without it."""
     return {name.removeprefix(prefix): tensor for name, tensor in weights.items() if name.startswith(prefix)}

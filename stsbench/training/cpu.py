@@ -1,8 +1,4 @@
-"""What a training asks of a CPU: the passes of a batch's chunks, as many at once as it has cores.
-
-Cores that share a pass wait for one another at every product, and half of the work between the products is one
-core's alone. A core that has a pass to itself, forward and backward, waits once in a step.
-"""
+"""Training on a CPU: concurrent passes, one per core, which wait for each other only once in a step."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,28 +17,28 @@ def passes_at_once(
     parameters: Sequence[Tensor],
     groups: Sequence[Sequence[int]],
 ) -> Tensor:
-    """Return what `compute` returns for each part, one below the other, with gradients to parts and parameters.
+    """Return the concatenated results of `compute` for each part, with gradients to parts and parameters.
 
     Args:
         compute: from a part's number and the part to a tensor (rows, d); called in several threads.
-        parts: what passes begin with.
-        parameters: all else that has a gradient.
-        groups: numbers of parts, each in one group. Groups are computed at once and share the threads; gradients
-            are added up in their order, so that the same groups give the same bits.
+        parts: the inputs of the passes.
+        parameters: other tensors with a gradient.
+        groups: numbers of parts, computed concurrently by group; gradients are added in the order of the groups,
+            so that the same groups give the same bits.
     """
     if torch.is_grad_enabled():
         together: Tensor = _Passes.apply(compute, groups, len(parts), *parts, *parameters)  # type: ignore[no-untyped-call]
         return together
 
     def passed(group: Sequence[int]) -> list[Tensor]:
-        with torch.no_grad():  # a thread's own matter, like what is drawn in it
+        with torch.no_grad():  # which is per thread
             return [compute(number, parts[number]) for number in group]
 
     return torch.cat(_in_order(groups, _at_once(groups, passed)))
 
 
 def balanced(costs: Sequence[int], count: int) -> list[list[int]]:
-    """Return the numbers of some costs in at most `count` groups of about the same cost, the dearest first.
+    """Return the indices of costs in at most `count` groups of similar cost, the highest first.
 
     >>> balanced([8, 7, 6, 5, 4], 2)
     [[0, 3, 4], [1, 2]]
@@ -54,7 +50,7 @@ def balanced(costs: Sequence[int], count: int) -> list[list[int]]:
 
 
 class _Passes(torch.autograd.Function):
-    """Passes whose graphs are made, and gone through, in a thread for each group."""
+    """Passes with one thread for each group, forward and backward."""
 
     @staticmethod
     def forward(
@@ -64,7 +60,7 @@ class _Passes(torch.autograd.Function):
         count: int,
         *tensors: Tensor,
     ) -> Tensor:
-        # Each pass has a graph of its own, which begins here.
+        # Each pass has its own graph, which begins here.
         ctx.parts = [part.detach().requires_grad_(part.requires_grad) for part in tensors[:count]]
         ctx.parameters, ctx.groups = tensors[count:], groups
 
@@ -101,7 +97,7 @@ class _Passes(torch.autograd.Function):
 
 
 def _at_once(groups: Sequence[Sequence[int]], compute: Callable[[Sequence[int]], T]) -> list[T]:
-    """Return what `compute` returns for each group, in threads that share the cores."""
+    """Return the results of `compute` for each group, in threads that share the cores."""
     threads = torch.get_num_threads()
 
     def computed(group: Sequence[int]) -> T:
@@ -112,12 +108,12 @@ def _at_once(groups: Sequence[Sequence[int]], compute: Callable[[Sequence[int]],
         with ThreadPoolExecutor(len(groups)) as pool:
             return list(pool.map(computed, groups))
     finally:
-        # A number that is set in one thread is that of threads to come.
+        # A number that is set in a thread applies to new threads.
         torch.set_num_threads(threads)
 
 
 def _in_order(groups: Sequence[Sequence[int]], results: Sequence[Sequence[Tensor]]) -> list[Tensor]:
-    """Return the results of groups by the numbers in them."""
+    """Return the results of groups in the order of their numbers."""
     by_number = {
         number: result
         for group, of_group in zip(groups, results, strict=True)

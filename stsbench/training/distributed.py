@@ -1,8 +1,7 @@
-"""Several processes on one training, as `torchrun` or `accelerate launch` start them.
+"""Several processes in one training, started by `torchrun` or `accelerate launch`.
 
-Every process reads the whole batch and encodes its own share of it. The vectors of all are gathered, each process
-computes the loss of the whole batch with gradient through its own share, and the gradients add up to that of one
-process with the whole batch.
+Every process reads the whole batch and encodes its share. Each computes the loss of all gathered vectors, with
+gradient through its share, and the gradients add up to those of a single process.
 """
 
 import os
@@ -29,15 +28,15 @@ class World:
         return self.rank == 0
 
     def share(self, rows: int) -> slice:
-        """Return which of `rows` rows are this process's: neighbours, as even as can be."""
+        """Return this process's share of `rows` rows: contiguous, and of nearly equal size."""
         return self._shares(rows)[self.rank]
 
     def gather(self, own: Tensor, rows: int) -> Tensor:
-        """Return the rows of all processes in order, (rows, d); gradient flows to this one's share, (n, d)."""
+        """Return the rows of all processes, (rows, d), with gradient to this one's share, (n, d)."""
         if self.size == 1:
             return own
         shares = self._shares(rows)
-        # Collectives want equal shapes: shares are padded to the largest, and cut again.
+        # Collectives need equal shapes: shares are padded to the largest, and cut again.
         longest = shares[0].stop
         padded = own.new_zeros((longest, own.shape[1]))
         padded[: len(own)] = own.detach()
@@ -59,7 +58,7 @@ class World:
         if self.size == 1:
             return
         trained = [parameter for parameter in parameters if parameter.requires_grad]
-        # A process without rows in a short last batch has no gradients, but its part in the sum.
+        # A process without rows in a short last batch has no gradients.
         used = self.add_up(torch.tensor([float(p.grad is not None) for p in trained], device=trained[0].device))
         trained = [parameter for parameter, count in zip(trained, used.tolist(), strict=True) if count]
         for parameter in trained:
@@ -74,12 +73,12 @@ class World:
             start += size
 
     def wait(self) -> None:
-        """Wait until every process is here."""
+        """Wait for the other processes."""
         if self.size > 1:
             dist.barrier()
 
     def leave(self) -> None:
-        """Part from the other processes, when all is done."""
+        """Leave the group of processes."""
         if self.size > 1:
             dist.destroy_process_group()
 
@@ -89,7 +88,7 @@ class World:
 
 
 def join_world(device: str) -> tuple[World, str]:
-    """Join the processes that were started together, and return this one's device."""
+    """Join the group of processes; return it and this one's device."""
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
         return World(), device

@@ -1,8 +1,7 @@
-"""What a training asks of a GPU: passes recorded as CUDA graphs, and kernels that give the same bits each time.
+"""Training on a GPU: passes recorded as CUDA graphs, and kernels that give the same bits each time.
 
-A pass through the network is recorded for its shape, and played again in every later step. A step is a thousand
-small kernels, which a processor starts several times more slowly than a GPU computes them. Played from a recording
-they start by themselves, the same kernels with the same draws: the numbers are those of the plain pass.
+A step has a thousand small kernels, which take longer to launch than to compute. A pass is recorded for its shape
+and replayed in later steps: the same kernels with the same draws.
 """
 
 import os
@@ -21,10 +20,10 @@ from stsbench.base.machine import is_of_memory
 from stsbench.training.recipe import Recipe
 
 WIDTH = 8
-"""Sequences are padded to a multiple of it, so that a training has few shapes."""
+"""Sequences are padded to a multiple of this width, so that there are few shapes."""
 
 _RECORDED_FROM = 3
-"""The use of a shape from which it is recorded: the last batch of an epoch is of its own shape, and comes once."""
+"""The use of a shape at which it is recorded: that of an epoch's last batch is rare."""
 
 _MOST = 12
 
@@ -36,34 +35,34 @@ def has_graphs(recipe: Recipe) -> bool:
 
 @dataclass
 class Graphs:
-    """The recordings of a training. Each pass of a step has its own, where its gradients wait for the others'."""
+    """The recordings of a training; each pass of a step has its own, with its own gradients."""
 
     _uses: Counter[Any] = field(default_factory=Counter)
     _turns: Counter[Any] = field(default_factory=Counter)
     _recorded: dict[Any, Callable[[Tensor, Tensor], Tensor]] = field(default_factory=dict)
 
     def start_step(self) -> None:
-        """Say that an optimiser step begins."""
+        """Begin an optimiser step."""
         self._turns.clear()
 
     def __call__(
         self, model: Any, embedded: Tensor, mask: Tensor, dropout: float | None, seed: int | None
     ) -> Tensor:
-        """Return the pooled vectors of a padded chunk, recorded or not: the same numbers."""
+        """Return the pooled vectors of a padded chunk, from a recording or not."""
         shape = (id(model), *embedded.shape, dropout, torch.is_grad_enabled())
         key = (*shape, self._turns[shape])
         self._turns[shape] += 1
         self._uses[key] += 1
         if key not in self._recorded and self._uses[key] >= _RECORDED_FROM and len(self._recorded) < _MOST:
             self._recorded[key] = _record(_Pass(model), embedded, mask)
-        if seed is not None:  # recording draws, too
+        if seed is not None:  # after recording, which draws
             torch.manual_seed(seed)
         play: Callable[[Tensor, Tensor], Tensor] = self._recorded.get(key) or model.padded
         return play(embedded, mask)
 
 
 class _Pass(nn.Module):
-    """A pass of a padded chunk, as a module of its own: recording one changes it."""
+    """A pass of a padded chunk as a separate module, which recording changes."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -75,11 +74,11 @@ class _Pass(nn.Module):
 
 
 def _record(module: _Pass, embedded: Tensor, mask: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
-    # The gradients of a recording come from its own stream, which torch would remark on.
+    # The gradients of a recording come from its own stream, about which torch would warn.
     torch.autograd.graph.set_warn_on_accumulate_grad_stream_mismatch(False)
     sample = embedded.detach().clone().requires_grad_(embedded.requires_grad)
     try:
-        # What is cast to half precision is cast in the recording: the weights change between steps.
+        # Without the cache of casts: weights change between steps.
         with torch.autocast("cuda", torch.get_autocast_dtype("cuda"), torch.is_autocast_enabled("cuda"), False):
             recorded: Any = torch.cuda.make_graphed_callables(
                 module, (sample, mask.clone()), allow_unused_input=True
@@ -95,19 +94,15 @@ def _record(module: _Pass, embedded: Tensor, mask: Tensor) -> Callable[[Tensor, 
 
 @contextmanager
 def deterministic(device: str, wanted: bool) -> Iterator[None]:
-    """Let torch take the kernels that repeat, while training computes on a GPU; on a CPU there are no others.
-
-    Several of the other kernels add up in an order of their own.
-    """
+    """Let torch use deterministic kernels only, on a GPU; a CPU has no others."""
     if not wanted or not device.startswith("cuda"):
         yield
         return
-    # By NVIDIA's documentation cuBLAS repeats products only with workspaces of a fixed size.
+    # cuBLAS is deterministic only with workspaces of a fixed size (NVIDIA's documentation).
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     settings: Any = torch_deterministic
     before = torch.are_deterministic_algorithms_enabled(), settings.fill_uninitialized_memory
     torch.use_deterministic_algorithms(True)
-    # Memory that is not written yet need not be filled: nothing reads it.
     settings.fill_uninitialized_memory = False
     try:
         yield

@@ -1,4 +1,4 @@
-"""What a masked-language model writes where a word was left open, for the views of masked prediction."""
+"""A masked-language model that fills open words, for the views of masked prediction."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _ROWS_AT_ONCE = 32
 
 
 def guesser(name: str, device: str | None = None) -> "Guesser":
-    """Return a masked-language model, loaded at the first call: views are plain data and hold none."""
+    """Return a masked-language model, loaded at the first call."""
     model = _load(name)
     if device not in {None, model.device}:
         model.network, model.device = model.network.to(device), str(device)
@@ -26,7 +26,7 @@ def guesser(name: str, device: str | None = None) -> "Guesser":
 
 
 def masked_language_network(checkpoint: Checkpoint) -> Any:
-    """Return a checkpoint's masked-language model of Transformers; None if its head was not trained."""
+    """Return a checkpoint's masked-language model; None if its head is not trained."""
     from transformers import AutoModelForMaskedLM
 
     with quiet_transformers():
@@ -39,7 +39,7 @@ def masked_language_network(checkpoint: Checkpoint) -> Any:
 
 @dataclass
 class Guesser:
-    """A masked-language model in evaluation mode, with a tokenizer of its own."""
+    """A masked-language model in evaluation mode, with its tokenizer."""
 
     checkpoint: Checkpoint
     network: Any
@@ -68,7 +68,7 @@ class Guesser:
         return [_filled(words, guesses) for words, guesses in zip(sentences, written, strict=True)]
 
     def _open_places(self, ids: Sequence[int], words: Sequence[str | None]) -> list[int]:
-        """Return where the open words of a sentence are among its tokens: a mask may stand in the text itself."""
+        """Return the token positions of the open words; masks in the text itself are not open."""
         mask = str(self.tokenizer.mask)
         is_open = [flag for word in words for flag in ([True] if word is None else [False] * word.count(mask))]
         masks = [place for place, token in enumerate(ids) if token == self.tokenizer.mask_id]
@@ -85,7 +85,7 @@ class Guesser:
                 input_ids=ids.to(self.device), attention_mask=mask.to(self.device), return_dict=True
             )
         logits: Tensor = output.logits.float().cpu()
-        # What is no word is no guess.
+        # Special tokens are not guessed.
         logits[:, :, self.tokenizer.special_ids] = -torch.inf
         return logits
 

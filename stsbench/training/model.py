@@ -1,4 +1,4 @@
-"""The network in training: a Transformer, a pooling and heads; and forward passes that pad little."""
+"""The network in training, and forward passes in chunks that pad little."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -19,11 +19,10 @@ from stsbench.training.noise import NoisePart
 from stsbench.training.recipe import Pooling
 
 _CHUNK_COST = 40
-"""What a chunk costs beside its tokens, in tokens: the calls of a pass, and gradients that are added up."""
+"""The overhead of a chunk in tokens: the calls of a pass, and the sum of gradients."""
 
 _SHARES = 2
-"""Shares of about the same cost into which a CPU's chunks part. It is so whatever the cores: chunks have draws of
-their own, and a seed names the same training wherever there are more or fewer."""
+"""Equal shares of a CPU's chunks, for any number of cores: chunks have their own draws, which a seed must fix."""
 
 _HALF = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -75,12 +74,12 @@ class SentenceModel(nn.Module):
 
     @property
     def key_head(self) -> nn.Module:
-        """From the pooled vector to the loss's vector, for keys and hard negatives."""
+        """From the pooled vector to the vector in the loss, for keys and hard negatives."""
         return nn.Sequential(self.head, self.projector)
 
     @property
     def query_head(self) -> nn.Module:
-        """From the pooled vector to the loss's vector, for queries."""
+        """From the pooled vector to the vector in the loss, for queries."""
         return nn.Sequential(self.head, self.projector, self.predictor)
 
     @property
@@ -95,8 +94,8 @@ class SentenceModel(nn.Module):
         return int(self.transformer.config.hidden_size)  # type: ignore[union-attr, arg-type]
 
     def positions(self, mask: Tensor) -> Tensor:
-        """Return the position that the model gives each token: (rows, width)."""
-        # RoBERTa and its kin count from behind the padding token's own place.
+        """Return the position ids of the model: (rows, width)."""
+        # RoBERTa and similar models count from the padding id on.
         embeddings = getattr(self.transformer, "embeddings", None)
         counts_on = getattr(embeddings, "create_position_ids_from_inputs_embeds", None) is not None
         start = int(embeddings.padding_idx) + 1 if counts_on else 0  # type: ignore[union-attr]
@@ -105,14 +104,13 @@ class SentenceModel(nn.Module):
     def forward(
         self, embedded: Tensor, mask: Tensor, attended: Tensor | None, positions: Tensor | None = None
     ) -> Tensor:
-        """Return the pooled vectors, no head applied.
+        """Return the pooled vectors, before any head.
 
         Args:
             embedded: (rows, width, d) token embeddings.
             mask: (rows, width), 1 for real tokens.
-            attended: the mask as attention takes it; None where no token is padding, for its fastest path to the
-                same numbers.
-            positions: (rows, width), where they are not the model's own; None where they are.
+            attended: the mask of the attention; None without padding, which is faster.
+            positions: (rows, width) position ids; None for the model's own.
         """
         states: Any = self.transformer(
             inputs_embeds=embedded,
@@ -123,10 +121,7 @@ class SentenceModel(nn.Module):
         return pooled(self._pooling, states.last_hidden_state, mask)
 
     def padded(self, embedded: Tensor, mask: Tensor) -> Tensor:
-        """Return the same of a chunk that is always taken as padded, without a look at what the mask holds.
-
-        A look would make a GPU's processor wait for it.
-        """
+        """Return the pooled vectors of a chunk, treated as padded: to look at its mask would make a GPU wait."""
         rows, width = mask.shape
         vectors: Tensor = self(embedded, mask, mask.bool()[:, None, None, :].expand(rows, 1, width, width))
         return vectors
@@ -134,10 +129,10 @@ class SentenceModel(nn.Module):
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some sequences of a batch, padded to the longest of them.
+    """Some sequences of a batch, padded to the longest.
 
     Attributes:
-        places: which of the batch's sequences they are.
+        places: of the sequences in the batch.
         ids: (rows, width) token ids.
         lengths: (rows,) real tokens.
     """
@@ -166,10 +161,10 @@ def chunks_of(
     tokens: int | None = None,
     shares: int = 1,
 ) -> list[Chunk]:
-    """Return the sequences in chunks of like length, the longest first, each as wide as a multiple of `multiple`.
+    """Return the sequences in chunks of similar length, the longest first, padded to a multiple of `multiple`.
 
-    A chunk has `rows` sequences (None: all), or in place of that at most `tokens` tokens, padding included, if it
-    is not a single sequence; these are cut so that they part into so many `shares` that cost about the same.
+    A chunk has `rows` sequences (None: all), or else at most `tokens` tokens, padding included, or a single
+    sequence; chunks by tokens form `shares` groups of similar cost.
     """
     order = sorted(range(len(sequences)), key=lambda place: -len(sequences[place]))
     if tokens is None:
@@ -182,18 +177,16 @@ def chunks_of(
 
 
 def cuts_by_tokens(widths: NDArray[np.int64], most: int) -> list[slice]:
-    """Return where sequences are cut into chunks so that padding and chunks together cost least.
+    """Return the chunks of sequences, the widest first, with the least total cost.
 
-    The widest sequence comes first; a chunk of more than one has at most `most` tokens. It costs the tokens of its
-    sequences, each as wide as its first, and `_CHUNK_COST` beside them.
+    A chunk of several sequences has at most `most` tokens. Its cost is its padded tokens and `_CHUNK_COST`.
 
     >>> cuts_by_tokens(np.array([32, 32, 30, 9, 8, 8]), 128)
     [slice(0, 3, None), slice(3, 6, None)]
     """
-    # By dynamic programming: the least cost of the first sequences, and where the last chunk of these begins.
+    # Dynamic programming: the least cost of the first sequences, and the start of their last chunk.
     costs, begins, first = np.zeros(len(widths) + 1), [0] * (len(widths) + 1), 0
     for end in range(1, len(widths) + 1):
-        # The later a chunk begins, the fewer tokens it has: where no beginning fitted yet, none will again.
         while first < end - 1 and (end - first) * widths[first] > most:
             first += 1
         totals = costs[first:end] + np.arange(end - first, 0, -1) * widths[first:end] + _CHUNK_COST
@@ -207,7 +200,7 @@ def cuts_by_tokens(widths: NDArray[np.int64], most: int) -> list[slice]:
 
 
 def evened(cuts: list[slice], widths: NDArray[np.int64], shares: int) -> list[slice]:
-    """Return chunks of which some are cut in two, so that the dearest of so many shares of them costs less.
+    """Cut chunks in two while that makes the most expensive of the shares cheaper.
 
     >>> evened([slice(0, 3), slice(3, 6)], np.array([320, 320, 320, 9, 8, 8]), 2)
     [slice(0, 2, None), slice(2, 3, None), slice(3, 6, None)]
@@ -245,14 +238,14 @@ def _padded(sequences: Sequences, places: list[int], pad_id: int, multiple: int)
 
 @dataclass(frozen=True)
 class Forward:
-    """How sequences become vectors in training.
+    """Computes the vectors of sequences in training.
 
     Attributes:
         chunk: sequences in one forward pass; None for all.
-        graphs: the recordings of passes on a GPU; None where there are none.
+        graphs: the recorded passes of a GPU; None without any.
         tokens: padded tokens in one forward pass, in place of `chunk`; None to count sequences.
-        at_once: passes on a CPU at one time, which share its cores, where torch draws nothing in them: threads
-            share its generator.
+        at_once: concurrent passes on a CPU, as long as torch, whose generator threads share, draws nothing in
+        them.
         apart: whether torch draws nothing in a pass with dropout.
     """
 
@@ -292,21 +285,23 @@ class Forward:
         dropout: float | None = None,
         altered: Callable[[Tensor, Chunk], Tensor] | None = None,
     ) -> Tensor:
-        """Return (sequences, d) float32 vectors, in the order of the batch.
+        """Return (sequences, d) float32 vectors of the chunks' sequences, in the order of the batch.
 
-        Chunks together hold each of the batch's sequences once, or some of them. For the number of a chunk's first
-        place `seed` gives the seed of its dropout and noise; None is for neither. `dropout` is the rate of this
-        pass, None for the modules' own. `altered` changes the embeddings of a chunk, (rows, width, d), before any
-        noise, and draws nothing.
-
-        The token embeddings of all chunks are looked up at once: the table's gradient is as large as the
-        vocabulary, and one for each chunk would cost more than the padding that chunks save.
+        Args:
+            model: the encoder and its pooling.
+            head: from the pooled vectors to the result.
+            chunks: all sequences of the batch, or some.
+            seed: the seed of a chunk's dropout and noise by its first place; None for neither.
+            noise: in the model.
+            dropout: the rate of this pass; None for the modules' own.
+            altered: changes the embeddings of a chunk, (rows, width, d), before any noise, without draws.
         """
         if not chunks:  # the share of a process in a last batch shorter than the number of processes
             return torch.zeros((0, model.width), device=self.device)
-        # A head that draws is applied chunk by chunk, so that gradient caching finds the same draws again.
+        # A head with draws is applied to each chunk, so that gradient caching repeats them.
         by_chunk = seed is not None and dropout != 0 and draws(head)
         with autocast(self.device, self.precision), dropout_at(dropout, model, head):
+            # One look-up for all chunks: the gradient of the table is as large as the vocabulary.
             flat = torch.cat([chunk.ids.flatten() for chunk in chunks])
             embedded = model.word_embeddings(self.move(flat))
             sizes = [chunk.ids.numel() for chunk in chunks]
@@ -338,7 +333,6 @@ class Forward:
         def pooled(number: int, part: Tensor) -> Tensor:
             chunk = chunks[number]
             drawn_by = None if seed is None else seed(chunk.places[0])
-            # What holds for one thread is to be said in each.
             with autocast(self.device, self.precision), drawing_by(drawn_by):
                 return cast(Tensor, model(part, chunk.mask, chunk.mask if chunk.padded else None))
 
@@ -375,15 +369,14 @@ class Forward:
 
 @contextmanager
 def _embedding_layer(model: SentenceModel, noise: Sequence[NoisePart], mask: Tensor) -> Iterator[None]:
-    """Change what the embedding layer gives during a forward pass."""
+    """Change the output of the embedding layer within the context."""
     if not noise:
         yield
         return
     layer = getattr(model.transformer, "embeddings", None)
     if not isinstance(layer, nn.Module):
         raise UserError(
-            f"noise with place: layer: {type(model.transformer).__name__} has no embedding layer of its own; use "
-            "place: words."
+            f"noise with place: layer: {type(model.transformer).__name__} has no embedding layer; use words."
         )
 
     def changed(_module: nn.Module, _inputs: Any, states: Tensor) -> Tensor:
@@ -399,5 +392,5 @@ def _embedding_layer(model: SentenceModel, noise: Sequence[NoisePart], mask: Ten
 
 
 def at_least_single(values: Tensor) -> Tensor:
-    """Return values in float32 if they are in half precision: losses are not computed in that."""
+    """Return values in half precision as float32, for losses."""
     return values.to(torch.promote_types(values.dtype, torch.float32))

@@ -1,6 +1,6 @@
-"""The objective: InfoNCE as a function of vectors, the masked-language loss, and the terms that a step adds up.
+"""The objective: InfoNCE and NT-Xent as functions of vectors, and the terms that a step adds up.
 
-Symbols as in the papers: N sentences, temperature t, cosine similarity s.
+Symbols are the papers': N sentences, temperature t, cosine similarity s.
 """
 
 import math
@@ -27,7 +27,7 @@ from stsbench.training.recipe import Recipe
 from stsbench.training.target import VectorQueue
 
 IGNORED = -100
-"""The label of a token that is not guessed."""
+"""The label of a token that is not predicted."""
 
 
 def info_nce(
@@ -43,22 +43,22 @@ def info_nce(
 ) -> Tensor:
     """Return the mean over i of -log(exp(s(q_i, k_i)/t) / sum of exp(s(q_i, c)/t) over all columns c).
 
-    The columns are all keys (SimCSE, equation 1), all hard negatives, the own one weighted (equation 5 and
-    appendix: its term is multiplied by alpha), and all queue vectors (ESimCSE, equation 6). Without `in_batch` the
-    own key is the only one (MoCoSE, equation 3).
+    The columns are all keys (SimCSE, equation 1), all hard negatives (equation 5 and appendix: alpha multiplies
+    the term of the row's own), and all queue vectors (ESimCSE, equation 6). Without `in_batch` the only key is the
+    row's own (MoCoSE, equation 3).
 
     Args:
         query: (N, d).
         key: (N, d); row i is the positive of query i.
         temperature: t.
         hard: (N, d) hard negatives, or None.
-        hard_weight: alpha of the own hard negative.
-        queue: (M, d) further negatives, which get no gradient; None or no rows for none.
+        hard_weight: alpha of the row's own hard negative.
+        queue: (M, d) further negatives without gradient; None or no rows for none.
         in_batch: whether the keys of the other rows are negatives.
-        similarity: s: `cosine`, or `dot` for the product of the vectors as they are.
+        similarity: s: `cosine`, or `dot` for the product of unscaled vectors.
 
     Returns:
-        A scalar, in float32 or what the vectors are.
+        A scalar, in the type of the vectors.
 
     >>> vectors = torch.eye(3, dtype=torch.float64)
     >>> round(info_nce(vectors, vectors, temperature=1.0).item(), 6) == round(math.log(1 + 2 / math.e), 6)
@@ -83,13 +83,13 @@ def info_nce(
 
 
 def nt_xent(query: Tensor, key: Tensor, *, temperature: float) -> Tensor:
-    """Return the mean of 2 N classifications: each vector of either side is to find its own on the other one.
+    """Return the mean over both sides of the cross-entropy of finding a vector's partner.
 
-    Its negatives are all other vectors of both sides (SimCLR, Chen et al. 2020, algorithm 1; ConSERT, section 3).
+    The negatives are all other vectors of both sides (SimCLR, Chen et al. 2020, algorithm 1; ConSERT, section 3).
 
     Args:
         query: (N, d).
-        key: (N, d); row i belongs to query i.
+        key: (N, d); row i is the partner of query i.
         temperature: of the softmax over cosines.
 
     >>> vectors = torch.eye(3, dtype=torch.float64)
@@ -107,20 +107,17 @@ class Term(Protocol):
     """A term of the objective."""
 
     def __call__(self, batch: Batch, scale: Callable[[Tensor], Tensor]) -> Tensor:
-        """Add the gradient of scale(loss) to the parameters and return the loss, weighted and without gradient.
-
-        The batch is that of all processes, of which a term encodes this process's share.
-        """
+        """Add the gradient of scale(loss) to the parameters; return the weighted loss of all processes' batch."""
 
 
 @dataclass(frozen=True)
 class Branch:
-    """How some sides of a batch become vectors: together, in chunks of like length.
+    """How some sides of a batch are encoded together.
 
     Attributes:
-        draws: names its dropout and noise.
-        dropout: its rate on these sides; None for the model's own.
-        trained: whether there is a gradient through them.
+        draws: the name of their dropout and noise.
+        dropout: the rate on these sides; None for the model's own.
+        trained: whether they have a gradient.
     """
 
     sides: tuple[str, ...]
@@ -132,7 +129,7 @@ class Branch:
     trained: bool = True
 
     def sequences(self, batch: Batch) -> Sequences:
-        """Return the sequences of its sides, one side after the other."""
+        """Return the sequences of the sides, one side after the other."""
         return [sequence for side in self.sides for sequence in getattr(batch, side)]
 
 
@@ -140,11 +137,10 @@ class Branch:
 class Adversary:
     """FGSM: a step on the word embeddings along the sign of the loss's gradient (Goodfellow et al. 2015; MoCoSE).
 
-    The gradient of a row is that of its sentence, position by position, summed over the sides that have one; both
-    sides get the same step.
+    The gradient of a row is summed over its sides, position by position; both sides get the same step.
 
     Attributes:
-        gradient: (rows, width, d), what the next step follows; None before the first.
+        gradient: (rows, width, d), for the next step; None before the first.
     """
 
     part: Adversarial
@@ -154,12 +150,12 @@ class Adversary:
 
     @property
     def needs_clean_pass(self) -> bool:
-        """Whether the gradient is that of the same sentences, from a pass without a step."""
+        """Whether the gradient comes from a pass over the same sentences without a step."""
         return self.part.gradient == "own"
 
     @contextmanager
     def watching(self, rows: int) -> Iterator[None]:
-        """Watch the embeddings of a batch of so many rows, each of which stands there once for each side."""
+        """Collect the embeddings of a batch with `rows` rows on each side."""
         self._rows, self._watched = rows, []
         try:
             yield
@@ -167,7 +163,7 @@ class Adversary:
             self._watched = []
 
     def altered(self, embedded: Tensor, chunk: Chunk) -> Tensor:
-        """Return the embeddings of a chunk, (rows, width, d), with the step where there is a gradient."""
+        """Return the embeddings of a chunk, (rows, width, d), plus the step."""
         if embedded.requires_grad:
             embedded.retain_grad()
             self._watched.append((chunk, embedded))
@@ -176,13 +172,13 @@ class Adversary:
         return embedded + self.part.step * self._of(chunk).sign().to(embedded.dtype)
 
     def learn(self, loss: Tensor) -> None:
-        """Take the gradient of the loss of a clean pass, which leaves none in the weights."""
+        """Compute the gradient of a clean pass, leaving that of the weights unchanged."""
         tensors = [embedded for _, embedded in self._watched]
         gradients = torch.autograd.grad(loss, tensors, allow_unused=True)
         self._take([(chunk, part) for (chunk, _), part in zip(self._watched, gradients, strict=True)])
 
     def remember(self) -> None:
-        """After the backward pass: keep its gradient for the next step, or forget that of this one."""
+        """Keep the gradient of the backward pass for the next step, or delete the clean one."""
         if self.needs_clean_pass:
             self.gradient = None
         else:
@@ -207,7 +203,7 @@ class Adversary:
             self.gradient[:, : part.shape[1]].index_add_(0, self._row_of(chunk).to(first.device), part.float())
 
     def _of(self, chunk: Chunk) -> Tensor:
-        """Return the gradient at the rows of a chunk, (rows, width, d): zero where there is none."""
+        """Return the gradient of the rows of a chunk, (rows, width, d): zero where it has none."""
         assert self.gradient is not None
         rows, width = chunk.ids.shape
         of_rows = self.gradient.new_zeros((rows, width, self.gradient.shape[2]))
@@ -218,7 +214,6 @@ class Adversary:
         return of_rows
 
     def _row_of(self, chunk: Chunk) -> Tensor:
-        # The sides of a branch follow one another, each with all rows.
         return torch.tensor(chunk.places) % self._rows
 
 
@@ -234,7 +229,7 @@ class Contrastive:
     adversary: Adversary | None = None
 
     def __call__(self, batch: Batch, scale: Callable[[Tensor], Tensor]) -> Tensor:
-        """Run it; see `Term`. Afterwards the queue takes in the batch."""
+        """Run it (see `Term`), and push the batch into the queue."""
         share = batch.share(self.world.share(len(batch.query)))
         chunks = [self.forward.chunks(branch.sequences(share)) for branch in self.branches]
         rows = len(batch.query)
@@ -258,10 +253,10 @@ class Contrastive:
     def _cached(
         self, batch: Batch, share: Batch, chunks: list[list[Chunk]], scale: Callable[[Tensor], Tensor]
     ) -> tuple[Tensor, Tensor]:
-        """Run it holding the graph of one chunk at a time (Gao et al. 2021, gradient caching).
+        """Run it with the graph of one chunk at a time (Gao et al. 2021, gradient caching).
 
-        First all vectors without a graph; then the loss and its gradient at the vectors; then each chunk again,
-        with the same dropout, to take that gradient on to the weights.
+        It computes all vectors without a graph, the loss's gradient at them, and then each chunk again with the
+        same dropout to propagate that gradient to the weights.
         """
         with torch.no_grad():
             vectors = self._encode_all(chunks, batch)
@@ -272,14 +267,13 @@ class Contrastive:
         for branch, parts, part in zip(self.branches, chunks, vectors, strict=True):
             for chunk in parts if part.grad is not None else ():
                 assert part.grad is not None
-                # Of this chunk alone, `Forward` returns the vectors by their places in the batch.
                 again = self._encode(branch, [chunk], batch)
-                if again.requires_grad:  # a target may share nothing that is trained
+                if again.requires_grad:  # not if a target shares no trained module
                     backward(again, part.grad[self.forward.move(torch.tensor(sorted(chunk.places)))])
         return loss, keys
 
     def _loss(self, vectors: list[Tensor], share: Batch, rows: int) -> tuple[Tensor, Tensor]:
-        """Return the loss, and the vectors of all keys, of each branch's vectors of this process's share."""
+        """Return the loss and the vectors of all keys, given each branch's vectors of this process's share."""
         sides: dict[str, Tensor] = {}
         for branch, part in zip(self.branches, vectors, strict=True):
             sizes = [len(getattr(share, side)) for side in branch.sides]
@@ -323,10 +317,7 @@ class Contrastive:
 
 @dataclass(frozen=True)
 class MaskedLanguageTerm:
-    """The masked-language loss on a masked copy of every sentence of the batch, as SimCSE's code has it.
-
-    The mean is over the masked sub-words of the batches of all processes.
-    """
+    """The mean masked-language loss on a masked copy of every sentence of all processes' batch (SimCSE's code)."""
 
     network: nn.Module
     forward: Forward
@@ -337,7 +328,7 @@ class MaskedLanguageTerm:
     world: World
 
     def __call__(self, batch: Batch, scale: Callable[[Tensor], Tensor]) -> Tensor:
-        """Run it; see `Term`."""
+        """Run it (see `Term`)."""
         masked = self.masked(batch)
         count = sum(int((label != IGNORED).sum()) for _, labels in masked for label in labels)
         seen, labels = [], []
@@ -355,7 +346,7 @@ class MaskedLanguageTerm:
         return self.world.add_up(total)
 
     def masked(self, batch: Batch) -> list[tuple[Sequences, Sequences]]:
-        """Return a masked copy of queries, keys and hard negatives, each with its labels."""
+        """Return masked copies of queries, keys and hard negatives, with their labels."""
         return [
             mask_tokens(
                 side,
@@ -369,7 +360,6 @@ class MaskedLanguageTerm:
         ]
 
     def _summed(self, chunk: Chunk, labels: Sequences) -> Tensor:
-        """Return the sum of the losses of the masked sub-words of a chunk."""
         wanted = torch.full_like(chunk.ids, IGNORED)
         for row, place in enumerate(chunk.places):
             wanted[row, : len(labels[place])] = torch.from_numpy(labels[place])
@@ -394,11 +384,10 @@ def mask_tokens(
     around: tuple[int, int],
     rng: np.random.Generator,
 ) -> tuple[Sequences, list[NDArray[np.int64]]]:
-    """Return a masked copy of some sequences, and the labels: the token where it is to be guessed.
+    """Return masked copies of sequences, and labels: the token if it is to be predicted, else `IGNORED`.
 
-    Each sub-word is chosen with probability `share`. Of the chosen, 80 % are masked, 10 % are any token at random,
-    10 % stay (BERT, section 3.1). `around` is how many special tokens stand before and behind each sentence: they
-    are never chosen.
+    Each sub-word is chosen with probability `share`, of which 80 % are masked, 10 % become a random token and 10 %
+    stay (BERT, section 3.1). `around` has the numbers of special tokens before and after, which are never chosen.
     """
     before, behind = around
     seen, labels = [], []
@@ -420,11 +409,11 @@ def mask_tokens(
 
 
 def dropout_seed(recipe: Recipe, world: World, *names: str) -> Callable[[int], int]:
-    """Return the seed of the dropout of each chunk: it follows from the batch, so no random state need be kept."""
+    """Return the seed of a chunk's dropout by its first place."""
     return lambda place: recipe.seed_of("dropout", *names, str(world.rank), str(place))
 
 
 def _backward(loss: Tensor) -> None:
-    # A process without a share in a short last batch has a loss that depends on nothing of its own.
+    # The loss of a process without a share of a short last batch has no gradient.
     if loss.requires_grad:
         backward(loss)

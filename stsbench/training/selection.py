@@ -1,4 +1,4 @@
-"""The dev score: the model as it is now, through the encoder and the evaluation that `stsbench run` uses."""
+"""The dev score of the model in training, by the encoder and the evaluation of `stsbench run`."""
 
 import math
 import time
@@ -23,10 +23,9 @@ if TYPE_CHECKING:
 
 @dataclass
 class LiveEncoder(Wrapper):
-    """The model in training as an encoder: the base's tokeniser, the network as it is when it is asked.
+    """The model in training as an encoder, which encodes like a checkpoint of the current step.
 
-    It encodes as a checkpoint saved at this moment would: without dropout, at the model's own maximum length; and
-    in fp32, unless the recipe selects in half precision. While the network `is_base`, its vectors may be kept.
+    While the network `is_base`, its vectors may be cached.
     """
 
     base: TransformerEncoder
@@ -40,7 +39,7 @@ class LiveEncoder(Wrapper):
 
     @property
     def identity(self) -> Identity:
-        """What its vectors depend on; once it was trained it has no weight file, so nothing is cached."""
+        """Its identity, without a hash of weights once it is trained, so that nothing is cached."""
         return self.base.identity if self.is_base else replace(self.base.identity, weights_sha256=None)
 
     @property
@@ -49,10 +48,10 @@ class LiveEncoder(Wrapper):
         return self.tokens or self.base.token_budget
 
     def prepare(self, *, weights: bool) -> None:
-        """Everything is there."""
+        """Do nothing: it is loaded."""
 
     def tokenize(self, texts: Sequence[str]) -> Tokenized:
-        """Return the token ids of texts; the same texts are asked for at every score, and tokenised once."""
+        """Return the token ids of texts, tokenised once."""
         key = tuple(texts)
         if key not in self._tokenized:
             self._tokenized[key] = self.base.tokenize(texts)
@@ -72,7 +71,7 @@ class LiveEncoder(Wrapper):
 
 @dataclass(frozen=True)
 class Best:
-    """The best score so far and its step; minus infinity if none was defined."""
+    """The best score so far and its step; minus infinity if all are undefined."""
 
     step: int
     score: float
@@ -83,8 +82,8 @@ class DevScore:
     """A score on the dev set.
 
     Attributes:
-        score: Spearman over all pairs; minus infinity where it is undefined.
-        tasks: the score of each task's head on a dev set of its own, by its measure; NaN where it is undefined.
+        score: Spearman over all pairs; minus infinity if it is undefined.
+        tasks: for each task the score of its head by its measure; NaN if it is undefined.
     """
 
     score: float
@@ -109,12 +108,11 @@ class DevScore:
 
 
 def _finite(score: float) -> float | None:
-    # JSON has no infinity: a score that is undefined is null.
     return score if math.isfinite(score) else None
 
 
 def best_of(log: Sequence[dict[str, Any]]) -> Best:
-    """Return the best score of a training log that has one.
+    """Return the best score of a training log.
 
     >>> best_of([{"kind": "dev", "step": 5, "dev": 0.8, "best": 0.8, "best_step": 5}])
     Best(step=5, score=0.8)
@@ -125,17 +123,17 @@ def best_of(log: Sequence[dict[str, Any]]) -> Best:
 
 @dataclass(frozen=True)
 class Selector:
-    """Scores the model on the dev set; trainings from one base may share its vectors in a folder."""
+    """Scores the model on the dev set; trainings may share their base's vectors in a folder."""
 
     encoder: LiveEncoder
     data: StsData
     shared: Path | None = None
 
     def score(self, *, at_start: bool = False) -> DevScore:
-        """Return the score of the model as it is now: at the start it may be that of the base."""
+        """Return the score of the current model; at the start the base's vectors may be shared."""
         start = time.perf_counter()
         sentences = sentences_in(self.data)
-        # Of the base there is one score, whatever precision the checkpoints are told apart in.
+        # The base is always scored in fp32.
         encoder = replace(self.encoder, precision="fp32") if at_start else self.encoder
         if at_start and self.shared is not None:
             base = replace(encoder, is_base=True)

@@ -1,8 +1,4 @@
-"""The target, a second encoder that follows the trained one slowly, and the queue of its vectors.
-
-It makes the vectors of the queue, or the keys of the pairs too (He et al. 2020; ESimCSE, section 3.2; MoCoSE).
-Which modules are copies, how slowly they follow and when, is the recipe's `target`.
-"""
+"""The target, a momentum encoder, and the queue of its vectors (He et al. 2020; ESimCSE, section 3.2; MoCoSE)."""
 
 import copy
 import math
@@ -19,7 +15,7 @@ from stsbench.training.parts import CosineDecay, Queue, Target
 
 
 def decay_at(decay: float | CosineDecay, step: int, steps: int) -> float:
-    """Return the share that the target keeps of itself at a step, counted from 0, of a training of `steps` steps.
+    """Return the decay at a step, counted from 0, of a training of `steps` steps.
 
     >>> [round(decay_at(CosineDecay(kind="cosine", start=0.75, end=0.95), step, 4), 4) for step in range(5)]
     [0.75, 0.7793, 0.85, 0.9207, 0.95]
@@ -33,17 +29,16 @@ def decay_at(decay: float | CosineDecay, step: int, steps: int) -> float:
 
 
 class TargetModel:
-    """A slow copy of the model in training; what the recipe does not copy in it is the online module itself."""
+    """A slow copy of the online model; modules that the recipe does not copy are shared."""
 
     def __init__(self, online: SentenceModel, part: Target, steps: int, start: nn.Module | None = None) -> None:
-        """Copy the online model; `start` has other weights for the copy's Transformer to start with."""
+        """Copy the online model; `start` has other initial weights for the copy's Transformer."""
         self.part, self._steps = part, steps
         self.model = copy.deepcopy(online).requires_grad_(False).train(part.dropout)
         if start is not None:
             self.model.transformer.load_state_dict(start.state_dict())
         for name in {"head", "projector"} - {*part.modules}:
             setattr(self.model, name, getattr(online, name))
-        # Only queries pass the predictor: the target has none.
         self.model.predictor = nn.Identity()
         for name in part.trained:
             getattr(self.model, name).requires_grad_(True)
@@ -54,73 +49,62 @@ class TargetModel:
         self._pairs = [(slow, followed[name]) for name, slow in weights if slow is not followed[name]]
 
     def trained(self) -> list[nn.Parameter]:
-        """Return the weights of its own that the optimiser trains too."""
+        """Return the copied weights that the optimiser trains, too."""
         return [weight for name in self.part.trained for weight in getattr(self.model, name).parameters()]
 
     def dropout(self, rate: float | None) -> float | None:
-        """Return the rate of a forward pass through it that is to have `rate`: none at all, if it has no dropout.
-
-        It may share modules with the online model, which are set for that one.
-        """
+        """Return `rate` if the recipe gives it dropout, else 0: it may share modules with the online model."""
         return rate if self.part.dropout else 0.0
 
     @torch.no_grad()
     def follow(self, moment: str, step: int) -> None:
-        """Move each weight towards the online one: m <- decay m + (1 - decay) f (ESimCSE, equation 5).
-
-        Nothing moves unless `moment`, `before_loss` or `after_step`, is the recipe's. Steps are counted from 0.
-        """
+        """Update m <- decay m + (1 - decay) f (ESimCSE, equation 5) if `moment` is the recipe's `update`."""
         if self._pairs and self.part.update == moment:
             slow, fast = zip(*self._pairs, strict=True)
             torch._foreach_lerp_(list(slow), list(fast), 1 - decay_at(self.part.decay, step, self._steps))
 
 
 class VectorQueue:
-    """Vectors of the last sentences by the target, (rows, d): fewer rows than the recipe's size while it fills."""
+    """The target's vectors of the last sentences, (rows, d): fewer than the recipe's size while it fills."""
 
     def __init__(
         self, part: Queue, width: int, seed: int, device: str, encode: Callable[[Batch], Tensor] | None
     ) -> None:
-        """Fill it with random vectors of a width, drawn from a seed.
-
-        `encode` makes of a batch the (N, d) vectors that enter it; it is None where the batch's keys do.
-        """
+        """Fill it with random vectors; `encode` gives a batch's (N, d) vectors to push, None to push its keys."""
         self.part, self._width, self._seed, self._device, self._encode = part, width, seed, device, encode
         self.vectors = self._initial()
 
     def columns(self) -> Tensor:
         """Return the vectors that are negatives: (rows, d), without gradient."""
-        # Before it is full a slice may hold nothing, and a loss without negatives is 0.
         if self.part.uses is None or len(self.vectors) < self.part.size:
             return self.vectors
         newest_first = self.vectors if self.part.keeps == "first_rows" else self.vectors.flip(0)
         return torch.cat([newest_first[first:last] for first, last in self.part.uses])
 
     def start_epoch(self) -> None:
-        """Start anew, if the recipe says so."""
+        """Empty it, if the recipe does so each epoch."""
         if self.part.emptied == "each_epoch":
             self.vectors = self._initial()
 
     @torch.no_grad()
     def push(self, batch: Batch, keys: Tensor) -> None:
-        """Take in the batch whose loss was computed, whose keys' vectors have no gradient."""
+        """Push a batch with its keys' vectors."""
         newest = keys if self._encode is None else self._encode(batch)
-        # Cut at its oldest end: the newest batch first leaves the oldest its first rows, the newest last its last.
         if self.part.keeps == "first_rows":
             self.vectors = torch.cat([newest, self.vectors])[: self.part.size]
         else:
             self.vectors = torch.cat([self.vectors, newest])[-self.part.size :]
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all that changes."""
+        """Return its state."""
         return {"vectors": self.vectors}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Put back what `state_dict` returned."""
+        """Restore the state from `state_dict`."""
         self.vectors = state["vectors"].to(self.vectors.device)
 
     def _initial(self) -> Tensor:
-        """Return random unit vectors: directions of a normal distribution, all alike (MoCoSE, section 5.6)."""
+        """Return random unit vectors (MoCoSE, section 5.6)."""
         rng = torch.Generator().manual_seed(self._seed)
         drawn = torch.randn((self.part.initial, self._width), generator=rng)
         return functional.normalize(drawn, dim=-1).to(self._device)

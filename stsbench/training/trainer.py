@@ -1,7 +1,4 @@
-"""A recipe put together, a step of it and its optimiser, and the loop that scores, saves and logs between steps.
-
-The optimiser is AdamW with linear warm-up and decay, clipping, and the scaler of half precision.
-"""
+"""The parts of a training, its steps and optimiser, and the loop that scores, saves and logs."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -31,19 +28,18 @@ from stsbench.training.task_heads import LabelledBatch, TaskTerm
 from stsbench.training.tasks import CONTRASTIVE
 from stsbench.training.token_store import TokenStore
 
-# Tokens in one forward pass, if the recipe does not say. On a CPU small chunks of like length save padding and
-# stay in its cache; a GPU wants to be filled.
 _TOKENS_ON_CPU = 640
+"""Tokens in one forward pass: small chunks of similar length save padding and stay in the cache."""
 
-# Each of the passes at once has gradients as large as the weights.
 _MOST_AT_ONCE = 4
+"""Concurrent passes, each with gradients as large as the weights."""
 
-# What Transformers takes by default, and so do the papers' scripts.
+# Transformers' defaults, which the papers' scripts use.
 _BETAS, _EPSILON = (0.9, 0.999), 1e-8
 
 
 class Step(NamedTuple):
-    """What a step did: its loss, a weighted sum on the device; and of each of the parts that it took, by name."""
+    """The result of a step: its weighted loss on the device, and the loss of each term by name."""
 
     loss: Tensor
     batches: Sequence[Batch | LabelledBatch]
@@ -52,11 +48,11 @@ class Step(NamedTuple):
 
 
 class Trainer:
-    """All parts of a training, put together.
+    """All parts of a training.
 
     Attributes:
         evaluating: the network that scores the model.
-        modules: whose weights are the state, by name.
+        modules: the modules whose weights are saved, by name.
     """
 
     def __init__(
@@ -69,7 +65,7 @@ class Trainer:
         *,
         tasks: Sequence[LabelledTask] = (),
     ) -> None:
-        """Make the parts that a recipe names."""
+        """Build the parts of a recipe."""
         self.world = world
         self.schedule = make_schedule(recipe, store)
         self.reader = BatchReader(store, base.tokenizer, recipe, base.longest, base.encoder.settings.lower_case)
@@ -86,7 +82,6 @@ class Trainer:
             min(torch.get_num_threads(), _MOST_AT_ONCE) if device == "cpu" else 1,
             device == "cpu" and numpy_draws(self.model.transformer),
         )
-        # The evaluating network says behind what a vector is scored; the base's own has nothing there.
         behind = self.evaluating.tail if isinstance(self.evaluating.tail, nn.Module) else nn.Identity()
         self.tasks = [TaskTerm(task, recipe, base, self.model, behind, forward, world) for task in tasks]
         sizes = {task.name: task.schedule.steps_per_epoch for task in self.tasks}
@@ -98,9 +93,7 @@ class Trainer:
         self.queue = _queue(recipe, self.model, self.target, forward, world)
         self.adversary = None if recipe.noise.adversarial is None else Adversary(recipe.noise.adversarial)
         if self.adversary is not None and world.size > 1:
-            raise UserError(
-                "noise.adversarial: the steps on word embeddings are for one process; start it as one."
-            )
+            raise UserError("noise.adversarial works in one process only: start a single one.")
         branches = _branches(recipe, self.model, self.target)
         self.terms: list[Term] = [Contrastive(branches, forward, self.queue, recipe, world, self.adversary)]
         self.modules: dict[str, nn.Module] = {"model": self.model}
@@ -119,7 +112,6 @@ class Trainer:
                 )
             )
         self.modules |= {f"tasks.{task.name}": task.head for task in self.tasks}
-        # A parameter that two modules share is trained once.
         trained = [parameter for module in self.modules.values() for parameter in module.parameters()]
         trained += [] if self.target is None else self.target.trained()
         steps = self.timetable.steps
@@ -148,7 +140,7 @@ class Trainer:
         return Step(parts[0] if len(parts) == 1 else torch.stack(parts).sum(), batches, rate, losses)
 
     def _contrastive(self, turn: int, number: int) -> tuple[Tensor, list[Batch]]:
-        """Take a turn of the objective on the corpus, in step `number`; return its loss and the batches read."""
+        """Run the objective on the corpus's batches number `turn`; return their mean loss and the batches."""
         if self.queue is not None and self.schedule.starts_epoch(turn):
             self.queue.start_epoch()
         rows = self.schedule.batches(turn)
@@ -163,12 +155,12 @@ class Trainer:
         return torch.stack(losses).sum() / len(rows), batches
 
     def state_dict(self) -> dict[str, Any]:
-        """Return everything that the next step depends on and the recipe does not say."""
+        """Return everything that the next step depends on, besides the recipe."""
         modules = {name: module.state_dict() for name, module in self.modules.items()}
         return {"modules": modules, **{name: part.state_dict() for name, part in self._with_a_state().items()}}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Put back what `state_dict` returned."""
+        """Restore the state from `state_dict`."""
         for name, module in self.modules.items():
             module.load_state_dict(state["modules"][name])
         for name, part in self._with_a_state().items():
@@ -181,7 +173,7 @@ class Trainer:
 
 
 def _branches(recipe: Recipe, model: SentenceModel, target: TargetModel | None) -> tuple[Branch, ...]:
-    """Return the branches that encode the sides; those treated alike are one branch, which pads less."""
+    """Return the branches of a batch: one for all sides if they are treated alike, which pads less."""
     of_query, of_key, own_masks = recipe.noise.query, recipe.noise.key, recipe.noise.masks == "own"
     by_target = target is not None and target.part.encodes == "keys"
     if of_query == of_key and own_masks and recipe.predictor is None and not by_target:
@@ -208,10 +200,10 @@ def _queue(
     queue = recipe.negatives.queue
     if queue is None:
         return None
-    assert target is not None  # the recipe gives a queue one
+    assert target is not None  # every recipe with a queue has one
 
     def encode(batch: Batch) -> Tensor:
-        """Return the target's vectors of the queries (the side that is not repeated)."""
+        """Return the target's vectors of the queries."""
         share = batch.share(world.share(len(batch.query)))
         chunks = forward.chunks(share.query)
         seed = dropout_seed(recipe, world, "queue", *batch.name) if target.part.dropout else None
@@ -224,7 +216,7 @@ def _queue(
 
 
 def learning_rate(part: Optimiser, step: int, steps: int) -> float:
-    """Return the rate of a step: rising over the first `warmup` of all steps, then falling to zero.
+    """Return the rate of a step: linear warm-up over the share `warmup` of all steps, then linear decay to zero.
 
     >>> part = Optimiser(learning_rate=1.0, warmup=0.5)
     >>> [learning_rate(part, step, 4) for step in range(4)]
@@ -236,12 +228,12 @@ def learning_rate(part: Optimiser, step: int, steps: int) -> float:
 
 
 class Descent:
-    """The optimiser with all that belongs to a step of it. Biases and normalisations do not decay."""
+    """AdamW with warm-up, linear decay, clipping and loss scaling; biases and norms have no weight decay."""
 
     def __init__(
         self, parameters: Iterable[nn.Parameter], part: Optimiser, steps: int, device: str, precision: str
     ) -> None:
-        """Make the optimiser of some parameters, for a training of so many steps."""
+        """Build the optimiser of some parameters for a training of `steps` steps."""
         self._part, self._steps = part, steps
         trained = [parameter for parameter in parameters if parameter.requires_grad]
         decaying = [parameter for parameter in trained if parameter.ndim > 1]
@@ -253,15 +245,15 @@ class Descent:
             self._adam = _AdamWOfTransformers(groups, {"lr": part.learning_rate})
         else:
             self._adam = torch.optim.AdamW(groups, lr=part.learning_rate, betas=_BETAS, eps=_EPSILON, fused=True)
-        # Of the loss in fp16; it does nothing otherwise.
+        # Scales the loss in fp16, else nothing.
         self._scaler = torch.amp.GradScaler(device.partition(":")[0], enabled=precision == "fp16")
 
     def scale(self, losses: int) -> Callable[[Tensor], Tensor]:
-        """Return what multiplies each of `losses` losses that make a step."""
+        """Return the scaling of each of the `losses` losses of a step."""
         return lambda loss: self._scaler.scale(loss / losses)
 
     def step(self, step: int) -> float:
-        """Take step number `step`, counted from 0, with the gradients that are there; return its rate."""
+        """Take step number `step`, counted from 0, with the current gradients; return its rate."""
         rate = learning_rate(self._part, step, self._steps)
         for group in self._adam.param_groups:
             group["lr"] = rate
@@ -274,21 +266,21 @@ class Descent:
         return rate
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all that changes."""
+        """Return the state of optimiser and scaler."""
         return {"adam": self._adam.state_dict(), "scaler": self._scaler.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Put back what `state_dict` returned."""
+        """Restore the state from `state_dict`."""
         self._adam.load_state_dict(state["adam"])
         self._scaler.load_state_dict(state["scaler"])
 
 
 class _AdamWOfTransformers(torch.optim.Optimizer):
-    """AdamW as Transformers 4 has it: epsilon joins the root before its bias is corrected; decay comes last."""
+    """AdamW as in Transformers 4: epsilon is added before the bias correction; weight decay comes last."""
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
-        """Take a step with the gradients that are there."""
+        """Take a step with the current gradients."""
         for group in self.param_groups:
             trained: list[Tensor] = [parameter for parameter in group["params"] if parameter.grad is not None]
             if trained:
@@ -317,7 +309,7 @@ class _AdamWOfTransformers(torch.optim.Optimizer):
 
 @dataclass
 class Loop:
-    """A training that is going on; the leading process alone scores, saves and writes the log."""
+    """The loop over the steps; only the leading process scores, saves and writes the log."""
 
     recipe: Recipe
     trainer: Trainer
@@ -328,7 +320,7 @@ class Loop:
     progress: Progress = silent
 
     def run(self, start: int = 0) -> None:
-        """Take all steps after the first `start`."""
+        """Take all steps after number `start`."""
         timetable = self.trainer.timetable
         steps = timetable.steps
         if start == 0:
@@ -348,15 +340,14 @@ class Loop:
             if scored:
                 self._score(step)
             if saved and self.trainer.world.leads:
-                # After the last step there is none that would go on from it.
+                # Nothing resumes after the last step.
                 state = self.trainer.state_dict() if step < steps else {}
                 self.keeper.save(step, state, self.log.commit())
             if scored or saved:
                 self.trainer.world.wait()
-                meter = Meter()  # its time counts from now: scoring and saving are no training
+                meter = Meter()  # without the time of scoring and saving
 
     def _due(self, step: int, steps: int) -> tuple[bool, bool]:
-        """Return whether a step is scored, and whether it is saved."""
         selection, last = self.recipe.selection, step == steps
         scored = step % selection.every == 0 or (last and (selection.last or steps < selection.every))
         return scored, last or step % self.recipe.saving.every == 0
@@ -367,6 +358,6 @@ class Loop:
         scored = self.selector.score(at_start=step == 0)
         tasks = {task.name: task.score(self.selector.encoder) for task in self.trainer.tasks}
         dev = replace(scored, tasks=tasks)
-        if step > 0:  # the base as it was is in the log, but it is not what was trained
+        if step > 0:  # the base is logged, but never selected
             self.keeper.offer(step, dev.score)
         self.log.write(dev.line(step, self.keeper.best))

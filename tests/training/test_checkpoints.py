@@ -248,7 +248,7 @@ def test_a_head_of_ones_own_is_published_as_dense_layers_or_refused_before_train
 @pytest.mark.parametrize(
     ("override", "said"),
     [
-        ("projector={evaluate: true}", "projector.evaluate: a checkpoint's layer normalisation is not read"),
+        ("projector={evaluate: true}", "projector.evaluate: a checkpoint cannot hold a layer norm"),
         ("predictor={layers: 2, evaluate: true}", "predictor.evaluate: only queries pass the predictor"),
         ("projector={evaluate: behind}", "projector.evaluate: Input should be a valid boolean"),
     ],

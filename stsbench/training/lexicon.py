@@ -1,13 +1,16 @@
 """A lexicon for the view `synonyms`: your own table, or WordNet's database."""
 
+import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from itertools import permutations
 from pathlib import Path
 
 from stsbench.base.errors import UserError
 from stsbench.data.rows import text_lines
+
+_WORD = re.compile(r"([\W_]*)(.*?)([\W_]*)", re.DOTALL)
 
 _WORDNET_FILES = ("data.noun", "data.verb", "data.adj", "data.adv")
 
@@ -43,6 +46,26 @@ def lexicon_files(name: str) -> tuple[Path, ...]:
     """Return the files of a lexicon."""
     path = Path(name).expanduser()
     return tuple(path / file for file in _WORDNET_FILES if (path / file).is_file()) if path.is_dir() else (path,)
+
+
+def replaced(word: str, synonyms: Mapping[str, tuple[str, ...]], draw: Callable[[int], int | None]) -> str:
+    """Return a word replaced by a synonym, with the case of the word and the punctuation around it.
+
+    `draw` gets the number of synonyms, and returns the index of one, or None to keep the word.
+    """
+    match = _WORD.fullmatch(word)
+    assert match is not None  # every text matches
+    before, inner, after = match.groups()
+    choices = synonyms.get(inner.casefold(), ())
+    place = draw(len(choices)) if choices else None
+    if place is None:
+        return word
+    synonym = choices[place]
+    if len(inner) > 1 and inner.isupper():
+        synonym = synonym.upper()
+    elif inner[:1].isupper():
+        synonym = synonym[:1].upper() + synonym[1:]
+    return str(before + synonym + after)
 
 
 def _table(path: Path) -> Iterator[tuple[str, str]]:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -103,11 +103,8 @@ def nt_xent(query: Tensor, key: Tensor, *, temperature: float) -> Tensor:
     return functional.cross_entropy(logits.masked_fill(itself, -torch.inf), positives)
 
 
-class Term(Protocol):
-    """A term of the objective."""
-
-    def __call__(self, batch: Batch, scale: Callable[[Tensor], Tensor]) -> Tensor:
-        """Add the gradient of scale(loss) to the parameters; return the weighted loss of all processes' batch."""
+Term = Callable[[Batch, Callable[[Tensor], Tensor]], Tensor]
+"""Adds the gradient of scale(loss) to the parameters; returns the weighted loss of all processes' batch."""
 
 
 @dataclass(frozen=True)
@@ -148,11 +145,6 @@ class Adversary:
     _rows: int = 0
     _watched: list[tuple[Chunk, Tensor]] = field(default_factory=list)
 
-    @property
-    def needs_clean_pass(self) -> bool:
-        """Whether the gradient comes from a pass over the same sentences without a step."""
-        return self.part.gradient == "own"
-
     @contextmanager
     def watching(self, rows: int) -> Iterator[None]:
         """Collect the embeddings of a batch with `rows` rows on each side."""
@@ -179,7 +171,7 @@ class Adversary:
 
     def remember(self) -> None:
         """Keep the gradient of the backward pass for the next step, or delete the clean one."""
-        if self.needs_clean_pass:
+        if self.part.gradient == "own":
             self.gradient = None
         else:
             self._take([(chunk, embedded.grad) for chunk, embedded in self._watched])
@@ -205,8 +197,8 @@ class Adversary:
     def _of(self, chunk: Chunk) -> Tensor:
         """Return the gradient of the rows of a chunk, (rows, width, d): zero where it has none."""
         assert self.gradient is not None
-        rows, width = chunk.ids.shape
-        of_rows = self.gradient.new_zeros((rows, width, self.gradient.shape[2]))
+        width = chunk.ids.shape[1]
+        of_rows = self.gradient.new_zeros((*chunk.ids.shape, self.gradient.shape[2]))
         places = self._row_of(chunk).to(self.gradient.device)
         there = torch.nonzero(places < len(self.gradient)).flatten()
         shared = min(width, self.gradient.shape[1])
@@ -233,7 +225,7 @@ class Contrastive:
         share = batch.share(self.world.share(len(batch.query)))
         chunks = [self.forward.chunks(branch.sequences(share)) for branch in self.branches]
         rows = len(batch.query)
-        if self.adversary is not None and self.adversary.needs_clean_pass:
+        if self.adversary is not None and self.adversary.part.gradient == "own":
             with self.adversary.watching(len(share.query)):
                 clean, _ = self._loss(self._encode_all(chunks, batch), share, rows)
                 self.adversary.learn(clean)

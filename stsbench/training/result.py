@@ -21,10 +21,7 @@ from stsbench.training.recipe_files import read_recipe
 from stsbench.training.selection import Best
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-_REFERENCE = "esimcse-bert-base"
 
 _PANEL, _MARGIN = 1.9, 0.5
 """Inches: of each panel with its legend, and of the axis below them all."""
@@ -111,60 +108,32 @@ class Training(Result):
 
 
 def draw_dev_curve(log: pd.DataFrame, recipe: Recipe, steps: int) -> "Figure":
-    """Draw the dev curve over the share of steps, the published one, and the measures of tasks."""
-    curve = log.dropna(subset=["dev"])
-    published = published_curve(recipe)
-    # Another system starts elsewhere: in one panel the two scales would flatten each other. So do heads.
-    apart = published is not None and published[0] != _system(recipe)
-    rows = 1 + apart + bool(recipe.tasks)
+    """Draw the dev curve over the share of steps, that of the same published system, and the measures of tasks."""
+    curve, system = log.dropna(subset=["dev"]), recipe.name.removesuffix("-released")
+    rows = 1 + bool(recipe.tasks)
     with style():
         figure = new_figure(_MARGIN + _PANEL * rows)
-        panels = list(figure.subplots(rows, 1, squeeze=False, sharex=True)[:, 0])
-        if recipe.tasks:
-            *panels, heads = panels
-            _draw_heads(heads, curve, recipe, steps)
+        axes, *more = figure.subplots(rows, 1, squeeze=False, sharex=True)[:, 0]
         ours, authors = colours(["ours", "authors"]).values()
-
         share, score = (100 * curve["step"] / steps).to_numpy(), (100 * curve["dev"]).to_numpy()
-        label = f"{recipe.name}, {steps} steps"
-        line(panels[0], label, share, score, ours, marker=".", markersize=3)
+        line(axes, f"{recipe.name}, {steps} steps", share, score, ours, marker=".", markersize=3)
         if len(score) > 1:  # the first is the base's, before any step
             best = 1 + int(score[1:].argmax())
             mark = {"color": ours, "marker": "o", "fillstyle": "none", "linestyle": "none"}
-            panels[0].plot(share[best], score[best], **mark, label=f"best, {score[best]:.2f}")
-        if published is not None:
-            system, scores = published
+            axes.plot(share[best], score[best], **mark, label=f"best, {score[best]:.2f}")
+        if recipe.selection.task == "STS-B:dev" and system in logged_systems():
+            scores = logged_dev_scores(system)
             label = f"{system}, the authors' log, best {100 * scores['STS-B'].max():.2f}"
-            published_share = 100 * scores["step"] / scores["step"].max()
-            line(panels[-1], label, published_share, 100 * scores["STS-B"], authors, linewidth=0.8)
-        for axes in panels:
-            axes.set_ylabel(f"Spearman × 100, {recipe.selection.task}")
-            # Above the panel, where no line can run through it: these names are sentences.
-            axes.legend(loc="lower left", bbox_to_anchor=(0, 1))
+            its_share = 100 * scores["step"] / scores["step"].max()
+            line(axes, label, its_share, 100 * scores["STS-B"], authors, linewidth=0.8)
+        axes.set_ylabel(f"Spearman × 100, {recipe.selection.task}")
+        axes.legend(loc="lower left", bbox_to_anchor=(0, 1))
+        for below in more:
+            for name, colour in colours(list(recipe.tasks)).items():
+                column = f"{name} {recipe.tasks[name].measure}"
+                if column in curve:
+                    line(below, column, share, 100 * curve[column], colour, marker=".", markersize=3)
+            below.set_ylabel("heads on their dev sets × 100")
+            below.legend(loc="lower left", bbox_to_anchor=(0, 1))
         figure.axes[-1].set_xlabel("share of the training (%)")
     return figure
-
-
-def _draw_heads(axes: "Axes", curve: pd.DataFrame, recipe: Recipe, steps: int) -> None:
-    for name, colour in colours(list(recipe.tasks)).items():
-        column = f"{name} {recipe.tasks[name].measure}"
-        if column in curve:
-            share, score = 100 * curve["step"] / steps, 100 * curve[column]
-            line(axes, column, share, score, colour, marker=".", markersize=3)
-    axes.set_ylabel("heads on their dev sets × 100")
-    axes.legend(loc="lower left", bbox_to_anchor=(0, 1))
-
-
-def published_curve(recipe: Recipe) -> tuple[str, pd.DataFrame] | None:
-    """Return the authors' curve for a recipe, and its system: the same one, else ESimCSE with BERT-base.
-
-    None if the recipe selects on another task than STS-B's dev split.
-    """
-    if recipe.selection.task != "STS-B:dev":
-        return None
-    system = _system(recipe) if _system(recipe) in logged_systems() else _REFERENCE
-    return system, logged_dev_scores(system)
-
-
-def _system(recipe: Recipe) -> str:
-    return recipe.name.removesuffix("-released")

@@ -280,9 +280,7 @@ def _public_name(base: str, weights_sha256: str) -> str:
     known = identified_checkpoint("", weights_sha256=weights_sha256)
     if known is not None:
         return known.hub or known.name
-    # The Hub's cache names a folder by its commit, inside a folder named after the model.
-    of_cache = [part.removeprefix("models--") for part in folder.parts if part.startswith("models--")]
-    return of_cache[-1].replace("--", "/") if of_cache else folder.name
+    return folder.name
 
 
 def _file_name(path: str) -> str:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pydantic import Field, SerializeAsAny, WrapValidator
 
 from stsbench.base.errors import UserError
-from stsbench.training.lexicon import lexicon_files, read_lexicon
+from stsbench.training.lexicon import lexicon_files, read_lexicon, replaced
 from stsbench.training.parts import RecipePart, part_of
 
 Tokens = NDArray[np.integer]
@@ -226,14 +226,11 @@ class Synonyms(TextView):
         return self if self.lexicon is None else self.model_copy(update={"lexicon": change(self.lexicon)})
 
     def text(self, sentence: str, rng: np.random.Generator) -> str:
+        def draw(count: int) -> int | None:
+            return int(rng.integers(count)) if rng.random() < self.rate else None
+
         lexicon = read_lexicon(str(self.lexicon))
-        words = sentence.split()
-        for place, word in enumerate(words):
-            before, inner, behind = _without_punctuation(word)
-            synonyms = lexicon.get(inner.casefold())
-            if synonyms and rng.random() < self.rate:
-                words[place] = before + _cased_as(inner, synonyms[int(rng.integers(len(synonyms)))]) + behind
-        return " ".join(words)
+        return " ".join(replaced(word, lexicon, draw) for word in sentence.split())
 
 
 class MaskedPrediction(TextView):
@@ -381,7 +378,6 @@ def _with_further(
 
 
 def _kept(size: int, rate: float) -> int:
-    # 0.7 of 10 words are 7, whatever the last bit of the product says.
     return max(1, min(size, round(size * (1 - rate)))) if size else 0
 
 
@@ -395,24 +391,6 @@ def _misspelt(word: str, rng: np.random.Generator) -> str:
             return before + 2 * letter + behind
         case _:
             return before + behind[0] + letter + behind[1:]
-
-
-def _without_punctuation(word: str) -> tuple[str, str, str]:
-    """Split a word into leading punctuation, the word itself, and trailing punctuation.
-
-    >>> _without_punctuation('"well-known,"'), _without_punctuation("--")
-    (('"', 'well-known', ',"'), ('--', '', ''))
-    """
-    places = [place for place, character in enumerate(word) if character.isalnum()]
-    if not places:
-        return word, "", ""
-    return word[: places[0]], word[places[0] : places[-1] + 1], word[places[-1] + 1 :]
-
-
-def _cased_as(word: str, synonym: str) -> str:
-    if len(word) > 1 and word.isupper():
-        return synonym.upper()
-    return synonym[:1].upper() + synonym[1:] if word[:1].isupper() else synonym
 
 
 @cache

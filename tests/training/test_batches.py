@@ -142,11 +142,6 @@ def test_buckets_are_by_sub_words_of_the_first_sentence(store_of):
         make_schedule(recipe(1, 3), store)
 
 
-def test_a_million_sentences_make_the_papers_number_of_steps():
-    assert Schedule(1_000_000, 64, 1, 42).steps_per_epoch == 15_625
-    assert Schedule(1_000_001, 64, 1, 42).steps_per_epoch == 15_626
-
-
 def test_a_batch_follows_from_seed_and_name_alone(store_of):
     lines = [f"the cat sat on mat number {number} tonight" for number in range(20)]
     reader, _ = store_of(lines, REPEATED + "}")

@@ -140,17 +140,6 @@ def test_numpy_draws_in_every_layer_and_in_attention_and_evaluation_has_the_same
     torch.testing.assert_close(bare, found, atol=0, rtol=0)
 
 
-def test_gradient_caching_finds_numpys_draws_again(assembled):
-    found = []
-    for cached in ("false", "true"):
-        trainer = assembled("dropout=0.3", f"optimiser.gradient_cache={cached}")
-        trainer.terms[0](trainer.reader(np.arange(8), "now"), lambda loss: loss)
-        found.append({name: p.grad for name, p in trainer.model.named_parameters() if p.grad is not None})
-    assert found[0].keys() == found[1].keys()
-    for name, gradient in found[0].items():
-        torch.testing.assert_close(found[1][name], gradient, atol=1e-6, rtol=1e-4)
-
-
 @given(st.lists(st.integers(1, 40), max_size=8), st.integers(1, 160))
 def test_chunks_by_tokens_cost_least_of_all_that_fit(lengths, most):
     widths = np.array(sorted(lengths, reverse=True), dtype=np.int64)

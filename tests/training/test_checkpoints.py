@@ -243,19 +243,3 @@ def test_a_head_of_ones_own_is_published_as_dense_layers_or_refused_before_train
     np.testing.assert_allclose(SentenceTransformer(str(folder)).encode(SENTENCES), ours(folder), atol=1e-5)
     with pytest.raises(sb.UserError, match="evaluate: a checkpoint cannot hold a head with Softmax"):
         train("head={kind: 'own_heads.py:Twisted', evaluate: true}", out="twisted")
-
-
-@pytest.mark.parametrize(
-    ("override", "said"),
-    [
-        ("projector={evaluate: true}", "projector.evaluate: a checkpoint cannot hold a layer norm"),
-        ("predictor={layers: 2, evaluate: true}", "predictor.evaluate: only queries pass the predictor"),
-        ("projector={evaluate: behind}", "projector.evaluate: Input should be a valid boolean"),
-    ],
-)
-def test_what_cannot_be_evaluated_is_told_when_the_recipe_is_read(override, said):
-    from stsbench.training.recipe_files import read_recipe
-
-    with pytest.raises(sb.UserError, match="--set " + override.replace("{", r"\{")) as told:
-        read_recipe("minilm-simcse", [override])
-    assert said in str(told.value)

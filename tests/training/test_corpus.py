@@ -7,7 +7,6 @@ import tracemalloc
 import pytest
 
 import stsbench as sb
-from stsbench.data.benchmarks import sample_sentences
 from stsbench.data.corpus import corpus_file, load_corpus, read_rows
 
 PAIRS = [
@@ -134,7 +133,3 @@ def test_a_broken_archive_and_a_missing_file_are_told(tmp_path):
         list(read_rows(path, 1))
     with pytest.raises(sb.UserError, match="there is no corpus"):
         corpus_file(str(tmp_path / "none.txt"))
-
-
-def test_the_sample_is_a_corpus():
-    assert len(list(read_rows(corpus_file("sample"), 1))) == len(sample_sentences())

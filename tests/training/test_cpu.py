@@ -154,34 +154,6 @@ def test_a_model_in_which_torch_draws_as_well_is_not_drawn_by_numpy_alone(kind, 
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_passes_without_a_gradient_hold_no_graph_in_their_threads(two_threads):
-    weight, results = torch.ones(2, requires_grad=True), []
-
-    def compute(_number, part):
-        results.append(part * weight)
-        return results[-1]
-
-    with torch.no_grad():
-        passes_at_once(compute, [torch.ones(1, 2)] * 2, [weight], [[0], [1]])
-    assert [result.requires_grad for result in results] == [False, False]
-
-
-def test_a_seed_names_the_same_masks_with_any_number_of_threads(assembled, two_threads):
-    losses = []
-    for threads in (1, 2, 3):
-        torch.set_num_threads(threads)
-        trainer = assembled("dropout=0.3", "negatives.queue={size: 20}", "target.dropout=true")
-        assert trainer.terms[0].forward.at_once == threads
-        losses.append([float(trainer.step(step).loss) for step in range(3)])
-    assert losses[1:] == [pytest.approx(losses[0], rel=1e-5)] * 2
-
-
-def test_as_many_passes_at_once_as_there_are_threads_at_most_four(assembled, two_threads):
-    assert assembled().terms[0].forward.at_once == 2
-    torch.set_num_threads(16)
-    assert assembled().terms[0].forward.at_once == 4
-
-
 def test_an_error_of_a_pass_is_told_and_the_number_of_threads_is_as_before(two_threads):
     def broken(number, part):
         if number == 1:

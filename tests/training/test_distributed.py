@@ -12,7 +12,6 @@ import pytest
 import torch
 
 import stsbench as sb
-from stsbench.training.distributed import World
 
 WORKER = textwrap.dedent(
     """
@@ -111,7 +110,8 @@ def test_two_processes_equal_one_with_the_joined_batch(recipe_file, corpus, tmp_
     table = "text\tlabel\n" + "".join(f"{line.strip()}\t{len(line) % 3}\n" for line in lines[:15])
     (tmp_path / "mood.tsv").write_text(table, encoding="utf-8")
     dev = f"dev: {tmp_path / 'mood.tsv'}, train: {tmp_path / 'mood.tsv'}"
-    head = f"tasks.mood={{kind: classification, {dev}, columns: [text, label], batch: 7, dropout: 0}}"
+    labels = "columns: [text, label], classes: [0, 1, 2]"
+    head = f"tasks.mood={{kind: classification, {dev}, {labels}, batch: 7, dropout: 0}}"
     cases = CASES | {"tasks": [head, "phases=[{takes: [mood, contrastive]}, {takes: [mood]}]"]}
     runs = [
         process
@@ -140,15 +140,6 @@ def require_equal_trainings(one, first, second):
     if one["queue"] is not None:
         assert torch.equal(first["queue"], second["queue"])
         assert len(one["queue"]) == 20
-
-
-@pytest.mark.parametrize(("rows", "size"), [(8, 2), (1, 2), (7, 3), (2, 4), (64, 8)])
-def test_the_shares_are_neighbours_that_cover_each_row_once_the_first_the_largest(rows, size):
-    shares = [World(rank, size).share(rows) for rank in range(size)]
-    assert [row for share in shares for row in range(rows)[share]] == list(range(rows))
-    lengths = [share.stop - share.start for share in shares]
-    assert max(lengths) == lengths[0]
-    assert max(lengths) - min(lengths) <= 1
 
 
 # Imports once what both processes need; torchrun and accelerate import it in three.

@@ -61,15 +61,6 @@ def test_each_pass_of_a_step_has_a_recording_of_its_own(passes):
     assert {key[-1] for key in trainer.graphs._recorded} >= {0, 1}
 
 
-def test_noise_in_the_model_is_not_recorded(passes):
-    trainer, recorded = passes("noise.key.parts=[position-shuffle]", "corpus.max_length=8")
-    for step in range(5):
-        trainer.step(step)
-    # The queries' branch has no noise.
-    assert {gradient for _, gradient in recorded} == {True}
-    assert len(trainer.graphs._recorded) == len(recorded)
-
-
 @pytest.mark.parametrize(
     ("change", "records"),
     [
@@ -80,10 +71,6 @@ def test_noise_in_the_model_is_not_recorded(passes):
 )
 def test_what_is_recorded_on_a_gpu(recipe_file, change, records):
     assert has_graphs(read_recipe(recipe_file, change.split("\n"))) is records
-
-
-def test_a_cpu_records_nothing(assembled):
-    assert assembled().graphs is None
 
 
 def test_an_operation_that_does_not_repeat_is_told():

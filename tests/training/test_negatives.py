@@ -107,27 +107,3 @@ def test_of_the_oldest_batch_the_rows_that_the_recipe_says_stay(keeps, rows, ass
     found = trainer.queue.columns()
     assert len(found) == 20
     assert sorted(map(tuple, found.tolist())) == sorted(map(tuple, expected.tolist()))
-
-
-def test_queue_vectors_get_no_gradient_from_a_step(assembled):
-    trainer = assembled("negatives.queue.size=20")
-    trainer.queue.push(trainer.reader(np.arange(20, 28), "before"), torch.zeros(0))
-    trainer.queue.vectors.requires_grad_()
-    trainer.terms[0](trainer.reader(np.arange(8), "now"), lambda loss: loss)
-    assert trainer.queue.vectors.grad is None
-    assert all(p.grad is None for p in trainer.target.model.parameters())
-
-
-def test_without_a_queue_there_is_none(assembled):
-    assert assembled().queue is None
-
-
-@pytest.mark.parametrize("decay", [0.0, 0.995])
-def test_the_state_is_the_queue_and_the_momentum_encoder(decay, assembled):
-    one, other = (assembled("negatives.queue.size=20", f"target.decay={decay}") for _ in range(2))
-    for step in range(3):
-        one.step(step)
-    other.load_state_dict(copy.deepcopy(one.state_dict()))
-    assert torch.equal(other.queue.columns(), one.queue.columns())
-    for a, b in zip(one.target.model.parameters(), other.target.model.parameters(), strict=True):
-        assert torch.equal(a, b)

@@ -64,12 +64,6 @@ def test_a_large_logit_does_not_overflow():
     assert torch.isfinite(info_nce(vectors, vectors, temperature=1e-3))
 
 
-def test_an_empty_queue_is_no_queue():
-    query, key = torch.randn(4, 3), torch.randn(4, 3)
-    with_empty = info_nce(query, key, temperature=0.1, queue=torch.zeros((0, 3)))
-    assert with_empty.item() == info_nce(query, key, temperature=0.1).item()
-
-
 def naive_nt_xent(query, key, temperature):
     """SimCLR's algorithm 1, pair by pair."""
     rows, losses = [*query, *key], []

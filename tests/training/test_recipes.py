@@ -2,7 +2,6 @@
 
 import re
 from functools import cache
-from pathlib import Path
 
 import pytest
 import yaml
@@ -42,77 +41,6 @@ def test_all_the_recipes_are_there_and_valid():
     assert {name for name in recipe_names() if ":" not in name} == expected
     for name in recipe_names():
         assert known(name).name == name.replace(":", "-")
-
-
-# The rows of the papers' tables, each the recipe with one key changed; what is beside the changes stays.
-TABLES = {
-    "simcse-ablations": {
-        **{f"crop-{k}": ("views.key.rate", k / 100) for k in (10, 20, 30)},
-        **{f"deletion-{k}": ("views.key.rate", k / 100) for k in (10, 20, 30)},
-        "delete-one-word": ("views.key.rate", None),
-        "mlm-15": ("views.key.rate", 0.15),
-        "crop-10-mlm-15": ("views.key.views.1.rate", 0.15),
-        "synonyms": ("views.key.kind", "synonyms"),
-        **{f"dropout-{p:g}": ("dropout", p) for p in (0, 0.01, 0.15, 0.2, 0.5)},
-        "dropout-fixed": ("noise.masks", "shared"),
-    },
-    "esimcse-ablations": {
-        "repetition-alone": ("target", None),
-        "queue-alone": ("views.key.kind", "identity"),
-        "stop-words": ("views.key.kind", "stop-words"),
-        "masks": ("views.key.kind", "mask-insertion"),
-        "masked-prediction": ("views.key.kind", "masked-insertion"),
-        "word-repetition": ("views.key.kind", "word-repetition"),
-        **{f"buckets-{k}": ("corpus.buckets", (k,)) for k in range(3, 9)},
-        "buckets-3-to-8": ("corpus.buckets", (3, 4, 5, 6, 7)),
-        **{f"rate-{r:g}": ("views.key.rate", r) for r in (0.08, 0.12, 0.16, 0.2, 0.24, 0.28, 0.36)},
-        **{f"queue-{m}": ("negatives.queue.size", m) for m in (64, 96, 128, 192)},
-    },
-    "mocose-ablations": {
-        **{f"fgsm-{e}": ("noise.adversarial.step", float(e)) for e in ("1e-9", "1e-8", "5e-8")},
-        "fgsm": ("noise.adversarial.step", 5e-9),
-        "position-shuffle": ("noise.key.parts.0.kind", "position-shuffle"),
-        "token-cutoff": ("noise.query.parts.0.rate", 0.1),
-        **{f"feature-cutoff-{r:g}": ("noise.query.parts.0.rate", r) for r in (0.01, 0.1)},
-        "typos": ("views.key.rate", 0.3),
-        "word-insertion": ("views.key.model", "FacebookAI/roberta-base"),
-        "pairs": ("corpus.columns", 2),
-        **{f"decay-{d:g}": ("target.decay", d) for d in (0.5, 0.8, 0.85, 0.9, 0.95, 0.99)},
-        "slice-all": ("negatives.queue.uses", None),
-        "slice-newest": ("negatives.queue.uses", ((0, 512),)),
-        "slice-middle": ("negatives.queue.uses", ((256, 768),)),
-        "slice-oldest": ("negatives.queue.uses", ((512, 1024),)),
-        "slice-ends": ("negatives.queue.uses", ((0, 256), (768, 1024))),
-        "no-ema": ("predictor", None),
-        "no-ema-with-predictor": ("target.decay", 0.0),
-    },
-}
-
-
-def value_at(recipe, path):
-    value = recipe
-    for key in path.split("."):
-        value = value[int(key)] if key.isdigit() else getattr(value, key)
-    return value
-
-
-@pytest.mark.parametrize("name", TABLES)
-def test_the_rows_of_a_papers_tables_are_variants_of_its_recipe_in_one_line(name):
-    also = {"delete-one-word-no-dropout"}
-    found = {known.partition(":")[2] for known in recipe_names() if known.startswith(f"{name}:")}
-    assert found - also == set(TABLES[name])
-    plain = read_recipe(name).model_dump()
-    for variant, (path, value) in TABLES[name].items():
-        recipe = known(f"{name}:{variant}")
-        assert value_at(recipe, path) == value, variant
-        changed = {key for key, new in recipe.model_dump().items() if new != plain[key]} - {"name"}
-        assert changed <= {path.partition(".")[0], "views", "negatives", "target", "optimiser", "predictor"}, (
-            variant
-        )
-        assert changed, variant
-    original = name.removesuffix("-ablations") + "-bert-base"
-    differ = {key for key, new in read_recipe(original).model_dump().items() if new != plain[key]}
-    assert differ == ({"name", "noise"} if name == "mocose-ablations" else {"name"})
 
 
 def test_consert_is_as_its_public_code_says():
@@ -384,13 +312,42 @@ def test_a_mistake_in_an_override_blames_the_override_not_a_line_of_the_file(ove
         read_recipe(path, [override])
 
 
-def test_keys_that_do_not_fit_together_are_told_with_the_line_of_one_of_them(tmp_path):
-    path = tmp_path / "mine.yaml"
-    path.write_text(
-        "extends: simcse-bert-base\nname: mine\nnegatives:\n  queue:\n    size: 10\n", encoding="utf-8"
-    )
-    with pytest.raises(sb.UserError, match=r"mine.yaml, line 5: negatives.queue.size 10 is smaller"):
-        read_recipe(path)
+MISTAKES = [
+    ("projector={evaluate: true}", "projector.evaluate: a checkpoint cannot hold a layer norm"),
+    ("predictor={layers: 2, evaluate: true}", "predictor.evaluate: only queries pass the predictor"),
+    ("predictor={output: 8}", "predictor.output is not the width of keys"),
+    ("target={encodes: queue}", "target.encodes is queue, and negatives.queue is missing"),
+    ("target={encodes: keys, modules: [head]}", "add encoder, of which a target has a copy"),
+    ("target={encodes: keys, trained: [projector]}", "trained ['projector']: these have to be among modules"),
+    ("negatives.in_batch=false", "negatives.in_batch is false, and negatives.queue is missing"),
+    ("negatives.queue={size: 70, initial: 80}", "initial 80 is more than the size, 70"),
+    ("negatives.queue={size: 70, uses: [[5, 80]]}", "are not ranges of 0 to 70"),
+    ("noise.key.parts=[{kind: token-cutoff, rate: 0.1, count: some}]", "'share'"),
+    ("noise.key.parts=[{kind: position-shuffle, padded_to: 64}]", "padded_to 64 is not corpus.max_length, 32"),
+    ("noise.query.parts=[{kind: token-cutoff, rate: 0.1, padded_to: 32}]", "padded_to needs a number of tokens"),
+    ("noise.masks=shared\nviews.key=word-deletion", "noise.masks shared needs the same tokens"),
+    ("optimiser.adam_epsilon=none", "'after_correction' or 'before_correction'"),
+    ("corpus.columns=3", "negatives.hard and corpus.columns: 3 go together"),
+    ("corpus.buckets=[5, 4]", "buckets [5, 4] do not ascend"),
+    ("views.key={kind: in-turn, views: [identity]}", "'identity'"),
+    ("views.key={kind: synonyms}", "'views.key.rate' is missing"),
+    ("views.key={kind: masked-insertion, rate: 2, model: a}", "views.key.rate: "),
+    ("views.key={kind: masked-insertion, rate: 0.2}", "'views.key.model' is missing"),
+]
+
+
+@pytest.mark.parametrize(("overrides", "message"), MISTAKES)
+def test_parts_that_do_not_fit_are_reported_with_their_key(overrides, message):
+    with pytest.raises(sb.UserError, match=r"^--set ") as error:
+        read_recipe("simcse-bert-base", overrides.split("\n"))
+    assert message in str(error.value)
+
+
+def test_changes_are_values_by_their_key():
+    recipe = read_recipe("demo", ["seed=3"], {"seed": 4, "corpus.names": ("a: b",), "corpus.path": "1.txt"})
+    assert (recipe.seed, recipe.corpus.names, recipe.corpus.path) == (4, ("a: b",), "1.txt")
+    with pytest.raises(sb.UserError, match="--set seed=x: seed: "):
+        read_recipe("demo", changes={"seed": "x"})
 
 
 TASK = "tasks={t: {kind: %s, train: t.csv, columns: [a, b%s]%s}}"
@@ -456,10 +413,3 @@ def test_tasks_on_kept_test_pairs_are_selected_on_something_else_and_say_so():
     # One sentence has no pair.
     alone = read_recipe("demo", [TASK % ("classification", "", CLASSES), "labelled.test_pairs=kept"])
     assert remarks_on_tests(alone) == []
-
-
-def test_a_recipe_that_extends_itself_is_refused(tmp_path: Path):
-    (tmp_path / "a.yaml").write_text("extends: b.yaml\n", encoding="utf-8")
-    (tmp_path / "b.yaml").write_text("extends: a.yaml\n", encoding="utf-8")
-    with pytest.raises(sb.UserError, match="extends itself"):
-        read_recipe(tmp_path / "a.yaml")

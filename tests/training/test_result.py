@@ -66,9 +66,6 @@ def test_the_card_names_a_base_by_what_others_know_it_by(train, base, tmp_path):
     assert str(tmp_path) not in text
     assert _public_name("minilm", "") == "sentence-transformers/all-MiniLM-L6-v2"
     assert _public_name("owner/model", "") == "owner/model"
-    snapshot = tmp_path / "hub" / "models--owner--model" / "snapshots" / ("0" * 40)
-    snapshot.mkdir(parents=True)
-    assert _public_name(str(snapshot), "") == "owner/model"
     renamed = tmp_path / "bert-base-uncased"
     renamed.mkdir()
     assert _public_name(str(renamed), "f" * 64) == "bert-base-uncased"

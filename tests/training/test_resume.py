@@ -127,13 +127,6 @@ def test_the_same_seed_gives_the_same_bits_and_another_others(train):
     assert first[0] != other[0]
 
 
-def test_a_second_process_on_the_folder_is_refused(train, tmp_path, recipe_file, corpus):
-    with RunFolder(tmp_path / "run").alone(), pytest.raises(sb.UserError, match="another process is training"):
-        train()
-    assert not (tmp_path / "run" / "log.jsonl").exists()
-    assert not (tmp_path / "run" / "recipe.yaml").exists()
-
-
 def test_a_resumed_training_is_held_against_what_it_started_from(train, tmp_path, corpus):
     with pytest.raises(_StoppedError):
         train("saving.every=2", listeners=[_stopping_at(4)])

@@ -8,7 +8,6 @@ import pytest
 import torch
 from plain_training import plain_vectors
 
-from stsbench.base.errors import UserError
 from stsbench.training.noise import (
     ElementCutoff,
     FeatureCutoff,
@@ -162,36 +161,6 @@ def test_slices_of_the_queue_are_counted_from_the_newest(assembled):
         assert queue.columns()[:, 0].tolist() == [0, 1, 5, 6]
 
 
-@pytest.mark.parametrize("variant", ["newest", "middle", "oldest", "ends"])
-def test_a_slice_of_a_queue_that_fills_reads_what_there_is_until_it_is_full(variant, assembled):
-    size, start, batch = 1024, 128, 256
-    ranges = read_recipe(f"mocose-ablations:slice-{variant}").negatives.queue.uses
-    # A thirty-second of each number: queue 32, 4 random vectors at first, batches of 8.
-    uses = [[first // 32, last // 32] for first, last in ranges]
-    trainer = assembled(
-        *MOCOSE[:-1],
-        f"negatives={{in_batch: false, queue: {{size: {size // 32}, initial: {start // 32}, uses: {uses}}}}}",
-    )
-    assert batch // 32 == trainer.terms[0].recipe.optimiser.batch
-    held = [tuple(row) for row in trainer.queue.vectors.tolist()]  # the newest first
-    for step in range(5):
-        read = held if len(held) < 32 else [row for first, last in uses for row in held[first:last]]
-        assert [tuple(row) for row in trainer.queue.columns().tolist()] == read
-        before = copy.deepcopy(trainer.model.state_dict())
-        pushed = trainer.queue.push
-
-        def push(rows, keys, pushed=pushed):
-            held[:0] = map(tuple, keys.tolist())
-            del held[32:]
-            pushed(rows, keys)
-
-        trainer.queue.push = push
-        loss = float(trainer.step(step)[0])
-        trainer.queue.push = pushed
-        assert loss > 0
-        assert any(not torch.equal(value, trainer.model.state_dict()[name]) for name, value in before.items())
-
-
 def test_the_step_follows_the_sign_of_the_gradient_of_the_same_sentences(assembled):
     overrides = ("dropout=0", "noise.adversarial={step: 0.1, gradient: own}", "optimiser.chunk=3")
     trainer, clean = assembled(*overrides), assembled("dropout=0")
@@ -313,55 +282,6 @@ def test_noise_on_the_embedding_layer_reaches_its_output_and_leaves_no_hook_behi
     for states in seen[half:]:
         assert set((states == 0).all(1).sum(1).tolist()) == {4}  # int(0.3 * 16), after the normalisation
     assert not trainer.model.transformer.embeddings._forward_hooks
-
-
-def test_shuffled_positions_reach_the_model(assembled):
-    trainer = assembled("dropout=0", "noise.key.parts=[position-shuffle]")
-    term, batch = trainer.terms[0], trainer.reader(np.arange(8), "now")
-    query, key = (
-        term._encode(branch, term.forward.chunks(branch.sequences(batch)), batch) for branch in term.branches
-    )
-    assert (query - key).abs().max() > 1e-3
-
-
-@pytest.mark.parametrize(
-    "overrides",
-    [
-        MOCOSE,
-        ("noise.adversarial={step: 0.01, gradient: previous}", *MOCOSE[1:]),
-        ("noise.key={dropout: 0.2, parts: [{kind: feature-cutoff, rate: 0.1}, gaussian-replacement]}",),
-    ],
-)
-def test_what_was_loaded_goes_on_as_what_was_saved(overrides, assembled):
-    one, other = assembled(*overrides), assembled(*overrides)
-    for step in range(2):
-        one.step(step)
-    other.load_state_dict(copy.deepcopy(one.state_dict()))
-    for step in range(2, 4):
-        assert torch.equal(one.step(step)[0], other.step(step)[0])
-    for a, b in zip(one.model.parameters(), other.model.parameters(), strict=True):
-        assert torch.equal(a, b)
-
-
-@pytest.mark.parametrize(
-    ("override", "said"),
-    [
-        ("target={encodes: queue}", "target.encodes is queue, and negatives.queue is missing"),
-        ("negatives.in_batch=false", "negatives.in_batch is false, and negatives.queue is missing"),
-        ("negatives.queue={size: 20, initial: 30}", "initial 30 is more than the size, 20"),
-        ("negatives.queue={size: 20, uses: [[5, 30]]}", "are not ranges of 0 to 20"),
-        ("predictor={output: 8}", "predictor.output is not the width of keys"),
-        ("target={encodes: keys, modules: [head]}", "add encoder, of which"),
-        ("noise.key.parts=[{kind: token-cutoff, rate: 0.1, count: some}]", "'share'"),
-        ("noise.key.parts=[{kind: token-cutoff, rate: 0.1, place: head}]", "'words' or 'layer'"),
-        ("target={encodes: keys, trained: [projector]}", "trained ['projector']: these have to be among modules"),
-        ("target={encodes: keys, gradient: true, trained: [encoder]}", "'head' or 'projector'"),
-    ],
-)
-def test_parts_that_do_not_fit_are_told_with_their_key(override, said, assembled):
-    with pytest.raises(UserError, match=r"--set") as told:
-        assembled(override)
-    assert said in str(told.value)
 
 
 def test_the_maximum_traceable_distance_follows_from_the_recipe():

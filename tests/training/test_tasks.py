@@ -180,24 +180,6 @@ def test_a_training_with_tasks_says_their_scores_everywhere_and_keeps_its_heads_
     assert read_recipe(done.folder / "recipe.yaml").tasks["mood"].train == str(tmp_path / "mood.tsv")
 
 
-def test_a_step_moves_the_heads_that_it_takes_and_the_encoder_and_no_other(make):
-    trainer = make("phases=[{takes: [mood]}, {takes: [same, score, contrastive]}]")
-    before = {name: [weight.clone() for weight in module.parameters()] for name, module in trainer.modules.items()}
-    assert trainer.step(0).losses.keys() == {"mood"}
-    moved = {
-        name: any(not torch.equal(*pair) for pair in zip(before[name], module.parameters(), strict=True))
-        for name, module in trainer.modules.items()
-    }
-    assert moved == {"model": True, "tasks.mood": True, "tasks.same": False, "tasks.score": False}
-
-
-def test_a_task_leaves_the_contrastive_loss_of_a_step_as_it_is_and_adds_its_own(make, assembled):
-    alone, among = assembled().step(0), make().step(0)
-    assert torch.equal(alone.loss, among.losses[CONTRASTIVE])
-    assert {"mood"} < among.losses.keys()
-    assert among.loss.item() == pytest.approx(sum(map(float, among.losses.values())), rel=1e-6)
-
-
 def test_a_training_with_phases_that_was_killed_goes_on_to_the_same_bits_with_the_same_tables(
     together, tmp_path, benchmark_folder
 ):

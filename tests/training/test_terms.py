@@ -132,18 +132,6 @@ def test_gradient_caching_changes_nothing_with_dropout_on(assembled):
         torch.testing.assert_close(cached_found[name], gradient, atol=1e-6, rtol=1e-4)
 
 
-def test_dropout_tells_the_two_sides_of_a_pair_apart(assembled):
-    trainer = assembled("dropout=0.3")
-    batch = trainer.reader(np.arange(8), "now")
-    term = trainer.terms[0]
-    (branch,), chunks = term.branches, term.forward.chunks(batch.sequences)
-    vectors = term._encode(branch, chunks, batch)
-    assert (vectors[:8] - vectors[8:]).abs().max() > 1e-3
-    torch.testing.assert_close(term._encode(branch, chunks, batch), vectors)
-    other = trainer.reader(np.arange(8), "later")
-    assert (term._encode(branch, chunks, other) - vectors).abs().max() > 1e-3
-
-
 def test_the_masked_language_loss_equals_the_naive_one(assembled):
     trainer = assembled("dropout=0", "objective.mlm.weight=0.1", "optimiser.chunk=3")
     in_double(trainer)
@@ -165,16 +153,6 @@ def test_the_masked_language_loss_equals_the_naive_one(assembled):
     for name, parameter in network.named_parameters():
         if parameter.grad is not None:
             torch.testing.assert_close(found[name], parameter.grad, atol=1e-9, rtol=1e-6)
-
-
-def test_the_masked_language_model_shares_the_encoder_and_its_word_table(assembled):
-    trainer = assembled("objective.mlm.weight=0.1")
-    table = trainer.model.word_embeddings.weight
-    network = trainer.terms[1].network
-    assert network.get_output_embeddings().weight is table
-    trained_ones = trainer.descent.parameters
-    assert len({id(p) for p in trained_ones}) == len(trained_ones)
-    assert sum(p is table for p in trained_ones) == 1
 
 
 def test_an_untied_masked_language_head_starts_as_a_copy_of_the_word_table_and_is_trained_apart(assembled):

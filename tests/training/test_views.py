@@ -13,7 +13,6 @@ from stsbench.training.views import (
     StopWords,
     SubwordRepetition,
     Typos,
-    Unchanged,
     WordDeletion,
     WordRepetition,
     doubled,
@@ -55,12 +54,6 @@ def test_every_position_is_doubled_equally_often_as_equation_4_says():
     assert stats.chisquare(counts).pvalue > 1e-3
 
 
-def test_no_more_positions_are_doubled_than_there_are():
-    rng = np.random.default_rng(0)
-    assert {int(doubled(1, 2, rng).sum()) for _ in range(100)} == {0, 1}
-    assert doubled(0, 2, rng).tolist() == []
-
-
 def test_a_doubled_subword_stands_beside_itself_and_the_order_is_kept():
     view, rng = SubwordRepetition(kind="subword-repetition", rate=0.5), np.random.default_rng(2)
     tokens = np.arange(10)
@@ -80,10 +73,6 @@ def test_words_are_doubled_whole_and_by_the_same_law():
         assert list(dict.fromkeys(words)) == sentence.split()
         counts[len(words) - len(sentence.split())] += 1
     assert stats.chisquare(counts).pvalue > 1e-3  # int(0.32 * 12) = 3
-
-
-def test_identity_changes_nothing():
-    assert Unchanged().tokens(np.arange(5), np.random.default_rng(0)).tolist() == [0, 1, 2, 3, 4]
 
 
 WORDS = "red green blue amber violet ivory teal coral olive plum"
@@ -166,20 +155,6 @@ class Halved(HeadPart):
 class Nothing:
     pass
 """
-
-
-def test_a_view_and_a_head_of_ones_own_train_from_outside_the_package(tmp_path, monkeypatch, assembled):
-    from stsbench.training.recipe import Recipe
-
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.py").write_text(OWN, encoding="utf-8")
-    trainer = assembled("views.key={kind: 'mine.py:Backwards', times: 3}", "head={kind: 'mine.py:Halved'}")
-    batch = trainer.reader(np.arange(4), "0")
-    middle = [row[1:-1].tolist() for row in batch.query]
-    assert any(row[1:-1].tolist() != other for row, other in zip(batch.key, middle, strict=True))
-    assert float(trainer.step(0)[0]) > 0
-    recipe = trainer.reader.recipe
-    assert Recipe.model_validate(recipe.model_dump(mode="json")) == recipe
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from scipy import stats
 from stsbench.base.errors import UserError
 from stsbench.training.guesses import guesser
 from stsbench.training.lexicon import read_lexicon
-from stsbench.training.recipe_files import read_recipe
 from stsbench.training.views import Crop, InTurn, MaskedInsertion, MaskedReplacement, Synonyms, WordDeletion
 
 TABLE = "big\tlarge|great|huge\ncar\tauto|Car\nfast\tquick\n"
@@ -160,38 +159,6 @@ def test_views_in_turn_do_one_after_the_other():
         assert both == delete.text(crop.text(WORDS, other), other)
 
 
-@pytest.mark.parametrize(
-    ("overrides", "said"),
-    [
-        (["corpus.columns=4"], "--set corpus.columns=4: corpus.columns: .*less than or equal to 3"),
-        (["corpus.columns=3"], "--set corpus.columns=3: negatives.hard and corpus.columns: 3 go together"),
-        (["views.key={kind: in-turn, views: [identity]}"], "views.key.views.0: .*'identity'"),
-        (["views.key={kind: synonyms}"], "'views.key.rate' is missing"),
-        (["views.key={kind: masked-insertion, rate: 2, model: a}"], "views.key.rate: .*less than or equal to 1"),
-        (["views.key={kind: masked-insertion, rate: 0.2}"], "'views.key.model' is missing"),
-    ],
-)
-def test_a_bad_value_of_these_views_is_told_with_its_key(overrides, said):
-    with pytest.raises(UserError, match=said):
-        read_recipe("minilm-simcse", overrides)
-
-
-def test_a_training_that_goes_on_with_another_lexicon_is_refused(lexicon):
-    from dataclasses import replace
-    from pathlib import Path
-
-    from stsbench.training.folder import Start
-    from stsbench.training.job import _views_sha256
-
-    recipe = read_recipe("demo", [f"views.key={{kind: synonyms, rate: 0.1, lexicon: {lexicon}}}"])
-    start = Start({}, "", "", "", "", "", _views_sha256(recipe, "cpu"), 1, 1, "", {})
-    assert start.differences(start) == []
-    Path(lexicon).write_text("big\tgreat\n", encoding="utf-8")
-    with pytest.raises(UserError, match="the lexicon or model of a view differs"):
-        start.differences(replace(start, views_sha256=_views_sha256(recipe, "cpu")))
-    assert _views_sha256(read_recipe("demo"), "cpu") == ""
-
-
 def test_a_training_keeps_where_its_lexicon_is_and_its_card_names_no_folder(train, lexicon, tmp_path, monkeypatch):
     import yaml
 
@@ -202,15 +169,3 @@ def test_a_training_keeps_where_its_lexicon_is_and_its_card_names_no_folder(trai
     card = (done.folder / "README.md").read_text(encoding="utf-8")
     assert "lexicon: synonyms.tsv" in card
     assert str(tmp_path) not in card
-
-
-def test_names_of_files_within_views_are_changed_and_others_stay(lexicon):
-    views = read_recipe(
-        "demo",
-        [f"views.key={{kind: in-turn, views: [{{kind: synonyms, rate: 1, lexicon: {lexicon}}}, typo]}}".replace(
-            "typo", "{kind: masked-insertion, rate: 1, model: google-bert/bert-base-uncased}, word-deletion"
-        )],
-    ).views  # fmt: skip
-    found = views.with_paths(lambda name: f"<{name}>").key.views
-    assert (found[0].lexicon, found[1].model) == (f"<{lexicon}>", "<google-bert/bert-base-uncased>")
-    assert views.with_paths(str) == views

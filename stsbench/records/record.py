@@ -169,11 +169,7 @@ class RunRecord(Result, RecordPart):
         return table[table["kind"].isin(kinds)].reset_index(drop=True)
 
     def rows_by_score(self) -> Mapping[tuple[str, str, str, str], pd.DataFrame]:
-        """Return the rows of the items table that each score's headline is over, by the scores' keys.
-
-        Raises:
-            UserError: as `items`.
-        """
+        """Returns the rows of the items table that each score's headline is over, by the scores' keys."""
         groups = self._table().groupby(list(KEY), sort=False)
         return {tuple(map(str, key)): rows.reset_index(drop=True) for key, rows in groups}  # type: ignore[misc]
 

@@ -137,14 +137,10 @@ def require_free(folder: Path, measurement: Measurement, *, overwrite: bool = Fa
 
 
 def held_by(folder: Path, measurement: Measurement, scores: Sequence[Score] = ()) -> str | None:
-    """Return what would be lost if a measurement were saved in a folder; None if nothing would.
+    """Returns what would be lost if a measurement were saved in a folder; None if nothing would.
 
-    A record of the same measurement may be replaced. If the model has no hash, its scores must be equal, too.
-
-    Args:
-        folder: the folder.
-        measurement: the measurement to save.
-        scores: its scores; empty before it is made.
+    A record of the same measurement may be replaced. If the model has no hash, its scores must be equal, too;
+    `scores` is empty before they are known.
     """
     if not (folder / RECORD).is_file():
         return None

@@ -1,1 +1,1 @@
-"""Is everything here that a measurement needs? `doctor` returns an `Examination`; `cache` looks into the cache."""
+"""Checks of the setup: `doctor` returns an `Examination`; `cache` lists and clears the cache."""

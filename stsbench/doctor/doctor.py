@@ -1,4 +1,4 @@
-"""`doctor`: is everything here that a measurement needs? And what is cached, embeddings and tokenised corpora."""
+"""`doctor` checks what a measurement needs; `cache` lists and clears the cache."""
 
 import os
 import platform
@@ -12,6 +12,8 @@ from shutil import rmtree
 from typing import NamedTuple
 
 import pandas as pd
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
@@ -35,7 +37,7 @@ from stsbench.training import token_store
 
 
 class Finding(NamedTuple):
-    """What was looked at, whether it is well (`ok`, `note`, `problem`), and what was seen or is to be done."""
+    """A subject, its status (`ok`, `note` or `problem`), and what was found or what to do."""
 
     subject: str
     status: str
@@ -44,7 +46,7 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True)
 class Examination(Result):
-    """All that was looked at."""
+    """The findings."""
 
     findings: tuple[Finding, ...]
 
@@ -56,100 +58,81 @@ class Examination(Result):
     @property
     def frame(self) -> pd.DataFrame:
         """A row for each finding: subject, status, detail."""
-        # As objects: a path that is not UTF-8 is no text to the tables of pandas.
-        return pd.DataFrame(self.findings, dtype=object)
+        return pd.DataFrame(self.findings)
 
     def table(self) -> Tables:
-        """Return the findings as a table."""
+        """Returns the findings as a table."""
         return Tables([Table(self.frame)])
 
 
 def doctor() -> Examination:
-    """Look at environment, devices, data, cache and versions.
+    """Checks environment, device, data, cache and versions.
 
-    A `problem` is what is missing or cannot be used, and says what to do; a `note` is what only some need (the
-    text as first released, the packaged model).
+    A `problem` is something missing or broken, with the remedy; a `note` is something that only some uses need.
     """
-    looks: list[Callable[[], list[Finding]]] = [_versions, _working_folder, _device, _model, _data, _cache]
+    checks: list[Callable[[], list[Finding]]] = [_versions, _working_folder, _device, _model, _data, _cache]
     findings: list[Finding] = []
-    for look in looks:
+    for check in checks:
         try:
-            findings += look()
-        # Whatever is broken is what the doctor is asked for: a library that cannot be loaded, a disk that fails.
+            findings += check()
+        # A library that cannot be loaded or a disk that fails is a finding, too.
         except (UserError, ImportError, OSError, RuntimeError) as error:
             first_line = (str(error).splitlines() or [type(error).__name__])[0]
-            findings.append(Finding(look.__name__.strip("_").replace("_", " "), "problem", first_line))
+            findings.append(Finding(check.__name__.strip("_").replace("_", " "), "problem", first_line))
     return Examination(tuple(findings))
 
 
 def _versions() -> list[Finding]:
     here = f"stsbench {__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}"
     findings = [Finding("versions", "ok", here)]
-    shown = ("torch", "transformers", "tokenizers", "numpy", "pandas", "pyarrow")
-    bounds, of_models = _bounds(""), _bounds(MODELS)
-    known = {*bounds, *PACKAGES[MODELS].values()}
-    for package in [*shown, *sorted(known - set(shown))]:
-        wanted = of_models.get(package, "")
+    listed_always = ("torch", "transformers", "tokenizers", "numpy", "pandas", "pyarrow")
+    base, with_models = _bounds(""), _bounds(MODELS)
+    for package in dict.fromkeys([*listed_always, *sorted({*base, *PACKAGES[MODELS].values()})]):
+        bounds = with_models.get(package, SpecifierSet())
+        install = f"pip install '{package}{bounds}'"
         try:
             installed = version(package)
         except PackageNotFoundError:
-            if package in bounds:
-                findings.append(Finding(package, "problem", f"not installed: pip install '{package}{wanted}'"))
+            if package in base:
+                findings.append(Finding(package, "problem", f"not installed: {install}"))
             continue
-        if not _satisfies(installed, wanted):
-            problem = f"{installed}, but stsbench needs {package}{wanted}: pip install '{package}{wanted}'"
+        if not bounds.contains(installed, prereleases=True):
+            problem = f"{installed}, but stsbench needs {package}{bounds}: {install}"
             findings.append(Finding(package, "problem", problem))
-        elif package in shown:
+        elif package in listed_always:
             findings.append(Finding(package, "ok", installed))
-    return [*findings, *_extras()]
-
-
-def _extras() -> list[Finding]:
-    """Say which extras are here; those that are not, nobody needs but for what they bring."""
-    findings = []
     if lacking := missing(MODELS):
-        note = f"to encode and to train takes {listed(lacking)}: pip install 'stsbench[{MODELS}]'"
+        note = f"encoding and training need {listed(lacking)}: pip install 'stsbench[{MODELS}]'"
         findings.append(Finding(f"extra {MODELS}", "note", note))
     others = [extra for extra in PACKAGES if extra not in {MODELS, MINILM}]
-    here = [extra for extra in others if not missing(extra)]
-    absent = [extra for extra in others if extra not in here]
-    if here:
-        findings.append(Finding("extras", "ok", listed(here)))
+    absent = [extra for extra in others if missing(extra)]
+    if len(absent) < len(others):
+        findings.append(Finding("extras", "ok", listed([extra for extra in others if extra not in absent])))
     if absent:
-        detail = f"not installed: {listed(absent)}; each comes by its name: pip install 'stsbench[{absent[0]}]'"
+        detail = f"not installed: {listed(absent)}; install one with pip install 'stsbench[{absent[0]}]'"
         findings.append(Finding("other extras", "ok", detail))
     return findings
 
 
-def _bounds(extra: str) -> dict[str, str]:
-    """Return the versions of each package that the base and an extra ask for: {"numpy": ">=1.26"}."""
-    from packaging.requirements import Requirement
-
+def _bounds(extra: str) -> dict[str, SpecifierSet]:
+    """Returns the required versions of each package of the base and an extra."""
     try:
         requirements = [Requirement(line) for line in requires("stsbench") or ()]
     except PackageNotFoundError:  # used from its folder, and not installed
         return {}
-    needed = (each for each in requirements if each.marker is None or each.marker.evaluate({"extra": extra}))
-    return {package.name: str(package.specifier) for package in needed}
-
-
-def _satisfies(installed: str, wanted: str) -> bool:
-    from packaging.specifiers import SpecifierSet
-    from packaging.version import InvalidVersion
-
-    try:
-        return SpecifierSet(wanted).contains(installed, prereleases=True)
-    except InvalidVersion:  # a version of the person's own making
-        return True
+    needed = (
+        package for package in requirements if not package.marker or package.marker.evaluate({"extra": extra})
+    )
+    return {package.name: package.specifier for package in needed}
 
 
 def _working_folder() -> list[Finding]:
     try:
         folder = Path.cwd()
     except OSError:
-        return [Finding("working folder", "problem", "it was deleted: change to a folder that is there")]
+        return [Finding("working folder", "problem", "it was deleted: change to another folder")]
     if not os.access(folder, os.W_OK):
-        note = f"{folder} cannot be written: name another with --out where records are to go"
+        note = f"{folder} cannot be written: name a folder for records with --out"
         return [Finding("working folder", "note", note)]
     return []
 
@@ -174,7 +157,6 @@ def _data() -> list[Finding]:
 
 
 def _of_text(subject: str, files: pd.DataFrame) -> Finding:
-    """Look at the files of several tasks in one text."""
     name = str(files["source"].iloc[0])
     count = files["task"].nunique()
     here = files[files["folder"] != ""]
@@ -186,8 +168,7 @@ def _of_text(subject: str, files: pd.DataFrame) -> Finding:
         detail += f"; {len(wrong)} files are not the catalogued ones, the first is {path} ({first['status']})"
         return Finding(subject, "problem", f"{detail}: {remedy(source(name))}")
     if here["task"].nunique() < count:
-        # Where files may be downloaded nobody needs to do without them; others are for who wants that text. Who
-        # has nothing that encodes may have come for records alone.
+        # Files that cannot be downloaded are for special uses, and reading records needs no data.
         status = "note" if source(name).kind == "by-hand" or missing(MODELS) else "problem"
         return Finding(subject, status, f"{detail}: {remedy(source(name))}")
     return Finding(subject, "ok", f"{detail} in {', '.join(dict.fromkeys(here['folder']))}")
@@ -197,7 +178,7 @@ def _cache() -> list[Finding]:
     folder = embeddings_dir().absolute()
     there = next(path for path in (folder, *folder.parents) if path.exists())
     if not there.is_dir():
-        problem = f"{there} is no folder: move it away, or set STSBENCH_CACHE"
+        problem = f"{there} is not a folder: move it away, or set STSBENCH_CACHE"
         return [Finding("embedding cache", "problem", problem)]
     if not os.access(there, os.W_OK):
         problem = f"{there} cannot be written: set STSBENCH_CACHE to another folder, or use --no-cache"
@@ -213,86 +194,74 @@ def _cache() -> list[Finding]:
     return findings
 
 
-_COLUMNS = ("model", "pooling", "prompt", "precision", "device", "weights", "vectors", "MB", "last used")
-
-
 @dataclass(frozen=True)
 class CacheContents(Result):
-    """What is cached.
+    """The contents of the cache.
 
     Attributes:
         files: of embeddings, one for each way a model was used.
-        corpora: the number of tokenised corpora, and `corpora_bytes` their size together.
-        compiled_bytes: the size of the networks that were compiled for other back ends.
-        board_bytes: the size of what the board keeps of records.
+        sentence: what else is cached, and where.
     """
 
     files: tuple[CacheFile, ...]
-    corpora: int
-    corpora_bytes: int
-    compiled_bytes: int
-    board_bytes: int
-
-    @property
-    def sentence(self) -> str:
-        """What is cached, and where."""
-        return (
-            f"{len(self.files)} embedding files (the least recently used go first above the size limit), "
-            f"{self.corpora} tokenised corpora ({self.corpora_bytes / 1e6:.1f} MB), networks compiled for other "
-            f"back ends ({self.compiled_bytes / 1e6:.1f} MB) and what the board keeps of records "
-            f"({self.board_bytes / 1e6:.1f} MB) in {cache_dir()}"
-        )
+    sentence: str
 
     @property
     def frame(self) -> pd.DataFrame:
         """One row per file of embeddings: model, pooling, prompt, vectors, size in MB, last use."""
         rows = [
-            (
-                file.identity["name"],
-                file.identity["pooling"],
-                shown("prompt", file.identity["use"].get("prompt")),
-                file.identity["precision"],
-                file.identity["device"],
-                str(file.identity["weights_sha256"])[:12],
-                file.vectors,
-                file.size / 1e6,
-                datetime.fromtimestamp(file.last_used).astimezone().isoformat(" ", "minutes"),
-            )
+            {
+                "model": file.identity["name"],
+                "pooling": file.identity["pooling"],
+                "prompt": shown("prompt", file.identity["use"].get("prompt")),
+                "precision": file.identity["precision"],
+                "device": file.identity["device"],
+                "weights": str(file.identity["weights_sha256"])[:12],
+                "vectors": file.vectors,
+                "MB": file.size / 1e6,
+                "last used": datetime.fromtimestamp(file.last_used).astimezone().isoformat(" ", "minutes"),
+            }
             for file in self.files
         ]
-        return pd.DataFrame(rows, columns=list(_COLUMNS))
+        return pd.DataFrame(rows)
 
     def table(self) -> Tables:
-        """Return the files as a table; none if there are none."""
+        """Returns the files as a table; none if there are none."""
         return Tables([Table(self.frame)] if self.files else [])
 
 
 def cache_contents() -> CacheContents:
-    """Look into the cache."""
-    with _told("read"):
-        stores = token_store.stores()
-        size = sum(map(token_store.bytes_of, stores))
+    """Returns the contents of the cache."""
+    with _cache_errors("read"):
+        files, stores = tuple(cache_files()), token_store.stores()
+        corpora = sum(map(token_store.bytes_of, stores)) / 1e6
         compiled, board = (
-            sum(file.stat().st_size for file in files_below(cache_dir() / name)) for name in ("compiled", "board")
+            sum(file.stat().st_size for file in files_below(cache_dir() / name)) / 1e6
+            for name in ("compiled", "board")
         )
-        return CacheContents(tuple(cache_files()), len(stores), size, compiled, board)
+    sentence = (
+        f"{len(files)} embedding files (the least recently used are deleted first above the size limit), "
+        f"{len(stores)} tokenised corpora ({corpora:.1f} MB), networks compiled for other back ends "
+        f"({compiled:.1f} MB) and the board's tables ({board:.1f} MB) in {cache_dir()}"
+    )
+    return CacheContents(files, sentence)
 
 
 def clear_cache() -> int:
-    """Delete embeddings, tokenised corpora, compiled networks and what the board keeps; return how many bytes."""
-    with _told("clear"):
-        compiled, board = cache_dir() / "compiled", cache_dir() / "board"
-        freed = sum(map(remove_file, [*files_below(compiled), *files_below(board)]))
-        rmtree(compiled, ignore_errors=True)  # what is left are empty folders
+    """Deletes embeddings, tokenised corpora, compiled networks and the board's tables; returns the bytes."""
+    with _cache_errors("clear"):
+        folders = cache_dir() / "compiled", cache_dir() / "board"
+        freed = sum(remove_file(file) for folder in folders for file in files_below(folder))
+        rmtree(folders[0], ignore_errors=True)  # its empty folders
         return freed + clear_embeddings() + token_store.clear_stores()
 
 
 @contextmanager
-def _told(what: str) -> Iterator[None]:
+def _cache_errors(action: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         raise UserError(
-            f"cannot {what} the cache {cache_dir()} ({error.strerror or error}): it may be read-only or somebody "
-            "else's; set STSBENCH_CACHE to a folder of yours, or ask whose it is."
+            f"cannot {action} the cache {cache_dir()} ({error.strerror or error}): check its permissions, or set "
+            "STSBENCH_CACHE to another folder."
         ) from error

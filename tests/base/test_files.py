@@ -3,6 +3,7 @@
 import errno
 import itertools
 import os
+import stat
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -10,14 +11,9 @@ from typing import Any
 
 import pytest
 
+from stsbench.base import machine
 from stsbench.base.errors import UserError
-from stsbench.base.files import (
-    atomic_folder,
-    atomic_path,
-    files_below,
-    files_in,
-    require_writable,
-)
+from stsbench.base.files import atomic_folder, atomic_path, files_below, files_in, require_writable
 
 
 def write_file(target: Path, text: str, error: BaseException | None = None) -> None:
@@ -112,29 +108,30 @@ def test_two_writers_of_one_folder_do_not_disturb_each_other(tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == [target]
 
 
-@pytest.mark.parametrize(
-    ("place", "as_folder", "words"),
-    [
+def test_what_cannot_be_written_is_an_error_before_any_work(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    before = sorted(tmp_path.iterdir())
+    for place, as_folder, words in (
         ("folder", False, "it is a folder; choose another file with --out"),
         ("pipe", False, "it is a pipe or device"),
         ("file", True, "it is a file; choose another folder with --out"),
         ("file/inside", True, "file is not a folder"),
-        ("file/inside", False, "file is not a folder"),
-    ],
-)
-def test_what_cannot_be_written_is_an_error_before_any_work(
-    tmp_path: Path, place: str, as_folder: bool, words: str
-) -> None:
-    (tmp_path / "folder").mkdir()
-    os.mkfifo(tmp_path / "pipe")
-    (tmp_path / "file").write_text("", encoding="utf-8")
-    require_writable(tmp_path / "new" / "one", as_folder=as_folder)
-    before = sorted(tmp_path.iterdir())
-    with pytest.raises(UserError, match=rf"cannot write .*{place}: .*{words}"):
-        require_writable(tmp_path / place, "--out", as_folder=as_folder)
-    with pytest.raises(UserError, match="cannot write"):
-        (write_folder if as_folder else write_file)(tmp_path / place, "")
+    ):
+        require_writable(tmp_path / "new" / "one", as_folder=as_folder)
+        with pytest.raises(UserError, match=rf"cannot write .*{place}: .*{words}"):
+            require_writable(tmp_path / place, "--out", as_folder=as_folder)
+        with pytest.raises(UserError, match="cannot write"):
+            (write_folder if as_folder else write_file)(tmp_path / place, "")
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_the_folder_is_synced_after_a_file_was_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    are_folders = []
+    monkeypatch.setattr(os, "fsync", lambda handle: are_folders.append(stat.S_ISDIR(os.fstat(handle).st_mode)))
+    write_file(tmp_path / "a.txt", "")
+    assert are_folders == [False, True]
 
 
 def test_files_are_sorted_and_a_folder_that_cannot_be_listed_is_an_error(
@@ -143,10 +140,19 @@ def test_files_are_sorted_and_a_folder_that_cannot_be_listed_is_an_error(
     for name in ("b.json", "a.json", ".hidden.json", "c.txt", "inside/d.json"):
         write_file(tmp_path / name, "")
     assert [path.name for path in files_in(tmp_path, "*.json", "a.*")] == [".hidden.json", "a.json", "b.json"]
-    assert files_in(tmp_path / "absent", "*") == files_in(tmp_path / "c.txt", "*") == []
     assert [path.name for path in files_below(tmp_path)] == [".hidden.json", "a.json", "b.json", "c.txt", "d.json"]
     monkeypatch.setattr(os, "listdir", refuse(errno.EIO))
     monkeypatch.setattr(os, "scandir", refuse(errno.EIO))
     for find in (lambda: files_in(tmp_path, "*.json"), lambda: files_below(tmp_path)):
         with pytest.raises(UserError, match=r"cannot list .* \(Input/output error\)"):
             find()
+
+
+def test_the_free_memory_is_the_limit_where_the_system_reports_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "_MEMORY", tmp_path / "meminfo")
+    machine.require_memory(10**18, "they", "do less")
+    (tmp_path / "meminfo").write_text("MemTotal: 9000000 kB\nMemAvailable: 2929688 kB\n")
+    with pytest.raises(UserError, match=r"they take 3\.1 GB of memory, of which 3\.0 GB are free: do less\."):
+        machine.require_memory(3_100_000_000, "they", "do less")

@@ -1,19 +1,34 @@
-"""What data sets share: every number is recomputed in a few lines, on real and on planted sets."""
+"""Ids of sentences, and what data sets share: every number is recomputed in a few lines."""
 
+import hashlib
 import re
-from collections import Counter
+import unicodedata
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
 from stsbench.base.errors import UserError
 from stsbench.cli.app import app
-from stsbench.data.benchmarks import load_sample
+from stsbench.data.benchmarks import load_sample, load_sts, read_splits
 from stsbench.data.overlap import PAIRS, SENTENCES, overlap
 from stsbench.data.sentences import read_corpus_set
-from stsbench.data.shared import LETTERS, RELEASED, Met, sentences_met
+from stsbench.data.shared import (
+    FOLDED,
+    LETTERS,
+    RELEASED,
+    Met,
+    folded_ids,
+    id_columns,
+    same_letters,
+    sentence_ids,
+    sentences_met,
+)
+from stsbench.data.shared import (
+    SENTENCES as COLUMNS,
+)
 
 YEARS = ["STS12", "STS13", "STS14", "STS15", "STS16"]
 TOGETHER = "+".join(YEARS)
@@ -56,31 +71,6 @@ def test_a_third_of_the_pairs_of_sts12_to_sts16_are_pairs_of_stsbs_train_split(s
         assert row["shared a"] == row["shared b"] == len(years & train)
         counts.append((len(years & train), len(years)))
     assert counts == [(4030, 12099), (4699, 12081)]
-
-
-@pytest.mark.shared
-def test_the_repetitions_of_the_transfer_tasks_are_counted(senteval: Path) -> None:
-    frame = overlap(["MPQA", "TREC"], data_dirs=[senteval]).frame
-    folder = senteval / "downstream"
-    phrases = [
-        line.strip()
-        for name in ("mpqa.pos", "mpqa.neg")
-        for line in (folder / "MPQA" / name).read_text(encoding="latin-1").split("\n")
-        if line.strip()
-    ]
-    times = Counter(phrases)
-    inside = row_of(frame, "MPQA", "MPQA", SENTENCES, RELEASED)
-    assert inside["shared a"] == sum(count > 1 for count in times.values())
-    assert inside["rows a"] == sum(count for count in times.values() if count > 1)
-    questions = [
-        {
-            letters(line.partition(" ")[2])
-            for line in (folder / "TREC" / name).read_text(encoding="latin-1").rstrip("\n").split("\n")
-        }
-        for name in ("train_5500.label", "TREC_10.label")
-    ]
-    shared = row_of(frame, "TREC:train", "TREC:test", SENTENCES, LETTERS)["shared a"]
-    assert shared == len(questions[0] & questions[1])
 
 
 def test_a_corpus_is_compared_with_the_tasks_each_way(tmp_path: Path) -> None:
@@ -143,3 +133,39 @@ def test_the_sentences_of_sets_are_counted_in_a_corpus_both_ways() -> None:
 def test_a_mistake_is_an_error(arguments: list[str], message: str) -> None:
     with pytest.raises(UserError, match=message):
         CliRunner().invoke(app, ["data", "overlap", *arguments], standalone_mode=False, catch_exceptions=False)
+
+
+def test_an_id_is_the_first_eight_bytes_of_the_hash() -> None:
+    text = "a dog’s life 犬"
+    expected = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
+    assert sentence_ids([text]).tolist() == [expected]
+    assert sentence_ids([]).dtype == np.uint64
+
+
+def test_two_tokenisations_share_the_folded_id_only() -> None:
+    released = ["It's a Dog.", "it 's a dog ."]
+    assert len(set(sentence_ids(released).tolist())) == 2
+    assert len(set(folded_ids(released).tolist())) == 1
+    assert len(set(folded_ids(["...", "!", "?!"]).tolist())) == 3
+
+
+def test_an_item_of_one_sentence_is_its_own_second() -> None:
+    columns = id_columns(["one", "two"], [None, "three"])
+    assert list(columns) == [*COLUMNS, *FOLDED]
+    assert (columns["sentence_a"] == columns["sentence_b"]).tolist() == [True, False]
+
+
+def test_case_folding_and_unicode_forms_agree_in_any_order() -> None:
+    for text in ("\u0390", "\u01f0", "\u1e9b\u0323", "\ufb03", "Stra\u00dfe", "\u03aa\u0301"):
+        forms = [unicodedata.normalize(form, t) for form in ("NFC", "NFD") for t in (text, text.upper())]
+        assert len({same_letters(form) for form in forms}) == 1, text
+    assert same_letters("caf\u00e9") != same_letters("cafe")
+
+
+def test_splits_that_cannot_be_read_are_returned_with_their_errors(benchmark_folder: Path) -> None:
+    next(benchmark_folder.rglob("sts-dev.csv")).unlink()
+    sets, absent = read_splits(["STS-B:dev", "STS-B:test"], [benchmark_folder])
+    assert list(sets) == ["STS-B:test"]
+    assert sets["STS-B:test"].pairs.equals(load_sts("STS-B", data_dirs=[benchmark_folder]).pairs)
+    assert list(absent) == ["STS-B:dev"]
+    assert isinstance(absent["STS-B:dev"], UserError)

@@ -1,6 +1,5 @@
 """Views: which pairs they leave, what they are called, and what their data's hash is over."""
 
-import unicodedata
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +9,6 @@ import pytest
 import stsbench as sb
 from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_sts
-from stsbench.data.own_pairs import load_pairs
 from stsbench.data.shared import pair_numbers
 from stsbench.data.tables import StsData, combined_sha256
 from stsbench.data.views import PairView
@@ -57,23 +55,6 @@ def test_a_pair_with_a_sentence_of_the_corpus_is_left_out(
     corpus.write_text("nothing of that\n", encoding="utf-8")
     other = sb.evaluate(hash_encode, data, view=sb.PairView(corpora=[corpus]))
     assert differing_fields(record.signatures[0], other.signatures[0]) == ("data",)
-
-
-def test_a_corpus_leaves_out_the_same_pairs_however_unicode_writes_its_accents(tmp_path: Path) -> None:
-    pairs = [(f"caf\u00e9 n\u00ba {n} \u1e9b\u0323", f"th\u00e9 {n}", n) for n in range(1, 9)]
-    left_out = set()
-    for of_data in ("NFC", "NFD"):
-        own, kept = tmp_path / f"own-{of_data}.tsv", [unicodedata.normalize(of_data, a) for a, _, _ in pairs]
-        lines = [
-            f"{a}\t{unicodedata.normalize(of_data, b)}\t{n}" for a, (_, b, n) in zip(kept, pairs, strict=True)
-        ]
-        own.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        for of_corpus in ("NFC", "NFD"):
-            corpus = tmp_path / "corpus.txt"
-            corpus.write_text(unicodedata.normalize(of_corpus, pairs[2][0].upper()) + "!\n", encoding="utf-8")
-            (clean,) = PairView(corpora=(corpus,)).of([load_pairs(own)])
-            left_out.add(tuple(clean.pairs["pair_id"]))
-    assert left_out == {("1", "2", "4", "5", "6", "7", "8")}
 
 
 def test_what_leaves_nothing_to_score_is_told(toy_data: Callable[..., StsData], tmp_path: Path) -> None:

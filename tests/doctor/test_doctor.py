@@ -72,7 +72,7 @@ def test_a_cache_that_is_a_file_or_holds_what_cannot_be_read_is_a_problem(
     (tmp_path / "file").write_text("x", encoding="utf-8")
     assert found()["embedding cache"] == (
         "problem",
-        f"{tmp_path / 'file'} is no folder: move it away, or set STSBENCH_CACHE",
+        f"{tmp_path / 'file'} is not a folder: move it away, or set STSBENCH_CACHE",
     )
     broken = tmp_path / "cache" / "embeddings" / "broken.vectors"
     monkeypatch.setenv("STSBENCH_CACHE", str(tmp_path / "cache"))

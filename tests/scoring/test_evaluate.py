@@ -20,11 +20,7 @@ Data = Callable[..., StsData]
 def test_tasks_are_names_data_your_own_file_or_several_of_them(
     hash_encode: Encode, toy_data: Data, tmp_path: Path
 ) -> None:
-    for tasks, names in (
-        (toy_data(), ["toy"]),
-        ("sample", ["sample"]),
-        ([toy_data(), "sample"], ["toy", "sample"]),
-    ):
+    for tasks, names in ((toy_data(), ["toy"]), ([toy_data(), "sample"], ["toy", "sample"])):
         assert [task.task for task in sb.evaluate(hash_encode, tasks).scores] == names
     path = tmp_path / "own.csv"
     rows = [("a b", "a c", 1), ("b d", "b d", 5), ("x y", "z y", 2), ("q r", "r q", 4)]
@@ -48,12 +44,8 @@ def test_the_record_describes_the_measurement(hash_encode: Encode, toy_data: Dat
         progress=lambda *stage: progress.append(stage),
     )
     assert (record.schema_version, record.stsbench) == (6, sb.__version__)
-    assert record.model.kind == "function"
-    assert record.model.name.endswith(":encode_by_hash")
-    assert (record.protocol.name, record.protocol.interval, record.protocol.level) == ("simcse", "dyadic", 0.95)
+    assert (record.model.kind, record.model.name.rpartition(":")[2]) == ("function", "encode_by_hash")
     assert set(record.seconds) == {"data", "hash", "load", "tokenize", "encode", "similarities", "score"}
-    assert record.encoding["texts"] == record.encoding["sequences"] == record.encoding["encoded"]
-    assert record.encoding["padded_tokens"] >= record.encoding["tokens"]
     assert len(record.items) == 90
     assert record.signature.splitlines() == [task.signature for task in record.scores]
     assert any("callable" in note for note in record.notes)
@@ -61,8 +53,6 @@ def test_the_record_describes_the_measurement(hash_encode: Encode, toy_data: Dat
     assert table["task"].tolist() == ["a", "a", "a", "b", "b", "b", "Avg."]
     assert table["subset"].tolist() == ["", "first", "second"] * 2 + [""]
     assert table["items"].tolist() == [30, 10, 20, 60, 20, 40, 90]
-    assert (table["low"] < table["score"]).all()
-    assert table["signature"].map(bool).tolist() == [True, False, False] * 2 + [False]
     assert progress[-1] == ("scoring", 2, 2)
     assert any(stage.startswith("encoding ") and done == total > 0 for stage, done, total in progress)
 

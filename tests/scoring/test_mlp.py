@@ -109,7 +109,6 @@ def test_the_callers_random_numbers_are_left_alone(toy, vectors_of):
 def test_wrong_options_are_named():
     with pytest.raises(UserError, match="unknown classifier option 'nhidden': choose from nhid, optim"):
         net_settings({"nhidden": 3})
-    with pytest.raises(UserError, match="unknown optimizer 'adamw'"):
-        make_optimizer("adamw", [torch.zeros(1, requires_grad=True)])
-    with pytest.raises(UserError, match="cannot use the optimizer 'adam,speed=3'"):
-        make_optimizer("adam,speed=3", [torch.zeros(1, requires_grad=True)])
+    for name in ("adamw", "adam,speed=3"):
+        with pytest.raises(UserError, match=name):
+            make_optimizer(name, [torch.zeros(1, requires_grad=True)])

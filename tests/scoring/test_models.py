@@ -69,10 +69,9 @@ def test_your_own_choice_wins(loaded: dict[str, Any]) -> None:
     assert (loaded["pooling"], loaded["max_length"]) == ("avg", 16)
 
 
-@pytest.mark.parametrize("name", ["mocose-bert-base", "glove", "is-bert"])
-def test_a_system_without_a_public_checkpoint_is_an_error(name: str) -> None:
+def test_a_system_without_a_public_checkpoint_is_an_error() -> None:
     with pytest.raises(sb.UserError, match="without a known checkpoint on the Hugging Face Hub"):
-        sb.load(name)
+        sb.load("mocose-bert-base")
 
 
 def test_other_names_and_folders_are_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,11 +104,7 @@ def test_known_models_and_tasks_are_cited_and_your_own_are_named_as_such(
     catalogued = [replace(toy_data(name), status="verified") for name in ("STS12", "STS-B")]
     record = sb.evaluate(hash_encode, catalogued)
     minilm = checkpoints()["all-minilm-l6-v2"]
-    models = {
-        "princeton-nlp/unsup-simcse-bert-base-uncased": (None, "gao"),
-        MIRROR: (None, "liu-etal-2021-fast"),
-        "runs/mine": (minilm.weights_sha256, "reimers-gurevych-2019"),
-    }
+    models = {MIRROR: (None, "liu-etal-2021-fast"), "runs/mine": (minilm.weights_sha256, "reimers-gurevych-2019")}
     for number, (name, (weights, paper)) in enumerate(models.items()):
         model = record.model.model_copy(update={"name": name, "weights_sha256": weights})
         save_run(record.model_copy(update={"model": model}).with_items(record.items), tmp_path / str(number))

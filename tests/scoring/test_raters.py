@@ -17,15 +17,7 @@ RATINGS = [(4, 4, 3, 4, 4), (0, 0, 1, 0, 0), (2, 3, 2, 3, 2), (1, 1, 1, 1, 1), (
 
 def rated(ratings=RATINGS, task="BIOSSES"):
     pairs = [
-        Pair(
-            task,
-            "test",
-            str(n),
-            float(np.mean(given)) if given else 1.0 * n,
-            "an owl " * n,
-            "a bus",
-            ratings=given,
-        )
+        Pair(task, "test", str(n), float(np.mean(given)), "an owl " * n, "a bus", ratings=given)
         for n, given in enumerate(ratings, start=1)
     ]
     files = (FileRead("scores.tsv", "0" * 64, None),)

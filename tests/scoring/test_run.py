@@ -89,11 +89,6 @@ def test_a_run_is_named_after_model_pooling_tasks_and_unusual_choices(
     assert run_name(identity, sets, settings) == name
 
 
-def test_the_name_of_a_run_fits_a_file_system(toy_data: Data) -> None:
-    sets = [StsPairs(toy_data(f"{'täsk' * 5}{number}")) for number in range(60)]
-    assert len(run_name(replace(MINILM, name="m" * 300), sets, Settings()).encode()) <= 200
-
-
 def test_the_same_measurement_gets_the_same_folder_and_another_one_a_folder_of_its_own(
     toy_data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

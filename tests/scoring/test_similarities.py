@@ -117,12 +117,12 @@ def test_gold_can_be_tasks_of_the_catalogue(benchmark_folder: Path, hash_encode:
         }
     mean = sb.import_results(saved, gold="STS13", data_dirs=folders, aggregation="mean", metric="pearson")
     assert mean.scores[0].value == measured.scores[0].number("pearson", "mean").value
-    missing = r"no data for STS13 \(test\) and STSBenchmark \(validation\)"
-    for gold in ("STS-B", "STS12"):
-        with pytest.raises(sb.UserError, match=missing):
+    for gold, message in (
+        ("STS-B", r"no data for STS13 \(test\) and STSB"),
+        ("STS99", "no task and no file STS99"),
+    ):
+        with pytest.raises(sb.UserError, match=message):
             sb.import_results(saved, gold=gold, data_dirs=folders)
-    with pytest.raises(sb.UserError, match="there is no task and no file STS99"):
-        sb.import_results(saved, gold="STS99")
 
 
 def archive(path: Path) -> None:
@@ -149,35 +149,22 @@ MTEB_FILE = "STS12_predictions.json"
         ("s.npy", np.array(thirty(np.nan)), "number 13 of 30 is nan: give a finite number"),
         ("s.txt", "\n".join(map(str, thirty(np.inf))).encode(), "number 13 of 30 is inf"),
         ("s.txt", b"0.5\nhalf\n", "line 2: 'half' is not a number"),
-        ("s.txt", b"0.5\n\n0.5\n", "line 2: '' is not a number"),
         ("s.txt", b"", "line 1: '' is not a number"),
         ("s.txt", b"\xff\xfe", "is not UTF-8 text"),
         ("s.npy", b"", r"is not a \.npy file of numbers"),
-        ("s.npy", b"0.5\n0.6\n", r"is not a \.npy file of numbers"),
         ("s.npy", np.zeros((30, 2)), "holds .* of shape .*: save one number per pair"),
         ("s.npy", np.array(["a"] * 30), "holds .* of shape"),
-        ("s.npy", np.zeros(30, dtype=complex), "holds .* of shape"),
         ("s.npy", archive, "holds an archive"),
         ("s.npy", None, "there is no file"),
         (MTEB_FILE, b"", "is not valid JSON"),
         (MTEB_FILE, b"[]", "mteb_model_meta: it is missing"),
-        (MTEB_FILE, b'{"mteb_model_meta": {"model_name": 1}}', "mteb_model_meta: model_name: "),
         (MTEB_FILE, with_meta(), "prediction"),
-        (MTEB_FILE, with_meta(cosine_scores=1), "default, test, cosine_scores: "),
         (MTEB_FILE, with_meta(cosine_scores=[0.1, None]), r"cosine_scores\.1: "),
         (MTEB_FILE, with_meta(cosine_scores=[0.1, float("nan")]), r"cosine_scores\.1: "),
         (MTEB_FILE, with_meta(cosine_scores=[0.1, 7]), r"cosine_scores\.1: "),
         (MTEB_FILE, with_meta(cosine_scores=[0.1], manhattan_distances=[1, 2]), "numbers of similarities differ"),
-        (
-            MTEB_FILE,
-            with_meta(cosine_scores=[0.1] * 29),
-            r"has 29 predictions of STS12 \(test\), but",
-        ),
-        (
-            MTEB_FILE,
-            with_meta(cosine_scores=[0.3] * 30),
-            r"prediction 1 has the cosine 0\.3000: the order",
-        ),
+        (MTEB_FILE, with_meta(cosine_scores=[0.1] * 29), r"has 29 predictions of STS12 \(test\), but"),
+        (MTEB_FILE, with_meta(cosine_scores=[0.3] * 30), r"prediction 1 has the cosine 0\.3000: the order"),
     ],
 )
 def test_mistakes_in_a_file_are_named(

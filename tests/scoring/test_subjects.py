@@ -12,7 +12,7 @@ from stsbench.data.benchmarks import load_sample
 from stsbench.data.sentences import sentences_in
 from stsbench.data.tables import StsData
 from stsbench.scoring import subjects
-from stsbench.scoring.subjects import named_subjects, vectors_of
+from stsbench.scoring.subjects import vectors_of
 
 Encode = Callable[[list[str]], Any]
 Data = Callable[..., StsData]
@@ -23,15 +23,6 @@ def encode(sentences):
     factor = float(Path(__file__).with_name("factor.txt").read_text())
     return [[len(s), factor * s.count("e"), s.count("a"), 1.0] for s in sentences]
 """
-
-
-def test_two_records_of_one_model_are_named_by_their_folders(
-    hash_encode: Encode, toy_data: Data, tmp_path: Path
-) -> None:
-    run = sb.evaluate(hash_encode, toy_data(), out=tmp_path / "monday")
-    (tmp_path / "monday").rename(tmp_path / "tuesday")
-    label, other = named_subjects([run, sb.load_run(tmp_path / "tuesday")])
-    assert (label[-9:], other[-10:]) == (" (monday)", " (tuesday)")
 
 
 @pytest.fixture

@@ -98,7 +98,7 @@ class TextVariant(_CatalogueModel):
     `widths` lists the allowed numbers of columns (`pairs-and-gold` and `table`): some rows of the raw text have
     notes after the sentences. `names` are the columns of the layout `named` if the file has no header.
     `drop_repeated` leaves out each pair of dev and test that occurs twice in its split, or in another split, in
-    either order; `count` is without them. `note` describes what is known of files that were not available.
+    either order; `count` is without them. `note` describes files that were not available.
     """
 
     source: str

@@ -62,7 +62,7 @@ def verify(
         list[str] | None,
         typer.Argument(
             metavar="[WHAT]...",
-            help="Sources (`senteval`, `sts-raw`) or tasks (`STS12`); by default the usual ones and what is here.",
+            help="Sources (`senteval`, `sts-raw`) or tasks (`STS12`); by default the usual and the present ones.",
         ),
     ] = None,
     data_dirs: DataDirs = None,

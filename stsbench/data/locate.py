@@ -71,13 +71,13 @@ def root_in(place: Place, source: Source, paths: Sequence[str]) -> Path | None:
     return None
 
 
-def find_root(source: Source, paths: Sequence[str], wanted: str, data_dirs: Sequence[Path] = ()) -> Path:
+def find_root(source: Source, paths: Sequence[str], name: str, data_dirs: Sequence[Path] = ()) -> Path:
     """Returns the folder with all of `paths`: the first with any of them, so that two copies are never mixed.
 
     Args:
         source: the source of the files.
         paths: the files, relative to the source's root.
-        wanted: what they are, for messages ("STS12").
+        name: what they are, for messages ("STS12").
         data_dirs: see `places`.
 
     Raises:
@@ -93,12 +93,12 @@ def find_root(source: Source, paths: Sequence[str], wanted: str, data_dirs: Sequ
             absent = next((path for path in paths if not (root / path).is_file()), None)
             if absent is not None:
                 raise UserError(
-                    f"{wanted} is incomplete in {root} ({place.origin}): {absent} is missing; "
+                    f"{name} is incomplete in {root} ({place.origin}): {absent} is missing; "
                     f"put it there, name another folder, or {remedy(source)}."
                 )
             return root
     folders = ", ".join(f"{place.folder} ({place.origin})" for place in searched)
-    raise DataNotFoundError(f"{wanted} was not found in {folders}, which lack {paths[0]}: {remedy(source)}.")
+    raise DataNotFoundError(f"{name} was not found in {folders}, which lack {paths[0]}: {remedy(source)}.")
 
 
 def bundled_root(source: Source) -> Path:

@@ -50,10 +50,10 @@ Wanted = RunRecord | Encoder | str | Path | Callable[[list[str]], Any]
 """A record, its folder or its `run.json`, or anything that `load` accepts."""
 
 
-def named_subjects(wanted: Wanted | Sequence[Wanted] | None) -> dict[str, Subject]:
+def named_subjects(runs: Wanted | Sequence[Wanted] | None) -> dict[str, Subject]:
     """Returns records and models by the names that tables and figures use; None is the packaged model."""
-    several: list[Any] = list(wanted) if isinstance(wanted, list | tuple) else [] if wanted is None else [wanted]
-    subjects = [_subject(each) for each in several or [default_model()]]
+    several: list[Any] = list(runs) if isinstance(runs, list | tuple) else [] if runs is None else [runs]
+    subjects = [_subject(run) for run in several or [default_model()]]
     models = [
         subject.model if isinstance(subject, RunRecord) else ModelPart(**vars(subject.identity))
         for subject in subjects
@@ -62,10 +62,10 @@ def named_subjects(wanted: Wanted | Sequence[Wanted] | None) -> dict[str, Subjec
     return dict(zip(model_labels(models, folders), subjects, strict=True))
 
 
-def _subject(wanted: Wanted) -> Subject:
-    if isinstance(wanted, RunRecord):
-        return wanted
-    return load_run(wanted) if isinstance(wanted, str | Path) and is_run(wanted) else load(wanted)
+def _subject(run: Wanted) -> Subject:
+    if isinstance(run, RunRecord):
+        return run
+    return load_run(run) if isinstance(run, str | Path) and is_run(run) else load(run)
 
 
 def default_model() -> str:
@@ -120,16 +120,16 @@ def scored_tasks(
     Raises:
         UserError: if the record lacks a task.
     """
-    wanted = list(dict.fromkeys(canonical(task) for task in tasks))
+    requested = list(dict.fromkeys(canonical(task) for task in tasks))
     record = subject
     if not isinstance(record, RunRecord):
-        chosen = wanted or tasks_here(data_dirs)
+        chosen = requested or tasks_here(data_dirs)
         record = evaluate(record, chosen, data_dirs=data_dirs, intervals=Intervals(None), progress=progress)
     scores = [score for score in record.scores if score.statistic in CORRELATIONS and not score.training]
     if not scores:
         raise without_pairs(record)
     measured = list(dict.fromkeys(score.task for score in scores))
-    if missing := [task for task in wanted if task not in measured]:
+    if missing := [task for task in requested if task not in measured]:
         where = f" in {record.folder}" if record.folder else ""
         raise UserError(
             f"the run of {name}{where} has no {missing[0]} (it has {', '.join(measured)}): measure it with "
@@ -140,7 +140,7 @@ def scored_tasks(
     return record, [
         ScoredTask(label, statistic, rows[score.key], _gold_range(score, rows[score.key]), score.data.sha256)
         for label, score in named
-        if (score.task in wanted or not wanted) and isinstance(statistic := statistic_of(score), Correlation)
+        if (score.task in requested or not requested) and isinstance(statistic := statistic_of(score), Correlation)
     ]
 
 

@@ -215,7 +215,7 @@ def shared_sums(terms: ArrayLike, sharing: Sharing, method: Dependence = "dyadic
 
 
 def _variance_of(single: tuple[float, float], summed: tuple[float, float], twice: tuple[float, float]) -> Variance:
-    """Combines sums of squares and fourth powers: of the terms, of their sums, of what the sums count twice."""
+    """Combines sums of squares and fourth powers: of the terms, of their sums, and of the parts counted twice."""
     (independent, fourth), (estimate, fourths), (twice_estimate, twice_fourths) = single, summed, twice
     estimate -= twice_estimate
     # Where nothing is shared the two differ only by rounding.

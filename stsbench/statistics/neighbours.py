@@ -106,11 +106,11 @@ def nearest_others(units: Floats, k: int, progress: Progress = silent) -> Neares
 
     def of_block(start: int) -> Nearest:
         queries = np.arange(start, min(start + QUERIES_AT_ONCE, n))[:, np.newaxis]
-        found = nearest(units[queries[:, 0]], [(np.arange(n), units)], k + 1)
+        near = nearest(units[queries[:, 0]], [(np.arange(n), units)], k + 1)
         # A row is among its own k + 1 nearest unless earlier duplicates take all places.
-        kept = found.rows != queries
+        kept = near.rows != queries
         kept[kept.all(axis=1), -1] = False
-        return Nearest(found.rows[kept].reshape(-1, k), found.cosines[kept].reshape(-1, k))
+        return Nearest(near.rows[kept].reshape(-1, k), near.cosines[kept].reshape(-1, k))
 
     parts: list[Nearest] = []
     blocks = range(0, n, QUERIES_AT_ONCE)
@@ -149,8 +149,8 @@ def hubness(neighbours: Counts) -> Hubness:
         neighbours: (n, k) rows of the nearest others, as returned by `nearest_others`.
 
     >>> star = np.array([[1], [0], [0], [0]])
-    >>> found = hubness(star)
-    >>> found.counts.tolist(), round(found.skewness, 3), found.antihubs
+    >>> star_hubness = hubness(star)
+    >>> star_hubness.counts.tolist(), round(star_hubness.skewness, 3), star_hubness.antihubs
     ([3, 1, 0, 0], 0.816, 0.5)
     """
     n, k = neighbours.shape

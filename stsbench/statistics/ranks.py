@@ -185,9 +185,9 @@ def _corrected(alone: Floats, parts: Floats, draws: int, rng: np.random.Generato
     p, p_of_each = np.ones((2, size, size))
     first, second = np.triu_indices(size, 1)
     p[first, second] = p[second, first] = _step_down(alone, noise, errors, first[None], second[None])[0]
-    others = np.array([[other for other in range(size) if other != own] for own in range(size)])
-    own = np.broadcast_to(np.arange(size)[:, None], others.shape)
-    np.put_along_axis(p_of_each, others, _step_down(alone, noise, errors, own, others), axis=1)
+    others = np.array([[other for other in range(size) if other != place] for place in range(size)])
+    places = np.broadcast_to(np.arange(size)[:, None], others.shape)
+    np.put_along_axis(p_of_each, others, _step_down(alone, noise, errors, places, others), axis=1)
     return p, p_of_each
 
 

@@ -93,7 +93,7 @@ def test_a_cache_that_is_read_only_is_told_in_a_sentence(tmp_path: Path, monkeyp
     file.write_bytes(b"")
     with monkeypatch.context() as patch:
         patch.setattr(Path, "unlink", refused)
-        with pytest.raises(UserError, match=r"cannot clear the embedding .*\(Read-only file system\): allow"):
+        with pytest.raises(UserError, match=r"cannot clear the cache .*\(Read-only file system\)"):
             clear_cache()
     assert file.exists()
     with monkeypatch.context() as patch:

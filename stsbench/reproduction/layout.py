@@ -12,7 +12,6 @@ from stsbench.data.locate import places
 from stsbench.published.catalogue import checkpoint_of_system, exhibits, tables
 from stsbench.published.schema import PublishedTable
 from stsbench.records.labels import distinct_labels
-from stsbench.reproduction.samples import labelled_path
 from stsbench.reproduction.table_plan import PlannedRow, RowPlan, Scale, ScaleName, TablePlan, scales
 from stsbench.scoring.settings import Protocol
 from stsbench.scoring.tasks import parse_tasks
@@ -180,7 +179,7 @@ def experiment_of(
     if not planned.made:
         why = next(iter(planned.missing.values()), plan.cannot)
         raise UserError(f"{name} cannot be made at the scale {scale}: {why.rstrip('.')}.")
-    rows = _rows(plan, planned, size, corpus=corpus, settings=settings or {})
+    rows = _rows(planned, size, corpus=corpus, settings=settings or {})
     measure: dict[str, Any] = {"tasks": tasks_of(plan, name, scale)}
     if plan.analysis:
         measure["analyses"] = {plan.analysis: {**plan.options, **size.options.get(plan.analysis, {})}}
@@ -200,15 +199,9 @@ def experiment_of(
         raise UserError(f"{' '.join(map(str, mistake['loc'][:1]))}: {what_is_wrong}.") from error
 
 
-def _rows(
-    plan: TablePlan, planned: Layout, size: Scale, *, corpus: str, settings: Mapping[str, Any]
-) -> dict[str, dict[str, Any]]:
+def _rows(planned: Layout, size: Scale, *, corpus: str, settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Returns the changes of each row, with those of the scale and the user."""
-    trained: dict[str, Any] = {}
-    if size.labelled and plan.labelled:
-        # The sample's sentences are invented, so no task's pairs are among them.
-        trained |= {"labelled.folder": str(labelled_path()), "labelled.test_pairs": "kept"}
-    trained |= settings
+    trained = dict(settings)
     if text := corpus or size.corpus:
         trained["corpus"] = text
     return {made.label: {**made.changes, **(trained if made.is_trained else {})} for made in planned.made}

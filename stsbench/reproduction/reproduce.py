@@ -17,7 +17,6 @@ from stsbench.render.table import Table, Tables
 from stsbench.reproduction.layout import experiment_of, layout
 from stsbench.reproduction.reading import read_reproduction
 from stsbench.reproduction.reproduced import Reproduction
-from stsbench.reproduction.samples import make_labelled
 from stsbench.reproduction.table_plan import (
     SCALES,
     ScaleName,
@@ -95,6 +94,8 @@ def reproduce(
     """
     plan, size, name = plan_of(table), demand_scale(scale), planned_exhibit(table).name
     place = Path(out).expanduser() if out is not None else RUNS / f"{name}-{size}"
+    if plan.labelled and "labelled.folder" not in (settings or {}):
+        raise UserError(f"{name} trains on labelled tables: name their folder with --set labelled.folder=FOLDER.")
     folders = [Path(folder).expanduser() for folder in data_dirs]
     experiment = experiment_of(
         plan,
@@ -106,8 +107,6 @@ def reproduce(
         settings=settings,
         data_dirs=folders,
     )
-    if scales()[size].labelled and plan.labelled:
-        make_labelled()
     result = sweep(
         experiment,
         place,

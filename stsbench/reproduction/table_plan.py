@@ -45,7 +45,6 @@ class Scale(PlanPart):
         set: changes to every recipe.
         tasks: bundled tasks in place of the paper's; empty for the paper's.
         corpus: the corpus; empty for the user's, or `wiki1m`.
-        labelled: whether the sample replaces labelled tables that were not given.
         checkpoints: whether public checkpoints are measured; otherwise their rows are trained or left out.
         last: whether the last step is measured if a plan asks for it.
         options: of analyses.
@@ -59,7 +58,6 @@ class Scale(PlanPart):
     set: Mapping[str, Any] = {}
     tasks: Mapping[str, str] = {}
     corpus: str = ""
-    labelled: bool = False
     checkpoints: bool = False
     last: bool = True
     options: Mapping[str, Mapping[str, Any]] = {}

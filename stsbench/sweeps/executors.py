@@ -8,13 +8,11 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
-from uuid import uuid4
 
 from stsbench.base.errors import UserError
 from stsbench.base.extras import require
@@ -25,10 +23,6 @@ from stsbench.sweeps.run_job import PARENT
 
 _SECONDS_BETWEEN = 0.2
 """Between two looks at which processes ended."""
-
-_PROBE_MINUTES = 5
-
-_SHARED = "choose a folder with --out that all nodes share"
 
 _CODES = {"OUT_OF_MEMORY": -9, "CANCELLED": -15, "TIMEOUT": -14}
 """Exit codes for the states in which Slurm ends jobs."""
@@ -136,23 +130,15 @@ def run_all(
             started.stop()
 
 
-@contextmanager
-def _mark_in(folder: Path) -> Iterator[Path]:
-    """Yields the path of a temporary file in a folder, to test which machines see it."""
-    mark = folder / f".seen-{uuid4().hex}"
-    mark.touch()
-    try:
-        yield mark
-    finally:
-        mark.unlink(missing_ok=True)
-
-
 class LocalPool:
     """Processes on this machine: by default one for each GPU, or for each group of `threads` cores."""
 
     def __init__(self, workers: int | None = None, device: str = "auto", threads: int = 1) -> None:
-        self.device = device
         devices = gpus() if device in {"auto", "cuda"} else []
+        if device == "cuda" and not devices:
+            raise UserError("--device cuda: no GPU was found on this machine; use --device cpu.")
+        if device not in {"auto", "cuda"}:
+            resolve_device(device)
         chosen = {} if device == "auto" else {DEVICE_OF_JOBS: device}
         if device == "cpu":
             chosen["CUDA_VISIBLE_DEVICES"] = ""
@@ -163,13 +149,6 @@ class LocalPool:
         ]
         self.free = [chosen | variables for variables in reversed(visible)]
         """The environment variables of each free place."""
-
-    def check(self, folder: Path) -> None:
-        """Raises a UserError if this machine does not have the device."""
-        if self.device == "cuda" and not gpus():
-            raise UserError("--device cuda: no GPU was found on this machine; use --device cpu.")
-        if self.device not in {"auto", "cuda"}:
-            resolve_device(self.device)
 
     def start(self, work: Sequence[Work]) -> list[Running]:
         """Starts a process for each unit."""
@@ -207,26 +186,6 @@ class RayCluster:
     threads: int = 1
     places: int | None = None
 
-    def check(self, folder: Path) -> None:
-        """Raises a UserError if a node does not see the folder, or if no node has room for a job."""
-        ray = ray_cluster(self.resources.address)
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-        nodes, gpus = [node for node in ray.nodes() if node["Alive"]], self.resources.gpus
-        looks = [NodeAffinitySchedulingStrategy(node["NodeID"], soft=False) for node in nodes]
-        with _mark_in(folder) as mark:
-            look = ray.remote(num_cpus=0)(Path.is_file)
-            seen = ray.get([look.options(scheduling_strategy=on).remote(mark) for on in looks])
-        for node, is_seen in zip(nodes, seen, strict=True):
-            if not is_seen:
-                raise UserError(f"{folder} cannot be seen on {node['NodeManagerHostname']}: {_SHARED}.")
-        rooms = [node["Resources"] for node in nodes]
-        if not any(room.get("CPU", 0) >= self.threads and room.get("GPU", 0) >= gpus for room in rooms):
-            raise UserError(
-                f"no node of the Ray cluster has the {self.threads} CPUs and {gpus:g} GPUs that a job needs: "
-                "lower `threads` or `ray`."
-            )
-
     def start(self, work: Sequence[Work]) -> list[Running]:
         """Submits a task for each unit."""
         ray, asked = ray_cluster(self.resources.address), self.resources
@@ -259,36 +218,18 @@ class SlurmArray:
     cluster: str = "slurm"
     places: None = None
 
-    def check(self, folder: Path) -> None:
-        """Submits a tiny job that looks for the folder."""
-        executor = self._executor(folder, _PROBE_MINUTES)
-        with _mark_in(folder) as mark:
-            try:
-                is_seen = executor.submit(mark.is_file).result()
-            except Exception as error:  # submitit has many for a lost job
-                why = f"a first, empty job on Slurm did not come back ({_first_line(error)})"
-                raise UserError(f"{why}: {_SHARED}, and check the experiment's `slurm`.") from error
-        if not is_seen:
-            raise UserError(f"{folder} cannot be seen on Slurm's nodes: {_SHARED}.")
-
     def start(self, work: Sequence[Work]) -> list[Running]:
         """Submits all units as an array job."""
-        executor = self._executor(work[0].folder, self.resources.time)
-        with executor.batch():
-            jobs = [executor.submit(item) for item in work]
-        return [Running(partial(_slurm_code, job), job.cancel) for job in jobs]
-
-    def _executor(self, folder: Path, minutes: int) -> Any:
         require("slurm", "--on slurm")
         import submitit
 
         asked = self.resources
         try:
-            executor = submitit.AutoExecutor(folder=folder / "slurm" / "%j", cluster=self.cluster)
+            executor = submitit.AutoExecutor(folder=work[0].folder / "slurm" / "%j", cluster=self.cluster)
         except RuntimeError as error:
-            raise UserError(f"Slurm was not found ({_first_line(error)}): run this where `sbatch` is.") from error
+            raise UserError(f"Slurm was not found ({error}): run this where `sbatch` is.") from error
         executor.update_parameters(
-            timeout_min=minutes,
+            timeout_min=asked.time,
             cpus_per_task=self.threads,
             gpus_per_node=asked.gpus,
             slurm_array_parallelism=self.workers or asked.array,
@@ -297,7 +238,9 @@ class SlurmArray:
             **({} if asked.memory is None else {"mem_gb": asked.memory}),
             **({} if asked.partition is None else {"slurm_partition": asked.partition}),
         )
-        return executor
+        with executor.batch():
+            jobs = [executor.submit(item) for item in work]
+        return [Running(partial(_slurm_code, job), job.cancel) for job in jobs]
 
 
 def _slurm_code(job: Any) -> int | None:
@@ -307,10 +250,6 @@ def _slurm_code(job: Any) -> int | None:
         return int(job.result())
     except Exception:  # cancelled, or out of time or memory
         return _CODES.get(job.state.partition(" ")[0], 1)
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 Executor = LocalPool | RayCluster | SlurmArray

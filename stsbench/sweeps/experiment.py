@@ -9,10 +9,10 @@ from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from stsbench.base.errors import UserError
-from stsbench.base.parsing import Keys, first_mistake, known_keys, read_draft
+from stsbench.base.parsing import first_mistake, known_keys, read_draft
 from stsbench.base.words import suggestion
 
 EXPERIMENT = "experiment.yaml"
@@ -167,8 +167,6 @@ class Experiment(_Part):
     ray: Ray = Ray()
     relative_to: str | None = None
 
-    _places: dict[Keys, str] = PrivateAttr(default_factory=dict)
-
     @field_validator("seeds", mode="before")
     @classmethod
     def _require_distinct_seeds(cls, seeds: Any) -> Any:
@@ -194,12 +192,6 @@ class Experiment(_Part):
                 raise ValueError(f"axes.{name} has the value {twice[0]} twice: remove one")
         return self
 
-    def place(self, *keys: str) -> str:
-        """Returns where a key was written: file and line, or the experiment's name if it was made in Python."""
-        while keys and keys not in self._places:
-            keys = keys[:-1]
-        return self._places.get(keys, f"experiment {self.name}")
-
 
 def read_experiment(path: str | Path) -> Experiment:
     """Reads an experiment from a YAML file.
@@ -212,11 +204,9 @@ def read_experiment(path: str | Path) -> Experiment:
         raise UserError(f"there is no experiment {file}: check the path.")
     draft = read_draft(file, "an experiment", "`stsbench sweep --help`")
     try:
-        experiment = Experiment.model_validate(draft.values)
+        return Experiment.model_validate(draft.values)
     except ValidationError as error:
         raise UserError(first_mistake(error, draft, str(file), known_keys(Experiment))) from error
-    experiment._places = draft.places
-    return experiment
 
 
 def label_of(value: Any) -> str:

@@ -134,7 +134,7 @@ def jobs_of(experiment: Experiment, planned: Sequence[Job] | None = None) -> tup
             inputs are read, with relative names from the current folder.
 
     Raises:
-        UserError: if a key, value or file is wrong, with its line, or two jobs are the same.
+        UserError: if a key, value or file is wrong, with its cell, or two jobs are the same.
 
     >>> jobs = jobs_of(Experiment(name="a", recipe="demo", axes={"optimiser.batch": [32, 64]}, seeds=[1, 2]), [])
     >>> [job.label for job in jobs][:2]
@@ -143,9 +143,8 @@ def jobs_of(experiment: Experiment, planned: Sequence[Job] | None = None) -> tup
     read: dict[str, Any] = {}
     before = {job.named: job.inputs for job in planned or ()}
     jobs: dict[str, Job] = {}
-    for job in (job for cell in _cells(experiment) for job in _jobs_of_cell(experiment, cell)):
-        source = job.checkpoint or {key: (job.recipe or {})[key] for key in _INPUT_KEYS}
-        key = _hash(source)
+    for job in _jobs(experiment):
+        key = _hash(job.checkpoint or {key: (job.recipe or {})[key] for key in _INPUT_KEYS})
         if planned is not None:
             inputs = before.get(job.named, {"unread": key})
         elif key in read:
@@ -210,40 +209,42 @@ def _sha256(path: Path) -> str | None:
 
 
 class _Cell(NamedTuple):
-    """A cell, or one choice of an axis; `places` is where each change was written."""
+    """A cell, or one choice of an axis."""
 
     labels: dict[str, str]
     values: dict[str, Any]
     changes: Changes
-    places: dict[str, str]
 
     def with_choice(self, choice: "_Cell") -> "_Cell":
         for key in choice.changes:
             if key in self.changes:
-                raise UserError(f"{choice.places[key]}: {key} is changed by two axes; leave it to one of them.")
+                raise UserError(f"{key} is changed by two axes: leave it to one of them.")
         return _Cell(*(mine | further for mine, further in zip(self, choice, strict=True)))
 
 
 def _cells(experiment: Experiment) -> Iterator[_Cell]:
     for choices in product(*(list(_choices(experiment, axis)) for axis in experiment.axes)):
-        yield reduce(_Cell.with_choice, choices, _Cell({}, {}, {}, {}))
+        yield reduce(_Cell.with_choice, choices, _Cell({}, {}, {}))
 
 
 def _choices(experiment: Experiment, axis: str) -> Iterator[_Cell]:
     choices = experiment.axes[axis]
     if isinstance(choices, dict):
         for label, changes in choices.items():
-            places = {key: experiment.place("axes", axis, label, key) for key in changes}
-            yield _Cell({axis: label}, {axis: label}, changes, places)
+            yield _Cell({axis: label}, {axis: label}, changes)
         return
     for value in choices:
         label, is_plain = label_of(value), isinstance(value, int | float | str) and not isinstance(value, bool)
-        yield _Cell(
-            {axis: label},
-            {axis: value if is_plain else label},
-            {axis: value},
-            {axis: experiment.place("axes", axis)},
-        )
+        yield _Cell({axis: label}, {axis: value if is_plain else label}, {axis: value})
+
+
+def _jobs(experiment: Experiment) -> Iterator[Job]:
+    for cell in _cells(experiment):
+        try:
+            yield from _jobs_of_cell(experiment, cell)
+        except UserError as error:
+            place = ", ".join([f"experiment {experiment.name}", *cell.labels.values()])
+            raise UserError(f"{place}: {error}") from error
 
 
 def _jobs_of_cell(experiment: Experiment, cell: _Cell) -> Iterator[Job]:
@@ -268,35 +269,31 @@ def _postprocessing(cell: _Cell) -> dict[str, Any]:
     if not isinstance(options, Mapping):
         if options not in _NAMED:
             raise UserError(
-                f"{cell.places['postprocessing']}: postprocessing: {options!r}: write none, whiten, or a mapping "
-                "such as {whiten: 256}."
+                f"postprocessing: {options!r}: write none, whiten, or a mapping such as {{whiten: 256}}."
             )
         options = _NAMED[options]
-    use = _checked_use(cell, options, _POSTPROCESSING)
+    use = _checked_use(options, _POSTPROCESSING)
     return {key: getattr(use, key) for key in _POSTPROCESSING}
 
 
-def _checked_use(cell: _Cell, options: Mapping[str, Any], allowed: Sequence[str]) -> Use:
-    def mistake(key: str, message: str) -> UserError:
-        return UserError(f"{cell.places[key if key in cell.places else 'postprocessing']}: {key}{message}")
-
+def _checked_use(options: Mapping[str, Any], allowed: Sequence[str]) -> Use:
     for key in options:
         if key not in allowed:
-            raise mistake(key, f" cannot be changed of a checkpoint: {suggestion(key, allowed)}")
+            raise UserError(f"{key} cannot be changed of a checkpoint: {suggestion(key, allowed)}")
     try:
         use: Use = _USES.validate_python(dict(options))
     except ValidationError as error:
-        raise mistake(str(error.errors()[0]["loc"][0]), f": {error.errors()[0]['msg']}.") from error
+        raise UserError(f"{error.errors()[0]['loc'][0]}: {error.errors()[0]['msg']}.") from error
     for key in options:
         least, value = ABOUT[key].least, getattr(use, key)
         if least is not None and value is not None and value < least:
-            raise mistake(key, f": {value} is too small: give {least} or more.")
+            raise UserError(f"{key}: {value} is too small: give {least} or more.")
     return use
 
 
 def _checkpoint(cell: _Cell) -> dict[str, Any]:
     options = {key: value for key, value in cell.changes.items() if key not in {"checkpoint", "postprocessing"}}
-    _checked_use(cell, options, _LOADING)
+    _checked_use(options, _LOADING)
     return {"name": str(cell.changes["checkpoint"]), "use": json.loads(write_plain(options))}
 
 
@@ -304,23 +301,15 @@ def _recipe(experiment: Experiment, cell: _Cell) -> Recipe:
     name = cell.changes.get("recipe", experiment.recipe)
     if name is None:
         raise UserError(
-            f"experiment {experiment.name}: neither a recipe nor a checkpoint is named: add `recipe: NAME`, or an "
-            "axis `recipe` or `checkpoint`."
+            "neither a recipe nor a checkpoint is named: add `recipe: NAME`, or an axis `recipe` or `checkpoint`."
         )
-    settings = {"corpus.path": experiment.corpus, "base": experiment.base}
-    changes = {key: (value, experiment.place(key.partition(".")[0])) for key, value in settings.items() if value}
-    changes |= {key: (value, experiment.place("set", key)) for key, value in experiment.set.items()}
-    changes |= {
-        "corpus.path" if key == "corpus" else key: (value, cell.places[key])
-        for key, value in cell.changes.items()
-        if key not in {"recipe", "postprocessing"}
-    }
-    overrides = {f"{key}={json.dumps(value)}": place for key, (value, place) in changes.items()}
+    shortcuts = {"corpus": experiment.corpus, "base": experiment.base}
+    changes = {key: value for key, value in shortcuts.items() if value} | experiment.set | cell.changes
+    given = {"corpus.path" if key == "corpus" else key: value for key, value in changes.items()}
+    overrides = [
+        f"{key}={json.dumps(value)}" for key, value in given.items() if key not in {"recipe", "postprocessing"}
+    ]
     try:
-        return read_recipe(str(name), list(overrides))
+        return read_recipe(str(name), overrides)
     except UserError as error:
-        # The message names the place in the experiment, not an option of the command line.
-        for override, place in overrides.items():
-            if str(error).startswith(f"--set {override}"):
-                raise UserError(place + str(error).removeprefix(f"--set {override}")) from error
-        raise
+        raise UserError(str(error).removeprefix("--set ")) from error

@@ -29,9 +29,6 @@ from stsbench.sweeps.jobs import Job, read_inputs
 from stsbench.sweeps.states import LAST_FOLDER, of_analysis, write_finished
 from stsbench.training.folder import RunFolder
 
-PREPARE = "prepare"
-"""Given instead of a unit: checks the data and tokenises the corpora that jobs share."""
-
 PARENT = "STSBENCH_PARENT"
 """Set in the environment of a process that ends when its standard input closes, as its parent holds that open."""
 
@@ -48,10 +45,7 @@ def main(arguments: Sequence[str]) -> int:
         threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         with chdir(folder.require().relative_to or "."):
-            if unit == PREPARE:
-                prepare(folder)
-            else:
-                run_unit(folder, unit)
+            run_unit(folder, unit)
     except Exception as error:
         if by_interrupt(error):
             raise  # an interrupted job did not fail: the next sweep resumes it
@@ -83,24 +77,6 @@ def _end_with_parent() -> None:
     while os.read(0, 1024):
         pass
     os._exit(1)
-
-
-def prepare(folder: ExperimentFolder) -> None:
-    """Checks that the tasks' data is here, and tokenises the corpora that jobs share."""
-    from stsbench.scoring.settings import choose_protocol
-    from stsbench.scoring.tasks import read_data
-    from stsbench.training.recipe import Recipe
-    from stsbench.training.train import prepare_training
-
-    jobs = folder.planned().jobs
-    for measure in {str(job.measure): job.measure for job in jobs}.values():
-        if measure["tasks"] is not None:
-            list(read_data(measure["tasks"], protocol=choose_protocol(measure["protocol"])))
-    recipes = [job.recipe for job in jobs if job.recipe is not None]
-    shared = {str([recipe[key] for key in ("base", "pooling", "corpus", "views")]): recipe for recipe in recipes}
-    with cache_at(folder.path / "cache"):
-        for recipe in shared.values():
-            prepare_training(Recipe.model_validate(recipe))
 
 
 def run_unit(folder: ExperimentFolder, unit: str) -> None:

@@ -10,12 +10,14 @@ from stsbench.base.files import atomic_path
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import suggestion
 from stsbench.scoring.run import RUNS
+from stsbench.scoring.settings import choose_protocol
+from stsbench.scoring.tasks import read_data
 from stsbench.sweeps.executors import Executor, LocalPool, RayCluster, SlurmArray, Work, run_all
 from stsbench.sweeps.experiment import Experiment, read_experiment
 from stsbench.sweeps.folder import ExperimentFolder, clean, log_end
 from stsbench.sweeps.jobs import Job, jobs_of, units_of
 from stsbench.sweeps.result import Sweep, read_sweep
-from stsbench.sweeps.run_job import LESS_MEMORY, PREPARE
+from stsbench.sweeps.run_job import LESS_MEMORY
 from stsbench.sweeps.states import job_states
 
 _EXECUTORS = ("local", "ray", "slurm")
@@ -85,15 +87,10 @@ def sweep(
         if units:
             todo = sum(map(len, units.values()))
             notice(f"{len(jobs)} jobs: {sum(job.id in done for job in jobs)} are done, {todo} to do.")
-            executor.check(folder.path)
-
-            def work(unit: str) -> Work:
-                return Work(folder.path, unit, asked.threads, folder.log(unit), folders)
-
-            progress("preparing", 0, 1)
-            _prepare(folder, work(PREPARE))
-            progress("preparing", 1, 1)
-            _run(folder, executor, list(map(work, units)), units, len(jobs), progress=progress, notice=notice)
+            if (tasks := asked.measure.tasks) is not None:  # missing data is reported before any work
+                list(read_data(tasks, protocol=choose_protocol(asked.measure.protocol), data_dirs=folders))
+            work = [Work(folder.path, unit, asked.threads, folder.log(unit), folders) for unit in units]
+            _run(folder, executor, work, units, len(jobs), progress=progress, notice=notice)
         result = Sweep(asked, folder.path, job_states(folder, jobs))
         result.save()
     return result
@@ -145,14 +142,6 @@ def _without_failed(
     return {unit: jobs for unit, jobs in units.items() if unit not in failed}
 
 
-def _prepare(folder: ExperimentFolder, work: Work) -> None:
-    """Prepares what jobs share, in a process of its own because this one does not load torch."""
-    if (code := work()) != 0:
-        reason = _reason(folder, PREPARE, code)
-        folder.failure(PREPARE).unlink(missing_ok=True)
-        raise UserError(reason)
-
-
 def _run(
     folder: ExperimentFolder,
     executor: Executor,
@@ -197,4 +186,5 @@ def _reason(folder: ExperimentFolder, unit: str, code: int) -> str:
     if code < 0:
         return f"ended by signal {-code}"
     end = log_end(folder, unit)
-    return f"ended with exit code {code}" + (f": {end[-1]}" if end else "")
+    why = end[-1] if end else f"there is no log: all machines must see {folder.path}"
+    return f"ended with exit code {code}: {why}"

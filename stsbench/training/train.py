@@ -149,15 +149,6 @@ def _interrupt_names_resume(folder: RunFolder) -> Iterator[None]:
         ) from error
 
 
-def prepare_training(
-    recipe: Recipe, *, data_dirs: Sequence[str | Path] = (), device: str = "auto", progress: Progress = silent
-) -> None:
-    """Read the data of a training and tokenise its corpus, without starting it."""
-    from stsbench.training.distributed import World
-
-    prepare(recipe, RunFolder(Path()), None, Surroundings(World(), resolve_device(device), data_dirs, progress))
-
-
 def _require_precisions(recipe: Recipe, device: str) -> None:
     precisions = {"precision": recipe.precision, "selection.precision": recipe.selection.precision}
     for key, precision in precisions.items():

@@ -151,20 +151,6 @@ def test_a_table_whose_rows_are_tasks_has_one_row_of_the_sample_and_both_of_its_
     assert "lengths up to 3 words apart" in shown
 
 
-@pytest.mark.slow
-def test_the_demo_of_the_multi_task_table_takes_the_sample_s_own_labels(
-    small: dict[str, Any], serial: list[str], tmp_path: Path
-) -> None:
-    changes = {key: value for key, value in small.items() if not key.startswith("corpus.rows")}
-    found = sb.reproduce(
-        "gaussian-dropout-simcse-cs224n-results", out=tmp_path / "made", seeds=(1,), settings=changes
-    )
-    assert isinstance(found, Reproduction)
-    assert len(serial) == 3
-    assert found.cost.failed == 0
-    assert len([cell for cell in found.cells if cell.runs]) == 9
-
-
 def test_the_multi_task_table_takes_twenty_steps_in_every_row_at_the_scale_laptop(shared: Path) -> None:
     # Without the corpus an epoch was one of the longest table: 1,068 steps, and every tenth scored the dev sets.
     name = "gaussian-dropout-simcse-cs224n-results"
@@ -253,6 +239,7 @@ def test_cells_that_are_trainings_of_their_own_fill_row_and_column(
         (["esimcse-coling2022-2"], "cannot be made at the scale demo: its sentences are the papers' own"),
         (["mocose-acl2022-figure-12"], "nothing for any other"),
         ([], "No table is named"),
+        (["gaussian-dropout-simcse-cs224n-results"], "name their folder with --set labelled.folder=FOLDER"),
         (["esimcse-coling2022-9", "--seeds", "one"], "'one' is not a whole number"),
         (["esimcse-coling2022-9", "--seeds", "1,2,1"], "seeds: 1 is listed twice"),
         (["esimcse-coling2022-9", "--seeds", "4294967296"], "--seeds 4294967296: use numbers up to"),

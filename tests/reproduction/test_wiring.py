@@ -5,6 +5,7 @@ import zlib
 from pathlib import Path
 
 import pytest
+from labelled_sample import write_labelled
 from small_experiments import in_this_process
 from wiring import wiring, word_vectors
 
@@ -15,7 +16,6 @@ from stsbench.reproduction.reproduced import Reproduction
 from stsbench.reproduction.table_plan import plan_of, plans
 
 ROOT = Path(__file__).parents[2]
-LABELLED = ROOT.parent / "shared" / "data" / "cs224n"
 POSSIBLE = [name for plan in plans().values() if not plan.cannot for name in plan.makes]
 PARTS = 10
 
@@ -34,11 +34,14 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def reproduced(name: str, folder: Path, cache: Path, *data_dirs: Path) -> Reproduction:
     """Reproduces a table at the scale `wiring`, on the sample or on the paper's tasks in the data folders."""
-    labelled = {"labelled.folder": str(LABELLED)} if plan_of(name).labelled and LABELLED.is_dir() else None
+    settings = None
+    if plan_of(name).labelled:
+        write_labelled(cache / "labelled")
+        settings = {"labelled.folder": str(cache / "labelled"), "labelled.test_pairs": "kept"}
     folders = [word_vectors(folder.with_name("words")), *data_dirs]
     with pytest.MonkeyPatch.context() as patch, in_this_process(), wiring(on_sample=not data_dirs):
         patch.setenv("STSBENCH_CACHE", str(cache))
-        result = sb.reproduce(name, scale="wiring", out=folder, settings=labelled, data_dirs=folders)
+        result = sb.reproduce(name, scale="wiring", out=folder, settings=settings, data_dirs=folders)
         assert isinstance(result, Reproduction)
         require_complete(result, is_sample=not data_dirs)
     return result

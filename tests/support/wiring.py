@@ -33,7 +33,6 @@ WIRING = {
     },
     "last": False,
     "corpus": "sample",
-    "labelled": True,
     "checkpoints": True,
     "options": {"repetition-bias": {"queries": 5, "seeds": 2}},
     "silent": "random weights say nothing of a method",
@@ -60,8 +59,8 @@ def wiring(*, on_sample: bool = True) -> Iterator[None]:
             written["wiring"] = {**WIRING, **of_demo}
         return written
 
-    def replaced(plan: Any, planned: Any, size: Any, **options: Any) -> dict[str, dict[str, Any]]:
-        made = rows(plan, planned, size, **options)
+    def replaced(planned: Any, size: Any, **options: Any) -> dict[str, dict[str, Any]]:
+        made = rows(planned, size, **options)
         return (
             {label: tried(changes) for label, changes in made.items()} if size.about == WIRING["about"] else made
         )

@@ -4,15 +4,12 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from small_experiments import contents, in_this_process
 
 import stsbench as sb
-from stsbench.base.errors import UserError
-from stsbench.sweeps.executors import RayCluster
-from stsbench.sweeps.experiment import Experiment, Ray
+from stsbench.sweeps.experiment import Experiment
 from stsbench.sweeps.folder import ExperimentFolder
 from stsbench.sweeps.result import Sweep
 
@@ -73,19 +70,3 @@ def test_a_worker_that_is_lost_in_the_middle_of_a_job_changes_nothing(
     assert "resumed after step" in folder.log(killed.pop()).read_text()
     assert result.is_complete
     assert contents(folder.path) == contents(tmp_path / "alone")
-
-
-def test_what_a_cluster_cannot_give_is_told_before_the_first_job(
-    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    RayCluster(Ray(address=address)).check(tmp_path)
-    with pytest.raises(UserError, match="no node of the Ray cluster has the 64 CPUs and 0 GPUs"):
-        RayCluster(Ray(address=address), threads=64).check(tmp_path)
-    assert list(tmp_path.glob(".seen-*")) == []
-
-    def nowhere(_folder: Any) -> None:
-        """Make the mark that nodes look for where none does."""
-
-    monkeypatch.setattr(Path, "touch", nowhere)
-    with pytest.raises(UserError, match=r"cannot be seen on .*: choose a folder with --out that all nodes"):
-        RayCluster(Ray(address=address)).check(tmp_path)

@@ -15,7 +15,7 @@ from small_experiments import contents, in_this_process
 import stsbench as sb
 from stsbench.sweeps import sweep as verb
 from stsbench.sweeps.executors import SlurmArray
-from stsbench.sweeps.experiment import Experiment, Slurm
+from stsbench.sweeps.experiment import Experiment
 from stsbench.sweeps.result import Sweep
 
 pytest.importorskip("submitit", reason="needs submitit: pip install 'stsbench[slurm]'")
@@ -124,11 +124,3 @@ def test_submitit_s_local_executor_comes_to_the_same(
     experiment: Callable[..., Experiment], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_on("local", experiment(seeds=[1, 2]), tmp_path, monkeypatch)
-
-
-def test_a_node_that_does_not_see_the_folder_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from stsbench.base.errors import UserError
-
-    monkeypatch.setattr(Path, "touch", lambda _path: None)
-    with pytest.raises(UserError, match="cannot be seen on Slurm's nodes"):
-        SlurmArray(Slurm(), cluster="local").check(tmp_path)

@@ -268,9 +268,9 @@ def test_prompts_for_each_side_are_an_axis_whose_scores_are_those_of_run(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"max_length": "long"}, r"e.yaml, line \d+: max_length: Input should be a valid integer"),
-        ({"postprocessing": {"dimensions": 0}}, r"e.yaml, line \d+: dimensions: 0 is too small: give 1 or more"),
-        ({"device": "cpu"}, r"e.yaml, line \d+: device cannot be changed of a checkpoint"),
+        ({"max_length": "long"}, r"experiment a, m: max_length: Input should be a valid integer"),
+        ({"postprocessing": {"dimensions": 0}}, r"experiment a, m: dimensions: 0 is too small: give 1 or more"),
+        ({"device": "cpu"}, r"experiment a, m: device cannot be changed of a checkpoint"),
         ({"backend": "abacus"}, r"unknown back end 'abacus'"),
         ({"template": "e6"}, r"unknown template 'e6'"),
     ],

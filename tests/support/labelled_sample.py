@@ -1,25 +1,13 @@
-"""Tables of the sample for labelled tasks, at the scale `demo`."""
+"""Tables of the sample for the three labelled tasks."""
 
 from pathlib import Path
 
-from stsbench.base.files import atomic_folder, cache_dir
 from stsbench.data.benchmarks import load_labelled, load_sts
 
 
-def labelled_path() -> Path:
-    """Returns the folder of the sample's tables for the three labelled tasks, in the cache."""
-    return cache_dir() / "stand-ins" / "labelled"
-
-
-def make_labelled() -> None:
-    """Writes the sample as tables of the three labelled tasks, laid out like the course's files, if missing."""
-    if labelled_path().is_dir():
-        return
-    with atomic_folder(labelled_path()) as folder:
-        _write_tables(folder)
-
-
-def _write_tables(folder: Path) -> None:
+def write_labelled(folder: Path) -> None:
+    """Writes the sample as tables of the three labelled tasks, laid out like the course's files."""
+    folder.mkdir(exist_ok=True)
     sentiment = load_labelled("sample-sentiment", text="sample").items
     paraphrases = load_labelled("sample-paraphrases", text="sample").items
     pairs = load_sts("sample", text="sample").pairs

@@ -12,6 +12,7 @@ from typing import Any
 import typer
 from typer.main import get_command
 
+from stsbench.analysis import analyses
 from stsbench.cli.app import COMMANDS, app
 
 DOCS = Path(__file__).parent
@@ -53,19 +54,13 @@ def skill() -> str:
         "",
         RULES,
         "",
-        "| command | what it does |",
-        "| --- | --- |",
+        "llms.txt, beside this file, has a line and an example for each command and analysis:",
+        "",
     ]
-    lines += [f"| `{name}` | {about} |" for _, name, about, _ in _commands()]
-    lines += ["", "| `stsbench explain NAME` | question |", "| --- | --- |"]
-    lines += [f"| `{name}` | {question} |" for name, question in _questions()]
+    for group, commands in COMMANDS.items():
+        lines.append(f"- {group}: {', '.join(f'`{name}`' for name in commands)}")
+    lines.append(f"- `explain NAME`: {', '.join(f'`{name}`' for name in analyses())}")
     return "\n".join(lines) + "\n"
-
-
-def _questions() -> list[tuple[str, str]]:
-    """Return each analysis with its question, from the table on the page about `explain`."""
-    page = (DOCS / "how-to/explain.md").read_text(encoding="utf-8")
-    return re.findall(r"^\| `([a-z-]+)` \| ([^|]+\?) \|", page, re.MULTILINE)
 
 
 def llms() -> str:
@@ -78,8 +73,9 @@ def llms() -> str:
             heading = group
         lines.append(f"- [stsbench {name}](reference/commands/{name}.html): {about} Example: `{example}`")
     lines += ["", "## Analyses", ""]
-    for name, question in _questions():
-        lines.append(f"- [stsbench explain {name}](reference/commands/{name}.html): {question}")
+    for name, kind in analyses().items():
+        about = (kind.__doc__ or "").partition("\n")[0]
+        lines.append(f"- [stsbench explain {name}](reference/commands/{name}.html): {about}")
     lines += ["", "## Pages", ""]
     for page in (page for folder in FOLDERS for page in sorted((DOCS / folder).glob("*.md"))):
         text = page.read_text(encoding="utf-8")

@@ -81,7 +81,7 @@ nitpick_ignore_regex = [
     ("py:class", r"stsbench\.(diagnosis\.search\.Search|training\.recipe\.Recipe|scoring\.subjects\.ScoredTask)"),
     (
         "py:class",
-        r"stsbench\.analysis\.(estimates|inputs|length_numbers).*",
+        r"stsbench\.analysis\.(compress\.PairedVectors|estimates|inputs|length_numbers).*",
     ),
     ("py:class", r"stsbench\.analysis\.(parameters|probes\.Probed|retrieve\.Neigh|stability\.Retyped).*"),
     (
@@ -91,7 +91,7 @@ nitpick_ignore_regex = [
     ("py:class", r"stsbench\.(published\.schema\.Usage|render\.section\.Pointer)"),
     ("py:class", r"stsbench\.(render\.table\._Frame|data\.tables\._Pairs)"),
     ("py:class", r"stsbench\.browsing\.summaries\.RunSummary"),
-    ("py:class", r"stsbench\.(encoders\.hashed\.HashedFiles|scoring\.(task\.Task|gold\.MtebTask))"),
+    ("py:class", r"stsbench\.(encoders\.checkpoint\.HashedFiles|scoring\.(task\.Task|gold\.MtebTask))"),
     ("py:class", r"stsbench\.(records\.parts\.RecordPart|compat\.senteval\.utils\.dotdict)"),
     ("py:class", r"stsbench\.records\.imports\.mteb\.Predictions"),
     ("py:class", r"stsbench\.judging\.aligned\.AlignedScores"),

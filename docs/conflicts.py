@@ -189,7 +189,7 @@ def _check_granularity(row: PublishedRow) -> Iterator[Conflict]:
         nearest = round(cell.score / 100 * items)
         share = 100 * nearest / items
         if not _rounds_to(share, cell.score, decimals):
-            message = f"{nearest} of {items} items are {share:.2f}"
+            message = f"nearest {share:.2f}"
             yield _about("granularity", cell, f"{share:.2f}", message)
 
 

@@ -14,11 +14,9 @@ from stsbench.published.measured import logged_systems, seeded_systems, seeds
 _INTRODUCTION = """\
 # Inconsistencies in the published numbers
 
-`python docs/conflicts_page.py` checks the tables in `stsbench/published` and writes this page; a test keeps it
-up to date. It does not say who is right: unrounded scores, another run or another protocol can be the reason.
-Tables are named as in `stsbench published list`. Lines are those of the papers' extracted text.
-`stsbench published row TABLE/ROW` prints a row's source, its notes (such as corrected misreadings) and other
-prints of the same score."""
+`python docs/conflicts_page.py` checks the tables in `stsbench/published` and writes this page. It does not say who
+is right: unrounded scores, another run or another protocol can be the reason. Lines are those of the papers'
+extracted text. `stsbench published row TABLE/ROW` prints its source, notes and other prints of the score."""
 
 _EXPLANATIONS = {
     "average": "Averages are recomputed from the printed cells and rounded as printed.",
@@ -26,11 +24,11 @@ _EXPLANATIONS = {
 System, task, split, metric and configuration are the same. For MoCoSE these are the default configuration and the
 default without FGSM. No paper explains the two rows of BERT-flow.""",
     "edition": """\
-The slides show SimCSE's preprint, the other papers its final numbers. Both are included; equal cells are not
-listed.""",
+The slides show SimCSE's preprint, the other papers its final numbers. Both are included; equal cells do not
+count.""",
     "granularity": """\
 The test sets of SST2, TREC and MRPC have 1821, 500 and 1725 items. Other accuracies are averages over runs or
-folds, or misprints. The finding is the nearest possible accuracy.""",
+folds, or misprints.""",
     "header": "The column headed SICK15 has STS15's number of pairs. The HUME columns are rescored samples.",
     "checkpoint": "Mirror-BERT's page explains the difference: its paper averages three runs.",
 }
@@ -94,9 +92,9 @@ def _prints(conflicts: list[Conflict]) -> str:
 def _edition(conflicts: list[Conflict]) -> str:
     lines = []
     for place, of_row in _by_row(conflicts).items():
-        values = ", ".join(f"{conflict.column} {conflict.expected} → {conflict.printed}" for conflict in of_row)
-        lines.append((place, values))
-    return _markdown(("final row", "preprint → final"), lines)
+        shown = next((conflict for conflict in of_row if conflict.column == "Avg."), of_row[0])
+        lines.append((place, str(len(of_row)), f"{shown.column} {shown.expected} → {shown.printed}"))
+    return _markdown(("final row", "cells", "preprint → final"), lines)
 
 
 def _headers(conflicts: list[Conflict]) -> str:

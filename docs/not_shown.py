@@ -1,6 +1,6 @@
-"""What a score does not show, of three encoders side by side: the table in `what-a-score-does-not-show.md`.
+"""What a score does not show, of three encoders side by side: a table of the findings.
 
-    python docs/not_shown.py [FOLDER]
+    python docs/not_shown.py [FOLDER] > reports/examples/tables/not-shown.md
 
 The folder is what `stsbench explain` or `reports/make_examples.py` wrote: a CSV file an analysis.
 """

@@ -6,7 +6,7 @@ Writes `stsbench/published/entries/measured/encoders`, the data of the notebook 
 how the committed runs were made. Each run is a record of the seven test sets and of STS-B's development set
 (`stsbench run --tasks sts,STS-B:dev`). Its folder names the encoder: the name up to the first hyphen is its family
 (encoders with the same weights, or trained from them), and names that differ only in a last digit are seeds of one
-training. all-mpnet-base-v2 and its correlation with all-MiniLM-L6-v2 are from the table in `docs/error-bars.md`,
+training. all-mpnet-base-v2 and its correlation with all-MiniLM-L6-v2 are from the table of the page on error bars,
 with its two decimals.
 """
 
@@ -24,8 +24,8 @@ from stsbench.judging.aligned import AlignedScores, aligned_scores, with_average
 from stsbench.records.record import RunRecord
 from stsbench.records.store import load_run
 
-ERROR_BARS = Path(__file__).with_name("error-bars.md")
 MEASURED = Path(__file__).resolve().parents[1] / "stsbench" / "published" / "entries" / "measured" / "encoders"
+ERROR_BARS = Path(__file__).resolve().parents[1] / "reports" / "examples" / "tables" / "standard-errors.md"
 DEV, AVERAGE = "STS-B:dev", "Avg. STS"
 
 Facts = tuple[pd.DataFrame, pd.DataFrame]
@@ -71,7 +71,7 @@ def correlation(task: AlignedScores, a: int, b: int) -> float:
 
 
 def printed_pair(page: str) -> Facts:
-    """Return the two encoders of the table in `error-bars.md`."""
+    """Return the two encoders of the page on error bars."""
     cells = [
         [cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line[:1] == "|"
     ]

@@ -1,6 +1,6 @@
-"""What each single choice of the protocol costs a model: the table in `why-numbers-differ.md`.
+"""What each single choice of the protocol costs a model: the table of the page on why numbers differ.
 
-STSBENCH_DATA=data/senteval python docs/single_changes.py
+STSBENCH_DATA=data/senteval python docs/single_changes.py > reports/examples/tables/choices.md
 """
 
 import sys

@@ -1,6 +1,6 @@
-"""Standard errors by each way to see pairs that share sentences: the table in `error-bars.md`.
+"""Standard errors by each way to see pairs that share sentences: the table of the page on error bars.
 
-python docs/standard_errors.py runs/a runs/b
+python docs/standard_errors.py runs/mpnet runs/minilm > reports/examples/tables/standard-errors.md
 """
 
 import sys

@@ -103,7 +103,7 @@ class Job:
 
     @cached_property
     def folder(self) -> str:
-        """The name of its folder: labels, and the hash."""
+        """The name of its folder, with labels and the hash."""
         parts = [f"{name.rpartition('.')[2]}-{label}" for name, label in self.cell.items()]
         parts += [] if self.seed is None else [f"seed-{self.seed}"]
         slug = re.sub(r"[^\w.-]+", "-", "_".join(parts)).strip("-._")[:_LONGEST_SLUG]
@@ -111,7 +111,7 @@ class Job:
 
     @property
     def label(self) -> str:
-        """Its name in messages: labels and seed."""
+        """Its name in messages, with labels and seed."""
         parts = [f"{name.rpartition('.')[2]} {label}" for name, label in self.cell.items()]
         return ", ".join([*parts, *([] if self.seed is None else [f"seed {self.seed}"])]) or "the only job"
 

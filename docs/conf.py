@@ -11,11 +11,11 @@ Scalar = TypeVar("Scalar")
 
 
 class ArrayLike:
-    """Stands for a union of a dozen types in a signature."""
+    """Replaces a union of a dozen types in signatures."""
 
 
 class NDArray(Generic[Scalar]):
-    """Stands for an array's type, which has its one argument two levels deep."""
+    """Replaces an array's type, whose one argument is two levels deep."""
 
 
 # Signatures show these names. What imports them from there has to come later.
@@ -75,7 +75,7 @@ nitpick_ignore_regex = [
     # Other people's types: their documentation is elsewhere, and building fetches nothing.
     ("py:.*", r"(collections|matplotlib|np|numpy|pathlib|pd|pandas|pydantic|torch|types|typing)\..*"),
     ("py:class", r"Figure|Path|Tensor|nn\.Module|Trainer|TrainingArguments|Trainer(State|Control)"),
-    # Aliases, whose values are said in words.
+    # Aliases, whose values are described in words.
     ("py:class", r"EncodeFunction|Label|Rows|Status|Wanted|Style"),
     # Types that only our own code makes.
     ("py:class", r"stsbench\.(diagnosis\.search\.Search|training\.recipe\.Recipe|scoring\.subjects\.ScoredTask)"),

@@ -1,4 +1,4 @@
-"""What another generation of libraries would have made of a model's score: the table in `library-generations.md`.
+"""A model's score computed as other library versions do: the table in `library-generations.md`.
 
 STSBENCH_DATA=data/senteval python docs/library_generations.py [MODEL]
 """
@@ -22,7 +22,7 @@ COMPARED = Scorer(SIMILARITIES, (False,), ("spearman",), ("all",))
 
 
 def scores(encoder: TransformerEncoder, data: StsData) -> Iterator[tuple[str, float]]:
-    """Yield what each way of computing is called, and Spearman's correlation of a task's pairs under it, x 100."""
+    """Yield the name of each way of computing, and the task's Spearman correlation x 100."""
     gold, texts = np.asarray(data.pairs["gold"]), [*data.pairs["sentence1"], *data.pairs["sentence2"]]
     half = len(texts) // 2
 
@@ -45,7 +45,7 @@ def scores(encoder: TransformerEncoder, data: StsData) -> Iterator[tuple[str, fl
 
 
 def table(encoder: TransformerEncoder, data: StsData) -> list[str]:
-    """Return a row for each way of computing, in Markdown; the first is the one that others are compared with."""
+    """Return a row for each way of computing, in Markdown; differences are from the first."""
     lines = [f"| computed in | {data.task} | difference |", "| --- | ---: | ---: |"]
     first = None
     for what, score in scores(encoder, data):

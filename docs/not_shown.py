@@ -17,7 +17,7 @@ Cell = Callable[[pd.DataFrame], str]
 
 
 def chosen(**where: object) -> Cell:
-    """Return what picks the value of the one row of a model that has these values, with its interval."""
+    """Return a function that formats the value and interval of the row with these values."""
     decimals = int(str(where.pop("decimals", 2)))
     times, value = float(str(where.pop("times", 1))), str(where.pop("value", "value"))
 
@@ -43,13 +43,13 @@ def smallest(rows: pd.DataFrame) -> str:
 
 
 def random_half(rows: pd.DataFrame) -> str:
-    """Return what the score loses where a random half of the dimensions is left, in fp32."""
+    """Return the loss of a random half of the dimensions in fp32."""
     half = rows["dimensions"].max() // 2
     return chosen(task="Avg.", kept="random", stored="fp32", dimensions=half, value="difference")(rows)
 
 
 def lines() -> Iterator[tuple[str, str, Cell]]:
-    """Yield what is asked, the analysis that answers, and how its cell is made."""
+    """Yield each question, its analysis, and the function that makes its cell."""
     full = {"task": "Avg.", "kept": "all", "times": 1}
     yield "Spearman on the seven tasks", "compress", chosen(**full, stored="fp32", value="score")
     every = {"task": "all tasks", "decimals": 1}

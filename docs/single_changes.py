@@ -1,4 +1,4 @@
-"""What each single choice of the protocol costs a model: the table of the page on why numbers differ.
+"""Effect of each single choice of the protocol on a model's score: the table of the page on why numbers differ.
 
 STSBENCH_DATA=data/senteval python docs/single_changes.py > reports/examples/tables/choices.md
 """

@@ -1,4 +1,4 @@
-"""Holds what pages say that commands print against what they print.
+"""Compare the transcripts of pages with what the commands print.
 
 A page's ```console blocks are commands behind `$` with their output. They are run one after the other, page by
 page, in an empty folder:
@@ -6,7 +6,7 @@ page, in an empty folder:
     python docs/transcripts.py docs/tutorial.md            # compare
     python docs/transcripts.py --write docs/tutorial.md    # put what was printed in place
 
-Commands other than `stsbench` are not run. One line `...` of an output stands for lines left out. Numbers with
+Commands other than `stsbench` are not run. A line `...` in an output replaces lines that are left out. Numbers with
 decimals may differ by a unit of the last, as they do between machines.
 """
 
@@ -26,13 +26,13 @@ LEFT_OUT = "..."
 
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _PROGRESS = re.compile(r": \d+ %, about .* to go$")
-"""What a slow machine says in between."""
+"""Progress lines, which depend on the speed of the machine."""
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
 @dataclass(frozen=True)
 class Transcript:
-    """A command and the lines that a page says it prints, both streams together."""
+    """A command and its printed lines on a page, both streams together."""
 
     command: str
     output: tuple[str, ...]
@@ -56,7 +56,7 @@ def transcripts(block: str) -> list[Transcript]:
 
 
 def printed(command: str) -> list[str] | None:
-    """Run a command in this process and return what it prints; None if it is not one of ours."""
+    """Run a stsbench command in this process and return what it prints; None for other commands."""
     words = shlex.split(command.replace("\\\n", " "), comments=True)
     settings = dict(word.split("=", 1) for word in words if re.match(r"[A-Z_]+=", word))
     words = [word for word in words if not re.match(r"[A-Z_]+=", word)]
@@ -111,7 +111,7 @@ def _is_close(claimed: str, found: str) -> bool:
 
 
 def shortened(found: list[str], claimed: Sequence[str]) -> list[str]:
-    """Return what was printed with as much left out as the page leaves out."""
+    """Leave out as much of the printed lines as the page does."""
     if LEFT_OUT not in claimed:
         return found
     start = claimed.index(LEFT_OUT)
@@ -122,7 +122,7 @@ def shortened(found: list[str], claimed: Sequence[str]) -> list[str]:
 
 
 def runs(page: str) -> Iterator[tuple[Transcript, list[str] | None]]:
-    """Yield each command of a page's text with what it prints, run where the person is taken to be."""
+    """Yield each command of a page's text with what it prints, run in the current folder."""
     for block in _BLOCK.findall(page):
         for transcript in transcripts(block):
             yield transcript, printed(transcript.command)

@@ -13,7 +13,7 @@ from sphinx.environment import BuildEnvironment
 def resolve(
     app: Sphinx, env: BuildEnvironment, node: pending_xref, content: nodes.TextElement
 ) -> nodes.reference | None:
-    """Return a reference to the documented object that a name stands for, None if there is none.
+    """Return a reference to the documented object with a name, None if there is none.
 
     An annotation says `stsbench.records.record.RunRecord`, or `RunRecord` alone where it is quoted; the page says
     `stsbench.RunRecord`. They are one object.
@@ -43,15 +43,15 @@ def _found(name: str) -> Any:
 def shorten(
     _app: Sphinx, _what: str, _name: str, found: Any, _options: Any, signature: str | None, returned: str | None
 ) -> tuple[str | None, str | None]:
-    """Return a signature without what a reader has no use for."""
+    """Return a signature without details that readers do not need."""
     if isinstance(found, type) and issubclass(found, pydantic.BaseModel):
-        # Nobody makes one, and its constraints would fill a page.
+        # Users do not construct these, and the constraints would fill a page.
         return "", None
     return signature and signature.replace("<factory>", "..."), returned
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Take over what Sphinx cannot resolve, and what it would print."""
+    """Resolve missing references and shorten signatures."""
     app.connect("autodoc-process-signature", shorten)
     app.connect("missing-reference", resolve)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

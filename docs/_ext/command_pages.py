@@ -50,9 +50,9 @@ def _index(commands: dict[str, Any]) -> str:
 _INTRODUCTION = """\
 # Commands
 
-What `stsbench COMMAND --help` says. Exit codes: 0 for success, 1 for a check that failed, 2 for a mistake, told in
-one sentence on standard error. Tables go to standard output, everything else beside it. `stsbench
---install-completion` sets up tab completion, `stsbench --version` prints the version."""
+The help of every command. Exit codes: 0 for success, 1 for a failed check, 2 for a mistake, which is one sentence on
+standard error. Tables go to standard output, everything else to standard error. `stsbench --install-completion` sets
+up tab completion."""
 
 
 def _first_line(command: Any) -> str:
@@ -75,7 +75,7 @@ def _sections(command: Any, name: str, level: str) -> Iterator[str]:
 
 
 def _without_examples(text: str) -> tuple[str, list[str]]:
-    """Return a help text and, apart, the examples that it ends with."""
+    """Split a help text into text and examples."""
     found = _EXAMPLES.search(text)
     if found is None:
         raise ValueError(f"no example in: {text}")
@@ -104,7 +104,7 @@ def _option(parameter: Any, record: str, text: str) -> str:
     if parameter.param_type_name == "argument":
         signature = record.partition(" ")[0]
     else:
-        # What is left of "--model, -m <list[str]>" without the names is what the option takes.
+        # "--model, -m <list[str]>" without the names is the type of the option's value.
         value = re.sub(r"(?<!\S)--?[a-z][\w-]*,?|/", "", record).strip()
         value = re.sub(r"<list\[(\w+)\]>", lambda kind: f"<{kind[1].lower()}>...", value)
         names = [*sorted(parameter.opts, key=len, reverse=True), *parameter.secondary_opts]
@@ -131,6 +131,6 @@ def write(app: Sphinx) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Write before the sources are looked for."""
+    """Write before the sources are searched."""
     app.connect("builder-inited", write)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,4 +1,4 @@
-"""What lies in `reports/examples`: the analyses as pages of this site, the reports as the pages that they are."""
+"""The contents of `reports/examples`: analyses as pages of this site, reports unchanged."""
 
 import shutil
 from pathlib import Path
@@ -10,7 +10,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "reports" / "examples"
 
 
 def write(app: Sphinx) -> None:
-    """Put the analyses with their figures and tables among the pages."""
+    """Copy the analyses with their figures and tables to the sources."""
     folder = Path(app.srcdir) / "examples"
     shutil.rmtree(folder, ignore_errors=True)
     for name in (".", "sample"):
@@ -23,7 +23,7 @@ def write(app: Sphinx) -> None:
 
 
 def copy(app: Sphinx, error: Exception | None) -> None:
-    """Put the reports beside the pages."""
+    """Copy the reports to the site."""
     if error is None and app.builder.format == "html":
         for report in sorted(page.parent for page in EXAMPLES.rglob("index.html")):
             shutil.copytree(
@@ -32,7 +32,7 @@ def copy(app: Sphinx, error: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Write before the sources are looked for, copy when everything else is written."""
+    """Write before the sources are searched, copy after everything else."""
     app.connect("builder-inited", write)
     app.connect("build-finished", copy)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -14,7 +14,7 @@ NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 
 
 def write(app: Sphinx) -> None:
-    """Write an executed copy of each notebook and a page that lists them; take away what is there no longer."""
+    """Write an executed copy of each notebook and a page that lists them; remove copies of deleted notebooks."""
     folder = Path(app.srcdir) / "notebooks"
     folder.mkdir(exist_ok=True)
     wanted = dict(_pages())
@@ -51,11 +51,11 @@ def _pages() -> Iterator[tuple[str, str]]:
 
 
 def _moved(text: str) -> str:
-    """Return Markdown with its relative links as they are from `docs/notebooks`."""
+    """Rewrite relative links for `docs/notebooks`."""
     return text.replace("](../", "](../../").replace("](../../docs/", "](../")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Copy before the sources are looked for."""
+    """Copy before the sources are searched."""
     app.connect("builder-inited", write)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,7 +1,7 @@
-"""Where the pages lead: in the repository to its own files, in the site to what is made of them.
+"""Links of the pages: to files in the repository, to pages in the site.
 
-A page is read in both. So it links files that are in the repository, and names commands as they are typed; here
-each becomes a link to the page that the site has of it.
+A page is read in both. It links files of the repository and names commands as they are typed; in the site these become
+links to pages.
 """
 
 import re
@@ -17,13 +17,13 @@ PLACES = {
     "notebooks/README.md": "notebooks/index.md",
     "notebooks/6-the-field-read-again.ipynb": "notebooks/6-the-field-read-again.ipynb",
 }
-"""What lies in the repository beside `docs`, and where it lies in the site."""
+"""Files of the repository outside `docs`, and their places in the site."""
 
 _COMMAND = re.compile(r"`(stsbench (?:([a-z-]+) )?--help(?:-all)?)`")
 
 
 def in_site(text: str, page: str) -> str:
-    """Return a page's text with its links as the site has them.
+    """Return a page's text with the links of the site.
 
     Args:
         text: Markdown.

@@ -10,7 +10,7 @@ PLACES = {
     "{templates}": lambda template: [f"`{template.name}`", *_recipe(template)],
     "{templates-read}": lambda template: [f"`{template.name}`", template.note, _sources(template)],
 }
-"""The lines that the rows of a table stand for, with the cells of a template's row: its recipe, or its sources."""
+"""Placeholders of a table's rows, with the cells of a template's row: its recipe, or its sources."""
 
 
 def rows(place: str) -> str:

@@ -6,7 +6,7 @@ page, in an empty folder:
     python docs/transcripts.py docs/tutorial.md            # compare
     python docs/transcripts.py --write docs/tutorial.md    # put what was printed in place
 
-Commands other than `stsbench` are not run. A line `...` in an output replaces lines that are left out. Numbers with
+Commands other than `stsbench` are not run. A line `...` replaces output that is left out. Numbers with
 decimals may differ by a unit of the last, as they do between machines.
 """
 

@@ -50,9 +50,9 @@ def _index(commands: dict[str, Any]) -> str:
 _INTRODUCTION = """\
 # Commands
 
-The help of every command. Exit codes: 0 for success, 1 for a failed check, 2 for a mistake, which is one sentence on
-standard error. Tables go to standard output, everything else to standard error. `stsbench --install-completion` sets
-up tab completion."""
+The help of every command. Exit codes: 0 for success, 1 for a failed check, 2 for a mistake, which is one sentence
+on standard error. Tables go to standard output, everything else to standard error. `stsbench
+--install-completion` sets up tab completion."""
 
 
 def _first_line(command: Any) -> str:

@@ -1,7 +1,7 @@
 """Links of the pages: to files in the repository, to pages in the site.
 
-A page is read in both. It links files of the repository and names commands as they are typed; in the site these become
-links to pages.
+A page is read in both. It links files of the repository and names commands as they are typed; in the site these
+become links to pages.
 """
 
 import re

@@ -3,8 +3,11 @@
 `tests/contract.json` holds what is promised; `tests/support/contract.py` says how it is changed.
 """
 
+import inspect
 import json
+import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,7 @@ from stsbench.base.errors import UserError
 from stsbench.cli.app import EXIT_INTERRUPTED, EXIT_MISTAKE, EXIT_READER_LEFT, main
 from stsbench.records.items import ITEMS
 from stsbench.records.signature import PROTOCOL_FIELDS, Signature
+from stsbench.testing import assert_matches_published
 
 RECORDS = Path(__file__).resolve().parents[1] / "examples" / "records"
 PROMISED: dict[str, Any] = json.loads(contract.FILE.read_text(encoding="utf-8"))
@@ -34,30 +38,33 @@ def test_every_field_of_a_record_is_there_with_its_type(now: dict[str, Any]) -> 
     assert kept == PROMISED["record"], HELP
 
 
-@pytest.mark.parametrize("kind", PROMISED["items"])
-def test_every_column_of_the_items_table_is_there_with_its_type(now: dict[str, Any], kind: str) -> None:
-    columns = now["items"][kind]
-    assert {name: columns.get(name) for name in PROMISED["items"][kind]} == PROMISED["items"][kind], HELP
+def test_what_is_promised_is_there_and_what_is_there_is_promised(now: dict[str, Any]) -> None:
+    for part in ("record", "items", "verbs", "commands"):
+        assert now[part].keys() == PROMISED[part].keys(), f"{HELP} python {contract.__file__} writes it down"
+    for kind, columns in PROMISED["items"].items():
+        assert columns.items() <= now["items"][kind].items(), HELP
+    for verb, promised in PROMISED["verbs"].items():
+        here = now["verbs"][verb]
+        assert here["required"].split() == promised["required"].split(), HELP
+        assert set(promised["optional"].split()) <= set(here["optional"].split()), HELP
+        kinds = {parameter.kind for parameter in inspect.signature(getattr(sb, verb)).parameters.values()}
+        assert inspect.Parameter.VAR_KEYWORD not in kinds
+    for command, inner in PROMISED["commands"].items():
+        assert set(inner.split()) <= set(now["commands"][command].split()), HELP
+    assert PROMISED["verdicts"].items() <= now["verdicts"].items()
+    assert (EXIT_MISTAKE, EXIT_INTERRUPTED, EXIT_READER_LEFT) == (2, 130, 141)
+    assert PROTOCOL_FIELDS == ("task", "split", "aggregation", "metric", "similarity", "text", "data")
 
 
-@pytest.mark.parametrize("verb", PROMISED["verbs"])
-def test_every_verb_takes_what_it_took_and_asks_for_no_more(now: dict[str, Any], verb: str) -> None:
-    here, promised = now["verbs"][verb], PROMISED["verbs"][verb]
-    assert here["required"].split() == promised["required"].split(), HELP
-    assert set(promised["optional"].split()) <= set(here["optional"].split()), HELP
-
-
-@pytest.mark.parametrize("command", PROMISED["commands"])
-def test_every_command_is_there(now: dict[str, Any], command: str) -> None:
-    assert set(PROMISED["commands"][command].split()) <= set(now["commands"][command].split()), HELP
-
-
-def test_what_is_promised_is_written_down_in_full(now: dict[str, Any]) -> None:
-    """A release promises what it has: what came to the code since stands in the file, too."""
-    unwritten = {
-        part: sorted(now[part].keys() - PROMISED[part].keys()) for part in ("record", "items", "verbs", "commands")
-    }
-    assert not any(unwritten.values()), f"{unwritten}: python {contract.__file__} writes it down"
+def test_every_public_name_has_a_home_and_importing_the_package_loads_nothing_heavy() -> None:
+    assert set(sb.__all__) == {*sb._HOMES, "__version__"}
+    assert all(getattr(sb, name) is not None and name in dir(sb) for name in sb.__all__)
+    with pytest.raises(AttributeError, match="module 'stsbench' has no attribute 'evaluat'"):
+        _ = sb.evaluat
+    assert version("stsbench") == sb.__version__
+    code = "import sys, stsbench; print({'numpy', 'torch', 'pandas', 'scipy', 'pydantic'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
 
 
 @pytest.mark.parametrize(("name", "score"), [("minilm", 0.8038976087), ("minilm-dim16", 0.6984794329)])
@@ -101,10 +108,6 @@ def test_a_signature_keeps_its_grammar(text: str, fields: dict[str, str]) -> Non
     assert {name: getattr(read, name) for name in fields} == fields
 
 
-def test_two_scores_compare_by_the_same_fields_as_ever() -> None:
-    assert PROTOCOL_FIELDS == ("task", "split", "aggregation", "metric", "similarity", "text", "data")
-
-
 def code_of(*arguments: str | Path) -> int:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["stsbench", *map(str, arguments)])
@@ -138,11 +141,6 @@ def test_a_command_ends_with_the_code_that_was_promised(
     capsys.readouterr()
 
 
-def test_the_codes_of_verdicts_and_of_ends_by_others_stay() -> None:
-    assert PROMISED["verdicts"].items() <= contract.described()["verdicts"].items()
-    assert (EXIT_MISTAKE, EXIT_INTERRUPTED, EXIT_READER_LEFT) == (2, 130, 141)
-
-
 def test_a_record_of_another_layout_is_refused_in_one_sentence(tmp_path: Path) -> None:
     record = json.loads((RECORDS / "minilm" / "run.json").read_text(encoding="utf-8"))
     (tmp_path / "run.json").write_text(json.dumps(record | {"schema_version": 5}), encoding="utf-8")
@@ -151,3 +149,42 @@ def test_a_record_of_another_layout_is_refused_in_one_sentence(tmp_path: Path) -
         sb.load_run(tmp_path)
     assert "5" in str(told.value)
     assert "\n" not in str(told.value)
+
+
+def test_the_default_tasks_are_the_seven_where_they_are_and_else_the_sample(
+    benchmark_folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert sb.default_tasks() == "sample"
+    assert sb.default_tasks([benchmark_folder]) == "sts"
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(sb.UserError, match="was not found"):
+        sb.default_tasks([tmp_path / "empty"])
+    monkeypatch.setenv("STSBENCH_DATA", str(benchmark_folder))
+    assert sb.default_tasks() == "sts"
+
+
+ROW = "mteb-all-minilm-l6-v2/all-minilm-l6-v2"
+
+
+def test_a_run_is_asserted_to_match_a_published_row(tmp_path: Path) -> None:
+    def write(value: float) -> Path:
+        path = tmp_path / "x.json"
+        path.write_text(json.dumps({"model": "mine", "cosine_spearman": {"STS16": value}}), encoding="utf-8")
+        return path
+
+    assert assert_matches_published(write(0.7899), ROW, tolerance=0.01).verdict == "pass"
+    with pytest.raises(AssertionError, match=r"fail: mine: 0 of 1 scores (.|\n)*STS16 +78\.99 +70\.00"):
+        assert_matches_published(write(0.70), against=ROW)
+    with pytest.raises(AssertionError, match="is not comparable with"):
+        assert_matches_published(write(0.70), against="gaussian-dropout")
+    with pytest.raises(sb.UserError, match="no published row is known for mine"):
+        assert_matches_published(write(0.70))
+
+
+@pytest.mark.shared
+def test_the_golden_results_of_mteb_match_their_row_and_senteval_s_do_not_on_sick_r(shared: Path) -> None:
+    golden = shared / "golden"
+    assert_matches_published(golden / "all-MiniLM-L6-v2.mteb.json", tolerance=0.0001)
+    found = sb.check(golden / "all-MiniLM-L6-v2.mean.senteval.json", "minilm", tolerance=0.01)
+    assert (len(found.of("pass")), [cell.name for cell in found.of("not comparable")]) == (5, ["SICK-R"])
+    assert "split is test, expected all" in found.sentence

@@ -48,6 +48,7 @@ SPELLINGS = {
     "apache 2.0 license": "Apache-2.0",
     "apache license 2.0": "Apache-2.0",
     "apache license, version 2.0": "Apache-2.0",
+    "apache software license": "Apache-2.0",
     "bsd": "BSD-3-Clause",
     "2-clause bsd": "BSD-2-Clause",
     "bsd 2-clause license": "BSD-2-Clause",

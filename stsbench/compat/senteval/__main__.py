@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import re
 import runpy
 import sys
 from pathlib import Path
@@ -14,15 +13,15 @@ from stsbench.compat.senteval import engine, utils
 from stsbench.compat.senteval.batches import SEEN
 from stsbench.compat.senteval.surroundings import supply_removed_calls
 
-# What models that a script defines itself meet in Transformers 5: `init_weights` in the place of `post_init`, and
-# tensors made in `__init__`, which is now called before there is memory for them.
+# Errors of a script's own model classes in Transformers 5: `init_weights` in place of `post_init`, and tensors
+# created in `__init__`.
 _OF_TRANSFORMERS_4 = ("all_tied_weights_keys", "meta tensor")
 
 _MODULES = {"senteval": stsbench.compat.senteval, "senteval.engine": engine, "senteval.utils": utils}
 
 
 def main(arguments: list[str]) -> int:
-    """Run a script with this package as its `senteval`; return the exit code."""
+    """Runs a script with this package as its `senteval`; returns the exit code."""
     try:
         typed = _parser().parse_args(arguments)
         _run(typed.script, typed.arguments, results=typed.results, splits=typed.splits, cache=typed.cache)
@@ -48,12 +47,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--splits",
         metavar="test[,dev,train]",
-        help="the splits of STSBenchmark and SICKRelatedness that there are (default: all, test encoded at once "
-        "and the others where they are read)",
+        help="the splits of STSBenchmark and SICKRelatedness (default: all; test is encoded at once, the others "
+        "when they are read)",
     )
-    parser.add_argument("--cache", action="store_true", help="encode no sentence again that the batcher has seen")
+    parser.add_argument("--cache", action="store_true", help="encode each sentence only once")
     parser.add_argument("script", type=Path)
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="the script's own")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments of the script")
     return parser
 
 
@@ -68,7 +67,7 @@ def _run(script: Path, arguments: list[str], *, results: str | None, splits: str
     if cache:
         os.environ[engine.CACHE_VARIABLE] = "1"
     if not script.is_file():
-        raise UserError(f"there is no script {script}.")
+        raise UserError(f"no script {script}: check the path.")
     sys.modules |= _MODULES
     sys.argv = [str(script), *arguments]
     sys.path[0] = str(script.resolve().parent)
@@ -86,24 +85,17 @@ def _run(script: Path, arguments: list[str], *, results: str | None, splits: str
 def _older(script: Path, error: Exception) -> str:
     import transformers
 
-    requirements = script.parent / "requirements.txt"
-    lines = requirements.read_text(encoding="utf-8", errors="replace").split() if requirements.is_file() else []
-    asked = next((line for line in lines if re.match(r"transformers[=<>~!]", line)), "")
-    version = f"{asked} ({requirements})" if asked else "transformers<5"
     return (
-        f"{script} makes its model as Transformers 4 did, and {transformers.__version__}, which stsbench needs, "
-        f"cannot run it ({str(error).partition(chr(10))[0].rstrip('.')}): run it with {version} in an environment "
-        "of its own, and score the vectors that it saves there with `stsbench run --vectors`."
+        f"{script} creates its model as Transformers 4 did, and version {transformers.__version__} cannot run it "
+        f"({str(error).splitlines()[0].rstrip('.')}): run it with transformers<5 in another environment, save the "
+        "vectors there, and score them with `stsbench run --vectors`."
     )
 
 
 def _missing(script: Path, module: str) -> str:
     if module.startswith("senteval."):
-        return (
-            f"{script} imports {module}, a part of SentEval that stsbench has not: "
-            "there are senteval.engine and senteval.utils."
-        )
-    return f"{script} needs the module {module}, which is not installed here."
+        return f"{script} imports {module}, but stsbench replaces senteval.engine and senteval.utils only."
+    return f"{script} needs the module {module}, which is not installed."
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.words import suggestion
 from stsbench.compat.senteval.batches import Batcher, Prepare, Script
 from stsbench.compat.senteval.shapes import Results
-from stsbench.compat.senteval.surroundings import say_once, tell_of_another_senteval
+from stsbench.compat.senteval.surroundings import warn_of_another_senteval, warn_once
 from stsbench.compat.senteval.tasks import (
     FILES,
     NAMES,
@@ -30,10 +30,10 @@ from stsbench.data.tables import LabelledData, StsData
 
 RESULTS = ("both", "senteval", "simcse")
 VARIABLE = "STSBENCH_SENTEVAL"
-"""The environment variable that chooses the shape of results where the parameters do not."""
+"""The environment variable for the shape of results, unless the parameters set it."""
 
 SPLITS_VARIABLE = "STSBENCH_SENTEVAL_SPLITS"
-"""The environment variable that chooses the splits where the parameters do not."""
+"""The environment variable for the splits, unless the parameters set them."""
 
 CACHE_VARIABLE = "STSBENCH_SENTEVAL_CACHE"
 """The environment variable that keeps the vectors of sentences, unless it is empty."""
@@ -51,7 +51,7 @@ _Data = TypeVar("_Data", LabelledData, StsData)
 _FINE_TUNED = "-finetune"
 _DEV = "STSBenchmark-dev"
 _UNOFFERED = {
-    "STSBenchmark-fix": "its mended pairs are not part of the SentEval data that is catalogued here",
+    "STSBenchmark-fix": "its corrected pairs are not part of the SentEval data that is catalogued here",
     "SNLI": "its training pairs are not part of the SentEval data that is catalogued here",
     "ImageCaptionRetrieval": "its COCO features are no longer published",
     "CocoCXC": "its ratings of COCO's captions (Crisscrossed Captions) are not part of the SentEval data that is "
@@ -67,7 +67,7 @@ class SE:
         batcher: called as `batcher(params, batch)` with a list of token lists; returns one row for each, as a
             NumPy array or a torch tensor.
         prepare: called as `prepare(params, samples)` with all of a task's token lists before its first batch;
-            what it returns is not looked at.
+            its result is ignored.
 
     Raises:
         UserError: if a parameter cannot be used.
@@ -86,9 +86,9 @@ class SE:
             if value not in allowed:
                 raise UserError(f"params[{name!r}] is {value!r}: {suggestion(value, allowed)}")
         if "nhid" not in self.params.classifier:
-            raise UserError("params['classifier'] names no 'nhid': say how many hidden units, 0 for none.")
+            raise UserError("params['classifier'] has no 'nhid': set the number of hidden units, 0 for none.")
         self._data_dirs = self._folder()
-        tell_of_another_senteval()
+        warn_of_another_senteval()
         self.batcher = batcher
         self.prepare: Prepare = prepare or (lambda _params, _samples: None)
         self.results: dict[str, Any] = {}
@@ -104,7 +104,7 @@ class SE:
                 vectors.
         """
         if not isinstance(name, str):
-            # What is missing is said before the first of them is evaluated.
+            # Missing data is reported before the first task is evaluated.
             ready = {task: self._evaluator(task) for task in name}
             self.results = {task: self._evaluated(task, ready.pop(task)) for task in list(ready)}
             return self.results
@@ -119,11 +119,11 @@ class SE:
         return results
 
     def _folder(self) -> list[Path]:
-        """Return the folder of the data, if it is there: what it lacks is looked for in the places of data."""
+        """Returns the folder of the data, if it exists; other files are searched in the usual places."""
         folder = self.params.task_path
         if folder and Path(folder).is_dir():
             return [Path(folder)]
-        say_once(
+        warn_once(
             f"params['task_path'] is {folder!r}, which is not a folder (seen from {Path.cwd()}): data is looked "
             f"for in {', '.join(f'{place.folder} ({place.origin})' for place in places())}."
         )
@@ -154,7 +154,7 @@ class SE:
 
 
 def splits_of(named: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Return the splits that somebody names, in a list or with commas between; empty for none."""
+    """Returns the splits in a list or a comma-separated text; empty for None."""
     names = named.replace(",", " ").split() if isinstance(named, str) else list(named or ())
     for name in names:
         if name not in SPLITS:
@@ -163,7 +163,7 @@ def splits_of(named: str | Sequence[str] | None) -> tuple[str, ...]:
 
 
 def _noted(data: _Data) -> _Data:
-    """Log what is not as catalogued in the data."""
+    """Logs the differences from the catalogued data."""
     for problem in data.problems:
         logging.warning(problem)
     return data

@@ -82,26 +82,8 @@ class Results(dict[str, Any]):
         del self[key]
         return value
 
-    # A dictionary's own would take a value that waits for None, and compute it over one that was set.
-    setdefault = MutableMapping.setdefault
+    # A dictionary's own `update` would be undone when the value is computed.
     update = MutableMapping.update
-
-    def __ior__(self, other: Any) -> "Results":  # type: ignore[override,misc]
-        """Set the values of another dictionary."""
-        self.update(other)
-        return self
-
-    def popitem(self) -> tuple[str, Any]:
-        """Return the last key and its value, and delete it."""
-        for key in reversed(self):
-            return key, self.pop(key)
-        raise KeyError("there is nothing left")
-
-    def clear(self) -> None:
-        """Delete all keys."""
-        super().clear()
-        self._waiting.clear()
-        self._hidden.clear()
 
     def copy(self) -> dict[str, Any]:
         """Return all values in a plain dictionary."""
@@ -122,10 +104,6 @@ class Results(dict[str, Any]):
     def __iter__(self) -> Iterator[str]:
         """Iterate over the keys; `dict(...)` reads no value behind the back of a class that says how."""
         return (key for key in list(super().__iter__()) if key != ARRAY and key not in self._hidden)
-
-    def __reversed__(self) -> Iterator[str]:
-        """Iterate over the keys from the last."""
-        return reversed(list(self))
 
     def __len__(self) -> int:
         """Return how many keys there are."""

@@ -1,10 +1,10 @@
-"""Dev scores with intervals in other people's training loops, and early stopping that asks whether a rise is real.
+"""Dev scores with intervals in other training loops, and early stopping when no rise is significant.
 
 `StsEvaluator` is for sentence-transformers (`SentenceTransformerTrainer` and `model.fit`), `StsCallback` for
 Transformers' `Trainer`, and `StopWithoutRise` stops the training of either.
 
-To read it top-down: evaluator and callback (what each library asks for); dev_scores (one evaluation after the
-other, and which of them rose); live (the weights as they are now, measured without a trace).
+`evaluator` and `callback` adapt to each library, `dev_scores` measures and compares evaluations, `live` reads the
+current weights.
 """
 
 TYPE_CHECKING = False
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DevScore", "DevScores", "StopWithoutRise", "StsCallback", "StsEvaluator"]
 
-# Each needs a library of its own: none is imported before it is asked for.
+# Each needs another library, so each is imported when it is used.
 _HOMES = {
     "DevScore": "dev_scores",
     "DevScores": "dev_scores",

@@ -1,4 +1,4 @@
-"""Dev scores for Transformers' `Trainer`, and early stopping that asks whether a rise can be told from chance."""
+"""Dev scores for Transformers' `Trainer`, and early stopping when no rise is significant."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 
 class StopWithoutRise(TrainerCallback):  # type: ignore[misc]
-    """Stops a training after some evaluations in a row whose rise cannot be told from chance.
+    """Stops a training after several evaluations in a row without a significant rise.
 
-    It reads what `StsEvaluator` puts among the metrics of `SentenceTransformerTrainer`; `StsCallback` has it built
-    in. What it looks at is the paired interval of the difference to the last evaluation that rose, on the same
-    pairs: a score that wavers never rises, and a slow climb adds up until it does.
+    It reads the metrics that `StsEvaluator` adds to those of `SentenceTransformerTrainer`; `StsCallback` includes
+    it. A rise is significant if the paired interval of the difference to the last evaluation that rose excludes 0.
+    So a score that fluctuates never rises, and a slow climb adds up until it does.
 
     Args:
-        patience: how many such evaluations.
+        patience: the number of evaluations.
 
     Raises:
-        UserError: if the patience is none.
+        UserError: if the patience is below 1.
     """
 
     def __init__(self, patience: int = 3) -> None:
@@ -48,15 +48,15 @@ class StopWithoutRise(TrainerCallback):  # type: ignore[misc]
         metrics: Mapping[str, float] | None = None,
         **others: Any,
     ) -> None:
-        """Stop the training if the metrics say that it is time."""
+        """Stops the training once `patience` evaluations show no rise."""
         counts = [count for name, count in (metrics or {}).items() if name.endswith(WITHOUT_RISE)]
         self._has_seen = self._has_seen or bool(counts)
         if not self._has_seen and state.global_step > 0:
             raise UserError(
-                "nothing among the metrics says how long nothing rose, so this training would never stop early: "
-                "give the trainer an StsEvaluator."
+                "no metric counts the evaluations without a rise, so this training would never stop early: give "
+                "the trainer an StsEvaluator."
             )
-        # Of several evaluators one that still rises is enough to go on.
+        # The training continues as long as one of several evaluators shows a rise.
         if counts and min(counts) >= self.patience:
             control.should_training_stop = True
 
@@ -64,26 +64,25 @@ class StopWithoutRise(TrainerCallback):  # type: ignore[misc]
 class StsCallback(TrainerCallback):  # type: ignore[misc]
     """Dev scores with intervals in the training of Transformers' `Trainer`.
 
-    Whenever the trainer evaluates, or every so many steps, the model is measured as it is, and its scores go to
-    the trainer's log and metrics under `eval_` and the name (`eval_sts-b-dev_spearman_cosine`), for
-    `metric_for_best_model` and whatever else reads them; so do how far the score rose and for how many evaluations
-    it did not (see `StsEvaluator`). Of several processes the first measures, and all are told.
+    The model is measured whenever the trainer evaluates, or every `every` steps. Its scores are added to the
+    trainer's log and metrics under `eval_` and the name (`eval_sts-b-dev_spearman_cosine`), for example for
+    `metric_for_best_model`, together with the rise and the number of evaluations without one (see `StsEvaluator`).
+    With several processes the first one measures and sends the metrics to the others.
 
         trainer = Trainer(model=model, args=arguments, train_dataset=rows, eval_dataset=held_out)
         trainer.add_callback(StsCallback(trainer, "STS-B:dev", pooling="avg", patience=3))
 
     Args:
-        trainer: whose model is measured, and whose log gets the scores.
-        tasks: as `DevScores` takes them, and so are the others from `protocol` to `out`.
-        encode: how vectors are made: a function of the model in training and a list of sentences that returns an
-            array or tensor of shape (sentences, dimensions). It is called in evaluation mode, without gradients.
-        pooling: instead of `encode`, for a Transformers model: `avg`, `cls_before_pooler` and the like.
-        max_length: sub-words that are read with `pooling`; the tokenizer's own limit by default.
-        every: steps after each of which to measure, for a training without evaluations of its own; None to measure
-            when the trainer evaluates alone.
-        patience: evaluations in a row without a rise that can be told from chance after which the training stops;
-            None for never.
-        name: stands before every metric; by default what the tasks are called (`sts-b-dev`).
+        trainer: the trainer, whose model is measured.
+        tasks: see `DevScores`, also for the parameters from `protocol` to `out`.
+        encode: a function of the model in training and a list of sentences that returns an array or tensor of
+            shape (sentences, dimensions). It is called in evaluation mode, without gradients.
+        pooling: instead of `encode`, the pooling of a Transformers model, for example `avg` or
+            `cls_before_pooler`.
+        max_length: with `pooling`, the maximum length in sub-words; by default the tokenizer's limit.
+        every: also measures after each of so many steps; None measures only when the trainer evaluates.
+        patience: evaluations in a row without a significant rise after which the training stops; None for never.
+        name: the prefix of every metric; by default the name of the tasks (`sts-b-dev`).
         protocol: see `DevScores`.
         data: see there.
         subset_column: see there.
@@ -95,7 +94,7 @@ class StsCallback(TrainerCallback):  # type: ignore[misc]
         dev: the evaluations so far.
 
     Raises:
-        UserError: if nothing says how vectors are made, the data is not here, or one process alone cannot measure.
+        UserError: if neither `encode` nor `pooling` is given, the data is missing, or the weights are sharded.
     """
 
     def __init__(
@@ -118,8 +117,8 @@ class StsCallback(TrainerCallback):  # type: ignore[misc]
     ) -> None:
         if trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled:
             raise UserError(
-                "the weights of this model are spread over several processes (FSDP, DeepSpeed), and one process "
-                "measures here: measure the checkpoints that it saves with `stsbench run`."
+                "the weights of this model are sharded over several processes (FSDP, DeepSpeed), but one process "
+                "measures: measure the saved checkpoints with `stsbench run`."
             )
         if every is not None and every < 1:
             raise UserError(f"an evaluation after every {every} steps: give 1 or more.")
@@ -132,7 +131,7 @@ class StsCallback(TrainerCallback):  # type: ignore[misc]
     def on_train_begin(
         self, args: "TrainingArguments", state: "TrainerState", control: "TrainerControl", **others: Any
     ) -> None:
-        """Begin anew: of an earlier training nothing counts."""
+        """Discards the evaluations of an earlier training."""
         self.dev.begin()
 
     def on_evaluate(
@@ -143,13 +142,13 @@ class StsCallback(TrainerCallback):  # type: ignore[misc]
         metrics: dict[str, float] | None = None,
         **others: Any,
     ) -> None:
-        """Measure, and add the scores to the trainer's metrics before it looks for the best model in them."""
+        """Measures, and adds the scores to the metrics, from which the trainer chooses the best model."""
         self._evaluate(args, state, control, {} if metrics is None else metrics)
 
     def on_step_end(
         self, args: "TrainingArguments", state: "TrainerState", control: "TrainerControl", **others: Any
     ) -> None:
-        """Measure every so many steps, unless the trainer is about to evaluate."""
+        """Measures every `every` steps, unless the trainer is about to evaluate."""
         if self.every is not None and state.global_step % self.every == 0 and not control.should_evaluate:
             self._evaluate(args, state, control, {})
 
@@ -167,7 +166,7 @@ class StsCallback(TrainerCallback):  # type: ignore[misc]
             self._stop.on_evaluate(args, state, control, metrics=measured)
 
     def _measured(self, state: "TrainerState") -> dict[str, float]:
-        """Return the metrics of the model as it is: measured by the first process, and told to the others."""
+        """Returns the metrics of the current model, which the first process measures and broadcasts."""
         metrics: dict[str, float] = {}
         if self.trainer.is_world_process_zero():
             model = self.trainer.model
@@ -183,17 +182,16 @@ class StsCallback(TrainerCallback):  # type: ignore[misc]
 def _encode_of(
     trainer: "Trainer", encode: ModelEncode | None, pooling: str | None, max_length: int | None
 ) -> ModelEncode:
-    """Return how vectors are made of the model in training, as the person says."""
     if (encode is None) == (pooling is None):
-        said = "nothing says" if encode is None else "two things say"
+        problem = "there is neither a `pooling` nor" if encode is None else "there are both a `pooling` and"
         raise UserError(
-            f"{said} how vectors are made of the model in training: give a `pooling` (avg, cls_before_pooler, "
-            "...) of a Transformers model, or a function `encode(model, sentences)`."
+            f"{problem} a function `encode`: give a `pooling` (avg, cls_before_pooler, ...) of a Transformers "
+            "model, or a function `encode(model, sentences)`."
         )
     if encode is not None:
         return encode
     tokenizer = trainer.processing_class
     if tokenizer is None:
         raise UserError("a pooling needs the tokenizer: give it to the trainer as `processing_class`.")
-    assert pooling is not None, "one of the two is there"
+    assert pooling is not None
     return pooled(tokenizer, pooling, max_length)

@@ -1,8 +1,8 @@
-"""Dev scores of one training: each with its interval, and whether it rose by more than chance.
+"""Dev scores of one training, each with its interval and whether its rise is significant.
 
-An evaluation is held against a reference on the same pairs: the first one, or the last whose rise could be told
-from chance. So a slow climb adds up until it can be told, and a score that goes up and down never can. The
-reference is not the highest score so far: the highest of many is partly luck, and nothing would rise above it.
+An evaluation is compared with a reference on the same pairs: the first evaluation, or the last one with a
+significant rise. So a slow climb adds up until it is significant, and a score that fluctuates never is. The
+highest score so far would be a bad reference: the highest of many is partly luck, and nothing would rise above it.
 """
 
 import math
@@ -32,16 +32,17 @@ if TYPE_CHECKING:
     from torch import nn
 
     from stsbench.encoders.callables import EncodeFunction
+
 DEV_TASK = "STS-B:dev"
-"""What a training is selected on where nobody says otherwise, as in the papers."""
+"""The default, as in the papers."""
 
 WITHOUT_RISE = "evaluations_without_rise"
-"""What the count that early stopping looks at is called among the metrics."""
+"""The metric that early stopping reads."""
 
 _LIMITS = ("low", "high")
 
 RISE = ("rise", *(f"rise_{limit}" for limit in _LIMITS))
-"""What the difference to the reference and its limits are called among the metrics."""
+"""The metrics of the difference to the reference and its limits."""
 
 _AVERAGE = "average"
 
@@ -52,10 +53,10 @@ class DevScore:
 
     Attributes:
         step: of the training; -1 outside of one.
-        metric: what the headline of a task is called (`spearman_cosine`).
-        record: the scores, with their items.
-        rise: how it differs from the reference, in points of 100; None where there is nothing to hold it against.
-        without_rise: how many evaluations in a row, with this one, show no rise that can be told from chance; None
+        metric: the name of a task's headline (`spearman_cosine`).
+        record: the scores with their items.
+        rise: the difference to the reference in points of 100; None for the first evaluation.
+        without_rise: the number of evaluations in a row, including this one, without a significant rise; None
             outside of a training.
     """
 
@@ -67,7 +68,7 @@ class DevScore:
 
     @property
     def scores(self) -> dict[str, float]:
-        """Every headline with the limits of its interval, by name, the primary one first; NaN where undefined."""
+        """Every headline with the limits of its interval by name, the primary one first; NaN if undefined."""
         scores = self.record.scores
         if len(scores) == 1:
             return _with_limits(self.metric, scores[0])
@@ -79,7 +80,7 @@ class DevScore:
 
     @property
     def metrics(self) -> dict[str, float]:
-        """The scores, and how far the primary one rose, all between -1 and 1; then the count without a rise."""
+        """The scores and the rise of the primary one, between -1 and 1, and the count without a rise."""
         metrics = self.scores
         if self.rise is not None:
             rise = [self.rise[name] for name in ("difference", *_LIMITS)]
@@ -96,7 +97,7 @@ def _with_limits(name: str, number: Score | AveragePart) -> dict[str, float]:
 
 
 def slug(text: str) -> str:
-    """Return text as part of a metric's name.
+    """Returns text as part of a metric's name.
 
     >>> slug("STS-B:dev")
     'sts-b-dev'
@@ -106,25 +107,24 @@ def slug(text: str) -> str:
 
 @dataclass
 class DevScores:
-    """Measures a model in training again and again on the same tasks.
+    """Measures a model in training repeatedly on the same tasks.
 
     Args:
         tasks: one task, or several of one kind, as `stsbench.evaluate` takes them. By default the dev set of STS-B
-            if its data is here, else the sample, with a warning.
+            if its data is available, otherwise the sample, with a warning.
         protocol: aggregation, metric, similarity and text.
         data: your own scored pairs instead of `tasks`: a .tsv, .csv, .jsonl or .parquet file.
         subset_column: the column of `data` that names subsets.
         data_dirs: folders to look for data in.
-        intervals: how intervals are computed; 1 - level is the chance to take an evaluation that did not rise for
-            one that did or fell.
-        out: a folder, in which the record of each evaluation is saved in one of its own (`step-000100`), for
-            `stsbench compare` and the like; None for none.
+        intervals: how intervals are computed; 1 - level is the probability of a false rise or fall.
+        out: the folder for the record of each evaluation, in a folder named by its step (`step-000100`); None
+            saves no records.
 
     Attributes:
-        history: every evaluation of this training that was judged, without its items.
+        history: every evaluation of this training, without its items.
 
     Raises:
-        UserError: if the data is not here, or the tasks are of several kinds or have no average.
+        UserError: if the data is missing, or the tasks are of several kinds or have no average.
     """
 
     tasks: str | AnyTask | Sequence[str | AnyTask] | None = None
@@ -142,16 +142,16 @@ class DevScores:
     _without_rise: int = field(default=0, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Read the data: a mistake is told before the training begins."""
+        """Reads the data, so that a mistake is reported before the training begins."""
         self._sets = self._read()
         kinds = {task.kind for task in self._sets}
         if len(kinds) > 1 or (len(self._sets) > 1 and not KINDS[self._sets[0].kind].average):
             raise UserError(
-                f"a training is judged by one score, and there is none of {len(self._sets)} tasks that are "
-                f"{' and '.join(KINDS[kind].words for kind in sorted(kinds))}: name one of them."
+                f"a training is judged by one score, but {len(self._sets)} tasks that are "
+                f"{' and '.join(KINDS[kind].words for kind in sorted(kinds))} have no common score: name one."
             )
         if self.intervals is not None and self.intervals.interval is None:
-            raise UserError("without intervals no rise can be told from chance: name how to compute them.")
+            raise UserError("a rise is judged by its interval: choose how to compute intervals.")
 
     def _read(self) -> list[Task]:
         protocol = self.protocol or Protocol()
@@ -172,7 +172,7 @@ class DevScores:
 
     @property
     def name(self) -> str:
-        """The name of the tasks, as in `sts-b-dev`; of several that of their kind."""
+        """The name of the task (`sts-b-dev`), or of the kind of several tasks."""
         first = self._sets[0]
         if len(self._sets) > 1:
             return slug(first.kind)
@@ -181,7 +181,7 @@ class DevScores:
 
     @property
     def metric(self) -> str:
-        """The name of the primary score, as in `spearman_cosine`; of several tasks `average_spearman_cosine`."""
+        """The name of the primary score: `spearman_cosine`, for several tasks `average_spearman_cosine`."""
         return f"{_AVERAGE}_{self._of_task}" if len(self._sets) > 1 else self._of_task
 
     @property
@@ -191,18 +191,19 @@ class DevScores:
         return metric_on_hub(meaning.metric, "" if task.is_trained else meaning.similarity)
 
     def begin(self) -> None:
-        """Forget what was measured: the next evaluation is the first of a training."""
+        """Discards all evaluations: the next one is the first of a training."""
         self.history.clear()
         self._reference, self._model, self._step, self._without_rise = None, None, -1, 0
 
     def measure(self, model: "nn.Module", encode: "EncodeFunction", step: int = -1) -> DevScore:
-        """Measure a model on its weights as they are; the training is left as it was, to the bit.
+        """Measures a model with its current weights, without changing the training in any bit.
 
         Args:
-            model: what is trained, whose modes are kept.
-            encode: from a list of sentences to an array of shape (sentences, dimensions), by that model.
-            step: of the training; -1 outside of one, where nothing is judged. An evaluation of the same step again
-                is measured, and not counted twice. An earlier step, or another model, begins a training anew.
+            model: the model in training, whose modes are restored.
+            encode: a function of that model, from a list of sentences to an array of shape (sentences,
+            dimensions).
+            step: the step of the training; -1 outside of one, where no rise is judged. A second evaluation of a
+                step does not count. An earlier step or another model begins a new training.
 
         Raises:
             UserError: if `encode` returns no finite vectors of that shape.
@@ -230,7 +231,7 @@ class DevScores:
         return score
 
     def _judged(self, step: int, record: RunRecord) -> DevScore:
-        """Hold an evaluation against the reference, in whose place it comes if it rose."""
+        """Compares an evaluation with the reference, and makes it the reference if it rose."""
         rise = None if self._reference is None else self._difference(self._reference, record)
         if rise is None or _is_rise(rise):
             self._reference, self._without_rise = record, 0
@@ -245,7 +246,7 @@ class DevScores:
 
 
 def _is_rise(difference: Mapping[str, Any]) -> bool:
-    """Return whether a score is above the reference's by more than chance; any is above one that is undefined."""
+    """Returns whether a rise is significant; any score is a rise above an undefined one."""
     if math.isnan(difference["a"]):
         return not math.isnan(difference["b"])
     return verdict(difference["low"], difference["high"]) == "better"

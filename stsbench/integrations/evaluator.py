@@ -26,30 +26,29 @@ if TYPE_CHECKING:
 class StsEvaluator(BaseEvaluator):  # type: ignore[misc]
     """An evaluator for `SentenceTransformerTrainer`, `model.fit` and `model.evaluate`.
 
-    Each evaluation measures the model as it is, by `model.encode`, and gives its scores with the limits of their
-    intervals; during a training also how far the score rose above the last evaluation whose rise could be told
-    from chance, with the limits of that (`rise`, `rise_low`, `rise_high`), and how many evaluations in a row did
-    not (`evaluations_without_rise`), which `StopWithoutRise` looks at. All are between -1 and 1.
+    Each evaluation measures the current model by `model.encode` and returns its scores with the limits of their
+    intervals. During a training it also returns the rise above the last evaluation with a significant rise, with
+    its limits (`rise`, `rise_low`, `rise_high`), all between -1 and 1, and the number of evaluations in a row
+    without one (`evaluations_without_rise`), which `StopWithoutRise` reads.
 
     Args:
-        tasks: as `DevScores` takes them, and so are the others up to `out`.
+        tasks: see `DevScores`, also for the parameters up to `out`.
         protocol: see there.
         data: see there.
         subset_column: see there.
         data_dirs: see there.
         intervals: see there.
         out: see there.
-        name: stands before every metric; by default what the tasks are called (`sts-b-dev`).
-        batch_size: sentences that `model.encode` takes at once.
-        write_csv: whether to append each evaluation to `stsbench_NAME_results.csv` in the folder that the trainer
-            names.
+        name: the prefix of every metric; by default the name of the tasks (`sts-b-dev`).
+        batch_size: the batch size of `model.encode`.
+        write_csv: whether to append each evaluation to `stsbench_NAME_results.csv` in the trainer's folder.
 
     Attributes:
         dev: the evaluations so far.
-        primary_metric: the score that the best model is chosen by: `sts-b-dev_spearman_cosine`.
+        primary_metric: the score that selects the best model: `sts-b-dev_spearman_cosine`.
 
     Raises:
-        UserError: if the data is not here, or the tasks have no score in common to judge by.
+        UserError: if the data is missing, or the tasks have no common score.
     """
 
     def __init__(
@@ -78,16 +77,16 @@ class StsEvaluator(BaseEvaluator):  # type: ignore[misc]
     def __call__(
         self, model: "SentenceTransformer", output_path: str | None = None, epoch: float = -1, steps: int = -1
     ) -> dict[str, float]:
-        """Measure the model as it is.
+        """Measures the current model.
 
         Args:
-            model: what is trained.
-            output_path: the folder of the CSV file; None for none.
-            epoch: of the training; -1 outside of one.
-            steps: that the training has taken; -1 outside of one.
+            model: the model in training.
+            output_path: the folder of the CSV file; None writes none.
+            epoch: the epoch of the training; -1 outside of one.
+            steps: the step of the training; -1 outside of one.
 
         Returns:
-            The metrics, each with the evaluator's name before it.
+            The metrics, with the evaluator's name as prefix.
         """
 
         def encode(sentences: list[str]) -> Any:
@@ -99,7 +98,7 @@ class StsEvaluator(BaseEvaluator):  # type: ignore[misc]
         self._signature = score.record.signature
         if output_path is not None and self.write_csv:
             self._append(Path(output_path), epoch, score)
-        # A card cannot say of a score that it is undefined.
+        # A model card has no undefined scores.
         defined = {metric: value for metric, value in score.scores.items() if not math.isnan(value)}
         self.store_metrics_in_model_card_data(model, self.prefix_name_to_metrics(defined, self.name), epoch, steps)
         metrics: dict[str, float] = self.prefix_name_to_metrics(score.metrics, self.name)
@@ -107,15 +106,15 @@ class StsEvaluator(BaseEvaluator):  # type: ignore[misc]
 
     @property
     def description(self) -> str:
-        """What the model card calls such a task."""
+        """The name of the task in the model card."""
         return "Semantic Similarity"
 
     def get_config_dict(self) -> dict[str, Any]:
-        """Return what the model card says of how it was measured: the signature of the scores."""
+        """Returns the signature of the scores, for the model card."""
         return {"signature": self._signature} if self._signature else {}
 
     def _append(self, folder: Path, epoch: float, score: DevScore) -> None:
-        """Add a row to the CSV file, whose columns are the same for every evaluation."""
+        """Adds a row to the CSV file, whose columns are the same for every evaluation."""
         columns = ["epoch", "steps", *score.scores, *RISE, WITHOUT_RISE]
         path = folder / self.csv_file
         with writing(path):

@@ -1,4 +1,4 @@
-"""A model in training as something to measure: its weights as they are now, and nothing left behind in it."""
+"""Measures a model in training with its current weights, without a trace in the training."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
     from torch import nn
 
 ModelEncode = Callable[["nn.Module", list[str]], Any]
-"""From the model as it is now and some sentences to an array or tensor of shape (sentences, dimensions)."""
+"""From the model in training and some sentences to an array or tensor of shape (sentences, dimensions)."""
 
 _CHARACTERS = 16_384
-"""Of sentences that are encoded at once: the training's own tensors fill the device, too."""
+"""The characters in a batch, which is small because the training's tensors are on the device, too."""
 
 
 def live_encoder(encode: EncodeFunction, name: str) -> CallableEncoder:
-    """Return the encoder of one evaluation. Nothing of it can be cached: no weights are hashed."""
+    """Returns the encoder of one evaluation. Its vectors are not cached, as the weights have no hash."""
     return CallableEncoder(encode, Identity(name, "function", own_use("own")), token_budget=_CHARACTERS)
 
 
 @contextmanager
 def undisturbed(model: "nn.Module") -> Iterator[None]:
-    """Evaluate a model without a trace in its training.
+    """Evaluates a model without a trace in its training.
 
-    Inside it is in evaluation mode, and no gradient is recorded. Afterwards every one of its modules is in the
-    mode that it was in, and the random generators of Python, NumPy and torch (on the CPU, and on all CUDA devices
-    if the model is on one) are in the state that they were in.
+    Inside the block it is in evaluation mode, and no gradient is recorded. Afterwards the mode of every module and
+    the states of the random generators of Python, NumPy and torch (on the CPU, and on all CUDA devices if the
+    model is on one) are restored.
     """
     import torch
 
@@ -45,8 +45,8 @@ def undisturbed(model: "nn.Module") -> Iterator[None]:
     parameter = next(model.parameters(), None)
     on_cuda = parameter is not None and parameter.device.type == "cuda"
     devices = list(range(torch.cuda.device_count())) if on_cuda else []
-    of_python, of_numpy = random.getstate(), np.random.get_state()  # noqa: NPY002 - what others draw from
-    # Not the inference mode: what a network computes once and keeps would be useless to the next training step.
+    of_python, of_numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
+    # No inference mode: a tensor that a network computes once and keeps could not be used in training.
     with torch.random.fork_rng(devices), torch.no_grad():
         model.eval()
         try:
@@ -59,17 +59,17 @@ def undisturbed(model: "nn.Module") -> Iterator[None]:
 
 
 def pooled(tokenizer: Any, pooling: str, max_length: int | None = None) -> ModelEncode:
-    """Return what encodes with a Transformers model in training as `stsbench run` does with its checkpoint.
+    """Returns a function that encodes with a Transformers model in training as `stsbench run` does.
 
-    Of a model with a task's head the network below it is read (`base_model`).
+    A model with a task's head is encoded by the network below it (`base_model`).
 
     Args:
         tokenizer: the model's.
-        pooling: one of those of a Transformers checkpoint without a template.
-        max_length: sub-words that are read of a sentence; the tokenizer's own limit by default.
+        pooling: a pooling of a Transformers checkpoint without a template.
+        max_length: the maximum length in sub-words; by default the tokenizer's limit.
 
     Raises:
-        UserError: if there is no such pooling, or it is not for a model in training.
+        UserError: if the pooling is unknown or not possible for a model in training.
     """
     reading = parse_pooling(pooling)
     if reading.is_of_template or (reading.head and pooling != "cls"):

@@ -57,8 +57,8 @@ def choose(browser: Any, name: str, value: str | bool, event: str = "change") ->
 def press(browser: Any, label: str) -> None:
     """Presses a button, or ticks a box, by its label with the keyboard."""
     browser.run(
-        "[...document.querySelectorAll('button, input')].find((own) => own.getAttribute('aria-label') === arguments[0]"
-        " || own.textContent === arguments[0]).focus()",
+        "[...document.querySelectorAll('button, input')].find((own) => own.getAttribute('aria-label')"
+        " === arguments[0] || own.textContent === arguments[0]).focus()",
         label,
     )
     browser.press(SPACE)

@@ -219,8 +219,8 @@ def test_the_network_below_a_task_head_is_measured_as_its_checkpoint_is(
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({}, "nothing says how vectors are made of the model in training"),
-        ({"encode": encode, "pooling": "avg"}, "two things say how vectors are made"),
+        ({}, "there is neither a `pooling` nor a function"),
+        ({"encode": encode, "pooling": "avg"}, "there are both a `pooling` and a function"),
         ({"pooling": "avg"}, "a pooling needs the tokenizer: give it to the trainer as `processing_class`"),
         ({"encode": encode, "every": 0}, "an evaluation after every 0 steps: give 1 or more"),
         ({"encode": encode, "patience": 0}, "a patience of 0 evaluations: give 1 or more"),

@@ -196,9 +196,9 @@ def test_several_tasks_are_judged_by_their_average(benchmark_folder: Path, hash_
 
 
 def test_tasks_without_one_score_to_judge_by_are_refused(benchmark_folder: Path) -> None:
-    with pytest.raises(sb.UserError, match="a training is judged by one score, and there is none of 2 tasks"):
+    with pytest.raises(sb.UserError, match="a training is judged by one score, but 2 tasks"):
         DevScores(["sample", "sample-sentiment"])
-    with pytest.raises(sb.UserError, match="name how to compute them"):
+    with pytest.raises(sb.UserError, match="choose how to compute intervals"):
         DevScores("sample", intervals=sb.Intervals(None))
 
 

@@ -12,15 +12,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from filelock import FileLock
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import atomic_folder, writing
 from stsbench.base.machine import require_memory
-from stsbench.base.manifest import fingerprint
 from stsbench.base.progress import Progress, silent
-from stsbench.encoders.cache import CachedText, EmbeddingCache, max_cache_bytes, text_key, touch_and_trim
+from stsbench.encoders.cache import CachedText, EmbeddingCache, max_cache_bytes, touch_and_trim
 from stsbench.encoders.postprocess import normalize as to_unit_length
 from stsbench.encoders.postprocess import processed, whiten
 from stsbench.encoders.protocol import (
@@ -279,28 +276,3 @@ def _sequence_key(sequence: TokenSequence) -> bytes:
     else:
         content = "\n".join(map(str, sequence)).encode("utf-8", errors="surrogatepass")
     return hashlib.sha256(content).digest()[:16]
-
-
-def shared_vectors(
-    encoder: Encoder,
-    texts: Sequence[str],
-    folder: Path,
-    *,
-    poolings: Sequence[str] = (),
-    progress: Progress = silent,
-) -> Path:
-    """Returns a cache folder for `embed` with the vectors of texts that several processes need.
-
-    The first process encodes all texts in one call, the others wait. Nothing is kept after an interruption,
-    because resuming would form other batches and change the last bits.
-    """
-    poolings = tuple(dict.fromkeys(poolings or (encoder.identity.use.pooling,)))
-    keys = [EmbeddingCache(encoder.identity, pooling, folder).path.stem for pooling in poolings]
-    place = folder / fingerprint(keys, [text_key(text).hex() for text in texts])[:16]
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder / f".{place.name}.lock"):
-        if not place.is_dir():
-            with atomic_folder(place) as building:
-                embed(encoder, texts, poolings=poolings, normalize=False, cache_folder=building, progress=progress)
-    return place

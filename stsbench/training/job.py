@@ -41,7 +41,6 @@ class Surroundings:
     progress: Progress = silent
     notice: Callable[[str], None] = lambda _: None
     command: str = ""
-    shared: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -121,8 +120,7 @@ class Job:
             precision=chosen_by.precision,
             tokens=chosen_by.tokens,
         )
-        # A model scored after a head does not start with the base's vectors.
-        selector = Selector(encoder, self.dev, None if recipe.scored_heads else around.shared)
+        selector = Selector(encoder, self.dev)
         first_lines = [*self.remarks, *filter(None, [traceable_sentence(recipe)])]
         Loop(recipe, trainer, selector, keeper, log, first_lines, around.progress).run(done)
         return steps

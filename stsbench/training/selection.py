@@ -4,13 +4,12 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stsbench.data.sentences import sentences_in
 from stsbench.data.tables import StsData
 from stsbench.encoders.network import Network
-from stsbench.encoders.plan import embed, shared_vectors
+from stsbench.encoders.plan import embed
 from stsbench.encoders.protocol import FloatMatrix, Identity, Tokenized, TokenSequence, Wrapper
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.scoring.kinds.sts import StsPairs, compared
@@ -23,15 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass
 class LiveEncoder(Wrapper):
-    """The model in training as an encoder, which encodes like a checkpoint of the current step.
-
-    While the network `is_base`, its vectors may be cached.
-    """
+    """The model in training as an encoder, which encodes like a checkpoint of the current step."""
 
     base: TransformerEncoder
     network: Network
     model: "SentenceModel"
-    is_base: bool = False
     precision: str = "fp32"
     tokens: int | None = None
     notes: tuple[str, ...] = ()
@@ -39,8 +34,8 @@ class LiveEncoder(Wrapper):
 
     @property
     def identity(self) -> Identity:
-        """Its identity, without a hash of weights once it is trained, so that nothing is cached."""
-        return self.base.identity if self.is_base else replace(self.base.identity, weights_sha256=None)
+        """Its identity, without a hash of weights, so that nothing is cached."""
+        return replace(self.base.identity, weights_sha256=None)
 
     @property
     def token_budget(self) -> int:
@@ -123,24 +118,18 @@ def best_of(log: Sequence[dict[str, Any]]) -> Best:
 
 @dataclass(frozen=True)
 class Selector:
-    """Scores the model on the dev set; trainings may share their base's vectors in a folder."""
+    """Scores the model on the dev set."""
 
     encoder: LiveEncoder
     data: StsData
-    shared: Path | None = None
 
     def score(self, *, at_start: bool = False) -> DevScore:
-        """Return the score of the current model; at the start the base's vectors may be shared."""
+        """Return the score of the current model, at the start in fp32."""
         start = time.perf_counter()
         sentences = sentences_in(self.data)
         # The base is always scored in fp32.
         encoder = replace(self.encoder, precision="fp32") if at_start else self.encoder
-        if at_start and self.shared is not None:
-            base = replace(encoder, is_base=True)
-            kept = shared_vectors(base, sentences, self.shared)
-            embeddings = embed(base, sentences, cache_folder=kept)
-        else:
-            embeddings = embed(encoder, sentences, use_cache=False)
+        embeddings = embed(encoder, sentences, use_cache=False)
         (vectors,) = embeddings.vectors.values()
         table = compared(StsPairs(self.data), Vectors(vectors, embeddings.rows, embeddings.lengths))
         overall = spearman(table["gold"], table["cosine"])

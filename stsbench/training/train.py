@@ -56,7 +56,6 @@ def train(
     listeners: Sequence[Listener] = (),
     notice: Callable[[str], None] = lambda _: None,
     command: str = "",
-    shared: str | Path | None = None,
 ) -> Training:
     """Train a sentence encoder by a recipe, or resume a stopped training.
 
@@ -78,7 +77,6 @@ def train(
         listeners: called with each line of the log, such as `run.log` of an experiment tracker.
         notice: called with each notice.
         command: the command line, for the record.
-        shared: a folder in which trainings from one base share its vectors of the dev set; None to encode it.
 
     Returns:
         The training: `.folder` is a checkpoint, `.record` its record on the dev set, `.plot()` its dev curve.
@@ -118,10 +116,7 @@ def train(
     begins = began is None and world.leads
     if begins:
         folder.require_free()  # before anything is read, and again under the lock
-    shared_folder = None if shared is None else Path(shared)
-    job = prepare(
-        chosen, folder, began, Surroundings(world, device, data_dirs, progress, notice, command, shared_folder)
-    )
+    job = prepare(chosen, folder, began, Surroundings(world, device, data_dirs, progress, notice, command))
     with folder.alone() if world.leads else nullcontext():
         if begins:
             folder.require_free()

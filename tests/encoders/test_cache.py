@@ -21,7 +21,7 @@ from stsbench.encoders.cache import (
 )
 from stsbench.encoders.load import load
 from stsbench.encoders.network import Network
-from stsbench.encoders.plan import embed, shared_vectors
+from stsbench.encoders.plan import embed
 from stsbench.encoders.protocol import Identity
 from stsbench.encoders.tokenizer import Tokenizer
 from stsbench.encoders.use import own_use
@@ -147,13 +147,6 @@ def test_without_room_for_the_cache_a_run_continues_with_one_warning(
         np.testing.assert_allclose(found.vectors["avg"], expected, atol=1e-6)
     (warning,) = caplog.messages
     assert warning.startswith("continuing without the cache: ")
-
-
-def test_vectors_that_processes_share_are_all_written_or_none(tiny, sentences, tmp_path, monkeypatch):
-    fill_database(monkeypatch)
-    with pytest.raises(UserError, match="disk is full"):
-        shared_vectors(load(tiny()), sentences, tmp_path / "shared")
-    assert not [path for path in (tmp_path / "shared").iterdir() if path.is_dir()]
 
 
 def test_above_the_size_limit_the_least_recently_used_go_first(tmp_path):

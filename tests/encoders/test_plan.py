@@ -8,7 +8,7 @@ import pytest
 
 from stsbench.base.errors import UserError
 from stsbench.encoders.load import load
-from stsbench.encoders.plan import embed, shared_vectors
+from stsbench.encoders.plan import embed
 from stsbench.encoders.protocol import DeviceOutOfMemory, Encoder, Identity, Tokenized
 from stsbench.encoders.use import own_use
 
@@ -149,35 +149,3 @@ def test_what_does_not_fit_in_memory_is_refused_with_the_first_batch(monkeypatch
     assert len(encoder.batches) == 1
     monkeypatch.setattr("stsbench.base.machine.available_bytes", lambda: 56)
     assert embed(encoder, TEXTS).vectors["avg"].nbytes == 56
-
-
-class ByBatch(Recorder):
-    """Numbers that depend on the number of sentences in the batch, as the last bits of real ones do."""
-
-    def forward(self, sequences, poolings):
-        self.batches.append([])
-        matrix = np.array([[len(sequence), len(sequences)] for sequence in sequences], np.float32)
-        return {pooling: matrix + (pooling == "cls") for pooling in poolings}
-
-
-def test_vectors_that_processes_share_are_encoded_once_in_one_call_or_not_at_all(tmp_path, monkeypatch):
-    def vectors(place, pooling="avg"):
-        found = embed(encoder, TEXTS, poolings=(pooling,), cache_folder=place)
-        assert found.cost.encoded == 0
-        return found.vectors[pooling][found.rows]
-
-    encoder = ByBatch(weights="0" * 64)
-    with monkeypatch.context() as broken:
-        broken.setattr(ByBatch, "forward", lambda *_: {})
-        with pytest.raises(KeyError):
-            shared_vectors(encoder, TEXTS, tmp_path, poolings=("avg", "cls"))
-    assert [path for path in tmp_path.iterdir() if path.is_dir()] == []
-    place = shared_vectors(encoder, TEXTS, tmp_path, poolings=("avg", "cls"))
-    encoder.batches.clear()
-    assert shared_vectors(encoder, TEXTS, tmp_path, poolings=("avg", "cls")) == place
-    assert shared_vectors(ByBatch(weights="1" * 64), TEXTS, tmp_path, poolings=("avg", "cls")) != place
-    assert encoder.batches == []
-    plain = embed(encoder, TEXTS, use_cache=False)
-    assert vectors(place).tolist() == plain.vectors["avg"][plain.rows].tolist()
-    assert (vectors(place, "cls") == vectors(place) + 1).all()
-    assert shared_vectors(encoder, TEXTS[:2], tmp_path) != place

@@ -2,8 +2,6 @@
 
 import os
 import platform
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, requires, version
@@ -18,7 +16,7 @@ from packaging.specifiers import SpecifierSet
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
 from stsbench.base.extras import MINILM, MODELS, PACKAGES, missing
-from stsbench.base.files import cache_dir, files_below
+from stsbench.base.files import cache_dir, files_below, require_writable, writing
 from stsbench.base.words import listed
 from stsbench.data.catalogue import source
 from stsbench.data.locate import remedy
@@ -70,7 +68,7 @@ def doctor() -> Examination:
 
     A `problem` is something missing or broken, with the remedy; a `note` is something that only some uses need.
     """
-    checks: list[Callable[[], list[Finding]]] = [_versions, _working_folder, _device, _model, _data, _cache]
+    checks = (_versions, _working_folder, _device, _model, _data, _embedding_cache)
     findings: list[Finding] = []
     for check in checks:
         try:
@@ -106,12 +104,9 @@ def _versions() -> list[Finding]:
         findings.append(Finding(f"extra {MODELS}", "note", note))
     others = [extra for extra in PACKAGES if extra not in {MODELS, MINILM}]
     absent = [extra for extra in others if missing(extra)]
-    if len(absent) < len(others):
-        findings.append(Finding("extras", "ok", listed([extra for extra in others if extra not in absent])))
-    if absent:
-        detail = f"not installed: {listed(absent)}; install one with pip install 'stsbench[{absent[0]}]'"
-        findings.append(Finding("other extras", "ok", detail))
-    return findings
+    present = [extra for extra in others if extra not in absent]
+    detail = f"installed: {listed(present) or 'none'}; not installed: {listed(absent) or 'none'}"
+    return [*findings, Finding("extras", "ok", detail)]
 
 
 def _bounds(extra: str) -> dict[str, SpecifierSet]:
@@ -127,14 +122,9 @@ def _bounds(extra: str) -> dict[str, SpecifierSet]:
 
 
 def _working_folder() -> list[Finding]:
-    try:
-        folder = Path.cwd()
-    except OSError:
-        return [Finding("working folder", "problem", "it was deleted: change to another folder")]
-    if not os.access(folder, os.W_OK):
-        note = f"{folder} cannot be written: name a folder for records with --out"
-        return [Finding("working folder", "note", note)]
-    return []
+    if os.access(Path.cwd(), os.W_OK):  # an OSError if the folder was deleted
+        return []
+    return [Finding("working folder", "note", f"{Path.cwd()} cannot be written: name another folder with --out")]
 
 
 def _device() -> list[Finding]:
@@ -148,41 +138,33 @@ def _model() -> list[Finding]:
 
 
 def _data() -> list[Finding]:
-    files = verify().frame
-    findings = []
-    for kind, tasks in (("STS", STS_TASKS), ("transfer", TRANSFER_TASKS)):
-        for text, of_text in files[files["task"].isin(tasks)].groupby("text", sort=False):
-            findings.append(_of_text(f"{kind} data, text {text}", of_text))
+    table, findings = verify().frame, []
+    kinds = [("STS", STS_TASKS), ("transfer", TRANSFER_TASKS)]
+    groups = [
+        (kind, *group)
+        for kind, tasks in kinds
+        for group in table[table["task"].isin(tasks)].groupby("text", sort=False)
+    ]
+    for kind, text, files in groups:
+        origin, here = source(str(files["source"].iloc[0])), files[files["folder"] != ""]
+        count, wrong = here["task"].nunique(), here[here["status"] != "ok"]
+        detail = f"{count} of {files['task'].nunique()} tasks"
+        # Files that cannot be downloaded are for special uses, and reading records needs no data.
+        status = "note" if origin.kind == "by-hand" or missing(MODELS) else "problem"
+        for first in wrong.head(1).to_dict("records"):
+            path, status = Path(first["folder"]) / first["file"], "problem"
+            detail += f"; {len(wrong)} files are not the catalogued ones, the first is {path} ({first['status']})"
+        if len(wrong) or count < files["task"].nunique():
+            detail += f": {remedy(origin)}"
+        else:
+            status, detail = "ok", f"{detail} in {', '.join(dict.fromkeys(here['folder']))}"
+        findings.append(Finding(f"{kind} data, text {text}", status, detail))
     return findings
 
 
-def _of_text(subject: str, files: pd.DataFrame) -> Finding:
-    name = str(files["source"].iloc[0])
-    count = files["task"].nunique()
-    here = files[files["folder"] != ""]
-    detail = f"{here['task'].nunique()} of {count} tasks"
-    wrong = here[here["status"] != "ok"]
-    if len(wrong):
-        first = wrong.iloc[0]
-        path = Path(first["folder"]) / first["file"]
-        detail += f"; {len(wrong)} files are not the catalogued ones, the first is {path} ({first['status']})"
-        return Finding(subject, "problem", f"{detail}: {remedy(source(name))}")
-    if here["task"].nunique() < count:
-        # Files that cannot be downloaded are for special uses, and reading records needs no data.
-        status = "note" if source(name).kind == "by-hand" or missing(MODELS) else "problem"
-        return Finding(subject, status, f"{detail}: {remedy(source(name))}")
-    return Finding(subject, "ok", f"{detail} in {', '.join(dict.fromkeys(here['folder']))}")
-
-
-def _cache() -> list[Finding]:
+def _embedding_cache() -> list[Finding]:
     folder = embeddings_dir().absolute()
-    there = next(path for path in (folder, *folder.parents) if path.exists())
-    if not there.is_dir():
-        problem = f"{there} is not a folder: move it away, or set STSBENCH_CACHE"
-        return [Finding("embedding cache", "problem", problem)]
-    if not os.access(there, os.W_OK):
-        problem = f"{there} cannot be written: set STSBENCH_CACHE to another folder, or use --no-cache"
-        return [Finding("embedding cache", "problem", problem)]
+    require_writable(folder, "STSBENCH_CACHE", as_folder=True)
     files = cache_files()
     size = sum(file.size for file in files) / 1e6
     count = "1 file" if len(files) == 1 else f"{len(files)} files"
@@ -232,13 +214,12 @@ class CacheContents(Result):
 
 def cache_contents() -> CacheContents:
     """Returns the contents of the cache."""
-    with _cache_errors("read"):
-        files, stores = tuple(cache_files()), token_store.stores()
-        corpora = sum(map(token_store.bytes_of, stores)) / 1e6
-        compiled, board = (
-            sum(file.stat().st_size for file in files_below(cache_dir() / name)) / 1e6
-            for name in ("compiled", "board")
-        )
+    files, stores = tuple(cache_files()), token_store.stores()
+    corpora = sum(map(token_store.bytes_of, stores)) / 1e6
+    compiled, board = (
+        sum(file.stat().st_size for file in files_below(cache_dir() / name)) / 1e6
+        for name in ("compiled", "board")
+    )
     sentence = (
         f"{len(files)} embedding files (the least recently used are deleted first above the size limit), "
         f"{len(stores)} tokenised corpora ({corpora:.1f} MB), networks compiled for other back ends "
@@ -249,19 +230,8 @@ def cache_contents() -> CacheContents:
 
 def clear_cache() -> int:
     """Deletes embeddings, tokenised corpora, compiled networks and the board's tables; returns the bytes."""
-    with _cache_errors("clear"):
+    with writing(cache_dir()):
         folders = cache_dir() / "compiled", cache_dir() / "board"
         freed = sum(remove_file(file) for folder in folders for file in files_below(folder))
         rmtree(folders[0], ignore_errors=True)  # its empty folders
         return freed + clear_embeddings() + token_store.clear_stores()
-
-
-@contextmanager
-def _cache_errors(action: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise UserError(
-            f"cannot {action} the cache {cache_dir()} ({error.strerror or error}): check its permissions, or set "
-            "STSBENCH_CACHE to another folder."
-        ) from error

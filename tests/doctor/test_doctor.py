@@ -7,7 +7,7 @@ import pytest
 
 from stsbench.base.errors import UserError
 from stsbench.doctor import doctor as room
-from stsbench.doctor.doctor import cache_contents, clear_cache, doctor
+from stsbench.doctor.doctor import clear_cache, doctor
 
 
 def found() -> dict[str, tuple[str, str]]:
@@ -70,10 +70,8 @@ def test_a_cache_that_is_a_file_or_holds_what_cannot_be_read_is_a_problem(
 ) -> None:
     monkeypatch.setenv("STSBENCH_CACHE", str(tmp_path / "file"))
     (tmp_path / "file").write_text("x", encoding="utf-8")
-    assert found()["embedding cache"] == (
-        "problem",
-        f"{tmp_path / 'file'} is not a folder: move it away, or set STSBENCH_CACHE",
-    )
+    assert found()["embedding cache"][0] == "problem"
+    assert f"{tmp_path / 'file'} is not a folder; choose another folder" in found()["embedding cache"][1]
     broken = tmp_path / "cache" / "embeddings" / "broken.vectors"
     monkeypatch.setenv("STSBENCH_CACHE", str(tmp_path / "cache"))
     broken.parent.mkdir(parents=True)
@@ -93,13 +91,9 @@ def test_a_cache_that_is_read_only_is_told_in_a_sentence(tmp_path: Path, monkeyp
     file.write_bytes(b"")
     with monkeypatch.context() as patch:
         patch.setattr(Path, "unlink", refused)
-        with pytest.raises(UserError, match=r"cannot clear the cache .*\(Read-only file system\)"):
+        with pytest.raises(UserError, match=r"cannot write .*\(Read-only file system\)"):
             clear_cache()
     assert file.exists()
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "glob", refused)
-        with pytest.raises(UserError, match=r"cannot read the cache"):
-            cache_contents()
     clear_cache()
     assert not file.exists()
 
@@ -114,7 +108,7 @@ def test_a_cache_that_cannot_be_written_is_a_problem(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(os, "access", lambda _path, _mode: False)
     status, detail = found()["embedding cache"]
     assert status == "problem"
-    assert detail.endswith("cannot be written: set STSBENCH_CACHE to another folder, or use --no-cache")
+    assert detail.endswith("no permission; choose another folder with STSBENCH_CACHE.")
 
 
 def test_a_package_that_is_missing_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,17 +5,17 @@ An analysis is a subclass with a question, its parameters, and `measure`, which 
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from inspect import Parameter as Argument
 from inspect import Signature, cleandoc
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import pandas as pd
 
-from stsbench.analysis.inputs import PairVectors, ScoredVectors, analysable, read_once
+from stsbench.analysis.inputs import PairVectors, ScoredVectors, analysable
 from stsbench.analysis.parameters import DATA_DIRS, INTERVALS, OWN_DATA, SPLIT, TASK, TASKS, TEXT, Parameter
 from stsbench.base.progress import Progress, silent
 from stsbench.data.sentences import sentences_in
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Row = dict[str, Any]
+Read = TypeVar("Read")
 
 _RAISES = "UserError: if data, items or vectors are missing, or a measure is undefined for a model."
 
@@ -96,6 +97,7 @@ class Analysis(Result):
             setattr(self, name, value)
         self.constants: Row = {}  # columns with the same value in all rows
         self.progress: Progress = silent
+        self.shared: dict[str, Any] = {}  # tasks and vectors that analyses of the same subjects share
         self._frame = pd.DataFrame() if frame is None else frame
 
     @property
@@ -117,6 +119,13 @@ class Analysis(Result):
         """Analyses runs and models; returns self with the result."""
         self.progress = progress
         return self.compute(self.inputs(analysable(runs)))
+
+    def read_once(self, read: Callable[[], Read], *key: Any) -> Read:
+        """Returns what is shared under a key, or reads it."""
+        if repr(key) not in self.shared:
+            self.shared[repr(key)] = read()
+        result: Read = self.shared[repr(key)]
+        return result
 
     @abstractmethod
     def inputs(self, subjects: Mapping[str, Subject]) -> Mapping[str, Any]:
@@ -217,7 +226,7 @@ class OfTasks(Analysis):
         """Returns the record of a model and its scored tasks."""
         options: dict[str, Any] = {"data_dirs": self.data_dirs, "progress": self.progress}
         key = "tasks", id(subject), self.tasks, self.data_dirs
-        return read_once(lambda: scored_tasks(name, subject, self.tasks, **options), *key)
+        return self.read_once(lambda: scored_tasks(name, subject, self.tasks, **options), *key)
 
 
 class OfTexts(OfTasks):
@@ -230,7 +239,7 @@ class OfTexts(OfTasks):
         """Returns the distinct sentences of scored tasks by id."""
         ids = np.unique(np.concatenate([task.pairs[side] for task in scored for side in SENTENCES])).tolist()
         key = "texts", id(record), self.tasks, self.data, self.data_dirs
-        return read_once(lambda: texts_of(specs_of([record]), ids, self.data, self.data_dirs), *key)
+        return self.read_once(lambda: texts_of(specs_of([record]), ids, self.data, self.data_dirs), *key)
 
 
 class OfVectors(OfTexts):
@@ -240,7 +249,7 @@ class OfVectors(OfTexts):
         models = {}
         for name, subject in subjects.items():
             key = "vectors", id(subject), self.tasks, self.data, self.data_dirs
-            models[name] = read_once(partial(self._vectors, name, subject), *key)
+            models[name] = self.read_once(partial(self._vectors, name, subject), *key)
             for task in models[name]:
                 task.require_directions(name)
         return models
@@ -269,7 +278,7 @@ class OfSentences(Analysis):
     def inputs(self, subjects: Mapping[str, Subject]) -> Mapping[str, PairVectors]:
         ids = map(id, subjects.values())
         key = "pairs", *ids, self.task, self.split, self.text, self.data_dirs
-        data, vectors = read_once(partial(self._vectors, subjects), *key)
+        data, vectors = self.read_once(partial(self._vectors, subjects), *key)
         self.constants = {"task": data.task, "split": data.split, "text": data.text}
         return vectors
 

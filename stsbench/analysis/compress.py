@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.analysis.base import OfTexts, Row, in_columns, intervals_of
-from stsbench.analysis.estimates import Estimates
+from stsbench.analysis.estimates import Estimates, Floats
 from stsbench.analysis.parameters import CORPUS, SEED, parameter
 from stsbench.base.errors import UserError
 from stsbench.base.words import listed
@@ -32,7 +32,6 @@ from stsbench.statistics.seeds import generator
 from stsbench.statistics.threads import in_threads
 from stsbench.statistics.ties import ties_of
 
-Floats = NDArray[np.float64]
 Vectors = NDArray[np.floating[Any]]
 
 ALL, LEADING, RANDOM, PCA = "all", "leading", "random", "PCA"
@@ -109,11 +108,7 @@ class Compress(OfTexts):
 
     name = "compress"
     title = "Compression"
-    examples = (
-        "stsbench explain compress runs/minilm-avg-sts --figure bytes.svg",
-        "stsbench explain compress runs/a runs/b --corpus wiki.txt --sizes 256,128,64 --margin 1",
-        "stsbench explain compress --model minilm --tasks sample --json",
-    )
+    examples = ("stsbench explain compress runs/a runs/b --corpus wiki.txt --sizes 256,128,64 --margin 1",)
 
     place_label = "bytes per vector"
     reference = 0

@@ -43,10 +43,7 @@ class Density(Analysis):
 
     name = "density"
     title = "Cosine densities"
-    examples = (
-        "stsbench explain density runs/a runs/b --figure density.png",
-        "stsbench explain density runs/a --task STS16 --buckets 3 --markdown",
-    )
+    examples = ("stsbench explain density runs/a runs/b --figure density.png",)
     uses_tasks_of_runs = True
 
     task = TASK

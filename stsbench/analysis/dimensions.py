@@ -7,11 +7,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.analysis.base import OfVectors, Row, by_task, intervals_of, mean, scaled, with_intervals
-from stsbench.analysis.estimates import Estimates, spearman_of_task
+from stsbench.analysis.estimates import Estimates, Floats, spearman_of_task
 from stsbench.analysis.inputs import ScoredVectors
-from stsbench.analysis.parameters import parameter
+from stsbench.analysis.parameters import COUNT, parameter
 from stsbench.base.errors import UserError
-from stsbench.cli.options import LARGEST
 from stsbench.records.kinds import AVERAGE
 from stsbench.render.table import Table, Tables
 from stsbench.statistics.correlations import average_ranks
@@ -19,8 +18,6 @@ from stsbench.statistics.geometry import mean_cosine_by_dimension
 from stsbench.statistics.influence import Linear
 from stsbench.statistics.neighbours import directions
 from stsbench.statistics.similarity import pair_similarities
-
-Floats = NDArray[np.float64]
 
 TOP = (1, 3, 10)
 """Numbers of largest dimensions by default."""
@@ -49,10 +46,7 @@ class Dimensions(OfVectors):
 
     name = "dimensions"
     title = "Dimensions"
-    examples = (
-        "stsbench explain dimensions runs/a runs/b --figure dimensions.svg",
-        "stsbench explain dimensions --model minilm --tasks sample --top 1,5 --json",
-    )
+    examples = ("stsbench explain dimensions runs/a runs/b --figure dimensions.svg",)
     columns = (
         *("model", "task", "measure", "group", "value", "low", "high"),
         *("pairs", "sentences", "dimensions", "which"),
@@ -63,7 +57,7 @@ class Dimensions(OfVectors):
         "The numbers of largest dimensions, with commas; by default `1,3,10`.",
         kind=int,
         example="1,3,10",
-        limits=(1, LARGEST),
+        limits=COUNT,
     )
 
     def measure(self, model: str, given: Sequence[ScoredVectors]) -> Iterator[Row]:

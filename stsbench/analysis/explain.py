@@ -9,7 +9,7 @@ import pandas as pd
 
 from stsbench.analysis import analyses
 from stsbench.analysis.base import Analysis
-from stsbench.analysis.inputs import analysable, sharing
+from stsbench.analysis.inputs import analysable
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path
 from stsbench.base.progress import Progress, silent
@@ -129,17 +129,17 @@ def explain(
         "intervals": intervals,
         "data_dirs": data_dirs,
     }
-    parts, missing = {}, {}
-    with sharing():
-        for name, kind in analyses().items():
-            try:
-                known = {key: value for key, value in options.items() if key in kind.parameters}
-                parts[name] = kind.verb(list(subjects.values()), progress=_within(name, progress), **known)
-                finished(parts[name])
-            except UserError as error:
-                if not leave_out:
-                    raise
-                missing[name] = str(error)
+    parts, missing, shared = {}, {}, {}
+    for name, kind in analyses().items():
+        try:
+            part = kind(**{key: value for key, value in options.items() if key in kind.parameters})
+            part.shared = shared
+            parts[name] = part.run(list(subjects.values()), _within(name, progress))
+            finished(part)
+        except UserError as error:
+            if not leave_out:
+                raise
+            missing[name] = str(error)
     records = {name: subject for name, subject in subjects.items() if isinstance(subject, RunRecord)}
     return Explanation(parts, missing, {name: str(record.signatures[0]) for name, record in records.items()})
 

@@ -42,7 +42,6 @@ class Geometry(OfSentences):
     title = "Alignment and uniformity"
     examples = (
         "stsbench explain geometry runs/a runs/b --figure plane.png",
-        "stsbench explain geometry --model minilm --task sample --json",
         "stsbench explain geometry -m training/step-25 -m training/step-50 --joined --figure path.svg",
     )
 

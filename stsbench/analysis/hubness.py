@@ -8,9 +8,8 @@ import pandas as pd
 from stsbench.analysis.base import OfVectors, Row, mean, scaled, with_intervals
 from stsbench.analysis.estimates import Estimates
 from stsbench.analysis.inputs import ScoredVectors
-from stsbench.analysis.parameters import parameter
+from stsbench.analysis.parameters import COUNT, parameter
 from stsbench.base.errors import UserError
-from stsbench.cli.options import LARGEST
 from stsbench.records.kinds import AVERAGE
 from stsbench.render.table import Table, Tables
 from stsbench.statistics import neighbours
@@ -40,16 +39,13 @@ class Hubness(OfVectors):
 
     name = "hubness"
     title = "Hubness"
-    examples = (
-        "stsbench explain hubness runs/a runs/b --figure hubs.svg",
-        "stsbench explain hubness --model minilm --tasks sample -k 5 --json",
-    )
+    examples = ("stsbench explain hubness runs/a runs/b --figure hubs.svg",)
     columns = ("model", "task", "measure", "k", "value", "low", "high", "sentences", "largest", "tied", "zero")
     counts = ("sentences", "largest")
     number_keys = ("measure",)
 
     # Radovanović et al. (2010) print the skewness of N_10.
-    k: int = parameter(10, "Neighbours per sentence.", flags=("--top", "-k"), limits=(1, LARGEST))
+    k: int = parameter(10, "Neighbours per sentence.", flags=("--top", "-k"), limits=COUNT)
 
     def measure(self, model: str, given: Sequence[ScoredVectors]) -> Iterator[Row]:
         estimates, measured = Estimates(self._how), []

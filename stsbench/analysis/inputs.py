@@ -1,10 +1,8 @@
 """The inputs of analyses: vectors of sentences, from the cache or from the model."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,33 +16,8 @@ from stsbench.statistics.dependence import Sharing
 from stsbench.statistics.neighbours import directions
 from stsbench.statistics.similarity import zero_rows
 
-Read = TypeVar("Read")
-
 _SAME = 1e-9
 """Directions that differ by no more are equal."""
-
-_shared: ContextVar[dict[str, Any] | None] = ContextVar("_shared", default=None)
-
-
-@contextmanager
-def sharing() -> Iterator[None]:
-    """Reads tasks and vectors once for all analyses of the same subjects inside."""
-    token = _shared.set({})
-    try:
-        yield
-    finally:
-        _shared.reset(token)
-
-
-def read_once(read: Callable[[], Read], *key: Any) -> Read:
-    """Returns what was read under a key inside `sharing`, or reads it."""
-    known = _shared.get()
-    if known is None:
-        return read()
-    if repr(key) not in known:
-        known[repr(key)] = read()
-    result: Read = known[repr(key)]
-    return result
 
 
 def analysable(runs: Wanted | Sequence[Wanted] | None) -> dict[str, Subject]:

@@ -89,7 +89,6 @@ class LengthBias(OfTasks):
     examples = (
         "stsbench length-bias runs/minilm-avg-sts --published",
         "stsbench length-bias runs/a runs/b --length subwords --threshold 5 --figure bias.pdf",
-        "stsbench length-bias --model minilm --tasks sample --json",
     )
     columns = (
         *("model", "task", "measure", "group", "length_difference", "unit", "pairs"),

@@ -53,10 +53,7 @@ class LengthCollapse(OfVectors):
 
     name = "length-collapse"
     title = "Length collapse"
-    examples = (
-        "stsbench explain length-collapse runs/a runs/b --figure collapse.svg",
-        "stsbench explain length-collapse --model minilm --tasks sample --length subwords --json",
-    )
+    examples = ("stsbench explain length-collapse runs/a runs/b --figure collapse.svg",)
     columns = ("model", "task", "measure", "group", "unit", "sentences", "value", "low", "high", "zero")
 
     number_keys = ("measure", "group")

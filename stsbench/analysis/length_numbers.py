@@ -8,15 +8,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.analysis.base import Row, mean, total
-from stsbench.analysis.estimates import Estimates, spearman_of_task
+from stsbench.analysis.estimates import Estimates, Floats, spearman_of_task
 from stsbench.analysis.lengths import Bins, sides
 from stsbench.records.kinds import ALL_TASKS, AVERAGE
 from stsbench.scoring.settings import Intervals
 from stsbench.scoring.subjects import ScoredTask
 from stsbench.statistics.correlations import partial_spearman, spearman
 from stsbench.statistics.influence import Linear, spearman_terms
-
-Floats = NDArray[np.float64]
 
 GAP, ALL = "gap", "all"
 SPEARMAN, SIGNED, ABSOLUTE = "spearman", "signed difference", "absolute difference"

@@ -1,30 +1,34 @@
 """Pair kinds: which kinds of pairs does a model rank wrongly, and in which direction?"""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import nan
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.analysis.base import OfTexts, Row, similarity_notes, total, with_intervals
-from stsbench.analysis.estimates import Estimates
-from stsbench.analysis.pair_features import GOLD, PairKind, features_in, kinds_by_numbers, kinds_by_words
+from stsbench.analysis.estimates import Estimates, Floats
 from stsbench.base.errors import UserError
+from stsbench.data.shared import SENTENCES
+from stsbench.data.views import split_and_view
 from stsbench.records.kinds import ALL_TASKS
 from stsbench.render.charts import forest
 from stsbench.render.table import Table, Tables
+from stsbench.scoring.kinds.sts import COUNT, VARIANCE
 from stsbench.scoring.statistic import sharing_of
 from stsbench.scoring.subjects import ScoredTask
+from stsbench.scoring.tasks import TaskSpec
+from stsbench.scoring.texts import texts_of
 from stsbench.statistics.correlations import average_ranks
 from stsbench.statistics.influence import Linear
 from stsbench.statistics.intervals import two_sided_p
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-Floats = NDArray[np.float64]
 
 SHIFT, COST = "shift", "cost"
 """The measures: rank above pairs of similar gold score, and share of the error over share of the pairs."""
@@ -38,12 +42,48 @@ FEWEST = 30
 _STRATA = 10
 """Pairs in the same tenth of a task's scale have similar gold scores."""
 
+GOLD, RATINGS, LENGTH = "gold score", "ratings", "length"
+OVERLAP, NEGATION, NUMBERS = "word overlap", "negation", "numbers"
+"""The features that define kinds of pairs. The lists of words below are English, like the tasks."""
+
+FIFTHS = ("lowest", "second", "middle", "fourth", "highest")
+
+LONG_DIFFERENCE, SHORT, LONG = 3, 8, 20
+"""Numbers of words: a long difference is larger than the first (as in ESimCSE); short sentences have at most the
+second, long ones at least the third."""
+
+LOW_OVERLAP, HIGH_OVERLAP = 0.25, 0.75
+"""The limits of low and high word overlap (Jaccard)."""
+
+_APART = 0.75
+"""The quantile of the ratings' variance above which raters disagree: the mean may hide two opinions."""
+
+_NEGATIONS = frozenset(
+    ("no", "not", "cannot", "never", "none", "nobody", "nothing", "nowhere", "neither", "nor", "without")
+)
+_SHORT_NOT = ("n't", "n\u2019t")
+
+_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+_NAMES = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+_SPELLED = {name: str(value) for value, name in enumerate(_NAMES, 2)}
+"""Without `one`, which is often a pronoun."""
+
+_WORD = re.compile(r"\w+(?:['\u2019]\w+)*")
+
 _TOO_FEW = f"no kind of pairs has {FEWEST} pairs and leaves {FEWEST} outside, or no rank is wrong"
 
 _CAPTION = (
     "Mean rank error in percentile points compared with pairs of similar gold score; share of the rank error over "
     "share of the pairs"
 )
+
+
+class PairKind(NamedTuple):
+    """A kind of pairs: its feature, its name, which completes `pairs with ...`, and the (n,) mask of its pairs."""
+
+    feature: str
+    name: str
+    inside: NDArray[np.bool_]
 
 
 class PairKinds(OfTexts):
@@ -66,10 +106,7 @@ class PairKinds(OfTexts):
 
     name = "pair-kinds"
     title = "Kinds of pairs"
-    examples = (
-        "stsbench explain pair-kinds runs/minilm-avg-sts",
-        "stsbench explain pair-kinds runs/a runs/b --tasks STS12,SICK-R --figure kinds.pdf",
-    )
+    examples = ("stsbench explain pair-kinds runs/minilm-avg-sts",)
     columns = (
         *("model", "task", "feature", "kind", "measure", "pairs", "share"),
         *("value", "low", "high", "p", "weight", "similarity"),
@@ -113,8 +150,11 @@ class PairKinds(OfTexts):
     def _kinds_of(self, task: ScoredTask) -> dict[str, PairKind]:
         low, high = task.gold_range
         kinds = kinds_by_numbers(task.pairs, task.gold_range) if low < high else []
+        name, split, text = (str(task.pairs[column].iloc[0]) for column in ("task", "split", "text"))
+        ids = {number for side in SENTENCES for number in task.pairs[side].tolist()}
         try:
-            kinds += kinds_by_words(task.pairs, features_in(task.pairs, self.data, self.data_dirs))
+            spec = TaskSpec(name, split_and_view(split)[0], text)
+            kinds += kinds_by_words(task.pairs, texts_of([spec], ids, self.data, self.data_dirs))
         except UserError as error:
             self.missing = {**self.missing, task.task: str(error).rstrip(".")}
         return {kind.name: kind for kind in kinds}
@@ -137,6 +177,68 @@ class PairKinds(OfTexts):
         """Draws the cost of each kind."""
         rows = self.headline[self.headline["measure"] == COST].rename(columns={"kind": "label", "model": "series"})
         return forest(rows.assign(filled=True, summary=False), "error share / pair share", reference=1)
+
+
+def kinds_by_numbers(table: pd.DataFrame, gold_range: tuple[float, float]) -> list[PairKind]:
+    """Returns the kinds of a task's pairs by gold score, ratings and length, as far as they are known."""
+    low, high = gold_range
+    fifth = np.clip(((table["gold"].to_numpy(float) - low) / (high - low) * 5).astype(int), 0, 4)
+    kinds = [
+        PairKind(GOLD, f"a gold score in the {name} fifth", fifth == place) for place, name in enumerate(FIFTHS)
+    ]
+    if VARIANCE in table.columns:
+        spread = table[VARIANCE].to_numpy(float)
+        rated = np.isfinite(spread) & (table[COUNT].to_numpy(float) >= 2)
+        if rated.any():
+            apart = rated & (spread > np.quantile(spread[rated], _APART))
+            kinds.append(PairKind(RATINGS, "ratings further apart than on three of four", apart))
+    if "words_a" not in table.columns:
+        return kinds
+    first, second = (table[f"words_{side}"].to_numpy(int) for side in "ab")
+    unlike = np.abs(first - second) > LONG_DIFFERENCE
+    return [
+        *kinds,
+        PairKind(LENGTH, f"lengths more than {LONG_DIFFERENCE} words apart", unlike),
+        PairKind(LENGTH, f"at most {SHORT} words in both", np.maximum(first, second) <= SHORT),
+        PairKind(LENGTH, f"at least {LONG} words in both", np.minimum(first, second) >= LONG),
+    ]
+
+
+class SentenceFeatures(NamedTuple):
+    """The words of a sentence, whether it has a negation, and its numbers."""
+
+    words: frozenset[str]
+    negates: bool
+    numbers: frozenset[str]
+
+    @classmethod
+    def of(cls, text: str) -> "SentenceFeatures":
+        """Extracts the features of a sentence.
+
+        >>> SentenceFeatures.of("Two dogs don't run 1,500 m").numbers == {"2", "1,500"}
+        True
+        """
+        folded = text.casefold()
+        words = frozenset(_WORD.findall(folded))
+        numbers = {*_NUMBER.findall(folded), *(_SPELLED[word] for word in words & _SPELLED.keys())}
+        negates = not words.isdisjoint(_NEGATIONS) or any(short in folded for short in _SHORT_NOT)
+        return cls(words, negates, frozenset(numbers))
+
+
+def kinds_by_words(table: pd.DataFrame, texts: Mapping[int, str]) -> list[PairKind]:
+    """Returns the kinds of a task's pairs by the words of their sentences, which are given by id."""
+    sentences = {number: SentenceFeatures.of(text) for number, text in texts.items()}
+    pairs = [[sentences[number] for number in ids] for ids in table[[*SENTENCES]].to_numpy().tolist()]
+    common, either = np.array([(len(a.words & b.words), len(a.words | b.words)) for a, b in pairs]).T
+    shared = np.where(either > 0, common / np.maximum(either, 1), 1.0)
+    negated = np.array([a.negates != b.negates for a, b in pairs])
+    numbers = np.array([a.numbers != b.numbers for a, b in pairs])
+    return [
+        PairKind(OVERLAP, f"less than {100 * LOW_OVERLAP:g} % of their words shared", shared < LOW_OVERLAP),
+        PairKind(OVERLAP, f"at least {100 * HIGH_OVERLAP:g} % of their words shared", shared >= HIGH_OVERLAP),
+        PairKind(NEGATION, "a negation in one sentence alone", negated),
+        PairKind(NUMBERS, "different numbers in both", numbers),
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,11 +327,8 @@ def shift(tasks: Sequence[RankedPairs], inside: Sequence[Floats]) -> tuple[Linea
 
     It is the least-squares coefficient of `inside` for the similarity's rank, with an intercept for each stratum
     (Frisch and Waugh 1933): sum(k r) / sum(k^2), k being `inside` less its mean in the stratum, whose sum of
-    squares is the spread. The terms are White's (1980), larger by the degrees of freedom that the intercepts take
-    (HC1: MacKinnon and White 1985), and what a pair does to the ranks of others.
-
-    Returns:
-        None if every stratum is completely inside or outside.
+    squares is the spread. The terms are White's (1980) with HC1 (MacKinnon and White 1985), and what a pair does
+    to the ranks of others. None if every stratum is completely inside or outside.
     """
     centred = [task.centred(of_task) for task, of_task in zip(tasks, inside, strict=True)]
     spread = float(sum(k @ k for k in centred))

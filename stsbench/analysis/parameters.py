@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from stsbench.base.errors import UserError
 from stsbench.base.words import suggestion
-from stsbench.cli.options import DATA, LARGEST_SEED, DataDirs, OwnTexts
+from stsbench.cli.options import DATA, LARGEST, LARGEST_SEED, DataDirs, OwnTexts
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,10 @@ class Parameter:
                 raise UserError(f"{option} {item!r}: {suggestion(item, self.choices)}")
             if self.limits and not self.limits[0] <= item <= self.limits[1]:
                 raise UserError(f"{option} {item}: expected {self.limits[0]:,.10g} to {self.limits[1]:,.10g}.")
+
+
+COUNT = (1, LARGEST)
+"""The limits of a count."""
 
 
 def parameter(default: Any, help: str, **about: Any) -> Any:

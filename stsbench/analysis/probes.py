@@ -7,10 +7,9 @@ from typing import Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from stsbench.analysis.base import Analysis, Row, scaled, with_intervals
-from stsbench.analysis.estimates import Estimates
+from stsbench.analysis.estimates import Estimates, Floats
 from stsbench.analysis.parameters import INTERVALS, parameter
 from stsbench.base.errors import UserError
 from stsbench.data.triples import load_triples
@@ -22,8 +21,6 @@ from stsbench.statistics.dependence import Sharing
 from stsbench.statistics.influence import Linear, mean_terms
 from stsbench.statistics.intervals import Limits, share_difference_interval
 from stsbench.statistics.similarity import pair_similarities
-
-Floats = NDArray[np.float64]
 
 PARAPHRASE, CHANGED, GAP, ORDER, TIED = MEASURES = "paraphrase", "changed", "gap", "order", "tied"
 
@@ -70,11 +67,7 @@ class Probes(Analysis):
 
     name = "probes"
     title = "Probes of meaning"
-    examples = (
-        "stsbench explain probes runs/a runs/b --figure probes.svg",
-        "stsbench explain probes --model minilm --kinds negation,number --json",
-        "stsbench explain probes --model minilm --triples mine.tsv",
-    )
+    examples = ("stsbench explain probes runs/a runs/b --figure probes.svg",)
     columns = ("model", "against", "kind", "measure", "items", "value", "low", "high", "triples")
 
     triples: str | Path = parameter(

@@ -12,10 +12,9 @@ from scipy.sparse import csc_array
 
 from stsbench.analysis.base import Analysis, Row, in_columns, intervals_of, mean, published_cells
 from stsbench.analysis.estimates import Estimates
-from stsbench.analysis.parameters import CORPUS, SEED, parameter
+from stsbench.analysis.parameters import CORPUS, COUNT, SEED, parameter
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
-from stsbench.cli.options import LARGEST
 from stsbench.data.corpus import load_corpus
 from stsbench.render.table import Table, Tables
 from stsbench.scoring.settings import Intervals
@@ -56,16 +55,13 @@ class RepetitionBias(Analysis):
 
     name = "repetition-bias"
     title = "Repetition bias"
-    examples = (
-        "stsbench explain repetition-bias runs/a --corpus wiki.txt --published",
-        "stsbench explain repetition-bias --model minilm --queries 50 --overlap 10-20 --figure repetition.png",
-    )
+    examples = ("stsbench explain repetition-bias runs/a --corpus wiki.txt --published",)
     columns = ("model", "seed", "measure", "interval", "queries", "value", "low", "high", "corpus")
     reference = 0
     place_label = "seed"
 
     corpus = CORPUS
-    queries: int = parameter(100, "Queries per seed.", limits=(1, LARGEST))
+    queries: int = parameter(100, "Queries per seed.", limits=COUNT)
     seeds: int = parameter(5, "Draws of queries and candidates.", limits=(1, 1000))
     seed = SEED
     overlap: str = parameter("13-17", "The smallest and largest share of common tokens, in per cent.")

@@ -9,9 +9,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from stsbench.analysis.base import Analysis, Row
-from stsbench.analysis.parameters import parameter
+from stsbench.analysis.parameters import COUNT, parameter
 from stsbench.base.errors import UserError
-from stsbench.cli.options import LARGEST
 from stsbench.data.benchmarks import load_sample
 from stsbench.data.corpus import numbered_corpus
 from stsbench.encoders.embedded import Embedded
@@ -71,7 +70,7 @@ class Retrieve(Analysis):
     corpus: str | Path = parameter(
         "sample", "A file with one sentence a line, `sample`, or vectors from `stsbench embed` (.npy)."
     )
-    k: int = parameter(5, "Neighbours per query.", flags=("--top", "-k"), limits=(1, LARGEST))
+    k: int = parameter(5, "Neighbours per query.", flags=("--top", "-k"), limits=COUNT)
 
     sentences: Mapping[int, str] = {}
     """The sentences of the corpus by row."""

@@ -55,10 +55,7 @@ class Spectrum(OfSentences):
 
     name = "spectrum"
     title = "Spectrum"
-    examples = (
-        "stsbench explain spectrum runs/a runs/b --figure spectrum.pdf",
-        "stsbench explain spectrum --model minilm --task sample --csv",
-    )
+    examples = ("stsbench explain spectrum runs/a runs/b --figure spectrum.pdf",)
 
     def measure(self, model: str, given: PairVectors) -> Iterator[Row]:
         vectors = given.vectors[given.rows]

@@ -6,12 +6,10 @@ from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from stsbench.analysis.base import Analysis, Row, intervals_of
-from stsbench.analysis.estimates import Estimates
+from stsbench.analysis.estimates import Estimates, Floats
 from stsbench.analysis.parameters import DATA_DIRS, INTERVALS, SEED, TASK, TEXT_HELP, parameter
 from stsbench.base.errors import UserError
 from stsbench.cli.options import DATA
@@ -26,7 +24,6 @@ from stsbench.statistics.influence import Linear, spearman_terms
 from stsbench.statistics.seeds import generator
 from stsbench.statistics.similarity import pair_similarities
 
-Floats = NDArray[np.float64]
 Change = Callable[[str], str]
 
 _SHORTEST = 3
@@ -67,10 +64,7 @@ class Stability(Analysis):
 
     name = "stability"
     title = "Stability"
-    examples = (
-        "stsbench explain stability runs/a runs/b --figure stability.svg",
-        "stsbench explain stability --model minilm --task STS16 --json",
-    )
+    examples = ("stsbench explain stability runs/a runs/b --figure stability.svg",)
 
     reference = 0
 

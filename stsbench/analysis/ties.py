@@ -39,10 +39,7 @@ class Ties(OfTasks):
 
     name = "ties"
     title = "Ties"
-    examples = (
-        "stsbench explain ties runs/minilm-avg-sts",
-        "stsbench explain ties runs/a runs/b --tasks STS-B --figure ties.svg",
-    )
+    examples = ("stsbench explain ties runs/minilm-avg-sts",)
 
     def measure(self, model: str, given: Sequence[ScoredTask]) -> Iterator[Row]:
         for precision, bits in SIGNIFICANT_BITS.items():

@@ -11,18 +11,20 @@ import pytest
 from own_runs import write_pairs
 
 import stsbench as sb
-from stsbench.analysis.pair_features import (
+from stsbench.analysis.pair_kinds import (
     LENGTH,
     NEGATION,
     NUMBERS,
     OVERLAP,
     RATINGS,
     PairKind,
+    RankedPairs,
     SentenceFeatures,
+    cost,
     kinds_by_numbers,
     kinds_by_words,
+    shift,
 )
-from stsbench.analysis.pair_kinds import RankedPairs, cost, shift
 from stsbench.data.shared import sentence_ids
 
 
@@ -116,9 +118,8 @@ def test_kinds_are_told_apart_by_words_as_their_names_say() -> None:
         words_a=[len(texts[a].split()) for a, _ in pairs],
         words_b=[len(texts[b].split()) for _, b in pairs],
     )
-    sentences = {ids[name]: SentenceFeatures.of(text) for name, text in texts.items()}
-    pairs = table
-    kinds = [*kinds_by_numbers(pairs, (0.0, 5.0)), *kinds_by_words(pairs, sentences)]
+    by_id = {ids[name]: text for name, text in texts.items()}
+    kinds = [*kinds_by_numbers(table, (0.0, 5.0)), *kinds_by_words(table, by_id)]
     found = {(kind.feature, kind.name): np.flatnonzero(kind.inside).tolist() for kind in kinds}
     assert found[NEGATION, "a negation in one sentence alone"] == [0, 5]
     assert found[NUMBERS, "different numbers in both"] == [2]

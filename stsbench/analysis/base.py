@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from inspect import Parameter as Argument
 from inspect import Signature, cleandoc
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, get_type_hints
 
 import numpy as np
 import pandas as pd
@@ -63,8 +63,6 @@ class Analysis(Result):
         place_label: the label below the figure.
         reference: the value of a line to compare with in the figure.
         uses_tasks_of_runs: whether the tasks of a run determine the sentences.
-        parameters: the parameters by name, collected from the class attributes.
-        verb: the function that runs the analysis.
     """
 
     name: ClassVar[str]
@@ -88,9 +86,8 @@ class Analysis(Result):
 
     def __init__(self, frame: pd.DataFrame | None = None, **options: Any) -> None:
         """Sets and checks the parameters; `frame` is a result that was computed before."""
-        for name in options:
-            if name not in self.parameters:
-                raise TypeError(f"{self.name.replace('-', '_')}() got an unexpected keyword argument {name!r}")
+        if unknown := [name for name in options if name not in self.parameters]:
+            raise TypeError(f"{self.name}: got an unexpected keyword argument {unknown[0]!r}")
         for name, about in self.parameters.items():
             value = options.get(name, about.default)
             about.check(name, value)
@@ -294,13 +291,9 @@ class OfSentences(Analysis):
 
 def _verb(cls: type[Analysis]) -> Any:
     """Returns the function that runs an analysis, with the parameters in its signature and docstring."""
-    annotations = {
-        name: hint
-        for kind in reversed(cls.__mro__)
-        for name, hint in vars(kind).get("__annotations__", {}).items()
-    }
+    hints = get_type_hints(cls)
     keywords = [
-        Argument(name, Argument.KEYWORD_ONLY, default=about.default, annotation=annotations.get(name, Any))
+        Argument(name, Argument.KEYWORD_ONLY, default=about.default, annotation=hints.get(name, Any))
         for name, about in cls.parameters.items()
     ]
     runs = Argument("runs", Argument.POSITIONAL_OR_KEYWORD, default=None)
@@ -309,9 +302,9 @@ def _verb(cls: type[Analysis]) -> Any:
 
     # Sphinx reads defaults from the source, so there are none in it.
     def verb(*arguments: Any, **options: Any) -> Analysis:
-        others = {name: options.pop(name) for name in ("runs", "progress") if name in options}
-        given = signature.bind(*arguments, **others).arguments
-        return cls(**options).run(given.get("runs"), given.get("progress", silent))
+        given = signature.bind(*arguments, **options).arguments
+        runs, progress = given.pop("runs", None), given.pop("progress", silent)
+        return cls(**given).run(runs, progress)
 
     verb.__signature__ = signature  # type: ignore[attr-defined]
     verb.__name__ = verb.__qualname__ = cls.name.replace("-", "_")
@@ -360,12 +353,9 @@ def _heading(column: str) -> str:
 
 def similarity_notes(frame: pd.DataFrame) -> tuple[str, ...]:
     """Returns a note for each model whose similarity is not the cosine."""
-    models = frame.drop_duplicates("model")
-    others = models[models["similarity"].notna() & (models["similarity"] != "cosine")]
-    return tuple(
-        f"{model}: the similarity is {similarity}."
-        for model, similarity in zip(others["model"], others["similarity"], strict=True)
-    )
+    models = frame.drop_duplicates("model").dropna(subset="similarity")
+    kinds = zip(models["model"], models["similarity"], strict=True)
+    return tuple(f"{model}: the similarity is {kind}." for model, kind in kinds if kind != "cosine")
 
 
 def scaled(rows: pd.DataFrame, factor: float = 100) -> pd.DataFrame:
@@ -381,22 +371,20 @@ def intervals_of(rows: pd.DataFrame, digits: int = 2) -> list[str]:
 def with_intervals(
     rows: pd.DataFrame, keys: Sequence[str], *, scale: Mapping[str, float] | None = None, digits: int = 2
 ) -> pd.DataFrame:
-    """Returns a row for each combination of the keys, with value and interval of each measure.
+    """Returns a row for each combination of the keys, with the value and interval of each measure.
 
     Args:
         rows: the keys, `measure`, `value`, `low` and `high`.
-        keys: columns that identify a row of the table; others that it repeats.
+        keys: the columns that identify a row.
         scale: factors of measures.
         digits: decimals of the intervals.
     """
     table: dict[tuple[Any, ...], Row] = {}
     for row in rows.to_dict("records"):
-        key = {name: row[name] for name in keys}
         name, factor = row["measure"], (scale or {}).get(row["measure"], 1)
         value, low, high = (factor * row[column] for column in ("value", "low", "high"))
-        table.setdefault(tuple(key.values()), key).update(
-            {name: value, f"{name}: interval": interval(low, high, digits)}
-        )
+        cells = table.setdefault(tuple(row[key] for key in keys), {key: row[key] for key in keys})
+        cells |= {name: value, f"{name}: interval": interval(low, high, digits)}
     return pd.DataFrame(list(table.values()))
 
 

@@ -123,9 +123,6 @@ class Compress(OfTexts):
     corpus = CORPUS
     draws: int = parameter(5, "Draws of random dimensions.", limits=(1, 100))
     seed = SEED
-    similarity: Any = parameter(
-        "cosine", "`cosine` or `dot` (binary vectors use the Hamming distance).", choices=("cosine", "dot")
-    )
     margin: float = parameter(MARGIN, "The loss in points that is allowed.", limits=(0, 100))
 
     def inputs(self, subjects: Mapping[str, Subject]) -> Mapping[str, PairedVectors]:
@@ -160,7 +157,7 @@ class Compress(OfTexts):
                 f"{sizes[-1]} principal components take {needed} other sentences, but the corpus has "
                 f"{len(given.calibration)}{left_out}: name a longer file with --corpus."
             )
-        scores = scores_of(given, sizes, self.draws, self.seed, self.similarity)
+        scores = scores_of(given, sizes, self.draws, self.seed)
         full, *_ = scores.values()
         estimates = Estimates(self._how)
         for task, value in zip(given.tasks, full.values[0], strict=True):
@@ -176,8 +173,7 @@ class Compress(OfTexts):
             "margin": self.margin,
         }
         for cell, small in scores.items():
-            similarity = kind_of(cell.stored, self.similarity)
-            size = {"similarity": similarity, "bytes": bytes_of(cell.dimensions, cell.stored)}
+            size = {"similarity": kind_of(cell.stored), "bytes": bytes_of(cell.dimensions, cell.stored)}
             for row in self._compared([task.task for task in given.tasks], small, full, estimates):
                 yield {"task": row.pop("task")} | cell._asdict() | size | row | about
 
@@ -207,14 +203,11 @@ class Compress(OfTexts):
     def table(self) -> Tables:
         rows = self.headline
         what = f"{str(rows['metric'].iloc[0]).capitalize()} x 100, {listed(list(dict.fromkeys(rows['task'])))}"
-        similarity = rows.loc[rows["similarity"] != "hamming", "similarity"].iloc[0]
         differences = rows.assign(cell=[_difference_cell(row) for row in rows.to_dict("records")])
         keys, margin = ["model", "dimensions", "kept"], self.frame["margin"].iloc[0]
         tables = [
             Table(self.smallest, f"The smallest vectors within {margin:g} points of the full ones"),
-            Table(
-                in_columns(rows, keys, "stored", "score"), f"{what}: by {similarity}, of binary vectors by Hamming"
-            ),
+            Table(in_columns(rows, keys, "stored", "score"), f"{what}: by cosine, of binary vectors by Hamming"),
             Table(
                 in_columns(differences, keys, "stored", "cell"),
                 "Difference to the full vectors in fp32, with its interval",
@@ -286,14 +279,12 @@ def sizes_of(width: int, chosen: Sequence[int], name: str) -> list[int]:
     return sorted({width, *(chosen or [*halves, min(SMALLEST, width)])}, reverse=True)
 
 
-def kind_of(numbers: Numbers, similarity: Kind) -> Kind:
+def kind_of(numbers: Numbers) -> Kind:
     """Returns how vectors in a number format are compared."""
-    return "hamming" if numbers == "binary" else similarity
+    return "hamming" if numbers == "binary" else "cosine"
 
 
-def scores_of(
-    model: PairedVectors, sizes: Sequence[int], draws: int, seed: int, similarity: Kind
-) -> dict[Cell, Scores]:
+def scores_of(model: PairedVectors, sizes: Sequence[int], draws: int, seed: int) -> dict[Cell, Scores]:
     """Returns the scores of every smaller vector, the largest first; sizes above the rank have no components.
 
     Args:
@@ -301,7 +292,6 @@ def scores_of(
         sizes: the numbers of dimensions, all of them first.
         draws: the number of draws of random dimensions.
         seed: the seed of the draws.
-        similarity: `cosine` or `dot` for floats and int8; binary vectors use the Hamming distance.
     """
     # Alone, as busy cores slow down a decomposition in several threads.
     (principal,) = in_threads(compression.principal_of, [model.calibration])
@@ -310,16 +300,16 @@ def scores_of(
     choices = {(width, ALL): [np.arange(width)]}
     choices |= {(size, LEADING): [np.arange(size)] for size in sizes[1:]}
     choices |= {(size, RANDOM): [order[:size] for order in orders] for size in sizes[1:]}
-    scores = _scores(model, choices, similarity)
+    scores = _scores(model, choices)
     if components := {(size, PCA): [np.arange(size)] for size in sizes if size <= rank}:
         turned = model._replace(vectors=principal.of(model.vectors), calibration=principal.of(model.calibration))
-        scores |= _scores(turned, components, similarity)
+        scores |= _scores(turned, components)
     kinds = (ALL, LEADING, RANDOM, PCA)
     return dict(sorted(scores.items(), key=lambda item: (-item[0].dimensions, kinds.index(item[0].kept))))
 
 
 def _scores(
-    model: PairedVectors, choices: Mapping[tuple[int, str], Sequence[NDArray[np.int64]]], similarity: Kind
+    model: PairedVectors, choices: Mapping[tuple[int, str], Sequence[NDArray[np.int64]]]
 ) -> dict[Cell, Scores]:
     """Returns the scores of some choices of dimensions in each number format."""
     draws = [chosen for of_choice in choices.values() for chosen in of_choice]
@@ -331,8 +321,8 @@ def _scores(
     ranges, (left, right) = compression.ranges_of(model.calibration), model.rows
 
     def in_format(numbers: Numbers) -> dict[Cell, Scores]:
-        codes, kind = compression.stored(model.vectors, numbers, ranges), kind_of(numbers, similarity)
-        values = compression.similarities_by_choice(codes, left, right, masks, kind)
+        codes = compression.stored(model.vectors, numbers, ranges)
+        values = compression.similarities_by_choice(codes, left, right, masks, kind_of(numbers))
         by_task = np.split(values, ends, axis=1)
         return {
             Cell(size, kept, numbers): _scored(model.tasks, [of_task[start:end] for of_task in by_task])

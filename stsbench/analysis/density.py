@@ -1,15 +1,15 @@
 """Density: do cosines separate the levels of gold scores?"""
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import isnan, nan
+from math import nan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.stats import gaussian_kde
 
 from stsbench.analysis.base import Analysis, Row
+from stsbench.analysis.estimates import Floats
 from stsbench.analysis.parameters import DATA_DIRS, TASK, parameter
 from stsbench.base.errors import UserError
 from stsbench.records.kinds import STS
@@ -62,11 +62,9 @@ class Density(Analysis):
             raise UserError(f"the run of {model} has given similarities instead of cosines.")
         grid = np.linspace(-1, 1, _POINTS)
         for bucket, cosines in _buckets(pairs, given[0].gold_range, self.buckets):
-            about: Row = {"pairs": len(cosines), "mean": cosines.mean() if len(cosines) else nan}
-            quantiles = (
-                np.quantile(cosines, list(_QUANTILES.values())) if len(cosines) else [nan] * len(_QUANTILES)
-            )
-            about |= dict(zip(_QUANTILES, quantiles, strict=True))
+            values = cosines if len(cosines) else np.array([nan])
+            quantiles = dict(zip(_QUANTILES, np.quantile(values, list(_QUANTILES.values())), strict=True))
+            about: Row = {"pairs": len(cosines), "mean": values.mean(), **quantiles}
             for point, value in zip(grid, kernel_density(cosines, grid), strict=True):
                 yield {"bucket": bucket, "cosine": point, "density": value} | about
 
@@ -84,23 +82,22 @@ class Density(Analysis):
 
     def plot(self) -> "Figure":
         """Draws the densities of each bucket, the highest gold scores on top; each bucket has its own scale."""
-        frame = self.frame
-        palette = colours(list(frame["model"]))
-        buckets = list(dict.fromkeys(frame["bucket"]))[::-1]
-        visible = frame[frame["density"] > 0.02]
+        palette = colours(list(self.frame["model"]))
+        buckets = list(dict.fromkeys(self.frame["bucket"]))[::-1]
+        visible = self.frame[self.frame["density"] > 0.02]
         with style():
             figure = new_figure(height=0.6 + 0.45 * len(buckets))
             rows = figure.subplots(len(buckets), 1, sharex=True, squeeze=False)[:, 0]
             for axes, bucket in zip(rows, buckets, strict=True):
-                for model, part in frame[frame["bucket"] == bucket].groupby("model", sort=False):
+                of_bucket = self.frame[self.frame["bucket"] == bucket]
+                for model, part in of_bucket.dropna(subset="mean").groupby("model", sort=False):
                     colour, mean = palette[str(model)], float(part["mean"].iloc[0])
                     axes.fill_between(part["cosine"], part["density"], color=colour, alpha=0.2, lw=0)
                     axes.plot(part["cosine"], part["density"], color=colour, label=model)
-                    if not isnan(mean):
-                        axes.axvline(mean, color=colour, linewidth=0.8, linestyle=":")
-                        height = float(np.interp(mean, part["cosine"], part["density"]))
-                        text = f"{model}, gold score {bucket}: mean cosine {mean:.3f}"
-                        add_tooltips(axes, [mean], [height], [text])
+                    axes.axvline(mean, color=colour, linewidth=0.8, linestyle=":")
+                    height = float(np.interp(mean, part["cosine"], part["density"]))
+                    text = f"{model}, gold score {bucket}: mean cosine {mean:.3f}"
+                    add_tooltips(axes, [mean], [height], [text])
                 axes.set_ylabel(bucket, rotation=0, ha="right", va="center")
                 axes.set_yticks([])
                 axes.set_ylim(bottom=0)
@@ -120,13 +117,11 @@ def _default_task(subjects: Mapping[str, Subject], data_dirs: Any) -> str:
         else [read_pairs_of(None, None, data_dirs=data_dirs).task]
         for subject in subjects.values()
     ]
-    common = [task for task in (STS_B, SAMPLE, *tasks[0]) if all(task in of_subject for of_subject in tasks)]
-    return common[0] if common else STS_B
+    common = (task for task in (STS_B, SAMPLE, *tasks[0]) if all(task in of_subject for of_subject in tasks))
+    return next(common, STS_B)
 
 
-def _buckets(
-    pairs: pd.DataFrame, gold_range: tuple[float, float], buckets: int
-) -> Iterator[tuple[str, NDArray[np.float64]]]:
+def _buckets(pairs: pd.DataFrame, gold_range: tuple[float, float], buckets: int) -> Iterator[tuple[str, Floats]]:
     edges = np.linspace(*gold_range, buckets + 1)
     gold, cosines = (np.asarray(pairs[name], dtype=float) for name in ("gold", "cosine"))
     codes = np.clip(np.searchsorted(edges, gold, side="right") - 1, 0, buckets - 1)
@@ -135,7 +130,7 @@ def _buckets(
         yield f"[{edges[code]:g}, {edges[code + 1]:g}{end}", cosines[codes == code]
 
 
-def kernel_density(values: NDArray[np.float64], grid: NDArray[np.float64]) -> NDArray[np.float64]:
+def kernel_density(values: Floats, grid: Floats) -> Floats:
     """Returns the (m,) estimated densities of (n,) cosines at (m,) points from -1 to 1.
 
     Gaussian kernels with Scott's bandwidth, sd n^(-1/5), reflected at -1 and 1, so that the density in between
@@ -149,7 +144,7 @@ def kernel_density(values: NDArray[np.float64], grid: NDArray[np.float64]) -> ND
         return np.full(len(grid), np.nan)
     # Evaluating at reflected points is the same as reflecting the values.
     kernels = gaussian_kde(values)
-    density: NDArray[np.float64] = kernels(grid) + kernels(-2 - grid) + kernels(2 - grid)
+    density: Floats = kernels(grid) + kernels(-2 - grid) + kernels(2 - grid)
     return density
 
 

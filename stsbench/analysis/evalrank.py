@@ -1,8 +1,7 @@
 """EvalRank: at which rank is a sentence's paraphrase found? (Wang, Kuo and Li 2022, "Just Rank", ACL)
 
-Where the paper leaves something open, this follows its public code: BinWang28/EvalRank-Embedding-Evaluation,
-`src/s_data_loader.py` at commit 0334d5b (positive pairs and background), `src/s_evaluation.py` at commit 1ac61a0
-(ranks), `src/models/sent_emb/_sentence_bert.py` at commit 7f6e875 (centred vectors, scaled to unit length).
+Where the paper leaves something open, this follows its code: BinWang28/EvalRank-Embedding-Evaluation at commit
+0334d5b (pairs and background), 1ac61a0 (ranks) and 7f6e875 (centred vectors, scaled to unit length).
 """
 
 from collections.abc import Iterator, Mapping
@@ -39,8 +38,8 @@ class EvalRank(OfSentences):
         One row per model and `k` (1 to 15), with `hits`, the share of searches whose match has rank k or better.
         Of the model: `mrr` (the mean of 1 / rank), `mean_rank`, `tied` (the share of searches in which another
         sentence ties with the match), `lost` (searches with a vector without direction), and `spearman` of all
-        pairs. Of the task: `pairs` (the number of searches), `sentences`, `share`, `lowest` (the lowest gold score
-        of a positive pair), `centred`, `task`, `split` and `text`.
+        pairs. Also `pairs` (the number of searches), `sentences`, `share`, `lowest` (the lowest gold score of a
+        positive pair), `centred`, `task`, `split` and `text`.
 
     >>> ranks = evalrank(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], task="sample")
     >>> ranks.frame["pairs"].unique().tolist()
@@ -101,17 +100,15 @@ class EvalRank(OfSentences):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        first = self.frame.iloc[0]
+        first, *_ = rows = self.main.to_dict("records")
         notes = [
             f"{first['pairs']:,} searches among {first['sentences']:,} distinct sentences, for the pairs with a "
             f"gold score of {first['lowest']:g} and above."
         ]
-        for row in self.frame.drop_duplicates("model").to_dict("records"):
+        for row in rows:
             if row["tied"]:
-                notes.append(
-                    f"{row['model']}: in {100 * row['tied']:.1f} % of the searches other sentences tie with the "
-                    "match, which is ranked first; such ranks are too good."
-                )
+                share = f"{100 * row['tied']:.1f} % of the matches tie with other sentences"
+                notes.append(f"{row['model']}: {share} and are ranked first; such ranks are too good.")
             if row["lost"]:
                 notes.append(f"{row['model']}: {row['lost']:,} searches with a zero vector get the last rank.")
         return tuple(notes)

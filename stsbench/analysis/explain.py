@@ -65,9 +65,6 @@ class Explanation(Result):
 
         Returns:
             The page, `README.md` in the folder.
-
-        Raises:
-            UserError: if the folder cannot be written.
         """
         folder = Path(folder).expanduser()
         lines = ["# What is behind the scores", ""]

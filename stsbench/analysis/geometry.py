@@ -4,8 +4,6 @@ from collections.abc import Iterator, Mapping
 from math import inf, isnan, nan
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from stsbench.analysis.base import OfSentences, Row
 from stsbench.analysis.inputs import PairVectors
 from stsbench.analysis.parameters import parameter
@@ -48,7 +46,6 @@ class Geometry(OfSentences):
     positive: float = parameter(
         4.0, "Pairs with a gold score above this are positive.", limits=(-LARGEST, LARGEST)
     )
-    distinct: bool = parameter(False, "Count a sentence once, however often it occurs.", flags=("--distinct",))
     joined: bool = parameter(
         False, "Join the models by a line, such as the checkpoints of a training.", flags=("--joined",)
     )
@@ -68,9 +65,6 @@ class Geometry(OfSentences):
     def measure(self, model: str, given: PairVectors) -> Iterator[Row]:
         usable = ~zero_rows(given.vectors)
         sentences = given.rows[usable[given.rows]]
-        zero = len(given.rows) - len(sentences)
-        if self.distinct:
-            sentences = np.unique(sentences)
         close = (given.gold > self.positive) & usable[given.left] & usable[given.right]
         left, right = given.vectors[given.left[close]], given.vectors[given.right[close]]
         vectors, enough = given.vectors[sentences], len(sentences) > 1
@@ -82,7 +76,7 @@ class Geometry(OfSentences):
             "sts": self.scores.get(model, nan),
             "positive_pairs": int(close.sum()),
             "sentences": len(sentences),
-            "zero_sentences": zero,
+            "zero_sentences": len(given.rows) - len(sentences),
         }
 
     @property

@@ -26,11 +26,10 @@ class Hubness(OfVectors):
     The skewness of how often a sentence is among another's k nearest neighbours, and the share that never is.
 
     Returns:
-        One row per model, task and measure, with `value`, `low` and `high`: `skewness` of the k-occurrence N_k
-        (how many other sentences have a sentence among their k nearest by cosine) and `anti-hubs`, the share of
-        sentences with N_k = 0. `Avg.` is the mean over tasks. Other columns: distinct `sentences`, `k`, the
-        `largest` N_k, the share of sentences whose k-th neighbour is `tied` with the next, and the number of
-        `zero` vectors, which are left out.
+        One row per model, task and measure, with `value`, `low` and `high`: `skewness` of N_k (how many others
+        have a sentence among their k nearest by cosine) and `anti-hubs`, the share of sentences with N_k = 0.
+        `Avg.` is the mean over tasks. Also distinct `sentences`, `k`, the `largest` N_k, the share whose k-th
+        neighbour is `tied` with the next, and the number of `zero` vectors, which are left out.
 
     >>> hubs = hubness(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], tasks=["sample"])
     >>> hubs.frame["measure"].tolist()
@@ -90,12 +89,10 @@ class Hubness(OfVectors):
         table = table.astype({"sentences": "Int64", "largest": "Int64"})
         table["largest hub"] = table.pop("largest")
         table = table.rename(columns={ANTIHUBS: f"{ANTIHUBS} %"})
-        caption = f"Hubness: how often a sentence is among the {self._k} nearest of another by cosine"
+        caption = (
+            f"Hubness: how often a sentence is among the {self.frame['k'].iloc[0]} nearest of another by cosine"
+        )
         return Tables([Table(table, caption, notes=self.notes)])
-
-    @property
-    def _k(self) -> int:
-        return int(self.frame["k"].iloc[0])
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -103,13 +100,7 @@ class Hubness(OfVectors):
         for row in self.frame[self.frame["measure"] == SKEWNESS].to_dict("records"):
             label = f"{row['model']}, {row['task']}"
             if row["tied"] > 0:
-                notes.append(
-                    f"{label}: {100 * row['tied']:.1f} % of the sentences have tied {self._k}-th neighbours."
-                )
-            if row["task"] != AVERAGE and row["largest"] == row["sentences"] - 1:
-                notes.append(
-                    f"{label}: one sentence is a neighbour of all others and causes most of the skewness."
-                )
+                notes.append(f"{label}: {100 * row['tied']:.1f} % of the sentences have a tied last neighbour.")
             if row["zero"] > 0:
                 notes.append(f"{label}: {row['zero']:,} zero vectors are left out.")
         return tuple(notes)

@@ -64,16 +64,11 @@ class RepetitionBias(Analysis):
     queries: int = parameter(100, "Queries per seed.", limits=COUNT)
     seeds: int = parameter(5, "Draws of queries and candidates.", limits=(1, 1000))
     seed = SEED
-    overlap: str = parameter("13-17", "The smallest and largest share of common tokens, in per cent.")
     published: bool = parameter(False, "Add the rows of the paper (ESimCSE).", flags=("--published",))
 
     def inputs(self, subjects: Mapping[str, Subject]) -> Mapping[str, Mapping[int, Cosines]]:
         self.constants = {"corpus": Path(self.corpus).name}
-        try:
-            low, high = (float(end) / 100 for end in self.overlap.split("-"))
-        except ValueError as error:
-            raise UserError(f"--overlap {self.overlap}: write two percentages, such as 13-17.") from error
-        probe = RepetitionProbe(load_corpus(self.corpus), low, high)
+        probe = RepetitionProbe(load_corpus(self.corpus))
         drawn = {
             seed: probe.draw(self.queries, generator(seed, "repetition"), self.progress)
             for seed in range(self.seed, self.seed + self.seeds)
@@ -156,10 +151,6 @@ class RepetitionProbe:
     """
 
     def __init__(self, corpus: Sequence[str], low: float = 0.13, high: float = 0.17) -> None:
-        if not 0 < low <= high <= 1:
-            raise UserError(
-                f"--overlap {100 * low:g}-{100 * high:g}: give percentages above 0 and up to 100, such as 13-17."
-            )
         self.corpus, self.low, self.high = corpus, low, high
         words = [sentence.casefold().split() for sentence in corpus]
         self._lengths = np.array(list(map(len, words)))
@@ -191,7 +182,7 @@ class RepetitionProbe:
             raise UserError(
                 f"{len(triples)} of the {len(self.corpus)} sentences of the corpus have a candidate with "
                 f"{100 * self.low:g} to {100 * self.high:g} % overlap, fewer than {queries} queries: give a "
-                "larger corpus, fewer --queries or a wider --overlap."
+                "larger corpus or fewer --queries."
             )
         return triples
 

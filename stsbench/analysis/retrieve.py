@@ -81,31 +81,29 @@ class Retrieve(Analysis):
         return list(dict.fromkeys(queries or load_sample().pairs.drop_duplicates("subset")["sentence1"].head(3)))
 
     def inputs(self, subjects: Mapping[str, Subject]) -> Mapping[str, Neighbours]:
-        queries = self._queries
-        if not all(text.strip() for text in queries):
+        if not all(text.strip() for text in self._queries):
             raise UserError("--query is empty: give a sentence.")
         if str(self.corpus).endswith(".npy"):
-            return self._among_vectors(subjects, queries)
+            return self._among_vectors(subjects)
         numbers = numbered_corpus(self.corpus)
         self.sentences = {number: sentence for sentence, number in numbers.items()}
-        models = {}
+        models, first = {}, len(self._queries)
         for name, subject in subjects.items():
-            vectors = vectors_of(subject, [*queries, *numbers], self.progress).each()
-            corpus = vectors[len(queries) :]
-            parts = (corpus[start : start + _AT_ONCE] for start in range(0, len(corpus), _AT_ONCE))
-            rows, cosines = find_neighbours(name, vectors[: len(queries)], parts, self.k)
+            vectors = vectors_of(subject, [*self._queries, *numbers], self.progress).each()
+            parts = (vectors[start : start + _AT_ONCE] for start in range(first, len(vectors), _AT_ONCE))
+            rows, cosines = find_neighbours(name, vectors[:first], parts, self.k)
             models[name] = Neighbours(np.array(list(numbers.values()))[rows], cosines)
         return models
 
-    def _among_vectors(self, subjects: Mapping[str, Subject], queries: Sequence[str]) -> Mapping[str, Neighbours]:
+    def _among_vectors(self, subjects: Mapping[str, Subject]) -> Mapping[str, Neighbours]:
         """Returns the neighbours of queries among the vectors of a file."""
         embedded = Embedded.read(Path(self.corpus).expanduser())
         models = {}
         for name, subject in subjects.items():
             encoder = RecordedModel(subject.model) if isinstance(subject, RunRecord) else subject
             embedded.require_of(encoder.identity)
-            vectors = vectors_of(subject, queries).each()
-            models[name] = find_neighbours(name, vectors, self._counted(embedded), self.k)
+            queries = vectors_of(subject, self._queries).each()
+            models[name] = find_neighbours(name, queries, self._counted(embedded), self.k)
         rows = {int(row) for neighbours in models.values() for row in neighbours.rows.ravel()}
         self.sentences = embedded.sentences(list(rows))
         return models

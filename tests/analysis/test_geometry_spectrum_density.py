@@ -53,10 +53,6 @@ def test_positive_pairs_are_above_the_threshold_and_every_sentence_counts_as_oft
     assert row["alignment"] == alignment(pairs.vectors[pairs.left[close]], pairs.vectors[pairs.right[close]])
     assert row["uniformity"] == uniformity(pairs.vectors[np.concatenate([pairs.left, pairs.right])])
     assert (row["positive_pairs"], row["sentences"], row["sts"]) == (close.sum(), 80, 78.9)
-    (once,) = geometry_of({"a": pairs}, distinct=True).frame.to_dict("records")
-    used = np.unique(np.concatenate([pairs.left, pairs.right]))
-    assert once["uniformity"] == uniformity(pairs.vectors[used])
-    assert (once["sentences"], np.isnan(once["sts"])) == (len(used), True)
     (fewer,) = geometry_of({"a": pairs}, positive=4.5).frame.to_dict("records")
     assert fewer["positive_pairs"] == (pairs.gold > 4.5).sum() < row["positive_pairs"]
 

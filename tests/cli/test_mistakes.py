@@ -182,7 +182,6 @@ ANALYSES = [
     ("explain dimensions a --tasks STS16", r"has no STS16 \(it has sample\)"),
     ("explain hubness a -k 503", "503 neighbours"),
     ("explain geometry a --task MR", "MR has labels"),
-    ("explain repetition-bias a --overlap many", "--overlap many"),
     ("explain repetition-bias a --queries 5000", "have a candidate"),
     ("explain compress a --sizes half", "--sizes half: 'half'"),
     ("explain compress a --sizes 999", "--sizes 999"),

@@ -4,6 +4,7 @@ An analysis is a subclass with a question, its parameters, and `measure`, which 
 `OfTasks`, `OfVectors` and `OfSentences` read what most analyses measure. `stsbench.analysis` lists all analyses.
 """
 
+import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -47,15 +48,47 @@ Read = TypeVar("Read")
 _RAISES = "UserError: if data, items or vectors are missing, or a measure is undefined for a model."
 
 
+def _verb(cls: "type[Analysis]") -> Any:
+    """Returns the function that runs an analysis, with the parameters in its signature and docstring."""
+    hints = get_type_hints(cls)
+    keywords = [
+        Argument(name, Argument.KEYWORD_ONLY, default=about.default, annotation=hints.get(name, Any))
+        for name, about in cls.parameters.items()
+    ]
+    runs = Argument("runs", Argument.POSITIONAL_OR_KEYWORD, default=None)
+    progress = Argument("progress", Argument.KEYWORD_ONLY, default=silent)
+    signature = Signature([runs, *keywords, progress], return_annotation=cls)
+
+    # Sphinx reads defaults from the source, so there are none in it.
+    def verb(*arguments: Any, **options: Any) -> "Analysis":
+        given = signature.bind(*arguments, **options).arguments
+        runs, progress = given.pop("runs", None), given.pop("progress", silent)
+        return cls(**given).run(runs, progress)
+
+    verb.__signature__ = signature  # type: ignore[attr-defined]
+    verb.__name__ = verb.__qualname__ = cls.name.replace("-", "_")
+    verb.__module__ = cls.__module__
+    summary, returns, rest = cleandoc(cls.__doc__ or "").partition("\nReturns:")
+    arguments = {
+        "runs": "Records or their folders, loaded encoders, or models that `load` accepts.",
+        **{name: about.help for name, about in cls.parameters.items()},
+        "progress": "Called with the progress.",
+    }
+    lines = "".join(f"\n    {name}: {text}" for name, text in arguments.items())
+    body, mark, example = rest.partition("\n>>>")
+    verb.__doc__ = f"{summary}\nArgs:{lines}\n{returns}{body}\nRaises:\n    {_RAISES}\n{mark}{example}"
+    return verb
+
+
 class Analysis(Result):
     """An analysis with its parameters and, after `run`, its result.
 
     The docstring of a subclass is the help of its command and, with `Returns`, the documentation of its verb.
 
     Attributes:
-        name: the name of the command; with underscores, of the verb.
-        title: the heading in pages and reports.
-        examples: command lines for `--help`.
+        name: the name of the command; with underscores, of the verb; by default that of the class.
+        title: the heading in pages and reports, by default the name of the class.
+        examples: command lines for `--help`, by default one that draws two runs.
         columns: the columns of `frame` in order; by default those of the rows.
         counts: columns of whole numbers that some rows lack.
         number_keys: the columns that name the numbers of a model.
@@ -79,10 +112,13 @@ class Analysis(Result):
     verb: ClassVar[Any]
 
     def __init_subclass__(cls) -> None:
-        own = {name: value for name, value in vars(cls).items() if isinstance(value, Parameter)}
-        cls.parameters = {**cls.parameters, **own}
-        if "name" in vars(cls):
-            cls.verb = staticmethod(_verb(cls))
+        own = vars(cls)
+        words = re.findall("[A-Z][a-z]*", cls.__name__)
+        cls.name = own.get("name", "-".join(words).lower())
+        cls.title = own.get("title", " ".join(words).capitalize())
+        cls.examples = own.get("examples", (f"stsbench explain {cls.name} runs/a runs/b --figure {cls.name}.svg",))
+        cls.parameters = {**cls.parameters, **{key: of for key, of in own.items() if isinstance(of, Parameter)}}
+        cls.verb = staticmethod(_verb(cls))
 
     def __init__(self, frame: pd.DataFrame | None = None, **options: Any) -> None:
         """Sets and checks the parameters; `frame` is a result that was computed before."""
@@ -287,38 +323,6 @@ class OfSentences(Analysis):
             name: PairVectors(*vectors_of(subject, sentences, self.progress), gold, texts)
             for name, subject in subjects.items()
         }
-
-
-def _verb(cls: type[Analysis]) -> Any:
-    """Returns the function that runs an analysis, with the parameters in its signature and docstring."""
-    hints = get_type_hints(cls)
-    keywords = [
-        Argument(name, Argument.KEYWORD_ONLY, default=about.default, annotation=hints.get(name, Any))
-        for name, about in cls.parameters.items()
-    ]
-    runs = Argument("runs", Argument.POSITIONAL_OR_KEYWORD, default=None)
-    progress = Argument("progress", Argument.KEYWORD_ONLY, default=silent)
-    signature = Signature([runs, *keywords, progress], return_annotation=cls)
-
-    # Sphinx reads defaults from the source, so there are none in it.
-    def verb(*arguments: Any, **options: Any) -> Analysis:
-        given = signature.bind(*arguments, **options).arguments
-        runs, progress = given.pop("runs", None), given.pop("progress", silent)
-        return cls(**given).run(runs, progress)
-
-    verb.__signature__ = signature  # type: ignore[attr-defined]
-    verb.__name__ = verb.__qualname__ = cls.name.replace("-", "_")
-    verb.__module__ = cls.__module__
-    summary, returns, rest = cleandoc(cls.__doc__ or "").partition("\nReturns:")
-    arguments = {
-        "runs": "Records or their folders, loaded encoders, or models that `load` accepts.",
-        **{name: about.help for name, about in cls.parameters.items()},
-        "progress": "Called with the progress.",
-    }
-    lines = "".join(f"\n    {name}: {text}" for name, text in arguments.items())
-    body, mark, example = rest.partition("\n>>>")
-    verb.__doc__ = f"{summary}\nArgs:{lines}\n{returns}{body}\nRaises:\n    {_RAISES}\n{mark}{example}"
-    return verb
 
 
 def published_cells(*tables: str) -> Iterator[tuple[str, Any, Row]]:

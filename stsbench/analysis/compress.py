@@ -106,7 +106,6 @@ class Compress(OfTexts):
     [['fp32', 12], ['fp16', 6], ['int8', 3], ['binary', 1]]
     """
 
-    name = "compress"
     title = "Compression"
     examples = ("stsbench explain compress runs/a runs/b --corpus wiki.txt --sizes 256,128,64 --margin 1",)
 

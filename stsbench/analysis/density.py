@@ -41,9 +41,7 @@ class Density(Analysis):
     ['[0, 1)', '[1, 2)', '[2, 3)', '[3, 4)', '[4, 5]']
     """
 
-    name = "density"
     title = "Cosine densities"
-    examples = ("stsbench explain density runs/a runs/b --figure density.png",)
     uses_tasks_of_runs = True
 
     task = TASK

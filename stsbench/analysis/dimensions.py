@@ -44,9 +44,6 @@ class Dimensions(OfVectors):
     ['0']
     """
 
-    name = "dimensions"
-    title = "Dimensions"
-    examples = ("stsbench explain dimensions runs/a runs/b --figure dimensions.svg",)
     columns = (
         *("model", "task", "measure", "group", "value", "low", "high"),
         *("pairs", "sentences", "dimensions", "which"),

@@ -48,7 +48,6 @@ class EvalRank(OfSentences):
 
     name = "evalrank"
     title = "Finding a sentence's match"
-    examples = ("stsbench explain evalrank runs/a runs/b --figure found.svg",)
 
     share: float = parameter(0.25, "The share of pairs, by gold score, that count as positive.", limits=(0, 1))
     centred: bool = parameter(

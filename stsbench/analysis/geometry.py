@@ -36,7 +36,6 @@ class Geometry(OfSentences):
     [504]
     """
 
-    name = "geometry"
     title = "Alignment and uniformity"
     examples = (
         "stsbench explain geometry runs/a runs/b --figure plane.png",

@@ -36,9 +36,6 @@ class Hubness(OfVectors):
     ['skewness', 'anti-hubs']
     """
 
-    name = "hubness"
-    title = "Hubness"
-    examples = ("stsbench explain hubness runs/a runs/b --figure hubs.svg",)
     columns = ("model", "task", "measure", "k", "value", "low", "high", "sentences", "largest", "tied", "zero")
     counts = ("sentences", "largest")
     number_keys = ("measure",)

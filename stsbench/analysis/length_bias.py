@@ -84,8 +84,6 @@ class LengthBias(OfTasks):
     {'task': 'sample', 'group': 'all', 'pairs': 252}
     """
 
-    name = "length-bias"
-    title = "Length bias"
     examples = (
         "stsbench length-bias runs/minilm-avg-sts --published",
         "stsbench length-bias runs/a runs/b --length subwords --threshold 5 --figure bias.pdf",

@@ -51,9 +51,6 @@ class LengthCollapse(OfVectors):
     ['0-5', '6-8', '9-11']
     """
 
-    name = "length-collapse"
-    title = "Length collapse"
-    examples = ("stsbench explain length-collapse runs/a runs/b --figure collapse.svg",)
     columns = ("model", "task", "measure", "group", "unit", "sentences", "value", "low", "high", "zero")
 
     number_keys = ("measure", "group")

@@ -104,9 +104,7 @@ class PairKinds(OfTexts):
     (['cost', 'shift'], {'sample'})
     """
 
-    name = "pair-kinds"
     title = "Kinds of pairs"
-    examples = ("stsbench explain pair-kinds runs/minilm-avg-sts",)
     columns = (
         *("model", "task", "feature", "kind", "measure", "pairs", "share"),
         *("value", "low", "high", "p", "weight", "similarity"),

@@ -65,9 +65,7 @@ class Probes(Analysis):
     (['negation', 'typo'], ['paraphrase', 'changed', 'gap', 'order', 'tied'])
     """
 
-    name = "probes"
     title = "Probes of meaning"
-    examples = ("stsbench explain probes runs/a runs/b --figure probes.svg",)
     columns = ("model", "against", "kind", "measure", "items", "value", "low", "high", "triples")
 
     triples: str | Path = parameter(

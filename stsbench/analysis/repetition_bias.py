@@ -53,8 +53,6 @@ class RepetitionBias(Analysis):
     ['0', '1', 'all']
     """
 
-    name = "repetition-bias"
-    title = "Repetition bias"
     examples = ("stsbench explain repetition-bias runs/a --corpus wiki.txt --published",)
     columns = ("model", "seed", "measure", "interval", "queries", "value", "low", "high", "corpus")
     reference = 0

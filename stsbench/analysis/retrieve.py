@@ -53,7 +53,6 @@ class Retrieve(Analysis):
     [1, 2]
     """
 
-    name = "retrieve"
     title = "Nearest neighbours"
     examples = (
         'stsbench explain retrieve runs/a runs/b --corpus wiki.txt --query "A dog runs." -k 3',

@@ -53,10 +53,6 @@ class Spectrum(OfSentences):
     [1, 2, 3]
     """
 
-    name = "spectrum"
-    title = "Spectrum"
-    examples = ("stsbench explain spectrum runs/a runs/b --figure spectrum.pdf",)
-
     def measure(self, model: str, given: PairVectors) -> Iterator[Row]:
         vectors = given.vectors[given.rows]
         units = unit_rows(vectors[~zero_rows(vectors)])

@@ -62,10 +62,6 @@ class Stability(Analysis):
     [[19.9, 0.01]]
     """
 
-    name = "stability"
-    title = "Stability"
-    examples = ("stsbench explain stability runs/a runs/b --figure stability.svg",)
-
     reference = 0
 
     task = TASK

@@ -37,10 +37,6 @@ class Ties(OfTasks):
     [0.8, 97.6, 99.6, 100.0]
     """
 
-    name = "ties"
-    title = "Ties"
-    examples = ("stsbench explain ties runs/minilm-avg-sts",)
-
     def measure(self, model: str, given: Sequence[ScoredTask]) -> Iterator[Row]:
         for precision, bits in SIGNIFICANT_BITS.items():
             rows = [_of_task(task, bits) for task in given]

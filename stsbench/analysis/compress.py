@@ -94,12 +94,11 @@ class Compress(OfTexts):
 
     Returns:
         One row per model, task (`Avg.` is their mean), `dimensions`, `kept` (`all`, `leading`, `random`, `PCA`)
-        and `stored` format, with `similarity`, `bytes` per vector, and x 100 the `score`, its `difference` to the
-        full vectors in fp32 with `low` and `high`, and over all ways to break ties the mean (`expected`), `lowest`
-        and `highest` Spearman; `tied` is the percentage of pairs with a tied similarity. Random dimensions have
-        means over the draws, and the scores' standard deviation as `spread`. `verdict` is `within margin`, `worse`
-        or `undecided`, as for `stsbench check --margin`, each tested separately, or `undefined`. Other columns:
-        `metric`, `corpus`, `calibration` and `left_out` (numbers of sentences), and `margin`.
+        and `stored` format: `similarity`, `bytes`, and x 100 the `score`, its `difference` to the full vectors
+        in fp32 with `low` and `high`, the `tied` pairs, and over all ways to break ties the mean (`expected`),
+        `lowest` and `highest` Spearman. Random dimensions have means over the draws, and their scores' `spread`
+        (standard deviation). `verdict` is that of `stsbench check --margin`. Also `metric`, `corpus`,
+        `calibration` and `left_out` (numbers of sentences), and `margin`.
 
     >>> small = compress(lambda texts: [[len(s), s.count("e"), s.count("t")] for s in texts], tasks=["sample"])
     >>> small.frame.loc[small.frame["kept"] == "all", ["stored", "bytes"]].values.tolist()
@@ -238,17 +237,10 @@ class Compress(OfTexts):
     def notes(self) -> tuple[str, ...]:
         margin = self.frame["margin"].iloc[0]
         notes = [f"*: within {margin:g} points (each tested separately). ±: standard deviation over random draws."]
-        for model, rows in self.frame.groupby("model", sort=False):
-            first = rows.iloc[0]
-            also = f" ({first['left_out']:,} sentences of the tasks are left out)" if first["left_out"] else ""
-            notes.append(
-                f"{model}: int8 ranges and principal components are fitted on {first['calibration']:,} sentences "
-                f"of {first['corpus']}{also}."
-            )
-            if lacking := set(rows["dimensions"]) - set(rows.loc[rows["kept"] == PCA, "dimensions"]):
-                notes.append(
-                    f"{model}: these sentences vary in fewer than {min(lacking):,} directions, which limits PCA."
-                )
+        for model, row in self.frame.drop_duplicates("model").set_index("model").iterrows():
+            also = f" ({row['left_out']:,} sentences of the tasks are left out)" if row["left_out"] else ""
+            corpus = f"{row['calibration']:,} sentences of {row['corpus']}{also}"
+            notes.append(f"{model}: int8 ranges and principal components are fitted on {corpus}.")
         return tuple(notes)
 
     def panels(self) -> Mapping[str, pd.DataFrame]:

@@ -32,9 +32,9 @@ class Density(Analysis):
     """Draw the distribution of cosines for each range of gold scores, on STS-B.
 
     Returns:
-        One row per model, `bucket` of gold scores and point `cosine` (-1 to 1), with the `density` there (NaN if
-        the bucket has no spread), and the bucket's `pairs`, `mean` and quantiles `q05`, `q25`, `median`, `q75` and
-        `q95`. A bucket includes its lower end, the last one both. `task` is the task.
+        One row per model, `bucket` of gold scores and point `cosine` (-1 to 1): the `density` (NaN without
+        spread), and the bucket's `pairs`, `mean` and quantiles `q05` to `q95`. A bucket includes its lower end,
+        the last one both.
 
     >>> densities = density(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], task="sample")
     >>> densities.frame.drop_duplicates("bucket")["bucket"].tolist()

@@ -29,15 +29,13 @@ COSINE, STANDARDISED, RANKS, MANHATTAN = "cosine", "standardised", "ranks", "man
 class Dimensions(OfVectors):
     """Measure how much of the cosine comes from a few dimensions, and the scores without them.
 
-    Scores without the largest dimensions, standardised, with ranks and with Manhattan distance (Timkey and van
-    Schijndel, 2021).
+    Scores without the largest dimensions, standardised, with ranks and with Manhattan distance.
 
     Returns:
-        One row per model, task, measure and group, with `value`, `low` and `high`. Measures: `mean cosine` of all
-        pairs of a task's distinct sentences; the `share` of it that comes from the `group` largest dimensions
-        (`which` lists them, from 0; NaN unless the mean cosine is positive); `spearman` x 100 of gold score and
-        similarity, by how vectors are compared; its `difference` to the `cosine`. `Avg.` is the mean over tasks.
-        Other columns: the numbers of `sentences`, `pairs` and `dimensions`.
+        One row per model, task, measure and group, with `value`, `low` and `high`: `mean cosine` of all pairs of
+        distinct sentences; the `share` of it from the `group` largest dimensions (`which`, from 0; NaN unless the
+        mean cosine is positive); `spearman` x 100 by how vectors are compared; its `difference` to the cosine.
+        `Avg.` is the mean over tasks. Also `sentences`, `pairs` and `dimensions`.
 
     >>> shares = dimensions(lambda texts: [[len(s), s.count("e"), 9.0] for s in texts], tasks=["sample"], top=[1])
     >>> shares.frame.loc[shares.frame["measure"] == "share", "which"].tolist()
@@ -174,9 +172,7 @@ def _scores(
 
 
 def standardised(vectors: Floats) -> Floats:
-    """Centres each dimension of (n, d) vectors and divides it by its standard deviation.
-
-    A constant dimension becomes 0. Zero vectors stay zero and count in no mean.
+    """Standardises each dimension of (n, d) vectors; a constant one becomes 0, and zero vectors count in no mean.
 
     >>> standardised(np.array([[1.0, 5.0], [3.0, 5.0], [0.0, 0.0]])).tolist()
     [[-1.0, 0.0], [1.0, 0.0], [0.0, 0.0]]

@@ -31,15 +31,13 @@ _SAME_COSINE = 1e-9
 class EvalRank(OfSentences):
     """Rank each sentence's paraphrase among all STS-B sentences (EvalRank).
 
-    Mean reciprocal rank, hits at 1 and 3 (Wang, Kuo and Li, 2022). A model with a better Spearman does not
-    always find more.
+    Mean reciprocal rank, hits at 1 and 3. A model with a better Spearman does not always find more.
 
     Returns:
-        One row per model and `k` (1 to 15), with `hits`, the share of searches whose match has rank k or better.
-        Of the model: `mrr` (the mean of 1 / rank), `mean_rank`, `tied` (the share of searches in which another
-        sentence ties with the match), `lost` (searches with a vector without direction), and `spearman` of all
-        pairs. Also `pairs` (the number of searches), `sentences`, `share`, `lowest` (the lowest gold score of a
-        positive pair), `centred`, `task`, `split` and `text`.
+        One row per model and `k` (1 to 15): `hits`, the share of searches whose match has rank k or better. Of the
+        model `mrr` (the mean of 1 / rank), `mean_rank`, the share of matches `tied` with another sentence, `lost`
+        searches (a vector without direction), and `spearman` of all pairs. Also the number of searches (`pairs`),
+        `sentences`, `share`, the `lowest` gold score of a positive pair, and `centred`.
 
     >>> ranks = evalrank(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], task="sample")
     >>> ranks.frame["pairs"].unique().tolist()

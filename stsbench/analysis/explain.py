@@ -36,7 +36,6 @@ class Explanation(Result):
     signatures: Mapping[str, str] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Analysis:
-        """Returns an analysis."""
         return self.parts[name]
 
     @property
@@ -46,7 +45,6 @@ class Explanation(Result):
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=["analysis"])
 
     def table(self) -> Tables:
-        """Returns the tables of all analyses."""
         return Tables(table for part in self.parts.values() for table in part.table())
 
     def to_dict(self) -> dict[str, Any]:
@@ -99,8 +97,7 @@ def explain(
 
     Args:
         runs: records or their folders, or encoders or what `load` makes one of.
-        corpus: the corpus of `repetition-bias`, `compress` and `retrieve`: a file with one sentence a line, or
-            `sample`.
+        corpus: the corpus of `repetition-bias`, `compress` and `retrieve`, one sentence a line, or `sample`.
         query: one or more queries for `retrieve`; by default three sentences of the sample.
         published: whether to add the rows of the papers.
         data: files with the sentences of runs on your own pairs; records hold no sentences.
@@ -118,14 +115,8 @@ def explain(
     [504]
     """
     subjects = analysable(runs)
-    options = {
-        "corpus": corpus,
-        "query": query,
-        "published": published,
-        "data": data,
-        "intervals": intervals,
-        "data_dirs": data_dirs,
-    }
+    options = {"corpus": corpus, "query": query, "published": published}
+    options |= {"data": data, "intervals": intervals, "data_dirs": data_dirs}
     parts, missing, shared = {}, {}, {}
     for name, kind in analyses().items():
         try:

@@ -26,10 +26,9 @@ class Geometry(OfSentences):
     The figure shows uniformity against alignment, with each run's STS score in brackets.
 
     Returns:
-        One row per model, with `alignment`, `uniformity`, `mean_cosine`, `sts` (a run's score x 100: its average,
-        or else its score on this task), `positive_pairs`, `sentences` and `zero_sentences` (zero vectors have no
-        direction; they and their pairs are left out). Numbers without pairs are NaN. `task`, `split` and `text`
-        name the pairs.
+        One row per model: `alignment`, `uniformity`, `mean_cosine`, `sts` (a run's average x 100, or else its
+        score on this task), `positive_pairs`, `sentences` and `zero_sentences` (left out, as zero vectors have
+        no direction). Numbers without pairs are NaN.
 
     >>> plane = geometry(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], task="sample")
     >>> plane.frame["sentences"].tolist()

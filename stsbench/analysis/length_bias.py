@@ -64,16 +64,14 @@ class LengthBias(OfTasks):
     Spearman; on the sample also its designed contrasts. The figure shows the error by length difference.
 
     Returns:
-        One row per model, task, measure and group, with `pairs`, `value`, `low` and `high`; `unit` is the unit of
-        length, `similarity` the run's own. Only similarities between 0 and 1 are on the scale of gold scores, so
-        differences from gold mean little for dot products and distances. Measures, all x 100:
+        One row per model, task, measure and group, with `pairs`, `value`, `low` and `high`. Measures, all x 100
+        (for dot products and distances, differences from gold mean little):
 
         - `spearman`, `signed difference`, `absolute difference` (similarity less scaled gold) of the groups, of
           `all` pairs, and their `gap`: short less long;
         - `partial spearman` of similarity and gold, with the length difference fixed;
-        - `error`: the signed difference by bin (`length_difference` is the bin's mean), and `relative error`: the
-          same less the task's mean;
-        - `slope`: points of signed difference per unit of length difference;
+        - `error`: the signed difference by bin (`length_difference` is the bin's mean); `relative error`: less the
+          task's mean; `slope`: points of signed difference per unit of length difference;
         - on the sample, `design contrast` and `design margin`: the effect of length at equal meaning, and of
           meaning if length is against it.
 

@@ -41,10 +41,9 @@ class LengthCollapse(OfVectors):
 
     Returns:
         One row per model, task, measure and group (a bin of lengths), with `sentences`, `value`, `low` and `high`:
-        `cosine`, the mean over all pairs of distinct sentences of the bin that no chain of scored pairs links;
-        `norm`, the mean Euclidean norm of the bin's vectors; and `rise`, the cosine of the last bin minus that of
-        the first, among bins with at least 10 sentences. `all tasks` are the sentences of all tasks together.
-        `zero` counts zero vectors, which are left out; `unit` is the unit of length.
+        `cosine`, the mean over all pairs of distinct sentences of the bin that no chain of scored pairs links; the
+        mean `norm` of the vectors; and `rise`, the cosine of the last bin minus that of the first, among bins with
+        at least 10 sentences. `all tasks` are the sentences of all tasks together. `zero` vectors are left out.
 
     >>> collapse = length_collapse(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], tasks=["sample"])
     >>> collapse.frame.loc[collapse.frame["measure"] == "cosine", "group"].tolist()[:3]

@@ -94,10 +94,10 @@ class PairKinds(OfTexts):
 
     Returns:
         One row per model, task (and `all tasks`), kind and measure, with `pairs` and their `share`, `value`,
-        `low`, `high`, the p-value `p` of no difference, and `weight`, the share of all rank error that the value
-        explains; `similarity` is the run's own. Measures: `shift`, the mean rank of the similarity, in per cent of
-        the task's pairs, compared with other pairs in the same tenth of its gold scores (not for kinds by gold
-        score); `cost`, the sum of squared rank errors over that of average pairs of the same tasks.
+        `low`, `high`, the p-value `p` of no difference, and `weight`, the share of all rank error that the
+        value explains. Measures: `shift`, the mean percentile rank of the similarity compared with other pairs
+        in the same tenth of gold scores (not for kinds by gold score); `cost`, the sum of squared rank errors
+        over that of average pairs.
 
     >>> kinds = pair_kinds(lambda sentences: [[len(s), s.count("e")] for s in sentences], tasks=["sample"])
     >>> sorted(set(kinds.frame["measure"])), set(kinds.frame["task"])

@@ -53,12 +53,10 @@ class Probes(Analysis):
     A triple is in the right order if the sentence is closer to the paraphrase, by cosine.
 
     Returns:
-        One row per model, `kind` and `measure`: the mean cosine of the sentence with its `paraphrase` and with its
-        `changed` version; their `gap`, paraphrase less changed; `order`, the share of triples in the right order;
-        `tied`, the share whose cosines differ by at most 0.000001. `value`, `low` and `high`: Student's t for
-        means, Wilson's interval for shares; `items` counts triples. For several models also rows of `gap` and
-        `order` `against` the first: the mean difference on the same triples, for shares with Newcombe's interval;
-        otherwise `against` is empty. `triples` names the set.
+        One row per model, `kind` and `measure`, with `value`, `low` and `high`: the mean cosine of the sentence
+        with its `paraphrase` and its `changed` version; their `gap`; `order`, the share of triples in the right
+        order; `tied`, the share whose cosines differ by at most 0.000001. For several models also rows of `gap`
+        and `order` `against` the first, on the same triples. `items` counts triples, `triples` names the set.
 
     >>> probe = probes(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], kinds=["negation", "typo"])
     >>> probe.frame["kind"].unique().tolist(), probe.frame["measure"].unique().tolist()

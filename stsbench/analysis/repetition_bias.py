@@ -45,8 +45,7 @@ class RepetitionBias(Analysis):
 
     Returns:
         One row per model, `seed` (or `all`, their mean), `measure` (`q-s1`, `q-s2`, and their difference `rise`)
-        and `interval`: over `queries`, which are independent, or, for `all`, over `seeds` (NaN with one seed), by
-        Student's t. `value`, `low` and `high` are x 100. `corpus` names the file.
+        and `interval`: over `queries`, or, for `all`, over `seeds`. `value`, `low` and `high` are x 100.
 
     >>> probe = repetition_bias(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], queries=10, seeds=2)
     >>> probe.frame["seed"].unique().tolist()

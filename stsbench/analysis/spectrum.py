@@ -43,10 +43,10 @@ class Spectrum(OfSentences):
     values in order; JSON and CSV contain all of them.
 
     Returns:
-        One row per model, `centred`, `measure` and `k`, with its `value`. Measures: `singular value` (the k-th,
-        divided by the largest), `effective rank`, `top share` (of the squares, in the first k directions),
-        `partition isotropy` and, for centred vectors, `isoscore`. Vectors are normalised; zero vectors are left
-        out. Other columns: the numbers of `sentences` and `dimensions`, and `task`, `split` and `text`.
+        One row per model, `centred`, `measure` and `k`, with its `value`: `singular value` (the k-th, divided
+        by the largest), `effective rank`, `top share` (of the squares, in the first k directions), `partition
+        isotropy` and, centred, `isoscore`. Vectors are normalised; zero vectors are left out. Also `sentences`,
+        `dimensions`.
 
     >>> values = spectrum(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], task="sample")
     >>> values.frame.loc[values.frame["measure"] == "singular value", "k"].unique().tolist()

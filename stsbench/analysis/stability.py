@@ -52,10 +52,9 @@ class Stability(Analysis):
     """Score the same pairs with typos, changed case, punctuation or white space.
 
     Returns:
-        One row per model and `change`: `changed`, the share of distinct sentences that it alters; `unchanged` and
-        `score`, Spearman x 100 of the cosines before and after; their `difference` with `low` and `high`; and
-        `moved`, the share of pairs whose rank among all n cosines changes by more than n / 10. Other columns:
-        `pairs`, `task`, `split` and `text`.
+        One row per model and `change`: `changed`, the share of distinct sentences that it alters; Spearman x
+        100 of the cosines before (`unchanged`) and after (`score`); their `difference` with `low` and `high`;
+        and `moved`, the share of pairs whose rank changes by more than a tenth of the number of pairs.
 
     >>> result = stability(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], task="sample")
     >>> result.frame.loc[result.frame["change"] == "lower case", ["score", "moved"]].round(2).values.tolist()

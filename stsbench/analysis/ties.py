@@ -27,10 +27,9 @@ class Ties(OfTasks):
     with similarities as recorded, and rounded to fp16, bf16 and fp8.
 
     Returns:
-        One row per model, task (`Avg.` is their mean) and `precision` (`as recorded`, `fp16`, `bf16`, `fp8`), with
-        the number of `pairs` and of `distinct` similarities, and the percentage of `tied` pairs. Spearman x 100 is
-        the `score` (tied pairs share their average rank), its mean over all ways to break the ties (`expected`),
-        and the `lowest` and `highest` of them. `similarity` names the run's own.
+        One row per model, task (`Avg.` is their mean) and `precision`: the number of `pairs` and of `distinct`
+        similarities, the percentage of `tied` pairs, and Spearman x 100: the `score` (tied pairs share their
+        average rank), and over all ways to break the ties its mean (`expected`), `lowest` and `highest` value.
 
     >>> result = ties(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], tasks=["sample"])
     >>> result.frame["tied"].round(1).tolist()

@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.typing import NDArray
+from own_runs import write_pairs
 from scipy.stats import kendalltau, spearmanr
 
 import stsbench as sb
@@ -22,6 +24,10 @@ from stsbench.statistics.seeds import generator
 Encode = Callable[[list[str]], NDArray[np.float64]]
 NO_INTERVALS = sb.Intervals(None)
 SIZES = [5, 3]
+
+
+def cell_of(frame: pd.DataFrame, size: int) -> pd.DataFrame:
+    return frame[(frame["dimensions"] == size) & (frame["kept"] == "leading") & (frame["stored"] == "fp32")]
 
 
 def cosines(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.float64]:
@@ -84,46 +90,28 @@ def test_a_difference_its_interval_and_the_verdict_are_those_of_compare_and_chec
     full, leading = sb.evaluate(encoder, "sample"), sb.evaluate(sb.load(hash_encode, dimensions=5), "sample")
     for margin in (0.5, 5.0, 30.0):
         frame = sb.compress(encoder, tasks=["sample"], sizes=SIZES, margin=margin).frame
-        cell = frame[(frame["dimensions"] == 5) & (frame["kept"] == "leading") & (frame["stored"] == "fp32")].iloc[
-            0
-        ]
+        cell = cell_of(frame, 5).iloc[0]
         row = sb.compare(full, leading).rows.iloc[0]
-        assert (cell["difference"], cell["low"], cell["high"]) == pytest.approx(
-            (row.difference, row.low, row.high)
-        )
-        gate = sb.check(leading, baseline=full, margin=margin)
-        assert cell["verdict"] == gate.cells[0].verdict
+        assert tuple(cell[["difference", "low", "high"]]) == pytest.approx((row.difference, row.low, row.high))
+        assert cell["verdict"] == sb.check(leading, baseline=full, margin=margin).cells[0].verdict
     assert cell["verdict"] == "within margin"
 
 
 def test_of_several_tasks_the_average_is_compared_with_its_shared_sentences(
     hash_encode: Encode, tmp_path: Path
 ) -> None:
-    files = []
-    pairs = load_sample().pairs
-    for name, part in (("one", pairs.iloc[:150]), ("other", pairs.iloc[100:])):
-        files.append(tmp_path / f"{name}.tsv")
-        columns = part[["sentence1", "sentence2", "gold"]].rename(columns={"gold": "score"})
-        columns.to_csv(files[-1], sep="\t", index=False)
-    from stsbench.data.own_pairs import load_pairs
-
-    sets = [load_pairs(file, "subset") for file in files]
+    sets = [write_pairs(tmp_path / name / f"{name}.tsv", seed=seed) for seed, name in enumerate(("one", "other"))]
     full, leading = (sb.evaluate(sb.load(hash_encode, dimensions=kept), sets) for kept in (None, 5))
     average = sb.compare(full, leading).rows.iloc[-1]
-    assert average.task == "Avg."
-    frame = sb.compress(full, sizes=SIZES, data=files).frame
-    cell = frame[(frame["dimensions"] == 5) & (frame["kept"] == "leading") & (frame["stored"] == "fp32")]
-    assert cell["task"].tolist() == [*(data.task for data in sets), "Avg."]
+    files = sorted(tmp_path.glob("*/*.tsv"))
+    cell = cell_of(sb.compress(full, sizes=SIZES, data=files).frame, 5)
+    assert cell["task"].tolist() == ["one", "other", "Avg."] == [*(data.task for data in sets), average.task]
     found = cell.iloc[-1]
-    assert (found["difference"], found["low"], found["high"]) == pytest.approx(
-        (average.difference, average.low, average.high)
-    )
+    row = (average.difference, average.low, average.high)
+    assert tuple(found[["difference", "low", "high"]]) == pytest.approx(row)
     for column in ("score", "tied", "lowest", "highest", "expected"):
         assert found[column] == pytest.approx(cell[column].iloc[:-1].mean())
-    # Of a person's own pairs nobody but the person has the sentences.
-    with pytest.raises(
-        UserError, match=r"sentences are not here: name the folder .* or a file of your own with --d"
-    ):
+    with pytest.raises(UserError, match=r"sentences are not here: name the folder .* or a file of your own"):
         sb.compress(full)
 
 
@@ -147,7 +135,7 @@ def test_another_metric_has_its_scores_and_no_range_of_spearman(hash_encode: Enc
     frame = sb.compress(record, sizes=SIZES, intervals=NO_INTERVALS).frame
     pairs = load_sample().pairs
     left, right = (hash_encode(list(pairs[side]))[:, :3] for side in ("sentence1", "sentence2"))
-    cell = frame[(frame["dimensions"] == 3) & (frame["kept"] == "leading") & (frame["stored"] == "fp32")].iloc[0]
+    cell = cell_of(frame, 3).iloc[0]
     assert cell["score"] == pytest.approx(
         100 * kendalltau(pairs["gold"], cosines(left, right)).statistic, abs=0.01
     )

@@ -155,11 +155,7 @@ BESIDE = (
 
 @pytest.mark.parametrize(
     ("name", "beside"),
-    [
-        (name, beside)
-        for name in ANALYSES
-        for beside in (*(BESIDE if name in OF_RECORDS else ("more tasks", "other similarity")), "imported")
-    ],
+    [(name, beside) for name in ANALYSES for beside in (*(BESIDE if name in OF_RECORDS else SIMILAR), "imported")],
 )
 def test_a_run_has_the_same_rows_alone_and_beside_another(
     name: str,
@@ -205,16 +201,12 @@ def words_of(figure: Any) -> str:
     return "\n".join([*texts, *(str(artist.get_label()) for artist in figure.findobj())])
 
 
-class Toy(Ties):
+class ToyTies(Ties):
     """Count ties.
 
     Returns:
         One row per model.
     """
-
-    name = "toy-ties"
-    title = "Toy ties"
-    examples = ("stsbench toy-ties runs/a",)
 
     times: int = parameter(1, "How often.", limits=(1, 9))
     published: bool = parameter(False, "Add the rows of a paper.", flags=("--published",))
@@ -224,27 +216,21 @@ class Toy(Ties):
 
 
 def test_parameters_are_arguments_of_the_verb_and_are_checked() -> None:
-    assert list(inspect.signature(Toy.verb).parameters) == [
-        "runs",
-        "tasks",
-        "data_dirs",
-        "times",
-        "published",
-        "progress",
-    ]
-    assert "times: How often." in Toy.verb.__doc__
-    assert Toy.verb.__doc__.index("Returns:") < Toy.verb.__doc__.index("Raises:")
+    names = ["runs", "tasks", "data_dirs", "times", "published", "progress"]
+    assert list(inspect.signature(ToyTies.verb).parameters) == names
+    assert ToyTies.verb.__doc__.index("times: How often.") < ToyTies.verb.__doc__.index("Returns:")
+    assert (ToyTies.name, ToyTies.title) == ("toy-ties", "Toy ties")
     with pytest.raises(sb.UserError, match="--times 10: expected 1 to 9"):
-        Toy(times=10)
+        ToyTies(times=10)
     with pytest.raises(TypeError, match="unexpected keyword argument 'time'"):
-        Toy.verb(time=2)
+        ToyTies.verb(time=2)
 
 
 def test_a_registered_analysis_has_a_command_a_part_of_explain_and_a_section_of_the_report(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(sys.modules, "toy", SimpleNamespace(Toy=Toy))
-    monkeypatch.setitem(ANALYSES, "toy-ties", "toy:Toy")
+    monkeypatch.setitem(sys.modules, "toy", SimpleNamespace(ToyTies=ToyTies))
+    monkeypatch.setitem(ANALYSES, "toy-ties", "toy:ToyTies")
     run_command(monkeypatch, "--help")
     assert "toy-ties" in capsys.readouterr().out.partition("Analyses")[2]
     run_command(monkeypatch, "toy-ties", folder / "run", "--times", "3", "--published", "--json")

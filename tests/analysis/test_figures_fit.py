@@ -40,9 +40,7 @@ def of_long_tasks() -> Any:
 
 
 def of_a_path() -> Any:
-    geometry = Geometry(measured("geometry").frame)
-    geometry.steps = 2
-    return geometry.plot()
+    return Geometry(measured("geometry").frame, joined=True).plot()
 
 
 FIGURES: dict[str, Callable[[], Any]] = {

@@ -80,10 +80,8 @@ def test_the_spectrum_is_that_of_normalised_vectors_as_they_are_and_centred() ->
         expected = scipy.linalg.svdvals(units - units.mean(axis=0) if centred else units)
         assert own["value"].to_numpy() == pytest.approx(expected / expected[0], abs=1e-12)
         assert own["k"].tolist() == [1, 2, 3, 4, 5, 6, 7]
-    (isoscore,) = frame.loc[frame["measure"] == "isoscore", "centred"]
-    assert isoscore
-    (table,) = result.table()
-    assert table.frame["centred"].tolist() == ["no", "yes"]
+    assert frame.loc[frame["measure"] == "isoscore", "centred"].tolist() == [True]
+    assert result.table()[0].frame["centred"].tolist() == ["no", "yes"]
 
 
 def scored(seed: int = 0) -> pd.DataFrame:

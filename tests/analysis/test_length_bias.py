@@ -60,7 +60,6 @@ def value(frame: pd.DataFrame, **where: Any) -> pd.Series:
 def test_groups_and_values_are_those_of_plain_pandas(unit: str, threshold: int) -> None:
     table = made()
     frame = bias_of(table, length=unit, threshold=threshold).frame
-    # Written apart from the code above: twenty lines of pandas.
     plain = table.copy()
     plain["short"] = (plain[f"{unit}_a"] - plain[f"{unit}_b"]).abs() <= threshold
     plain["gold01"] = plain["gold"] / 5
@@ -81,12 +80,11 @@ def test_groups_and_values_are_those_of_plain_pandas(unit: str, threshold: int) 
                 assert found["value"] == pytest.approx(number, abs=1e-9)
                 assert found["pairs"] == len(part)
                 means.setdefault((measure, group), []).append(number)
-    for (measure, group), numbers in means.items():
-        found = value(frame, task="Avg.", measure=measure, group=group)["value"]
-        assert found == pytest.approx(np.mean(numbers), abs=1e-9)
     for measure in ("spearman", "signed difference", "absolute difference"):
-        gap = np.mean(means[measure, f"<= {threshold}"]) - np.mean(means[measure, f"> {threshold}"])
-        assert value(frame, task="Avg.", measure=measure, group="gap")["value"] == pytest.approx(gap, abs=1e-9)
+        near, far = (np.mean(means[measure, f"{sign} {threshold}"]) for sign in ("<=", ">"))
+        for group, expected in ((f"<= {threshold}", near), (f"> {threshold}", far), ("gap", near - far)):
+            found = value(frame, task="Avg.", measure=measure, group=group)["value"]
+            assert found == pytest.approx(expected, abs=1e-9)
 
 
 def test_the_curve_and_the_slope_are_those_of_plain_least_squares() -> None:

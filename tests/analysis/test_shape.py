@@ -167,16 +167,10 @@ def test_several_tasks_have_a_mean_and_all_sentences_together(benchmark_folder: 
         assert numbers_of(frame, *key, task="Avg.") == pytest.approx(np.mean(each))
     collapse = sb.length_collapse(hash_encode, bins=[0, 3, 5], **options).frame
     assert list(dict.fromkeys(collapse["task"])) == ["STS16", "STS-B", "all tasks"]
-    counts = collapse[(collapse["measure"] == "cosine") & (collapse["group"] == "0-2")].set_index("task")[
-        "sentences"
-    ]
-    texts = {
-        task: {text for text in [*pairs["sentence1"], *pairs["sentence2"]] if len(text.split()) < 3}
-        for task in ("STS16", "STS-B")
-        for pairs in (load_sts(task, data_dirs=[benchmark_folder]).pairs,)
-    }
-    assert counts["all tasks"] == len(texts["STS16"] | texts["STS-B"])
-    assert counts["STS16"] == len(texts["STS16"])
+    counts = collapse[(collapse["measure"] == "cosine") & (collapse["group"] == "0-2")].set_index("task")
+    texts = [load_sts(task, data_dirs=[benchmark_folder]).pairs for task in ("STS16", "STS-B")]
+    short = {text for pairs in texts for text in [*pairs["sentence1"], *pairs["sentence2"]] if text.count(" ") < 2}
+    assert counts.loc["all tasks", "sentences"] == len(short)
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -212,8 +206,3 @@ def test_zero_vectors_are_left_out_and_counted(plain: Plain, hash_encode: Encode
     cosines = collapse.frame[collapse.frame["measure"] == "cosine"]
     assert (cosines["sentences"].sum(), cosines["zero"].sum()) == (known, len(plain.texts) - known)
     assert f"{len(plain.texts) - known:,} zero vectors are left out" in str(collapse)
-    best = plain.pairs.sort_values("gold", ascending=False, kind="stable").head(len(plain.pairs) // 4)
-    pairs = set(zip(best["sentence1"], best["sentence2"], strict=True))
-    searches = pairs | {(other, one) for one, other in pairs}
-    ranks = sb.evalrank(partly, task="sample", centred=False).frame.iloc[0]
-    assert ranks["lost"] == sum(not (is_known(one) and is_known(other)) for one, other in searches) > 0

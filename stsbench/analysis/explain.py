@@ -115,9 +115,11 @@ def explain(
     [504]
     """
     subjects = analysable(runs)
-    options = {"corpus": corpus, "query": query, "published": published}
+    options: dict[str, Any] = {"corpus": corpus, "query": query, "published": published}
     options |= {"data": data, "intervals": intervals, "data_dirs": data_dirs}
-    parts, missing, shared = {}, {}, {}
+    parts: dict[str, Analysis] = {}
+    missing: dict[str, str] = {}
+    shared: dict[str, Any] = {}
     for name, kind in analyses().items():
         try:
             part = kind(**{key: value for key, value in options.items() if key in kind.parameters})

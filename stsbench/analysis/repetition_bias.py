@@ -82,11 +82,10 @@ class RepetitionBias(Analysis):
         return models
 
     def measure(self, model: str, given: Mapping[int, Cosines]) -> Iterator[Row]:
-        estimates = Estimates(Intervals(), fewest=1)
+        estimates = Estimates(Intervals("independent"), fewest=1)
         queries = sum(len(first) for first, _ in given.values())
         for seed, (first, _) in given.items():
-            # Each seed draws new queries, so blocks share nothing.
-            estimates.block(str(seed), Sharing.of([f"{seed}, {query}" for query in range(len(first))]))
+            estimates.block(str(seed), Sharing.of(np.arange(len(first))))
         by_seed: dict[str, list[Linear]] = {}
         for seed, (first, second) in given.items():
             for measure, values in ((Q_S1, first), (Q_S2, second), (RISE, second - first)):

@@ -143,14 +143,8 @@ def test_a_run_its_record_and_its_model_give_the_same_numbers(name: str, folder:
 OF_RECORDS = ("pair-kinds", "length-bias", "density", "dimensions", "length-collapse")
 """Analyses that use a run's items, gold scores or tasks; others use the model alone, so three runs suffice."""
 
-BESIDE = (
-    "other tasks",
-    "more tasks",
-    "other gold scores",
-    "other similarity",
-    "fewer items",
-    "given similarities",
-)
+SIMILAR = ("more tasks", "other similarity")
+BESIDE = (*SIMILAR, "other tasks", "other gold scores", "fewer items", "given similarities")
 
 
 @pytest.mark.parametrize(

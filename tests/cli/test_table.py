@@ -256,7 +256,7 @@ def test_explain_prints_each_analysis_when_it_is_done_and_reports_failures_last(
         printed.append(capsys.readouterr().out)
         raise UserError("it stops here.")
 
-    monkeypatch.setattr(Geometry, "verb", staticmethod(fail))
+    monkeypatch.setattr(Geometry, "run", fail)
     done = folder("explain", "a", "--no-intervals")
     assert (done.code, "geometry: it stops here" in done.err) == (2, True)
     assert "length difference" in printed[0]

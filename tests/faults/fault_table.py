@@ -117,7 +117,7 @@ TABLE = [
     _explain("hubness", options="-k 2"),
     Command("explain stability -m model --task sample --json", yours=CHECKPOINT, optional=EXTRA_CHECKPOINT),
     Command(
-        "explain repetition-bias -m model --corpus corpus.txt --queries 3 --seeds 1 --overlap 1-100 --json",
+        "explain repetition-bias -m model --corpus corpus.txt --queries 3 --seeds 1 --json",
         yours=f"corpus.txt {CHECKPOINT}",
     ),
     Command("explain probes -m model --triples triples.tsv --json", yours=f"triples.tsv {CHECKPOINT}"),

@@ -1,6 +1,8 @@
-"""The signature: one line that defines a score, and reads back."""
+"""Signatures and provenance: what a score means and how it was made, without names of users."""
 
+import getpass
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 
 from stsbench.base.errors import UserError
 from stsbench.encoders.use import SIGNED, Use
+from stsbench.records.provenance import command_line, environment, now, redact
 from stsbench.records.signature import PROTOCOL_FIELDS, Signature, differing_fields, require_same_protocol
 
 PLAIN = Signature(
@@ -80,3 +83,50 @@ def test_two_scores_compare_whatever_the_use_of_the_model(name: str) -> None:
     assert (other.protocol, other.model != PLAIN.model) == (PLAIN.protocol, True)
     assert other.model_fields()[name] != PLAIN.model_fields()[name]
     require_same_protocol(PLAIN, other, names=("a", "b"), task="T", remedy="stop")
+
+
+@pytest.fixture
+def _at_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "home", lambda: Path("/home/ada"))
+    monkeypatch.setattr(getpass, "getuser", lambda: "ada")
+
+
+@pytest.mark.usefixtures("_at_home")
+@pytest.mark.parametrize(
+    ("text", "redacted"),
+    [
+        ("/home/ada/models/a", "~/models/a"),
+        ("see /home/ada.", "see ~."),
+        ("in /home/ada, which", "in ~, which"),
+        ("('/home/ada')", "('~')"),
+        ("--data=/home/ada/x.tsv", "--data=~/x.tsv"),
+        ("-o/home/ada/x", "-o~/x"),
+        ("/home/ada:/home/bob", "~:/home/..."),
+        ("/home/adam/x and /home/ada-lab/x", "/home/.../x and /home/.../x"),
+        ("/Users/grace/x", "/Users/.../x"),
+        (r"C:\Users\grace\x", r"C:\Users\...\x"),
+        ("/scratch/ada/models", "/scratch/.../models"),
+        ("/scratch/ada", "/scratch/..."),
+        ("/scratch/adam/ada.txt", "/scratch/adam/ada.txt"),
+        ("ada/sentence-model", "ada/sentence-model"),
+        ("an adage of adamant ada", "an adage of adamant ada"),
+        ("caf\udce9.tsv", "caf\\udce9.tsv"),
+    ],
+)
+def test_homes_and_user_names_in_paths_are_redacted_and_nothing_else(text: str, redacted: str) -> None:
+    assert redact(text) == redacted
+
+
+@pytest.mark.usefixtures("_at_home")
+def test_a_command_line_can_be_typed_again() -> None:
+    arguments = ["/home/ada/.venv/bin/stsbench", "run", "-m", "/home/ada/my model", "--prompt", "query: "]
+    assert command_line(arguments) == "stsbench run -m '~/my model' --prompt 'query: '"
+    assert command_line([]) == ""
+
+
+def test_the_environment_has_versions_and_threads_but_no_machine() -> None:
+    found = environment()
+    assert found["packages"]["numpy"].count(".") == 2
+    assert set(found) == {"python", "platform", "packages", "threads"}
+    assert len(found["platform"].split()) == 2
+    assert now().endswith("+00:00")

@@ -17,7 +17,6 @@ from stsbench.base.files import sha256_of
 from stsbench.data.tables import StsData
 from stsbench.records.items import ITEMS
 from stsbench.records.kinds import GIVEN, KINDS, PAIR_CLASSIFICATION, STS, SUPERVISED, TRANSFER
-from stsbench.scoring.kinds import TASKS
 from stsbench.scoring.kinds.pair_classification import PairClassification
 from stsbench.scoring.kinds.relatedness import Relatedness
 from stsbench.scoring.recompute import differences, require_recomputed
@@ -50,14 +49,6 @@ def measured(
     (place / "items.csv").write_text("\n".join(["task,item,score,group", *rows]) + "\n", encoding="utf-8")
     sb.import_results(place / "items.csv", out=place / GIVEN, model="theirs")
     return lambda kind: place / (GIVEN if kind == GIVEN else "run")
-
-
-def test_every_kind_has_a_class_and_captions() -> None:
-    assert list(TASKS) == list(KINDS)
-    for kind in KINDS.values():
-        assert TASKS[kind.name].kind == kind.name
-        assert kind.caption
-        assert bool(kind.below_caption) == bool(kind.below)
 
 
 def test_the_numbers_of_every_kind_follow_from_the_items(measured: Callable[[str], Path]) -> None:

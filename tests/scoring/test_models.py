@@ -1,5 +1,6 @@
-"""A published system's name stands for its checkpoint, used as in its paper; and what to cite for a record."""
+"""Models by name: published systems, records, and functions that must be those that were measured."""
 
+import logging
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,6 +10,8 @@ from typing import Any
 import pytest
 
 import stsbench as sb
+from stsbench.data.benchmarks import load_sample
+from stsbench.data.sentences import sentences_in
 from stsbench.data.tables import StsData
 from stsbench.encoders import load as module
 from stsbench.encoders.callables import from_function
@@ -17,6 +20,8 @@ from stsbench.encoders.use import Use
 from stsbench.published.catalogue import checkpoints, known_checkpoint
 from stsbench.records.show import cite
 from stsbench.records.store import save_run
+from stsbench.scoring import subjects
+from stsbench.scoring.subjects import vectors_of
 
 MIRROR = "cambridgeltl/mirror-bert-base-uncased-sentence"
 
@@ -55,13 +60,6 @@ def test_a_name_decides_checkpoint_and_pooling_and_unverified_choices_are_noted(
     notes = sb.load(name).notes
     assert (loaded["model"], loaded["pooling"]) == (model, pooling)
     assert re.search(note, notes[0])
-
-
-def test_the_expected_score_is_noted_in_a_run(loaded: dict[str, Any]) -> None:
-    notes = sb.evaluate("esimcse-bert-base", "sample", intervals=sb.Intervals(None)).notes
-    assert loaded["max_length"] == 512
-    expected = "is expected to score as esimcse-coling2022-3/esimcse-bert-base, Avg. 78.27."
-    assert any(note.endswith(expected) for note in notes)
 
 
 def test_your_own_choice_wins(loaded: dict[str, Any]) -> None:
@@ -118,3 +116,67 @@ def test_known_models_and_tasks_are_cited_and_your_own_are_named_as_such(
     name, *tasks = cite([tmp_path / "run"]).values()
     assert name == "not known here: see its model card."
     assert tasks == ["a file of your own."] * 2
+
+
+Encode = Callable[[list[str]], Any]
+Data = Callable[..., StsData]
+CODE = """
+from pathlib import Path
+
+def encode(sentences):
+    factor = float(Path(__file__).with_name("factor.txt").read_text())
+    return [[len(s), factor * s.count("e"), s.count("a"), 1.0] for s in sentences]
+"""
+
+
+@pytest.fixture
+def function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> tuple[str, Path]:
+    """Return the name of an encoding function, and the file that it reads a number from."""
+    name = f"own_{abs(hash(request.node.name))}"  # Python imports a module of one name once
+    (tmp_path / f"{name}.py").write_text(CODE)
+    (tmp_path / "factor.txt").write_text("1")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    subjects._warn_unchecked.cache_clear()
+    return f"{name}:encode", tmp_path / "factor.txt"
+
+
+@pytest.mark.parametrize("options", [{}, {"dimensions": 2}, {"normalize": True}], ids=str)
+def test_a_function_that_has_changed_since_its_record_is_an_error(
+    options: dict[str, Any], function: tuple[str, Path], caplog: pytest.LogCaptureFixture
+) -> None:
+    name, factor = function
+    record = sb.evaluate(sb.load(name, **options), "sample")
+    factor.write_text("1.00001")  # as much as the rounding in other batches
+    sb.geometry(record, task="sample")
+    factor.write_text("1.5")
+    changed = rf"{name} has changed since the run: the \w+ similarity of pair \S+ of sample is .*"
+    with pytest.raises(sb.UserError, match=changed + f"`stsbench run --encoder-module {name}`"):
+        vectors_of(record, sentences_in(load_sample()))
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("why", ["whitened", "own pairs", "no items"])
+def test_a_function_that_cannot_be_checked_is_a_warning_once(
+    why: str, function: tuple[str, Path], caplog: pytest.LogCaptureFixture, toy_data: Data, tmp_path: Path
+) -> None:
+    tasks: Any = toy_data() if why == "own pairs" else "sample"
+    encoder = sb.load(function[0], whiten=2 if why == "whitened" else None)
+    record = sb.evaluate(encoder, tasks, out=tmp_path / "run")
+    if why == "no items":
+        (tmp_path / "run" / "items.parquet").unlink()
+        record = sb.load_run(tmp_path / "run")
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            vectors_of(record, sentences_in(load_sample()))
+    assert ["no recorded similarity could be compared" in line for line in caplog.messages] == [True]
+
+
+def test_a_model_with_other_weights_is_an_error_that_shows_the_difference(tmp_path: Path) -> None:
+    (tmp_path / "words.txt").write_text("dog 1 2\ncat 3 4\n")
+    record = sb.evaluate(str(tmp_path / "words.txt"), "sample")
+    weights = str(record.model.weights_sha256)
+    other = f"{weights[:-1]}{'0' if weights[-1] != '0' else '1'}"
+    altered = record.model_copy(update={"model": record.model.model_copy(update={"weights_sha256": other})})
+    with pytest.raises(sb.UserError, match=rf"its weights_sha256 is {weights}, the record's {other}\."):
+        vectors_of(altered, ["dog"])

@@ -186,40 +186,6 @@ def test_the_list_says_of_every_exhibit_what_it_takes_at_each_scale_or_why_it_ca
     assert "a diagram of the method" in shown
 
 
-def test_what_is_to_be_covered_is() -> None:
-    covered = {
-        "simcse-slides-augmentations": 9,
-        "simcse-slides-dropout": 3,
-        "simcse-slides-batch-size": 4,
-        "simcse-slides-pooling-and-mlm": 1,
-        "esimcse-coling2022-4": 4,
-        "esimcse-arxiv-v1-8": 3,
-        "esimcse-coling2022-9": 5,
-        "esimcse-coling2022-5": 4,
-        "esimcse-coling2022-10": 5,
-        "esimcse-coling2022-6": 8,
-        "esimcse-coling2022-7": 2,
-        "esimcse-coling2022-8": 2,
-        "mocose-acl2022-3": 6,
-        "mocose-acl2022-4": 12,
-        "mocose-acl2022-5": 7,
-        "mocose-acl2022-6": 10,
-        "mocose-acl2022-7": 3,
-        "mocose-acl2022-8": 5,
-        "mocose-acl2022-9": 5,
-        "mocose-acl2022-figure-9": 5,
-        "mocose-acl2022-figure-10": 4,
-        "mocose-acl2022-figure-2": 6,
-        "mocose-acl2022-figure-5": 3,
-        "mocose-acl2022-figure-7": 2,
-        "gaussian-dropout-simcse-cs224n-results": 3,
-    }
-    assert {name: len(layout(NAMES[name], name, "laptop").made) for name in covered} == covered
-    # The masked-language term needs a head that the small base does not have.
-    mlm = "simcse-slides-pooling-and-mlm"
-    assert len(layout(NAMES[mlm], mlm, "paper").made) == 4
-
-
 def test_scales_differ_in_base_corpus_and_seeds_and_not_in_the_axis() -> None:
     plan = plan_of("esimcse-coling2022-9")
     changes = {

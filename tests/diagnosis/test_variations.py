@@ -14,7 +14,6 @@ from tiny_words import sample_word_pieces
 
 import stsbench as sb
 from stsbench.base.errors import UserError
-from stsbench.data.benchmarks import load_sts
 from stsbench.data.tables import StsData
 from stsbench.diagnosis.result import Diagnosis
 from stsbench.diagnosis.ways import Reading
@@ -239,14 +238,6 @@ def test_a_way_that_fails_is_named_and_the_others_are_tried(
     assert found.further is not None
     assert any("(bf16 does not fit in memory)" in way for way in found.further.untried)
     assert "layer -2 and 1 more" in found.further.tried
-
-
-def test_a_way_that_misses_the_smallest_task_ends_there(
-    hash_encode: Callable[..., Any], benchmark_folder: Path
-) -> None:
-    found = sb.diagnose(hash_encode, "STS16=99.99,STS12=98.98", data_dirs=[benchmark_folder], lengths=[])
-    sizes = {task: len(load_sts(task, data_dirs=[benchmark_folder]).pairs) for task in found.grid.scores}
-    assert {task for point in found.grid.points for task in point.scores} == {min(sizes, key=sizes.__getitem__)}
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -1,7 +1,6 @@
 """Two models on the same items: rows against plain computations, verdicts, and how a comparison is shown."""
 
 import dataclasses
-import json
 import math
 from collections.abc import Callable
 from itertools import combinations
@@ -208,21 +207,11 @@ def test_both_kinds_of_task(records: Two) -> None:
     assert " Transfer: " in result.sentence
     folders: list[Path] = [record.folder for record in records if record.folder]
     assert sb.compare(*folders).to_dict() == result.to_dict()
-
-
-def test_how_a_comparison_is_shown(records: Two) -> None:
-    for result in (sb.compare(*records), sb.compare([records[0]], [records[1]])):
-        shown = str(result)
-        assert shown.startswith(f"A: {result.a}\nB: {result.b}\n\ntask ")
-        assert result.sentence in shown
-        assert result._repr_html_().count("<table>") == len(result.table())
-        assert json.loads(result.to("json"))["sentence"] == result.sentence
-        assert result.section(3).tables[0].name == "compare-3-1"
-    result = sb.compare(*records)
+    assert str(result).startswith(f"A: {result.a}\nB: {result.b}\n\ntask ")
+    assert str(result).endswith(result.sentence)
+    assert result.section(3).tables[0].name == "compare-3-1"
     assert "subset" not in result.table()[0].frame
     assert "subset" in result.table(subsets=True)[0].frame
-    better = with_columns(records[0], cosine=records[0].items["gold"]).model_copy(update={"folder": None})
-    assert "is better on sample: " in sb.compare(records[1], better).sentence
 
 
 def test_every_two_models_are_compared_as_two_are(measure: Measure) -> None:

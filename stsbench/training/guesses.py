@@ -1,11 +1,13 @@
-"""A masked-language model that fills open words, for the views of masked prediction."""
+"""Masked-language models: one that fills open words, for views, and the masks of the masked-language term."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from stsbench.base.errors import UserError
@@ -15,6 +17,9 @@ from stsbench.encoders.load import resolve
 from stsbench.encoders.tokenizer import Tokenizer, model_limit
 
 _ROWS_AT_ONCE = 32
+
+IGNORED = -100
+"""The label of a token that is not predicted."""
 
 
 def guesser(name: str, device: str | None = None) -> "Guesser":
@@ -94,6 +99,39 @@ def _filled(words: Sequence[str | None], guesses: Sequence[str]) -> list[str]:
     left = iter(guesses)
     pieces = [next(left, "") if word is None else word for word in words]
     return [piece for piece in pieces if piece]
+
+
+def mask_tokens(
+    sequences: Sequence[NDArray[np.int64]],
+    *,
+    share: float,
+    mask_id: int,
+    vocabulary: int,
+    around: tuple[int, int],
+    rng: np.random.Generator,
+) -> tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]]:
+    """Return masked copies of sequences, and labels: the token if it is to be predicted, else `IGNORED`.
+
+    Each sub-word is chosen with probability `share`, of which 80 % are masked, 10 % become a random token and 10 %
+    stay (BERT, section 3.1). `around` has the numbers of special tokens before and after, which are never chosen.
+    """
+    before, behind = around
+    seen, labels = [], []
+    for sequence in sequences:
+        places = np.arange(len(sequence))
+        inner = (places >= before) & (places < len(sequence) - behind)
+        chosen = inner & (rng.random(len(sequence)) < share)
+        fates = rng.random(len(sequence))
+        random = rng.integers(vocabulary, size=len(sequence))
+        seen.append(
+            np.select(
+                [chosen & (fates < 0.8), chosen & (fates < 0.9)],
+                [np.full_like(sequence, mask_id), random],
+                sequence,
+            )
+        )
+        labels.append(np.where(chosen, sequence, IGNORED))
+    return seen, labels
 
 
 @cache

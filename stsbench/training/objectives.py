@@ -9,9 +9,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.autograd import backward
 from torch.nn import functional
@@ -20,14 +18,12 @@ from stsbench.encoders.tokenizer import Tokenizer
 from stsbench.statistics.seeds import generator
 from stsbench.training.batches import Batch, Sequences
 from stsbench.training.distributed import World
+from stsbench.training.guesses import IGNORED, mask_tokens
 from stsbench.training.model import Chunk, Forward, SentenceModel, at_least_single, autocast
 from stsbench.training.noise import Adversarial, NoisePart
 from stsbench.training.parts import MaskedLanguage
 from stsbench.training.recipe import Recipe
 from stsbench.training.target import VectorQueue
-
-IGNORED = -100
-"""The label of a token that is not predicted."""
 
 
 def info_nce(
@@ -365,39 +361,6 @@ class MaskedLanguageTerm:
         return functional.cross_entropy(
             logits, self.forward.move(wanted.flatten()), ignore_index=IGNORED, reduction="sum"
         )
-
-
-def mask_tokens(
-    sequences: Sequences,
-    *,
-    share: float,
-    mask_id: int,
-    vocabulary: int,
-    around: tuple[int, int],
-    rng: np.random.Generator,
-) -> tuple[Sequences, list[NDArray[np.int64]]]:
-    """Return masked copies of sequences, and labels: the token if it is to be predicted, else `IGNORED`.
-
-    Each sub-word is chosen with probability `share`, of which 80 % are masked, 10 % become a random token and 10 %
-    stay (BERT, section 3.1). `around` has the numbers of special tokens before and after, which are never chosen.
-    """
-    before, behind = around
-    seen, labels = [], []
-    for sequence in sequences:
-        places = np.arange(len(sequence))
-        inner = (places >= before) & (places < len(sequence) - behind)
-        chosen = inner & (rng.random(len(sequence)) < share)
-        fates = rng.random(len(sequence))
-        random = rng.integers(vocabulary, size=len(sequence))
-        seen.append(
-            np.select(
-                [chosen & (fates < 0.8), chosen & (fates < 0.9)],
-                [np.full_like(sequence, mask_id), random],
-                sequence,
-            )
-        )
-        labels.append(np.where(chosen, sequence, IGNORED))
-    return seen, labels
 
 
 def dropout_seed(recipe: Recipe, world: World, *names: str) -> Callable[[int], int]:

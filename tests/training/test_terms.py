@@ -7,7 +7,7 @@ import pytest
 import torch
 from plain_training import plain_vectors
 
-from stsbench.training.objectives import IGNORED, mask_tokens
+from stsbench.training.guesses import IGNORED, mask_tokens
 
 HARD = "negatives.hard.weight=2"
 

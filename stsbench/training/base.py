@@ -86,11 +86,10 @@ def load_model(base: Base, recipe: Recipe, device: str) -> tuple[SentenceModel, 
         let_numpy_draw(transformer)
     model = SentenceModel(transformer, recipe.pooling, **_heads(transformer, recipe, network.has_pooler, device))
     model.train()
-    if not recipe.scored_heads:
+    if not recipe.head.evaluate:
         return model, network
-    scored = nn.Sequential(*(getattr(model, name) for name in recipe.scored_heads))
-    dense_layers(scored)  # raises if a checkpoint cannot hold them
-    return model, replace(network, tail=scored)
+    dense_layers(model.head)  # raises if a checkpoint cannot hold it
+    return model, replace(network, tail=model.head)
 
 
 def _heads(transformer: Any, recipe: Recipe, has_pooler: bool, device: str) -> dict[str, nn.Module]:

@@ -62,12 +62,10 @@ class CheckpointWriter:
             if notes := list(dict.fromkeys([*checkpoint.own_notes(), *self.notes])):
                 (building / NOTES).write_text(json.dumps({"notes": notes}, indent=2) + "\n", encoding="utf-8")
             layers: list[tuple[str, str, Dense | None]] = []
-            for name in self.recipe.scored_heads:
-                for layer, about in dense_layers(getattr(self.model, name)).items():
-                    tensors = _named(weights, f"{name}.{layer}".rstrip(".") + ".")
-                    layers.append(
-                        (f"{len(layers) + 2}_Dense", "Dense", Dense(tensors, about["activation_function"]))
-                    )
+            scored = dense_layers(self.model.head) if self.recipe.head.evaluate else {}
+            for layer, about in scored.items():
+                tensors = _named(weights, f"head.{layer}".rstrip(".") + ".")
+                layers.append((f"{len(layers) + 2}_Dense", "Dense", Dense(tensors, about["activation_function"])))
             if self.base.normalizes:
                 layers.append((f"{len(layers) + 2}_Normalize", "Normalize", None))
             use = replace(settings.use, pooling=self.recipe.pooling, prompt="")

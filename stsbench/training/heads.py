@@ -100,7 +100,6 @@ class Layers(RecipePart):
         norm: what follows each layer.
         norm_epsilon: of the layer normalisation: torch's, or BERT's 1e-12 (MoCoSE's public code).
         ends: the end of the last layer: `norm` like the others, `linear` for none, or `tanh`.
-        evaluate: whether vectors are scored after it and the head (a projector without normalisation only).
     """
 
     layers: int = Field(1, ge=1, le=8)
@@ -110,12 +109,6 @@ class Layers(RecipePart):
     norm_epsilon: float = Field(1e-5, gt=0, lt=1)
     dropout: float = Field(0.1, ge=0, lt=1)
     ends: Literal["norm", "linear", "tanh"] = "norm"
-    evaluate: bool = False
-
-    @property
-    def normalises(self) -> bool:
-        """Whether it has a layer normalisation."""
-        return self.norm == "layer" and (self.layers > 1 or self.ends == "norm")
 
     def output_of(self, width: int) -> int:
         """Return the width of the output for a width of the input."""

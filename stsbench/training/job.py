@@ -112,14 +112,7 @@ class Job:
             around.notice(f"resumed after step {done} of {steps}.")
         elif around.world.leads:
             write_start(self.folder, self.start, recipe)
-        chosen_by = recipe.selection
-        encoder = LiveEncoder(
-            self.base.encoder,
-            trainer.evaluating,
-            trainer.model,
-            precision=chosen_by.precision,
-            tokens=chosen_by.tokens,
-        )
+        encoder = LiveEncoder(self.base.encoder, trainer.evaluating, trainer.model, tokens=recipe.selection.tokens)
         selector = Selector(encoder, self.dev)
         first_lines = [*self.remarks, *filter(None, [traceable_sentence(recipe)])]
         Loop(recipe, trainer, selector, keeper, log, first_lines, around.progress).run(done)

@@ -260,14 +260,12 @@ class Selection(RecipePart):
     Attributes:
         task: a dev set as `stsbench run --tasks` names it, scored by Spearman.
         last: whether the last step is always scored, too.
-        precision: of the dev scores; the published checkpoint is measured in fp32.
         tokens: in one pass of the dev scores, padding included; None for as many as `stsbench run` takes.
     """
 
     task: str = "STS-B:dev"
     every: int = Field(125, ge=1)
     last: bool = False
-    precision: Literal["fp32", "bf16", "fp16"] = "fp32"
     tokens: int | None = Field(None, ge=1)
 
 

@@ -144,16 +144,6 @@ class Recipe(RecipePart):
 
     @model_validator(mode="after")
     def _heads_fit_together(self) -> Self:
-        if self.predictor is not None and self.predictor.evaluate:
-            raise ValueError(
-                "predictor.evaluate: only queries pass the predictor, so training compares no two of its vectors; "
-                "evaluate the projector or the head"
-            )
-        if self.projector is not None and self.projector.evaluate and self.projector.normalises:
-            raise ValueError(
-                "projector.evaluate: a checkpoint cannot hold a layer normalisation; set projector.norm to none, "
-                "or evaluate to false"
-            )
         if self.projector is not None and self.predictor is not None:
             inner = self.projector.output
             if (self.predictor.output or inner) != inner:
@@ -193,13 +183,6 @@ class Recipe(RecipePart):
     def keeps_test_pairs(self) -> bool:
         """Whether tasks may be trained on pairs of STS-B's dev and test sets."""
         return self.labelled.test_pairs == "kept" and any(part.sentences > 1 for part in self.tasks.values())
-
-    @property
-    def scored_heads(self) -> tuple[str, ...]:
-        """The names of the heads that the scored vector passes; none if it is the pooled one."""
-        if self.projector is not None and self.projector.evaluate:
-            return ("projector",) if self.head.kind == "none" else ("head", "projector")
-        return ("head",) if self.head.evaluate else ()
 
     @property
     def reads_text(self) -> bool:

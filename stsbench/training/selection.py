@@ -27,7 +27,6 @@ class LiveEncoder(Wrapper):
     base: TransformerEncoder
     network: Network
     model: "SentenceModel"
-    precision: str = "fp32"
     tokens: int | None = None
     notes: tuple[str, ...] = ()
     _tokenized: dict[tuple[str, ...], Tokenized] = field(default_factory=dict)
@@ -54,12 +53,9 @@ class LiveEncoder(Wrapper):
 
     def forward(self, sequences: Sequence[TokenSequence], poolings: Sequence[str]) -> dict[str, FloatMatrix]:
         """Return for each pooling an array of shape (len(sequences), dimensions), float32."""
-        from stsbench.training.model import autocast
-
         self.model.eval()
         try:
-            with autocast(self.network.device, self.precision):
-                return self.network(sequences, poolings)
+            return self.network(sequences, poolings)
         finally:
             self.model.train()
 
@@ -123,13 +119,11 @@ class Selector:
     encoder: LiveEncoder
     data: StsData
 
-    def score(self, *, at_start: bool = False) -> DevScore:
-        """Return the score of the current model, at the start in fp32."""
+    def score(self) -> DevScore:
+        """Return the score of the current model."""
         start = time.perf_counter()
         sentences = sentences_in(self.data)
-        # The base is always scored in fp32.
-        encoder = replace(self.encoder, precision="fp32") if at_start else self.encoder
-        embeddings = embed(encoder, sentences, use_cache=False)
+        embeddings = embed(self.encoder, sentences, use_cache=False)
         (vectors,) = embeddings.vectors.values()
         table = compared(StsPairs(self.data), Vectors(vectors, embeddings.rows, embeddings.lengths))
         overall = spearman(table["gold"], table["cosine"])

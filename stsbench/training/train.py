@@ -109,7 +109,8 @@ def train(
         )
         folder = RunFolder(RUNS / chosen.name if out is None else Path(out).expanduser())
     device = resolve_device(device)
-    _require_precisions(chosen, device)
+    if chosen.precision == "fp16" and device == "cpu":
+        raise UserError("precision fp16 needs a GPU: use --set precision=fp32.")
     world, device = join_world(device)
     if not world.leads:
         progress, listeners, notice = silent, (), lambda _: None
@@ -142,13 +143,6 @@ def _interrupt_names_resume(folder: RunFolder) -> Iterator[None]:
         raise InterruptError(
             f"interrupted: `stsbench train --resume {folder.path}` resumes from {place}."
         ) from error
-
-
-def _require_precisions(recipe: Recipe, device: str) -> None:
-    precisions = {"precision": recipe.precision, "selection.precision": recipe.selection.precision}
-    for key, precision in precisions.items():
-        if precision == "fp16" and device == "cpu":
-            raise UserError(f"{key} fp16 needs a GPU: use --set {key}=fp32.")
 
 
 def _refuse_with_resume(**given: Any) -> None:
@@ -203,9 +197,9 @@ def _heads(job: Job, log: Sequence[dict[str, Any]], best: Best) -> tuple[HeadSco
 
 
 def _card(job: Job, record: RunRecord, best: Best, steps: int) -> str:
-    recipe, head, scored = _public_recipe(job), job.recipe.head, job.recipe.scored_heads
-    behind = f"behind the {scored[-1]}" if scored else "before the head"
-    about_head = "" if head.kind == "none" and not scored else f" ({head.kind}, in training; vectors are {behind})"
+    recipe, head = _public_recipe(job), job.recipe.head
+    where = "after the head" if head.evaluate else "before the head"
+    about_head = "" if head.kind == "none" else f" ({head.kind}, in training; vectors are {where})"
     return model_card(
         job.folder.path.resolve().name,
         # The command may name folders of the user.

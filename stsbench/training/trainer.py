@@ -355,7 +355,7 @@ class Loop:
     def _score(self, step: int) -> None:
         if not self.trainer.world.leads:
             return
-        scored = self.selector.score(at_start=step == 0)
+        scored = self.selector.score()
         tasks = {task.name: task.score(self.selector.encoder) for task in self.trainer.tasks}
         dev = replace(scored, tasks=tasks)
         if step > 0:  # the base is logged, but never selected

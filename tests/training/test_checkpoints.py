@@ -193,30 +193,6 @@ def test_the_recipe_in_the_folder_is_whole_and_trains_again(train, tmp_path):
     assert (again.folder / "model.safetensors").read_bytes() == (done.folder / "model.safetensors").read_bytes()
 
 
-@pytest.mark.parametrize(
-    "overrides",
-    [
-        (
-            "head={kind: dense}",
-            "projector={layers: 2, width: 20, output: 6, norm: none, ends: tanh, evaluate: true}",
-        ),
-        ("projector={layers: 1, ends: linear, evaluate: true}", "predictor={layers: 2}"),
-    ],
-    ids=["head and projector", "projector alone"],
-)
-def test_behind_a_projector_the_library_gives_the_vectors_that_are_measured(overrides, train):
-    from sentence_transformers import SentenceTransformer
-
-    done = train(*overrides, "selection.every=100")
-    expected = ours(done.folder)
-    assert expected.shape[1] == (6 if "output" in overrides[-1] else 16)
-    np.testing.assert_allclose(SentenceTransformer(str(done.folder)).encode(SENTENCES), expected, atol=1e-5)
-    # What the log has at the last step is what the published checkpoint scores.
-    again = sb.evaluate(sb.load(done.folder), "sample", use_cache=False)
-    assert done.best.score == pytest.approx(again.scores[0].value, abs=1e-12)
-    assert "vectors are behind the projector" in (done.folder / "README.md").read_text(encoding="utf-8")
-
-
 OWN_HEADS = """
 from torch import nn
 from stsbench.training.heads import HeadPart

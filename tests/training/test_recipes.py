@@ -313,8 +313,6 @@ def test_a_mistake_in_an_override_blames_the_override_not_a_line_of_the_file(ove
 
 
 MISTAKES = [
-    ("projector={evaluate: true}", "projector.evaluate: a checkpoint cannot hold a layer norm"),
-    ("predictor={layers: 2, evaluate: true}", "predictor.evaluate: only queries pass the predictor"),
     ("predictor={output: 8}", "predictor.output is not the width of keys"),
     ("target={encodes: queue}", "target.encodes is queue, and negatives.queue is missing"),
     ("target={encodes: keys, modules: [head]}", "add encoder, of which a target has a copy"),

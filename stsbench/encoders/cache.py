@@ -108,7 +108,7 @@ class EmbeddingCache:
         self._seed = crc32(digest[:32].encode())
 
     def texts(self, texts: Sequence[str]) -> dict[str, CachedText]:
-        """Returns what is known about those texts that are cached."""
+        """Returns the cached sequences and lengths of texts, without those that are not cached."""
         by_key = {text_key(text): text for text in texts}
         rows = self._find("texts", list(by_key))
         return {by_key[key]: CachedText(*_TEXT.unpack(content)) for key, content in rows.items()}
@@ -119,7 +119,7 @@ class EmbeddingCache:
         return {key: np.frombuffer(content, "<f4") for key, content in rows.items()}
 
     def add_texts(self, texts: Mapping[str, CachedText]) -> None:
-        """Stores what is known about some texts."""
+        """Stores the sequences and lengths of texts."""
         self._add("texts", {text_key(text): _TEXT.pack(*known) for text, known in texts.items()})
 
     def add_vectors(self, vectors: Mapping[bytes, NDArray[np.float32]]) -> None:

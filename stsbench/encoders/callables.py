@@ -158,7 +158,7 @@ class StaticEncoder(OwnPooling):
 
     path: Path
     name: str
-    asked: Use = USUAL
+    chosen: Use = USUAL
     notes: tuple[str, ...] = ()
     token_budget: int = 65_536  # words
     _vectors: dict[str, NDArray[np.float32] | None] = field(default_factory=dict, repr=False)
@@ -167,7 +167,7 @@ class StaticEncoder(OwnPooling):
     @cached_property
     def identity(self) -> Identity:  # type: ignore[override]
         digest = self._hashed.sha256(self.path)
-        use = own_use("avg", self.asked)
+        use = own_use("avg", self.chosen)
         return Identity(self.name, "static", use, weights_sha256=digest, modules=("lower_case",))
 
     def tokenize(self, texts: Sequence[str]) -> Tokenized:
@@ -283,12 +283,12 @@ class SavedVectors(OwnPooling):
     Attributes:
         path: a .npy file of shape (sentences, dimensions).
         sentences: a UTF-8 text file with one sentence per line, in the order of the rows.
-        asked: the processing of the vectors: `load(SavedVectors(...), dimensions=128)`.
+        chosen: the processing of the vectors: `load(SavedVectors(...), dimensions=128)`.
     """
 
     path: Path
     sentences: Path
-    asked: Use = USUAL
+    chosen: Use = USUAL
     notes: tuple[str, ...] = ()
     token_budget: int = field(default=1_000_000, init=False, repr=False)  # characters
     _hashed: HashedFiles = field(default_factory=HashedFiles, repr=False)
@@ -300,7 +300,7 @@ class SavedVectors(OwnPooling):
         return Identity(
             self.path.stem,
             "vectors",
-            own_use("own", self.asked),
+            own_use("own", self.chosen),
             weights_sha256=self._hashed.sha256(self.path),
             tokenizer_sha256=self._hashed.sha256(self.sentences),
         )

@@ -99,19 +99,19 @@ class FitAbout(BaseModel):
         name = re.sub(r"[^\w.+-]+", "-", self.sentences.name.replace(",", "+")).strip("-")
         return f"{self.method}{self.dimensions}+{name[:_LONGEST_NAME]}"
 
-    def use_of(self, name: str, asked: Use) -> Use:
+    def use_of(self, name: str, chosen: Use) -> Use:
         """Returns how the model is used: as for the fit, in the precision and on the device that the user chose.
 
         Args:
             name: of the fit, for messages.
-            asked: the user's choices.
+            chosen: the user's choices.
 
         Raises:
             UserError: if they include another pooling, length, prompt, template or mask than that of the fit.
         """
         fitted, given = (
             self.model.use,
-            replace(asked, template=None if asked.template == NO_TEMPLATE else asked.template),
+            replace(chosen, template=None if chosen.template == NO_TEMPLATE else chosen.template),
         )
         for field in given.changed():
             if field not in _FREE and getattr(given, field) != getattr(fitted, field):
@@ -122,16 +122,16 @@ class FitAbout(BaseModel):
         # How mteb reads a sentence cannot be chosen.
         remembered = () if self.model.kind == OF_MTEB else _REMEMBERED
         return replace(
-            asked,
+            chosen,
             template=NO_TEMPLATE,
             pooling=fitted.pooling if self.model.kind in WITH_POOLINGS else AUTO,
-            revision=asked.revision or fitted.revision,
+            revision=chosen.revision or fitted.revision,
             **{field: getattr(fitted, field) for field in remembered},
         )
 
-    def notes_of(self, name: str, asked: Use) -> tuple[str, ...]:
+    def notes_of(self, name: str, chosen: Use) -> tuple[str, ...]:
         """Returns notes on what was fitted, and on another precision; arguments as in `use_of`."""
-        on, before, now = self.sentences, self.model.use.computed_in, asked.computed_in
+        on, before, now = self.sentences, self.model.use.computed_in, chosen.computed_in
         note = (
             f"{name}: a {self.method} to {self.dimensions} dimensions was fitted for {Path(self.model.name).name} "
             f"on {on.count:,} sentences ({on.distinct:,} distinct) of {on.name}."

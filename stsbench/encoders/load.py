@@ -61,7 +61,7 @@ def load(model: Model, **options: Any) -> Encoder:
         model: a published system, such as `esimcse-bert-base`: its checkpoint is loaded, pooled as its paper
             pooled; `minilm` (the packaged all-MiniLM-L6-v2 if installed, else the Hub's); a checkpoint's folder or
             Hugging Face Hub name (Transformers, sentence-transformers or SimCSE-style training checkpoint); the
-            folder of what was fitted for one (`fit`); static embeddings (sentence-transformers' or model2vec's
+            folder of a whitening or flow that `fit` wrote; static embeddings (sentence-transformers' or model2vec's
             folder); a file of word vectors (GloVe or word2vec, text or binary);
             `mteb:NAME`, as mteb loads the model, with its prompts; `module:function`; any callable
             `list[str] -> array`, or an object with such a method `encode`; `SavedVectors`; or a loaded encoder,
@@ -69,7 +69,7 @@ def load(model: Model, **options: Any) -> Encoder:
         options: the fields of `Use`.
 
     Raises:
-        UserError: if there is no such model, or it cannot be used as asked.
+        UserError: if there is no such model, or it does not take an option.
 
     >>> load(lambda sentences: [[len(sentence), 1.0] for sentence in sentences]).identity.kind
     'function'
@@ -116,7 +116,7 @@ def _load_object(model: Any, use: Use) -> Encoder:
         return model
     if isinstance(model, SavedVectors):
         _refuse(use, "saved vectors")
-        return replace(model, asked=use)
+        return replace(model, chosen=use)
     raise UserError(
         f"{option_of(use.changed()[0])} needs a model to load, but {model.identity.name} is loaded already: pass "
         "the option when you load it."
@@ -141,18 +141,18 @@ def _refuse(use: Use, what: str, *, pooling: str = AUTO) -> None:
         raise UserError(f"{' and '.join(refused)}: not for {what}.")
 
 
-def _load_fitted(name: str, folder: Path, asked: Use) -> FittedEncoder:
+def _load_fitted(name: str, folder: Path, chosen: Use) -> FittedEncoder:
     """Loads a folder of `stsbench fit`: the model, and what was fitted to its vectors."""
     require(MODELS, f"what was fitted in {name}")
     about, tensors = read_fit(folder)
-    use, fitted_for = about.use_of(name, asked), about.model.name
+    use, fitted_for = about.use_of(name, chosen), about.model.name
     try:
         base = load_with(fitted_for, use)
     except UserError as error:
         raise UserError(
             f"{name} was fitted for {fitted_for}, which cannot be loaded: {error} Restore the model, or fit again."
         ) from error
-    notes = (*about.notes_of(name, asked), *base.notes)
+    notes = (*about.notes_of(name, chosen), *base.notes)
     return FittedEncoder(name, about, base, tensors, notes)
 
 
@@ -208,7 +208,7 @@ class Resolved:
 
 
 def resolve(name: str, use: Use = USUAL) -> Resolved:
-    """Finds the checkpoint of a published system; a known Hub name stands for itself, used as published.
+    """Finds the checkpoint of a published system; a known Hub name is kept, and used as published.
 
     A folder or file of that name takes precedence, then the packaged model; other names are returned unchanged.
 
@@ -333,19 +333,19 @@ class Choices:
         self._note_likeness(f"prompt {known.prompt!r}", "--prompt", known)
         return known.prompt
 
-    def _pooling(self, asked: str, configured: str | None) -> str:
+    def _pooling(self, pooling: str, configured: str | None) -> str:
         """Returns the user's pooling, or else that of the checkpoint's configuration or of its paper."""
         known = self._known
         expected = configured or (known.pooling if known else None)
-        if asked != AUTO:
-            if parse_pooling(asked, also=(AUTO,)).is_of_template:
+        if pooling != AUTO:
+            if parse_pooling(pooling, also=(AUTO,)).is_of_template:
                 raise UserError(
-                    f"pooling {asked} is read in a template. Add --template, or choose another pooling."
+                    f"pooling {pooling} is read in a template. Add --template, or choose another pooling."
                 )
-            if expected not in {None, asked}:
+            if expected not in {None, pooling}:
                 source = f"its paper: {known.usage}" if known and not configured else "its own configuration"
-                self.notes.append(f"pooling {asked} differs from {expected} for {self._name} ({source}).")
-            return asked
+                self.notes.append(f"pooling {pooling} differs from {expected} for {self._name} ({source}).")
+            return pooling
         if expected is not None:
             if known and not configured:
                 self._note_likeness(f"pooling {expected}", "--pooling", known)
@@ -362,17 +362,17 @@ class Choices:
         )
         return "avg"
 
-    def _pooling_in(self, template: Template, asked: str) -> str:
+    def _pooling_in(self, template: Template, pooling: str) -> str:
         """Returns the user's pooling, or else that of the template."""
         if template.note:
             self.notes.append(f"template {template.name}: {template.note}")
-        if asked in {AUTO, template.reading}:
+        if pooling in {AUTO, template.reading}:
             return template.reading
-        parse_pooling(asked, also=(AUTO,))
+        parse_pooling(pooling, also=(AUTO,))
         self.notes.append(
-            f"pooling {asked} differs from {template.reading}, where template {template.name} is read."
+            f"pooling {pooling} differs from {template.reading}, where template {template.name} is read."
         )
-        return asked
+        return pooling
 
     def _note_likeness(self, choice: str, option: str, known: KnownCheckpoint) -> None:
         if not self._is_certain:

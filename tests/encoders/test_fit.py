@@ -283,21 +283,20 @@ def test_only_a_fit_is_replaced_and_a_fit_is_not_fitted_for(tiny_bert, white, tm
 
 @pytest.mark.parametrize("benchmark_folder", [8], indirect=True)
 def test_a_task_s_name_means_its_sentences(benchmark_folder, tmp_path):
-    folders = [benchmark_folder]
-    test, whole = (read_sentences(name, folders) for name in ("sts-b", "STS-B:all"))
-    assert (test.name, len(test.texts)) == ("STS-B:test", 16)
-    assert len(whole.texts) == 3 * 16
-    assert read_sentences("STS-B:dev,SICK-R", folders).name == "STS-B:dev,SICK-R:test"
-    assert read_sentences("STS12@raw", folders).name == "STS12@raw"
-    assert read_sentences("STS12@raw", folders).texts[0].endswith(" again")
-    everything = read_sentences("sts", folders)
-    assert everything.name == "sts"
-    assert set(test.texts) < set(everything.texts)
     file = tmp_path / "mine.txt"
     file.write_text("one\ntwo\n\none\n", encoding="utf-8")
-    assert read_sentences(str(file)) == read_sentences(file)
-    assert read_sentences(file).texts == ("one", "two")
-    assert read_sentences(f"sample,{file}").name == "sample,mine.txt"
-    assert read_sentences("sample-sentences").texts == sample_sentences()
+    for name, meant, count in (
+        ("sts-b", "STS-B:test", 16),
+        ("STS-B:all", "STS-B:all", 48),
+        ("STS-B:dev,SICK-R", "STS-B:dev,SICK-R:test", 32),
+        (str(file), "mine.txt", 2),
+        ("sample-sentences", "sample-sentences", len(sample_sentences())),
+    ):
+        sentences = read_sentences(name, [benchmark_folder])
+        assert (sentences.name, len(sentences.texts)) == (meant, count)
+    assert read_sentences("STS12@raw", [benchmark_folder]).texts[0].endswith(" again")
+    assert set(read_sentences("sts-b", [benchmark_folder]).texts) < {
+        *read_sentences("sts", [benchmark_folder]).texts
+    }
     with pytest.raises(UserError, match="leave out ':dev'"):
-        read_sentences("TREC:dev", folders)
+        read_sentences("TREC:dev", [benchmark_folder])

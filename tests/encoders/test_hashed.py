@@ -19,8 +19,10 @@ from stsbench.encoders import tokenizer as tokenizer_module
 from stsbench.encoders.callables import SavedVectors
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
+from stsbench.encoders.sentence_transformers import write_modules
 from stsbench.encoders.template import Template
-from stsbench.encoders.transformer import recut
+from stsbench.encoders.transformer import TransformerSettings, recut
+from stsbench.encoders.use import Use
 
 TEXTS = ["the dog ran home .", "she reads .", "a small cat"]
 
@@ -146,12 +148,7 @@ def test_other_files_that_change_after_their_hash_are_reported(
 
     pytest.importorskip("sentence_transformers")
     folder = tiny()
-    kinds = {"": "Transformer", "1_Pooling": "Pooling"}
-    modules = [{"path": path, "type": f"sentence_transformers.models.{kind}"} for path, kind in kinds.items()]
-    for number, module in enumerate(modules):
-        module |= {"idx": number, "name": str(number)}
-    (folder / "modules.json").write_text(json.dumps(modules))
-    (folder / "1_Pooling").mkdir()
+    write_modules(folder, TransformerSettings(Use(pooling="avg")), 32, [])
     config = folder / "1_Pooling" / "config.json"
     config.write_text(json.dumps({"word_embedding_dimension": 32, "pooling_mode": "mean_sqrt_len_tokens"}))
     by_library = load(folder)

@@ -5,6 +5,9 @@ import pytest
 from stsbench.encoders.load import load
 from stsbench.encoders.poolers import parse_pooling
 from stsbench.encoders.protocol import Encoder
+from stsbench.encoders.sentence_transformers import write_modules
+from stsbench.encoders.transformer import TransformerSettings
+from stsbench.encoders.use import Use
 from stsbench.published.catalogue import checkpoint_named_like, checkpoints, identified_checkpoint
 
 
@@ -45,13 +48,8 @@ def test_a_local_folder_is_pooled_as_its_name_or_architecture_says(
 def test_a_known_checkpoints_prompt_is_used_unless_another_is_given(modular, tiny):
     folder = tiny(name="e5-small-v2")
     if modular:  # its sentence-transformers settings lack the prompt
-        kinds = {"": "Transformer", "1_Pooling": "Pooling", "2_Normalize": "Normalize"}
-        modules = ",".join(
-            f'{{"path": "{path}", "type": "sentence_transformers.models.{kind}"}}' for path, kind in kinds.items()
-        )
-        (folder / "modules.json").write_text(f"[{modules}]")
-        (folder / "1_Pooling").mkdir()
-        (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_mean_tokens": true}')
+        settings = TransformerSettings(Use(pooling="avg"))
+        write_modules(folder, settings, 32, [("2_Normalize", "Normalize", None)])
     encoder = load(folder)
     assert encoder.identity.normalize == modular
     assert encoder.identity.use.prompt == "query: "

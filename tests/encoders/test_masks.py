@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.encoders import network
+from stsbench.encoders.backends import other_masks
+from stsbench.encoders.checkpoint import Checkpoint
 from stsbench.encoders.load import load
 from stsbench.encoders.network import attended
 from stsbench.encoders.plan import embed
@@ -70,3 +72,14 @@ def test_a_sentence_beyond_a_window_of_attention_is_refused(tiny: Tiny) -> None:
     vectors(folder, ["bread"], attention_mask="bidirectional")
     with pytest.raises(UserError, match=r"attend within a window of 9 sub-words.*--max-length 9"):
         vectors(folder, [" ".join(TEXTS)], attention_mask="bidirectional")
+
+
+def test_a_decoder_may_lack_a_mask_and_an_encoder_none(tiny: Tiny) -> None:
+    gpt2, bert = tiny("gpt2"), tiny("bert")
+    for folder, config, lacking in (
+        (bert, {}, ()),
+        (gpt2, {}, ("bidirectional",)),
+        (bert, {"is_decoder": True}, ("bidirectional",)),
+        (gpt2, {"is_causal": False}, ("causal", "bidirectional")),
+    ):
+        assert other_masks(Checkpoint("it", says(folder, **config))) == lacking

@@ -1,6 +1,5 @@
-"""Reproduction: the papers' tables made again, and their claims answered.
+"""Reproduction of the papers' tables, with answers to their claims.
 
-The verb is `reproduce` (`reproduce.py`), its result `Reproduction` (`reproduced.py`). Read `table_plan` (how a
-table is made), `layout` (what is made of it at a scale), `reading` (what was measured for it) and `answers` (what
-that says of the claims).
+The verb is `reproduce`, its result `Reproduction` (`reproduced.py`). `table_plan` is the schema of plans, `layout` the
+experiment of a plan at a scale; `reading` reads its numbers and `answers` answers the claims.
 """

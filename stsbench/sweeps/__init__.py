@@ -1,6 +1,5 @@
-"""Sweeps: recipes x values x seeds as one experiment, measured, resumable, on one machine or many.
+"""Sweeps: recipes x values x seeds as one resumable experiment, on one machine or a cluster.
 
-The verb is `sweep` (`sweep.py`), its result `Sweep` (`result.py`). Read `experiment` (what a person writes),
-`jobs` (what there is to do), `folder` (what is done), `run_job` (one job, in a process of its own) and `executors`
-(where such processes run).
+The verb is `sweep`, its result `Sweep` (`result.py`). `experiment` is the file's schema, `jobs` its jobs, `folder`
+and `states` the finished ones; `run_job` does a job in its own process, `executors` start such processes.
 """

@@ -103,7 +103,7 @@ class ExperimentFolder:
                 )
                 if not is_started:
                     raise UserError(
-                        f"{self.path} holds something that is no experiment: choose another folder with --out."
+                        f"{self.path} holds other files: choose another folder with --out."
                     )
         with writing(self.path):
             for name in _FOLDERS:

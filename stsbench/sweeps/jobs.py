@@ -64,8 +64,8 @@ class Job:
         seed: of the training; None for a checkpoint.
         recipe: the full recipe as plain data; None for a checkpoint.
         checkpoint: `name`, and under `use` the options of `load`; None for a training.
-        inputs: hashes of what it reads: `checkpoint`, or `base`, `corpus`, `tables` and `views`.
-        postprocessing: what is done to the vectors.
+        inputs: hashes of its inputs: `checkpoint`, or `base`, `corpus`, `tables` and `views`.
+        postprocessing: changes to the vectors.
         measure: what is measured.
         threads: the number of threads.
     """
@@ -82,7 +82,7 @@ class Job:
 
     @cached_property
     def unit(self) -> str:
-        """The hash of what is trained or loaded; jobs that share it are done together."""
+        """The hash of the training or checkpoint; jobs that share it are done together."""
         content: dict[str, Any] = {"inputs": self.inputs, "threads": self.threads}
         if self.recipe is not None:
             recipe = {key: value for key, value in self.recipe.items() if key not in _NO_RESULT_OF}
@@ -170,7 +170,7 @@ def units_of(jobs: Sequence[Job]) -> dict[str, list[Job]]:
 
 
 def read_inputs(job: Job) -> dict[str, Any]:
-    """Returns the hashes of what a job reads: its checkpoint, or a training's base, corpus, tables and views.
+    """Returns the hashes of a job's inputs: its checkpoint, or a training's base, corpus, tables and views.
 
     Checkpoints that are not on this machine are downloaded.
     """

@@ -179,7 +179,7 @@ def test_the_folder_of_something_else_is_left_alone(finished: Sweep, experiment:
     ):
         sb.sweep(experiment(name="big"), finished.folder)
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(UserError, match="holds something that is no experiment"):
+    with pytest.raises(UserError, match="holds other files"):
         sb.sweep(experiment(), tmp_path)
     assert {path.name for path in tmp_path.iterdir()} <= {"notes.txt", ".lock", "cache"}
     with (

@@ -90,7 +90,7 @@ def tried(changes: Mapping[str, Any]) -> dict[str, Any]:
     }
     for name, task in recipe.tasks.items():
         rows = _STEPS * (task.batch or recipe.optimiser.batch)
-        changed[f"tasks.{name}.rows"] = rows if task.dev else round(rows / (1 - task.share_held_out))
+        changed[f"tasks.{name}.rows"] = rows if task.dev else round(rows / (1 - task.held_out))
         if task.dev:
             changed[f"tasks.{name}.dev_rows"] = rows
     return {**changed, **replaced}

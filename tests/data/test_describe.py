@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from stsbench.base.errors import UserError
 from stsbench.cli.app import app
 from stsbench.data.describe import describe
 from stsbench.statistics.intervals import difference_error
@@ -95,11 +94,3 @@ def test_the_command_prints_no_sentence(table: Path) -> None:
     rows = {(row["about"], row["what"]): row["value"] for row in json.loads(done.stdout)}
     assert rows["pairs", "all"] == 5
     assert not any(side in done.stdout for row in ROWS for side in row[:2])
-
-
-def test_a_mistake_names_its_place(table: Path) -> None:
-    with pytest.raises(UserError, match="has no split 'dev'"):
-        describe("sample:dev")
-    table.write_text(table.read_text(encoding="utf-8") + "a\tb\tfour\ttwo\n", encoding="utf-8")
-    with pytest.raises(UserError, match=r"own\.tsv, line 7: score 'four'"):
-        describe(table)

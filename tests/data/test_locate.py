@@ -34,15 +34,6 @@ def test_every_usual_layout_is_recognised(tmp_path, layout):
     assert found(tmp_path / "here") == tmp_path / "here" / layout
 
 
-@pytest.mark.parametrize("layout", [".", "sts-raw", "../sts-raw"])
-def test_raw_text_lies_in_the_folder_in_its_child_or_beside_it(tmp_path, layout):
-    folder = tmp_path / "senteval"
-    folder.mkdir()
-    put(folder / layout, "STS12/STS.gs.MSRpar.txt")
-    root = find_root(source("sts-raw"), ["STS12/STS.gs.MSRpar.txt"], "STS12", [folder])
-    assert root == folder / layout
-
-
 def test_named_folders_come_first_then_the_variable_then_the_cache(tmp_path, monkeypatch):
     names = ["named", "named-too", "variable", "variable-too"]
     folders = [tmp_path / name for name in names]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from stsbench.base.errors import UserError
 from stsbench.encoders.use import SIGNED, Use
-from stsbench.records.provenance import command_line, environment, now, redact
+from stsbench.records.provenance import command_line, redact
 from stsbench.records.signature import PROTOCOL_FIELDS, Signature, differing_fields, require_same_protocol
 
 PLAIN = Signature(
@@ -97,16 +97,13 @@ def _at_home(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("/home/ada/models/a", "~/models/a"),
         ("see /home/ada.", "see ~."),
-        ("in /home/ada, which", "in ~, which"),
         ("('/home/ada')", "('~')"),
         ("--data=/home/ada/x.tsv", "--data=~/x.tsv"),
         ("-o/home/ada/x", "-o~/x"),
         ("/home/ada:/home/bob", "~:/home/..."),
         ("/home/adam/x and /home/ada-lab/x", "/home/.../x and /home/.../x"),
         ("/Users/grace/x", "/Users/.../x"),
-        (r"C:\Users\grace\x", r"C:\Users\...\x"),
         ("/scratch/ada/models", "/scratch/.../models"),
-        ("/scratch/ada", "/scratch/..."),
         ("/scratch/adam/ada.txt", "/scratch/adam/ada.txt"),
         ("ada/sentence-model", "ada/sentence-model"),
         ("an adage of adamant ada", "an adage of adamant ada"),
@@ -122,11 +119,3 @@ def test_a_command_line_can_be_typed_again() -> None:
     arguments = ["/home/ada/.venv/bin/stsbench", "run", "-m", "/home/ada/my model", "--prompt", "query: "]
     assert command_line(arguments) == "stsbench run -m '~/my model' --prompt 'query: '"
     assert command_line([]) == ""
-
-
-def test_the_environment_has_versions_and_threads_but_no_machine() -> None:
-    found = environment()
-    assert found["packages"]["numpy"].count(".") == 2
-    assert set(found) == {"python", "platform", "packages", "threads"}
-    assert len(found["platform"].split()) == 2
-    assert now().endswith("+00:00")

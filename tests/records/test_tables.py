@@ -94,10 +94,8 @@ def test_tasks_of_every_kind_have_a_table_and_are_in_one_frame(hash_encode: Enco
     ("kind", "name", "label"),
     [
         ("static", "/models/mine", "mine"),
-        ("static", "~/models/mine/", "mine"),
         ("static", "org/mine", "org/mine"),
         ("mteb", "mteb:/models/mine", "mteb:mine"),
-        ("mteb", "mteb:org/mine", "mteb:org/mine"),
         ("static", ".", "."),
         ("function", "module:encode", "module:encode"),
         ("function", "__main__:encode", "encode"),

@@ -127,7 +127,6 @@ def test_nothing_is_encoded_twice_until_a_file_or_a_version_changes(
     ("name", "use", "message"),
     [
         ("SAVED", {"pooling": "cls"}, r"^--pooling: not for a model that mteb loads\.$"),
-        ("SAVED", {"prompts": "a: ,b: "}, r"^--prompts: not for a model that mteb loads"),
         ("", {}, r"^mteb: lacks the name of a model: for example mteb:minilm\.$"),
         ("/nowhere/model", {}, r"^mteb:/nowhere/model: no such folder\. Check the path\.$"),
         ("SAVED", {"revision": "v2"}, r"is a folder without revisions: leave out --revision\.$"),

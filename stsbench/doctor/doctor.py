@@ -56,7 +56,8 @@ class Examination(Result):
     @property
     def frame(self) -> pd.DataFrame:
         """A row for each finding: subject, status, detail."""
-        return pd.DataFrame(self.findings)
+        # As objects: pandas's strings cannot hold a path that is not UTF-8.
+        return pd.DataFrame(self.findings, dtype=object)
 
     def table(self) -> Tables:
         """Returns the findings as a table."""

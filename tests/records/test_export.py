@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mteb_task import scored_by_mteb
 from scipy.stats import spearmanr
+from small_mteb_tasks import scored_by_mteb
 
 import stsbench as sb
 from stsbench.base.errors import UserError

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mteb_task import scored_by_mteb
+from small_mteb_tasks import scored_by_mteb
 
 import stsbench as sb
 from stsbench.data.tables import StsData

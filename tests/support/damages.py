@@ -1,7 +1,9 @@
-"""Damages of a file."""
+"""Damages of a file, and a full disk."""
 
 import os
-from collections.abc import Callable
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -47,3 +49,14 @@ DAMAGES: dict[str, Callable[[Path], None]] = {
     "a folder": make_a_folder,
     "a pipe": make_a_pipe,
 }
+
+
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """Let this process write no file of more bytes, by torch's and safetensors' own writers neither."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

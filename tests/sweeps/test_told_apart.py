@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from full_disk import files_of_at_most
+from damages import files_of_at_most
 
 import stsbench as sb
 from stsbench.base.errors import UserError

@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny_models import tiny
+from small_trainings import tiny
 
 from stsbench.training.dropout import (
     NumpyDropout,

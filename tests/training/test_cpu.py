@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny_models import tiny
+from small_trainings import tiny
 
 from stsbench.training import model as model_module
 from stsbench.training.cpu import balanced, passes_at_once

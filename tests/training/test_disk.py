@@ -6,8 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from damages import flip, make_a_folder
-from full_disk import files_of_at_most
+from damages import files_of_at_most, flip, make_a_folder
 
 import stsbench as sb
 from stsbench.cli.app import main

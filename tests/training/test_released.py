@@ -5,8 +5,8 @@ import random
 import numpy as np
 import pytest
 import torch
+from small_trainings import left
 from torch.nn import functional
-from trained_folder import left
 
 import stsbench as sb
 from stsbench.training.heads import HeadBase, Layers

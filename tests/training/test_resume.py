@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from trained_folder import left
+from small_trainings import left
 
 import stsbench as sb
 from stsbench.training import job

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from plain_training import plain_vectors
+from small_trainings import plain_vectors
 
 from stsbench.training.noise import (
     ElementCutoff,

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 import torch
-from plain_training import plain_vectors
 from safetensors.torch import load_file
+from small_trainings import plain_vectors
 
 import stsbench as sb
 from stsbench.training.batches import make_timetable

@@ -5,7 +5,7 @@ import copy
 import numpy as np
 import pytest
 import torch
-from plain_training import plain_vectors
+from small_trainings import plain_vectors
 
 from stsbench.training.guesses import IGNORED, mask_tokens
 

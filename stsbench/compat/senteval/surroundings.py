@@ -45,7 +45,7 @@ def supply_removed_calls() -> None:
         for name in ("batch_encode_plus", "encode_plus"):
             if not hasattr(transformers.PreTrainedTokenizerBase, name):
                 setattr(transformers.PreTrainedTokenizerBase, name, _calling(name))
-        load = transformers.PreTrainedModel.from_pretrained.__func__  # type: ignore[attr-defined]
+        load = transformers.PreTrainedModel.from_pretrained.__func__
         if int(transformers.__version__.split(".")[0]) >= 5 and load.__module__ != __name__:
             setattr(transformers.PreTrainedModel, "from_pretrained", classmethod(_with_bits(load)))  # noqa: B010
 

@@ -1,21 +1,29 @@
-"""Figures: the same bytes twice, the format that the name says, the person's own style untouched."""
+"""Figures: files, sizes and colours; forest plots and curves; SVG; display in notebooks."""
 
 from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
 
 import matplotlib as mpl
+import numpy as np
+import pandas as pd
 import pytest
 
 from stsbench.base.errors import UserError
+from stsbench.render.charts import curves, forest, line
 from stsbench.render.figures import (
     FORMATS,
     WIDTHS,
     colours,
+    described,
     keep_colours,
     look,
     new_figure,
     save_figure,
     style,
+    svg_of,
 )
+from stsbench.render.svg import inline
 
 
 def drawn():
@@ -91,3 +99,164 @@ def test_what_is_wider_than_a_page_stays_as_wide() -> None:
 def test_a_size_that_there_is_not_is_refused() -> None:
     with pytest.raises(UserError, match="choose `column` or `page`"), look("poster"):  # type: ignore[arg-type]
         pass
+
+
+def rows(**columns: list[Any]) -> pd.DataFrame:
+    table = {
+        "label": ["STS16", "Avg."],
+        "series": ["", ""],
+        "value": [1.0, -0.5],
+        "low": [0.5, -1.5],
+        "high": [1.5, 0.5],
+        "filled": [True, False],
+        "summary": [False, True],
+    }
+    return pd.DataFrame(table | columns)
+
+
+def lines(figure: Any) -> list[tuple[list[float], list[float]]]:
+    (axes,) = figure.axes
+    return [(list(line.get_xdata()), list(line.get_ydata())) for line in axes.lines]
+
+
+def test_each_row_has_its_interval_and_value_from_the_top() -> None:
+    figure = forest(rows(), "difference", reference=0.0)
+    (axes,) = figure.axes
+    assert lines(figure)[1:] == [([0.5, 1.5], [0, 0]), ([1.0], [0]), ([-1.5, 0.5], [1, 1]), ([-0.5], [1])]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["STS16", "Avg."]
+    assert axes.get_ylim() == (1.5, -0.5)
+    assert axes.lines[0].get_xdata() == [0.0, 0.0]
+
+
+def test_what_is_not_real_is_hollow_and_the_summary_a_diamond() -> None:
+    (axes,) = forest(rows(), "difference").axes
+    first, last = axes.lines[1], axes.lines[3]
+    assert (first.get_marker(), last.get_marker()) == ("o", "D")
+    assert first.get_markerfacecolor() == first.get_markeredgecolor()
+    assert last.get_markerfacecolor() == "white"
+
+
+def test_series_stand_side_by_side_in_colours_of_their_own_with_one_legend_entry_each() -> None:
+    table = rows(label=["STS16", "STS16"], series=["one", "two"])
+    figure = forest(table, "mean")
+    (axes,) = figure.axes
+    heights = [line.get_ydata()[0] for line in axes.lines[:4]]
+    assert heights == pytest.approx([-0.15, -0.15, 0.15, 0.15])
+    assert axes.lines[0].get_color() != axes.lines[2].get_color()
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["one", "two"]
+
+
+def test_a_long_label_is_folded_and_not_cut() -> None:
+    (axes,) = forest(rows(), "a very long name of a model less an even longer name of another model").axes
+    assert "\n" in axes.get_xlabel()
+
+
+def test_the_seeds_of_a_method_share_its_colour_and_one_legend_entry() -> None:
+    points = pd.DataFrame({"step": [0, 1], "value": [1.0, 2.0]})
+    figure = curves(
+        dict.fromkeys(["a-seed1", "a-seed2", "other"], points), "loss", {"a-seed1": "a", "a-seed2": "a"}
+    )
+    first, second, other = (line.get_color() for line in figure.axes[0].lines)
+    assert first == second != other
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "other"]
+
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def figure_of(x: list[float], y: list[float], name: str = "minilm", **more: Any) -> Any:
+    with style():
+        figure = new_figure()
+        axes = figure.add_subplot()
+        line(axes, name, x, y, "#0072B2", marker="o", **more)
+    return figure
+
+
+def marks_of(svg: str) -> list[ElementTree.Element]:
+    return [circle for circle in ElementTree.fromstring(svg).iter(f"{SVG}circle") if circle.get("class") == "mark"]
+
+
+def test_each_value_is_told_where_it_is_drawn_with_its_interval_and_the_keyboard_reaches_it() -> None:
+    figure = figure_of([1, 2, 3], [4.0, 6.0, 5.0], low=[3.5, np.nan, 4], high=[4.5, np.nan, 6])
+    svg = svg_of(figure)
+    marks = marks_of(svg)
+    titles = [mark.findtext(f"{SVG}title") for mark in marks]
+    assert titles == ["minilm, 1: 4 (3.5 to 4.5)", "minilm, 2: 6", "minilm, 3: 5 (4 to 6)"]
+    assert {mark.get("tabindex") for mark in marks} == {"0"}
+    # The dots that matplotlib draws are placed by `use`: a title is to lie on each.
+    dots = [
+        (float(use.attrib["x"]), float(use.attrib["y"])) for use in ElementTree.fromstring(svg).iter(f"{SVG}use")
+    ]
+    for mark in marks:
+        x, y = float(mark.attrib["cx"]), float(mark.attrib["cy"])
+        assert any(abs(x - a) < 0.1 and abs(y - b) < 0.1 for a, b in dots)
+
+
+def test_a_value_that_is_missing_or_outside_the_axes_is_not_told() -> None:
+    figure = figure_of([1, 2, 3], [4.0, np.nan, 5.0])
+    figure.axes[0].set_xlim(0, 2.5)
+    assert [mark.findtext(f"{SVG}title") for mark in marks_of(svg_of(figure))] == ["minilm, 1: 4"]
+
+
+def test_of_a_long_curve_a_few_values_are_told_its_ends_among_them() -> None:
+    titles = [mark.findtext(f"{SVG}title") for mark in marks_of(svg_of(figure_of([*range(500)], [*range(500)])))]
+    assert len(titles) == 16
+    assert (titles[0], titles[-1]) == ("minilm, 0: 0", "minilm, 499: 499")
+
+
+def test_the_drawing_has_no_style_that_a_page_would_forbid() -> None:
+    root = ElementTree.fromstring(svg_of(figure_of([1, 2], [1, 2])))
+    assert not [each.tag for each in root.iter() if "style" in each.attrib or each.tag == f"{SVG}style"]
+    texts = list(root.iter(f"{SVG}text"))
+    assert texts
+    assert all(each.get("font-size") and each.get("font-family") for each in texts)
+
+
+def test_figures_in_one_page_share_no_name_and_refer_to_their_own() -> None:
+    svg = svg_of(figure_of([1, 2], [1, 2]))
+    roots = [ElementTree.fromstring(inline(svg, name)) for name in ("one", "two")]
+    names = [{each.attrib["id"] for each in root.iter() if "id" in each.attrib} for root in roots]
+    assert names[0]
+    assert not names[0] & names[1]
+    for root, own in zip(roots, names, strict=True):
+        values = [value for each in root.iter() for value in each.attrib.values()]
+        referred = {
+            value.strip("url()").removeprefix("#") for value in values if value.lstrip("url(").startswith("#")
+        }
+        # Colours begin with the same sign.
+        assert {name for name in referred if "-" in name} <= own
+
+
+@pytest.mark.parametrize("name", ["<script>alert(1)</script>", "a\x00b\x1b[2J", 'x" onload="y'])
+def test_a_name_is_text_whatever_it_holds(name: str) -> None:
+    figure = figure_of([1, 2], [1, 2], name)
+    figure.axes[0].set_xlabel(name)
+    text = inline(svg_of(figure), "figure")
+    root = ElementTree.fromstring(text.encode("utf-8"))
+    assert not list(root.iter(f"{SVG}script"))
+    assert not [each for each in root.iter() if "onload" in each.attrib]
+
+
+def test_a_notebook_shows_it_with_a_description_and_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("IPython")
+    displayed: list[Any] = []
+    monkeypatch.setattr("IPython.display.display", displayed.append)
+    figure = new_figure()
+    with style():
+        figure.add_subplot().set_xlabel("step")
+    figure._ipython_display_()
+    (image,) = displayed
+    data, metadata = image._repr_mimebundle_()
+    assert data["image/png"]
+    assert metadata == {"image/png": {"alt": "Figure: step", "width": 475}}
+
+
+def test_it_is_described_by_its_panels_and_names_on_one_line() -> None:
+    figure = new_figure()
+    left, right = figure.subplots(1, 2)
+    left.set_title("loss")
+    left.set_xlabel("of\nsteps")
+    left.set_ylabel("size")
+    right.plot([1], label="a <model>")
+    figure.legend()
+    assert described(figure) == "Figure: loss: size over of steps; a <model>"

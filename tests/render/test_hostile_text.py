@@ -1,10 +1,15 @@
-"""Text comes from models and data: in every format it must read as it stands, and do nothing."""
+"""Names of models and data stay text in every format of tables and results, and in JUnit files."""
 
 import csv
 import html
 import io
 import json
 import re
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -13,6 +18,10 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from rich.console import Console
 
+import stsbench as sb
+from stsbench.data.tables import StsData
+from stsbench.records.export import export_results
+from stsbench.render.ci import Case, to_junit
 from stsbench.render.formats import print_table, to_csv, to_json, to_latex, to_markdown, to_terminal
 from stsbench.render.table import Table
 
@@ -132,3 +141,94 @@ def test_console_gets_no_control_characters_and_no_markup():
     for text in ("[bold]n[/bold]", r"\x1b[31mred", "[red]x[/red]", "[blink]c[/blink]"):
         assert text in stream.getvalue()
     assert "\x1b" not in stream.getvalue()
+
+
+EVIL = "evil\x1b[2J\x9b31m\n| $x$ <script>\\input{x}\u202e"
+DRIVES = "\x1b\x9b\x07\r\u202e\u2028"
+
+RESULTS: dict[str, Callable[[sb.RunRecord, sb.RunRecord], Any]] = {
+    "record": lambda a, _: a,
+    "show": lambda a, b: sb.show([a, b], subsets=True),
+    "check": lambda a, b: sb.check(b, baseline=a),
+    "compare": sb.compare,
+    "compare methods": lambda a, b: sb.compare([a], [b]),
+    "rank": lambda a, b: sb.rank([a, b]),
+    "plan": lambda a, b: sb.plan(a, b, difference=1.0),
+    "best_of": lambda a, b: sb.best_of([a, b]),
+    "ties": lambda a, b: sb.ties([a, b]),
+    "length_bias": lambda a, b: sb.length_bias([a, b]),
+}
+
+
+class _Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.tags.add(tag)
+
+
+@pytest.fixture
+def records(toy_data: Callable[..., StsData], hash_encode: Callable[..., Any]) -> list[sb.RunRecord]:
+    """Return two records whose models, tasks and subsets have hostile names; one has another task, too."""
+    hostile, more = toy_data(EVIL), toy_data("more", seed=1)
+    named = StsData(**vars(hostile) | {"pairs": hostile.pairs.assign(subset=hostile.pairs["subset"] + EVIL)})
+    runs = [sb.evaluate(hash_encode, named), sb.evaluate(lambda texts: hash_encode(texts)[:, :4], [named, more])]
+    return [
+        run.model_copy(update={"model": run.model.model_copy(update={"name": f"{EVIL}{number}"})}).with_items(
+            run.items
+        )
+        for number, run in enumerate(runs)
+    ]
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_hostile_names_stay_text_in_every_format(name: str, records: list[sb.RunRecord]) -> None:
+    result = RESULTS[name](*records)
+    texts = {style: result.to(style) for style in ("terminal", "markdown", "latex")} | {"": str(result)}
+    for text in texts.values():
+        assert "evil" in text
+        assert not set(DRIVES) & set(text)
+    assert "<script>" not in texts["markdown"]
+    assert r"\input{x}" not in texts["latex"]
+    page = _Tags()
+    page.feed(result._repr_html_())
+    assert "script" not in page.tags
+    assert "evil" in json.dumps(json.loads(result.to("json")))
+    assert len(list(csv.reader(io.StringIO(result.to("csv"))))) == len(result.frame) + 1
+
+
+def test_an_export_of_a_hostile_name_stays_in_its_folder(
+    toy_data: Callable[..., StsData], hash_encode: Callable[..., Any], tmp_path: Path
+) -> None:
+    run = sb.evaluate(hash_encode, toy_data("STS12"))
+    for name in (EVIL, "../../up", "..", "/etc/x", "a\0b"):
+        folder = export_results(run, tmp_path / "out", model=name).folder
+        assert folder.resolve().is_relative_to((tmp_path / "out" / "results").resolve())
+
+
+CASES = [
+    Case("STS12", "passed"),
+    Case("STS13", "failed", "1 & 2 < 3"),
+    Case("SICK-R", "error", "split"),
+    Case("Avg.", "skipped", "not measured"),
+]
+
+
+def test_junit_counts_its_cases_and_tells_why() -> None:
+    (suite,) = ET.fromstring(to_junit("a row", CASES))
+    assert suite.attrib == {"name": "a row", "tests": "4", "failures": "1", "errors": "1", "skipped": "1"}
+    found = {case.attrib["name"]: [(node.tag, node.attrib["message"]) for node in case] for case in suite}
+    assert found == {
+        "STS12": [],
+        "STS13": [("failure", "1 & 2 < 3")],
+        "SICK-R": [("error", "split")],
+        "Avg.": [("skipped", "not measured")],
+    }
+
+
+@pytest.mark.parametrize("name", ["a\x00b", "<&>\"'", "\ud800", "\x1b[31mred", "模型"])
+def test_junit_is_valid_xml_whatever_the_names(name: str) -> None:
+    (suite,) = ET.fromstring(to_junit(name, [Case(name, "failed", name)]).encode())
+    assert len(suite) == 1

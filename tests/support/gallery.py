@@ -78,7 +78,7 @@ def ranking(count: int) -> Any:
         for n, name in enumerate(names)
     ]
     p = {"Avg.": ((1.0,) * count,) * count}
-    return RankResult(tuple(names), pd.DataFrame(rows), p, True, "max", "dyadic", 0.95, 10)
+    return RankResult(tuple(names), pd.DataFrame(rows), p, True, "dyadic", 0.95, 10)
 
 
 def reproduced(rows: dict[str, float]) -> Any:

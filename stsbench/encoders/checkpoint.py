@@ -133,7 +133,7 @@ def _suggestion(name: str) -> str:
     from stsbench.published.catalogue import checkpoints
 
     known = {checkpoint.hub for checkpoint in checkpoints().values() if checkpoint.hub} | {PACKAGED}
-    near = [model for model in closest(name, sorted(known), cutoff=0.85) if model != name]
+    near = [model for model in closest(name, sorted(known), cutoff=0.8) if model != name]
     return f" Did you mean {near[0]}?" if near else ""
 
 

@@ -194,6 +194,7 @@ ANALYSES = [
     ("diagnose --claim 50 -m toys:words -t sample --tolerance 0", "positive number"),
     ("diagnose --claim row:nobody -m toys:words", "no published row 'nobody'"),
     ("diagnose --claim 50 -m toys:words -t sample --protocol no", "unknown protocol 'no'"),
+    ("run -m minilm --pooling mean -t sample", "did you mean avg"),
     ("diagnose --claim 50 -m toys:words --vectors v.npy --sentences s.txt", "cannot go together"),
 ]
 
